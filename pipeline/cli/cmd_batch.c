@@ -409,15 +409,15 @@ static batch_times count_times(const batch_job *job, double start_s) {
 static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by) {
   const batch_report *report = &job->report;
   const size_t ended = report->done + report->kept + report->failed;
-  if (status == HS_OK && (job->fatal[0] != '\0' || ended < report->total))
-    (void)batch_manifest_drop_old(&job->manifest); /* --resume is to find the journal alone */
+  const bool is_untouched = job->manifest.has_old && report->done == 0;
+  const char *outlook = is_untouched ? "no image was done, the earlier run's results stay" : "--resume goes on";
   if (status != HS_OK) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(status));
   } else if (job->fatal[0] != '\0') {
-    cli_error(COMMAND_BATCH, "%s; stopped, --resume goes on", job->fatal);
+    cli_error(COMMAND_BATCH, "%s; stopped, %s", job->fatal, outlook);
   } else if (ended < report->total) {
-    cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; --resume goes on",
-              stop_signal_name(stopped_by), report->total - ended, report->total);
+    cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; %s", stop_signal_name(stopped_by),
+              report->total - ended, report->total, outlook);
   } else {
     batch_store_end(&job->store); /* before the journal goes, which keeps others away */
     const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
@@ -460,8 +460,8 @@ static cli_exit prepare_and_run(batch_job *job) {
   }
   result = result == CLI_DONE ? make_run(job, &work) : result;
   result = result == CLI_DONE ? prepare_outputs(job) : result;
-  const bool is_database = batch_store_is_database(&job->store), resume = job->set->values[OPTION_RESUME].given;
-  result = result == CLI_DONE ? batch_manifest_open(&job->manifest, resume, is_database) : result;
+  const bool resume = job->set->values[OPTION_RESUME].given;
+  result = result == CLI_DONE ? batch_manifest_open(&job->manifest, resume) : result;
   if (job->shards > 1) snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
   result = result == CLI_DONE ? batch_store_begin(&job->store, job->set, tag) : result;
   return result == CLI_DONE ? run_batch(job, &work) : result;

@@ -2,50 +2,26 @@
 undisturbed run makes; the same for databases.
 """
 import fcntl
-import json
 import os
 import random
 import shutil
 import signal
 import sqlite3
-import struct
-import subprocess
 import sys
-import termios
 import time
 import unittest
 import zlib
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from batch_case import BatchCase, blots, scenes
-from command_case import COMMAND, DONE, FAILED, USAGE, main
+from batch_case import BatchCase, EndlessCase, blots, scenes, waiting_in
+from command_case import DONE, FAILED, USAGE, main
 
 
 def journal_row(row):
     """A journal's row from a manifest's: with milliseconds, and the CRC-32 of all before its comma."""
     row = row.rstrip(b"\n") + b",1.000"
     return row + b",%08x\n" % zlib.crc32(row)
-
-
-class EndlessCase(BatchCase):
-    """Runs over a list that begins with the images that are looked at and has so many more that no run comes to its end: what
-    ends it is the test's signal, however fast or slow the machine is."""
-
-    def endless_list_of(self, names):
-        self.list_of(names)
-        self.list_of([*names, *(f"@scene:320x240:{seed}" for seed in range(1, 20001))], "endless.txt")
-
-    def assert_same_outputs(self):
-        """Those of the images that are looked at; of the others some may be there too."""
-        found, expected = self.tree(), self.tree("whole")
-        self.assertEqual({name: found.get(name) for name in expected}, expected)
-
-    def end(self, run, number):
-        run.send_signal(number)
-        errors = run.communicate(timeout=120)[1].decode()
-        self.assertEqual(run.returncode, -signal.SIGKILL if number == signal.SIGKILL else FAILED, errors)
-        return errors
 
 
 class Resuming(EndlessCase):
@@ -174,11 +150,6 @@ class Resuming(EndlessCase):
             self.assertIn(f"{min(done, 20)} kept", self.batch("list.txt", "-o", "out", "--resume")[1])
             self.assert_same_outputs()
 
-    @staticmethod
-    def waiting_in(pipe):
-        """Bytes that nobody has read yet."""
-        return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"))[0]
-
     @unittest.skipUnless(hasattr(fcntl, "F_SETPIPE_SZ"), "the size of a pipe cannot be set")
     def test_signals_are_seen_while_nobody_reads_standard_output(self):
         self.list_of(scenes(2000, "20x20"))
@@ -186,10 +157,10 @@ class Resuming(EndlessCase):
         try:
             room = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
             self.assertLess(room, 2000 * 50, "the pipe holds the records of all images")
-            self.wait_for(lambda: self.waiting_in(run.stdout) > room - 1024)  # full but for a few records
+            self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)  # full but for a few records
             looks = []
             while len(looks) < 10 or len(set(looks[-10:])) > 1:  # and then nothing more comes
-                looks.append((self.rows_done(), self.waiting_in(run.stdout)))
+                looks.append((self.rows_done(), waiting_in(run.stdout)))
                 time.sleep(0.1)
             self.assertIsNone(run.poll())
             until = time.time() + 30
@@ -314,9 +285,7 @@ class Shards(BatchCase):
 class Databases(EndlessCase):
     @classmethod
     def setUpClass(cls):
-        info = subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=False)
-        if not json.loads(info.stdout)["build"].get("sqlite"):
-            raise unittest.SkipTest("built without SQLite")
+        cls.need_databases()
 
     def size(self, name):
         return os.path.getsize(self.path(name)) if os.path.exists(self.path(name)) else 0

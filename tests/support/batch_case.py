@@ -1,12 +1,18 @@
 """What tests of hartsift batch share: running it, stopping it, and reading the manifests and outputs that it leaves."""
 import csv
+import fcntl
 import io
+import json
 import os
 import random
+import signal
+import struct
 import subprocess
+import termios
 import time
+import unittest
 
-from command_case import COMMAND, CommandCase
+from command_case import COMMAND, FAILED, CommandCase
 
 
 def blots(width, height, seed):
@@ -35,7 +41,18 @@ def manifest_rows(data):
     return list(csv.DictReader(io.StringIO(rest)))
 
 
+def waiting_in(pipe):
+    """Bytes that nobody has read yet."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"))[0]
+
+
 class BatchCase(CommandCase):
+    @staticmethod
+    def need_databases():
+        info = subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=False)
+        if not json.loads(info.stdout)["build"].get("sqlite"):
+            raise unittest.SkipTest("built without SQLite")
+
     def list_of(self, names, name="list.txt"):
         return self.write(name, "".join(line + "\n" for line in names).encode("utf-8", "surrogateescape"))
 
@@ -74,3 +91,23 @@ class BatchCase(CommandCase):
             return self.read("out", "manifest.journal").count(b"\n") - 3
         except OSError:
             return 0
+
+
+class EndlessCase(BatchCase):
+    """Runs over a list that begins with the images that are looked at and has so many more that no run comes to its end: what
+    ends it is the test's signal, however fast or slow the machine is."""
+
+    def endless_list_of(self, names):
+        self.list_of(names)
+        self.list_of([*names, *(f"@scene:320x240:{seed}" for seed in range(1, 20001))], "endless.txt")
+
+    def assert_same_outputs(self):
+        """Those of the images that are looked at; of the others some may be there too."""
+        found, expected = self.tree(), self.tree("whole")
+        self.assertEqual({name: found.get(name) for name in expected}, expected)
+
+    def end(self, run, number):
+        run.send_signal(number)
+        errors = run.communicate(timeout=120)[1].decode()
+        self.assertEqual(run.returncode, -signal.SIGKILL if number == signal.SIGKILL else FAILED, errors)
+        return errors

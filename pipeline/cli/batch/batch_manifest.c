@@ -94,12 +94,16 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
   return CLI_DONE;
 }
 
+/* Of an open file; -1 when that cannot be told. */
+static off_t file_bytes(int descriptor) {
+  struct stat info;
+  return fstat(descriptor, &info) == 0 ? info.st_size : -1;
+}
+
 void batch_manifest_free(batch_manifest *manifest) {
   for (size_t i = 0; manifest->records && i < manifest->list->count; i++) free(manifest->records[i].message);
   if (manifest->csv_path && manifest->journal >= 0) {
-    struct stat info;
-    if (manifest->has_old || (fstat(manifest->journal, &info) == 0 && info.st_size == 0))
-      unlink(manifest->journal_path); /* nothing was begun, or nothing done */
+    if (file_bytes(manifest->journal) == 0) unlink(manifest->journal_path);
     close(manifest->journal);
   }
   free(manifest->records);
@@ -135,23 +139,28 @@ static int open_locked(const char *path) {
   return -1;
 }
 
-/* Cuts the journal to its first `size` bytes; an empty one gets its head. */
-static bool begin_journal(const batch_manifest *manifest, uint64_t size) {
-  if (ftruncate(manifest->journal, (off_t)size) != 0) return false;
-  if (size > 0) return true;
+/* What a journal or row is written with: all of it at once. False with errno. */
+static bool write_text(int journal, const char *text, size_t length) {
+  const ssize_t written = write(journal, text, length);
+  /* Less than all of it: the disk is full. The torn line is cut off by the next run. */
+  errno = written >= 0 && written < (ssize_t)length ? ENOSPC : errno;
+  return written == (ssize_t)length;
+}
+
+/* Makes the journal this run's: the manifest goes first, so that a journal beside one is of the same settings, however the
+   process ends. */
+static bool begin_journal(batch_manifest *manifest) {
   char *text = NULL;
   size_t length = 0;
+  if (manifest->has_old && unlink(manifest->csv_path) != 0 && errno != ENOENT) return false;
+  if (ftruncate(manifest->journal, 0) != 0) return false;
   FILE *memory = open_memstream(&text, &length);
   if (!memory) return false;
   write_head(memory, manifest, true);
-  bool done = fclose(memory) == 0;
-  if (done) {
-    const ssize_t written = write(manifest->journal, text, length);
-    errno = written >= 0 ? ENOSPC : errno;
-    done = written == (ssize_t)length;
-  }
+  manifest->is_begun = fclose(memory) == 0 && write_text(manifest->journal, text, length);
+  manifest->has_old = manifest->has_old && !manifest->is_begun;
   free(text);
-  return done;
+  return manifest->is_begun;
 }
 
 /* Whether a file begins as manifests and journals do, as far as it goes: a journal may be torn, or just made. */
@@ -183,13 +192,7 @@ cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
   return result;
 }
 
-bool batch_manifest_drop_old(batch_manifest *manifest) {
-  if (manifest->has_old && unlink(manifest->csv_path) != 0 && errno != ENOENT) return false;
-  manifest->has_old = false;
-  return true;
-}
-
-cli_exit batch_manifest_open(batch_manifest *manifest, bool resume, bool keep_old) {
+cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   uint64_t whole_bytes = 0;
   manifest->journal = open_locked(manifest->journal_path);
   if (manifest->journal < 0) {
@@ -201,17 +204,14 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume, bool keep_ol
   if (check_own(manifest, manifest->journal, manifest->journal_path) != CLI_DONE) return CLI_FAILED;
   if (batch_manifest_check_old(manifest) != CLI_DONE) return CLI_FAILED;
   atomic_file_remove_left(manifest->csv_path);
-  if (resume) {
-    const cli_exit result = batch_recall(manifest, &whole_bytes);
-    if (result != CLI_DONE) return result;
+  if (!resume) {
+    manifest->has_old = access(manifest->csv_path, F_OK) == 0 || file_bytes(manifest->journal) > 0;
+    return CLI_DONE;
   }
-  manifest->has_old = !resume && access(manifest->csv_path, F_OK) == 0;
-  if (!keep_old && !batch_manifest_drop_old(manifest)) {
-    cli_error(COMMAND_BATCH, "%s: cannot be removed: %s", manifest->csv_path, strerror(errno));
-    manifest->has_old = false; /* the journal there is the earlier run's, and stays too */
-    return CLI_FAILED;
-  }
-  if (!begin_journal(manifest, whole_bytes)) {
+  const cli_exit result = batch_recall(manifest, &whole_bytes);
+  if (result != CLI_DONE) return result;
+  manifest->is_begun = whole_bytes > 0;
+  if (manifest->is_begun && ftruncate(manifest->journal, (off_t)whole_bytes) != 0) {
     cli_error(COMMAND_BATCH, "%s: cannot be written: %s", manifest->journal_path, strerror(errno));
     return CLI_FAILED;
   }
@@ -221,20 +221,15 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume, bool keep_ol
 bool batch_manifest_append(batch_manifest *manifest, size_t index, double milliseconds) {
   char *text = NULL;
   size_t length = 0;
+  if (manifest->has_old && manifest->records[index].state != BATCH_DONE) return true;
   FILE *memory = open_memstream(&text, &length);
   if (!memory) return false;
-  const bool is_first_done = manifest->has_old && manifest->records[index].state == BATCH_DONE;
   write_record(memory, manifest->list->images[index].name, &manifest->records[index], manifest->has_masks);
   fprintf(memory, ",%.3f", milliseconds);
   bool done = fflush(memory) == 0 && !ferror(memory);
   if (done) fprintf(memory, ",%08" PRIx32 "\n", crc_zip(0, text, length));
-  done = fclose(memory) == 0 && done && (!is_first_done || batch_manifest_drop_old(manifest));
-  if (done) {
-    const ssize_t written = write(manifest->journal, text, length);
-    /* Less than all of it: the disk is full. The torn line is cut off by the next run. */
-    errno = written >= 0 && written < (ssize_t)length ? ENOSPC : errno;
-    done = written == (ssize_t)length;
-  }
+  done = fclose(memory) == 0 && done && (manifest->is_begun || begin_journal(manifest));
+  done = done && write_text(manifest->journal, text, length);
   free(text);
   return done;
 }
@@ -242,7 +237,10 @@ bool batch_manifest_append(batch_manifest *manifest, size_t index, double millis
 /* ---- manifest */
 
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step) {
-  if (manifest->has_old && first < manifest->list->count) return CLI_DONE;
+  if (manifest->has_old) {
+    cli_note("no image was done: %s stays as the earlier run left it", manifest->csv_path);
+    return CLI_DONE;
+  }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, manifest->csv_path);
   hs_status status = file.status;

@@ -40,7 +40,8 @@ typedef struct batch_manifest {
   char *csv_path, *journal_path;
   char *prefix;       /* what the paths of all manifests of this output begin with */
   int journal;        /* descriptor, locked; -1: not open */
-  bool has_old;       /* the manifest of an earlier run, which may have other settings, is still there */
+  bool is_begun;      /* the journal has this run's head */
+  bool has_old;       /* manifest and journal are still those of an earlier run, which may have other settings */
   command_id command; /* whose messages are printed */
 } batch_manifest;
 
@@ -48,27 +49,23 @@ typedef struct batch_manifest {
    printed. */
 cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, const char *prefix, int32_t shard,
                              int32_t shards, const char *settings);
-/* With the manifest of an earlier run still there, the journal goes: nothing was done. */
+/* A journal without a row goes. */
 void batch_manifest_free(batch_manifest *manifest);
 
-/* Opens and locks the journal. resume: first the manifests and journals of this output are read, those of other shards
-   too, and their images that were done become BATCH_CLAIMED; CLI_USAGE where one was made with other settings.
-   Otherwise what this run would write is removed; keep_old: its manifest only with the first image that is done, since
-   until then the output is what the old one says. Messages are printed. */
-cli_exit batch_manifest_open(batch_manifest *manifest, bool resume, bool keep_old);
-
-/* Removes an earlier run's manifest, if it was kept. False with errno. */
-bool batch_manifest_drop_old(batch_manifest *manifest);
+/* Opens and locks the journal. resume: the manifests and journals of this output are read, those of other shards too, and their
+   images that were done become BATCH_CLAIMED; CLI_USAGE where one was made with other settings. Otherwise an earlier run's
+   stay until the first image is done, since until then the output is what they say. Messages are printed. */
+cli_exit batch_manifest_open(batch_manifest *manifest, bool resume);
 
 /* Refuses, with a message, where another file has the manifest's name: it would be replaced. */
 cli_exit batch_manifest_check_old(const batch_manifest *manifest);
 
-/* Adds an image's record to the journal in one write. False with errno when it cannot be written. The caller sees to
-   it that one thread at a time is in here. */
+/* Adds an image's record to the journal in one write; while an earlier run's is there, only one that is done, which takes its
+   place. False with errno when it cannot be written. The caller sees to it that one thread at a time is in here. */
 bool batch_manifest_append(batch_manifest *manifest, size_t index, double milliseconds);
 
-/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal, if one is open. An
-   earlier run's that was kept stays where every image failed. */
+/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal, if one is open. Where no
+   image was done, an earlier run's stay, with a note. */
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step);
 
 #endif

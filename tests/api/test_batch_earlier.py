@@ -1,0 +1,116 @@
+"""What an earlier run of hartsift batch left stays until a later one has done an image, however that one ends: killed,
+interrupted, or with every image refused.
+"""
+import fcntl
+import os
+import signal
+import sys
+import unittest
+
+# Beside the tests, not in a package.
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from batch_case import EndlessCase, scenes, waiting_in
+from command_case import FAILED, USAGE, main
+
+REFUSED = [f"absent-{number}.pgm" for number in range(3000)]
+
+
+class EarlierResults(EndlessCase):
+    folder_or_database = "out"
+
+    def earlier(self, number=3):
+        """An earlier run's results."""
+        self.list_of(scenes(number))
+        self.list_of(REFUSED, "refused.txt")
+        self.batch("list.txt", "-o", self.folder_or_database)
+        return self.results()
+
+    def results(self):
+        """Every file but the lists."""
+        paths = [os.path.join(root, name) for root, _, names in os.walk(self.folder) for name in names]
+        return {path: self.read(path) for path in paths if not path.endswith(".txt")}
+
+    def start_blocked(self, *arguments):
+        """A run that has begun and waits for its reader, before any image is done."""
+        run = self.start("refused.txt", "-o", self.folder_or_database, "--json", "--devices", "cpu", *arguments)
+        room = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        self.assertLess(room, len(REFUSED) * 50, "the pipe holds the records of all images")
+        self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)
+        return run
+
+    def is_taken(self, run, number):
+        """Whether the process has seen a signal that was sent to it."""
+        with open(f"/proc/{run.pid}/status", encoding="ascii") as file:
+            pending = [int(line.split()[1], 16) for line in file if line.startswith(("ShdPnd:", "SigPnd:"))]
+        return not any(mask >> (number - 1) & 1 for mask in pending)
+
+    def assert_goes_on(self, kept):
+        self.assertIn(f"{kept} kept", self.batch("list.txt", "-o", self.folder_or_database, "--resume")[1])
+
+    @unittest.skipUnless(hasattr(fcntl, "F_SETPIPE_SZ"), "the size of a pipe cannot be set")
+    def test_killed_before_the_first_image(self):
+        before = self.earlier()
+        self.end(self.start_blocked("--edge", "9"), signal.SIGKILL)
+        found = self.results()
+        self.assertEqual({name: found[name] for name in before}, before)
+        self.assertEqual([data for name, data in found.items() if name not in before and name.endswith(".journal")], [b""])
+        self.assert_goes_on(3)
+        self.assertEqual(self.results(), before)
+        self.batch("list.txt", "-o", self.folder_or_database, "--edge", "9", "--resume", status=USAGE)
+        self.assertEqual(self.results(), before)
+
+    @unittest.skipUnless(hasattr(fcntl, "F_SETPIPE_SZ") and os.path.isdir("/proc/self"), "no /proc, or no sizes of pipes")
+    def test_interrupted_before_the_first_image(self):
+        before = self.earlier()
+        run = self.start_blocked("--edge", "9")
+        run.send_signal(signal.SIGINT)
+        self.wait_for(lambda: self.is_taken(run, signal.SIGINT))
+        errors = run.communicate(timeout=120)[1].decode()
+        self.assertEqual(run.returncode, FAILED, errors)
+        self.assertIn("no image was done, the earlier run's results stay", errors)
+        self.assertNotIn("--resume", errors)
+        self.assertEqual(self.results(), before)
+        self.assert_goes_on(3)
+
+    def test_every_image_refused(self):
+        before = self.earlier()
+        for arguments in ([], ["--edge", "9"]):
+            errors = self.batch("refused.txt", "-o", self.folder_or_database, *arguments, status=FAILED)[1]
+            self.assertIn("no image was done", errors)
+            self.assertEqual(self.results(), before)
+
+    def test_journal_of_an_interrupted_run_stays(self):
+        """Its rows are all that is known of what it did."""
+        self.list_of(REFUSED, "refused.txt")
+        self.endless_list_of(scenes(3))
+        run = self.start("endless.txt", "-o", self.folder_or_database)
+        self.wait_for(self.has_rows)
+        self.end(run, signal.SIGINT)
+        before = self.results()
+        self.batch("refused.txt", "-o", self.folder_or_database, status=FAILED)
+        self.assertEqual(self.results(), before)
+        self.assert_goes_on(3)
+
+    def has_rows(self):
+        return self.rows_done() >= 3
+
+    def test_no_images_at_all(self):
+        before = self.earlier()
+        self.list_of([], "empty.txt")
+        self.batch("empty.txt", "-o", self.folder_or_database)
+        self.assertEqual(self.results(), before)
+
+
+class EarlierDatabase(EarlierResults):
+    folder_or_database = "out.db"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.need_databases()
+
+    def has_rows(self):
+        return os.path.exists(self.path("out.db.manifest.journal")) and self.read("out.db.manifest.journal").count(b"\n") > 5
+
+
+if __name__ == "__main__":
+    main()
