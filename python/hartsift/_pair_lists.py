@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, 
 import numpy as np
 import pyarrow as pa
 
-from ._errors import ArgumentError, Error
+from ._errors import ArgumentError, Error, FileError
 from ._features import Features
 from ._library import METHOD_VERSION
 from ._matching import Geometry, Model
@@ -120,7 +120,9 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = [line.rstrip("\r\n") for line in file]
     except OSError as error:
-        raise ArgumentError(
+        # With a colon it is more likely a rule that is misspelt.
+        kind = ArgumentError if ":" in path and isinstance(error, FileNotFoundError) else FileError
+        raise kind(
             f"{path}: {error.strerror}: expected 'all', 'sequential:K', 'spatial:M', 'retrieval:K' or a file "
             "with two names a line"
         ) from None

@@ -149,6 +149,8 @@ def test_arguments_are_checked_before_anything_is_sent(tmp_path):
     for pairs, words in (([], "no pairs"), ("sequental:3", "expected 'all', 'sequential:K'")):
         with pytest.raises(hartsift.ArgumentError, match=words):
             hartsift.ray.match_pairs(absent, pairs)
+    with pytest.raises(hartsift.FileError, match="absent.txt: No such file"):
+        hartsift.ray.match_pairs(absent, str(tmp_path / "absent.txt"))
     with pytest.raises(hartsift.ArgumentError, match="model is 'affine'"):
         hartsift.ray.match_pairs(absent, "all", model="affine")
     for keywords, words in (({"contrast": "x"}, "could not convert"), ({"norm": "l3"}, "expected one of"), ({"batch_size": 0}, "batch_size")):

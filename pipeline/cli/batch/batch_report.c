@@ -85,9 +85,10 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
   progress_line_clear(&report->line);
   if (report->has_json) print_summary(report, seconds, devices, times);
   if (!report->is_quiet) {
-    fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed, %.1f s, %.1f a second on ", report->total,
-            report->total == 1 ? "" : "s", report->done, report->kept, report->failed, seconds, rate_of(report));
-    for (int32_t i = 0; i < devices->count; i++) {
+    fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed, %.1f s", report->total, report->total == 1 ? "" : "s",
+            report->done, report->kept, report->failed, seconds);
+    if (report->done > 0) fprintf(stderr, ", %.1f a second on ", rate_of(report));
+    for (int32_t i = 0; i < devices->count && report->done > 0; i++) {
       char name[32];
       batch_device_name(&devices->each[i], name, sizeof name);
       fprintf(stderr, "%s%s", i > 0 ? ", " : "", name);
