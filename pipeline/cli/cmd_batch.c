@@ -1,25 +1,15 @@
 /*
  * hartsift batch: features of many images, resumable.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "pipeline/base/message.h"
-#include "pipeline/cli/batch/batch_engine.h"
-#include "pipeline/cli/batch/batch_feeder.h"
-#include "pipeline/cli/batch/batch_list.h"
-#include "pipeline/cli/batch/batch_manifest.h"
-#include "pipeline/cli/batch/batch_report.h"
+#include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_settings.h"
 #include "pipeline/cli/batch/batch_shard.h"
-#include "pipeline/cli/batch/batch_store.h"
-#include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/common/image_masks.h"
 #include "pipeline/cli/common/stop_signals.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
@@ -28,185 +18,6 @@ enum {
   BATCH_TICK_MS = 100,     /* how often signals are looked for and the progress line is drawn */
   BATCH_CPU_BESIDE_GPU = 2 /* images in flight there: at the end a GPU must not wait for many of them */
 };
-
-/* An image in the database that is not permanent yet. */
-typedef struct batch_pending {
-  size_t place;
-  batch_record record;
-  int32_t device;
-  double milliseconds;
-} batch_pending;
-
-typedef struct batch_job {
-  const option_set *set;
-  int32_t shard, shards;
-  hs_format format;
-  batch_devices devices;
-  hs_options options;       /* but for the device */
-  hs_expert_options expert; /* of options */
-  hs_options device_options[BATCH_DEVICES_MOST];
-  cli_input input;
-  hs_image mask; /* of --mask; data null: none */
-  image_masks masks;
-  batch_list list;
-  batch_store store;
-  batch_manifest manifest;
-  batch_run *run;
-  pthread_mutex_t lock; /* of what follows, and of the manifest */
-  batch_report report;
-  char fatal[CLI_MESSAGE_BYTES];                 /* why nothing more can be recorded or written: the batch stops; "" */
-  batch_pending pending[BATCH_DATABASE_PENDING]; /* of the one writer of a database */
-  size_t pending_count;
-} batch_job;
-
-/* ---- what the threads call */
-
-static size_t place_in_list(const batch_job *job, size_t index) {
-  return (size_t)(job->shard - 1) + index * (size_t)job->shards;
-}
-
-static const char *path_of(void *user, size_t index) {
-  const batch_job *job = user;
-  return job->list.images[place_in_list(job, index)].path;
-}
-
-/* Stores, reports and, unless it was kept, journals an image's record. Takes record->message over. */
-static void conclude(batch_job *job, size_t place, const batch_record *record, int32_t device, double milliseconds) {
-  pthread_mutex_lock(&job->lock);
-  job->manifest.records[place] = *record;
-  batch_report_image(&job->report, job->list.images[place].name, record, device, milliseconds);
-  if (record->state != BATCH_KEPT && job->fatal[0] == '\0' &&
-      !batch_manifest_append(&job->manifest, place, milliseconds)) {
-    snprintf(job->fatal, sizeof job->fatal, "%s: cannot be written: %s", job->manifest.journal_path, strerror(errno));
-    batch_stop(job->run);
-  }
-  pthread_mutex_unlock(&job->lock);
-}
-
-static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
-  record.state = BATCH_FAILED;
-  record.status = status;
-  record.message = strdup(message);
-  conclude(job, place, &record, -1, 0);
-}
-
-/* The manifest's own name in the folder of the outputs. */
-static bool is_manifest_output(const char *output) {
-  const size_t length = strlen(output);
-  return strncmp(output, "manifest", 8) == 0 && !strchr(output, '/') && length >= 12 &&
-         strcmp(output + length - 4, ".csv") == 0;
-}
-
-static bool is_wanted(void *user, size_t index) {
-  batch_job *job = user;
-  const size_t place = place_in_list(job, index);
-  const batch_image_name *image = &job->list.images[place];
-  batch_record record = job->manifest.records[place];
-  char *output = batch_store_output(image->name, &job->store);
-  char message[CLI_MESSAGE_BYTES] = "";
-  hs_status status = HS_OK;
-  if (!output) {
-    status = HS_ERR_MEMORY;
-    snprintf(message, sizeof message, "no memory for the name of the output");
-  } else if (image->shares_output) {
-    status = HS_ERR_ARGUMENT;
-    hs_message_set(message, sizeof message, "an earlier image has the same output %s", output);
-  } else if (!batch_store_is_database(&job->store) && is_manifest_output(output)) {
-    status = HS_ERR_ARGUMENT;
-    hs_message_set(message, sizeof message, "the output %s has the name of a manifest", output);
-  }
-  free(output);
-  if (status != HS_OK) {
-    conclude_failed(job, place, (batch_record){0}, status, message);
-    return false;
-  }
-  const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
-  job->manifest.records[place].mask_digest = mask_digest;
-  if (record.state == BATCH_CLAIMED && record.mask_digest == mask_digest &&
-      batch_store_verify(&job->store, image, record.output_digest)) {
-    record.state = BATCH_KEPT;
-    conclude(job, place, &record, -1, 0);
-    return false;
-  }
-  return true;
-}
-
-/* Makes permanent what is in the database, and only then calls it done. */
-static void commit_pending(batch_job *job) {
-  char message[CLI_MESSAGE_BYTES] = "";
-  const bool failed =
-      job->pending_count > 0 && batch_database_commit(&job->store.database, message, sizeof message) != HS_OK;
-  if (failed) {
-    pthread_mutex_lock(&job->lock);
-    snprintf(job->fatal, sizeof job->fatal, "%s", message);
-    pthread_mutex_unlock(&job->lock);
-    batch_stop(job->run);
-  }
-  for (size_t i = 0; i < job->pending_count && !failed; i++) {
-    const batch_pending *one = &job->pending[i];
-    conclude(job, one->place, &one->record, one->device, one->milliseconds);
-  }
-  job->pending_count = 0;
-}
-
-/* An image for the database, at its turn. */
-static hs_status add_prepared(batch_job *job, size_t place, const batch_result *result, batch_record *record,
-                              char message[CLI_MESSAGE_BYTES]) {
-  const batch_prepared *prepared = result->prepared;
-  const hs_status status =
-      batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif, message, CLI_MESSAGE_BYTES);
-  if (status != HS_OK) return status;
-  record->output_digest = prepared->output_digest;
-  record->state = BATCH_DONE;
-  record->features = prepared->features;
-  record->digest = prepared->digest;
-  job->pending[job->pending_count++] = (batch_pending){place, *record, result->device, result->milliseconds};
-  if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database))
-    commit_pending(job);
-  return HS_OK;
-}
-
-static hs_status write_file(batch_job *job, size_t place, int32_t writer, const batch_result *result,
-                            batch_record *record, char message[CLI_MESSAGE_BYTES]) {
-  const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
-                                           &record->output_digest, message, CLI_MESSAGE_BYTES);
-  if (status != HS_OK) {
-    record->output_digest = 0;
-    return status;
-  }
-  record->state = BATCH_DONE;
-  record->features = result->features->count;
-  record->digest = digest_features(result->features);
-  conclude(job, place, record, result->device, result->milliseconds);
-  return HS_OK;
-}
-
-static void on_done(void *user, int32_t writer, const batch_result *result) {
-  batch_job *job = user;
-  const size_t place = place_in_list(job, result->index);
-  batch_record record = {
-      .width = result->width, .height = result->height, .mask_digest = job->manifest.records[place].mask_digest};
-  char message[CLI_MESSAGE_BYTES] = "";
-  hs_status status = result->status;
-  if (status != HS_OK)
-    snprintf(message, sizeof message, "%s", result->message);
-  else if (batch_store_is_database(&job->store))
-    status = add_prepared(job, place, result, &record, message);
-  else
-    status = write_file(job, place, writer, result, &record, message);
-  batch_prepared_free(result->prepared);
-  if (status != HS_OK) conclude_failed(job, place, record, status, message);
-}
-
-static void *prepare_result(void *user, const batch_result *result) {
-  const batch_job *job = user;
-  return batch_store_prepare(&job->store, result->features);
-}
-
-static void discard_prepared(void *user, void *prepared) {
-  (void)user;
-  batch_prepared_free(prepared);
-}
 
 /* ---- preparing */
 
@@ -277,13 +88,6 @@ static cli_exit load_mask(batch_job *job) {
   return CLI_FAILED;
 }
 
-static hs_status mask_of(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
-                         size_t message_bytes) {
-  const batch_job *job = user;
-  return image_masks_of(&job->masks, job->list.images[place_in_list(job, index)].name, image, mask, message,
-                        message_bytes);
-}
-
 static uint64_t digest_of_mask(const hs_image *mask) {
   digest_state state;
   const size_t width = (size_t)mask->width;
@@ -340,23 +144,8 @@ static void fill_device_options(batch_job *job) {
 
 static cli_exit make_run(batch_job *job, batch_work *work) {
   char message[CLI_MESSAGE_BYTES] = "";
-  const int32_t jobs = (int32_t)job->set->values[OPTION_JOBS].integer;
   fill_device_options(job);
-  const size_t listed = job->list.count, skipped = (size_t)(job->shard - 1), step = (size_t)job->shards;
-  *work = (batch_work){.count = listed > skipped ? (listed - skipped + step - 1) / step : 0,
-                       .path = path_of,
-                       .wanted = is_wanted,
-                       .done = on_done,
-                       .prepare = job->format == HS_FORMAT_COLMAP_DB ? prepare_result : NULL,
-                       .discard = discard_prepared,
-                       .user = job,
-                       .load = &job->input.load,
-                       .mask = job->masks.shared || job->masks.folder ? mask_of : NULL,
-                       .devices = job->device_options,
-                       .device_count = job->devices.count,
-                       .in_order = job->format == HS_FORMAT_COLMAP_DB,
-                       .readers = jobs,
-                       .writers = jobs};
+  batch_images_work(job, work);
   /* A GPU's driver starts threads of its own here, which must leave these signals to wait_for_end. */
   stop_signals signals;
   stop_signals_block(&signals);
@@ -436,7 +225,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
   const hs_status status = batch_start(job->run);
   const int stopped_by = wait_for_end(job, &signals);
-  commit_pending(job);
+  batch_images_commit(job);
   const batch_times times = count_times(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &times);
   const char *fallback = batch_get_numbers(job->run).fallback;
