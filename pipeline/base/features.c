@@ -19,10 +19,12 @@ size_t features_descriptor_bytes(hs_descriptor_type type) {
   return 0;
 }
 
+/* Keypoints last: an allocator that lends memory may end with the last array that it lent, and frames may be of the list's
+   own. Keypoints are lent whenever descriptors are. */
 static void features_release_arrays(hs_features *features) {
-  hs_memory_release(features->allocator, features->keypoints);
-  hs_memory_release(features->allocator, features->descriptors);
   hs_memory_release(features->allocator, features->frames);
+  hs_memory_release(features->allocator, features->descriptors);
+  hs_memory_release(features->allocator, features->keypoints);
   features->frames = NULL;
   features->frame_capacity = 0;
   features->keypoints = NULL;

@@ -284,6 +284,27 @@ static void test_lent_lists_filled_by_others(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
+/* A list that is all that is left of its context gets frames of its own beside the lent arrays; then it ends. */
+static void test_lent_list_gets_frames(void **state) {
+  (void)state;
+  hs_context *c = played_context(0);
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.affine = 1;
+  hs_features f = {0}, alone = extraction_once(&o, &small);
+  hs_context *cpu = extraction_context(&o);
+  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
+  assert_non_null(f.allocator);
+  hs_destroy(c);
+  assert_true(f.capacity >= alone.count && !f.frames);
+  assert_int_equal(hs_extract(cpu, &small, NULL, &f), HS_OK);
+  assert_non_null(f.frames);
+  extraction_check_equal(&alone, &f, "by the CPU, with shapes");
+  hs_features_free(&f);
+  assert_int_equal(played.alive, 0);
+  hs_features_free(&alone);
+  hs_destroy(cpu);
+}
+
 /* A forked child reads what its parent was lent, and leaves the parent's pool alone. */
 static void test_fork(void **state) {
   (void)state;
@@ -349,7 +370,7 @@ int main(void) {
       cmocka_unit_test(test_lanes_that_cannot_be_had),    cmocka_unit_test(test_more_lanes),
       cmocka_unit_test(test_more_than_expected),          cmocka_unit_test(test_callers_allocator),
       cmocka_unit_test(test_lent_lists_filled_by_others), cmocka_unit_test(test_fork),
-      cmocka_unit_test(test_where_pictures_lie),
+      cmocka_unit_test(test_lent_list_gets_frames),       cmocka_unit_test(test_where_pictures_lie),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
