@@ -123,6 +123,14 @@ void played_count_decoded(void) {
   pthread_mutex_unlock(&lock);
 }
 
+stage_status played_list_call(void) {
+  pthread_mutex_lock(&lock);
+  stage_status st = enter_call();
+  if (++played.listed == played.fail_at_list && st == STAGE_OK) st = fails(OUT_OF_MEMORY);
+  pthread_mutex_unlock(&lock);
+  return st;
+}
+
 static const char *words_of(int32_t error) {
   switch (error) {
   case 0:

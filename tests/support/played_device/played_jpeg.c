@@ -7,7 +7,7 @@
 
 enum { SCRATCH_BYTES = 1024, REFUSED = 1 };
 
-stage_status jpeg_prepare(void) { return STAGE_OK; }
+stage_status jpeg_prepare(void) { return played.jpeg == PLAYED_JPEG_NO_ROOM ? STAGE_DEVICE : STAGE_OK; }
 
 size_t jpeg_scratch_bytes(const jpeg_shape *shape) { return SCRATCH_BYTES + shape->packed_bytes; }
 

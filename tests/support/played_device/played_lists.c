@@ -1,5 +1,6 @@
 /* Launches as a list: a recording that becomes a graph. All lists are of one shape, but for every fifth, which is too long. */
 #include "cuda/device/launch_list.h"
+#include "tests/support/played_device/played_device.h"
 
 enum { TOO_LONG_EVERY = 5 };
 
@@ -25,11 +26,13 @@ stage_status launch_list_end(launch_list *list, stage_status recorded) {
 uint64_t launch_list_shape(const launch_list *list) { return list->graph ? 1 : 0; }
 
 stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_graph *graph) {
+  const stage_status st = played_list_call();
   (void)stream;
   device_graph_destroy(graph->graph);
-  graph->graph = list->graph;
+  if (st != STAGE_OK) device_graph_destroy(list->graph);
+  graph->graph = st == STAGE_OK ? list->graph : NULL;
   list->graph = NULL;
-  return STAGE_OK;
+  return st;
 }
 
 cuda_graph listed_graph_take(listed_graph *graph) {

@@ -1,0 +1,86 @@
+/* Lists of launches on a played GPU: graphs that cannot be made from them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+/* cmocka.h needs the headers above. */
+#include <cmocka.h>
+
+#include "tests/support/extraction.h"
+#include "tests/support/played_device/played_device.h"
+
+/* Widths of one picture; the second comes again, when its frame failed and when it did not. */
+static const int32_t narrower[] = {0, 1, 1, 2, 3, 2};
+enum { FRAMES = sizeof narrower / sizeof *narrower, LISTED = 4 };
+
+static hs_image scene;
+static hs_features expected[FRAMES];
+
+static hs_image window(int i) {
+  hs_image part = scene;
+  part.stride_bytes = (size_t)scene.width;
+  part.width -= narrower[i];
+  return part;
+}
+
+static int set_up(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  scene = extraction_scene(160, 121, 4, NULL);
+  for (int i = 0; i < FRAMES; i++) {
+    const hs_image part = window(i);
+    expected[i] = extraction_once(&o, &part);
+  }
+  return expected[0].count > 20 ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  for (int i = 0; i < FRAMES; i++) hs_features_free(&expected[i]);
+  hs_image_free(&scene);
+  return 0;
+}
+
+/* One frame after another in one lane, the at-th graph of a list failing. Returns how many frames failed. */
+static int run(hs_device device, uint64_t at) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_features f = {0};
+  int failed = 0;
+  played_reset(1);
+  o.device = device;
+  o.in_flight = 1;
+  hs_context *c = extraction_context(&o);
+  played.fail_at_list = at;
+  for (int i = 0; i < FRAMES; i++) {
+    const hs_image part = window(i);
+    assert_int_equal(hs_submit(c, &part, NULL), HS_OK);
+    const hs_status st = hs_wait(c, &f);
+    assert_true(st == HS_OK || st == HS_ERR_MEMORY);
+    if (st == HS_OK) extraction_check_equal(&expected[i], &f, "beside a graph that failed");
+    if (st != HS_OK) assert_non_null(strstr(hs_last_error(c), "making the frame's graph"));
+    failed += st != HS_OK;
+  }
+  assert_true(played.listed >= LISTED);
+  hs_features_free(&f);
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+  return failed;
+}
+
+/* The frame fails, or the CPU does it; the next one makes a graph of its own, and a size met again after its failure counts as
+   met first. */
+static void test_graphs_that_fail(void **state) {
+  (void)state;
+  assert_int_equal(run(HS_DEVICE_CUDA, 0), 0);
+  for (uint64_t at = 1; at <= LISTED; at++) {
+    assert_int_equal(run(HS_DEVICE_CUDA, at), 1);
+    assert_int_equal(run(HS_DEVICE_AUTO, at), 0);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_graphs_that_fail)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
