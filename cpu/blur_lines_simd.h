@@ -141,7 +141,8 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 
 /* ------------------------------------------------- along y */
 
-/* One tap of four rows: u0..u3 are the samples j above rows 0..3, d0..d3 those j below; each step brings one new of either. */
+/* One tap of four rows: u0..u3 are the samples j above rows 0..3, d0..d3 those j below; each step brings one new of
+   either. */
 #define COLUMN_TAP(J, U0, U1, U2, U3, D0, D1, D2, D3)                                                                  \
   do {                                                                                                                 \
     c = simd_set1(taps[J]);                                                                                            \

@@ -188,7 +188,8 @@ static void vote(sample_block *b) {
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
-    /* Takes the samples lane by lane, because neighbouring samples often add to the same sum and would wait for each other. */
+    /* Takes the samples lane by lane, because neighbouring samples often add to the same sum and would wait for each
+       other. */
     for (int k = 0; k < 4; k++)
       for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(sums_at(b, b->place[n + 4 * lane + k]), votes, k, lane);
   }

@@ -2,9 +2,9 @@
  * The nearest descriptors, in tiles on several threads; built once for each instruction set.
  *
  * The second list is packed into panels first, so that the values of a panel's descriptors lie side by side. A chunk
- * is a run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for the L1 cache.
- * The nearest of rows are the chunk's own. Those of columns are gathered by each worker for itself and merged at the
- * end: the order of candidates is total, so it does not matter in which order pairs are compared.
+ * is a run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for
+ * the L1 cache. The nearest of rows are the chunk's own. Those of columns are gathered by each worker for itself and
+ * merged at the end: the order of candidates is total, so it does not matter in which order pairs are compared.
  */
 #include <string.h>
 

@@ -3,7 +3,8 @@
  *
  * A chunk is a strip of columns of a band of rows. Strips share no work; a band filters the rows above and below it
  * again, so the plane is cut into bands only where strips do not give every thread enough chunks. Each thread keeps
- * the row-filtered rows that the columns of its chunk still need in a ring, which stays in its L2: less than 1 MiB for the usual radii.
+ * the row-filtered rows that the columns of its chunk still need in a ring, which stays in its L2: less than 1 MiB for
+ * the usual radii.
  */
 #ifndef HARTSIFT_CPU_PYRAMID_WORK_H
 #define HARTSIFT_CPU_PYRAMID_WORK_H

@@ -19,7 +19,8 @@ void graph_job_begin(graph_job *job, queue_task task, void *state, int32_t chunk
   for (int32_t i = 0; i < GRAPH_BANDS_MAX; i++) atomic_init(&job->band_finished[i], 0);
 }
 
-/* Takes the next chunk, if there is one and it is ready; else -1. *left: whether the job has, or may have, chunks to hand out. */
+/* Takes the next chunk, if there is one and it is ready; else -1. *left: whether the job has, or may have, chunks to
+   hand out. */
 static int32_t take_chunk(graph_job *job, bool *left) {
   int32_t chunk = atomic_load_explicit(&job->next, memory_order_relaxed);
   for (;;) {

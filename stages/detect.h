@@ -26,8 +26,8 @@ typedef struct detect_part {
 
 /* Appends the octaves' keypoints in the defined order. Level S+2 is defined by its step from level S+1, but it is read
    only about samples that its DoG level may still decide: a backend need not have it in memory
-   (stage_ops.detect_reads_top). Where the list ends up longer than its capacity, what stands in it are keypoints, but maybe not
-   the first ones, and its count may be above their number. */
+   (stage_ops.detect_reads_top). Where the list ends up longer than its capacity, what stands in it are keypoints, but
+   maybe not the first ones, and its count may be above their number. */
 typedef struct detect_args {
   const octave_view *octaves;
   int32_t octave_count;

@@ -75,7 +75,8 @@ static inline bool region_has(const plane_region *r, int32_t x, int32_t y) {
 
 /* The Gaussian levels of one octave, 0..S+2 (the last where its reader wants it stored), each level_floats after the one
    before. Sample (i, j) lies at
-   original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level s is the difference of levels s+1 and s. */
+   original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level s is the
+   difference of levels s+1 and s. */
 typedef struct octave_view {
   float *levels;
   size_t level_floats;

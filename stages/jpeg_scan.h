@@ -1,6 +1,7 @@
 /*
- * The coded scan of a baseline JPEG as the GPU decodes it: the host packs what the file says (pipeline/image_io/jpeg_pack.h),
- * the device decodes it (cuda/jpeg/jpeg_cuda.h). Here are the layouts that both know, and one step of the decoding.
+ * The coded scan of a baseline JPEG as the GPU decodes it: the host packs what the file says
+ * (pipeline/image_io/jpeg_pack.h), the device decodes it (cuda/jpeg/jpeg_cuda.h). Here are the layouts that both know,
+ * and one step of the decoding.
  *
  * ITU-T T.81, F.1.2, F.2.2 and annex C.
  */
@@ -70,8 +71,8 @@ _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisat
                "the device copies 16 bytes at a time");
 #endif
 
-/* A restart interval: where its coded bits begin, without stuffed zeros, and its first subsequence. Behind the last one stands
-   where all end. */
+/* A restart interval: where its coded bits begin, without stuffed zeros, and its first subsequence. Behind the last one
+   stands where all end. */
 typedef struct jpeg_interval {
   uint32_t first_bit; /* a multiple of 8 */
   uint32_t first_subsequence;
@@ -148,8 +149,8 @@ HS_INLINE bool jpeg_scan_advance(const jpeg_shape *shape, jpeg_scan_state *state
   return ended;
 }
 
-/* Whether a step from an index is one that no encoder takes: no code, a coefficient behind the last one, 16 zeros as a block's
-   last. */
+/* Whether a step from an index is one that no encoder takes: no code, a coefficient behind the last one, 16 zeros as a
+   block's last. */
 HS_INLINE bool jpeg_step_is_wrong(uint32_t index, uint32_t step) {
   const uint32_t skip = jpeg_step_skip(step), zeros = index > 0 && jpeg_step_size(step) == 0 ? 1u : 0u;
   return skip == 0 || (skip < JPEG_STEP_TO_END && index + skip + zeros > JPEG_COEFFICIENTS);

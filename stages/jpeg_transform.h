@@ -1,10 +1,10 @@
 /*
- * The inverse cosine transform of 8 samples in integers, with the results of libjpeg's accurate one ("islow"): the flow graph
- * of Loeffler, Ligtenberg and Moschytz ("Practical fast 1-D DCT algorithms with 11 multiplications", ICASSP 1989, figure 1)
- * run backwards, all factors rounded to 13 bits. Columns first, keeping 2 more bits, then rows.
+ * The inverse cosine transform of 8 samples in integers, with the results of libjpeg's accurate one ("islow"): the flow
+ * graph of Loeffler, Ligtenberg and Moschytz ("Practical fast 1-D DCT algorithms with 11 multiplications", ICASSP 1989,
+ * figure 1) run backwards, all factors rounded to 13 bits. Columns first, keeping 2 more bits, then rows.
  *
- * Every result is one sum of products that is rounded once, so the order of the sums does not matter; none overflows for blocks
- * within JPEG_SUM_MOST.
+ * Every result is one sum of products that is rounded once, so the order of the sums does not matter; none overflows
+ * for blocks within JPEG_SUM_MOST.
  */
 #ifndef HARTSIFT_STAGES_JPEG_TRANSFORM_H
 #define HARTSIFT_STAGES_JPEG_TRANSFORM_H

@@ -17,7 +17,8 @@
 typedef enum select_rule { SELECT_STRONGEST = 0, SELECT_LARGEST = 1, SELECT_LEVELS = 2 } select_rule;
 
 /* Keeps max_features of the features, or what the rule says, and closes the gaps, order kept; nothing happens when there
-   are no more than that. Descriptors of the first described_count features move with them; *kept_described gets how many of those stay. */
+   are no more than that. Descriptors of the first described_count features move with them; *kept_described gets how
+   many of those stay. */
 typedef struct select_args {
   keypoint_list keypoints;
   feature_list features;

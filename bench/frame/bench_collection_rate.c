@@ -4,10 +4,10 @@
  *   bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--lanes N] [--sleep 0|1] [--rounds N]
  *                         [--encoded 0|1] IMAGE...
  *
- * The pictures are decoded first, into pinned memory where there is a device; with --encoded 1 they stay JPEG files in memory,
- * which the device decodes. Then all of them pass through one context, in the order given, as often as --rounds says, after one
- * round that is not counted; results are taken by hs_wait_view. --lanes, --sleep: as `hartsift batch` chooses them.
- * Prints the images a second.
+ * The pictures are decoded first, into pinned memory where there is a device; with --encoded 1 they stay JPEG files in
+ * memory, which the device decodes. Then all of them pass through one context, in the order given, as often as --rounds
+ * says, after one round that is not counted; results are taken by hs_wait_view. --lanes, --sleep: as `hartsift batch`
+ * chooses them. Prints the images a second.
  */
 #include <stdbool.h>
 #include <stdio.h>

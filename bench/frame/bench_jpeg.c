@@ -3,8 +3,8 @@
  *
  *   bench_jpeg [--repeats N] FILE ...
  *
- * Every picture is compared with libjpeg's before it is timed. Prints a Markdown table: packing on one core, one picture after
- * another with the host waiting for each, pictures on end on one stream, and on eight.
+ * Every picture is compared with libjpeg's before it is timed. Prints a Markdown table: packing on one core, one
+ * picture after another with the host waiting for each, pictures on end on one stream, and on eight.
  */
 #include <stdio.h>
 #include <stdlib.h>

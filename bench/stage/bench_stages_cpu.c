@@ -3,9 +3,9 @@
  *
  * usage: bench_stages_cpu [width height [threads [repeats [json]]]]
  * The picture is a generated scene. Variants are timed by turns in one run, so that a change of the machine's speed
- * meets all of them; medians of all repeats. On one thread processor time, else wall time. Every level is compared with the first variant's before it is timed.
- * Columns: bytes a sample that must move at least, the rate that makes, and operations (a symmetric pair of taps: an
- * addition, a multiplication and an addition).
+ * meets all of them; medians of all repeats. On one thread processor time, else wall time. Every level is compared with
+ * the first variant's before it is timed. Columns: bytes a sample that must move at least, the rate that makes, and
+ * operations (a symmetric pair of taps: an addition, a multiplication and an addition).
  */
 #include <stdio.h>
 #include <stdlib.h>

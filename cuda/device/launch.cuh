@@ -7,8 +7,8 @@
 #include "cuda/device/launch_step.cuh"
 #include "stages/base.h"
 
-/* Blocks of `threads` that the current device holds at once; at least 1. The driver is asked once for each kernel and device.
-   Legal during stream capture, and on any thread. */
+/* Blocks of `threads` that the current device holds at once; at least 1. The driver is asked once for each kernel and
+   device. Legal during stream capture, and on any thread. */
 unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes);
 
 template <class... PARAMETERS>
@@ -21,9 +21,9 @@ static inline void launch_listed(void (*kernel)(PARAMETERS...), launch_step *ste
   launch_list_kernel(step, arguments);
 }
 
-/* Launches a kernel, or lists it; the status is the launch's own. After <<<>>> there would only be the thread's last error to
-   ask for, and that may be an application's, which shares the runtime in a static build, or one of long ago. Arguments are
-   converted to the kernel's parameters as in a call. */
+/* Launches a kernel, or lists it; the status is the launch's own. After <<<>>> there would only be the thread's last
+   error to ask for, and that may be an application's, which shares the runtime in a static build, or one of long ago.
+   Arguments are converted to the kernel's parameters as in a call. */
 template <class... PARAMETERS, class... ARGUMENTS>
 static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,
                                   cudaStream_t stream, const ARGUMENTS &...arguments) {

@@ -2,8 +2,8 @@
  * The launches of a frame as a list in host memory, and a graph that is changed to run them.
  *
  * A capture asks the driver for every launch and event, some 150 us for a frame, and its graph has to be compared with the
- * one that it changes. A list is made without the driver, and two lists of one shape differ in kernels, grids and arguments only, so
- * the graph of the first is changed to the second node by node.
+ * one that it changes. A list is made without the driver, and two lists of one shape differ in kernels, grids and
+ * arguments only, so the graph of the first is changed to the second node by node.
  */
 #ifndef HARTSIFT_CUDA_DEVICE_LAUNCH_LIST_H
 #define HARTSIFT_CUDA_DEVICE_LAUNCH_LIST_H

@@ -73,13 +73,13 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
 }
 
 /*
- * Does      decodes each subsequence once more and writes what belongs to luma; the picture is refused where a code is wrong,
- *           an interval has too few or too many, or a state is not the one before it left: from the first one on, which is
- *           known, all are then right.
+ * Does      decodes each subsequence once more and writes what belongs to luma; the picture is refused where a code is
+ *           wrong, an interval has too few or too many, or a state is not the one before it left: from the first one
+ *           on, which is known, all are then right.
  * Launch    blocks of 128 threads, a thread a subsequence; a block a tile.
  * Shared    tables, the tile's coded words and sums: 40 KB.
- * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0 before: those
- *           of an MCU that exists, whatever the data say; refused.
+ * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0
+ *           before: those of an MCU that exists, whatever the data say; refused.
  * Barriers  those of the sums, one behind the staging.
  * Limits    as sync_kernel.
  * Order     repeatable; each coefficient is written once, or the picture is refused.

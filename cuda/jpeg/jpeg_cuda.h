@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* A packed picture and where its pixels go. Pixel (x, y) as stored goes to gray[start + x * step_x + y * step_y]: rows of any
-   pitch, turned as an EXIF orientation asks. */
+/* A packed picture and where its pixels go. Pixel (x, y) as stored goes to gray[start + x * step_x + y * step_y]: rows
+   of any pitch, turned as an EXIF orientation asks. */
 typedef struct jpeg_decode_args {
   jpeg_shape shape;
   const void *

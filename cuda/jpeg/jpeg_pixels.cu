@@ -54,8 +54,8 @@ static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t
 /*
  * Does      dequantises luma's blocks, transforms them back (jpeg_transform.h) and writes their pixels, turned; refuses the
  *           picture where a block adds up to more than JPEG_SUM_MOST.
- * Launch    blocks of 256 threads: 32 blocks beside each other, 8 threads each, first a column and then a row a thread; grid:
- *           parts of a row of blocks, rows of blocks.
+ * Launch    blocks of 256 threads: 32 blocks beside each other, 8 threads each, first a column and then a row a thread;
+ *           grid: parts of a row of blocks, rows of blocks.
  * Shared    9 KB: the blocks between columns and rows; a warp's four are its own.
  * Reads     coefficients, quantisation. Writes gray, each pixel of the picture once; refused.
  * Barriers  a warp's, between columns and rows.

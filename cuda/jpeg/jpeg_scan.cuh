@@ -1,6 +1,6 @@
 /*
- * What the kernels over a JPEG's coded data share: where things lie in the decoder's memory, a block's subsequences, and their
- * bits in shared memory.
+ * What the kernels over a JPEG's coded data share: where things lie in the decoder's memory, a block's subsequences,
+ * and their bits in shared memory.
  */
 #ifndef HARTSIFT_CUDA_JPEG_JPEG_SCAN_CUH
 #define HARTSIFT_CUDA_JPEG_JPEG_SCAN_CUH
@@ -76,8 +76,8 @@ static __device__ __forceinline__ subsequence subsequence_behind(const scan_view
   return s;
 }
 
-/* A tile's coded words; those of a thread's subsequences are followed by a gap: threads that are equally far in theirs then read
-   from different banks. */
+/* A tile's coded words; those of a thread's subsequences are followed by a gap: threads that are equally far in theirs
+   then read from different banks. */
 struct staged_bits {
   const uint32_t *words;
   uint32_t first, gap; /* number of the first word, words in front of a gap */
@@ -95,7 +95,8 @@ static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, 
   return bits.words[at + at / bits.gap];
 }
 
-/* All threads of the block; a barrier must follow. begin: the tile's first subsequence; s_tables: what jpeg_tables begins with. */
+/* All threads of the block; a barrier must follow. begin: the tile's first subsequence; s_tables: what jpeg_tables
+   begins with. */
 template <uint32_t THREADS, uint32_t EACH>
 static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t begin, jpeg_huffman *s_tables,
                                                          uint32_t *s_words) {

@@ -60,7 +60,8 @@ static __device__ __forceinline__ void decode_group(const scan_view &v, const jp
   }
 }
 
-/* Lists the threads' groups that are to be decoded, in any order; all threads of the block. Returns how many; one barrier. */
+/* Lists the threads' groups that are to be decoded, in any order; all threads of the block. Returns how many; one
+   barrier. */
 static __device__ __forceinline__ uint32_t list_changed(sync_shared &s, bool changed, uint32_t repetition) {
   const uint32_t votes = __ballot_sync(WARP_ALL, changed), lane = threadIdx.x % WARP_LANES;
   uint32_t at = 0;
@@ -72,8 +73,8 @@ static __device__ __forceinline__ uint32_t list_changed(sync_shared &s, bool cha
   return s.listed[repetition % 2];
 }
 
-/* Decodes what is listed until each group begins as the one before it ended. first: the thread's group; follows: its start is
-   the end of the one before it in this tile. */
+/* Decodes what is listed until each group begins as the one before it ended. first: the thread's group; follows: its
+   start is the end of the one before it in this tile. */
 static __device__ __forceinline__ void settle(const scan_view &v, sync_shared &s, const staged_bits &bits,
                                               uint32_t first, bool follows, bool changed, bool all) {
   const uint32_t t = threadIdx.x, begin = blockIdx.x * SYNC_TILE;
@@ -91,7 +92,8 @@ static __device__ __forceinline__ void settle(const scan_view &v, sync_shared &s
   }
 }
 
-/* The sums of the coefficients' tiles that this one consists of, each from the last restart in it; all threads of the block. */
+/* The sums of the coefficients' tiles that this one consists of, each from the last restart in it; all threads of the
+   block. */
 static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin, uint32_t beyond, uint32_t *s_sum) {
   for (uint32_t tile = begin / SCAN_THREADS; tile * SCAN_THREADS < beyond; tile++) {
     const uint32_t last = min((tile + 1) * SCAN_THREADS, beyond) - 1;
@@ -110,21 +112,22 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
 }
 
 /*
- * Does      one round for a tile of groups of 4 subsequences: each group is decoded from the state in which the one before it
- *           ended, again and again until no state of the tile changes. The first round guesses that a code, a block and an MCU
- *           begin where a group does; later ones take the state behind the tile before from the last round. What is decoded
- *           again most often falls in with what was found before within a few subsequences, and stops there.
- * Launch    blocks of 64 threads, a thread a group; a block a tile. What is to be decoded again is few and far between, so it
- *           is listed and goes to the first threads.
+ * Does      one round for a tile of groups of 4 subsequences: each group is decoded from the state in which the one
+ *           before it ended, again and again until no state of the tile changes. The first round guesses that a code, a
+ *           block and an MCU begin where a group does; later ones take the state behind the tile before from the last
+ *           round. What is decoded again most often falls in with what was found before within a few subsequences, and
+ *           stops there.
+ * Launch    blocks of 64 threads, a thread a group; a block a tile. What is to be decoded again is few and far between,
+ *           so it is listed and goes to the first threads.
  * Shared    tables, the tile's coded words and states: 58 KB, dynamic (jpeg_prepare).
- * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those, its list of
- *           carry, tile_blocks, tile_luma; in the first round 0 to refused.
+ * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those,
+ *           its list of carry, tile_blocks, tile_luma; in the first round 0 to refused.
  * Barriers  two a repetition: lists are written, and states are read, by all.
  * Limits    at most 65 repetitions: each settles one more group from the first. Bits of data are read up to JPEG_WORDS_AHEAD
  *           words behind their end.
  * Order     repeatable.
- * Cost      some 40 instructions a code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4 subsequences one
- *           after another and as many again as the longest way to a right state has.
+ * Cost      some 40 instructions a code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4
+ *           subsequences one after another and as many again as the longest way to a right state has.
  */
 template <bool FIRST> __global__ void __launch_bounds__(SYNC_THREADS) sync_kernel(scan_view v, uint32_t round) {
   extern __shared__ __align__(16) uint8_t s_memory[];

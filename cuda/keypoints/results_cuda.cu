@@ -11,7 +11,8 @@ static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) ==
  * Does      features -> records and, with shapes, frames; counts.
  * Launch    resident blocks of 4 warps, a warp 32 features at a time.
  * Shared    768 bytes a warp, so that records leave in 16-byte stores of whole lines.
- * Reads     outputs, features, keypoints, shapes, counts. Writes records, frames, counts: device memory or mapped host memory.
+ * Reads     outputs, features, keypoints, shapes, counts. Writes records, frames, counts: device memory or mapped host
+ *           memory.
  * Barriers  warp only, around the staging.
  * Limits    features beyond the list's capacity are only counted.
  * Order     repeatable. Cost: 24 bytes out a feature, 40 with a frame; into host memory bound by the bus.

@@ -224,8 +224,8 @@ static int atomic_file_reason_of_failed_write(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EPIPE ? error : EIO;
 }
 
-/* Makes a new name in the target's folder permanent. Returns 0 or the error; a folder may be one that can be written in but not
-   read, and a file system one that knows no such thing. */
+/* Makes a new name in the target's folder permanent. Returns 0 or the error; a folder may be one that can be written in
+   but not read, and a file system one that knows no such thing. */
 static int atomic_file_sync_folder(const atomic_file *file) {
   char folder[ATOMIC_FILE_PATH_BYTES] = ".";
   const size_t length = atomic_file_folder_length(file->target);

@@ -210,8 +210,9 @@ static void renew_context(extract_job *job) {
       hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
 }
 
-/* From a file to its features in one call, which within a limit of memory need not hold the picture. False: they are to be had
-   in two, because something else goes with the picture, or because those say what is wrong, of a file that is still there. */
+/* From a file to its features in one call, which within a limit of memory need not hold the picture. False: they are to
+   be had in two, because something else goes with the picture, or because those say what is wrong, of a file that is
+   still there. */
 static bool extract_file(extract_job *job, extract_result *result) {
   const double start = cli_milliseconds();
   if (job->options.max_memory_bytes == 0 || image_is_no_file(result->image) || !image_is_regular_file(result->image) ||

@@ -101,7 +101,8 @@ hs_status context_prepare(hs_context *context, const frame_request *request);
    equalised, whose pixels are wanted twice, and not where candidates move further than a band goes. */
 bool context_may_take_rows(const hs_options *options, const sift_params *params);
 
-/* Whether a frame of request->feed is worked off in tiles by the CPU, within max_memory_bytes: only then may it come in rows. */
+/* Whether a frame of request->feed is worked off in tiles by the CPU, within max_memory_bytes: only then may it come in
+   rows. */
 bool context_fits_in_rows(const hs_context *context, const frame_request *request);
 
 /* Makes the slab large enough for the plan. advice: what the message of HS_ERR_MEMORY goes on with. */

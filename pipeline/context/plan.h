@@ -103,8 +103,8 @@ typedef struct plan_request {
   bool detect_reads_top;
   size_t octave_floats;      /* scratch of the first octave in one pass, where that pays; 0: it never does */
   size_t octave_bytes_least; /* of one of its levels, where that pays */
-  /* Null: the stages of a frame follow one another. Else threads run them at the same time, unless the first octave is made in
-     one pass, and this gives the bytes which that takes. */
+  /* Null: the stages of a frame follow one another. Else threads run them at the same time, unless the first octave is
+     made in one pass, and this gives the bytes which that takes. */
   size_t (*graph_bytes)(int32_t octave_count, int32_t scales);
   /* For a frame in tiles; read while the plan is made and while it is used. */
   const sift_params *params;

@@ -37,8 +37,8 @@ plane_region tile_region(const tile_margins *margins, const pyramid_geometry *ge
 void tile_origin(const tile_margins *margins, const plan_request *request, const pyramid_geometry *geometry,
                  int32_t octave, const plane_region *core, int32_t index, int32_t *x, int32_t *y);
 
-/* The rows [*y0, *y1) of the picture that levels about the tile `core` of the first octave are made of, and about the samples
-   where candidates from it may end that move by one sample a step. */
+/* The rows [*y0, *y1) of the picture that levels about the tile `core` of the first octave are made of, and about the
+   samples where candidates from it may end that move by one sample a step. */
 void tile_rows(const tile_margins *margins, const plan_request *request, const pyramid_geometry *geometry,
                const plane_region *core, int32_t *y0, int32_t *y1);
 
@@ -49,8 +49,9 @@ hs_status plan_make_tiled(const plan_request *request, uint64_t most, frame_plan
 /* The next side to try where tiles of this one do not fit: three quarters of it, or two thirds of those. */
 int32_t plan_smaller_tile(int32_t side);
 
-/* The plan of what a frame has on the host whose tiles are worked off on a device: the lists, strays, the scratch for putting
-   keypoints and features in order, and, in its place while the first octave is worked off, band_bytes for rows of the picture. */
+/* The plan of what a frame has on the host whose tiles are worked off on a device: the lists, strays, the scratch for
+   putting keypoints and features in order, and, in its place while the first octave is worked off, band_bytes for rows
+   of the picture. */
 hs_status plan_make_tile_lists(const plan_request *request, size_t band_bytes, frame_plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
-/* A build without CUDA: the functions of cuda_frame.h, cuda_jpeg.h, cuda_match.h, cuda_neighbours.h and cuda_pairs.h fail and say that
-   there is no CUDA. */
+/* A build without CUDA: the functions of cuda_frame.h, cuda_jpeg.h, cuda_match.h, cuda_neighbours.h and cuda_pairs.h
+   fail and say that there is no CUDA. */
 #include <stdio.h>
 
 #include "pipeline/base/message.h"

@@ -1,9 +1,9 @@
 /*
  * A frame on a CUDA device: what a context holds there, and one frame from picture to features.
  *
- * One frame is one graph, recorded for the second frame of a geometry and then replayed. All device memory is one slab laid out by
- * pipeline/device/cuda_plan.c; results are written by the kernels straight into pinned host memory. In a build
- * without CUDA the same functions fail and say so.
+ * One frame is one graph, recorded for the second frame of a geometry and then replayed. All device memory is one slab
+ * laid out by pipeline/device/cuda_plan.c; results are written by the kernels straight into pinned host memory. In a
+ * build without CUDA the same functions fail and say so.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_FRAME_H
 #define HARTSIFT_DEVICE_CUDA_FRAME_H

@@ -2,12 +2,12 @@
  * The kinds of frames that a context has run, and their graphs.
  *
  * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So only
- * the second frame of a kind becomes a graph. The entry used least recently is dropped first: where more sizes alternate than
- * the table has entries, none is ever recorded.
+ * the second frame of a kind becomes a graph. The entry used least recently is dropped first: where more sizes
+ * alternate than the table has entries, none is ever recorded.
  *
- * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Lanes would wait for
- * each other at each of these launches, because the driver takes one at a time. They list the frame's launches, which needs no
- * driver, and change a spare graph to them, in a tenth of the time of making one.
+ * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Lanes would
+ * wait for each other at each of these launches, because the driver takes one at a time. They list the frame's
+ * launches, which needs no driver, and change a spare graph to them, in a tenth of the time of making one.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
@@ -57,7 +57,8 @@ typedef struct graph_cache {
 graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again);
 /* The spare of this shape, else the one used least recently. */
 graph_spare *graph_cache_spare(graph_cache *cache, uint64_t shape);
-/* For an entry met again: the spare that still runs its first frame, which the caller takes the graph of; null: none does. */
+/* For an entry met again: the spare that still runs its first frame, which the caller takes the graph of; null: none
+   does. */
 graph_spare *graph_cache_spare_of(graph_cache *cache, const graph_entry *entry);
 
 #endif

@@ -79,8 +79,8 @@ static launch_list *list_of(const hs_context *c) {
   return s->launches;
 }
 
-/* The graph of a frame met first: a spare one that is changed to it. Null: the frame has more launches than a list, or there is
-   no memory for one; it goes kernel by kernel then. */
+/* The graph of a frame met first: a spare one that is changed to it. Null: the frame has more launches than a list, or
+   there is no memory for one; it goes kernel by kernel then. */
 static hs_status change_spare(hs_context *c, const frame_request *r, const record_target *target, uint64_t frame,
                               cuda_graph *graph) {
   cuda_state *s = c->cuda;

@@ -1,6 +1,6 @@
 /*
- * Memory for a frame on a device: one slab laid out by a plan, and pinned memory for results and for the level from which the
- * CPU goes on. Graphs that have addresses of memory that moves are dropped.
+ * Memory for a frame on a device: one slab laid out by a plan, and pinned memory for results and for the level from
+ * which the CPU goes on. Graphs that have addresses of memory that moves are dropped.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_ROOM_H
 #define HARTSIFT_DEVICE_CUDA_ROOM_H

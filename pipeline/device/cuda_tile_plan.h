@@ -28,8 +28,8 @@ plane_region cuda_tile_crop(const plan_request *request, const pyramid_geometry 
 /* The pixels that a crop of the first octave is made of. */
 plane_region cuda_tile_pixels(const plan_request *request, const pyramid_geometry *geometry, const plane_region *crop);
 
-/* The rows [*y0, *y1) of the picture for the tile `core` of the first octave, for its parts, and for the samples where candidates
-   from it may end that move by one sample a step. */
+/* The rows [*y0, *y1) of the picture for the tile `core` of the first octave, for its parts, and for the samples where
+   candidates from it may end that move by one sample a step. */
 void cuda_tile_rows(const plan_request *request, const pyramid_geometry *geometry, const plane_region *core,
                     int32_t *y0, int32_t *y1);
 

@@ -38,8 +38,8 @@ typedef struct cuda_tile_result {
    returned, with its message, where tiles are no remedy. Statuses: also HS_ERR_DEVICE. */
 hs_status cuda_tiles_prepare(hs_context *context, const frame_request *request, hs_status status);
 
-/* The rows [*y0, *y1) that the tile `core` of the first octave, and whatever is done for it, wants of a picture that comes in rows.
-   They may be overwritten when the tile is finished. */
+/* The rows [*y0, *y1) that the tile `core` of the first octave, and whatever is done for it, wants of a picture that
+   comes in rows. They may be overwritten when the tile is finished. */
 void cuda_tiles_rows(const hs_context *context, const plane_region *core, int32_t *y0, int32_t *y1);
 
 /* Starts a tile, after those that were started before. Its slot's tile before is finished. Statuses: HS_ERR_DEVICE,
@@ -50,8 +50,8 @@ hs_status cuda_tile_finish(hs_context *context, const cuda_tile *tile, cuda_tile
 /* Waits until nothing reads the caller's picture: where tiles under way are not wanted any more. */
 void cuda_tiles_abandon(hs_context *context);
 
-/* After cuda_frame_query: bytes on the device and of the host (lists, scratch and pinned memory) where such a frame is worked
-   off in tiles within max_memory_bytes; false, and nothing set, where it is not. */
+/* After cuda_frame_query: bytes on the device and of the host (lists, scratch and pinned memory) where such a frame is
+   worked off in tiles within max_memory_bytes; false, and nothing set, where it is not. */
 bool cuda_tiles_query(hs_context *context, const frame_request *request, uint64_t *device_bytes, uint64_t *host_bytes);
 
 /* Whether a frame of request->feed needs tiles and fits in them within max_memory_bytes: only then may it come in rows, with

@@ -1,5 +1,5 @@
-/* Whether a GPU decodes JPEGs to libjpeg's pixels, whichever libjpeg this is: decided before it is first asked to, by made files of
-   every kind that it takes. */
+/* Whether a GPU decodes JPEGs to libjpeg's pixels, whichever libjpeg this is: decided before it is first asked to, by
+   made files of every kind that it takes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -70,7 +70,8 @@ static hs_status relate(hs_context *context, const photo *a, const photo *b, hs_
                    geometry);
 }
 
-/* The rectangle around all photos as the middle one sees them: x, y, width, height. 0: too large, as where one looks away. */
+/* The rectangle around all photos as the middle one sees them: x, y, width, height. 0: too large, as where one looks
+   away. */
 static int frame_of(const photo *photos, int count, int frame[4]) {
   double low[2] = {0, 0}, high[2] = {0, 0};
   for (int i = 0; i < 4 * count; i++) {

@@ -1,7 +1,7 @@
 /*
  * One frame on a GPU and the CPU together: the GPU computes the large octaves and their features. As soon as
- * level 0 of the next octave exists it is copied to the host, and the CPU computes the small octaves meanwhile (HartSift's heterogeneous pyramid, Li,
- * Jia, Zhang, ICPADS 2017). The bytes are the same for every split.
+ * level 0 of the next octave exists it is copied to the host, and the CPU computes the small octaves meanwhile
+ * (HartSift's heterogeneous pyramid, Li, Jia, Zhang, ICPADS 2017). The bytes are the same for every split.
  */
 #ifndef HARTSIFT_FRAME_GPU_CPU_SPLIT_H
 #define HARTSIFT_FRAME_GPU_CPU_SPLIT_H

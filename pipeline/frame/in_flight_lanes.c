@@ -85,8 +85,8 @@ static void run_apart(in_flight_lane *lane, uint64_t first, int32_t count) {
   }
 }
 
-/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together; but for files
-   that stayed encoded, of which one may be damaged. */
+/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together; but
+   for files that stayed encoded, of which one may be damaged. */
 static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   in_flight_ring *f = lane->ring;
   const hs_image *images[CUDA_GROUP_MAX] = {NULL};
@@ -212,8 +212,8 @@ int32_t in_flight_lane_threads(const in_flight_ring *f, int32_t lane) {
   return f->threads / f->lane_most + (lane < f->threads % f->lane_most ? 1 : 0);
 }
 
-/* Starts the next lane, as a copy of this one: memory and streams take a driver milliseconds, in which the lanes that are there
-   work. Where it cannot be had, these do all the work. */
+/* Starts the next lane, as a copy of this one: memory and streams take a driver milliseconds, in which the lanes that
+   are there work. Where it cannot be had, these do all the work. */
 static void start_next(in_flight_lane *lane) {
   in_flight_ring *f = lane->ring;
   in_flight_lane *next = lane + 1;

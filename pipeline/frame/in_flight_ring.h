@@ -81,8 +81,8 @@ int32_t in_flight_lane_threads(const struct in_flight_ring *ring, int32_t lane);
 /* Wakes lanes because images wait. One signal suffices if every lane may take the next image. Otherwise all are woken,
    because the signal could go to a lane that may not take it and would go back to sleep. Under the lock. */
 void in_flight_wake_lanes(struct in_flight_ring *ring);
-/* How many images of this size may be on the device at once, by the device's memory. Of large ones at most CUDA_LANES: one in
-   each lane keeps the device busy, so that a group of them would take memory and gain nothing. */
+/* How many images of this size may be on the device at once, by the device's memory. Of large ones at most CUDA_LANES:
+   one in each lane keeps the device busy, so that a group of them would take memory and gain nothing. */
 int32_t in_flight_lanes_for(hs_context *c, int32_t width, int32_t height);
 /* Most images like this one that may share launches. Each lane may hold the memory of a group, so a group has the device's
    room, `lanes_most` images, divided by the number of lanes. */

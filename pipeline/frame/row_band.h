@@ -1,6 +1,6 @@
 /*
- * The rows of a picture that the tiles of its first octave want next, where the whole is not in memory: a band that goes down
- * the picture as its file is decoded.
+ * The rows of a picture that the tiles of its first octave want next, where the whole is not in memory: a band that
+ * goes down the picture as its file is decoded.
  */
 #ifndef HARTSIFT_FRAME_ROW_BAND_H
 #define HARTSIFT_FRAME_ROW_BAND_H

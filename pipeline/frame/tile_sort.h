@@ -29,8 +29,8 @@ typedef struct tile_sort {
    many others there are. */
 void tile_sort_keypoints(tile_sort *sort);
 
-/* After that: start, each keypoint's first feature, and source, the features in the order of the sorted keypoints. Returns how
-   many those of the first `once` have. */
+/* After that: start, each keypoint's first feature, and source, the features in the order of the sorted keypoints.
+   Returns how many those of the first `once` have. */
 uint32_t tile_sort_features(tile_sort *sort);
 
 #endif

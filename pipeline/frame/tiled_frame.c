@@ -286,8 +286,8 @@ static stage_status begin_rows(tiled_frame *f) {
   return begun ? STAGE_OK : STAGE_CANCELLED;
 }
 
-/* A device begins each tile before the host lists what the one before has, unless its rows would take the place of that one's,
-   of which parts and strays may still be wanted. */
+/* A device begins each tile before the host lists what the one before has, unless its rows would take the place of that
+   one's, of which parts and strays may still be wanted. */
 static bool begins_early(const tiled_frame *f, const tile_work *now, const tile_work *next) {
   const bool in_rows = f->band.feed && f->octave == 0;
   return f->on_device && (!in_rows || next->core.y0 == now->core.y0);

@@ -14,8 +14,8 @@ void geometry_errors(const geometry_problem *problem, const double matrix[9], si
                      double *squares);
 
 /* The candidate's score. Stops early, with a negative result, once the score cannot exceed `best` or most probably will
-   not: it is more than three standard deviations below what a candidate as good would have by then. Matches must be in random
-   order. best 0 or less: never abandoned. */
+   not: it is more than three standard deviations below what a candidate as good would have by then. Matches must be in
+   random order. best 0 or less: never abandoned. */
 double geometry_score(const geometry_problem *problem, const double matrix[9], double best);
 
 /* How many matches have an error of at most the threshold. mask: null, or a byte for each match. squares: null, or

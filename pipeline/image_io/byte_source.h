@@ -1,5 +1,6 @@
 /*
- * The bytes of an image's file for a decoder that takes them in order: all in memory, or read from the file as they are wanted.
+ * The bytes of an image's file for a decoder that takes them in order: all in memory, or read from the file as they are
+ * wanted.
  */
 #ifndef HARTSIFT_IMAGE_IO_BYTE_SOURCE_H
 #define HARTSIFT_IMAGE_IO_BYTE_SOURCE_H

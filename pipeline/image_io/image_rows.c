@@ -5,8 +5,8 @@
 
 #include "pipeline/base/memory.h"
 
-/* What can be gone back in: a regular file, or bytes. Standard input and scenes are no files, and whoever writes into a pipe must
-   not see it opened and closed. */
+/* What can be gone back in: a regular file, or bytes. Standard input and scenes are no files, and whoever writes into a
+   pipe must not see it opened and closed. */
 static hs_status rows_open_bytes(image_rows *r, const char *path) {
   size_t size = 0;
   if (!path) {

@@ -1,6 +1,6 @@
 /*
- * A picture read row by row, for a frame that does not hold it: PNG that is not interlaced, and JPEG of one scan that need not
- * be turned. Of any other the whole must be there.
+ * A picture read row by row, for a frame that does not hold it: PNG that is not interlaced, and JPEG of one scan that
+ * need not be turned. Of any other the whole must be there.
  */
 #ifndef HARTSIFT_IMAGE_IO_IMAGE_ROWS_H
 #define HARTSIFT_IMAGE_IO_IMAGE_ROWS_H

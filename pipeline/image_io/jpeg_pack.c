@@ -5,10 +5,11 @@
 
 enum { PACK_ALIGNMENT = 16, MARKER_RESTART = 0xD0, MARKER_END = 0xD9 };
 
-/* Coded data is decoded from many places at once, which agree with each other where its content lets them. Where it does not,
-   each place waits for the one before it, and beyond three blocks of threads, 48 KB, the device refuses; with half of that
-   libjpeg is sooner done. What may be such data is looked for every PERIOD_LOOKED_AT bytes, as a period of up to PERIOD_MOST
-   that goes on for PERIOD_SHOWN: an MCU without content has some six bits for each of up to ten blocks. */
+/* Coded data is decoded from many places at once, which agree with each other where its content lets them. Where it
+   does not, each place waits for the one before it, and beyond three blocks of threads, 48 KB, the device refuses; with
+   half of that libjpeg is sooner done. What may be such data is looked for every PERIOD_LOOKED_AT bytes, as a period of
+   up to PERIOD_MOST that goes on for PERIOD_SHOWN: an MCU without content has some six bits for each of up to ten
+   blocks. */
 enum { UNSETTLED_MOST = 24 << 10, PERIOD_LOOKED_AT = 1 << 10, PERIOD_MOST = 128, PERIOD_SHOWN = 512, PERIOD_KEY = 16 };
 
 /* Natural places of the zigzag order's coefficients, by column and row: 8 x + y (T.81, figure 5, turned). */
@@ -127,7 +128,8 @@ static bool is_periodic(const uint8_t *bytes) {
   return false;
 }
 
-/* Whether blocks of luma and of chroma have the same codes: then nothing tells which of an MCU's blocks a code belongs to. */
+/* Whether blocks of luma and of chroma have the same codes: then nothing tells which of an MCU's blocks a code belongs
+   to. */
 static bool shares_codes(const jpeg_stream *stream) {
   const jpeg_component *luma = &stream->components[0];
   bool same = stream->component_count > 1;

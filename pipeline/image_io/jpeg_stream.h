@@ -1,7 +1,7 @@
 /*
- * The headers of a baseline JPEG, without making pixels of it: what a GPU may decode it gets, and it finds what is wrong with the
- * coded data; all else libjpeg decodes, which then says what is wrong. So the answer no means nothing but that libjpeg is to
- * decide.
+ * The headers of a baseline JPEG, without making pixels of it: what a GPU may decode it gets, and it finds what is
+ * wrong with the coded data; all else libjpeg decodes, which then says what is wrong. So the answer no means nothing
+ * but that libjpeg is to decide.
  *
  * ITU-T T.81, annexes B (markers) and C (Huffman codes).
  */

@@ -208,11 +208,11 @@ HS_API void hs_destroy(hs_context *context);
 /* Bytes a context needs for images up to width x height with these options, before anything is allocated: host_bytes
    (the most held at once in host memory, results excluded; lists are counted at their first planned capacity; in tiles
    where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Where the options
-   lead to a GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone. What is in
-   flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a CPU. Where even the
-   smallest tiles need more than max_memory_bytes it is what these need, above the limit, and extraction is refused with
-   HS_ERR_LIMIT. Statuses: HS_ERR_ARGUMENT (a null pointer too), HS_ERR_OPTION, HS_ERR_LIMIT (sides beyond what can be worked
-   on); with such options also those of hs_create. */
+   lead to a GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone.
+   What is in flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a
+   CPU. Where even the smallest tiles need more than max_memory_bytes it is what these need, above the limit, and
+   extraction is refused with HS_ERR_LIMIT. Statuses: HS_ERR_ARGUMENT (a null pointer too), HS_ERR_OPTION, HS_ERR_LIMIT
+   (sides beyond what can be worked on); with such options also those of hs_create. */
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                                     uint64_t *device_bytes);
 
@@ -371,10 +371,10 @@ HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_l
    image is as large as it was. Once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
-/* 1: the context's GPU decodes JPEGs that were kept encoded, on its multiprocessors, to libjpeg's pixels; 0: the context is a
-   hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from those of the libjpeg that is
-   there, or it fails, and the CPU decodes. The first call compares 64 made pictures. message: null, or gets what decodes,
-   or why not; message_bytes of it. */
+/* 1: the context's GPU decodes JPEGs that were kept encoded, on its multiprocessors, to libjpeg's pixels; 0: the
+   context is a hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from those of the
+   libjpeg that is there, or it fails, and the CPU decodes. The first call compares 64 made pictures. message: null, or
+   gets what decodes, or why not; message_bytes of it. */
 HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
 
 /* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
@@ -394,8 +394,8 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
    hs_options, the reason of a failure is hs_last_error's, message, allocator and keep_colour are not looked at, and what
    is found is in pixels of the original with max_image_size too. JPEGs are decoded by the GPU where
    options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it decodes
-   (the first such call compares it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made
-   that smaller, of the original's. */
+   (the first such call compares it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where
+   max_image_size made that smaller, of the original's. */
 
 /* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A context with max_memory_bytes, which would
    work the picture off in tiles, on a CPU or a GPU, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of
@@ -477,9 +477,9 @@ HS_API hs_format hs_format_of_name(const char *path);
    come from images loaded with ignore_exif 1. 0: no such program, or no such format. */
 HS_API int32_t hs_format_ignores_exif(hs_format format);
 /* The digest of features that manifests of `hartsift batch` have: FNV-1a of 64 bits in eight lanes over count, keypoints,
-   descriptors and, where there are some, frames as they are (FORMATS.md, "Manifest"), so equal for equal features on every machine and in every format that
-   loses nothing. It tells results apart and is no protection against forgery. Statuses: HS_ERR_ARGUMENT (null, keypoints
-   missing). */
+   descriptors and, where there are some, frames as they are (FORMATS.md, "Manifest"), so equal for equal features on
+   every machine and in every format that loses nothing. It tells results apart and is no protection against forgery.
+   Statuses: HS_ERR_ARGUMENT (null, keypoints missing). */
 HS_API hs_status hs_digest_features(const hs_features *features, uint64_t *digest);
 
 /* ------------------------------------------------------------------ diagnostics */

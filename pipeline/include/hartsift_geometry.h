@@ -90,10 +90,10 @@ HS_API hs_status hs_verify_options_init_sized(hs_verify_options *options, size_t
    must not be null. inliers: null, or count bytes of the caller: 1 for an inlier, else 0. *geometry is filled in; that
    nothing was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes half a
    millisecond for some hundred to 2000 matches that mostly agree; where nothing agrees no time below min_inliers, 0.03 ms
-   for up to 25 matches, and at most max_iterations x 0.2 us (essential: 2 us; with AVX-512, two to three times that with SSE2).
-   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those that
-   this version knows), HS_ERR_LIMIT (more than 2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where it is not
-   null. */
+   for up to 25 matches, and at most max_iterations x 0.2 us (essential: 2 us; with AVX-512, two to three times that
+   with SSE2). Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond
+   those that this version knows), HS_ERR_LIMIT (more than 2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where
+   it is not null. */
 HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
                                   const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
 

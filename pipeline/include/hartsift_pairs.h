@@ -90,9 +90,9 @@ typedef struct hs_pairs hs_pairs;
 
 /* Begins to work off `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
    hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has
-   one, do the work; until hs_pairs_end it must not be used for anything else but hs_destroy. Its max_memory_bytes bounds what the run holds in host memory and,
-   besides, on the device; 0: half of the machine's and of the device's memory. Its allocator is called from several
-   threads at once. options: null for the defaults. Does not block.
+   one, do the work; until hs_pairs_end it must not be used for anything else but hs_destroy. Its max_memory_bytes
+   bounds what the run holds in host memory and, besides, on the device; 0: half of the machine's and of the device's
+   memory. Its allocator is called from several threads at once. options: null for the defaults. Does not block.
    Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image with
    neither features nor read, a run on this context that has not ended), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs or
    more), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_DEVICE; *run is null then, and hs_last_error says why. */

@@ -27,7 +27,8 @@ typedef enum hs_element {
   HS_ELEMENT_F64 = 3  /* double */
 } hs_element;
 
-/* A view of elements, in rows; these five fields for good. The elements of an array in their order: row by row, each from the left. */
+/* A view of elements, in rows; these five fields for good. The elements of an array in their order: row by row, each
+   from the left. */
 typedef struct hs_array {
   const void *data;     /* first element; aligned for its type */
   size_t width, height; /* elements in a row, rows: 1 or more each, 2^40 elements in all; 1-D: height 1 */

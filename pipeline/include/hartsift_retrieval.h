@@ -2,7 +2,8 @@
  * hartsift_retrieval.h - which pairs of a collection's images are worth matching; part of hartsift.h.
  *
  * Three choices, for images that are numbered 0, 1, ... by their place in the caller's lists: neighbours in the order of
- * names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look alike (hs_retrieval, hs_pair_similar):
+ * names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look alike (hs_retrieval,
+ * hs_pair_similar):
  *
  *     hs_retrieval *r;  hs_status st = hs_retrieval_create(&r, NULL);
  *     for some images    st = hs_retrieval_sample(r, &features, 200);
@@ -24,7 +25,8 @@ extern "C" {
 #endif
 
 /* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array
-   until hs_image_pairs_free, or until the next call that fills the same struct (its room is used again). After a failure count is 0. */
+   until hs_image_pairs_free, or until the next call that fills the same struct (its room is used again). After a
+   failure count is 0. */
 typedef struct hs_image_pairs {
   size_t count;         /* pairs */
   hs_image_pair *pairs; /* count entries */
@@ -83,7 +85,8 @@ typedef struct hs_retrieval_options {
 #define hs_retrieval_options_init(options) hs_retrieval_options_init_sized((options), sizeof(hs_retrieval_options))
 HS_API hs_status hs_retrieval_options_init_sized(hs_retrieval_options *options, size_t struct_size);
 
-/* Makes a handle. options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY. */
+/* Makes a handle. options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION,
+   HS_ERR_MEMORY. */
 HS_API hs_status hs_retrieval_create(hs_retrieval **retrieval, const hs_retrieval_options *options);
 
 /* Ends a handle and frees all that it holds; null is allowed. */

@@ -163,8 +163,8 @@ typedef enum hs_bin_layout {
   HS_LAYOUT_VLFEAT = 1 /* 0 7 6 5 4 3 2 1 */
 } hs_bin_layout;
 
-/* How descriptors were made: hs_match refuses those whose norm, pooling or layout differs, and float ones of the opencv profile
-   beside others. The method version and other differences of profiles leave distances their meaning. */
+/* How descriptors were made: hs_match refuses those whose norm, pooling or layout differs, and float ones of the opencv
+   profile beside others. The method version and other differences of profiles leave distances their meaning. */
 typedef struct hs_origin {
   int32_t method_version;   /* HS_METHOD_VERSION of the library that made them; 0: unknown, and so are the next three */
   hs_profile profile;       /* that they were made with */
@@ -190,8 +190,8 @@ typedef struct hs_features {
   size_t capacity;  /* entries that both arrays have room for; the library's */
   size_t descriptor_capacity_bytes; /* the library's */
   const hs_allocator *allocator;    /* that the arrays came from; must outlive them. The library's */
-  /* count entries where the affine shape is known (options.affine; FORMATS.md), else null. Extracted, the short axis is sigma;
-     the first column has the direction of the orientation. The library's, as the other arrays */
+  /* count entries where the affine shape is known (options.affine; FORMATS.md), else null. Extracted, the short axis is
+     sigma; the first column has the direction of the orientation. The library's, as the other arrays */
   hs_frame *frames;
   size_t frame_capacity;                                       /* entries that frames has room for; the library's */
   int32_t reserved[16 - 2 * sizeof(void *) / sizeof(int32_t)]; /* 0 */

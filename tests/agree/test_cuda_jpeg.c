@@ -1,6 +1,6 @@
 /*
- * Files that stayed encoded until a GPU decodes them: features as from libjpeg's pixels, in flight and alone; damaged ones, which
- * must end as they do without a GPU. Skipped where there is none.
+ * Files that stayed encoded until a GPU decodes them: features as from libjpeg's pixels, in flight and alone; damaged
+ * ones, which must end as they do without a GPU. Skipped where there is none.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * The JPEG decoder of the multiprocessors beside libjpeg: thousands of made files of every kind, pixel by pixel and in every
- * orientation; damaged and extreme ones, which it refuses or decodes as libjpeg does; and the same answers as on the host. Skipped
- * where there is no GPU.
+ * orientation; damaged and extreme ones, which it refuses or decodes as libjpeg does; and the same answers as on the
+ * host. Skipped where there is no GPU.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 """One hand in all C and CUDA sources: .clang-format's layout, and what it cannot say: i++ and not ++i where the value is not
-used, a pointer's test as `p` and `!p` (a value made of one as `p != NULL`), header guards named by their paths.
+used, a pointer's test as `p` and `!p` (a value made of one as `p != NULL`), header guards named by their paths, and comments, which
+it leaves as they are, no wider than COMMENT_COLUMNS.
 
 usage: check_style.py [ROOT]
 The layout is looked at where clang-format 14 is found, since every version lays out a little differently; exit status 77 where it
@@ -12,6 +13,7 @@ import subprocess
 import sys
 
 VERSION = "14"
+COMMENT_COLUMNS = 125
 NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 RULES = (
     (re.compile(r"(?:^|[;{}])\s*(?:\+\+|--)[\w.>\[\]*()-]+;", re.M), "++ stands before: i++ where the value is not used"),
@@ -45,9 +47,18 @@ def guard_of(name):
     return word if word.startswith("HARTSIFT") else "HARTSIFT_" + word
 
 
+def wide_comments(text):
+    """Numbers of the lines with a comment in them that are too wide."""
+    lines = text.split("\n")
+    comments = [match for match in NO_CODE.finditer(text) if match.group().startswith("/")]
+    places = [(text.count("\n", 0, match.start()), text.count("\n", 0, match.end())) for match in comments]
+    return sorted({line + 1 for first, last in places for line in range(first, last + 1) if len(lines[line]) > COMMENT_COLUMNS})
+
+
 def check_text(name, text):
     code = NO_CODE.sub(blank, text)
     faults = [f"{name}:{code.count(chr(10), 0, match.end()) + 1}: {what}" for rule, what in RULES for match in rule.finditer(code)]
+    faults += [f"{name}:{line}: a comment goes beyond column {COMMENT_COLUMNS}" for line in wide_comments(text)]
     if name.endswith((".h", ".cuh", ".hpp")):
         match = re.search(r"^#ifndef (\w+)\n#define (\w+)\n", code, re.M)
         if not match or match.group(1) != guard_of(name) or match.group(2) != guard_of(name):

@@ -1,6 +1,6 @@
 /*
- * Images in flight: failures and the end of a context meanwhile, on the CPU and on a GPU; crashes, forks, and the threads and
- * memory of its lanes, on the CPU.
+ * Images in flight: failures and the end of a context meanwhile, on the CPU and on a GPU; crashes, forks, and the
+ * threads and memory of its lanes, on the CPU.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <dirent.h>

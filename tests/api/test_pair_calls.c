@@ -268,7 +268,8 @@ static void waiting_ends(void **state) {
   hs_destroy(c);
 }
 
-/* One allocation after another fails, every third of the later ones: the run does not begin, or ends, or the pair says so; nothing stays behind. */
+/* One allocation after another fails, every third of the later ones: the run does not begin, or ends, or the pair says
+   so; nothing stays behind. */
 static void failing_allocations(void **state) {
   const shared *s = *state;
   hs_verify_options verify;

@@ -1,6 +1,7 @@
 /*
- * Fuzz target of sequences of calls on a context: extraction in all its forms, pictures in flight, cancelling, matching, runs over
- * pairs, in any order and with what the calls before have left. One picture gives one list of features whatever was called before.
+ * Fuzz target of sequences of calls on a context: extraction in all its forms, pictures in flight, cancelling,
+ * matching, runs over pairs, in any order and with what the calls before have left. One picture gives one list of
+ * features whatever was called before.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Fuzz target of command lines: the first byte chooses the subcommand, the rest is its arguments, each ended by a line feed; one that
- * begins with a byte of 128 and more has the option of that number in its place. What is
- * taken is in its range; what is refused says why; and what is made of the options (of contexts, databases, devices, the line of
+ * Fuzz target of command lines: the first byte chooses the subcommand, the rest is its arguments, each ended by a line
+ * feed; one that begins with a byte of 128 and more has the option of that number in its place. What is taken is in its
+ * range; what is refused says why; and what is made of the options (of contexts, databases, devices, the line of
  * settings of `batch`) takes all that the table lets through. Nothing is run.
  */
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /*
- * Fuzz target of COLMAP's databases that anyone may have made. The first byte chooses what the rest is: SQL that is run on a database
- * of two images, bytes put into such a database's file (places of three bytes, then the byte), or a whole file. Whatever it is, it is
- * read to its end, and then written to; in a sound database with COLMAP's own tables what was committed is there.
+ * Fuzz target of COLMAP's databases that anyone may have made. The first byte chooses what the rest is: SQL that is run
+ * on a database of two images, bytes put into such a database's file (places of three bytes, then the byte), or a whole
+ * file. Whatever it is, it is read to its end, and then written to; in a sound database with COLMAP's own tables what
+ * was committed is there.
  */
 #include <math.h>
 #include <sqlite3.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of what is computed from places: verification, poses, guides, neighbours in space. Coordinates, cameras, matrices
- * and options are any numbers: NaN, infinities, and the ends of each type's range.
+ * Fuzz target of what is computed from places: verification, poses, guides, neighbours in space. Coordinates, cameras,
+ * matrices and options are any numbers: NaN, infinities, and the ends of each type's range.
  */
 #include <math.h>
 #include <stdlib.h>

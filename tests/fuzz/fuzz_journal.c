@@ -1,6 +1,7 @@
 /*
- * Fuzz target of what `batch` remembers: journals and manifests that anything has been done to. Read twice they say the same; a row
- * that is taken is one of the list. A journal is tried once more with its rows' checksums put right, which chance would never do.
+ * Fuzz target of what `batch` remembers: journals and manifests that anything has been done to. Read twice they say the
+ * same; a row that is taken is one of the list. A journal is tried once more with its rows' checksums put right, which
+ * chance would never do.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of lists of images and of pairs, and of the names that come from them: no output lies outside its folder, every pair
- * is one of two images that are there, once.
+ * Fuzz target of lists of images and of pairs, and of the names that come from them: no output lies outside its folder,
+ * every pair is one of two images that are there, once.
  */
 #include <stdlib.h>
 #include <string.h>

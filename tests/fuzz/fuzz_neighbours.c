@@ -1,6 +1,6 @@
 /*
- * Fuzz target of the searches for neighbours, with descriptors of any values, and of the guide: the answers are those of a search
- * that looks at every pair. Squared distances, their order and what is no candidate: hartsift_match.h.
+ * Fuzz target of the searches for neighbours, with descriptors of any values, and of the guide: the answers are those
+ * of a search that looks at every pair. Squared distances, their order and what is no candidate: hartsift_match.h.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of structs of options: any values in their fields, and structs of earlier and later headers. What is refused names
- * a field; what is taken extracts a small picture within the memory that it asked for.
+ * Fuzz target of structs of options: any values in their fields, and structs of earlier and later headers. What is
+ * refused names a field; what is taken extracts a small picture within the memory that it asked for.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The path of a file with this content, which replaces that of the last call; the process ends where it cannot be written. */
+/* The path of a file with this content, which replaces that of the last call; the process ends where it cannot be
+   written. */
 const char *input_file(const uint8_t *bytes, size_t size);
 
 #endif

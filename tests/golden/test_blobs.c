@@ -6,9 +6,9 @@
  * b^2) / k, k = 2^(1/S): the scale that is to be found.
  *
  * Doubling interpolates linearly, which is a little blur too: on the mean of the two axes' samples 1/8 px^2 on the
- * aligned grid (0 for even, 1/4 for odd samples), 3/16 px^2 on the half-pixel one. With it scales agree within 0.5 %; without
- * it the finest are up to 3 % off. A quadratic fitted nearly half a sample away from a peak is 0.07 samples off at
- * most, the second fit of profile lowe less than 0.01.
+ * aligned grid (0 for even, 1/4 for odd samples), 3/16 px^2 on the half-pixel one. With it scales agree within 0.5 %;
+ * without it the finest are up to 3 % off. A quadratic fitted nearly half a sample away from a peak is 0.07 samples off
+ * at most, the second fit of profile lowe less than 0.01.
  *
  * Places keep clear of exact halves of a sample of any octave, where two samples are equal to the bit and neither
  * is a strict extremum. Where only place and scale matter features are upright: the histogram of a symmetric blob

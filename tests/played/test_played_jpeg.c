@@ -1,6 +1,6 @@
 /*
- * JPEGs that stay encoded until a played GPU decodes them: the same features as from pixels, in every orientation, alone and in
- * groups, and by libjpeg wherever the device is not right, refuses or is not asked.
+ * JPEGs that stay encoded until a played GPU decodes them: the same features as from pixels, in every orientation,
+ * alone and in groups, and by libjpeg wherever the device is not right, refuses or is not asked.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -375,7 +375,8 @@ static void test_tiny_file(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
-/* What follows a picture is no part of it, but packing makes room for a whole file, in pinned memory: not for one so long. */
+/* What follows a picture is no part of it, but packing makes room for a whole file, in pinned memory: not for one so
+   long. */
 static void test_long_file(void **state) {
   (void)state;
   enum { BEYOND_THE_MOST = 65 << 20 };

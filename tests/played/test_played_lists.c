@@ -69,8 +69,8 @@ static int run(hs_device device, uint64_t at) {
   return failed;
 }
 
-/* The frame fails, or the CPU does it; the next one makes a graph of its own, and a size met again after its failure counts as
-   met first. */
+/* The frame fails, or the CPU does it; the next one makes a graph of its own, and a size met again after its failure
+   counts as met first. */
 static void test_graphs_that_fail(void **state) {
   (void)state;
   assert_int_equal(run(HS_DEVICE_CUDA, 0), 0);

@@ -179,7 +179,8 @@ static int run_in_flight(hs_context *c, int images) {
   return done;
 }
 
-/* A call that fails costs a lane or images of that lane; lanes come one after another, and those that are there do the work. */
+/* A call that fails costs a lane or images of that lane; lanes come one after another, and those that are there do the
+   work. */
 static void test_lanes_that_cannot_be_had(void **state) {
   (void)state;
   enum { LANES = 5, STEP = 29 };

@@ -1,6 +1,6 @@
 /*
- * Frames in tiles on played GPUs: memory that others hold leads to them, and every call of the device and every allocation of
- * the host fails once.
+ * Frames in tiles on played GPUs: memory that others hold leads to them, and every call of the device and every
+ * allocation of the host fails once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -186,8 +186,8 @@ static void test_equalised_allocations_fail(void **state) {
   hs_features_free(&equalised);
 }
 
-/* A file that is decoded while a device works it off in tiles, within a limit: each allocation fails once. With HS_DEVICE_AUTO the
-   picture is then decoded first, for which there is memory again. */
+/* A file that is decoded while a device works it off in tiles, within a limit: each allocation fails once. With
+   HS_DEVICE_AUTO the picture is then decoded first, for which there is memory again. */
 static void test_allocations_of_a_file_fail(void **state) {
   (void)state;
   const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 611, 487, NULL, 0};

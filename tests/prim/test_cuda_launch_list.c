@@ -1,6 +1,6 @@
 /*
- * Launches as a list and the graph that runs them: nothing happens before, a graph is changed to other addresses and sizes, one of
- * another shape is told apart, and a list that is too long says so. Skipped where there is no device.
+ * Launches as a list and the graph that runs them: nothing happens before, a graph is changed to other addresses and
+ * sizes, one of another shape is told apart, and a list that is too long says so. Skipped where there is no device.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 /*
- * Frames of every kind on a GPU, few of each, for a sanitizer: profiles, variants, selection, places, pictures, given keypoints,
- * descriptors and shapes. Each gives the CPU's bytes. Skipped where there is no device. An argument picks tests by name.
+ * Frames of every kind on a GPU, few of each, for a sanitizer: profiles, variants, selection, places, pictures, given
+ * keypoints, descriptors and shapes. Each gives the CPU's bytes. Skipped where there is no device. An argument picks
+ * tests by name.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /*
- * A picture that is decoded row by row while its tiles are worked off has the features of the whole, and is not held: for every
- * kind of file that can be read so, and those that cannot; damaged ones end as they do when they are decoded first.
+ * A picture that is decoded row by row while its tiles are worked off has the features of the whole, and is not held:
+ * for every kind of file that can be read so, and those that cannot; damaged ones end as they do when they are decoded
+ * first.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,8 +129,8 @@ static void test_memory(void **state) {
   image_file_free(&file);
 }
 
-/* What a file's workspace is promised to be is what is held, for bands smaller and larger than the third octave's base; where
-   a file is decoded first it is what is said of pictures in memory. */
+/* What a file's workspace is promised to be is what is held, for bands smaller and larger than the third octave's base;
+   where a file is decoded first it is what is said of pictures in memory. */
 static void test_promise(void **state) {
   (void)state;
   static const int32_t sides[] = {120, 397, 1400};

@@ -1,6 +1,6 @@
 /*
- * A picture that is decoded row by row while a GPU works off its tiles has the features that the CPU finds in the whole, and the
- * host holds a band of it. Skipped where there is no device.
+ * A picture that is decoded row by row while a GPU works off its tiles has the features that the CPU finds in the
+ * whole, and the host holds a band of it. Skipped where there is no device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,8 @@ static hs_options options_of(hs_profile profile) {
   return o;
 }
 
-/* The bytes of a file that is worked off in rows, of the options' device: on the host and there. Fails where it would not be. */
+/* The bytes of a file that is worked off in rows, of the options' device: on the host and there. Fails where it would
+   not be. */
 static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sample_type type, uint64_t *host,
                        uint64_t *device) {
   hs_options untiled = *o;

@@ -16,8 +16,8 @@ int device_frames_tear_down(void **state);
 
 /* A profile's options on a GPU; skips the test where there is none. */
 hs_options device_frames_options(hs_profile profile);
-/* What the CPU finds with these options, without their variants and their limit of memory; more than a few features. Freed by
-   hs_features_free. mask: null, or as for hs_extract. */
+/* What the CPU finds with these options, without their variants and their limit of memory; more than a few features.
+   Freed by hs_features_free. mask: null, or as for hs_extract. */
 hs_features device_frames_on_cpu(const hs_options *options, const hs_image *image, const hs_image *mask);
 /* Fails unless frames with these options give the CPU's bytes. */
 void device_frames_check(const hs_options *options, const hs_image *image, const char *what);

@@ -7,8 +7,8 @@
 #include "pipeline/image_io/jpeg_pack.h"
 #include "pipeline/image_io/made_jpeg.h"
 
-/* Kinds of sampling, restart intervals, tables and codes by turns, sides of 1..side_most; blocks whose coefficients add up to
-   sum at most. From malloc; null without libjpeg. */
+/* Kinds of sampling, restart intervals, tables and codes by turns, sides of 1..side_most; blocks whose coefficients add
+   up to sum at most. From malloc; null without libjpeg. */
 unsigned char *jpeg_case_make(uint32_t number, int32_t side_most, int32_t sum, size_t *size);
 
 /* Changes a few bits or bytes, drops some, or cuts the file. Returns its size. */

@@ -1,6 +1,6 @@
 /*
- * A packed JPEG decoded on the host as the GPU's kernels do it (cuda/jpeg): the same subsequences, states and rounds, one after the
- * other, from the same functions of stages/. For tests where there is no GPU.
+ * A packed JPEG decoded on the host as the GPU's kernels do it (cuda/jpeg): the same subsequences, states and rounds,
+ * one after the other, from the same functions of stages/. For tests where there is no GPU.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_JPEG_ON_HOST_H
 #define HARTSIFT_TESTS_SUPPORT_JPEG_ON_HOST_H

@@ -1,6 +1,6 @@
 /*
- * What writing a file whole or not at all asks of the system, which nothing shows as long as the machine lives: that nobody else's
- * file is opened, and what becomes of calls that fail. The calls stand here, before the C library's.
+ * What writing a file whole or not at all asks of the system, which nothing shows as long as the machine lives: that
+ * nobody else's file is opened, and what becomes of calls that fail. The calls stand here, before the C library's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -145,8 +145,8 @@ static void test_not_inherited(void **state) {
   atomic_file_abandon(&file);
 }
 
-/* A file of another user's, which only root can make: its owner is asked for; that this is not allowed is no failure, because the
-   group and the permissions are right, but any other reason is. */
+/* A file of another user's, which only root can make: its owner is asked for; that this is not allowed is no failure,
+   because the group and the permissions are right, but any other reason is. */
 static void test_owner_is_kept(void **state) {
   (void)state;
   scratch_write_file(target, "before", 6);

@@ -1,6 +1,6 @@
 /*
- * Databases that somebody made to harm: what they say of themselves is not trusted with more than data, and a row that is damaged is
- * seen even where its bytes are right.
+ * Databases that somebody made to harm: what they say of themselves is not trusted with more than data, and a row that
+ * is damaged is seen even where its bytes are right.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -72,7 +72,8 @@ static void copy_file(const char *from, const char *to) {
   free(bytes);
 }
 
-/* What a process leaves that is killed before its first commit, when SQLite has written some pages already, found through a link. */
+/* What a process leaves that is killed before its first commit, when SQLite has written some pages already, found
+   through a link. */
 static void test_killed_writer(void **state) {
   colmap_file *f = *state;
   char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];

@@ -1,6 +1,6 @@
 /*
- * TIFF, WebP and BMP: kept files of every kind against the PNG and PNM of the same samples, orientations, what the EXIF says,
- * limits, every allocation failing, and files cut and changed anywhere.
+ * TIFF, WebP and BMP: kept files of every kind against the PNG and PNM of the same samples, orientations, what the EXIF
+ * says, limits, every allocation failing, and files cut and changed anywhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -165,7 +165,8 @@ static void put_u32(uint8_t *at, uint32_t value) {
   for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* A header that claims more than deflate can make of the bytes that follow: refused before there is memory for the picture. */
+/* A header that claims more than deflate can make of the bytes that follow: refused before there is memory for the
+   picture. */
 static void test_size_that_the_file_cannot_have(void **state) {
   (void)state;
   enum { HEADER = 16, CLAIMED_WIDTH = 900000 };

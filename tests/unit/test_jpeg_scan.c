@@ -1,6 +1,6 @@
 /*
- * The GPU's JPEG decoder without a GPU: made files of every kind are packed, decoded by the same functions, and compared with libjpeg
- * pixel by pixel; changed ones are refused or decoded as libjpeg does.
+ * The GPU's JPEG decoder without a GPU: made files of every kind are packed, decoded by the same functions, and
+ * compared with libjpeg pixel by pixel; changed ones are refused or decoded as libjpeg does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -148,8 +148,8 @@ static unsigned char *blank_page(int32_t width, int32_t across, int32_t restart_
   return bytes;
 }
 
-/* A page without content has nothing that states could agree by, in most kinds: a small one is decoded nevertheless, a large one is
-   libjpeg's at once, but where restart markers divide it. */
+/* A page without content has nothing that states could agree by, in most kinds: a small one is decoded nevertheless, a
+   large one is libjpeg's at once, but where restart markers divide it. */
 static void test_blank_pages(void **state) {
   (void)state;
   size_t size;

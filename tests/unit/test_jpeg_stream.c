@@ -1,6 +1,6 @@
 /*
- * JPEGs kept as they are: which files stay encoded, with the sides, the place and the EXIF that decoding gives, and how damaged
- * headers, sizes and memory are dealt with. What is wrong with their coded data unit.jpeg_scan shows.
+ * JPEGs kept as they are: which files stay encoded, with the sides, the place and the EXIF that decoding gives, and how
+ * damaged headers, sizes and memory are dealt with. What is wrong with their coded data unit.jpeg_scan shows.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -250,8 +250,8 @@ static void test_given_as_they_end(void **state) {
   ring_free(f);
 }
 
-/* A ring with more room than images in flight, as a batch's: what is done waits there for one that takes longer, and leaves no
-   memory behind. */
+/* A ring with more room than images in flight, as a batch's: what is done waits there for one that takes longer, and
+   leaves no memory behind. */
 static void test_ring_is_longer(void **state) {
   (void)state;
   enum { RING = 12 };

@@ -1,6 +1,7 @@
 /*
- * Which signals the library's threads block: those of contexts, of pictures in flight and of runs over pairs are all asked of the
- * system, so that no handler of the caller's runs on a thread that the caller knows nothing of, and a crash handler does.
+ * Which signals the library's threads block: those of contexts, of pictures in flight and of runs over pairs are all
+ * asked of the system, so that no handler of the caller's runs on a thread that the caller knows nothing of, and a
+ * crash handler does.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -52,8 +53,8 @@ static bool blocked_by(long number, uint64_t *blocked) {
   return found;
 }
 
-/* A thread that begins blocks everything for a moment, by the C library's doing: waits for its own mask, which leaves `wanted`
-   open, and gives up after some seconds. */
+/* A thread that begins blocks everything for a moment, by the C library's doing: waits for its own mask, which leaves
+   `wanted` open, and gives up after some seconds. */
 static bool settled_mask(long number, uint64_t wanted, uint64_t *mask) {
   const struct timespec pause = {.tv_nsec = 1000000};
   bool is_there = blocked_by(number, mask);

@@ -86,7 +86,8 @@ static void test_in_a_row(void **state) {
   assert_true(write_queue_cpu_s(f->queue) > 0 && write_queue_cpu_s(f->queue) < 60);
 }
 
-/* Anywhere, over each other, of every size up to more than a piece: the last one counts, and what is read is what was written. */
+/* Anywhere, over each other, of every size up to more than a piece: the last one counts, and what is read is what was
+   written. */
 static void test_anywhere(void **state) {
   fixture *f = *state;
   uint64_t random = 5;

@@ -227,8 +227,8 @@ static bool batch_make_lock(batch_run *batch) {
   return batch->has_lock;
 }
 
-/* Whether a device decodes JPEGs: then they stay encoded, whichever device takes them. A mask lies on the host, and beside it the
-   picture. message: of the first whose pixels are not libjpeg's. */
+/* Whether a device decodes JPEGs: then they stay encoded, whichever device takes them. A mask lies on the host, and
+   beside it the picture. message: of the first whose pixels are not libjpeg's. */
 static bool batch_keeps_encoded(const batch_run *batch, char *message, size_t message_bytes) {
   bool any = false;
   char reason[BATCH_MESSAGE_BYTES];

@@ -70,7 +70,8 @@ typedef struct batch_numbers {
 typedef struct batch_run batch_run;
 
 /* Makes the contexts and all room. What work points to must stay until batch_free. On failure *made is null and
-   message says why; on success it is "" or a note, as that of hs_create_explained. Statuses: those of hs_create, HS_ERR_MEMORY. */
+   message says why; on success it is "" or a note, as that of hs_create_explained. Statuses: those of hs_create,
+   HS_ERR_MEMORY. */
 hs_status batch_make(batch_run **made, const batch_work *work, char *message, size_t message_bytes);
 
 /* hs_backend_report of the context made for that device of work.devices. */

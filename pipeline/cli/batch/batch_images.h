@@ -45,7 +45,8 @@ typedef struct batch_job {
   size_t pending_count;
 } batch_job;
 
-/* What the batch's threads are to do with the job's images. device_options must be filled; the job must live as long as they. */
+/* What the batch's threads are to do with the job's images. device_options must be filled; the job must live as long as
+   they. */
 void batch_images_work(batch_job *job, batch_work *work);
 
 /* Makes permanent what is in the database, and only then calls it done. In the thread of the one writer, or after it. */

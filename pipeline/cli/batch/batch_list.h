@@ -26,8 +26,9 @@ typedef struct batch_list {
 
 /* operand: a folder (searched with all folders in it for files with an image's ending, sorted by name, byte by byte),
    a text file with one image a line, or "-" for such a text on standard input. Lines keep their order; empty ones are
-   passed over; end: the byte that ends a line, a line feed or 0. Links to files are followed, links to folders and names beginning with '.' are not looked at.
-   On failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list is empty. */
+   passed over; end: the byte that ends a line, a line feed or 0. Links to files are followed, links to folders and
+   names beginning with '.' are not looked at. On failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list
+   is empty. */
 cli_exit batch_list_read(batch_list *list, const char *operand, char end);
 void batch_list_free(batch_list *list);
 

@@ -52,20 +52,22 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
 /* A journal without a row goes. */
 void batch_manifest_free(batch_manifest *manifest);
 
-/* Opens and locks the journal. resume: the manifests and journals of this output are read, those of other shards too, and their
-   images that were done become BATCH_CLAIMED; CLI_USAGE where one was made with other settings. Otherwise an earlier run's
-   stay until the first image is done, since until then the output is what they say. Messages are printed. */
+/* Opens and locks the journal. resume: the manifests and journals of this output are read, those of other shards too,
+   and their images that were done become BATCH_CLAIMED; CLI_USAGE where one was made with other settings. Otherwise an
+   earlier run's stay until the first image is done, since until then the output is what they say. Messages are
+   printed. */
 cli_exit batch_manifest_open(batch_manifest *manifest, bool resume);
 
 /* Refuses, with a message, where another file has the manifest's name: it would be replaced. */
 cli_exit batch_manifest_check_old(const batch_manifest *manifest);
 
-/* Adds an image's record to the journal in one write; while an earlier run's is there, only one that is done, which takes its
-   place. False with errno when it cannot be written. The caller sees to it that one thread at a time is in here. */
+/* Adds an image's record to the journal in one write; while an earlier run's is there, only one that is done, which
+   takes its place. False with errno when it cannot be written. The caller sees to it that one thread at a time is in
+   here. */
 bool batch_manifest_append(batch_manifest *manifest, size_t index, double milliseconds);
 
-/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal, if one is open. Where no
-   image was done, an earlier run's stay, with a note. */
+/* Writes the manifest of images first, first + step, ... whole or not at all, and removes the journal, if one is open.
+   Where no image was done, an earlier run's stay, with a note. */
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step);
 
 #endif

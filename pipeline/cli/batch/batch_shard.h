@@ -1,5 +1,6 @@
 /*
- * Which part of its images a run of `batch` does: as it is told, or as the scheduler that started it says in its environment.
+ * Which part of its images a run of `batch` does: as it is told, or as the scheduler that started it says in its
+ * environment.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_SHARD_H
 #define HARTSIFT_CLI_BATCH_BATCH_SHARD_H

@@ -30,8 +30,8 @@ cli_exit batch_store_open(batch_store *store, const char *place, hs_format forma
 /* Opens the database, or makes the staging folder, or empties the one that a killed run left. A link, and a folder that is
    not a batch's, are refused. tag: "" or the shard's name. No other process may be working on the same shard. */
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag);
-/* Removes the staging folder, when nothing will be put any more: while the shard is this process's, since whoever gets it next
-   has a folder of the same name. Closing does it too. */
+/* Removes the staging folder, when nothing will be put any more: while the shard is this process's, since whoever gets
+   it next has a folder of the same name. Closing does it too. */
 void batch_store_end(batch_store *store);
 /* Removes the staging folder, closes the database. A zeroed store is allowed. */
 void batch_store_close(batch_store *store);

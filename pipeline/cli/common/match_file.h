@@ -37,9 +37,9 @@ hs_status match_table_save(const char *path, match_format format, const match_ta
                            size_t message_bytes);
 
 /* Reads any of the formats, told apart by content; the file is not trusted. count_a, count_b: how many features the
-   lists have; an index beyond them is a fault of the file, and so is another count in JSON. max_memory_bytes: as in hs_file_options.
-   *table is changed only on success. Statuses: HS_ERR_IO,
-   HS_ERR_FORMAT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+   lists have; an index beyond them is a fault of the file, and so is another count in JSON. max_memory_bytes: as in
+   hs_file_options. *table is changed only on success. Statuses: HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_LIMIT,
+   HS_ERR_MEMORY. */
 hs_status match_table_load(const char *path, uint64_t count_a, uint64_t count_b, uint64_t max_memory_bytes,
                            const hs_allocator *allocator, match_table *table, char *message, size_t message_bytes);
 

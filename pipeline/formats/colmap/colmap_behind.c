@@ -71,7 +71,8 @@ static int behind_lock(sqlite3_file *file, int level) {
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
-/* Ends the transaction, whatever became of it. After a failure SQLite has left its journal, which the next lock rolls back. */
+/* Ends the transaction, whatever became of it. After a failure SQLite has left its journal, which the next lock rolls
+   back. */
 static int behind_unlock(sqlite3_file *file, int level) {
   const int failure = write_queue_drain(queue_of(file));
   const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);

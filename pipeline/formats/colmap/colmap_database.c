@@ -28,8 +28,8 @@ static bool has_moved(const hs_colmap_database *database) {
          sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
 }
 
-/* SQLite's call while it waits for a lock. It goes on while there is time and the file is there: beside a file that went, SQLite
-   would take the journal of the next one for its own. */
+/* SQLite's call while it waits for a lock. It goes on while there is time and the file is there: beside a file that
+   went, SQLite would take the journal of the next one for its own. */
 static int wait_for_lock(void *user, int count) {
   const hs_colmap_database *database = user;
   if ((int64_t)count * COLMAP_POLL_MS >= database->options.wait_ms || has_moved(database)) return 0;

@@ -71,7 +71,8 @@ hs_status colmap_find_image(hs_colmap_database *database, const char *name, int6
     status = colmap_step(database, statement, code, &has_row);
   }
   if (status == HS_OK && has_row) status = read_image(database, statement, image);
-  /* In a file whose pages are damaged rows need not be in order: whoever reads one after another would not come to an end. */
+  /* In a file whose pages are damaged rows need not be in order: whoever reads one after another would not come to an
+     end. */
   if (status == HS_OK && has_row && !name && image->image_id <= after)
     status = colmap_fail(database, HS_ERR_FORMAT, "image %lu stands behind image %lld: the file is damaged",
                          (unsigned long)image->image_id, (long long)after);

@@ -27,8 +27,8 @@ void colmap_rows_free(colmap_rows *rows);
 /* digest_features of what hs_colmap_read_features will give. HS_ERR_FORMAT: it would refuse them. */
 hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest);
 
-/* hs_colmap_open of a database that many rows will be added to: a thread of its own writes the file. For programs that do not
-   unload the library. Without SQLite the same as hs_colmap_open. */
+/* hs_colmap_open of a database that many rows will be added to: a thread of its own writes the file. For programs that
+   do not unload the library. Without SQLite the same as hs_colmap_open. */
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
 /* CPU time of that thread so far, in seconds; 0: there is none. */
@@ -38,7 +38,8 @@ double colmap_writer_cpu_s(const hs_colmap_database *database);
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
 
-/* The same within a transaction; `features` tells the count, the image's size and the origin, which need not be the rows'. */
+/* The same within a transaction; `features` tells the count, the image's size and the origin, which need not be the
+   rows'. */
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                            const colmap_rows *rows, const hs_features *features, int64_t *image_id);
 

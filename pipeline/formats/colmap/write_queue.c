@@ -1,6 +1,6 @@
 /*
- * Pieces of a file in a ring; see write_queue.h. The one that is being filled belongs to the adding thread, those behind it to the
- * queue's.
+ * Pieces of a file in a ring; see write_queue.h. The one that is being filled belongs to the adding thread, those
+ * behind it to the queue's.
  */
 #include "pipeline/formats/colmap/write_queue.h"
 

@@ -1,6 +1,6 @@
 /*
- * Writes to one file that a thread of its own carries out, in their order, while the caller goes on. What follows on in the file
- * is written as one piece.
+ * Writes to one file that a thread of its own carries out, in their order, while the caller goes on. What follows on in
+ * the file is written as one piece.
  *
  * One thread adds; the file belongs to the queue's thread until write_queue_drain has returned, or between write_queue_hold
  * and write_queue_release.
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of the file is at most this long, SQLite's largest page; SQLite's own files take less than 128 KiB at once. So many
-   pieces wait, or are being filled or written. */
+/* A piece of the file is at most this long, SQLite's largest page; SQLite's own files take less than 128 KiB at once.
+   So many pieces wait, or are being filled or written. */
 enum { WRITE_QUEUE_PIECE_BYTES = 64 << 10, WRITE_QUEUE_PIECES = 16 };
 
 /* Writes to the file; 0, or a code of its own. */

@@ -31,8 +31,8 @@ void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, siz
 void digest_add_frames(digest_state *state, const hs_frame *frames, size_t count);
 
 /* Over the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2 each),
-   then all descriptor entries (1 or 4 bytes), then each frame's a11, a12, a21, a22 (4 each) where the list has frames; numbers
-   with their least byte first, floats by their bits. */
+   then all descriptor entries (1 or 4 bytes), then each frame's a11, a12, a21, a22 (4 each) where the list has frames;
+   numbers with their least byte first, floats by their bits. */
 uint64_t digest_features(const hs_features *features);
 
 /* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (errno tells), HS_ERR_MEMORY. */

@@ -47,7 +47,8 @@ typedef struct zip_entry {
    HS_ERR_UNSUPPORTED (compression this build cannot undo), HS_ERR_MEMORY. */
 hs_status zip_read_entry(const feature_source *source, const char *name, uint64_t most_bytes, zip_entry *entry);
 /* The size of the entry and its first bytes, as many as there are up to `room`, with nothing allocated for the rest; its
-   CRC-32 is not checked. An absent entry gives HS_OK with *held 0, an empty one HS_ERR_FORMAT. Statuses else as of zip_read_entry. */
+   CRC-32 is not checked. An absent entry gives HS_OK with *held 0, an empty one HS_ERR_FORMAT. Statuses else as of
+   zip_read_entry. */
 hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t room, size_t *held,
                              uint64_t *size);
 void zip_release_entry(const feature_source *source, zip_entry *entry);

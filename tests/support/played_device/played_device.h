@@ -23,8 +23,8 @@ typedef struct played_gpu {
   uint64_t launches;
 } played_gpu;
 
-/* How its GPUs decode JPEGs: right, wrong by one in a pixel, leaving all to libjpeg, or not at all, since the kernels want more
-   shared memory than a block can have. */
+/* How its GPUs decode JPEGs: right, wrong by one in a pixel, leaving all to libjpeg, or not at all, since the kernels
+   want more shared memory than a block can have. */
 typedef enum played_jpeg {
   PLAYED_JPEG_RIGHT,
   PLAYED_JPEG_DIFFERS,

@@ -1,4 +1,5 @@
-/* Launches as a list: a recording that becomes a graph. All lists are of one shape, but for every fifth, which is too long. */
+/* Launches as a list: a recording that becomes a graph. All lists are of one shape, but for every fifth, which is too
+   long. */
 #include "cuda/device/launch_list.h"
 #include "tests/support/played_device/played_device.h"
 
