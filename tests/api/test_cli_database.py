@@ -159,6 +159,7 @@ class Match(Case):
         self.assertEqual([(record["image_a"], record["image_b"]) for record in records],
                          [("a.pgm", "b.pgm"), ("a.pgm", "c.pgm"), ("b.pgm", "c.pgm")])
         self.assertIn("3 pairs verified", errors)
+        self.assertRegex(errors, r", \d+ ms, \d+ pairs a second\n$")
         rows = self.ask("SELECT m.pair_id, m.rows, g.rows, g.config, length(m.data), length(g.data), length(F), length(H)"
                         " FROM matches m JOIN two_view_geometries g USING (pair_id) ORDER BY 1")
         self.assertEqual([row[0] for row in rows], [PAIR_BASE + 2, PAIR_BASE + 3, 2 * PAIR_BASE + 3])
@@ -174,7 +175,7 @@ class Match(Case):
         before = self.content()
         output, errors = self.run_it("match", "--database", "d.db", "--json")
         self.assertEqual(output, b"")
-        self.assertIn("3 already had matches", errors)
+        self.assertRegex(errors, r"\(3 already had matches, 0 failed\), 0 matches.*, \d+ ms\n$")  # nothing was to do: no rate
         self.assertEqual(self.content(), before)
         self.run_it("match", "--database", "d.db", "--replace", "--ratio", "0.5", "--verify", "homography", "-q")
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config = 6 AND F IS NULL"), [(3,)])

@@ -114,6 +114,27 @@ static void test_asked(void **state) {
   }
 }
 
+/* A device that the decoder's kernels do not fit on is not used for anything, which is known when a context is made. */
+static void test_no_room(void **state) {
+  (void)state;
+  char message[200];
+  hs_context *c = NULL;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  played_reset(1);
+  played.jpeg = PLAYED_JPEG_NO_ROOM;
+  o.device = HS_DEVICE_CUDA;
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
+  assert_null(c);
+  assert_non_null(strstr(message, "it does not start"));
+  assert_int_equal(played.alive, 0);
+  o.device = HS_DEVICE_AUTO;
+  assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
+  assert_non_null(strstr(message, "it does not start"));
+  assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (played GPU 0): it does not start"));
+  hs_destroy(c);
+  assert_int_equal(played.alive, 0);
+}
+
 /* Features of a kept file by every call that takes an image. */
 static void check_calls(hs_context *c, int orientation) {
   hs_image kept = load(&files[orientation], 1);
@@ -480,19 +501,13 @@ static void test_failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_asked),
-      cmocka_unit_test(test_orientations),
-      cmocka_unit_test(test_without_the_device),
-      cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_many_sizes),
-      cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_tiny_file),
-      cmocka_unit_test(test_long_file),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_failures),
-      cmocka_unit_test(test_other_sides),
-      cmocka_unit_test(test_files),
-      cmocka_unit_test(test_files_refused),
+      cmocka_unit_test(test_asked),        cmocka_unit_test(test_no_room),
+      cmocka_unit_test(test_orientations), cmocka_unit_test(test_without_the_device),
+      cmocka_unit_test(test_in_flight),    cmocka_unit_test(test_many_sizes),
+      cmocka_unit_test(test_pipe),         cmocka_unit_test(test_tiny_file),
+      cmocka_unit_test(test_long_file),    cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_failures),     cmocka_unit_test(test_other_sides),
+      cmocka_unit_test(test_files),        cmocka_unit_test(test_files_refused),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

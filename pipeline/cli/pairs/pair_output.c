@@ -63,7 +63,7 @@ void pair_output_progress(pair_output *output) {
 
 void pair_output_end(pair_output *output) {
   const pair_totals *totals = &output->totals;
-  char verified[96] = "";
+  char verified[96] = "", rate[48] = "";
   progress_line_clear(&output->line);
   if (output->is_quiet) return;
   if (output->is_verified) {
@@ -71,9 +71,9 @@ void pair_output_end(pair_output *output) {
              totals->verified == 1 ? "" : "s", totals->inliers);
   }
   const double seconds = progress_line_seconds(&output->line);
-  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %zu failed), %" PRIu64
-           " matches%s, %.0f ms, %.0f pairs a second",
+  if (totals->done > 0)
+    snprintf(rate, sizeof rate, ", %.0f pairs a second", progress_line_rate(&output->line, totals->done));
+  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %zu failed), %" PRIu64 " matches%s, %.0f ms%s",
            output->images->path, output->images->count, output->images->count == 1 ? "" : "s", totals->pairs,
-           totals->pairs == 1 ? "" : "s", totals->kept, totals->failed, totals->matches, verified, seconds * 1e3,
-           progress_line_rate(&output->line, totals->done));
+           totals->pairs == 1 ? "" : "s", totals->kept, totals->failed, totals->matches, verified, seconds * 1e3, rate);
 }
