@@ -77,7 +77,7 @@ class EarlierResults(EndlessCase):
         before = self.earlier()
         for arguments in ([], ["--edge", "9"]):
             errors = self.batch("refused.txt", "-o", self.folder_or_database, *arguments, status=FAILED)[1]
-            self.assertIn("no image was done", errors)
+            self.assertRegex(errors, r"no image was done: out\S*manifest\.csv stays")
             self.assertEqual(self.results(), before)
 
     def test_journal_of_an_interrupted_run_stays(self):
@@ -88,7 +88,8 @@ class EarlierResults(EndlessCase):
         self.wait_for(self.has_rows)
         self.end(run, signal.SIGINT)
         before = self.results()
-        self.batch("refused.txt", "-o", self.folder_or_database, status=FAILED)
+        errors = self.batch("refused.txt", "-o", self.folder_or_database, status=FAILED)[1]
+        self.assertRegex(errors, r"no image was done: out\S*manifest\.journal stays")
         self.assertEqual(self.results(), before)
         self.assert_goes_on(3)
 

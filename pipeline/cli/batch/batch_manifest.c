@@ -139,7 +139,7 @@ static int open_locked(const char *path) {
   return -1;
 }
 
-/* What a journal or row is written with: all of it at once. False with errno. */
+/* A journal's head or row, in one write. False with errno. */
 static bool write_text(int journal, const char *text, size_t length) {
   const ssize_t written = write(journal, text, length);
   /* Less than all of it: the disk is full. The torn line is cut off by the next run. */
@@ -238,7 +238,8 @@ bool batch_manifest_append(batch_manifest *manifest, size_t index, double millis
 
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step) {
   if (manifest->has_old) {
-    cli_note("no image was done: %s stays as the earlier run left it", manifest->csv_path);
+    const char *stays = access(manifest->csv_path, F_OK) == 0 ? manifest->csv_path : manifest->journal_path;
+    cli_note("no image was done: %s stays as the earlier run left it", stays);
     return CLI_DONE;
   }
   atomic_file file;

@@ -78,7 +78,8 @@ static const char *const batch_more[] = {
     "the output, status, error. It does not depend on devices, threads or interruptions. Until everything is done, "
     "manifest.journal stands there instead. SIGINT (Ctrl-C) or SIGTERM finishes what is being computed and ends with exit "
     "status 1; after that, or after any other end, --resume goes on: outputs that are there with the digest of the manifest, "
-    "and not older than their image, are kept, all others are made. With other options than before --resume refuses to.",
+    "and not older than their image, are kept, all others are made. With other options than before --resume refuses to. "
+    "Without it everything is made again; what an earlier run left stays until the first image is done.",
     "--shard I/N is for job arrays: run I does every N-th image from the I-th on, with a manifest-I-of-N.csv of its own in "
     "the same folder. --shard slurm takes I and N from a Slurm array, or the tasks of a step; --shard env:INDEX,COUNT from "
     "variables of these names, env:INDEX+1,COUNT where they count from 0; COUNT may be a number. With --resume a task that is "
