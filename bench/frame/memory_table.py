@@ -2,16 +2,19 @@
 """Memory of frames within a limit, asked for, promised and used: masks, grids, equalised ones, in flight, and from files of
 every kind that is read row by row and some that are not. A table of bench/results/tiles.md.
 
-usage: HARTSIFT_LIBRARY=LIBRARY PYTHONPATH=python memory_table.py [SIDE...]     (4000 8000)
+usage: HARTSIFT_LIBRARY=LIBRARY PYTHONPATH=python memory_table.py [--device cuda] [SIDE...]     (4000 8000)
 
-Square pictures, a scene repeated as for bench_tiles, not doubled, on the CPU with two threads. Allowed: max_memory_bytes,
-twelve bytes a pixel where nothing is in flight, and no limit in the first row of a side. Promised: by hs_workspace_query, of
-files that are read by rows by hs_workspace_query_rows, times the frames in flight. Held: by the context afterwards. Process: by how much the
-memory of a process of its own rises meanwhile (Linux); features (152 bytes each), and of a file that cannot be read by rows
-the picture, are in it. Ends with status 1 where more is held than promised, though no list was longer than planned, or where
-other bytes come out than of the row that they must equal. Needs NumPy and OpenCV.
+Square pictures, a scene repeated as for bench_tiles, not doubled, on the CPU with two threads, or on a GPU, where promised
+and held are written host + device. Allowed: max_memory_bytes, twelve bytes a pixel where nothing is in flight, and no limit
+in the first row of a side. Promised: by hs_workspace_query, of files that are read by rows by hs_workspace_query_rows, times
+the frames in flight. Held: by the context afterwards. Process: by how much the memory of a process of its own rises
+meanwhile (Linux); features (152 bytes each), and of a file that cannot be read by rows the picture, are in it. Ends with
+status 1 where more is held than promised, though no list was longer than planned, or where other bytes come out than of the
+row that they must equal. Needs NumPy and OpenCV.
 """
+import argparse
 import json
+import operator
 import os
 import pathlib
 import re
@@ -63,9 +66,10 @@ def disc(side):
     return ((row - middle) ** 2 + (column - middle) ** 2 < middle ** 2).astype(numpy.uint8)
 
 
-def options_of(what, side):
+def options_of(what, side, device):
     limit = 0 if what == "no limit" else ALLOWED_BYTES * side * side
-    return {"first_octave": 0, "device": "cpu", "threads": 2, "max_memory_bytes": limit, **FRAMES.get(what, {})}
+    threads = {"threads": 2} if device == "cpu" else {}
+    return {"first_octave": 0, "device": device, **threads, "max_memory_bytes": limit, **FRAMES.get(what, {})}
 
 
 def extract(extractor, image, mask, count):
@@ -82,28 +86,37 @@ def memory_of_process(name):
     return 1024 * int(re.search(rf"{name}:\s*(\d+)", pathlib.Path("/proc/self/status").read_text(encoding="ascii")).group(1))
 
 
-def row_of(folder, side, what):
-    """One row, as a dictionary, of this process."""
-    options = options_of(what, side)
+def row_of(folder, side, what, device):
+    """One row, as a dictionary, of this process; promised and held: the host's bytes and the device's."""
+    options = options_of(what, side, device)
     count = options.get("in_flight", 1)
     file_dtype = FILES[what][2] if what in FILES else None
     image = f"{folder}/{side}{FILES[what][0]}" if what in FILES else picture(side)
     mask = disc(side) if "mask" in what else None
+    if device != "cpu":
+        hartsift.extract(image if isinstance(image, str) else image[:64, :64], device=device)  # what the driver takes once
     pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
     before = memory_of_process("VmRSS")
     with hartsift.Extractor(**options) as extractor:
         features = extract(extractor, image, mask, count)
         held = extractor.statistics
     peak = memory_of_process("VmHWM")
-    promised = count * hartsift.workspace_bytes(side, side, file_dtype=file_dtype, **options)[0]
-    return {"allowed": count * options["max_memory_bytes"], "promised": promised, "held": held.workspace_bytes,
+    promised = [count * size for size in hartsift.workspace_bytes(side, side, file_dtype=file_dtype, **options)]
+    return {"allowed": count * options["max_memory_bytes"], "promised": promised,
+            "held": [held.workspace_bytes, held.device_bytes],
             "process": peak - before, "features": len(features), "digest": features.digest,
             "regrown": held.regrown_frames}
 
 
+def mebibytes(sizes):
+    """Of one size, or of the host's and the device's, the latter where it is not 0."""
+    sizes = [sizes] if isinstance(sizes, int) else sizes[:1] + [size for size in sizes[1:] if size]
+    return " + ".join(f"{size / MIB:.0f}" for size in sizes)
+
+
 def print_row(side, what, row):
-    sizes = [row[name] / MIB for name in ("allowed", "promised", "held", "process")]
-    cells = [f"{side} x {side}", what, *(f"{size:.0f}" for size in sizes), row["features"], f"`{row['digest']}`"]
+    cells = [f"{side} x {side}", what, *(mebibytes(row[name]) for name in ("allowed", "promised", "held", "process")),
+             row["features"], f"`{row['digest']}`"]
     print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
@@ -111,7 +124,7 @@ def is_kept(rows):
     """Whether all that was promised is held."""
     kept = True
     for what, row in rows.items():
-        if row["held"] > row["promised"] and row["regrown"] == 0:
+        if any(map(operator.gt, row["held"], row["promised"])) and row["regrown"] == 0:
             print(f"{what}: {row['held']} bytes are held, {row['promised']} promised", file=sys.stderr)
             kept = False
     for same in SAME_BYTES:
@@ -121,11 +134,12 @@ def is_kept(rows):
     return kept
 
 
-def table_of(folder, side):
+def table_of(folder, side, device):
     rows = {}
     write_files(folder, side)
     for what in (*FRAMES, *FILES):
-        found = subprocess.run([sys.executable, __file__, "--row", folder, str(side), what], check=True, capture_output=True)
+        command = [sys.executable, __file__, "--device", device, "--row", folder, what, str(side)]
+        found = subprocess.run(command, check=True, capture_output=True)
         rows[what] = json.loads(found.stdout)
         print_row(side, what, rows[what])
     for path in pathlib.Path(folder).iterdir():
@@ -134,14 +148,18 @@ def table_of(folder, side):
 
 
 def main():
-    if sys.argv[1:2] == ["--row"]:
-        folder, side, what = sys.argv[2:]
-        print(json.dumps(row_of(folder, int(side), what)))
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--row", nargs=2, metavar=("FOLDER", "WHAT"), help=argparse.SUPPRESS)
+    parser.add_argument("sides", type=int, nargs="*", metavar="SIDE", default=SIDES)
+    wanted = parser.parse_args()
+    if wanted.row:
+        folder, what = wanted.row
+        print(json.dumps(row_of(folder, wanted.sides[0], what, wanted.device)))
         return 0
-    sides = [int(side) for side in sys.argv[1:]] or SIDES
     print("|", " | ".join(COLUMNS), "|\n|---|---|" + "--:|" * (len(COLUMNS) - 3) + "---|", flush=True)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/dev/shm")) as folder:
-        return 0 if all([table_of(folder, side) for side in sides]) else 1
+        return 0 if all([table_of(folder, side, wanted.device) for side in wanted.sides]) else 1
 
 
 if __name__ == "__main__":
