@@ -26,7 +26,7 @@ enum {
 
 /* Differences of three rows: rows[y % 3][level], from column x0. */
 typedef struct dog_rows {
-  float values[3][DOG_LEVELS_MAX][ROW];
+  _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
 } dog_rows;
 
 /* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
@@ -129,10 +129,10 @@ static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
 
 /* Prefetches 32 columns of the Gaussian levels first..end of a later row, because comparing reads no memory and so the
    two overlap. */
-static inline void ask_for(const octave_view *o, const float *row, int32_t first, int32_t end) {
+static inline void ask_for(const float *const *ahead, int32_t x, int32_t first, int32_t end) {
   for (int32_t level = first; level < end; level++) {
-    __builtin_prefetch(row + (size_t)level * o->level_floats);
-    __builtin_prefetch(row + (size_t)level * o->level_floats + 16);
+    __builtin_prefetch(ahead[level] + x);
+    __builtin_prefetch(ahead[level] + x + 16);
   }
 }
 
@@ -267,17 +267,16 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 /* ------------------------------------------------- the search */
 
 /* Searches one row of one level. */
-static inline void search_row(detect_strip *s, const dog_rows *d, int32_t level, int32_t y, int ties, int top) {
-  const octave_view *o = s->octave;
-  const int32_t scales = s->args->params.scales, ahead = y + ROWS_AHEAD < o->height ? y + ROWS_AHEAD : y;
-  const float *ahead_row = o->levels + (size_t)ahead * o->stride + (size_t)s->x0;
+static inline void search_row(detect_strip *s, const dog_rows *d, const float *const *ahead, int32_t level, int32_t y,
+                              int ties, int top) {
+  const int32_t scales = s->args->params.scales;
   const int32_t first = (level - 1) * (scales + 2) / scales, last = level * (scales + 2) / scales;
   const float *rows[3][3];
   for (int32_t r = 0; r < 3; r++)
     for (int32_t l = 0; l < (top ? 2 : 3); l++) rows[r][l] = d->values[(y + r + 2) % 3][level + l - 1] + MARGIN;
   for (int32_t x = 0; x < s->x1 - s->x0; x += 32) {
     uint32_t word = 0;
-    if (!s->in_rings) ask_for(o, ahead_row + x, first, last);
+    ask_for(ahead, x, first, last);
     for (int32_t i = 0; i < 32; i += SIMD_WIDTH) word |= extremum_bits(rows, x + i, s->threshold, ties, top) << i;
     if (word != 0) word &= allowed_bits(s, s->x0 + x);
     for (; word != 0; word &= word - 1) wait_in_line(s, level, s->x0 + x + __builtin_ctz(word), y);
@@ -286,13 +285,15 @@ static inline void search_row(detect_strip *s, const dog_rows *d, int32_t level,
 
 /* Searches one row. */
 static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
-  const int32_t scales = s->args->params.scales;
+  const int32_t scales = s->args->params.scales, next = y + ROWS_AHEAD < s->octave->height ? y + ROWS_AHEAD : y;
+  const float *ahead[SCALES_MAX + 2];
+  for (int32_t level = 0; level <= scales + 1; level++) ahead[level] = level_at(&s->levels[level], s->x0, next);
   if (s->args->params.extremum_ties) {
-    for (int32_t level = 1; level < scales; level++) search_row(s, d, level, y, 1, 0);
-    search_row(s, d, scales, y, 1, 1);
+    for (int32_t level = 1; level < scales; level++) search_row(s, d, ahead, level, y, 1, 0);
+    search_row(s, d, ahead, scales, y, 1, 1);
   } else {
-    for (int32_t level = 1; level < scales; level++) search_row(s, d, level, y, 0, 0);
-    search_row(s, d, scales, y, 0, 1);
+    for (int32_t level = 1; level < scales; level++) search_row(s, d, ahead, level, y, 0, 0);
+    search_row(s, d, ahead, scales, y, 0, 1);
   }
 }
 
