@@ -141,67 +141,52 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 
 /* ------------------------------------------------- along y */
 
-/* One tap of four rows: u0..u3 are the samples j above rows 0..3, d0..d3 those j below; each step brings one new of
-   either. */
-#define COLUMN_TAP(J, U0, U1, U2, U3, D0, D1, D2, D3)                                                                  \
-  do {                                                                                                                 \
-    c = simd_set1(taps[J]);                                                                                            \
-    U0 = simd_load(rows[-(J)] + x);                                                                                    \
-    D3 = simd_load(rows[3 + (J)] + x);                                                                                 \
-    a0 = simd_fma(c, simd_add(U0, D0), a0);                                                                            \
-    a1 = simd_fma(c, simd_add(U1, D1), a1);                                                                            \
-    a2 = simd_fma(c, simd_add(U2, D2), a2);                                                                            \
-    a3 = simd_fma(c, simd_add(U3, D3), a3);                                                                            \
-  } while (0)
+/* As many rows at once as there are registers for: neighbouring rows share all but one of the samples either side. */
+enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 
-/* One vector of rows 0..3, to out[0..3]. */
-static inline void filter_four_rows(const float *taps, int32_t radius, const float *const *rows, int32_t x,
-                                    simd_f32 out[4]) {
-  simd_f32 c = simd_set1(taps[0]);
-  simd_f32 d0 = simd_load(rows[0] + x), d1 = simd_load(rows[1] + x), d2 = simd_load(rows[2] + x),
-           d3 = simd_load(rows[3] + x);
-  simd_f32 u0 = d0, u1 = d1, u2 = d2, u3 = d3;
-  simd_f32 a0 = simd_mul(c, d0), a1 = simd_mul(c, d1), a2 = simd_mul(c, d2), a3 = simd_mul(c, d3);
-  int32_t j = 1;
-  for (; j + 3 <= radius; j += 4) {
-    COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0);
-    COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1);
-    COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
-    COLUMN_TAP(j + 3, u0, u1, u2, u3, d0, d1, d2, d3);
+/* One vector of each row, to out[]. radius: a constant where the function is inlined, so that the samples stay in
+   registers from tap to tap. */
+static inline __attribute__((always_inline)) void filter_rows(const float *taps, const int32_t radius, const float *const *rows, int32_t x,
+                               simd_f32 out[ROWS_AT_ONCE]) {
+  simd_f32 c = simd_set1(taps[0]), above[ROWS_AT_ONCE], below[ROWS_AT_ONCE], sum[ROWS_AT_ONCE];
+#pragma GCC unroll 8
+  for (int k = 0; k < ROWS_AT_ONCE; k++) {
+    above[k] = below[k] = simd_load(rows[k] + x);
+    sum[k] = simd_mul(c, above[k]);
   }
-  if (j <= radius) COLUMN_TAP(j, u3, u0, u1, u2, d1, d2, d3, d0);
-  if (j + 1 <= radius) COLUMN_TAP(j + 1, u2, u3, u0, u1, d2, d3, d0, d1);
-  if (j + 2 <= radius) COLUMN_TAP(j + 2, u1, u2, u3, u0, d3, d0, d1, d2);
-  out[0] = a0;
-  out[1] = a1;
-  out[2] = a2;
-  out[3] = a3;
+#pragma GCC unroll 16
+  for (int32_t j = 1; j <= radius; j++) {
+    c = simd_set1(taps[j]);
+#pragma GCC unroll 8
+    for (int k = ROWS_AT_ONCE - 1; k > 0; k--) above[k] = above[k - 1];
+#pragma GCC unroll 8
+    for (int k = 0; k < ROWS_AT_ONCE - 1; k++) below[k] = below[k + 1];
+    above[0] = simd_load(rows[-j] + x);
+    below[ROWS_AT_ONCE - 1] = simd_load(rows[ROWS_AT_ONCE - 1 + j] + x);
+#pragma GCC unroll 8
+    for (int k = 0; k < ROWS_AT_ONCE; k++) sum[k] = simd_fma(c, simd_add(above[k], below[k]), sum[k]);
+  }
+#pragma GCC unroll 8
+  for (int k = 0; k < ROWS_AT_ONCE; k++) out[k] = sum[k];
 }
 
-/* Columns [x0, x1) of up to four rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
+/* Columns [x0, x1) of up to ROWS_AT_ONCE rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
 static inline void filter_columns(const blur_walk *w, const float *const *rows, int32_t x0, int32_t x1, float *out,
                                   int32_t count) {
   const gaussian_filter *f = w->filter;
   const size_t stride = w->out.stride;
   for (int32_t x = x0; x < x1; x += SIMD_WIDTH) {
-    simd_f32 v[4];
-    filter_four_rows(f->taps, f->radius, rows, x, v);
-    if (w->stream && count == 4 && x + SIMD_WIDTH <= x1) {
-      simd_stream(out + x, v[0]);
-      simd_stream(out + stride + x, v[1]);
-      simd_stream(out + 2 * stride + x, v[2]);
-      simd_stream(out + 3 * stride + x, v[3]);
-      continue;
+    simd_f32 v[ROWS_AT_ONCE];
+    filter_rows(f->taps, f->radius, rows, x, v);
+    if (count < ROWS_AT_ONCE || x + SIMD_WIDTH > x1) {
+      const int32_t lanes = x1 - x < SIMD_WIDTH ? x1 - x : SIMD_WIDTH;
+      for (int32_t k = 0; k < ROWS_AT_ONCE; k++)
+        if (k < count) simd_store_first(out + (size_t)k * stride + x, v[k], lanes);
+    } else if (w->stream) {
+      for (int32_t k = 0; k < ROWS_AT_ONCE; k++) simd_stream(out + (size_t)k * stride + x, v[k]);
+    } else {
+      for (int32_t k = 0; k < ROWS_AT_ONCE; k++) simd_store(out + (size_t)k * stride + x, v[k]);
     }
-    if (count == 4 && x + SIMD_WIDTH <= x1) {
-      simd_store(out + x, v[0]);
-      simd_store(out + stride + x, v[1]);
-      simd_store(out + 2 * stride + x, v[2]);
-      simd_store(out + 3 * stride + x, v[3]);
-      continue;
-    }
-    const int32_t lanes = x1 - x < SIMD_WIDTH ? x1 - x : SIMD_WIDTH;
-    for (int32_t k = 0; k < count; k++) simd_store_first(out + (size_t)k * stride + x, v[k], lanes);
   }
 }
 
@@ -220,9 +205,9 @@ static inline void walk_columns(const blur_walk *w, int32_t y, int32_t count) {
   }
   for (int32_t x = 0; x < columns; x += COLUMN_TILE) {
     const int32_t end = x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns;
-    for (int32_t k = 0; k < count; k += 4) {
+    for (int32_t k = 0; k < count; k += ROWS_AT_ONCE) {
       float *out = w->out.data + (size_t)(y + k) * w->out.stride + s->x0;
-      filter_columns(w, rows + radius + k, x, end, out, count - k < 4 ? count - k : 4);
+      filter_columns(w, rows + radius + k, x, end, out, count - k < ROWS_AT_ONCE ? count - k : ROWS_AT_ONCE);
     }
   }
 }

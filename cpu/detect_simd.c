@@ -21,8 +21,7 @@ static void detect_chunk(void *argument, int32_t chunk, int32_t worker) {
   begin_strip(&s, job, detect_octave_of(job, chunk));
   place_strip(&s, job, chunk);
   dog_rows d;
-  /* Lanes beyond a narrow strip are read, though never used, so they must hold numbers. */
-  if (s.x1 - s.x0 < DETECT_STRIP) memset(&d, 0, sizeof d);
+  begin_rows(&s, &d);
   for (int32_t y = s.y0, next = s.y0 - 1; y < s.y1; y++) {
     for (; next <= y + 1; next++) take_differences(&s, &d, next);
     search_levels(&s, &d, y);

@@ -3,7 +3,6 @@
 
 enum {
   LINE_FLOATS = 16, /* of a cache line */
-  ROW_BLOCK = 4,    /* rows made at once */
   LINES_OF_BASE = 4,
   FLOATS_MOST = 3 << 18 /* 3 MiB: rings larger than that leave the caches */
 };

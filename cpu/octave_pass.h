@@ -14,6 +14,7 @@
 
 enum {
   PASS_ROWS = 8,                  /* of a turn */
+  ROW_BLOCK = 4,                  /* of a ring, which lie one after another */
   PASS_STRIP = 768,               /* columns, at most */
   PASS_THREADS = 2,               /* more of them share bands (frame_graph.h) */
   PASS_SAMPLES_A_STRAY = 4096,    /* one candidate in so many samples may leave what is at hand */

@@ -57,8 +57,19 @@ static inline void ask_for_picture(const octave_pass *p, int32_t y) {
   for (size_t i = first; i < end; i += 64) __builtin_prefetch(at + i);
 }
 
+/* The strip's part of row y of a level, from the ring to the plane. */
+static inline void keep_row(const octave_pass *p, const pass_level *l, int32_t y) {
+  if (!l->plane) return;
+  const float *from = ring_row(p, l, y) + (p->x0 - p->first);
+  float *to = l->plane + (size_t)y * p->plane_stride + (size_t)p->x0;
+  const int32_t n = p->x1 - p->x0;
+  int32_t x = 0;
+  for (; p->stream && x + SIMD_WIDTH <= n; x += SIMD_WIDTH) simd_stream(to + x, simd_load(from + x));
+  memcpy(to + x, from + x, sizeof(float) * (size_t)(n - x));
+}
+
 /* Filters rows of what level s is made of along x, up to `end`. */
-static inline void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
+static __attribute__((noinline)) void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   for (; l->next < end; l->next++) {
     float *out = l->filtered + (size_t)(l->next % l->filtered_rows) * p->stride;
@@ -66,30 +77,31 @@ static inline void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
     const float *line =
         s == 0 ? p->base->read(p->base->source, &p->line, l->next) : ring_row(p, l - 1, l->next) + (l->x0 - p->first);
     filter_row(l->filter, line, NULL, out, whole_turns(l->x1 - l->x0));
+    if (s > 0) keep_row(p, l - 1, l->next);
   }
 }
 
-/* A vector of up to four rows to the plane, as far as it belongs to the strip. */
-static inline void keep_rows(const octave_pass *p, float *plane, int32_t column, const simd_f32 v[4], int32_t count) {
-  if (column < p->x0 || column >= p->x1) return;
-  if (p->stream && column + SIMD_WIDTH <= p->x1) {
-    for (int32_t k = 0; k < count; k++) simd_stream(plane + (size_t)k * p->plane_stride, v[k]);
-    return;
-  }
-  const int32_t lanes = p->x1 - column < SIMD_WIDTH ? p->x1 - column : SIMD_WIDTH;
-  for (int32_t k = 0; k < count; k++) simd_store_first(plane + (size_t)k * p->plane_stride, v[k], lanes);
-}
-
-/* Rows y..y+count-1, at most four, of columns [x, end) from the level's first. rows[k]: row k filtered along x. */
-static inline void make_block(const octave_pass *p, const pass_level *l, const float *const *rows, int32_t x,
-                              int32_t end, int32_t y, int32_t count) {
-  float *ring = ring_row(p, l, y) + (l->x0 - p->first);
-  float *plane = l->plane ? l->plane + (size_t)y * p->plane_stride + (size_t)l->x0 : NULL;
+/* Rows y..y+count-1, at most ROWS_AT_ONCE, of columns [x, end) from the level's first. rows[k]: row k filtered along x. */
+static inline __attribute__((always_inline)) void make_block_of(const int32_t radius, const octave_pass *p, const pass_level *l, const float *const *rows, int32_t x,
+                              int32_t end, int32_t y) {
+  float *ring[ROWS_AT_ONCE / ROW_BLOCK];
+  const float *taps = l->filter->taps;
+  for (int32_t k = 0; k < ROWS_AT_ONCE; k += ROW_BLOCK) ring[k / ROW_BLOCK] = ring_row(p, l, y + k) + (l->x0 - p->first);
   for (; x < end; x += SIMD_WIDTH) {
-    simd_f32 v[4];
-    filter_four_rows(l->filter->taps, l->filter->radius, rows, x, v);
-    for (int32_t k = 0; k < 4; k++) simd_store(ring + (size_t)k * p->stride + x, v[k]);
-    if (plane) keep_rows(p, plane + x, l->x0 + x, v, count);
+    simd_f32 v[ROWS_AT_ONCE];
+    filter_rows(taps, radius, rows, x, v);
+#pragma GCC unroll 8
+    for (int32_t k = 0; k < ROWS_AT_ONCE; k++)
+      simd_store(ring[k / ROW_BLOCK] + (size_t)(k % ROW_BLOCK) * p->stride + x, v[k]);
+  }
+}
+
+static __attribute__((noinline)) void make_block(const octave_pass *p, const pass_level *l, const float *const *rows, int32_t x,
+                              int32_t end, int32_t y) {
+  switch (l->filter->radius) {
+#define C(R) case R: make_block_of(R, p, l, rows, x, end, y); return
+    C(4); C(5); C(6); C(7); C(8); C(9); C(10); C(11); C(12); C(13);
+    default: make_block_of(l->filter->radius, p, l, rows, x, end, y);
   }
 }
 
@@ -114,10 +126,10 @@ static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
     rows[i] = l->filtered + (size_t)(border_index(y - radius + k, p->height, p->border) % l->filtered_rows) * p->stride;
   }
   for (int32_t x = 0; x < columns; x += COLUMN_TILE)
-    for (int32_t k = 0; k < count; k += 4)
-      make_block(p, l, rows + radius + k, x, x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns, y + k,
-                 count - k < 4 ? count - k : 4);
+    for (int32_t k = 0; k < count; k += ROWS_AT_ONCE)
+      make_block(p, l, rows + radius + k, x, x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns, y + k);
   for (int32_t k = 0; k < count && s + 1 < p->count; k++) continue_row(p, l, y + k, l[1].filter->radius);
+  for (int32_t k = 0; k < count && s + 1 == p->count; k++) keep_row(p, l, y + k);
   l->made = end;
 }
 
@@ -204,7 +216,7 @@ static void octave_chunk(void *argument, int32_t chunk, int32_t worker) {
   place_levels(&p, job, job->args.scratch + (size_t)worker * job->size.floats);
   begin_strip(&s, &job->detection, 0);
   begin_search(&s, job, &p);
-  if (s.x1 - s.x0 < PASS_STRIP) memset(&d, 0, sizeof d);
+  begin_rows(&s, &d);
   const int32_t behind = p.levels[p.count - 1].lag + 1, done = behind + job->size.reach + p.height;
   int32_t y = s.y0, next = s.y0 - 1;
   for (int32_t end = PASS_ROWS; end - PASS_ROWS < done && !s.overrun; end += PASS_ROWS) {

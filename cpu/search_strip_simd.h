@@ -2,10 +2,10 @@
  * The search of a strip of columns and what becomes of its candidates, for levels in planes (detect_simd.c) and in rings
  * (octave_simd.c). Included by these only.
  *
- * Going down the strip, the differences of Gaussians of three rows of all levels are kept (each computed once), and a vector
- * of centres is dropped as early as possible: most have no |D| above the threshold, most others no lane that passes its six
- * nearest neighbours. A centre's sign is applied to its neighbours, so one comparison serves maxima and minima. What passes
- * waits until the search is so many rows further that level S+1 is in a cache as far as level S+2 about it is made from
+ * Going down the strip, the differences of Gaussians of three rows of all levels are kept (each computed once), and blocks
+ * of columns without any |D| above the threshold are left out. In the others the largest and the least difference of each
+ * column's nine are found first, then of three columns by joining neighbouring vectors: no branch depends on a sample
+ * before a candidate is found. What passes waits until the search is so many rows further that level S+1 is in a cache as far as level S+2 about it is made from
  * (top_patch_simd.h), then it is followed to its keypoint. So no map of the candidates is kept, and level S+2 nowhere.
  */
 #ifndef HARTSIFT_CPU_SEARCH_STRIP_SIMD_H
@@ -19,6 +19,7 @@ enum {
   ROWS_AHEAD = 2,                  /* how far ahead rows are asked for */
   MARGIN = 16,                     /* floats beside a row of differences, so that its samples begin on a cache line */
   ROW = PASS_STRIP + 2 * MARGIN,   /* the wider strips */
+  BLOCK = 64,                      /* columns that are left out together */
   DOG_LEVELS_MAX = SCALES_MAX + 1, /* all but the last */
   WAITING_MAX = 1024,
   FOUND_MAX = 32
@@ -27,6 +28,7 @@ enum {
 /* Differences of three rows: rows[y % 3][level], from column x0. */
 typedef struct dog_rows {
   _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
+  bool above[3][DOG_LEVELS_MAX][(PASS_STRIP - 1) / BLOCK + 1]; /* whether a block may hold one above the threshold */
 } dog_rows;
 
 /* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
@@ -58,65 +60,76 @@ typedef struct detect_strip {
   keypoint_record found[FOUND_MAX];
 } detect_strip;
 
+/* For a strip of which no row has been taken: what is read beyond its columns, though never used, must be numbers. */
+static inline void begin_rows(const detect_strip *s, dog_rows *d) {
+  const int32_t columns = s->x1 - s->x0;
+  for (int32_t i = 0; i < 3 * DOG_LEVELS_MAX; i++) {
+    float *row = d->values[i / DOG_LEVELS_MAX][i % DOG_LEVELS_MAX];
+    memset(row, 0, sizeof(float) * MARGIN);
+    memset(row + MARGIN + columns, 0, sizeof(float) * (size_t)(ROW - MARGIN - columns));
+  }
+}
+
+/* The differences of columns [x, end), whole vectors. Whether one may be above the threshold. */
+static inline bool take_block(const float *lower, const float *upper, int32_t x, int32_t end, simd_f32 threshold,
+                              float *out) {
+  simd_f32 most = simd_zero();
+  for (; x < end; x += SIMD_WIDTH) {
+    const simd_f32 d = simd_sub(simd_load(upper + x), simd_load(lower + x));
+    simd_store(out + x, d);
+    most = simd_max(most, simd_abs(d));
+  }
+  return simd_any(simd_gt(most, threshold));
+}
+
 /* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a
    candidate's). */
 static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
   const octave_view *o = s->octave;
-  const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1;
+  const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1, whole = n - n % BLOCK;
   const float *row[SCALES_MAX + 2];
   for (int32_t level = 0; level <= levels; level++) row[level] = level_at(&s->levels[level], s->x0, y);
-  float(*out)[ROW] = d->values[y % 3];
-  int32_t x = 0;
-  for (; x + SIMD_WIDTH <= n; x += SIMD_WIDTH) {
-    simd_f32 lower = simd_load(row[0] + x);
-    for (int32_t level = 0; level < levels; level++) {
-      const simd_f32 upper = simd_load(row[level + 1] + x);
-      simd_store(out[level] + MARGIN + x, simd_sub(upper, lower));
-      lower = upper;
-    }
-  }
+  for (int32_t x = 0; x < whole; x += BLOCK)
+    for (int32_t level = 0; level < levels; level++)
+      d->above[y % 3][level][x / BLOCK] = take_block(row[level], row[level + 1], x, x + BLOCK, s->threshold,
+                                                     d->values[y % 3][level] + MARGIN);
   for (int32_t level = 0; level < levels; level++) {
     const float *lower = row[level], *upper = row[level + 1];
-    for (int32_t i = x; i < n; i++) out[level][MARGIN + i] = upper[i] - lower[i];
-    out[level][MARGIN - 1] = s->x0 > 0 ? upper[-1] - lower[-1] : 0.0f;
-    out[level][MARGIN + n] = s->x1 < o->width ? upper[n] - lower[n] : 0.0f;
+    float *out = d->values[y % 3][level] + MARGIN;
+    if (whole < n) d->above[y % 3][level][whole / BLOCK] = true;
+    for (int32_t i = whole; i < n; i++) out[i] = upper[i] - lower[i];
+    out[-1] = s->x0 > 0 ? upper[-1] - lower[-1] : 0.0f;
+    out[n] = s->x1 < o->width ? upper[n] - lower[n] : 0.0f;
   }
 }
 
-/* The largest of `most` and three neighbours in a row, their signs turned as the centre's. */
-static inline simd_f32 largest_of_three(const float *at, simd_f32 sign, simd_f32 most) {
-  most = simd_max(most, simd_xor(simd_load(at - 1), sign));
-  most = simd_max(most, simd_xor(simd_load(at), sign));
-  return simd_max(most, simd_xor(simd_load(at + 1), sign));
+/* The largest and the least of some differences, lane by lane. */
+typedef struct extremes {
+  simd_f32 most, least;
+} extremes;
+
+static inline extremes and_also(extremes e, simd_f32 v) {
+  return (extremes){simd_max(e.most, v), simd_min(e.least, v)};
 }
 
-static inline uint32_t bits_above(simd_f32 centre, simd_f32 most, int ties) {
-  return simd_bits(ties ? simd_ge(centre, most) : simd_gt(centre, most));
+/* Of the columns from x on, all but the centre. rows[r][l]: column 0 of row r and level l, the centre's being 1; top: the
+   level above is not asked. */
+static inline extremes about_centre(const float *const rows[3][3], int32_t x, int top) {
+  const simd_f32 above = simd_load(rows[0][1] + x);
+  extremes e = and_also((extremes){above, above}, simd_load(rows[2][1] + x));
+  for (int level = 0; level < (top ? 1 : 3); level += 2)
+    for (int row = 0; row < 3; row++) e = and_also(e, simd_load(rows[row][level] + x));
+  return e;
 }
 
-/* Which lanes at column x are extrema; top: as far as the level above is not asked. rows[r][l]: column 0 of row r and
-   level l, the centre's being 1. */
-static inline uint32_t extremum_bits(const float *rows[3][3], int32_t x, simd_f32 threshold, int ties, int top) {
-  const float *at = rows[1][1] + x;
-  const simd_f32 value = simd_load(at), centre = simd_abs(value);
-  uint32_t bits = simd_bits(simd_gt(centre, threshold));
-  if (bits == 0) return 0;
-  const simd_f32 sign = simd_xor(value, centre);
-  simd_f32 most = simd_xor(simd_load(at - 1), sign);
-  most = simd_max(most, simd_xor(simd_load(at + 1), sign));
-  most = simd_max(most, simd_xor(simd_load(rows[0][1] + x), sign));
-  most = simd_max(most, simd_xor(simd_load(rows[2][1] + x), sign));
-  most = simd_max(most, simd_xor(simd_load(rows[1][0] + x), sign));
-  if (!top) most = simd_max(most, simd_xor(simd_load(rows[1][2] + x), sign));
-  bits &= bits_above(centre, most, ties);
-  if (bits == 0) return 0;
-  most = largest_of_three(rows[0][1] + x, sign, most);
-  most = largest_of_three(rows[2][1] + x, sign, most);
-  bits &= bits_above(centre, most, ties);
-  if (bits == 0) return 0;
-  for (int32_t level = 0; level < (top ? 1 : 3); level += 2)
-    for (int32_t row = 0; row < 3; row++) most = largest_of_three(rows[row][level] + x, sign, most);
-  return bits & bits_above(centre, most, ties);
+/* Which centres are beyond their 26 neighbours, or 17, and beyond the threshold. */
+static inline uint32_t extremum_bits(simd_f32 centre, extremes neighbours, simd_f32 threshold, int ties) {
+  const simd_f32 below = simd_neg(threshold);
+  if (ties)
+    return (simd_bits(simd_ge(centre, neighbours.most)) & simd_bits(simd_gt(centre, threshold))) |
+           (simd_bits(simd_le(centre, neighbours.least)) & simd_bits(simd_lt(centre, below)));
+  return simd_bits(simd_gt(centre, simd_max(neighbours.most, threshold))) |
+         simd_bits(simd_lt(centre, simd_min(neighbours.least, below)));
 }
 
 /* Bits of a word that starts at column x and may be candidates. */
@@ -127,13 +140,11 @@ static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
   return bits;
 }
 
-/* Prefetches 32 columns of the Gaussian levels first..end of a later row, because comparing reads no memory and so the
-   two overlap. */
-static inline void ask_for(const float *const *ahead, int32_t x, int32_t first, int32_t end) {
-  for (int32_t level = first; level < end; level++) {
-    __builtin_prefetch(ahead[level] + x);
-    __builtin_prefetch(ahead[level] + x + 16);
-  }
+/* Asks for columns of the Gaussian levels [first, end) of a later row, because comparing reads no memory and so the two
+   overlap. */
+static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns, int32_t first, int32_t end) {
+  for (int32_t level = first; level < end; level++)
+    for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(ahead[level] + x + i);
 }
 
 /* ------------------------------------------------- from a sample to its keypoint */
@@ -266,21 +277,68 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* ------------------------------------------------- the search */
 
-/* Searches one row of one level. */
-static inline void search_row(detect_strip *s, const dog_rows *d, const float *const *ahead, int32_t level, int32_t y,
-                              int ties, int top) {
-  const int32_t scales = s->args->params.scales;
-  const int32_t first = (level - 1) * (scales + 2) / scales, last = level * (scales + 2) / scales;
-  const float *rows[3][3];
-  for (int32_t r = 0; r < 3; r++)
-    for (int32_t l = 0; l < (top ? 2 : 3); l++) rows[r][l] = d->values[(y + r + 2) % 3][level + l - 1] + MARGIN;
-  for (int32_t x = 0; x < s->x1 - s->x0; x += 32) {
-    uint32_t word = 0;
-    ask_for(ahead, x, first, last);
-    for (int32_t i = 0; i < 32; i += SIMD_WIDTH) word |= extremum_bits(rows, x + i, s->threshold, ties, top) << i;
-    if (word != 0) word &= allowed_bits(s, s->x0 + x);
-    for (; word != 0; word &= word - 1) wait_in_line(s, level, s->x0 + x + __builtin_ctz(word), y);
+/* What the search of one row of one level reads. */
+typedef struct search_row {
+  const float *rows[3][3];  /* as about_centre has them */
+  const float *const *ahead; /* the levels' rows that are asked for, and which of them */
+  int32_t first, end;
+  int32_t level, y;
+} search_row;
+
+/* Searches columns [x, end) of the strip: the neighbours of a vector's columns are those of the vectors either side. */
+static inline void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties, int top) {
+  const float *centres = r->rows[1][1];
+  const extremes left = about_centre(r->rows, x - SIMD_WIDTH, top);
+  extremes before = and_also(left, simd_load(centres + x - SIMD_WIDTH)), about = about_centre(r->rows, x, top);
+  simd_f32 centre = simd_load(centres + x);
+  extremes here = and_also(about, centre);
+  for (; x < end; x += SIMD_WIDTH) {
+    const extremes next = about_centre(r->rows, x + SIMD_WIDTH, top);
+    const simd_f32 next_centre = simd_load(centres + x + SIMD_WIDTH);
+    const extremes after = and_also(next, next_centre);
+    if (x % 16 == 0) ask_for(r->ahead, x, 16, r->first, r->end);
+    about.most = simd_max(about.most, simd_max(simd_before(before.most, here.most), simd_after(here.most, after.most)));
+    about.least =
+        simd_min(about.least, simd_min(simd_before(before.least, here.least), simd_after(here.least, after.least)));
+    uint32_t bits = extremum_bits(centre, about, s->threshold, ties);
+    if (bits != 0) bits &= allowed_bits(s, s->x0 + x);
+    for (; bits != 0; bits &= bits - 1) wait_in_line(s, r->level, s->x0 + x + __builtin_ctz(bits), r->y);
+    before = here;
+    here = after;
+    about = next;
+    centre = next_centre;
   }
+}
+
+/* Searches one row of one level, blocks that lie side by side at once. */
+static inline void search_blocks(detect_strip *s, const search_row *r, const bool *above, int ties, int top) {
+  const int32_t n = s->x1 - s->x0;
+  for (int32_t x = 0; x < n;) {
+    const int32_t first = x;
+    while (x < n && above[x / BLOCK]) x += BLOCK;
+    if (x > first) search_columns(s, r, first, x < n ? x : n, ties, top);
+    for (; x < n && !above[x / BLOCK]; x += BLOCK) ask_for(r->ahead, x, BLOCK, r->first, r->end);
+  }
+}
+
+/* Searches one row of one level, S being the top. */
+static inline void search_level(detect_strip *s, const dog_rows *d, const float *const *ahead, int32_t level,
+                                int32_t y) {
+  const int32_t scales = s->args->params.scales;
+  const bool ties = s->args->params.extremum_ties;
+  search_row r = {.ahead = ahead,
+                  .first = (level - 1) * (scales + 2) / scales,
+                  .end = level * (scales + 2) / scales,
+                  .level = level,
+                  .y = y};
+  for (int32_t i = 0; i < 3; i++)
+    for (int32_t l = 0; l < (level < scales ? 3 : 2); l++)
+      r.rows[i][l] = d->values[(y + i + 2) % 3][level + l - 1] + MARGIN;
+  const bool *above = d->above[y % 3][level];
+  if (level < scales)
+    ties ? search_blocks(s, &r, above, 1, 0) : search_blocks(s, &r, above, 0, 0);
+  else
+    ties ? search_blocks(s, &r, above, 1, 1) : search_blocks(s, &r, above, 0, 1);
 }
 
 /* Searches one row. */
@@ -288,13 +346,7 @@ static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) 
   const int32_t scales = s->args->params.scales, next = y + ROWS_AHEAD < s->octave->height ? y + ROWS_AHEAD : y;
   const float *ahead[SCALES_MAX + 2];
   for (int32_t level = 0; level <= scales + 1; level++) ahead[level] = level_at(&s->levels[level], s->x0, next);
-  if (s->args->params.extremum_ties) {
-    for (int32_t level = 1; level < scales; level++) search_row(s, d, ahead, level, y, 1, 0);
-    search_row(s, d, ahead, scales, y, 1, 1);
-  } else {
-    for (int32_t level = 1; level < scales; level++) search_row(s, d, ahead, level, y, 0, 0);
-    search_row(s, d, ahead, scales, y, 0, 1);
-  }
+  for (int32_t level = 1; level <= scales; level++) search_level(s, d, ahead, level, y);
 }
 
 /* A strip of an octave in which nothing has been found. */

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #define SIMD_WIDTH    8
+#define SIMD_REGISTERS 16
 #define SIMD_HAS_JOIN 0
 
 typedef __m256 simd_f32;
@@ -23,6 +24,17 @@ SIMD_INLINE __m256i simd_first_lanes(int n) {
 /* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) { return _mm256_maskload_ps(p, simd_first_lanes(n)); }
 SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) { _mm256_maskstore_ps(p, simd_first_lanes(n), v); }
+
+/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+SIMD_INLINE __m256i simd_middle(simd_f32 low, simd_f32 high) {
+  return _mm256_castps_si256(_mm256_permute2f128_ps(low, high, 0x21));
+}
+SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
+  return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), simd_middle(low, high), 12));
+}
+SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) {
+  return _mm256_castsi256_ps(_mm256_alignr_epi8(simd_middle(low, high), _mm256_castps_si256(low), 4));
+}
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return _mm256_add_ps(a, b); }
 SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return _mm256_sub_ps(a, b); }

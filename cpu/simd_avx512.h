@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #define SIMD_WIDTH    16
+#define SIMD_REGISTERS 32
 #define SIMD_HAS_JOIN 1 /* simd_join is one instruction */
 
 typedef __m512 simd_f32;
@@ -27,6 +28,10 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
 /* Lanes n.. of low, then lanes 0..n-1 of high: what lies n samples after low. n a constant, 0..SIMD_WIDTH-1. */
 #define simd_join(high, low, n)                                                                                        \
   _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(high), _mm512_castps_si512(low), (n)))
+
+/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
+SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return _mm512_add_ps(a, b); }
 SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return _mm512_sub_ps(a, b); }

@@ -5,6 +5,7 @@
 #include <arm_neon.h>
 
 #define SIMD_WIDTH    4
+#define SIMD_REGISTERS 32
 #define SIMD_HAS_JOIN 0
 
 typedef float32x4_t simd_f32;
@@ -28,6 +29,10 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   vst1q_f32(lanes, v);
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
+
+/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 3); }
+SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 1); }
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return vaddq_f32(a, b); }
 SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return vsubq_f32(a, b); }

@@ -5,6 +5,7 @@
 #include <emmintrin.h>
 
 #define SIMD_WIDTH    4
+#define SIMD_REGISTERS 16
 #define SIMD_HAS_JOIN 0
 
 typedef __m128 simd_f32;
@@ -27,6 +28,16 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   float lanes[4];
   _mm_storeu_ps(lanes, v);
   memcpy(p, lanes, sizeof(float) * (size_t)n);
+}
+
+/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
+  const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
+  return _mm_shuffle_ps(middle, high, _MM_SHUFFLE(2, 1, 2, 1));
+}
+SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) {
+  const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
+  return _mm_shuffle_ps(low, middle, _MM_SHUFFLE(2, 1, 2, 1));
 }
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return _mm_add_ps(a, b); }
