@@ -54,6 +54,15 @@ typedef struct row_values {
   int32_t from[BAND], end[BAND]; /* columns in the square: from..end-1 */
 } row_values;
 
+/* What one feature after another is worked on in: made once for many, because a frame so large is cleared or probed page by
+   page where it begins. */
+typedef struct window_room {
+  sample_block block;
+  column_values columns;
+  row_values rows;
+  sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
+} window_room;
+
 /* The part of the window within the level. */
 typedef struct window_clip {
   int32_t x0, x1, y0, y1; /* inclusive */
@@ -228,9 +237,10 @@ static void gather_runs(sample_block *b, const plane_view *level, const describe
 }
 
 /* Appends the samples of `count` rows from y. */
-static void gather_rows(sample_block *b, const plane_view *level, const describe_window *w, int32_t x0,
-                        const column_values *columns, const row_values *rows, int32_t y, int32_t count) {
-  sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
+static void gather_rows(window_room *room, const plane_view *level, const describe_window *w, int32_t x0, int32_t y,
+                        int32_t count) {
+  const row_values *rows = &room->rows;
+  sample_run *runs = room->runs;
   const float *line = level->data + (size_t)y * level->stride + x0;
   int32_t n = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -238,33 +248,31 @@ static void gather_rows(sample_block *b, const plane_view *level, const describe
     if (samples <= 0) continue;
     n += list_runs(runs + n, rows->from[i] - x0, i, samples);
     if (n < RUNS_LISTED) continue;
-    gather_runs(b, level, w, line, columns, rows, runs, n);
+    gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
     n = 0;
   }
-  gather_runs(b, level, w, line, columns, rows, runs, n);
+  gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
 }
 
 /* The bins of one feature. Gradients are taken at twice their length and weights at half: for the polar form scales
    exactly, except below 1e-30, where a vote rounds to nothing. */
-static void compute_bins(const plane_view *level, const describe_window *w, float scale, window_ahead ahead,
-                         int32_t bins[DESCRIBE_LENGTH]) {
-  sample_block block;
-  column_values columns;
-  row_values rows;
+static void compute_bins(window_room *room, const plane_view *level, const describe_window *w, float scale,
+                         window_ahead ahead, int32_t bins[DESCRIBE_LENGTH]) {
+  sample_block *b = &room->block;
   const window_clip clip = clip_window(level, w);
-  memset(block.sums, 0, sizeof block.sums);
-  block.count = 0;
-  block.ahead = ahead;
+  memset(b->sums, 0, sizeof b->sums);
+  b->count = 0;
+  b->ahead = ahead;
   if (clip.x0 <= clip.x1) {
-    compute_columns(w, &clip, &columns);
+    compute_columns(w, &clip, &room->columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
-      compute_rows(w, &clip, 0.5f * scale, y, n, &rows);
-      gather_rows(&block, level, w, clip.x0, &columns, &rows, y, n);
+      compute_rows(w, &clip, 0.5f * scale, y, n, &room->rows);
+      gather_rows(room, level, w, clip.x0, y, n);
     }
   }
-  vote(&block);
-  fold_sums(block.sums, bins);
+  vote(b);
+  fold_sums(b->sums, bins);
 }
 
 static uint64_t sum_of_squares(const int32_t *bins) {
@@ -345,34 +353,35 @@ static window_ahead next_window(const describe_args *args, uint32_t n, uint32_t 
   return window_ahead_of(&level, (int32_t)site.x, (int32_t)site.y, describe_radius(site.sigma));
 }
 
-static void describe_size(const describe_args *args, uint32_t n, uint32_t end, int32_t size,
+static void describe_size(window_room *room, const describe_args *args, uint32_t n, uint32_t end, int32_t size,
                           int32_t bins[DESCRIBE_LENGTH]) {
   plane_view level;
   const describe_site site = site_of(args, n, size, &level);
   const describe_window w =
       describe_window_of(site.x, site.y, site.sigma, args->features.orientation[n], args->params.descriptor_rule);
   assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(&level, &w, args->scales->describe[w.radius], next_window(args, n, end, size), bins);
+  compute_bins(room, &level, &w, args->scales->describe[w.radius], next_window(args, n, end, size), bins);
 }
 
 /* The sum of the descriptors of all sizes. */
-static void pool_sizes(const describe_args *args, uint32_t n, uint32_t end, int32_t pooled[DESCRIBE_LENGTH]) {
+static void pool_sizes(window_room *room, const describe_args *args, uint32_t n, uint32_t end,
+                       int32_t pooled[DESCRIBE_LENGTH]) {
   int32_t bins[DESCRIBE_LENGTH];
   memset(pooled, 0, sizeof bins);
   for (int32_t size = 0; size < args->params.domain.count; size++) {
-    describe_size(args, n, end, size, bins);
+    describe_size(room, args, n, end, size, bins);
     clip_bins(bins);
     const float factor = describe_factor(sum_of_squares(bins), 0, false);
     for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) pooled[i] += domain_share(bins[i], factor);
   }
 }
 
-static void describe_feature(const describe_args *args, uint32_t n, uint32_t end) {
+static void describe_feature(window_room *room, const describe_args *args, uint32_t n, uint32_t end) {
   int32_t bins[DESCRIBE_LENGTH];
   if (args->params.domain.count > 0)
-    pool_sizes(args, n, end, bins);
+    pool_sizes(room, args, n, end, bins);
   else
-    describe_size(args, n, end, 0, bins);
+    describe_size(room, args, n, end, 0, bins);
   write_descriptor(bins, args, n);
 }
 
@@ -381,8 +390,9 @@ static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
   const uint32_t listed = atomic_load_explicit(job->end, memory_order_acquire);
   const uint32_t first = job->args.first_feature + (uint32_t)chunk * DESCRIBE_ITEMS;
   const uint32_t end = listed - first < DESCRIBE_ITEMS ? listed : first + DESCRIBE_ITEMS;
+  window_room room;
   (void)worker;
-  for (uint32_t n = first; n < end; n++) describe_feature(&job->args, n, listed);
+  for (uint32_t n = first; n < end; n++) describe_feature(&room, &job->args, n, listed);
 }
 
 void SIMD_NAME(begin_describe)(describe_job *job, const describe_args *args) {

@@ -20,7 +20,8 @@ enum {
   PASS_SAMPLES_A_STRAY = 4096,    /* one candidate in so many samples may leave what is at hand */
   PASS_MOVES = REFINE_STEPS - 1,  /* samples that a candidate goes, but for OpenCV's */
   PASS_BYTES_LEAST = 16 << 20,    /* of a level: smaller ones stay in a cache, stage by stage */
-  PASS_BYTES_LEAST_ALL = 24 << 20 /* where all levels are written */
+  PASS_BYTES_LEAST_ALL = 24 << 20, /* where all levels are written */
+  PASS_BYTES_LEAST_LATER = 1 << 20 /* of an octave behind one that is made so */
 };
 
 _Static_assert((int)PASS_STRIP >= (int)DETECT_STRIP, "rows of differences");
@@ -43,18 +44,18 @@ typedef struct octave_pass_size {
   size_t floats;      /* of a thread */
 } octave_pass_size;
 
-/* base: the base's filter; step[1..S+2]: those of the level steps. */
+/* base: the base's filter, null: there is none; step[1..S+2]: those of the level steps. */
 octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales);
 
-/* Floats of octave_args.scratch for a frame on so many threads, without those of octave_stray_floats; 0: its first octave is
-   made stage by stage, because threads share it otherwise or the filters reach so far that a pass does not pay. */
+/* Floats of octave_args.scratch for a frame on so many threads, without those of octave_stray_floats; 0: its octaves are
+   made stage by stage, because threads share them otherwise or the filters reach so far that a pass does not pay. */
 size_t octave_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_filter *base,
                           const gaussian_filter *step, int32_t scales);
 
 /* Those for an octave's strays. */
 size_t octave_stray_floats(int32_t width, int32_t height);
 
-/* Bytes of a level from which on a pass pays. */
+/* Bytes of a level of the first octave from which on a pass pays. */
 size_t octave_pass_bytes_least(const sift_params *params);
 
 /* The pass as chunks. */

@@ -1,5 +1,5 @@
 /*
- * The first octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the
+ * An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the
  * ring of the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring and past
  * the caches to the level's plane. The search and what follows it read rings alone.
  */
@@ -32,6 +32,7 @@ typedef struct octave_pass {
   bool stream; /* planes are written past the caches */
   border_mode border;
   const blur_job *base;
+  plane_view finer; /* without data: the base is made */
   line_strip line; /* the base's */
 } octave_pass;
 
@@ -114,11 +115,29 @@ static inline void continue_row(const octave_pass *p, const pass_level *l, int32
     row[i - first] = row[border_index(i, p->width, p->border) - first];
 }
 
+/* The next rows of level 0, up to `end`, from the octave before. */
+static void halve_rows(octave_pass *p, int32_t end) {
+  pass_level *l = &p->levels[0];
+  const int32_t columns = l->x1 - l->x0;
+  for (; l->made < end; l->made++) {
+    const float *from = p->finer.data + (size_t)(2 * l->made) * p->finer.stride + 2 * (size_t)l->x0;
+    float *to = ring_row(p, l, l->made) + (l->x0 - p->first);
+    int32_t x = 0;
+    for (; x + SIMD_WIDTH <= columns; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
+    for (; x < columns; x++) to[x] = from[2 * x];
+    continue_row(p, l, l->made, l[1].filter->radius);
+  }
+}
+
 /* The next rows of level s, up to `end`. */
 static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   const int32_t radius = l->filter->radius, y = l->made, count = end - y, columns = l->x1 - l->x0;
   if (count <= 0) return;
+  if (s == 0 && p->finer.data) {
+    halve_rows(p, end);
+    return;
+  }
   filter_rows_until(p, s, p->height - end < radius ? p->height : end + radius);
   const float *rows[2 * FILTER_RADIUS_MAX + PASS_ROWS];
   for (int32_t i = 0; i < 2 * radius + PASS_ROWS; i++) {
@@ -157,6 +176,7 @@ static void place_levels(octave_pass *p, const octave_job *job, float *memory) {
     l->filtered = memory + p->stride * (size_t)l->rows;
     memory = l->filtered + p->stride * (size_t)l->filtered_rows;
   }
+  if (p->finer.data) return;
   const pass_level *base = &p->levels[0];
   p->line =
       strip_of(&job->args.base.out, base->x0, base->x1, base->filter->radius, p->border, memory, size->line_floats);
@@ -171,7 +191,8 @@ static octave_pass pass_of(const octave_job *job, int32_t chunk) {
                    .stride = job->size.stride,
                    .plane_stride = o->stride,
                    .border = job->args.base.border,
-                   .base = &job->base};
+                   .base = &job->base,
+                   .finer = job->args.finer};
   p.x1 = o->width - p.x0 < job->strip ? o->width : p.x0 + job->strip;
   p.stream =
       ((uintptr_t)o->levels | sizeof(float) * o->stride | sizeof(float) * o->level_floats) % STREAM_ALIGNMENT == 0;
@@ -253,7 +274,8 @@ static stage_status may_go_on(const octave_args *args, stage_status st) {
 /* The stages one after another: where more candidates wait at the same time, or leave, than a pass has room for. */
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
-  stage_status st = may_go_on(args, SIMD_NAME(base)(queue, &args->base));
+  const halve_args halve = {.in = args->finer, .out = octave_level(o, 0)};
+  stage_status st = may_go_on(args, args->finer.data ? SIMD_NAME(halve)(queue, &halve) : SIMD_NAME(base)(queue, &args->base));
   for (int32_t s = 1; s <= args->detect.params.scales + 1 && st == STAGE_OK; s++) {
     const blur_args blur = {.in = octave_level(o, s - 1),
                             .out = octave_level(o, s),
@@ -268,7 +290,7 @@ static stage_status octave_by_stages(stage_queue *queue, const octave_args *args
 stage_status SIMD_NAME(octave)(stage_queue *queue, const octave_args *args) {
   octave_job job;
   octave_job_begin(&job, args, queue_threads(queue), octave_chunk);
-  SIMD_NAME(begin_base)(&job.base, &args->base, 1);
+  if (!args->finer.data) SIMD_NAME(begin_base)(&job.base, &args->base, 1);
   SIMD_NAME(begin_detect)(&job.detection, &args->detect);
   const stage_status st = octave_job_run(queue, &job);
   if (st != STAGE_OK) return st;

@@ -47,6 +47,15 @@ typedef struct row_values {
   int32_t from[BAND], end[BAND]; /* columns in the window: from..end-1 */
 } row_values;
 
+/* What one keypoint after another is worked on in: made once for many, because a frame so large is cleared or probed page by
+   page where it begins. */
+typedef struct window_room {
+  sample_block block;
+  column_values columns;
+  row_values rows;
+  sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
+} window_room;
+
 /* The part of the window within the level. */
 typedef struct window_clip {
   int32_t x0, x1, y0, y1; /* inclusive */
@@ -194,20 +203,20 @@ static void gather_runs(sample_block *b, const plane_view *level, const orient_w
 }
 
 /* Appends the samples of `count` rows from y. */
-static void gather_rows(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
-                        const column_values *columns, const row_values *rows, int32_t y, int32_t count,
-                        author_rule rule) {
-  sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
+static void gather_rows(window_room *room, const plane_view *level, const orient_window *w, const window_clip *c,
+                        int32_t y, int32_t count, author_rule rule) {
+  const row_values *rows = &room->rows;
+  sample_run *runs = room->runs;
   int32_t n = 0;
   for (int32_t i = 0; i < count; i++) {
     const int32_t samples = rows->end[i] - rows->from[i];
     if (samples <= 0) continue;
     n += list_runs(runs + n, rows->from[i] - c->x0, i, samples);
     if (n < RUNS_LISTED) continue;
-    gather_runs(b, level, w, c, columns, rows, y, runs, n, rule);
+    gather_runs(&room->block, level, w, c, &room->columns, rows, y, runs, n, rule);
     n = 0;
   }
-  gather_runs(b, level, w, c, columns, rows, y, runs, n, rule);
+  gather_runs(&room->block, level, w, c, &room->columns, rows, y, runs, n, rule);
 }
 
 /* The bins from the votes' sums: each its own low half and the high half of the bin below. */
@@ -224,27 +233,25 @@ static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS])
 
 /* The 36 bins of a window. Gradients are taken at twice their length and weights at half: for the polar form scales
    exactly, except below 1e-30, where a vote rounds to nothing. */
-static void compute_bins(const plane_view *level, const orient_window *w, float scale, author_rule rule,
-                         window_ahead ahead, int32_t bins[ORIENT_BINS]) {
-  sample_block block;
-  column_values columns;
-  row_values rows;
+static void compute_bins(window_room *room, const plane_view *level, const orient_window *w, float scale,
+                         author_rule rule, window_ahead ahead, int32_t bins[ORIENT_BINS]) {
+  sample_block *block = &room->block;
   const window_clip clip = clip_window(level, w);
-  memset(block.sums, 0, sizeof block.sums);
-  block.count = 0;
-  block.ahead = ahead;
+  memset(block->sums, 0, sizeof block->sums);
+  block->count = 0;
+  block->ahead = ahead;
   if (clip.x0 <= clip.x1) {
-    compute_columns(w, &clip, &columns);
+    compute_columns(w, &clip, &room->columns);
     for (int32_t y = clip.y0; y <= clip.y1; y += BAND) {
       const int32_t n = clip.y1 - y + 1 < BAND ? clip.y1 - y + 1 : BAND;
-      compute_rows(w, &clip, 0.5f * scale, y, n, &rows);
-      gather_rows(&block, level, w, &clip, &columns, &rows, y, n, rule);
+      compute_rows(w, &clip, 0.5f * scale, y, n, &room->rows);
+      gather_rows(room, level, w, &clip, y, n, rule);
     }
   }
-  vote(&block, rule);
+  vote(block, rule);
   for (int32_t copy = 1; copy < COPIES; copy++)
-    for (int32_t b = 0; b < BINS_ROOM; b++) block.sums[b] += block.sums[copy * BINS_ROOM + b];
-  fold_sums(block.sums, bins);
+    for (int32_t b = 0; b < BINS_ROOM; b++) block->sums[b] += block->sums[copy * BINS_ROOM + b];
+  fold_sums(block->sums, bins);
 }
 
 /* orient_smooth_bin of every bin. */
@@ -328,7 +335,7 @@ static window_ahead next_window(const orient_args *args, uint32_t n, uint32_t en
   return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, radius);
 }
 
-static int32_t orient_keypoint(const orient_args *args, uint32_t n, uint32_t end, float angles[ORIENT_PEAKS_MAX]) {
+static int32_t orient_keypoint(window_room *room, const orient_args *args, uint32_t n, uint32_t end, float angles[ORIENT_PEAKS_MAX]) {
   const keypoint_list *k = &args->keypoints;
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
   const plane_view level = octave_level(o, k->level[n]);
@@ -337,7 +344,7 @@ static int32_t orient_keypoint(const orient_args *args, uint32_t n, uint32_t end
   const orient_window w = orient_window_of(at.x, at.y, at.sigma, k->column[n], k->row[n], rule);
   int32_t bins[ORIENT_BINS];
   assert(w.radius <= WINDOW_RADIUS_MAX);
-  compute_bins(&level, &w, args->scales->orient[w.radius], rule, next_window(args, n + 1, end), bins);
+  compute_bins(room, &level, &w, args->scales->orient[w.radius], rule, next_window(args, n + 1, end), bins);
   return peak_angles(bins, &args->params, angles);
 }
 
@@ -345,6 +352,7 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
   orient_job *job = argument;
   const orient_args *args = &job->args;
   const uint32_t end = atomic_load_explicit(&job->end, memory_order_acquire);
+  window_room room;
   ordered_chunk c = {.first = args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
   (void)worker;
   for (uint32_t i = 0; i < ORDERED_ITEMS && c.first + i < end; i++) {
@@ -353,7 +361,7 @@ static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
     if (args->params.upright)
       *angles = 0.0f;
     else
-      count = orient_keypoint(args, c.first + i, end, angles);
+      count = orient_keypoint(&room, args, c.first + i, end, angles);
     c.count[i] = (uint8_t)count;
     c.angles += count;
     c.items++;

@@ -89,8 +89,8 @@ static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, siz
         r->graph_bytes ? pyramid_work_band_floats(g->width[o], g->height[o], r->radius_max, r->threads) : 0;
     if (banded > work) work = banded;
   }
-  if (o == 0 && plan->one_pass) {
-    const size_t pass = r->octave_floats + octave_stray_floats(g->width[0], g->height[0]);
+  if (o < plan->passes) {
+    const size_t pass = r->octave_floats + octave_stray_floats(g->width[o], g->height[o]);
     if (pass > work) work = pass;
   }
   if (work > *work_floats) *work_floats = work;
@@ -111,18 +111,27 @@ static bool add_work(frame_plan *plan, int32_t which, size_t floats, int32_t pyr
   const int32_t detect_step = pyramid_step + 1;
   if (plan->request.graph_bytes)
     return add(plan, BUFFER_BLUR_WORK, which, floats, sizeof(float), pyramid_step, detect_step);
-  if (plan->one_pass && which == 0)
-    return add(plan, BUFFER_BLUR_WORK, 0, floats, sizeof(float), pyramid_step, detect_step) &&
-           add_detect_work(plan, 0, pyramid_step, detect_step);
+  if (plan->passes > which)
+    return add(plan, BUFFER_BLUR_WORK, which, floats, sizeof(float), pyramid_step, detect_step) &&
+           add_detect_work(plan, which, pyramid_step, detect_step);
   return add(plan, BUFFER_BLUR_WORK, which, floats, sizeof(float), pyramid_step, pyramid_step) &&
          add_detect_work(plan, which, detect_step, detect_step);
 }
 
-/* A level of the first octave that would leave the caches before the next stage reads it. */
-static bool pays_in_one_pass(const frame_plan *plan) {
+/* Whether a level of an octave has so many bytes. */
+static bool has_bytes(const pyramid_geometry *g, int32_t o, size_t bytes) {
+  return (uint64_t)g->width[o] * (uint64_t)g->height[o] >= bytes / sizeof(float);
+}
+
+/* How many octaves have levels that would leave the caches before the next stage reads them. */
+static int32_t passes_of(const frame_plan *plan) {
   const plan_request *r = &plan->request;
-  const uint64_t samples = (uint64_t)plan->geometry.width[0] * (uint64_t)plan->geometry.height[0];
-  return r->octave_floats > 0 && r->skipped_octaves == 0 && samples >= r->octave_bytes_least / sizeof(float);
+  const pyramid_geometry *g = &plan->geometry;
+  if (g->octave_count == 0 || r->octave_floats == 0 || r->skipped_octaves > 0 || !has_bytes(g, 0, r->octave_bytes_least))
+    return 0;
+  int32_t passes = 1;
+  while (passes < g->octave_count && has_bytes(g, passes, PASS_BYTES_LEAST_LATER)) passes++;
+  return passes;
 }
 
 /* Where stages run at the same time, octaves are searched while they are made, and the keypoints of the first are listed
@@ -195,8 +204,8 @@ hs_status plan_make(const plan_request *request, frame_plan *plan) {
   if (pyramid_geometry_of(request->width, request->height, &request->rules, &plan->geometry) != STAGE_OK)
     return HS_ERR_LIMIT;
   pyramid_geometry_skip(&plan->geometry, request->skipped_octaves);
-  plan->one_pass = plan->geometry.octave_count > 0 && pays_in_one_pass(plan);
-  if (plan->one_pass) plan->request.graph_bytes = NULL;
+  plan->passes = passes_of(plan);
+  if (plan->passes > 0) plan->request.graph_bytes = NULL;
   plan_decide_capacities(plan);
   return plan_add_lists(plan) && add_octaves(plan) ? HS_OK : HS_ERR_LIMIT;
 }

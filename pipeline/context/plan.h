@@ -5,7 +5,7 @@
  * and every pointer of a frame. Buffers whose lifetimes are disjoint share space. The levels of all octaves are kept,
  * because their keypoints are processed together; but on the host the first octave, three quarters of all samples, is
  * searched before the others are made, which then take the place of those of its levels that only the search reads. Where
- * stages run at the same time (graph_bytes, one_pass), each has memory of its own but for that.
+ * stages run at the same time (graph_bytes, passes), each has memory of its own but for that.
  */
 #ifndef HARTSIFT_CONTEXT_PLAN_H
 #define HARTSIFT_CONTEXT_PLAN_H
@@ -101,8 +101,8 @@ typedef struct plan_request {
   bool pyramid_work_plane;
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top;
-  size_t octave_floats;      /* scratch of the first octave in one pass, where that pays; 0: it never does */
-  size_t octave_bytes_least; /* of one of its levels, where that pays */
+  size_t octave_floats;      /* scratch of an octave in one pass, where that pays; 0: it never does */
+  size_t octave_bytes_least; /* of one of the first octave's levels, where that pays */
   /* Null: the stages of a frame follow one another. Else threads run them at the same time, unless the first octave is
      made in one pass, and this gives the bytes which that takes. */
   size_t (*graph_bytes)(int32_t octave_count, int32_t scales);
@@ -119,7 +119,7 @@ typedef struct frame_plan {
   int32_t entry_count;
   plan_entry entries[PLAN_ENTRIES_MAX];
   size_t host_bytes, device_bytes; /* size of each slab */
-  bool one_pass;                   /* the first octave is made and searched in one pass */
+  int32_t passes;                  /* octaves, from the first on, that are made and searched in one pass each */
   /* A frame in tiles (tile_plan.h): stride and level_floats are those of a tile's levels, by the octave from its own on. */
   int32_t tile_side;       /* samples; 0: not tiled */
   uint32_t tile_keypoints; /* that may be found in a tile, or leave it, before it is divided */

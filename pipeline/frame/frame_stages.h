@@ -27,7 +27,7 @@ base_args frame_base_args(const frame *f);
 /* Detection in the octaves first..end-1: the first alone, or all others. */
 detect_args frame_detect_args(const frame *f, int32_t first, int32_t end, uint64_t *candidates);
 /* The first octave in one pass; step_filter and detection are read during the call. */
-octave_args frame_octave_args(const frame *f, uint64_t *candidates);
+octave_args frame_octave_args(const frame *f, int32_t octave_index, uint64_t *candidates);
 orient_args frame_orient_args(const frame *f);
 describe_args frame_describe_args(const frame *f);
 /* Of the stages on shapes. */

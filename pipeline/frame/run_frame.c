@@ -101,10 +101,10 @@ static bool tell_of_strip(void *frame_run, uint64_t samples) {
   return step(f, STAGE_OK, samples * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES / 3)) == STAGE_OK;
 }
 
-/* The first octave's levels and keypoints at the same time. */
-static stage_status pass_first_octave(frame *f) {
+/* An octave's levels and keypoints at the same time. */
+static stage_status pass_octave(frame *f, int32_t o) {
   uint64_t candidates = 0;
-  octave_args args = frame_octave_args(f, &candidates);
+  octave_args args = frame_octave_args(f, o, &candidates);
   args.tell = tell_of_strip;
   args.owner = f;
   const stage_status st = f->context->ops.octave(f->context->queue, &args);
@@ -114,16 +114,14 @@ static stage_status pass_first_octave(frame *f) {
 
 /* The levels of all octaves, and the keypoints unless they are given. */
 static stage_status build_and_detect(frame *f) {
+  const bool given = f->request->given != NULL;
+  const int32_t passes = given ? 0 : f->context->plan.passes;
   stage_status st = STAGE_OK;
   for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) {
-    if (o == 0 && f->context->plan.one_pass && !f->request->given) {
-      st = pass_first_octave(f);
-      continue;
-    }
-    st = build_levels(f, o);
-    if (o == 0 && st == STAGE_OK && !f->request->given) st = detect(f, 0, 1);
+    st = o < passes ? pass_octave(f, o) : build_levels(f, o);
+    if (o == 0 && passes == 0 && st == STAGE_OK && !given) st = detect(f, 0, 1);
   }
-  return st == STAGE_OK && !f->request->given ? detect(f, 1, f->octaves) : st;
+  return st == STAGE_OK && !given ? detect(f, passes > 0 ? passes : 1, f->octaves) : st;
 }
 
 /* The given keypoints that have an orientation, or those that have none. */

@@ -27,6 +27,7 @@ typedef struct octave_case {
   float threshold;
   bool ties;
   int32_t smooth; /* samples of the noise's grain */
+  bool halved;    /* the octave is made from another one's level, not from the picture */
   size_t padding; /* floats between the levels' rows */
 } octave_case;
 
@@ -44,10 +45,26 @@ typedef struct octave_setting {
   const octave_case *c;
   gaussian_filter base, step[SCALES_MAX + 3];
   unsigned char *picture; /* RGB, rows of 3 width + 5 bytes */
+  plane_view finer;       /* what is halved; without data: nothing is */
   int32_t width, height;  /* of the octave */
 } octave_setting;
 
 static border_mode border_of(const octave_case *c) { return c->width % 2 ? BORDER_REPLICATE : BORDER_REFLECT_101; }
+
+static plane_view plane_of(int32_t width, int32_t height, size_t floats) {
+  plane_view p = {malloc(sizeof(float) * floats), width, height, (size_t)width};
+  assert_non_null(p.data);
+  return p;
+}
+
+/* The picture's bytes as a level, with a column or row more than the octave's where its sides are odd. */
+static void take_finer(octave_setting *s, size_t stride) {
+  s->finer = plane_of(s->c->width, s->c->height, (size_t)s->c->width * (size_t)s->c->height);
+  for (int32_t y = 0; y < s->c->height; y++)
+    for (int32_t x = 0; x < s->c->width; x++)
+      s->finer.data[(size_t)y * s->finer.stride + (size_t)x] =
+          (float)s->picture[(size_t)y * stride + 3 * (size_t)x] / 255.0f;
+}
 
 /* A picture of grains of noise. */
 static octave_setting setting_of(const octave_case *c) {
@@ -68,7 +85,13 @@ static octave_setting setting_of(const octave_case *c) {
       stage_random(&seed);
       s.picture[(size_t)y * stride + i] = (unsigned char)(stage_random(&seed) >> 7);
     }
+  if (c->halved) take_finer(&s, stride);
   return s;
+}
+
+static void free_setting(octave_setting *s) {
+  free(s->picture);
+  free(s->finer.data);
 }
 
 /* Levels 0..S+2, all guard values, and an empty list. */
@@ -145,12 +168,6 @@ static base_args base_args_of(const octave_setting *s, const octave_view *octave
                      .out = octave_level(octave, 0)};
 }
 
-static plane_view plane_of(int32_t width, int32_t height, size_t floats) {
-  plane_view p = {malloc(sizeof(float) * floats), width, height, (size_t)width};
-  assert_non_null(p.data);
-  return p;
-}
-
 /* Stage by stage, level S+2 too. */
 static octave_result by_reference(const octave_setting *s) {
   const stage_ops *ops = cpu_variant_ops("ref");
@@ -163,7 +180,8 @@ static octave_result by_reference(const octave_setting *s) {
   base_args base = base_args_of(s, &o, work);
   base.gray = gray;
   base.doubled = doubled;
-  assert_int_equal(ops->base(NULL, &base), STAGE_OK);
+  const halve_args halve = {.in = s->finer, .out = octave_level(&o, 0)};
+  assert_int_equal(c->halved ? ops->halve(NULL, &halve) : ops->base(NULL, &base), STAGE_OK);
   for (int32_t level = 1; level <= c->scales + 2; level++) {
     const blur_args blur = {
         octave_level(&o, level - 1), octave_level(&o, level), work, border_of(c), &s->step[level], {0}};
@@ -195,7 +213,7 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
                                  uint32_t levels_kept, told *t) {
   octave_result r = result_of(s);
   const octave_view o = view_of(s, &r);
-  const octave_pass_size size = octave_pass_size_of(&s->base, s->step, s->c->scales);
+  const octave_pass_size size = octave_pass_size_of(s->c->halved ? NULL : &s->base, s->step, s->c->scales);
   size_t floats = size.floats * (size_t)threads + octave_stray_floats(s->width, s->height);
   const size_t stages = ops->pyramid_work_floats(s->width, s->height, size.levels[0].halo, threads);
   if (stages > floats) floats = stages;
@@ -203,6 +221,7 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
   scratch.view = (plane_view){scratch.view.data, s->width, s->height, (size_t)s->width};
   void *found = work_of(ops, s, &r);
   const octave_args args = {.base = base_args_of(s, &o, scratch.view),
+                            .finer = s->finer,
                             .step_filter = s->step,
                             .detect = detect_args_of(s, &o, found, &r),
                             .levels_kept = levels_kept,
@@ -256,7 +275,7 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
       }
   }
   free_result(&expected);
-  free(s.picture);
+  free_setting(&s);
   return found;
 }
 
@@ -305,6 +324,24 @@ static void test_rules(void **state) {
   }
 }
 
+/* From another octave's level, of even and odd sides. */
+static void test_halved(void **state) {
+  static const int32_t sizes[][2] = {{2, 3}, {81, 61}, {1601, 40}, {1700, 131}};
+  uint64_t found = 0;
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    octave_case c = {.width = sizes[i][0], .height = sizes[i][1], .first_octave = 1, .scales = 3, .border = 1};
+    c.smooth = 3;
+    c.sigma = 1.0;
+    c.steps = 0.6;
+    c.rule = (author_rule)(i % 3);
+    c.threshold = 0.001f;
+    c.padding = i % 2 ? 16 - (size_t)(sizes[i][0] / 2) % 16 : 3;
+    c.halved = true;
+    found += check_octave(*state, &c);
+  }
+  assert_true(found > 1000);
+}
+
 /* More samples than wait at the same time; more candidates that leave than there is room for: none in small pictures. */
 static void test_overruns(void **state) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.2, .steps = 0.3, .smooth = 1};
@@ -328,7 +365,7 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
       free_result(&got);
     }
   }
-  free(s.picture);
+  free_setting(&s);
 }
 
 /* Between strips, and between the stages of a pass that had no room. */
@@ -340,11 +377,16 @@ static void test_ends(void **state) {
   c.steps = 0.3;
   c.smooth = 1;
   for (int stop_at = 3; stop_at <= 7; stop_at++) check_end(*state, &c, stop_at, 1);
+  c.width *= 2;
+  c.height *= 2;
+  c.first_octave = 1;
+  c.halved = true;
+  check_end(*state, &c, 1, 3);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_scales),
-                                     cmocka_unit_test(test_rules), cmocka_unit_test(test_overruns),
-                                     cmocka_unit_test(test_ends)};
+                                     cmocka_unit_test(test_rules), cmocka_unit_test(test_halved),
+                                     cmocka_unit_test(test_overruns), cmocka_unit_test(test_ends)};
   return cmocka_run_group_tests_name("an octave in one pass", tests, stage_queues_make, stage_queues_free);
 }

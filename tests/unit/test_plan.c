@@ -97,7 +97,7 @@ static void check_sizes(const frame_plan *p) {
           r->graph_bytes ? pyramid_work_band_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads) : 0;
       if (banded > own) own = banded;
     }
-    if (o == 0 && p->one_pass) {
+    if (o < p->passes) {
       const uint64_t pass = r->octave_floats + octave_stray_floats((int32_t)width, (int32_t)height);
       if (pass > own) own = pass;
     }
@@ -109,10 +109,10 @@ static void check_sizes(const frame_plan *p) {
     pyramid_geometry octaves = p->geometry;
     pyramid_geometry_skip(&octaves, others);
     /* Stages that run at the same time share no memory. */
-    const bool graph = r->graph_bytes != NULL, pass = p->one_pass && !others;
+    const bool graph = r->graph_bytes != NULL, pass = p->passes > others;
     check_entry(p, BUFFER_BLUR_WORK, others, work[others] * 4, step, graph || pass ? step + 1 : step);
     check_entry(p, BUFFER_DETECT, others, r->detect_work_bytes(&octaves, scales, r->keypoint_capacity),
-                graph || pass ? STEP_FIRST_PYRAMID : step + 1, graph ? STEP_DETECT : step + 1);
+                graph ? STEP_FIRST_PYRAMID : (pass ? step : step + 1), graph ? STEP_DETECT : step + 1);
   }
   if (r->graph_bytes && p->geometry.octave_count > 0)
     check_entry(p, BUFFER_GRAPH, 0, r->graph_bytes(p->geometry.octave_count, scales), 0, end);
@@ -157,8 +157,8 @@ static void test_layout_for_many_sizes(void **state) {
     }
 }
 
-/* A pass for a first octave whose levels leave the caches, and no graph beside it. */
-static void test_one_pass(void **state) {
+/* Passes for octaves whose levels leave the caches, and no graph beside them. */
+static void test_passes(void **state) {
   (void)state;
   static frame_plan p;
   plan_request r = request_of(1400, 1200, HS_PROFILE_LOWE);
@@ -166,20 +166,20 @@ static void test_one_pass(void **state) {
   r.octave_floats = 5000;
   r.octave_bytes_least = sizeof(float) * 2800 * 2400;
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  assert_true(p.one_pass && !p.request.graph_bytes);
+  assert_true(p.passes == 3 && !p.request.graph_bytes); /* levels of 27, 7 and 2 MB */
   check_layout(&p);
   check_sizes(&p);
   r.octave_floats = 0;
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  assert_true(!p.one_pass && p.request.graph_bytes);
+  assert_true(p.passes == 0 && p.request.graph_bytes);
   r.octave_floats = 5000;
   r.width--;
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  assert_true(!p.one_pass && p.request.graph_bytes);
+  assert_true(p.passes == 0 && p.request.graph_bytes);
   r.width = 4000;
   r.skipped_octaves = 1;
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  assert_false(p.one_pass);
+  assert_int_equal(p.passes, 0);
 }
 
 /* A larger picture never needs less. */
@@ -261,7 +261,7 @@ static void test_names(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_layout_for_many_sizes),
-      cmocka_unit_test(test_one_pass),
+      cmocka_unit_test(test_passes),
       cmocka_unit_test(test_monotone),
       cmocka_unit_test(test_levels_and_little_else),
       cmocka_unit_test(test_capacities),
