@@ -144,47 +144,62 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 /* As many rows at once as there are registers for: neighbouring rows share all but one of the samples either side. */
 enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 
-/* One vector of each row, to out[]. radius: a constant where the function is inlined, so that the samples stay in
-   registers from tap to tap. */
-static inline __attribute__((always_inline)) void filter_rows(const float *taps, const int32_t radius, const float *const *rows, int32_t x,
-                               simd_f32 out[ROWS_AT_ONCE]) {
-  simd_f32 c = simd_set1(taps[0]), above[ROWS_AT_ONCE], below[ROWS_AT_ONCE], sum[ROWS_AT_ONCE];
+/* Calls a function with the filter's radius, the usual ones as constants: then samples stay in registers from tap to tap. */
+#define WITH_RADIUS(FUNCTION, FILTER, ...)                                                                             \
+  switch ((FILTER)->radius) {                                                                                          \
+    case 4: FUNCTION(4, __VA_ARGS__); break;                                                                           \
+    case 5: FUNCTION(5, __VA_ARGS__); break;                                                                           \
+    case 6: FUNCTION(6, __VA_ARGS__); break;                                                                           \
+    case 7: FUNCTION(7, __VA_ARGS__); break;                                                                           \
+    case 8: FUNCTION(8, __VA_ARGS__); break;                                                                           \
+    case 9: FUNCTION(9, __VA_ARGS__); break;                                                                           \
+    case 10: FUNCTION(10, __VA_ARGS__); break;                                                                         \
+    default: FUNCTION((FILTER)->radius, __VA_ARGS__);                                                                  \
+  }
+
+/* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap brings one new of
+   either. */
+SIMD_FOR_CONSTANTS void filter_rows(int32_t radius, const float *taps, const float *const *rows, int32_t x,
+                                    simd_f32 out[ROWS_AT_ONCE]) {
+  simd_f32 c = simd_set1(taps[0]), above[ROWS_AT_ONCE], below[ROWS_AT_ONCE];
 #pragma GCC unroll 8
   for (int k = 0; k < ROWS_AT_ONCE; k++) {
     above[k] = below[k] = simd_load(rows[k] + x);
-    sum[k] = simd_mul(c, above[k]);
+    out[k] = simd_mul(c, above[k]);
   }
-#pragma GCC unroll 16
+#pragma GCC unroll 10
   for (int32_t j = 1; j <= radius; j++) {
     c = simd_set1(taps[j]);
 #pragma GCC unroll 8
-    for (int k = ROWS_AT_ONCE - 1; k > 0; k--) above[k] = above[k - 1];
-#pragma GCC unroll 8
-    for (int k = 0; k < ROWS_AT_ONCE - 1; k++) below[k] = below[k + 1];
+    for (int k = 1; k < ROWS_AT_ONCE; k++) {
+      above[ROWS_AT_ONCE - k] = above[ROWS_AT_ONCE - k - 1];
+      below[k - 1] = below[k];
+    }
     above[0] = simd_load(rows[-j] + x);
     below[ROWS_AT_ONCE - 1] = simd_load(rows[ROWS_AT_ONCE - 1 + j] + x);
 #pragma GCC unroll 8
-    for (int k = 0; k < ROWS_AT_ONCE; k++) sum[k] = simd_fma(c, simd_add(above[k], below[k]), sum[k]);
+    for (int k = 0; k < ROWS_AT_ONCE; k++) out[k] = simd_fma(c, simd_add(above[k], below[k]), out[k]);
   }
-#pragma GCC unroll 8
-  for (int k = 0; k < ROWS_AT_ONCE; k++) out[k] = sum[k];
 }
 
 /* Columns [x0, x1) of up to ROWS_AT_ONCE rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
-static inline void filter_columns(const blur_walk *w, const float *const *rows, int32_t x0, int32_t x1, float *out,
-                                  int32_t count) {
-  const gaussian_filter *f = w->filter;
+SIMD_FOR_CONSTANTS void filter_columns(int32_t radius, const blur_walk *w, const float *const *rows, int32_t x0,
+                                       int32_t x1, float *out, int32_t count) {
+  const float *taps = w->filter->taps;
   const size_t stride = w->out.stride;
   for (int32_t x = x0; x < x1; x += SIMD_WIDTH) {
     simd_f32 v[ROWS_AT_ONCE];
-    filter_rows(f->taps, f->radius, rows, x, v);
+    filter_rows(radius, taps, rows, x, v);
     if (count < ROWS_AT_ONCE || x + SIMD_WIDTH > x1) {
       const int32_t lanes = x1 - x < SIMD_WIDTH ? x1 - x : SIMD_WIDTH;
+#pragma GCC unroll 8
       for (int32_t k = 0; k < ROWS_AT_ONCE; k++)
         if (k < count) simd_store_first(out + (size_t)k * stride + x, v[k], lanes);
     } else if (w->stream) {
+#pragma GCC unroll 8
       for (int32_t k = 0; k < ROWS_AT_ONCE; k++) simd_stream(out + (size_t)k * stride + x, v[k]);
     } else {
+#pragma GCC unroll 8
       for (int32_t k = 0; k < ROWS_AT_ONCE; k++) simd_store(out + (size_t)k * stride + x, v[k]);
     }
   }
@@ -207,7 +222,8 @@ static inline void walk_columns(const blur_walk *w, int32_t y, int32_t count) {
     const int32_t end = x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns;
     for (int32_t k = 0; k < count; k += ROWS_AT_ONCE) {
       float *out = w->out.data + (size_t)(y + k) * w->out.stride + s->x0;
-      filter_columns(w, rows + radius + k, x, end, out, count - k < ROWS_AT_ONCE ? count - k : ROWS_AT_ONCE);
+      const int32_t made = count - k < ROWS_AT_ONCE ? count - k : ROWS_AT_ONCE;
+      WITH_RADIUS(filter_columns, w->filter, w, rows + radius + k, x, end, out, made);
     }
   }
 }

@@ -70,7 +70,7 @@ static inline void keep_row(const octave_pass *p, const pass_level *l, int32_t y
 }
 
 /* Filters rows of what level s is made of along x, up to `end`. */
-static __attribute__((noinline)) void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
+static void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   for (; l->next < end; l->next++) {
     float *out = l->filtered + (size_t)(l->next % l->filtered_rows) * p->stride;
@@ -82,28 +82,25 @@ static __attribute__((noinline)) void filter_rows_until(octave_pass *p, int32_t 
   }
 }
 
-/* Rows y..y+count-1, at most ROWS_AT_ONCE, of columns [x, end) from the level's first. rows[k]: row k filtered along x. */
-static inline __attribute__((always_inline)) void make_block_of(const int32_t radius, const octave_pass *p, const pass_level *l, const float *const *rows, int32_t x,
-                              int32_t end, int32_t y) {
-  float *ring[ROWS_AT_ONCE / ROW_BLOCK];
+/* Rows y.., ROWS_AT_ONCE of them, of columns [x, end) from the level's first. rows[k]: row k filtered along x. */
+SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const octave_pass *p, const pass_level *l,
+                                     const float *const *rows, int32_t x, int32_t end, int32_t y) {
   const float *taps = l->filter->taps;
+  float *ring[ROWS_AT_ONCE / ROW_BLOCK];
   for (int32_t k = 0; k < ROWS_AT_ONCE; k += ROW_BLOCK) ring[k / ROW_BLOCK] = ring_row(p, l, y + k) + (l->x0 - p->first);
   for (; x < end; x += SIMD_WIDTH) {
     simd_f32 v[ROWS_AT_ONCE];
-    filter_rows(taps, radius, rows, x, v);
+    filter_rows(radius, taps, rows, x, v);
 #pragma GCC unroll 8
     for (int32_t k = 0; k < ROWS_AT_ONCE; k++)
       simd_store(ring[k / ROW_BLOCK] + (size_t)(k % ROW_BLOCK) * p->stride + x, v[k]);
   }
 }
 
-static __attribute__((noinline)) void make_block(const octave_pass *p, const pass_level *l, const float *const *rows, int32_t x,
-                              int32_t end, int32_t y) {
-  switch (l->filter->radius) {
-#define C(R) case R: make_block_of(R, p, l, rows, x, end, y); return
-    C(4); C(5); C(6); C(7); C(8); C(9); C(10); C(11); C(12); C(13);
-    default: make_block_of(l->filter->radius, p, l, rows, x, end, y);
-  }
+/* Not inlined, because the strip's many values would take its registers. */
+static __attribute__((noinline)) void make_block(const octave_pass *p, const pass_level *l, const float *const *rows,
+                                                 int32_t x, int32_t end, int32_t y) {
+  WITH_RADIUS(make_columns, l->filter, p, l, rows, x, end, y);
 }
 
 /* Continues a row of a level beyond the plane's sides as far as the next level's filter reaches. */

@@ -114,7 +114,7 @@ static inline extremes and_also(extremes e, simd_f32 v) {
 
 /* Of the columns from x on, all but the centre. rows[r][l]: column 0 of row r and level l, the centre's being 1; top: the
    level above is not asked. */
-static inline __attribute__((always_inline)) extremes about_centre(const float *const rows[3][3], int32_t x, int top) {
+SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3][3], int32_t x, int top) {
   const simd_f32 above = simd_load(rows[0][1] + x);
   extremes e = and_also((extremes){above, above}, simd_load(rows[2][1] + x));
   for (int level = 0; level < (top ? 1 : 3); level += 2)
@@ -286,7 +286,7 @@ typedef struct search_row {
 } search_row;
 
 /* Searches columns [x, end) of the strip: the neighbours of a vector's columns are those of the vectors either side. */
-static inline __attribute__((always_inline)) void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties, int top) {
+SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties, int top) {
   const float *centres = r->rows[1][1];
   const extremes left = about_centre(r->rows, x - SIMD_WIDTH, top);
   extremes before = and_also(left, simd_load(centres + x - SIMD_WIDTH)), about = about_centre(r->rows, x, top);
@@ -311,7 +311,7 @@ static inline __attribute__((always_inline)) void search_columns(detect_strip *s
 }
 
 /* Searches one row of one level, blocks that lie side by side at once. */
-static inline __attribute__((always_inline)) void search_blocks(detect_strip *s, const search_row *r, const bool *above, int ties, int top) {
+SIMD_FOR_CONSTANTS void search_blocks(detect_strip *s, const search_row *r, const bool *above, int ties, int top) {
   const int32_t n = s->x1 - s->x0;
   for (int32_t x = 0; x < n;) {
     const int32_t first = x;

@@ -28,6 +28,8 @@
 #define SIMD_ISA            SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
 
 #define SIMD_INLINE static inline
+/* Compiled once for each set of constants that it is called with. */
+#define SIMD_FOR_CONSTANTS static inline __attribute__((always_inline))
 
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx512vnni
 #  include "cpu/simd_avx512.h"
