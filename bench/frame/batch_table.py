@@ -3,6 +3,7 @@
 bench/results/h200/batch.md.
 
 usage: batch_table.py BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--images N] [--runs N] [--manifests N]
+       batch_table.py BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png --gpus 1,2,4 [--images N] [--runs N]
        batch_table.py BUILD_FOLDER --folder FOLDER
 
 Makes three collections in /dev/shm (or TMPDIR) with OpenCV, of crops of a large mosaic (bench_3840x2160.png) and of a
@@ -11,6 +12,9 @@ megapixels. A collection has --images files (960), of which the first 96 (mixed:
 run is run --runs times (1), and the last counts. --manifests N: as many small files (10000) of all kinds of JPEG, whose
 manifests must be equal decoded by the GPU, by the cores and without a GPU; 0: none. Lines are printed as they are
 measured. With 16 cores and an H200 the defaults take 60 s.
+
+--gpus LIST: instead, 2000 features an image on so many GPUs of the machine, by turns, and how many times the rate of the
+first number that is; the medians of the runs. Their manifests must be equal.
 
 --folder FOLDER: only the manifests of all files in it, and in the folders below it, that begin as a JPEG does, whatever
 their names, damaged ones too; what is refused must be refused alike.
@@ -23,6 +27,7 @@ import json
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -148,8 +153,7 @@ def compare_manifests(build, folder, images, some_are_refused=False):
         options = ["--format", "bin", "--max-features", "2000", "--devices", *options]
         summary = batch(build, folder, images, options, some_are_refused)
         rates.append(f"{way} {summary['images_per_second']:.0f}{'' if rates else ' images a second'}")
-        with open(f"{folder}/out/manifest.csv", encoding="utf-8") as file:
-            manifests.append(list(csv.DictReader(line for line in file if not line.startswith("#"))))
+        manifests.append(manifest_of(folder))
     return all(manifest == manifests[0] for manifest in manifests), manifests[0], ", ".join(rates)
 
 
@@ -158,6 +162,28 @@ def compare_kinds(build, folder):
     print(f"\n{len(rows)} small files of all kinds (4:1:1, 4:2:2, 4:2:0, 4:4:0, 4:4:4, gray, restart intervals, "
           f"progressive ones): manifests\n{'equal' if equal else 'DIFFER'}: {rates}.", flush=True)
     return equal
+
+
+def manifest_of(folder):
+    with open(f"{folder}/out/manifest.csv", encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def several_gpus(build, folder, name, counts, runs):
+    """Lines of the table of several GPUs; whether their manifests are equal."""
+    rates = collections.defaultdict(list)
+    manifests = {}
+    for _ in range(runs):
+        for count in counts:
+            devices = ",".join(f"cuda:{device}" for device in range(count))
+            options = ["--devices", devices, "--format", "bin", "--max-features", "2000"]
+            summary = batch(build, folder, f"{folder}/{name}", options)
+            rates[count].append(summary["images_per_second"])
+            manifests[count] = manifest_of(folder)
+    for count in counts:
+        rate = statistics.median(rates[count])
+        print(f"| {name} | {count} | {rate:.0f} | {rate / statistics.median(rates[counts[0]]):.2f} |", flush=True)
+    return all(manifest == manifests[counts[0]] for manifest in manifests.values())
 
 
 def begins_as_jpeg(name):
@@ -191,6 +217,7 @@ def main():
     parser.add_argument("--images", type=int, default=960)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--manifests", type=int, default=10000)
+    parser.add_argument("--gpus", type=lambda text: [int(word) for word in text.split(",")], default=[])
     given = parser.parse_args()
     if len(given.mosaics) != (0 if given.folder else 2):
         parser.error("expected two mosaics, or --folder")
@@ -199,7 +226,12 @@ def main():
     with tempfile.TemporaryDirectory(dir=place, prefix="hartsift-") as folder:
         if given.folder:
             return 0 if compare_folder(given.build, folder, given.folder) else 1
-        make(folder, given.mosaics, given.images, given.manifests)
+        make(folder, given.mosaics, given.images, 0 if given.gpus else given.manifests)
+        if given.gpus:
+            print("| pictures | GPUs | images a second | times the first |\n|---|--:|--:|--:|", flush=True)
+            equal = [several_gpus(given.build, folder, name, given.gpus, given.runs) for name in COLLECTIONS]
+            print(f"\nManifests {'equal' if all(equal) else 'DIFFER'}.", flush=True)
+            return 0 if all(equal) else 1
         print(f"{datetime.date.today()}; {device_of(given.build)}; {len(os.sched_getaffinity(0))} cores. `python3 "
               f"bench/frame/batch_table.py`, {given.images} files a collection, {given.runs} run(s)\neach; made in "
               f"{time.monotonic() - begun:.0f} s. *From memory*: `bench_collection_rate`. Images a second, and CPU ms an "
