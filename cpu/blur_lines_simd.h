@@ -147,14 +147,29 @@ enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 /* Calls a function with the filter's radius, the usual ones as constants: then samples stay in registers from tap to tap. */
 #define WITH_RADIUS(FUNCTION, FILTER, ...)                                                                             \
   switch ((FILTER)->radius) {                                                                                          \
-    case 4: FUNCTION(4, __VA_ARGS__); break;                                                                           \
-    case 5: FUNCTION(5, __VA_ARGS__); break;                                                                           \
-    case 6: FUNCTION(6, __VA_ARGS__); break;                                                                           \
-    case 7: FUNCTION(7, __VA_ARGS__); break;                                                                           \
-    case 8: FUNCTION(8, __VA_ARGS__); break;                                                                           \
-    case 9: FUNCTION(9, __VA_ARGS__); break;                                                                           \
-    case 10: FUNCTION(10, __VA_ARGS__); break;                                                                         \
-    default: FUNCTION((FILTER)->radius, __VA_ARGS__);                                                                  \
+  case 4:                                                                                                              \
+    FUNCTION(4, __VA_ARGS__);                                                                                          \
+    break;                                                                                                             \
+  case 5:                                                                                                              \
+    FUNCTION(5, __VA_ARGS__);                                                                                          \
+    break;                                                                                                             \
+  case 6:                                                                                                              \
+    FUNCTION(6, __VA_ARGS__);                                                                                          \
+    break;                                                                                                             \
+  case 7:                                                                                                              \
+    FUNCTION(7, __VA_ARGS__);                                                                                          \
+    break;                                                                                                             \
+  case 8:                                                                                                              \
+    FUNCTION(8, __VA_ARGS__);                                                                                          \
+    break;                                                                                                             \
+  case 9:                                                                                                              \
+    FUNCTION(9, __VA_ARGS__);                                                                                          \
+    break;                                                                                                             \
+  case 10:                                                                                                             \
+    FUNCTION(10, __VA_ARGS__);                                                                                         \
+    break;                                                                                                             \
+  default:                                                                                                             \
+    FUNCTION((FILTER)->radius, __VA_ARGS__);                                                                           \
   }
 
 /* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap brings one new of

@@ -58,7 +58,8 @@ size_t octave_stray_floats(int32_t width, int32_t height) {
 void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads, queue_task task) {
   const int32_t width = args->detect.octaves[0].width, height = args->detect.octaves[0].height;
   job->args = *args;
-  job->size = octave_pass_size_of(args->finer.data ? NULL : args->base.filter, args->step_filter, args->detect.params.scales);
+  job->size =
+      octave_pass_size_of(args->finer.data ? NULL : args->base.filter, args->step_filter, args->detect.params.scales);
   job->strays = (detect_stray *)(void *)(args->scratch + job->size.floats * (size_t)threads);
   job->stray_capacity = stray_capacity_of(width, height);
   /* As many for each thread. */

@@ -33,7 +33,7 @@ typedef struct octave_pass {
   border_mode border;
   const blur_job *base;
   plane_view finer; /* without data: the base is made */
-  line_strip line; /* the base's */
+  line_strip line;  /* the base's */
 } octave_pass;
 
 /* ------------------------------------------------- levels */
@@ -87,7 +87,8 @@ SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const octave_pass *p, const
                                      const float *const *rows, int32_t x, int32_t end, int32_t y) {
   const float *taps = l->filter->taps;
   float *ring[ROWS_AT_ONCE / ROW_BLOCK];
-  for (int32_t k = 0; k < ROWS_AT_ONCE; k += ROW_BLOCK) ring[k / ROW_BLOCK] = ring_row(p, l, y + k) + (l->x0 - p->first);
+  for (int32_t k = 0; k < ROWS_AT_ONCE; k += ROW_BLOCK)
+    ring[k / ROW_BLOCK] = ring_row(p, l, y + k) + (l->x0 - p->first);
   for (; x < end; x += SIMD_WIDTH) {
     simd_f32 v[ROWS_AT_ONCE];
     filter_rows(radius, taps, rows, x, v);
@@ -272,7 +273,8 @@ static stage_status may_go_on(const octave_args *args, stage_status st) {
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
   const halve_args halve = {.in = args->finer, .out = octave_level(o, 0)};
-  stage_status st = may_go_on(args, args->finer.data ? SIMD_NAME(halve)(queue, &halve) : SIMD_NAME(base)(queue, &args->base));
+  stage_status st =
+      may_go_on(args, args->finer.data ? SIMD_NAME(halve)(queue, &halve) : SIMD_NAME(base)(queue, &args->base));
   for (int32_t s = 1; s <= args->detect.params.scales + 1 && st == STAGE_OK; s++) {
     const blur_args blur = {.in = octave_level(o, s - 1),
                             .out = octave_level(o, s),

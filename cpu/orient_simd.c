@@ -335,7 +335,8 @@ static window_ahead next_window(const orient_args *args, uint32_t n, uint32_t en
   return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, radius);
 }
 
-static int32_t orient_keypoint(window_room *room, const orient_args *args, uint32_t n, uint32_t end, float angles[ORIENT_PEAKS_MAX]) {
+static int32_t orient_keypoint(window_room *room, const orient_args *args, uint32_t n, uint32_t end,
+                               float angles[ORIENT_PEAKS_MAX]) {
   const keypoint_list *k = &args->keypoints;
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
   const plane_view level = octave_level(o, k->level[n]);

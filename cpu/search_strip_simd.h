@@ -91,8 +91,8 @@ static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t 
   for (int32_t level = 0; level <= levels; level++) row[level] = level_at(&s->levels[level], s->x0, y);
   for (int32_t x = 0; x < whole; x += BLOCK)
     for (int32_t level = 0; level < levels; level++)
-      d->above[y % 3][level][x / BLOCK] = take_block(row[level], row[level + 1], x, x + BLOCK, s->threshold,
-                                                     d->values[y % 3][level] + MARGIN);
+      d->above[y % 3][level][x / BLOCK] =
+          take_block(row[level], row[level + 1], x, x + BLOCK, s->threshold, d->values[y % 3][level] + MARGIN);
   for (int32_t level = 0; level < levels; level++) {
     const float *lower = row[level], *upper = row[level + 1];
     float *out = d->values[y % 3][level] + MARGIN;
@@ -279,14 +279,15 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* What the search of one row of one level reads. */
 typedef struct search_row {
-  const float *rows[3][3];  /* as about_centre has them */
+  const float *rows[3][3];   /* as about_centre has them */
   const float *const *ahead; /* the levels' rows that are asked for, and which of them */
   int32_t first, end;
   int32_t level, y;
 } search_row;
 
 /* Searches columns [x, end) of the strip: the neighbours of a vector's columns are those of the vectors either side. */
-SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties, int top) {
+SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties,
+                                       int top) {
   const float *centres = r->rows[1][1];
   const extremes left = about_centre(r->rows, x - SIMD_WIDTH, top);
   extremes before = and_also(left, simd_load(centres + x - SIMD_WIDTH)), about = about_centre(r->rows, x, top);

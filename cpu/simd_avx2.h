@@ -4,9 +4,9 @@
 
 #include <immintrin.h>
 
-#define SIMD_WIDTH    8
+#define SIMD_WIDTH     8
 #define SIMD_REGISTERS 16
-#define SIMD_HAS_JOIN 0
+#define SIMD_HAS_JOIN  0
 
 typedef __m256 simd_f32;
 typedef __m256i simd_i32;

@@ -4,9 +4,9 @@
 
 #include <immintrin.h>
 
-#define SIMD_WIDTH    16
+#define SIMD_WIDTH     16
 #define SIMD_REGISTERS 32
-#define SIMD_HAS_JOIN 1 /* simd_join is one instruction */
+#define SIMD_HAS_JOIN  1 /* simd_join is one instruction */
 
 typedef __m512 simd_f32;
 typedef __m512i simd_i32;

@@ -4,9 +4,9 @@
 
 #include <arm_neon.h>
 
-#define SIMD_WIDTH    4
+#define SIMD_WIDTH     4
 #define SIMD_REGISTERS 32
-#define SIMD_HAS_JOIN 0
+#define SIMD_HAS_JOIN  0
 
 typedef float32x4_t simd_f32;
 typedef int32x4_t simd_i32;

@@ -4,9 +4,9 @@
 
 #include <emmintrin.h>
 
-#define SIMD_WIDTH    4
+#define SIMD_WIDTH     4
 #define SIMD_REGISTERS 16
-#define SIMD_HAS_JOIN 0
+#define SIMD_HAS_JOIN  0
 
 typedef __m128 simd_f32;
 typedef __m128i simd_i32;

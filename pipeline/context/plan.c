@@ -127,7 +127,8 @@ static bool has_bytes(const pyramid_geometry *g, int32_t o, size_t bytes) {
 static int32_t passes_of(const frame_plan *plan) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
-  if (g->octave_count == 0 || r->octave_floats == 0 || r->skipped_octaves > 0 || !has_bytes(g, 0, r->octave_bytes_least))
+  if (g->octave_count == 0 || r->octave_floats == 0 || r->skipped_octaves > 0 ||
+      !has_bytes(g, 0, r->octave_bytes_least))
     return 0;
   int32_t passes = 1;
   while (passes < g->octave_count && has_bytes(g, passes, PASS_BYTES_LEAST_LATER)) passes++;

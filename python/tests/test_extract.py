@@ -355,7 +355,7 @@ def test_facts(image):
     assert extractor.statistics.frames == 1 and extractor.statistics.features == 7
     host, device = hartsift.workspace_bytes(640, 480, device="cpu")
     assert host > 640 * 480 * 16 and device == 0
-    limit = {"device": "cpu", "first_octave": 0, "max_memory_bytes": 20 << 20}
+    limit = {"device": "cpu", "threads": 2, "first_octave": 0, "max_memory_bytes": 20 << 20}
     held, _ = hartsift.workspace_bytes(1400, 1400, **limit)
     rows = [hartsift.workspace_bytes(1400, 1400, file_dtype=dtype, **limit)[0] for dtype in ("uint8", np.uint16)]
     assert held <= rows[0] < rows[1] and rows[0] == hartsift.workspace_bytes(1400, 1400, file_dtype="u1", **limit)[0]

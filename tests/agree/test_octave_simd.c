@@ -388,8 +388,8 @@ static void test_ends(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes), cmocka_unit_test(test_scales),
-                                     cmocka_unit_test(test_rules), cmocka_unit_test(test_halved),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),    cmocka_unit_test(test_scales),
+                                     cmocka_unit_test(test_rules),    cmocka_unit_test(test_halved),
                                      cmocka_unit_test(test_overruns), cmocka_unit_test(test_ends)};
   return cmocka_run_group_tests_name("an octave in one pass", tests, stage_queues_make, stage_queues_free);
 }

@@ -232,7 +232,7 @@ static void test_defined_order(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_after_other_pictures), cmocka_unit_test(test_thread_counts),
-      cmocka_unit_test(test_large_octaves),   cmocka_unit_test(test_border_of_a_whole_band),
+      cmocka_unit_test(test_large_octaves),        cmocka_unit_test(test_border_of_a_whole_band),
       cmocka_unit_test(test_capacities),           cmocka_unit_test(test_mixed_variants),
       cmocka_unit_test(test_defined_order),
   };
