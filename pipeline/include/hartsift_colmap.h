@@ -199,7 +199,8 @@ typedef struct hs_colmap_matches {
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);
 
-/* How many matches and verified matches a pair has, -1 each where it has no entry; either pointer may be null. */
+/* How many matches and verified matches a pair has, -1 each where it has no entry; either pointer may be null.
+   Statuses: HS_ERR_FORMAT (an entry of fewer rows than 0), HS_ERR_IO. */
 HS_API hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                          int64_t *matches, int64_t *verified);
 

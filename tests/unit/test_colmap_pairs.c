@@ -212,6 +212,31 @@ static void test_wrong_matches(void **state) {
   hs_colmap_close(database);
 }
 
+/* Entries of fewer rows than none, as a damaged file may have them; -1 must not pass for none. */
+static void test_damaged_counts(void **state) {
+  static const char *const damages[] = {"UPDATE matches SET rows = -1", "UPDATE two_view_geometries SET rows = -2"};
+  const uint32_t pair[1][2] = {{4, 5}};
+  const uint8_t inliers[1] = {1};
+  const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
+  const hs_colmap_matches matches = {.pairs = pair, .count = 1, .fundamental = &geometry, .inliers = inliers};
+  colmap_fixture *f = *state;
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  two_images(database, f);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_OK);
+  colmap_fixture_finish(database);
+  for (size_t i = 0; i < 2; i++) {
+    int64_t counts[2] = {7, 7};
+    colmap_tables_run(f->path, damages[i]);
+    database = colmap_fixture_open(f, 0, 0);
+    assert_int_equal(hs_colmap_count_matches(database, 1, 2, &counts[0], &counts[1]), HS_ERR_FORMAT);
+    assert_int_equal(counts[i], -1);
+    assert_non_null(strstr(hs_colmap_last_error(database), i ? "verified matches" : "the matches"));
+    assert_int_equal(hs_colmap_count_matches(database, 1, 2, i ? &counts[0] : NULL, i ? NULL : &counts[1]), HS_OK);
+    hs_colmap_close(database);
+    colmap_tables_run(f->path, "UPDATE matches SET rows = 1");
+  }
+}
+
 int main(void) {
 #  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
   const struct CMUnitTest tests[] = {
@@ -219,6 +244,7 @@ int main(void) {
       TEST(test_geometry),
       TEST(test_other_geometry),
       TEST(test_wrong_matches),
+      TEST(test_damaged_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,17 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   return colmap_leave(database, status);
 }
 
+/* The rows of a pair's entry, -1 where it has none. what: those that are counted. */
+static hs_status count_rows(hs_colmap_database *database, const char *sql, int64_t pair_id, const char *what,
+                            int64_t *rows) {
+  bool found = false;
+  *rows = -1;
+  const hs_status status = colmap_query(database, sql, pair_id, rows, &found);
+  if (status != HS_OK || !found || *rows >= 0) return status;
+  *rows = -1;
+  return colmap_fail(database, HS_ERR_FORMAT, "the %s of pair %lld are damaged", what, (long long)pair_id);
+}
+
 hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t *matches,
                                   int64_t *verified) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
@@ -312,13 +323,9 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
   const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
   /* Numbers that no image has would make another pair's. */
   const int64_t pair_id = high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
-  if (matches) {
-    *matches = -1;
-    status = colmap_query(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, matches, NULL);
-  }
-  if (status == HS_OK && verified) {
-    *verified = -1;
-    status = colmap_query(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, verified, NULL);
-  }
+  if (matches) status = count_rows(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, "matches", matches);
+  if (status == HS_OK && verified)
+    status = count_rows(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id,
+                        "verified matches", verified);
   return status;
 }
