@@ -143,38 +143,30 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 
 /* As many rows at once as there are registers for: neighbouring rows share all but one of the samples either side. */
 enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
+_Static_assert((int)WORK_BLOCK_ROWS % (int)ROWS_AT_ONCE == 0, "rows that are finished at a time");
 
-/* Calls a function with the filter's radius, the usual ones as constants: then samples stay in registers from tap to tap. */
+/* Calls a function with the filter's radius, as a constant where it is one of those that three scales an octave, and most
+   other numbers, have: then samples stay in registers from tap to tap. */
+#define RADIUS_CASE(RADIUS, FUNCTION, ...)                                                                             \
+case RADIUS:                                                                                                           \
+  FUNCTION(RADIUS, __VA_ARGS__);                                                                                       \
+  break
 #define WITH_RADIUS(FUNCTION, FILTER, ...)                                                                             \
   switch ((FILTER)->radius) {                                                                                          \
-  case 4:                                                                                                              \
-    FUNCTION(4, __VA_ARGS__);                                                                                          \
-    break;                                                                                                             \
-  case 5:                                                                                                              \
-    FUNCTION(5, __VA_ARGS__);                                                                                          \
-    break;                                                                                                             \
-  case 6:                                                                                                              \
-    FUNCTION(6, __VA_ARGS__);                                                                                          \
-    break;                                                                                                             \
-  case 7:                                                                                                              \
-    FUNCTION(7, __VA_ARGS__);                                                                                          \
-    break;                                                                                                             \
-  case 8:                                                                                                              \
-    FUNCTION(8, __VA_ARGS__);                                                                                          \
-    break;                                                                                                             \
-  case 9:                                                                                                              \
-    FUNCTION(9, __VA_ARGS__);                                                                                          \
-    break;                                                                                                             \
-  case 10:                                                                                                             \
-    FUNCTION(10, __VA_ARGS__);                                                                                         \
-    break;                                                                                                             \
+    RADIUS_CASE(4, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(5, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(6, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(7, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(8, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(9, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(10, FUNCTION, __VA_ARGS__);                                                                            \
   default:                                                                                                             \
     FUNCTION((FILTER)->radius, __VA_ARGS__);                                                                           \
   }
 
 /* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap brings one new of
    either. */
-SIMD_FOR_CONSTANTS void filter_rows(int32_t radius, const float *taps, const float *const *rows, int32_t x,
+SIMD_FOR_CONSTANTS void filter_down(int32_t radius, const float *taps, const float *const *rows, int32_t x,
                                     simd_f32 out[ROWS_AT_ONCE]) {
   simd_f32 c = simd_set1(taps[0]), above[ROWS_AT_ONCE], below[ROWS_AT_ONCE];
 #pragma GCC unroll 8
@@ -204,18 +196,18 @@ SIMD_FOR_CONSTANTS void filter_columns(int32_t radius, const blur_walk *w, const
   const size_t stride = w->out.stride;
   for (int32_t x = x0; x < x1; x += SIMD_WIDTH) {
     simd_f32 v[ROWS_AT_ONCE];
-    filter_rows(radius, taps, rows, x, v);
+    filter_down(radius, taps, rows, x, v);
     if (count < ROWS_AT_ONCE || x + SIMD_WIDTH > x1) {
       const int32_t lanes = x1 - x < SIMD_WIDTH ? x1 - x : SIMD_WIDTH;
 #pragma GCC unroll 8
-      for (int32_t k = 0; k < ROWS_AT_ONCE; k++)
+      for (int k = 0; k < ROWS_AT_ONCE; k++)
         if (k < count) simd_store_first(out + (size_t)k * stride + x, v[k], lanes);
     } else if (w->stream) {
 #pragma GCC unroll 8
-      for (int32_t k = 0; k < ROWS_AT_ONCE; k++) simd_stream(out + (size_t)k * stride + x, v[k]);
+      for (int k = 0; k < ROWS_AT_ONCE; k++) simd_stream(out + (size_t)k * stride + x, v[k]);
     } else {
 #pragma GCC unroll 8
-      for (int32_t k = 0; k < ROWS_AT_ONCE; k++) simd_store(out + (size_t)k * stride + x, v[k]);
+      for (int k = 0; k < ROWS_AT_ONCE; k++) simd_store(out + (size_t)k * stride + x, v[k]);
     }
   }
 }
@@ -269,6 +261,15 @@ static inline line_strip strip_of(const plane_view *plane, int32_t x0, int32_t x
   s.line_floats = line_floats;
   s.kept[0] = s.kept[1] = -1;
   return s;
+}
+
+/* ------------------------------------------------- halving */
+
+/* Every second of 2 count samples. */
+static inline void halve_row(const float *from, int32_t count, float *to) {
+  int32_t x = 0;
+  for (; x + SIMD_WIDTH <= count; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
+  for (; x < count; x++) to[x] = from[2 * x];
 }
 
 /* ------------------------------------------------- one step, for base and blur */

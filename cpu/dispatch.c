@@ -228,7 +228,7 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
   ops->pyramid_work_floats = base_plane && blur_plane ? NULL : pyramid_work_floats;
   ops->pyramid_work_plane = base_plane || blur_plane;
   const char *const *names = ops->variant;
-  if (strcmp(names[STAGE_BASE], names[STAGE_DETECT]) != 0 || strcmp(names[STAGE_BLUR], names[STAGE_DETECT]) != 0)
-    ops->octave = NULL;
+  for (int id = STAGE_BASE; id < STAGE_DETECT; id++) /* base, level step and halving */
+    if (strcmp(names[id], names[STAGE_DETECT]) != 0) ops->octave = NULL;
   return true;
 }

@@ -20,7 +20,7 @@ octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian
   int32_t halo = size.reach;
   for (int32_t s = last; s >= 0; s--) {
     pass_level_size *l = &size.levels[s];
-    const int32_t radius = s > 0 ? step[s].radius : (base ? base->radius : 0);
+    const int32_t radius = s > 0 ? step[s].radius : base->radius;
     l->halo = halo;
     halo += radius;
     l->rows = up_to(rows - l->lag + (s == last ? step[scales + 2].radius : 0), ROW_BLOCK);
@@ -31,7 +31,7 @@ octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian
   /* An odd number of cache lines: rows of a column begin in different sets of the L1 cache. */
   const int32_t lines = (columns + 2 * size.beside + WORK_OVERREAD) / LINE_FLOATS;
   size.stride = (size_t)(lines | 1) * LINE_FLOATS;
-  size.line_floats = size.stride + 2 * (size_t)up_to((base ? base->radius : 0) + WORK_OVERREAD, LINE_FLOATS);
+  size.line_floats = size.stride + 2 * (size_t)up_to(base->radius + WORK_OVERREAD, LINE_FLOATS);
   size.floats = size.floats * size.stride + LINES_OF_BASE * size.line_floats + 2 * WORK_OVERREAD;
   return size;
 }
@@ -58,8 +58,7 @@ size_t octave_stray_floats(int32_t width, int32_t height) {
 void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads, queue_task task) {
   const int32_t width = args->detect.octaves[0].width, height = args->detect.octaves[0].height;
   job->args = *args;
-  job->size =
-      octave_pass_size_of(args->finer.data ? NULL : args->base.filter, args->step_filter, args->detect.params.scales);
+  job->size = octave_pass_size_of(args->base.filter, args->step_filter, args->detect.params.scales);
   job->strays = (detect_stray *)(void *)(args->scratch + job->size.floats * (size_t)threads);
   job->stray_capacity = stray_capacity_of(width, height);
   /* As many for each thread. */

@@ -1,7 +1,7 @@
 /*
  * An octave in one pass: how far each level is behind the one before, and what of it is at hand.
  *
- * A chunk is a strip of columns down the whole height. In each turn the base makes PASS_ROWS rows more, each level as many
+ * A chunk is a strip of columns down the whole height. In each turn level 0 gets PASS_ROWS rows more, each level as many
  * rows as the level before allows, then the search takes what level S+1 allows, and candidates are followed as far behind
  * it as they may go. A level's rows lie in a ring as long as one of these reads them. Strips share no work: a level is made
  * so far beyond the strip, its halo, as the next ones need.
@@ -25,12 +25,13 @@ enum {
 };
 
 _Static_assert((int)PASS_STRIP >= (int)DETECT_STRIP, "rows of differences");
+_Static_assert((int)PASS_ROWS <= (int)WORK_BLOCK_ROWS && (int)PASS_ROWS % (int)ROW_BLOCK == 0, "rows of a turn");
 
 /* One level's part of a pass. */
 typedef struct pass_level_size {
-  int32_t lag;           /* rows behind the base, a multiple of 4 */
+  int32_t lag;           /* rows behind level 0, a multiple of ROW_BLOCK */
   int32_t halo;          /* columns beyond the strip */
-  int32_t rows;          /* at hand, a multiple of 4 */
+  int32_t rows;          /* at hand, a multiple of ROW_BLOCK */
   int32_t filtered_rows; /* of the level before, filtered along x */
 } pass_level_size;
 
@@ -44,7 +45,7 @@ typedef struct octave_pass_size {
   size_t floats;      /* of a thread */
 } octave_pass_size;
 
-/* base: the base's filter, null: there is none; step[1..S+2]: those of the level steps. */
+/* base: the base's filter; step[1..S+2]: those of the level steps. */
 octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales);
 
 /* Floats of octave_args.scratch for a frame on so many threads, without those of octave_stray_floats; 0: its octaves are

@@ -1,7 +1,8 @@
 /*
- * An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the
- * ring of the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring and past
- * the caches to the level's plane. The search and what follows it read rings alone.
+ * An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the ring of
+ * the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring. On their way through
+ * the next level's filter along x, which leaves the units of stores idle, they are also written past the caches to the
+ * level's plane. The search and what follows it read rings alone.
  */
 #include "cpu/octave_pass.h"
 
@@ -91,7 +92,7 @@ SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const octave_pass *p, const
     ring[k / ROW_BLOCK] = ring_row(p, l, y + k) + (l->x0 - p->first);
   for (; x < end; x += SIMD_WIDTH) {
     simd_f32 v[ROWS_AT_ONCE];
-    filter_rows(radius, taps, rows, x, v);
+    filter_down(radius, taps, rows, x, v);
 #pragma GCC unroll 8
     for (int32_t k = 0; k < ROWS_AT_ONCE; k++)
       simd_store(ring[k / ROW_BLOCK] + (size_t)(k % ROW_BLOCK) * p->stride + x, v[k]);
@@ -116,26 +117,17 @@ static inline void continue_row(const octave_pass *p, const pass_level *l, int32
 /* The next rows of level 0, up to `end`, from the octave before. */
 static void halve_rows(octave_pass *p, int32_t end) {
   pass_level *l = &p->levels[0];
-  const int32_t columns = l->x1 - l->x0;
   for (; l->made < end; l->made++) {
     const float *from = p->finer.data + (size_t)(2 * l->made) * p->finer.stride + 2 * (size_t)l->x0;
-    float *to = ring_row(p, l, l->made) + (l->x0 - p->first);
-    int32_t x = 0;
-    for (; x + SIMD_WIDTH <= columns; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
-    for (; x < columns; x++) to[x] = from[2 * x];
+    halve_row(from, l->x1 - l->x0, ring_row(p, l, l->made) + (l->x0 - p->first));
     continue_row(p, l, l->made, l[1].filter->radius);
   }
 }
 
-/* The next rows of level s, up to `end`. */
-static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
+/* The next rows of level s, up to `end`, from the level before or the picture. */
+static void filter_level(octave_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   const int32_t radius = l->filter->radius, y = l->made, count = end - y, columns = l->x1 - l->x0;
-  if (count <= 0) return;
-  if (s == 0 && p->finer.data) {
-    halve_rows(p, end);
-    return;
-  }
   filter_rows_until(p, s, p->height - end < radius ? p->height : end + radius);
   const float *rows[2 * FILTER_RADIUS_MAX + PASS_ROWS];
   for (int32_t i = 0; i < 2 * radius + PASS_ROWS; i++) {
@@ -145,21 +137,30 @@ static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
   for (int32_t x = 0; x < columns; x += COLUMN_TILE)
     for (int32_t k = 0; k < count; k += ROWS_AT_ONCE)
       make_block(p, l, rows + radius + k, x, x + COLUMN_TILE < columns ? x + COLUMN_TILE : columns, y + k);
-  for (int32_t k = 0; k < count && s + 1 < p->count; k++) continue_row(p, l, y + k, l[1].filter->radius);
-  for (int32_t k = 0; k < count && s + 1 == p->count; k++) keep_row(p, l, y + k);
+  for (int32_t k = 0; k < count; k++)
+    if (s + 1 < p->count)
+      continue_row(p, l, y + k, l[1].filter->radius);
+    else
+      keep_row(p, l, y + k); /* no level is filtered out of the last */
   l->made = end;
+}
+
+static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
+  if (end <= p->levels[s].made) return;
+  if (s == 0 && p->finer.data)
+    halve_rows(p, end);
+  else
+    filter_level(p, s, end);
 }
 
 /* ------------------------------------------------- a strip */
 
 static inline int32_t within(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
-/* The strip's levels and rings, of which no row is made. memory: size.floats. */
+/* The strip's levels and rings, of which no row is made. memory: size.floats, all numbers. */
 static void place_levels(octave_pass *p, const octave_job *job, float *memory) {
   const octave_pass_size *size = &job->size;
   const octave_view *o = job->args.detect.octaves;
-  /* What is read but never used must hold numbers. */
-  memset(memory, 0, sizeof(float) * size->floats);
   memory += WORK_OVERREAD;
   p->first = p->x0 - size->beside;
   for (int32_t s = 0; s < p->count; s++) {
@@ -289,6 +290,8 @@ static stage_status octave_by_stages(stage_queue *queue, const octave_args *args
 stage_status SIMD_NAME(octave)(stage_queue *queue, const octave_args *args) {
   octave_job job;
   octave_job_begin(&job, args, queue_threads(queue), octave_chunk);
+  /* What is read but never used must hold numbers. */
+  memset(args->scratch, 0, sizeof(float) * job.size.floats * (size_t)queue_threads(queue));
   if (!args->finer.data) SIMD_NAME(begin_base)(&job.base, &args->base, 1);
   SIMD_NAME(begin_detect)(&job.detection, &args->detect);
   const stage_status st = octave_job_run(queue, &job);

@@ -2,7 +2,7 @@
  * The level step and the halving with vectors.
  *
  * A strip of columns is processed from top to bottom, 16 rows at a time: the rows that these need beyond the last ones
- * are filtered along x into the thread's ring, then the ring is filtered along y, 4 rows at once, because neighbouring
+ * are filtered along x into the thread's ring, then the ring is filtered along y, several rows at once, because neighbouring
  * rows share all but one of the samples either side. Lanes are outputs; each has the reference's order of operations.
  */
 #include "cpu/blur_lines_simd.h"
@@ -67,9 +67,7 @@ static void halve_chunk(void *argument, int32_t chunk, int32_t worker) {
   for (int32_t y = first; y < end; y++) {
     const float *from = in.data + (size_t)(2 * y) * in.stride;
     float *to = out.data + (size_t)y * out.stride;
-    int32_t x = r->x0;
-    for (; x + SIMD_WIDTH <= r->x1; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
-    for (; x < r->x1; x++) to[x] = from[2 * x];
+    halve_row(from + 2 * r->x0, r->x1 - r->x0, to + r->x0);
   }
 }
 

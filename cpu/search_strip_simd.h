@@ -6,8 +6,8 @@
  * of columns without any |D| above the threshold are left out. In the others the largest and the least of each column's
  * nine differences are found first, then those of three columns by joining neighbouring vectors: no branch depends on a
  * sample before a candidate is found. What passes waits until the search is so many rows further that level S+1 is in a
- * cache as far as level S+2 about it is made from
- * (top_patch_simd.h), then it is followed to its keypoint. So no map of the candidates is kept, and level S+2 nowhere.
+ * cache as far as level S+2 about it is made from (top_patch_simd.h), then it is followed to its keypoint. So no map of the
+ * candidates is kept, and level S+2 nowhere.
  */
 #ifndef HARTSIFT_CPU_SEARCH_STRIP_SIMD_H
 #define HARTSIFT_CPU_SEARCH_STRIP_SIMD_H
@@ -26,10 +26,12 @@ enum {
   FOUND_MAX = 32
 };
 
+_Static_assert((int)PASS_STRIP % (int)BLOCK == 0 && (int)MARGIN >= SIMD_WIDTH, "blocks of a strip");
+
 /* Differences of three rows: rows[y % 3][level], from column x0. */
 typedef struct dog_rows {
   _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
-  bool above[3][DOG_LEVELS_MAX][(PASS_STRIP - 1) / BLOCK + 1]; /* whether a block may hold one above the threshold */
+  bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether a block may hold one above the threshold */
 } dog_rows;
 
 /* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
@@ -141,8 +143,8 @@ static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
   return bits;
 }
 
-/* Asks for columns of the Gaussian levels [first, end) of a later row, because comparing reads no memory and so the two
-   overlap. */
+/* Asks for columns of the Gaussian levels [first, end) of a later row: comparing reads differences alone, which lie in the
+   L1 cache, so that the two overlap. */
 static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns, int32_t first, int32_t end) {
   for (int32_t level = first; level < end; level++)
     for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(ahead[level] + x + i);

@@ -48,7 +48,6 @@ SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return _mm256_min_ps(a, 
 SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return _mm256_max_ps(a, b); }
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
-SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) { return _mm256_xor_ps(a, b); } /* of the bits */
 SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return _mm256_floor_ps(a); }
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }

@@ -45,7 +45,6 @@ SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return _mm512_min_ps(a, 
 SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return _mm512_max_ps(a, b); }
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return _mm512_abs_ps(a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
-SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) { return _mm512_xor_ps(a, b); } /* of the bits */
 SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return _mm512_floor_ps(a); }
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }

@@ -46,9 +46,6 @@ SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return vbslq_f32(vcltq_f
 SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return vabsq_f32(a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return vnegq_f32(a); }
-SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) {
-  return vreinterpretq_f32_u32(veorq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
-}
 SIMD_INLINE simd_f32 simd_floor(simd_f32 a) { return vrndmq_f32(a); }
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return vcltq_f32(a, b); }

@@ -74,7 +74,6 @@ SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return _mm_min_ps(a, b);
 SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return _mm_max_ps(a, b); }
 SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), a); }
 SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return _mm_xor_ps(a, _mm_set1_ps(-0.0f)); }
-SIMD_INLINE simd_f32 simd_xor(simd_f32 a, simd_f32 b) { return _mm_xor_ps(a, b); } /* of the bits */
 
 SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return _mm_cmplt_ps(a, b); }
 SIMD_INLINE simd_mask simd_le(simd_f32 a, simd_f32 b) { return _mm_cmple_ps(a, b); }

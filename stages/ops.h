@@ -70,7 +70,7 @@ typedef struct stage_ops {
   /* Bytes that detect_args.work must hold for octaves of these sizes, of which there is at least one. */
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */
-  /* Of STAGE_DETECT too, where base and level step are of the same variant: the first octave in one pass; null: none. */
+  /* Of STAGE_DETECT too, where base, level step and halving are of the same variant: an octave in one pass; null: none. */
   stage_status (*octave)(stage_queue *, const octave_args *);
   /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);

@@ -219,6 +219,8 @@ def main():
     parser.add_argument("--manifests", type=int, default=10000)
     parser.add_argument("--gpus", type=lambda text: [int(word) for word in text.split(",")], default=[])
     given = parser.parse_args()
+    if given.folder and given.gpus:
+        parser.error("--gpus needs two mosaics")
     if len(given.mosaics) != (0 if given.folder else 2):
         parser.error("expected two mosaics, or --folder")
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

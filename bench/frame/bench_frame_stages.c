@@ -43,7 +43,7 @@ TIMED(orient, STAGE_ORIENT)
 TIMED(select, STAGE_SELECT)
 TIMED(describe, STAGE_DESCRIBE)
 
-/* The first octave in one pass is base, levels and detection; it is shown as detection. */
+/* An octave in one pass is base or halving, levels and detection; it is shown as detection. */
 static stage_status timed_octave(stage_queue *queue, const octave_args *args) {
   const double begin = now_ms();
   const stage_status status = real.octave(queue, args);

@@ -24,9 +24,9 @@ typedef struct frame {
 int32_t frame_levels_made(const frame *f);
 
 base_args frame_base_args(const frame *f);
-/* Detection in the octaves first..end-1: the first alone, or all others. */
+/* Detection in the octaves first..end-1: one alone, or all from one on. */
 detect_args frame_detect_args(const frame *f, int32_t first, int32_t end, uint64_t *candidates);
-/* The first octave in one pass; step_filter and detection are read during the call. */
+/* An octave in one pass; step_filter and detection are read during the call. */
 octave_args frame_octave_args(const frame *f, int32_t octave_index, uint64_t *candidates);
 orient_args frame_orient_args(const frame *f);
 describe_args frame_describe_args(const frame *f);

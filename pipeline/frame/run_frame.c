@@ -1,8 +1,8 @@
 /* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. On one thread stage
-   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). A large first octave is made and searched in
-   one pass where there are one or two threads (cpu/octave_pass.h). All octaves but the first are searched together, and all
-   are oriented and described together. The first is searched before the others are made, so that these take the place of
-   its levels above S (plan.h). */
+   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). A large first octave and the large ones
+   behind it are each made and searched in one pass where there are one or two threads (cpu/octave_pass.h). The first is
+   searched before the others are made, so that these take the place of its levels above S (plan.h). What is not made in a
+   pass is searched together, and all octaves are oriented and described together. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ static stage_status detect(frame *f, int32_t first, int32_t end) {
   return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
 }
 
-/* Told of samples of the first octave's strips. */
+/* Told of samples of a pass's strips. */
 static bool tell_of_strip(void *frame_run, uint64_t samples) {
   frame *f = frame_run;
   return step(f, STAGE_OK, samples * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES / 3)) == STAGE_OK;

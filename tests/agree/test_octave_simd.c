@@ -216,7 +216,7 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
                                  uint32_t levels_kept, told *t) {
   octave_result r = result_of(s);
   const octave_view o = view_of(s, &r);
-  const octave_pass_size size = octave_pass_size_of(s->c->halved ? NULL : &s->base, s->step, s->c->scales);
+  const octave_pass_size size = octave_pass_size_of(&s->base, s->step, s->c->scales);
   size_t floats = size.floats * (size_t)threads + octave_stray_floats(s->width, s->height);
   const size_t stages = ops->pyramid_work_floats(s->width, s->height, size.levels[0].halo, threads);
   if (stages > floats) floats = stages;
@@ -327,6 +327,21 @@ static void test_rules(void **state) {
   }
 }
 
+/* So few samples above the threshold that most blocks of a row are left out, and some rows whole. */
+static void test_few_above(void **state) {
+  octave_case c = {.width = 1700, .height = 260, .first_octave = 1, .scales = 3, .border = 1, .smooth = 5};
+  c.sigma = 1.0;
+  c.steps = 0.6;
+  c.padding = 14;
+  c.halved = true;
+  uint64_t found[2];
+  for (int i = 0; i < 2; i++) {
+    c.threshold = i ? 0.08f : 0.0f;
+    found[i] = check_octave(*state, &c);
+  }
+  assert_true(found[1] > 0 && found[1] < found[0]);
+}
+
 /* From another octave's level, of even and odd sides. */
 static void test_halved(void **state) {
   static const int32_t sizes[][2] = {{2, 3}, {81, 61}, {1601, 40}, {1700, 131}};
@@ -348,6 +363,11 @@ static void test_halved(void **state) {
 /* More samples than wait at the same time; more candidates that leave than there is room for: none in small pictures. */
 static void test_overruns(void **state) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.2, .steps = 0.3, .smooth = 1};
+  assert_true(check_octave(*state, &c) > 1000);
+  c.width *= 2;
+  c.height *= 2;
+  c.first_octave = 1;
+  c.halved = true;
   assert_true(check_octave(*state, &c) > 1000);
   c = (octave_case){
       .height = 31, .first_octave = -1, .scales = 3, .border = 1, .sigma = 0.6, .steps = 0.5, .smooth = 1};
@@ -384,12 +404,13 @@ static void test_ends(void **state) {
   c.height *= 2;
   c.first_octave = 1;
   c.halved = true;
-  check_end(*state, &c, 1, 3);
+  for (int stop_at = 3; stop_at <= 7; stop_at++) check_end(*state, &c, stop_at, 1);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),    cmocka_unit_test(test_scales),
-                                     cmocka_unit_test(test_rules),    cmocka_unit_test(test_halved),
-                                     cmocka_unit_test(test_overruns), cmocka_unit_test(test_ends)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),  cmocka_unit_test(test_scales),
+                                     cmocka_unit_test(test_rules),  cmocka_unit_test(test_few_above),
+                                     cmocka_unit_test(test_halved), cmocka_unit_test(test_overruns),
+                                     cmocka_unit_test(test_ends)};
   return cmocka_run_group_tests_name("an octave in one pass", tests, stage_queues_make, stage_queues_free);
 }

@@ -207,6 +207,30 @@ static void slices_do_not_show(void **state) {
   free(descriptors);
 }
 
+/* A picture whose octaves are made in passes of their own: whatever ends it, the work told of adds up. */
+static void large_octaves_add_up(void **state) {
+  (void)state;
+  hs_image large = extraction_scene(1300, 1250, 5, NULL);
+  for (int32_t threads = 1; threads <= 2; threads++) {
+    hs_options o = extraction_options(HS_PROFILE_LOWE);
+    o.threads = threads;
+    hs_context *c = extraction_context(&o);
+    hs_status status = HS_ERR_CANCELLED;
+    for (int n = 1; status != HS_OK; n++) {
+      hs_features got = {0};
+      f.told = (teller){.end_at = n, .thread = pthread_self()};
+      assert_int_equal(hs_set_progress(c, tell, &f.told), HS_OK);
+      status = hs_extract(c, &large, NULL, &got);
+      assert_false(f.told.wrong);
+      assert_int_equal(status, f.told.calls < n ? HS_OK : HS_ERR_CANCELLED);
+      assert_true(status != HS_OK || (n > 8 && f.told.last == f.told.total));
+      hs_features_free(&got);
+    }
+    hs_destroy(c);
+  }
+  hs_image_free(&large);
+}
+
 static void a_context_is_needed(void **state) {
   (void)state;
   assert_int_equal(hs_set_progress(NULL, tell, NULL), HS_ERR_ARGUMENT);
@@ -214,6 +238,7 @@ static void a_context_is_needed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(progress_is_told), cmocka_unit_test(every_call_can_end),
-                                     cmocka_unit_test(slices_do_not_show), cmocka_unit_test(a_context_is_needed)};
+                                     cmocka_unit_test(slices_do_not_show), cmocka_unit_test(large_octaves_add_up),
+                                     cmocka_unit_test(a_context_is_needed)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -176,6 +176,22 @@ static void test_passes(void **state) {
   r.width--;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(p.passes == 0 && p.request.graph_bytes);
+  /* Of the octaves behind the first those with levels of a megabyte and more. */
+  static const int32_t heights[2] = {512, 511};
+  for (int i = 0; i < 2; i++) {
+    r.width = 512;
+    r.height = heights[i];
+    r.rules.first_octave = 0;
+    r.octave_bytes_least = 1;
+    assert_int_equal(plan_make(&r, &p), HS_OK);
+    assert_int_equal(p.passes, 1);
+    r.rules.first_octave = -1;
+    assert_int_equal(plan_make(&r, &p), HS_OK);
+    assert_true(p.passes == 2 - i && p.geometry.octave_count > 3);
+    check_layout(&p);
+    check_sizes(&p);
+  }
+  r.height = 1200;
   r.width = 4000;
   r.skipped_octaves = 1;
   assert_int_equal(plan_make(&r, &p), HS_OK);
