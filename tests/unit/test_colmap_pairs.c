@@ -240,11 +240,8 @@ static void test_damaged_counts(void **state) {
 int main(void) {
 #  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
   const struct CMUnitTest tests[] = {
-      TEST(test_matches_and_their_order),
-      TEST(test_geometry),
-      TEST(test_other_geometry),
-      TEST(test_wrong_matches),
-      TEST(test_damaged_counts),
+      TEST(test_matches_and_their_order), TEST(test_geometry),       TEST(test_other_geometry),
+      TEST(test_wrong_matches),           TEST(test_damaged_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

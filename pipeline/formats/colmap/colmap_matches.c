@@ -325,7 +325,7 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
   const int64_t pair_id = high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
   if (matches) status = count_rows(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, "matches", matches);
   if (status == HS_OK && verified)
-    status = count_rows(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id,
-                        "verified matches", verified);
+    status = count_rows(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, "verified matches",
+                        verified);
   return status;
 }
