@@ -47,8 +47,8 @@ typedef struct row_values {
   int32_t from[BAND], end[BAND]; /* columns in the window: from..end-1 */
 } row_values;
 
-/* What one keypoint after another is worked on in: made once for many, because a frame so large is cleared or probed page by
-   page where it begins. */
+/* What keypoints are worked on in, one after another. It is made once for many: a function with so large a frame touches
+   every page of it when it begins. */
 typedef struct window_room {
   sample_block block;
   column_values columns;
