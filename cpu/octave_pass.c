@@ -43,10 +43,6 @@ size_t octave_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_
   return floats <= FLOATS_MOST ? floats * (size_t)threads : 0;
 }
 
-size_t octave_pass_bytes_least(const sift_params *params) {
-  return params->refine_rule == RULE_OPENCV ? PASS_BYTES_LEAST_ALL : PASS_BYTES_LEAST;
-}
-
 static uint32_t stray_capacity_of(int32_t width, int32_t height) {
   return (uint32_t)((uint64_t)width * (uint64_t)height / PASS_SAMPLES_A_STRAY);
 }

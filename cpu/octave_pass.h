@@ -20,7 +20,6 @@ enum {
   PASS_SAMPLES_A_STRAY = 4096,     /* one candidate in so many samples may leave what is at hand */
   PASS_MOVES = REFINE_STEPS - 1,   /* samples that a candidate goes, but for OpenCV's */
   PASS_BYTES_LEAST = 16 << 20,     /* of a level: smaller ones stay in a cache, stage by stage */
-  PASS_BYTES_LEAST_ALL = 24 << 20, /* where all levels are written */
   PASS_BYTES_LEAST_LATER = 1 << 20 /* of an octave behind one that is made so */
 };
 
@@ -55,9 +54,6 @@ size_t octave_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_
 
 /* Those for an octave's strays. */
 size_t octave_stray_floats(int32_t width, int32_t height);
-
-/* Bytes of a level of the first octave from which on a pass pays. */
-size_t octave_pass_bytes_least(const sift_params *params);
 
 /* The pass as chunks. */
 typedef struct octave_job {

@@ -255,12 +255,67 @@ static void octave_chunk(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------- the octave */
 
+static void run_alone(blur_job *job) {
+  for (int32_t chunk = 0; chunk < job->run.chunks; chunk++) job->run.task(job, chunk, 0);
+}
+
+/* A region of level 0. */
+static void make_lowest(const octave_args *args, const plane_region *r) {
+  const plane_view out = octave_level(args->detect.octaves, 0);
+  if (args->finer.data) {
+    for (int32_t y = r->y0; y < r->y1; y++)
+      halve_row(args->finer.data + (size_t)(2 * y) * args->finer.stride + 2 * (size_t)r->x0, r->x1 - r->x0,
+                out.data + (size_t)y * out.stride + r->x0);
+    return;
+  }
+  base_args base = args->base;
+  blur_job job;
+  base.region = *r;
+  SIMD_NAME(begin_base)(&job, &base, 1);
+  run_alone(&job);
+}
+
+/* A region of level S+1, from level S. */
+static void make_highest(const octave_args *args, const plane_region *r) {
+  const octave_view *o = args->detect.octaves;
+  const int32_t level = args->detect.params.scales + 1;
+  const blur_args blur = {.in = octave_level(o, level - 1),
+                          .out = octave_level(o, level),
+                          .work = args->base.work,
+                          .border = args->base.border,
+                          .filter = &args->step_filter[level],
+                          .region = *r};
+  blur_job job;
+  SIMD_NAME(begin_blur)(&job, &blur, 1);
+  run_alone(&job);
+}
+
+/* Of levels 0 and S+1, where they are not kept, what a fit at a sample reads. Strays are so few that this costs less than
+   to keep the levels. */
+static void make_levels_about(const void *owner, const detect_stray *at) {
+  const octave_args *args = owner;
+  const int32_t scales = args->detect.params.scales;
+  const plane_view plane = octave_level(args->detect.octaves, 0);
+  const plane_region sample = {at->x, at->y, at->x + 1, at->y + 1};
+  if (at->level == 1 && !(args->levels_kept & 1)) {
+    const plane_region r = region_about(sample, 1, &plane);
+    make_lowest(args, &r);
+  }
+  if (at->level >= scales - 1 && !(args->levels_kept >> (scales + 1) & 1)) {
+    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* of level S+2 */
+    const plane_region r = region_about(sample, 1 + reach, &plane);
+    make_highest(args, &r);
+  }
+}
+
 /* Follows those that left what was at hand, in the planes. False: there were too many. */
 static bool follow_strays(octave_job *job) {
   const uint32_t strays = atomic_load(&job->detection.strays);
   detect_strip s;
   if (strays > job->stray_capacity) return false;
   begin_strip(&s, &job->detection, 0);
+  s.make_about = make_levels_about;
+  s.owner = &job->args;
   for (uint32_t i = 0; i < strays; i++) follow_on(&s, job->strays[i]);
   hand_over(&s);
   return true;

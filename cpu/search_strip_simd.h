@@ -50,6 +50,9 @@ typedef struct detect_strip {
   detect_stray *strays;      /* gets those that leave it */
   uint32_t stray_capacity;
   atomic_uint *stray_count;
+  /* Null, or makes what the planes lack of the levels that a fit at the sample reads; owner: whose */
+  void (*make_about)(const void *owner, const waiting_sample *at);
+  const void *owner;
   int32_t x0, x1, y0, y1;
   int32_t from, to; /* columns that may be candidates */
   simd_f32 threshold;
@@ -224,6 +227,7 @@ static inline void follow_on(detect_strip *s, waiting_sample at) {
       add_stray(s, &at);
       return;
     }
+    if (s->make_about) s->make_about(s->owner, &at);
     look_at(s, &at, &about);
     if (!quadratic_fit(&about.view, about.level, about.x, about.y, p->refine_rule, &q)) return;
     const refine_step outcome = refine_judge(s->octave, p, &q, at.step, &at.level, &at.x, &at.y);
@@ -364,6 +368,7 @@ static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_
   s->strays = args->part ? args->part->strays : NULL;
   s->stray_capacity = args->part ? args->part->stray_capacity : 0;
   s->stray_count = &job->strays;
+  s->make_about = NULL;
   s->threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
   for (int32_t level = 0; level <= args->params.scales + 1; level++)
     s->levels[level] =

@@ -8,7 +8,7 @@
 #include "stages/detect.h"
 
 /* The results are those of base or halving, of S+1 level steps and of detection, one after another; these take place where
-   a pass has no room for what it finds. OpenCV's candidates may go anywhere: all levels must be kept. */
+   a pass has no room for what it finds. OpenCV's candidates may go anywhere: levels 1 to S must be kept for them. */
 typedef struct octave_args {
   base_args base; /* out: level 0; work for the level steps too; gray and doubled are not read */
   /* Level S of the octave before, which is halved in place of the base: of `base` then all but the source is read.
@@ -16,8 +16,8 @@ typedef struct octave_args {
   plane_view finer;
   const gaussian_filter *step_filter; /* [1..S+1] */
   detect_args detect;                 /* of this octave alone, without a part */
-  uint32_t levels_kept;               /* bit s: level s is written to its plane, what the others' hold is undefined */
-  float *scratch;                     /* cpu/octave_pass.h */
+  uint32_t levels_kept; /* bit s: level s is written to its plane; the others may be written to, anywhere */
+  float *scratch;       /* cpu/octave_pass.h */
   /* Null, or called on the caller's thread with the samples of one level that have been done since: after each strip of
      that thread and after all, and with 0 between stages that take the pass's place. False: the octave ends early, with
      STAGE_CANCELLED. */

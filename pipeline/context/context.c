@@ -182,7 +182,7 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .detect_reads_top = c->ops.detect_reads_top,
                         .octave_floats =
                             octave_pass_floats(&c->ops, threads, &c->base_filter, c->step_filter, c->options.scales),
-                        .octave_bytes_least = octave_pass_bytes_least(&c->params),
+                        .octave_bytes_least = PASS_BYTES_LEAST,
                         .graph_bytes = frame_graph_sizes(&c->ops, threads),
                         .params = r->may_tile ? &c->params : NULL,
                         .base_filter = &c->base_filter,

@@ -46,20 +46,18 @@ detect_args frame_detect_args(const frame *f, int32_t first, int32_t end, uint64
 /* Keypoints are of levels 1 to S; smaller sizes of pooled descriptors and shapes may read level 0 too. */
 octave_args frame_octave_args(const frame *f, int32_t octave_index, uint64_t *candidates) {
   const hs_context *c = f->context;
-  const uint32_t all = (UINT32_C(2) << (c->options.scales + 1)) - 1, top = UINT32_C(1) << (c->options.scales + 1);
+  const uint32_t but_the_top = (UINT32_C(2) << c->options.scales) - 1;
   octave_args args = {.base = frame_base_args(f),
                       .step_filter = c->step_filter,
                       .detect = frame_detect_args(f, octave_index, octave_index + 1, candidates),
-                      .levels_kept = all,
+                      .levels_kept = but_the_top,
                       .scratch = f->work->blur_work[octave_index].data};
   if (octave_index > 0) {
     args.finer = octave_level(&f->work->octaves[octave_index - 1], c->options.scales);
     args.base.work = f->work->blur_work[octave_index];
     args.base.out = octave_level(&f->work->octaves[octave_index], 0);
   }
-  if (c->params.refine_rule != RULE_OPENCV) args.levels_kept &= ~top;
-  if (c->params.refine_rule != RULE_OPENCV && c->params.domain.count == 0 && !c->options.affine)
-    args.levels_kept &= ~UINT32_C(1);
+  if (c->params.domain.count == 0 && !c->options.affine) args.levels_kept &= ~UINT32_C(1);
   return args;
 }
 
