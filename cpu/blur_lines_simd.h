@@ -54,28 +54,52 @@ static inline void line_continue(const line_strip *s, float *line) {
 /* Columns of a strip's end at its right, so that a whole number of turns lies between the ends. */
 static inline int32_t line_tail(int32_t columns) { return LINE_END + columns % LINE_END; }
 
+/* Calls a function with the filter's radius, as a constant where it is one of those that three scales an octave, and most
+   other numbers, have: then taps are no loop and samples stay in registers from one to the next. */
+#define RADIUS_CASE(RADIUS, FUNCTION, ...)                                                                             \
+case RADIUS:                                                                                                           \
+  FUNCTION(RADIUS, __VA_ARGS__);                                                                                       \
+  break
+#define WITH_RADIUS(FUNCTION, FILTER, ...)                                                                             \
+  switch ((FILTER)->radius) {                                                                                          \
+    RADIUS_CASE(4, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(5, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(6, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(7, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(8, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(9, FUNCTION, __VA_ARGS__);                                                                             \
+    RADIUS_CASE(10, FUNCTION, __VA_ARGS__);                                                                            \
+  default:                                                                                                             \
+    FUNCTION((FILTER)->radius, __VA_ARGS__);                                                                           \
+  }
+
 /* ------------------------------------------------- along x */
 
 #if SIMD_HAS_JOIN
+/* The samples J before those of v; b and c: the vectors before v. */
+#  define LEFT_OF(v, b, c, J)                                                                                          \
+    ((J) < SIMD_WIDTH    ? simd_join(v, b, SIMD_WIDTH - (J))                                                           \
+     : (J) == SIMD_WIDTH ? (b)                                                                                         \
+                         : simd_join(b, c, 2 * SIMD_WIDTH - (J)))
 /* Left neighbours by joining registers, right ones by loading: a load that crosses a cache line costs two. */
 #  define ROW_JOIN_TAP(J)                                                                                              \
     if (radius < (J)) break;                                                                                           \
-    c = simd_set1(taps[J]);                                                                                            \
-    a0 = simd_fma(c, simd_add(simd_join(v0, before, SIMD_WIDTH - (J)), simd_load(at + (J))), a0);                      \
-    a1 = simd_fma(c, simd_add(simd_join(v1, v0, SIMD_WIDTH - (J)), simd_load(at + SIMD_WIDTH + (J))), a1);             \
-    a2 = simd_fma(c, simd_add(simd_join(v2, v1, SIMD_WIDTH - (J)), simd_load(at + 2 * SIMD_WIDTH + (J))), a2);         \
-    a3 = simd_fma(c, simd_add(simd_join(v3, v2, SIMD_WIDTH - (J)), simd_load(at + 3 * SIMD_WIDTH + (J))), a3)
+    tap = simd_set1(taps[J]);                                                                                          \
+    a0 = simd_fma(tap, simd_add(LEFT_OF(v0, b, c, J), simd_load(at + (J))), a0);                                       \
+    a1 = simd_fma(tap, simd_add(LEFT_OF(v1, v0, b, J), simd_load(at + SIMD_WIDTH + (J))), a1);                         \
+    a2 = simd_fma(tap, simd_add(LEFT_OF(v2, v1, v0, J), simd_load(at + 2 * SIMD_WIDTH + (J))), a2);                    \
+    a3 = simd_fma(tap, simd_add(LEFT_OF(v3, v2, v1, J), simd_load(at + 3 * SIMD_WIDTH + (J))), a3)
 #endif
 
 /* Four vectors of outputs at once. */
-static inline void filter_four_vectors(const float *taps, int32_t radius, const float *at, float *out) {
-  simd_f32 c = simd_set1(taps[0]);
+SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, const float *at, float *out) {
+  simd_f32 tap = simd_set1(taps[0]);
   const simd_f32 v0 = simd_load(at), v1 = simd_load(at + SIMD_WIDTH), v2 = simd_load(at + 2 * SIMD_WIDTH),
                  v3 = simd_load(at + 3 * SIMD_WIDTH);
-  simd_f32 a0 = simd_mul(c, v0), a1 = simd_mul(c, v1), a2 = simd_mul(c, v2), a3 = simd_mul(c, v3);
+  simd_f32 a0 = simd_mul(tap, v0), a1 = simd_mul(tap, v1), a2 = simd_mul(tap, v2), a3 = simd_mul(tap, v3);
   int32_t j = 1;
 #if SIMD_HAS_JOIN
-  const simd_f32 before = simd_load(at - SIMD_WIDTH);
+  const simd_f32 b = simd_load(at - SIMD_WIDTH), c = simd_load(at - 2 * SIMD_WIDTH);
   do {
     ROW_JOIN_TAP(1);
     ROW_JOIN_TAP(2);
@@ -93,15 +117,15 @@ static inline void filter_four_vectors(const float *taps, int32_t radius, const 
     ROW_JOIN_TAP(14);
     ROW_JOIN_TAP(15);
   } while (0);
-  j = SIMD_WIDTH;
+  j = 16;
 #endif
   for (; j <= radius; j++) {
-    c = simd_set1(taps[j]);
+    tap = simd_set1(taps[j]);
     const float *l = at - j, *r = at + j;
-    a0 = simd_fma(c, simd_add(simd_load(l), simd_load(r)), a0);
-    a1 = simd_fma(c, simd_add(simd_load(l + SIMD_WIDTH), simd_load(r + SIMD_WIDTH)), a1);
-    a2 = simd_fma(c, simd_add(simd_load(l + 2 * SIMD_WIDTH), simd_load(r + 2 * SIMD_WIDTH)), a2);
-    a3 = simd_fma(c, simd_add(simd_load(l + 3 * SIMD_WIDTH), simd_load(r + 3 * SIMD_WIDTH)), a3);
+    a0 = simd_fma(tap, simd_add(simd_load(l), simd_load(r)), a0);
+    a1 = simd_fma(tap, simd_add(simd_load(l + SIMD_WIDTH), simd_load(r + SIMD_WIDTH)), a1);
+    a2 = simd_fma(tap, simd_add(simd_load(l + 2 * SIMD_WIDTH), simd_load(r + 2 * SIMD_WIDTH)), a2);
+    a3 = simd_fma(tap, simd_add(simd_load(l + 3 * SIMD_WIDTH), simd_load(r + 3 * SIMD_WIDTH)), a3);
   }
   simd_store(out, a0);
   simd_store(out + SIMD_WIDTH, a1);
@@ -109,16 +133,22 @@ static inline void filter_four_vectors(const float *taps, int32_t radius, const 
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. ahead: a line to prefetch, or null; a strip
-   reads too little of one row for the hardware prefetcher. */
-static inline void filter_row(const gaussian_filter *f, const float *line, const float *ahead, float *out, int32_t n) {
-  int32_t x = 0;
-  for (; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
+/* Whole turns of four vectors, of those that out[0..n) has. ahead: a line to prefetch, or null; a strip reads too little of
+   one row for the hardware prefetcher. */
+SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const float *line, const float *ahead,
+                                     float *out, int32_t n) {
+  for (int32_t x = 0; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
     if (ahead)
       for (int32_t i = 0; i < 4 * SIMD_WIDTH; i += 16) __builtin_prefetch(ahead + x + i);
-    filter_four_vectors(f->taps, f->radius, line + x, out + x);
+    filter_four_vectors(radius, taps, line + x, out + x);
   }
-  for (; x < n; x += SIMD_WIDTH) {
+}
+
+/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. Not inlined: it is long and called from many places. */
+static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const float *line, const float *ahead,
+                                                 float *out, int32_t n) {
+  WITH_RADIUS(filter_turns, f, f->taps, line, ahead, out, n);
+  for (int32_t x = n - n % (4 * SIMD_WIDTH); x < n; x += SIMD_WIDTH) {
     simd_f32 a = simd_mul(simd_set1(f->taps[0]), simd_load(line + x));
     for (int32_t j = 1; j <= f->radius; j++)
       a = simd_fma(simd_set1(f->taps[j]), simd_add(simd_load(line + x - j), simd_load(line + x + j)), a);
@@ -144,25 +174,6 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 /* As many rows at once as there are registers for: neighbouring rows share all but one of the samples either side. */
 enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 _Static_assert((int)WORK_BLOCK_ROWS % (int)ROWS_AT_ONCE == 0, "rows that are finished at a time");
-
-/* Calls a function with the filter's radius, as a constant where it is one of those that three scales an octave, and most
-   other numbers, have: then samples stay in registers from tap to tap. */
-#define RADIUS_CASE(RADIUS, FUNCTION, ...)                                                                             \
-case RADIUS:                                                                                                           \
-  FUNCTION(RADIUS, __VA_ARGS__);                                                                                       \
-  break
-#define WITH_RADIUS(FUNCTION, FILTER, ...)                                                                             \
-  switch ((FILTER)->radius) {                                                                                          \
-    RADIUS_CASE(4, FUNCTION, __VA_ARGS__);                                                                             \
-    RADIUS_CASE(5, FUNCTION, __VA_ARGS__);                                                                             \
-    RADIUS_CASE(6, FUNCTION, __VA_ARGS__);                                                                             \
-    RADIUS_CASE(7, FUNCTION, __VA_ARGS__);                                                                             \
-    RADIUS_CASE(8, FUNCTION, __VA_ARGS__);                                                                             \
-    RADIUS_CASE(9, FUNCTION, __VA_ARGS__);                                                                             \
-    RADIUS_CASE(10, FUNCTION, __VA_ARGS__);                                                                            \
-  default:                                                                                                             \
-    FUNCTION((FILTER)->radius, __VA_ARGS__);                                                                           \
-  }
 
 /* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap brings one new of
    either. */

@@ -6,7 +6,7 @@
 
 #define SIMD_WIDTH     8
 #define SIMD_REGISTERS 16
-#define SIMD_HAS_JOIN  0
+#define SIMD_HAS_JOIN  1
 
 typedef __m256 simd_f32;
 typedef __m256i simd_i32;
@@ -25,16 +25,20 @@ SIMD_INLINE __m256i simd_first_lanes(int n) {
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) { return _mm256_maskload_ps(p, simd_first_lanes(n)); }
 SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) { _mm256_maskstore_ps(p, simd_first_lanes(n), v); }
 
-/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+/* The upper half of low, then the lower half of high. */
 SIMD_INLINE __m256i simd_middle(simd_f32 low, simd_f32 high) {
   return _mm256_castps_si256(_mm256_permute2f128_ps(low, high, 0x21));
 }
-SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
-  return _mm256_castsi256_ps(_mm256_alignr_epi8(_mm256_castps_si256(high), simd_middle(low, high), 12));
-}
-SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) {
-  return _mm256_castsi256_ps(_mm256_alignr_epi8(simd_middle(low, high), _mm256_castps_si256(low), 4));
-}
+/* Lanes n.. of low, then lanes 0..n-1 of high: what lies n samples after low. n a constant, 1..SIMD_WIDTH-1. All n share
+   one middle of the two. */
+#define simd_join(high, low, n)                                                                                        \
+  _mm256_castsi256_ps((n) == 4  ? simd_middle(low, high)                                                               \
+                      : (n) < 4 ? _mm256_alignr_epi8(simd_middle(low, high), _mm256_castps_si256(low), 4 * (n)&15)     \
+                                : _mm256_alignr_epi8(_mm256_castps_si256(high), simd_middle(low, high), 4 * (n)&15))
+
+/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
+SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
 SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return _mm256_add_ps(a, b); }
 SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return _mm256_sub_ps(a, b); }
