@@ -118,13 +118,13 @@ static inline extremes and_also(extremes e, simd_f32 v) {
   return (extremes){simd_max(e.most, v), simd_min(e.least, v)};
 }
 
-/* Of the columns from x on, all but the centre. rows[r][l]: column 0 of row r and level l, the centre's being 1; top: the
-   level above is not asked. */
-SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3][3], int32_t x, int top) {
-  const simd_f32 above = simd_load(rows[0][1] + x);
-  extremes e = and_also((extremes){above, above}, simd_load(rows[2][1] + x));
+/* Of the columns from x on, all but the centre. rows[r]: column 0 of row r of the level below, the next level's ROW further;
+   the centre is in row 1 of level 1. top: the level above is not asked. */
+SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, int top) {
+  const simd_f32 above = simd_load(rows[0] + ROW + x);
+  extremes e = and_also((extremes){above, above}, simd_load(rows[2] + ROW + x));
   for (int level = 0; level < (top ? 1 : 3); level += 2)
-    for (int row = 0; row < 3; row++) e = and_also(e, simd_load(rows[row][level] + x));
+    for (int row = 0; row < 3; row++) e = and_also(e, simd_load(rows[row] + level * ROW + x));
   return e;
 }
 
@@ -286,7 +286,7 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* What the search of one row of one level reads. */
 typedef struct search_row {
-  const float *rows[3][3];   /* as about_centre has them */
+  const float *rows[3];      /* as about_centre has them */
   const float *const *ahead; /* the levels' rows that are asked for, and which of them */
   int32_t first, end;
   int32_t level, y;
@@ -295,13 +295,14 @@ typedef struct search_row {
 /* Searches columns [x, end) of the strip: the neighbours of a vector's columns are those of the vectors either side. */
 SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties,
                                        int top) {
-  const float *centres = r->rows[1][1];
-  const extremes left = about_centre(r->rows, x - SIMD_WIDTH, top);
-  extremes before = and_also(left, simd_load(centres + x - SIMD_WIDTH)), about = about_centre(r->rows, x, top);
+  const float *const rows[3] = {r->rows[0], r->rows[1], r->rows[2]};
+  const float *centres = rows[1] + ROW;
+  const extremes left = about_centre(rows, x - SIMD_WIDTH, top);
+  extremes before = and_also(left, simd_load(centres + x - SIMD_WIDTH)), about = about_centre(rows, x, top);
   simd_f32 centre = simd_load(centres + x);
   extremes here = and_also(about, centre);
   for (; x < end; x += SIMD_WIDTH) {
-    const extremes next = about_centre(r->rows, x + SIMD_WIDTH, top);
+    const extremes next = about_centre(rows, x + SIMD_WIDTH, top);
     const simd_f32 next_centre = simd_load(centres + x + SIMD_WIDTH);
     const extremes after = and_also(next, next_centre);
     if (x % 16 == 0) ask_for(r->ahead, x, 16, r->first, r->end);
@@ -339,9 +340,7 @@ static inline void search_level(detect_strip *s, const dog_rows *d, const float 
                   .end = level * (scales + 2) / scales,
                   .level = level,
                   .y = y};
-  for (int32_t i = 0; i < 3; i++)
-    for (int32_t l = 0; l < (level < scales ? 3 : 2); l++)
-      r.rows[i][l] = d->values[(y + i + 2) % 3][level + l - 1] + MARGIN;
+  for (int32_t i = 0; i < 3; i++) r.rows[i] = d->values[(y + i + 2) % 3][level - 1] + MARGIN;
   const bool *above = d->above[y % 3][level];
   if (level < scales)
     ties ? search_blocks(s, &r, above, 1, 0) : search_blocks(s, &r, above, 0, 0);
