@@ -1,4 +1,4 @@
-/* Reference of the extremum search: 26 comparisons a sample, one after another. */
+/* Reference of the extremum search: a sample's 26 neighbours one after another, until one rules it out. */
 #include <string.h>
 
 #include "cpu/stages_ref.h"
@@ -14,8 +14,9 @@ bool is_extremum_ref(const octave_view *o, const sift_params *p, int32_t level, 
         const float neighbour = dog_at(o, level + s, x + i, y + j);
         largest = largest && (centre > neighbour || (p->extremum_ties && centre == neighbour));
         smallest = smallest && (centre < neighbour || (p->extremum_ties && centre == neighbour));
+        if (!largest && !smallest) return false;
       }
-  return largest || smallest;
+  return true;
 }
 
 stage_status extrema_ref(stage_queue *queue, const extrema_args *args) {
