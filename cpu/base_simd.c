@@ -175,7 +175,7 @@ static const float *read_doubled_line(const void *source, line_strip *s, int32_t
   const int32_t other = toward < 0 ? 0 : (toward < args->source.height ? toward : row);
   float *line = line_of_strip(s, LINE_RESULT), *at = line + (s->first - s->x0);
   const int32_t count = s->end - s->first;
-  /* The lower row first, so that the two kept lines are the two needed ones. */
+  /* The row of smaller y first, so that the two kept lines are the two needed ones. */
   const float *a, *b;
   if (other < row) {
     b = wide_line(args, s, other) + skip;

@@ -76,7 +76,9 @@ case RADIUS:                                                                    
 /* ------------------------------------------------- along x */
 
 #if SIMD_HAS_JOIN
-/* The samples J before those of v; b and c: the vectors before v. */
+/* The samples J before those of v, J at most JOINED_TAPS; b: the vector before v, c: the one before that. */
+enum { JOINED_TAPS = 15 };
+_Static_assert((int)JOINED_TAPS < 2 * SIMD_WIDTH, "left neighbours are in two vectors");
 #  define LEFT_OF(v, b, c, J)                                                                                          \
     ((J) < SIMD_WIDTH    ? simd_join(v, b, SIMD_WIDTH - (J))                                                           \
      : (J) == SIMD_WIDTH ? (b)                                                                                         \
@@ -117,7 +119,7 @@ SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, c
     ROW_JOIN_TAP(14);
     ROW_JOIN_TAP(15);
   } while (0);
-  j = 16;
+  j = JOINED_TAPS + 1;
 #endif
   for (; j <= radius; j++) {
     tap = simd_set1(taps[j]);

@@ -14,11 +14,11 @@
 
 enum {
   PASS_ROWS = 8,                   /* of a turn */
-  ROW_BLOCK = 4,                   /* of a ring, which lie one after another */
+  ROW_BLOCK = 4,                   /* rows that never wrap in a ring: lags and lengths are multiples of it */
   PASS_STRIP = 768,                /* columns, at most */
   PASS_THREADS = 2,                /* more of them share bands (frame_graph.h) */
-  PASS_SAMPLES_A_STRAY = 4096,     /* one candidate in so many samples may leave what is at hand */
-  PASS_MOVES = REFINE_STEPS - 1,   /* samples that a candidate goes, but for OpenCV's */
+  PASS_SAMPLES_A_STRAY = 4096,     /* of an octave for each stray that there is room for */
+  PASS_MOVES = REFINE_STEPS - 1,   /* samples that a candidate moves at most; OpenCV's may go on as strays */
   PASS_BYTES_LEAST = 16 << 20,     /* of a level: smaller ones stay in a cache, stage by stage */
   PASS_BYTES_LEAST_LATER = 1 << 20 /* of an octave behind one that is made so */
 };

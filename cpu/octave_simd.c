@@ -2,7 +2,8 @@
  * An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the ring of
  * the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring. On their way
  * through the next level's filter along x, which leaves the units of stores idle, they are also written past the caches to
- * the level's plane. The search and what follows it read rings alone.
+ * the level's plane. The search and what follows it read rings alone, but for OpenCV's candidates that go further (strays): these
+ * are followed in the planes at the end.
  */
 #include "cpu/octave_pass.h"
 
@@ -43,10 +44,11 @@ static inline float *ring_row(const octave_pass *p, const pass_level *l, int32_t
   return l->ring + (size_t)(y % l->rows) * p->stride;
 }
 
-/* Whole turns of the row loop: what lies beyond the columns is never read as a sample. */
+/* Columns rounded up to the row loop's four vectors; what it writes beyond the columns is never used. */
 static inline int32_t whole_turns(int32_t columns) { return (columns + 4 * SIMD_WIDTH - 1) & ~(4 * SIMD_WIDTH - 1); }
 
-/* Asks for the row of the picture that the base comes to next: a strip reads too little of one for the hardware. */
+/* Prefetches the picture's row that the base reads some rows later: a strip reads too little of one for the hardware to
+   foresee it. */
 static inline void ask_for_picture(const octave_pass *p, int32_t y) {
   const base_args *b = p->base->source;
   const source_view *v = &b->source;
@@ -303,7 +305,8 @@ static void make_levels_about(const void *owner, const detect_stray *at) {
   }
   if (at->level >= scales - 1 && !(args->levels_kept >> (scales + 1) & 1)) {
     const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* of level S+2 */
-    const plane_region r = region_about(sample, 1 + reach, &plane);
+    plane_region r = region_about(sample, 1 + reach, &plane);
+    if (r.x1 < plane.width) r.x1++; /* top_patch reads four columns for three */
     make_highest(args, &r);
   }
 }

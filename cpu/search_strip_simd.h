@@ -28,7 +28,7 @@ enum {
 
 _Static_assert((int)PASS_STRIP % (int)BLOCK == 0 && (int)MARGIN >= SIMD_WIDTH, "blocks of a strip");
 
-/* Differences of three rows: rows[y % 3][level], from column x0. */
+/* Differences of three rows: values[y % 3][level]; column x0 of the strip is at index MARGIN. */
 typedef struct dog_rows {
   _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
   bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether a block may hold one above the threshold */
@@ -50,7 +50,8 @@ typedef struct detect_strip {
   detect_stray *strays;      /* gets those that leave it */
   uint32_t stray_capacity;
   atomic_uint *stray_count;
-  /* Null, or makes what the planes lack of the levels that a fit at the sample reads; owner: whose */
+  /* Null, or, for the strays of a pass, makes what the planes lack of the levels that a fit at a sample reads; owner: its
+     first argument */
   void (*make_about)(const void *owner, const waiting_sample *at);
   const void *owner;
   int32_t x0, x1, y0, y1;
@@ -287,8 +288,8 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 /* What the search of one row of one level reads. */
 typedef struct search_row {
   const float *rows[3];      /* as about_centre has them */
-  const float *const *ahead; /* the levels' rows that are asked for, and which of them */
-  int32_t first, end;
+  const float *const *ahead; /* of each level, a later row to prefetch */
+  int32_t first, end;        /* the levels that this search prefetches */
   int32_t level, y;
 } search_row;
 

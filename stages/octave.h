@@ -8,13 +8,14 @@
 #include "stages/detect.h"
 
 /* The results are those of base or halving, of S+1 level steps and of detection, one after another; these take place where
-   a pass has no room for what it finds. OpenCV's candidates may go anywhere: levels 1 to S must be kept for them. */
+   a pass has no room for what it finds. OpenCV's candidates may go anywhere: levels 1 to S must be kept for them, and
+   of levels 0 and S+1, where they are not kept, what is read is made again in their planes, from the source or `finer`. */
 typedef struct octave_args {
   base_args base; /* out: level 0; work for the level steps too; gray and doubled are not read */
   /* Level S of the octave before, which is halved in place of the base: of `base` then all but the source is read.
      Without data: the base is made. */
   plane_view finer;
-  const gaussian_filter *step_filter; /* [1..S+1] */
+  const gaussian_filter *step_filter; /* [1..S+2] */
   detect_args detect;                 /* of this octave alone, without a part */
   uint32_t levels_kept; /* bit s: level s is written to its plane; the others may be written to, anywhere */
   float *scratch;       /* cpu/octave_pass.h */

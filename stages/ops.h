@@ -57,10 +57,9 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
-  /* Of STAGE_DESCRIBE too: a patch of side x side samples, in rows of `stride` floats; moments of gradients. */
-  /* ahead: samples that are asked for meanwhile. */
+  /* Of STAGE_DESCRIBE too. Moments of gradients; ahead: samples to prefetch meanwhile. */
   affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_ahead *ahead);
-  /* read: what of the patch is written; null: all. */
+  /* A patch of side x side samples, in rows of `stride` floats. read: what of it is written; null: all. */
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
                        float *out, struct window_ahead *ahead);
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a

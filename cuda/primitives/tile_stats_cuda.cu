@@ -1,6 +1,6 @@
 /*
  * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and the fixed tree goes over the
- * tile's own elements. Where they lie in a small tile is listed once for many of them (f32: tile_floats.cu). Also what
+ * tile's own elements. Where they lie in a small tile is listed once for many of them (f32: tile_floats_cuda.cu). Also what
  * chooses between these kernels and those for bytes.
  */
 #include "cuda/primitives/tile_stats_cuda.h"

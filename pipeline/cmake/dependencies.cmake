@@ -3,6 +3,7 @@
 
 include(CheckLanguage)
 include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -32,6 +33,22 @@ endfunction()
 
 hartsift_find_codec(PNG PNG PNG::PNG)
 hartsift_find_codec(JPEG JPEG JPEG::JPEG)
+# Other libraries with libjpeg's header decode to other bytes, and lack some of its error codes.
+if(HARTSIFT_HAVE_JPEG)
+  set(CMAKE_REQUIRED_LIBRARIES JPEG::JPEG)
+  check_c_source_compiles("#include <stdio.h>
+#include <jpeglib.h>
+int version = LIBJPEG_TURBO_VERSION_NUMBER;
+int main(void) { return 0; }" HARTSIFT_JPEG_IS_TURBO)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+  if(NOT HARTSIFT_JPEG_IS_TURBO)
+    if(NOT HARTSIFT_JPEG STREQUAL "AUTO")
+      message(FATAL_ERROR "HARTSIFT_JPEG: the libjpeg that was found is not libjpeg-turbo")
+    endif()
+    set(HARTSIFT_HAVE_JPEG 0)
+    list(REMOVE_ITEM HARTSIFT_LIBRARIES JPEG::JPEG)
+  endif()
+endif()
 # Before 4.5 libtiff's messages go to handlers of the whole process.
 hartsift_find_codec(TIFF TIFF TIFF::TIFF 4.5)
 hartsift_find_codec(WEBP WebP WebP::WebP)

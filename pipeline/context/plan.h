@@ -102,7 +102,7 @@ typedef struct plan_request {
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top;
   size_t octave_floats;      /* scratch of an octave in one pass, where that pays; 0: it never does */
-  size_t octave_bytes_least; /* of one of the first octave's levels, where that pays */
+  size_t octave_bytes_least; /* of one of the first octave's levels, where that pays; tests have it smaller */
   /* Null: the stages of a frame follow one another. Else threads run them at the same time, unless the first octave is
      made in one pass, and this gives the bytes which that takes. */
   size_t (*graph_bytes)(int32_t octave_count, int32_t scales);

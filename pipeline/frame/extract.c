@@ -77,8 +77,8 @@ static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *requ
   return run_listed(c, request, out);
 }
 
-/* The whole, else its tiles. A picture that the device has decoded is libjpeg's where the device refuses it, or has no room
-   for it beside the frame. */
+/* The whole, else its tiles. A JPEG is decoded by libjpeg instead where the device refuses it, or has no room to decode it
+   beside the frame. */
 static hs_status run_whole_or_tiles(hs_context *c, const hs_image *image, frame_request *request, frame_output *out) {
   hs_status st = run_on_device(c, request, out);
   const bool is_full = st == HS_ERR_LIMIT || st == HS_ERR_MEMORY;
@@ -90,8 +90,8 @@ static hs_status run_whole_or_tiles(hs_context *c, const hs_image *image, frame_
   return st == HS_ERR_LIMIT || st == HS_ERR_MEMORY ? run_tiles(c, st, request, out) : st;
 }
 
-/* Checks, and runs on the context's device. For a lane, in_flight.c falls back to the CPU instead, because it holds the
-   results of several images at once. */
+/* Checks, and runs on the context's device. For a lane, in_flight_lanes.c falls back to the CPU instead, because it holds
+   the results of several images at once. */
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
   bool on_device = c->cuda && !request->on_cpu;

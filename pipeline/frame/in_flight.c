@@ -71,7 +71,7 @@ static bool has_lane(in_flight_ring *f, int32_t lane) {
   return runs;
 }
 
-/* A lane that has ended has started no other since. */
+/* No lane starts another once `ending` is set: after lane i is joined, has_lane(i + 1) no longer changes. */
 static void stop_lanes(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;

@@ -11,8 +11,8 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/encoded/file_source.h"
 
-/* Most lanes of each kind, and readers. On a GPU four lanes fill the multiprocessors with large images and eight with
-   small ones. */
+/* Lanes on a GPU unless the context asks for others (gpu_lanes; four fill the multiprocessors with large images, eight with
+   small ones), most lanes on a CPU, most readers. */
 enum { CUDA_LANES = 8, CPU_LANES = 16, READERS_MOST = 64 };
 
 /* How far an image is before a lane may take it. */

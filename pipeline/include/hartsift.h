@@ -42,9 +42,9 @@
  * patch turned to the orientation, bins in Lowe's sense (that of OpenCV, SiftGPU and
  * COLMAP's database; VLFeat orders each cell 0 7 6 5 4 3 2 1, see hs_options.layout).
  *
- * Headers. This one is the whole of the library but hartsift_cuda.h: statuses, images and features are in
- * hartsift_types.h; matching, geometry, primitives, retrieval and COLMAP's database in headers of their own. Each may be
- * included alone.
+ * Headers. This one brings in all others but hartsift_cuda.h, hartsift_expert.h and hartsift_opencv.hpp: statuses, images
+ * and features are in hartsift_types.h; matching, pairs, geometry, patches, primitives, retrieval and COLMAP's database in
+ * headers of their own. Each may be included alone.
  */
 #ifndef HARTSIFT_H
 #define HARTSIFT_H
@@ -303,8 +303,7 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 
 /* Called on the thread that called the library, from inside that call: at its beginning and then after every level of the
    scale space (a picture of a megapixel has some 30 calls), or after some 2^28 pairs of descriptors, often sooner. On one or
-   two threads a first octave of 4 megasamples and more (6 with OpenCV's refinement) and the large ones behind it are each
-   made and searched in one piece, most of the time of a frame: there it is called after strips of at most 768 columns.
+   two threads a first octave of 4 megasamples and more and the large ones behind it are each made and searched in one piece, most of the time of a frame: there it is called after strips of at most 768 columns.
    done, total: work so far and in all, in units that differ from call to call; done never decreases, and total is 0 where a
    picture is too small for any octave. It must not use the context, and is called with the floating-point settings of the
    library. Returns 0 to go on; another value ends the call with HS_ERR_CANCELLED as soon as the threads have ended what

@@ -39,7 +39,8 @@ HS_API hs_status hs_patch_options_init_sized(hs_patch_options *options, size_t s
 /* Takes the patches of keypoints, which need not come from this library. Sample (i, j) of a patch, i to the right, is the
    bilinear value at (u, v) = ((i + 0.5) / size - 0.5, (j + 0.5) / size - 0.5) * scale of the keypoint's frame; beyond the
    image its edge repeats.
-   context: its options give the pyramid, gray, region excepted; in a context on a GPU the CPU does this, too.
+   context: its options, all but the region, give the gray picture and the pyramid; the CPU does the work, in a context on
+   a GPU too.
    image: as for hs_extract. keypoints: [count], host memory; x, y, sigma and orientation count.
    frames: [count], host memory, in the place of sigma and orientation; null: the keypoints are circular.
    options: null for the defaults. patches: [count][size][size] of the options' type, host memory of the caller, aligned for
