@@ -35,7 +35,9 @@ static hs_status read_jpeg_status_of(int code) {
   case JERR_IMAGE_TOO_BIG:
   case JERR_WIDTH_OVERFLOW:
     return HS_ERR_LIMIT;
+#  if JPEG_LIB_VERSION < 70 /* later interfaces, as Ubuntu's, have no such code */
   case JERR_ARITH_NOTIMPL:
+#  endif
   case JERR_NOT_COMPILED:
   case JERR_BAD_PRECISION:
   case JERR_SOF_UNSUPPORTED:

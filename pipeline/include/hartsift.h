@@ -303,11 +303,12 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 
 /* Called on the thread that called the library, from inside that call: at its beginning and then after every level of the
    scale space (a picture of a megapixel has some 30 calls), or after some 2^28 pairs of descriptors, often sooner. On one or
-   two threads a first octave of 4 megasamples and more and the large ones behind it are each made and searched in one piece, most of the time of a frame: there it is called after strips of at most 768 columns.
-   done, total: work so far and in all, in units that differ from call to call; done never decreases, and total is 0 where a
-   picture is too small for any octave. It must not use the context, and is called with the floating-point settings of the
-   library. Returns 0 to go on; another value ends the call with HS_ERR_CANCELLED as soon as the threads have ended what
-   they are at. */
+   two threads a first octave of 4 megasamples and more and the large ones behind it are each made and searched in one
+   piece, most of the time of a frame: there it is called after strips of at most 768 columns. done, total: work so
+   far and in all, in units that differ from call to call; done never decreases, and total is 0 where a picture is too
+   small for any octave. It must not use the context, and is called with the floating-point settings of the library.
+   Returns 0 to go on; another value ends the call with HS_ERR_CANCELLED as soon as the threads have ended what they
+   are at. */
 typedef int32_t (*hs_progress_function)(void *user, uint64_t done, uint64_t total);
 
 /* Sets the function of a context; null: none, as at first. user is handed on. HS_ERR_ARGUMENT: context is null. */

@@ -45,11 +45,16 @@ struct CMUnitTest {
     if (!(CONDITION)) fail_msg("%s", #CONDITION);                                                                      \
   } while (0)
 
-#define fail()                   fail_msg("failed")
-#define assert_false(CONDITION)  assert_true(!(CONDITION))
-#define assert_non_null(POINTER) assert_true((POINTER) != NULL)
-#define assert_null(POINTER)     assert_true((POINTER) == NULL)
-#define assert_ptr_equal(A, B)   assert_true((const void *)(A) == (const void *)(B))
+#define fail()                                 fail_msg("failed")
+#define assert_false(CONDITION)                assert_true(!(CONDITION))
+#define assert_non_null(POINTER)               assert_true((POINTER) != NULL)
+#define assert_null(POINTER)                   assert_true((POINTER) == NULL)
+#define assert_ptr_equal(A, B)                 assert_true((const void *)(A) == (const void *)(B))
+#define assert_ptr_not_equal(A, B)             assert_true((const void *)(A) != (const void *)(B))
+#define assert_int_not_equal(A, B)             assert_true((A) != (B))
+#define assert_string_not_equal(A, B)          assert_true(strcmp((A), (B)) != 0)
+#define assert_memory_not_equal(A, B, BYTES)   assert_true(memcmp((A), (B), (BYTES)) != 0)
+#define assert_in_range(VALUE, LEAST, LARGEST) assert_true((VALUE) >= (LEAST) && (VALUE) <= (LARGEST))
 
 #define assert_memory_equal(A, B, BYTES)                                                                               \
   do {                                                                                                                 \
