@@ -36,13 +36,15 @@ class VerifyOptions(ctypes.Structure):
                 ("confidence", ctypes.c_double), ("min_iterations", ctypes.c_int32), ("max_iterations", ctypes.c_int32),
                 ("min_inliers", ctypes.c_int32), ("check_plane", ctypes.c_int32), ("seed", ctypes.c_uint64),
                 ("camera_a", Camera), ("camera_b", Camera), ("allocator", ctypes.c_void_p),
-                ("message", ctypes.c_void_p), ("message_bytes", ctypes.c_size_t)]
+                ("message", ctypes.c_void_p), ("message_bytes", ctypes.c_size_t), ("refine", ctypes.c_int32),
+                ("refine_matches", ctypes.c_int32)]
 
 
 class Geometry(ctypes.Structure):
     _fields_ = [("model", ctypes.c_int), ("found", ctypes.c_int32), ("matrix", ctypes.c_double * 9),
                 ("inlier_count", ctypes.c_size_t), ("rms_error", ctypes.c_double), ("plane_inliers", ctypes.c_size_t),
-                ("iterations", ctypes.c_int32), ("reserved", ctypes.c_int32 * 9)]
+                ("iterations", ctypes.c_int32), ("plane_only", ctypes.c_int32), ("tolerance", ctypes.c_double),
+                ("reserved", ctypes.c_int32 * 6)]
 
 
 class Pose(ctypes.Structure):

@@ -267,6 +267,21 @@ static hs_status verify_matches(match_job *job, const hs_matches *matches, uint8
                    &job->verify, *inliers, geometry);
 }
 
+/* What to match again along: the geometry, or the homography where a plane alone is determined. */
+static hs_status guide_options(match_job *job, hs_match_options *guided) {
+  hs_geometry plane = {0};
+  if (job->geometry.plane_only != 0) {
+    hs_verify_options planar;
+    const hs_matches *const matches = &job->table.matches;
+    (void)hs_verify_options_init(&planar, HS_HOMOGRAPHY);
+    planar.seed = job->verify.seed;
+    const hs_status status = hs_verify(&job->features[0], &job->features[1], matches->pairs, sizeof *matches->pairs,
+                                       matches->count, &planar, NULL, &plane);
+    if (status != HS_OK) return status;
+  }
+  return hs_guide_by_geometry(guided, plane.found != 0 ? &plane : &job->geometry, &job->verify);
+}
+
 /* Matches again along the geometry that was found, and verifies again; what comes of it stays if it has as many
    inliers. */
 static hs_status guide(match_job *job) {
@@ -274,7 +289,7 @@ static hs_status guide(match_job *job) {
   hs_geometry geometry;
   hs_matches matches = {0};
   uint8_t *inliers = NULL;
-  hs_status status = hs_guide_by_geometry(&guided, &job->geometry, &job->verify);
+  hs_status status = guide_options(job, &guided);
   if (status == HS_OK) {
     status = hs_match(job->context, &job->features[0], &job->features[1], &guided, &matches);
     if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);

@@ -10,28 +10,46 @@
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/search.h"
+#include "pipeline/geometry/smoothness.h"
 #include "pipeline/geometry/verify.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
 #define COORDINATE_MAX 1.0e6
-enum { ITERATIONS_MAX = 100000000, PLANE_ITERATIONS = 100, PLANE_MATCHES = 256 };
+/* The second search: its tolerance is so many times the median error of the first one's smooth inliers, the final one so
+   many times that. Errors of keypoints have heavy tails: 99 of 100 are within 16 medians (Strecha's castle and entry). */
+#define SEARCH_MEDIANS  3.0
+#define INLIER_SEARCHES 4.0
+#define PRECISION_LEAST 0.5                 /* pixels; below that a keypoint's position is rounding and noise */
+#define SMOOTH_FLOOR    3.0                 /* pixels that neighbours may always differ by */
+#define KEPT_SHARE      0.75                /* of the smooth inliers, below which the second search has failed */
+#define PLANE_ERROR     0.70710678118654752 /* an error in one image, spread over both */
+enum {
+  ITERATIONS_MAX = 100000000,
+  PLANE_ITERATIONS = 100,
+  PLANE_MATCHES = 256,
+  MEDIAN_OF = 255,
+  OFF_PLANE_LEAST = 8 /* matches off a plane that can fix an epipole */
+};
 
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
 typedef struct verification {
   const hs_verify_options *options;
   double *columns[4];        /* ax ay bx by, in random order */
   double *inlier_columns[4]; /* of the inliers only */
+  double *smooth_columns[4]; /* of the smooth inliers only */
+  smoothness_scratch smoothness;
   search_scratch search;
   uint32_t *source; /* index of each among the caller's */
   uint8_t *mask;
+  uint8_t *smooth;
   double scale;
   double centre[4];
   geometry_problem problem;
 } verification;
 
-OPTIONS_END_WITH(hs_verify_options, message_bytes);
+OPTIONS_END_WITH(hs_verify_options, refine_matches);
 static const options_kind kind = OPTIONS_KIND(hs_verify_options, model);
 
 static hs_verify_options defaults_of(hs_geometry_model model) {
@@ -42,7 +60,9 @@ static hs_verify_options defaults_of(hs_geometry_model model) {
                              .min_iterations = 50,
                              .max_iterations = 10000,
                              .min_inliers = model == HS_HOMOGRAPHY ? 8 : 15,
-                             .check_plane = 1};
+                             .check_plane = 1,
+                             .refine = 1,
+                             .refine_matches = 30};
 }
 
 static bool model_exists(hs_geometry_model model) { return model >= HS_HOMOGRAPHY && model <= HS_ESSENTIAL; }
@@ -78,6 +98,8 @@ static const char *fault_of(const hs_verify_options *o) {
     return "min_iterations: 0..max_iterations expected";
   if (o->min_inliers < 0) return "min_inliers: 0 or more expected";
   if (o->check_plane < 0 || o->check_plane > 1) return "check_plane: 0 or 1 expected";
+  if (o->refine < 0 || o->refine > 1) return "refine: 0 or 1 expected";
+  if (o->refine_matches < 0) return "refine_matches: 0 or more expected";
   if (o->model == HS_ESSENTIAL && (!geometry_camera_valid(&o->camera_a) || !geometry_camera_valid(&o->camera_b)))
     return "camera_a, camera_b: focal lengths above 0 and finite principal points expected";
   return NULL;
@@ -139,8 +161,9 @@ static void to_working(verification *v) {
                             (b->cy - v->centre[3]) * v->scale};
 }
 
-/* Of a match: its points, its columns, those of an inlier, its error, its source and its mark. */
-enum { MATCH_DOUBLES = 4 + 4 + 4 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + sizeof(uint32_t) + 1 };
+/* Of a match: its points, its columns, the columns of inliers and of smooth inliers, its mapped point and its error; its
+   source, order and cell; two marks. */
+enum { MATCH_DOUBLES = 4 + 4 + 4 + 4 + 2 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + 3 * sizeof(uint32_t) + 2 };
 
 uint64_t verify_scratch_bytes(size_t count) { return (uint64_t)count * MATCH_BYTES + sizeof(geometry_batch); }
 
@@ -169,12 +192,18 @@ static void lay_out(verification *v, const verify_scratch *scratch, double *poin
   for (int c = 0; c < 4; c++) {
     v->columns[c] = columns + (size_t)c * room;
     v->inlier_columns[c] = columns + (size_t)(4 + c) * room;
-    v->search.columns[c] = v->inlier_columns[c]; /* in use once the search is over */
+    v->smooth_columns[c] = columns + (size_t)(8 + c) * room;
+    v->search.columns[c] = v->inlier_columns[c]; /* a search and its inliers are never needed together */
   }
-  v->search.squares = columns + 8 * room;
+  v->smoothness.mapped_x = columns + 12 * room;
+  v->smoothness.mapped_y = columns + 13 * room;
+  v->search.squares = columns + 14 * room;
   v->search.batch = scratch->memory;
   v->source = (uint32_t *)(void *)(v->search.squares + room);
-  v->mask = (uint8_t *)(v->source + room);
+  v->smoothness.order = v->source + room;
+  v->smoothness.cell = v->source + 2 * room;
+  v->mask = (uint8_t *)(v->source + 3 * room);
+  v->smooth = v->mask + room;
 }
 
 /* Copies the marked matches to inlier_columns and returns them. */
@@ -209,19 +238,22 @@ static bool on_a_line(const double *x, const double *y, size_t count, double hei
   return !(across > height * height * (double)count);
 }
 
-/* The largest number of these matches that one homography explains; searched among some of them, which are in random
-   order. */
-static size_t plane_inliers(const verification *v, const geometry_matches *matches, random_state *random) {
-  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false};
+static geometry_problem planar_problem(const verification *v, const geometry_matches *matches) {
   geometry_problem planar = v->problem;
   planar.model = HS_HOMOGRAPHY;
   planar.matches = *matches;
+  return planar;
+}
+
+/* The homography that explains most of these matches; searched among some of them, which are in random order. False: none
+   was found. */
+static bool find_plane(const verification *v, const geometry_matches *matches, random_state *random,
+                       geometry_candidate *plane) {
+  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false};
+  geometry_problem planar = planar_problem(v, matches);
   if (planar.matches.count > PLANE_MATCHES) planar.matches.count = PLANE_MATCHES;
-  geometry_candidate plane;
   int32_t iterations;
-  if (!search_run(&planar, &limits, random, &v->search, &plane, &iterations)) return 0;
-  planar.matches.count = matches->count;
-  return geometry_count_inliers(&planar, plane.matrix, NULL, NULL);
+  return search_run(&planar, &limits, random, &v->search, plane, &iterations);
 }
 
 /* The matrix in the caller's coordinates, scaled as hs_geometry promises. */
@@ -255,27 +287,151 @@ static void to_caller(const verification *v, const geometry_candidate *best, dou
     for (int i = 0; i < 9; i++) out[i] = -out[i];
 }
 
+/* ------------------------------------------------------------------ the second search */
+
+/* A verification on its way: the model, its plane, and what counts as an inlier. */
+typedef struct outcome {
+  geometry_candidate best, plane;
+  bool has_plane, plane_only;
+  double threshold; /* largest error of an inlier, working units */
+  size_t count;     /* inliers, marked in the mask */
+  double squares;   /* of their errors */
+} outcome;
+
+static void count_outcome(const verification *v, outcome *found) {
+  geometry_problem problem = v->problem;
+  problem.threshold = found->threshold;
+  found->count = geometry_count_inliers(&problem, found->best.matrix, v->mask, &found->squares);
+}
+
+static geometry_matches smooth_matches(const verification *v, const geometry_matches *matches) {
+  size_t count = 0;
+  for (size_t i = 0; i < matches->count; i++) {
+    if (v->smooth[i] == 0) continue;
+    v->smooth_columns[0][count] = matches->ax[i];
+    v->smooth_columns[1][count] = matches->ay[i];
+    v->smooth_columns[2][count] = matches->bx[i];
+    v->smooth_columns[3][count] = matches->by[i];
+    count++;
+  }
+  return (geometry_matches){count, v->smooth_columns[0], v->smooth_columns[1], v->smooth_columns[2],
+                            v->smooth_columns[3]};
+}
+
+/* The median squared error of the first matches, which are in random order. */
+static double median_square(const geometry_problem *problem, const double matrix[9]) {
+  double squares[MEDIAN_OF];
+  const size_t count = problem->matches.count < MEDIAN_OF ? problem->matches.count : MEDIAN_OF;
+  geometry_errors(problem, matrix, 0, count, squares);
+  for (size_t i = 1; i < count; i++) {
+    const double value = squares[i];
+    size_t k = i;
+    for (; k > 0 && squares[k - 1] > value; k--) squares[k] = squares[k - 1];
+    squares[k] = value;
+  }
+  return count > 0 ? squares[count / 2] : 0.0;
+}
+
+/* Whether the matches off the plane agree with the matrix more often than unrelated ones would: those lie anywhere, so one
+   in threshold / 1 (the mean distance of the points from their centre is 1, so a line crosses some two units) does. Where
+   they do not, the plane alone is known, and the epipole is anywhere. */
+static bool second_surface(const verification *v, const outcome *found) {
+  const geometry_problem planar = planar_problem(v, &v->problem.matches);
+  const double limit = planar.threshold * planar.threshold;
+  double off = 0.0, agreeing = 0.0;
+  geometry_errors(&planar, found->plane.matrix, 0, planar.matches.count, v->search.squares);
+  for (size_t i = 0; i < planar.matches.count; i++) {
+    if (v->search.squares[i] <= limit) continue;
+    off += 1.0;
+    agreeing += v->mask[i];
+  }
+  const double by_chance = off * found->threshold;
+  return agreeing >= (double)OFF_PLANE_LEAST && agreeing > by_chance + 4.0 * sqrt(by_chance);
+}
+
+/* The inliers become those of the plane. */
+static void keep_plane(const verification *v, outcome *found) {
+  geometry_problem planar = planar_problem(v, &v->problem.matches);
+  planar.threshold *= PLANE_ERROR;
+  geometry_polish(&planar, &found->plane);
+  found->plane_only = true;
+  found->count = geometry_count_inliers(&planar, found->plane.matrix, v->mask, &found->squares);
+}
+
+/* Searches again among the smooth inliers, at the precision that their errors show, so that wrong matches which agree by
+   the tolerance alone do not decide. `marked`: the first inliers. */
+static void refine(verification *v, const geometry_matches *marked, random_state *random, outcome *found) {
+  const hs_verify_options *const o = v->options;
+  const double least = PRECISION_LEAST * v->scale, most = v->problem.threshold;
+  geometry_problem again = v->problem;
+  if (smoothness_mark(marked, found->plane.matrix, SMOOTH_FLOOR * v->scale, &v->smoothness, v->smooth) <
+      (size_t)o->min_inliers)
+    return;
+  again.matches = smooth_matches(v, marked);
+  const double measured = SEARCH_MEDIANS * sqrt(median_square(&again, found->best.matrix));
+  again.threshold = measured > least ? measured : least;
+  if (!(again.threshold < most)) again.threshold = most;
+  const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, (size_t)o->min_inliers,
+                                o->check_plane != 0};
+  outcome second = *found;
+  int32_t iterations;
+  if (!search_run(&again, &limits, random, &v->search, &second.best, &iterations)) return;
+  second.threshold = INLIER_SEARCHES * again.threshold;
+  if (!(second.threshold < most)) second.threshold = most;
+  again.threshold = second.threshold;
+  if ((double)geometry_count_inliers(&again, second.best.matrix, NULL, NULL) < KEPT_SHARE * (double)again.matches.count)
+    return;
+  *found = second;
+  count_outcome(v, found);
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+/* Whether the marked matches can be an answer: as many as wanted, and not on a line. */
+static bool suffices(const verification *v, const outcome *found, const geometry_matches *marked) {
+  const hs_verify_options *const o = v->options;
+  return found->count >= (size_t)o->min_inliers && found->count >= (size_t)geometry_sample_size(o->model) &&
+         !on_a_line(marked->ax, marked->ay, found->count, v->problem.threshold) &&
+         !on_a_line(marked->bx, marked->by, found->count, v->problem.threshold);
+}
+
+static void report(const verification *v, const outcome *found, uint8_t *inliers, hs_geometry *geometry) {
+  geometry->found = 1;
+  to_caller(v, &found->best, geometry->matrix);
+  geometry->inlier_count = found->count;
+  geometry->plane_only = found->plane_only;
+  geometry->tolerance = found->threshold / v->scale;
+  /* Of matches that a homography all but maps to infinity rounding leaves squares below 0. */
+  geometry->rms_error = found->squares > 0.0 ? sqrt(found->squares / (double)found->count) / v->scale : 0.0;
+  geometry->plane_inliers = v->options->model == HS_HOMOGRAPHY ? found->count : 0;
+  if (v->options->model != HS_HOMOGRAPHY && found->has_plane) {
+    const geometry_matches marked = marked_matches(v);
+    const geometry_problem planar = planar_problem(v, &marked);
+    geometry->plane_inliers = geometry_count_inliers(&planar, found->plane.matrix, NULL, NULL);
+  }
+  for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
+}
+
 /* Searches and fills in what was found. */
 static void search_and_report(verification *v, random_state *random, uint8_t *inliers, hs_geometry *geometry) {
   const hs_verify_options *const o = v->options;
   const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, (size_t)o->min_inliers,
                                 o->check_plane != 0};
-  geometry_candidate best;
-  if (!search_run(&v->problem, &limits, random, &v->search, &best, &geometry->iterations)) return;
-  double squares;
-  const size_t count = geometry_count_inliers(&v->problem, best.matrix, v->mask, &squares);
-  if (count < (size_t)o->min_inliers || count < (size_t)geometry_sample_size(o->model)) return;
-  const geometry_matches marked = marked_matches(v);
-  if (on_a_line(marked.ax, marked.ay, count, v->problem.threshold) ||
-      on_a_line(marked.bx, marked.by, count, v->problem.threshold))
-    return;
-  geometry->found = 1;
-  to_caller(v, &best, geometry->matrix);
-  geometry->inlier_count = count;
-  /* Of matches that a homography all but maps to infinity rounding leaves squares below 0. */
-  geometry->rms_error = squares > 0.0 ? sqrt(squares / (double)count) / v->scale : 0.0;
-  geometry->plane_inliers = o->model == HS_HOMOGRAPHY ? count : plane_inliers(v, &marked, random);
-  for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
+  outcome found = {.threshold = v->problem.threshold};
+  if (!search_run(&v->problem, &limits, random, &v->search, &found.best, &geometry->iterations)) return;
+  count_outcome(v, &found);
+  geometry_matches marked = marked_matches(v);
+  if (!suffices(v, &found, &marked)) return;
+  if (o->model != HS_HOMOGRAPHY) {
+    found.has_plane = find_plane(v, &marked, random, &found.plane);
+    if (found.has_plane && o->refine != 0 && found.count >= (size_t)o->refine_matches) {
+      refine(v, &marked, random, &found);
+      if (o->model == HS_FUNDAMENTAL && !second_surface(v, &found)) keep_plane(v, &found);
+      marked = marked_matches(v);
+      if (!suffices(v, &found, &marked)) return;
+    }
+  }
+  report(v, &found, inliers, geometry);
 }
 
 hs_status verify_points_with(verify_scratch *scratch, const double *points_a, const double *points_b, size_t count,

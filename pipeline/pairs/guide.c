@@ -33,7 +33,7 @@ hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geo
   hs_status status = geometry_adopt_options(verify, &full);
   if (status == HS_OK) status = match_check_options(options, &guided, NULL, 0);
   if (status != HS_OK) return status;
-  guided.guide_tolerance = full.tolerance;
+  guided.guide_tolerance = geometry->tolerance > 0.0 ? geometry->tolerance : full.tolerance;
   memcpy(guided.guide_matrix, geometry->matrix, sizeof guided.guide_matrix);
   guided.guide = geometry->model == HS_HOMOGRAPHY ? HS_GUIDE_HOMOGRAPHY : HS_GUIDE_FUNDAMENTAL;
   if (geometry->model == HS_HOMOGRAPHY) guided.guide_tolerance *= sqrt(2.0);

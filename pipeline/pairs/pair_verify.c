@@ -45,5 +45,7 @@ void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options
   verify.camera_a = run->collection.images[pair->first].camera;
   verify.camera_b = run->collection.images[pair->second].camera;
   *guided = run->match;
-  (void)hs_guide_by_geometry(guided, &record->model, &verify);
+  /* Where a plane alone is determined, the matrix' epipole is arbitrary. */
+  const bool by_plane = record->model.plane_only != 0 && record->result.plane && record->plane.found != 0;
+  (void)hs_guide_by_geometry(guided, by_plane ? &record->plane : &record->model, &verify);
 }

@@ -213,7 +213,10 @@ class Geometry:
         inlier_count: how many of them.
         rms_error: root mean square of the inliers' errors, pixels.
         plane_inliers: inliers that one homography explains too; near inlier_count F and E are not determined.
-        iterations: samples drawn.
+        iterations: samples drawn in the first search.
+        plane_only: whether a plane explains the inliers and too little off it agrees to fix a fundamental matrix; the
+            inliers are then the plane's.
+        tolerance: largest error of an inlier, pixels: that of the options, or the smaller one that was measured.
     """
 
     model: Model
@@ -224,6 +227,8 @@ class Geometry:
     rms_error: float
     plane_inliers: int
     iterations: int
+    plane_only: bool = False
+    tolerance: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -299,8 +304,10 @@ class VerifyOptions(TypedDict, total=False):
     min_iterations: int  #: samples drawn at least
     max_iterations: int  #: samples drawn at most
     min_inliers: int  #: fewer, and nothing is found
-    check_plane: bool  #: count plane_inliers
+    check_plane: bool  #: complete a fundamental matrix whose inliers are mostly of one plane
     seed: int  #: of the random samples
+    refine: bool  #: search again at the measured precision, among matches that move as their neighbours do
+    refine_matches: int  #: inliers below which the first search stands
 
 
 def _set_verify_options(options: HsVerifyOptions, settings: Mapping[str, Any]) -> None:
@@ -358,6 +365,8 @@ def verify(
         geometry.rms_error,
         geometry.plane_inliers,
         geometry.iterations,
+        bool(geometry.plane_only),
+        geometry.tolerance,
     )
 
 

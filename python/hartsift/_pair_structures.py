@@ -31,6 +31,8 @@ class HsVerifyOptions(ctypes.Structure):
         ("allocator", c_void_p),
         ("message", c_void_p),
         ("message_bytes", c_size_t),
+        ("refine", c_int32),
+        ("refine_matches", c_int32),
     ]
 
 
@@ -45,7 +47,9 @@ class HsGeometry(ctypes.Structure):
         ("rms_error", c_double),
         ("plane_inliers", c_size_t),
         ("iterations", c_int32),
-        ("reserved", c_int32 * 9),
+        ("plane_only", c_int32),
+        ("tolerance", c_double),
+        ("reserved", c_int32 * 6),
     ]
 
 

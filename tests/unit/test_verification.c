@@ -376,7 +376,7 @@ static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
 /* Twice the same bytes, another seed possibly others; and the bytes of every other machine and compiler. */
 static void test_repeatable(void **state) {
   (void)state;
-  static const uint64_t expected[3] = {0x4c2b408e146a02f5u, 0x59b173a252dc98c9u, 0x60f2c1eec3d7569au};
+  static const uint64_t expected[3] = {0x4c2b408e146a02f5u, 0x01be125f62d097d2u, 0x1993416b0fbed7c4u};
   int different = 0;
   verified *const v = verified_new(), *const w = verified_new();
   for (hs_geometry_model model = HS_HOMOGRAPHY; model <= HS_ESSENTIAL; model++) {

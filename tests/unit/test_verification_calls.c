@@ -53,6 +53,9 @@ static void test_options_refused(void **state) {
   REFUSE(min_iterations, int32_t, 10001);
   REFUSE(min_inliers, int32_t, -1);
   REFUSE(check_plane, int32_t, 2);
+  REFUSE(refine, int32_t, 2);
+  REFUSE(refine, int32_t, -1);
+  REFUSE(refine_matches, int32_t, -1);
   REFUSE(camera_a, double, 0.0);
   REFUSE(camera_a, double, NAN);
   REFUSE(camera_b, double, -500.0);

@@ -1,0 +1,25 @@
+/*
+ * Which matches of a pair move as their neighbours do. Along a row of equal windows wrong matches agree with an epipolar
+ * geometry, because their displacements have the direction of the row; but each moves by one window or more where the
+ * right matches around it do not. The measure is the disparity gradient of Burt and Julesz (Science 208, 1980), with the
+ * limit of Pollard, Mayhew and Frisby (Perception 14, 1985).
+ */
+#ifndef HARTSIFT_GEOMETRY_SMOOTHNESS_H
+#define HARTSIFT_GEOMETRY_SMOOTHNESS_H
+
+#include "pipeline/geometry/models.h"
+
+/* Working memory for as many elements as there are matches. */
+typedef struct smoothness_scratch {
+  double *mapped_x, *mapped_y; /* H a, image b's coordinates */
+  uint32_t *order;             /* matches sorted by cell */
+  uint32_t *cell;              /* of each match */
+} smoothness_scratch;
+
+/* smooth[i]: 1 where the displacement b - H a of match i differs from that of enough of its nearest neighbours by at most
+   max(floor, their distance); neighbours are taken in image b around H a and around b, and both must agree. A match that
+   H sends to infinity is not smooth. floor: working units. Returns how many are smooth. */
+size_t smoothness_mark(const geometry_matches *matches, const double homography[9], double floor,
+                       const smoothness_scratch *scratch, uint8_t *smooth);
+
+#endif
