@@ -63,7 +63,8 @@ typedef struct hs_pairs_options {
 /* Sets guide, guide_matrix and guide_tolerance of *options such that candidates for matching are pairs of places that
    agree with a geometry that was found, within its tolerance (hs_geometry.tolerance; 0: that of *verify). The cameras of
    *verify count for HS_ESSENTIAL. hs_pairs_options.guided does the same, with the homography where the geometry is
-   plane_only. The tolerance of a homography is taken times sqrt 2, because guides measure in the second image alone. Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (a struct_size that is not set). */
+   plane_only. The tolerance of a homography is taken times sqrt 2, because guides measure in the second image alone.
+   Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (a struct_size that is not set). */
 HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geometry,
                                       const hs_verify_options *verify);
 
