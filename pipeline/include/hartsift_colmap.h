@@ -120,7 +120,8 @@ typedef struct hs_colmap_image {
    HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
    the image gets a frame of its own and its camera a rig of its own.
    An image of that name keeps its number, camera (camera is not looked at) and frame. Its features must be absent or the
-   same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size. Their origin is
+   same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size. Unless they are
+   the same bytes, all matches of the image are dropped, because they count in features that went. Their origin is
    kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the picture was turned by
    its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */

@@ -2,6 +2,7 @@
  * COLMAP's database in a build without SQLite: every function says so.
  */
 #include "pipeline/formats/colmap/colmap_options.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/base/message.h"
 
@@ -90,4 +91,47 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
                                   int64_t *verified) {
   (void)database, (void)image_a, (void)image_b, (void)matches, (void)verified;
   return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                              colmap_pair_state *state) {
+  (void)database, (void)image_a, (void)image_b, (void)state;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_read_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, hs_match_pair **matches,
+                              size_t *count) {
+  (void)database, (void)image_a, (void)image_b, (void)matches, (void)count;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_read_keypoints(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
+  (void)database, (void)image_id, (void)features;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b) {
+  (void)database, (void)image_a, (void)image_b;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t *pair_id, uint32_t images[2]) {
+  (void)database, (void)after, (void)pair_id, (void)images;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
+                           const uint32_t from[2]) {
+  (void)database, (void)to, (void)source, (void)from;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_read_frame(hs_colmap_database *database, uint32_t image_id, colmap_frame *frame) {
+  (void)database, (void)image_id, (void)frame;
+  return HS_ERR_UNSUPPORTED;
+}
+
+bool colmap_is_lost(const hs_colmap_database *database) {
+  (void)database;
+  return true;
 }

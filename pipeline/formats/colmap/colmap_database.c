@@ -52,6 +52,7 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   /* Refused tables are neither kept locked nor taken for known by the next call. */
   if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
   database->in_transaction = status == HS_OK;
+  database->strays = COLMAP_STRAYS_UNKNOWN; /* another program may have written since */
   return status;
 }
 

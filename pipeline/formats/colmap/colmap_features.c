@@ -8,11 +8,14 @@
 #include "pipeline/formats/colmap/colmap_camera.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_keypoints.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
 enum { DESCRIPTOR_TYPE_SIFT = 0 };
+
+#define SELECT_KEYPOINTS "SELECT rows, cols, data FROM keypoints WHERE image_id = ?"
 
 /* ------------------------------------------------------------------ reading */
 
@@ -112,6 +115,20 @@ static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_f
   return HS_OK;
 }
 
+hs_status colmap_read_keypoints(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
+  hs_features fresh = {.descriptor_type = HS_DESCRIPTOR_NONE};
+  hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = read_size(database, image_id, &fresh);
+  if (status == HS_OK) status = fill_from(database, SELECT_KEYPOINTS, image_id, fill_keypoints, &fresh);
+  if (status != HS_OK) {
+    hs_features_free(&fresh);
+    return status;
+  }
+  hs_features_free(features);
+  *features = fresh;
+  return HS_OK;
+}
+
 hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
@@ -119,10 +136,7 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
   if (!features) return colmap_fail(database, HS_ERR_ARGUMENT, "features is null");
   hs_features fresh = {.descriptor_type = HS_DESCRIPTOR_NONE};
   status = read_size(database, image_id, &fresh);
-  if (status == HS_OK) {
-    status = fill_from(database, "SELECT rows, cols, data FROM keypoints WHERE image_id = ?", image_id, fill_keypoints,
-                       &fresh);
-  }
+  if (status == HS_OK) status = fill_from(database, SELECT_KEYPOINTS, image_id, fill_keypoints, &fresh);
   if (status == HS_OK) {
     const char *sql = database->schema.has_descriptor_type
                           ? "SELECT rows, cols, data, type FROM descriptors WHERE image_id = ?"
@@ -148,8 +162,7 @@ typedef struct blob_table {
   size_t unit;
 } blob_table;
 
-static const blob_table keypoint_table = {"SELECT rows, cols, data FROM keypoints WHERE image_id = ?", "the keypoints",
-                                          COLMAP_COLUMNS, sizeof(float)};
+static const blob_table keypoint_table = {SELECT_KEYPOINTS, "the keypoints", COLMAP_COLUMNS, sizeof(float)};
 static const blob_table descriptor_table = {"SELECT rows, cols, data FROM descriptors WHERE image_id = ?",
                                             "the descriptors", HS_DESCRIPTOR_LENGTH, 1};
 

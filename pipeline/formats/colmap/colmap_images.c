@@ -257,17 +257,14 @@ static hs_status insert_features(hs_colmap_database *database, int64_t image_id,
                      blobs->count);
 }
 
-/* Drops an image's features, and the matches of every pair that it is in: they count in the old features. */
-static hs_status drop_features(hs_colmap_database *database, int64_t image_id) {
-  static const char *const statements[] = {
-      "DELETE FROM keypoints WHERE image_id = ?",
-      "DELETE FROM descriptors WHERE image_id = ?",
-      "DELETE FROM matches WHERE ? IN (pair_id / 2147483647, pair_id % 2147483647)",
-      "DELETE FROM two_view_geometries WHERE ? IN (pair_id / 2147483647, pair_id % 2147483647)",
-  };
-  hs_status status = HS_OK;
-  for (size_t i = 0; status == HS_OK && i < sizeof statements / sizeof statements[0]; i++)
-    status = colmap_query(database, statements[i], image_id, NULL, NULL);
+/* Drops an image's features, how they were made, and the matches of every pair that it is in: they count in the old
+   features. Matches may be there where no features are: COLMAP's database_cleaner leaves them. */
+static hs_status drop_features(hs_colmap_database *database, int64_t image_id, bool is_new) {
+  hs_status status = colmap_query(database, "DELETE FROM keypoints WHERE image_id = ?", image_id, NULL, NULL);
+  if (status == HS_OK)
+    status = colmap_query(database, "DELETE FROM descriptors WHERE image_id = ?", image_id, NULL, NULL);
+  if (status == HS_OK)
+    status = is_new ? colmap_drop_strays_of(database, image_id) : colmap_drop_pairs_of(database, image_id);
   return status == HS_OK ? colmap_drop_origin(database, image_id) : status;
 }
 
@@ -285,15 +282,13 @@ static hs_status renew_features(hs_colmap_database *database, const hs_colmap_im
                         &has_descriptors, &same_descriptors);
   if (status != HS_OK) return status;
   if (has_keypoints && same_keypoints && same_descriptors) return HS_OK;
-  if (has_keypoints || has_descriptors) {
-    if (database->options.replace == 0) {
-      return colmap_fail(
-          database, HS_ERR_ARGUMENT,
-          "has other features of the image %s already; with the option replace (--replace) they are overwritten",
-          image->name);
-    }
-    status = drop_features(database, image_id);
+  if ((has_keypoints || has_descriptors) && database->options.replace == 0) {
+    return colmap_fail(
+        database, HS_ERR_ARGUMENT,
+        "has other features of the image %s already; with the option replace (--replace) they are overwritten",
+        image->name);
   }
+  status = drop_features(database, image_id, false);
   return status == HS_OK ? insert_features(database, image_id, blobs) : status;
 }
 
@@ -323,6 +318,7 @@ hs_status colmap_add_image(hs_colmap_database *database, const char *name, const
     camera = &usual;
   }
   status = insert_image(database, name, camera, image_id);
+  if (status == HS_OK) status = drop_features(database, *image_id, true);
   if (status == HS_OK) status = insert_features(database, *image_id, blobs);
   return status == HS_OK ? colmap_write_origin(database, *image_id, features) : status;
 }

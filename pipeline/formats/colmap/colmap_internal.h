@@ -30,6 +30,7 @@ typedef enum colmap_priors {
 typedef struct colmap_schema {
   bool has_descriptor_type; /* descriptors.type, NOT NULL in those of COLMAP 3.14 and later */
   bool has_matrices;        /* two_view_geometries.F, E and H */
+  bool has_poses;           /* two_view_geometries.qvec and tvec */
   bool has_frames;          /* rigs, rig_sensors, frames and frame_data */
   bool gives_frames;        /* new images get one. Not in a database that an older COLMAP filled and a newer one took
                                  over: its images have none, and COLMAP supplies them all on loading */
@@ -44,7 +45,10 @@ typedef struct colmap_statement {
   bool is_taken;
 } colmap_statement;
 
-enum { COLMAP_STATEMENTS = 24 };
+enum { COLMAP_STATEMENTS = 48 };
+
+/* Whether there are entries of pairs with images that are not there yet. */
+typedef enum colmap_strays { COLMAP_STRAYS_UNKNOWN, COLMAP_STRAYS_NONE, COLMAP_STRAYS_SOME } colmap_strays;
 
 struct hs_colmap_database {
   sqlite3 *sqlite;
@@ -53,6 +57,7 @@ struct hs_colmap_database {
   bool is_new; /* the file was not there at opening, and nothing has been committed yet */
   bool in_transaction;
   bool is_broken;            /* a transaction was lost: nothing more is added */
+  colmap_strays strays;      /* in this transaction */
   hs_colmap_options options; /* complete */
   char *path;
   const char *shown_path; /* as the caller gave it: the end of path */
@@ -107,6 +112,24 @@ hs_status colmap_read_origin(hs_colmap_database *database, uint32_t image_id, hs
 hs_status colmap_schema_settle(hs_colmap_database *database);
 /* Finds out again whether there is the table hartsift_origins, after work on the database was undone. */
 void colmap_schema_find_origins(hs_colmap_database *database);
+
+/* ---- colmap_pair_rows.c */
+
+/* A match: two uint32. */
+enum { COLMAP_PAIR_BYTES = 8 };
+#define COLMAP_SELECT_MATCHES  "SELECT rows, data FROM matches WHERE pair_id = ?"
+#define COLMAP_SELECT_VERIFIED "SELECT rows, data FROM two_view_geometries WHERE pair_id = ?"
+
+/* COLMAP's number of a pair of images; -1: one of them is no image's number. */
+int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b);
+/* Removes the entries of all pairs that an image is in: they count in features that it had before. */
+hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
+/* The same for an image that is new, whose number may have been another image's. */
+hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
+/* The list in a row of the two statements above. False: it is damaged, *rows is 0. */
+bool colmap_pair_bytes(sqlite3_stmt *statement, const uint8_t **bytes, size_t *rows);
+/* Raises *largest to the largest indices of a list. */
+void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
 
 /* ---- colmap_images.c */
 

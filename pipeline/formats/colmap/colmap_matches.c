@@ -11,7 +11,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
-enum { MATRIX_BYTES = 9 * 8, PAIR_BYTES = 8, PAIR_COLUMNS = 2 };
+enum { MATRIX_BYTES = 9 * 8, PAIR_BYTES = COLMAP_PAIR_BYTES, PAIR_COLUMNS = 2 };
 
 /* COLMAP's names for how two views are related. */
 typedef enum pair_config {
@@ -256,8 +256,8 @@ static hs_status refuse(hs_colmap_database *database, uint32_t image_a, uint32_t
 static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const pair_entry *entry) {
   bool there = false, same = false;
-  hs_status status = compare_row(database, "SELECT rows, data FROM matches WHERE pair_id = ?", entry->pair_id,
-                                 entry->matches, entry->count, &there, &same);
+  hs_status status =
+      compare_row(database, COLMAP_SELECT_MATCHES, entry->pair_id, entry->matches, entry->count, &there, &same);
   if (status != HS_OK || same) return status;
   if (there) {
     if (database->options.replace == 0) return refuse(database, image_a, image_b, "matches");
@@ -271,8 +271,8 @@ static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, 
 static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                  const pair_entry *entry) {
   bool there = false, same = false;
-  hs_status status = compare_row(database, "SELECT rows, data FROM two_view_geometries WHERE pair_id = ?",
-                                 entry->pair_id, entry->inliers, entry->verified, &there, &same);
+  hs_status status =
+      compare_row(database, COLMAP_SELECT_VERIFIED, entry->pair_id, entry->inliers, entry->verified, &there, &same);
   if (status != HS_OK || !entry->has_geometry) return status;
   if (same) { /* the same matches, perhaps of another model */
     int64_t config = 0;
@@ -320,9 +320,7 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
-  const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
-  /* Numbers that no image has would make another pair's. */
-  const int64_t pair_id = high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
+  const int64_t pair_id = colmap_pair_number(image_a, image_b);
   if (matches) status = count_rows(database, "SELECT rows FROM matches WHERE pair_id = ?", pair_id, "matches", matches);
   if (status == HS_OK && verified)
     status = count_rows(database, "SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair_id, "verified matches",

@@ -208,6 +208,8 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   if (status == HS_OK) status = has_column(database, "descriptors", "type", &schema->has_descriptor_type);
   static const char *const matrices[] = {"F", "E", "H"};
   if (status == HS_OK) status = has_columns(database, "two_view_geometries", matrices, 3, &schema->has_matrices);
+  static const char *const poses[] = {"qvec", "tvec"};
+  if (status == HS_OK) status = has_columns(database, "two_view_geometries", poses, 2, &schema->has_poses);
   if (status == HS_OK) status = find_priors(database);
   if (status == HS_OK) status = has_table(database, origin_table.table, &schema->has_origins);
   if (status == HS_OK && schema->has_origins) status = check_table(database, &origin_table);

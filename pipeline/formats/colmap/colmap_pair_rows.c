@@ -1,0 +1,212 @@
+/*
+ * Entries of pairs in COLMAP's database: looked at, read, dropped. Copied: colmap_pair_copy.c.
+ */
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/formats/common/byte_order.h"
+
+int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b) {
+  const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
+  /* Numbers that no image has would make another pair's. */
+  return high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
+}
+
+/* ------------------------------------------------------------------ dropping */
+
+/* Where an image has the lower number, its pairs are a range of numbers; where it has the higher one, there is one number
+   for each image below it. A scan of the table would read all matches. */
+static const char *const drop_pairs[] = {
+    "DELETE FROM matches WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",
+    "DELETE FROM matches WHERE pair_id IN (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1"
+    " AND EXISTS (SELECT 1 FROM matches))",
+    "DELETE FROM two_view_geometries WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",
+    "DELETE FROM two_view_geometries WHERE pair_id IN"
+    " (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1"
+    " AND EXISTS (SELECT 1 FROM two_view_geometries))",
+};
+
+hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id) {
+  hs_status status = HS_OK;
+  for (size_t i = 0; status == HS_OK && i < sizeof drop_pairs / sizeof drop_pairs[0]; i++)
+    status = colmap_query(database, drop_pairs[i], image_id, NULL, NULL);
+  return status;
+}
+
+/* Whether a pair has an entry of an image whose number is image_id or higher. */
+static const char find_strays[] =
+    "SELECT (EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries))"
+    " AND (EXISTS (SELECT 1 FROM images WHERE"
+    " EXISTS (SELECT 1 FROM matches WHERE pair_id >= images.image_id * 2147483647 + ?1"
+    " AND pair_id < (images.image_id + 1) * 2147483647)"
+    " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id >= images.image_id * 2147483647 + ?1"
+    " AND pair_id < (images.image_id + 1) * 2147483647))"
+    " OR EXISTS (SELECT 1 FROM matches WHERE pair_id > ?1 * 2147483647)"
+    " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id > ?1 * 2147483647))";
+
+/* Numbers of images that were removed come back where the table's sequence was reset. New numbers only grow, so one look
+   in a transaction is enough. */
+hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) {
+  hs_status status = HS_OK;
+  if (database->strays == COLMAP_STRAYS_UNKNOWN) {
+    int64_t found = 0;
+    status = colmap_query(database, find_strays, image_id, &found, NULL);
+    if (status == HS_OK) database->strays = found != 0 ? COLMAP_STRAYS_SOME : COLMAP_STRAYS_NONE;
+  }
+  return status == HS_OK && database->strays == COLMAP_STRAYS_SOME ? colmap_drop_pairs_of(database, image_id) : status;
+}
+
+hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b) {
+  const int64_t pair_id = colmap_pair_number(image_a, image_b);
+  hs_status status = colmap_enter(database);
+  if (status != HS_OK) return status;
+  status = colmap_query(database, "DELETE FROM matches WHERE pair_id = ?", pair_id, NULL, NULL);
+  if (status == HS_OK)
+    status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", pair_id, NULL, NULL);
+  return colmap_leave(database, status);
+}
+
+/* ------------------------------------------------------------------ looking */
+
+bool colmap_pair_bytes(sqlite3_stmt *statement, const uint8_t **bytes, size_t *rows) {
+  const int64_t count = sqlite3_column_int64(statement, 0);
+  const int64_t size = sqlite3_column_bytes(statement, 1);
+  *bytes = sqlite3_column_blob(statement, 1);
+  *rows = 0;
+  if (count < 0 || size % COLMAP_PAIR_BYTES != 0 || size / COLMAP_PAIR_BYTES != count || (size > 0 && !*bytes))
+    return false;
+  *rows = (size_t)count;
+  return true;
+}
+
+void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]) {
+  uint32_t most[2] = {0, 0};
+  for (size_t i = 0; i < rows; i++) {
+    const uint32_t one = bytes_get_u32(bytes + COLMAP_PAIR_BYTES * i);
+    const uint32_t other = bytes_get_u32(bytes + COLMAP_PAIR_BYTES * i + 4);
+    most[0] = one > most[0] ? one : most[0];
+    most[1] = other > most[1] ? other : most[1];
+  }
+  for (int i = 0; i < 2 && rows > 0; i++) largest[i] = most[i] > largest[i] ? most[i] : largest[i];
+}
+
+static hs_status look_at_row(hs_colmap_database *database, const char *sql, int64_t pair_id, colmap_pair_state *state,
+                             int64_t *count) {
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  *count = -1;
+  hs_status status = colmap_prepare(database, sql, &statement);
+  if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, pair_id), &has_row);
+  if (status == HS_OK && has_row) {
+    const uint8_t *bytes;
+    size_t rows;
+    if (colmap_pair_bytes(statement, &bytes, &rows))
+      colmap_pair_largest(bytes, rows, state->largest);
+    else
+      state->is_damaged = true;
+    *count = (int64_t)rows;
+  }
+  colmap_done(database, statement);
+  return status;
+}
+
+hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                              colmap_pair_state *state) {
+  const int64_t pair_id = colmap_pair_number(image_a, image_b);
+  *state = (colmap_pair_state){.matches = -1, .verified = -1, .largest = {-1, -1}};
+  hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = look_at_row(database, COLMAP_SELECT_MATCHES, pair_id, state, &state->matches);
+  if (status == HS_OK) status = look_at_row(database, COLMAP_SELECT_VERIFIED, pair_id, state, &state->verified);
+  if (image_a > image_b) {
+    const int64_t kept = state->largest[0];
+    state->largest[0] = state->largest[1];
+    state->largest[1] = kept;
+  }
+  return status;
+}
+
+hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t *pair_id, uint32_t images[2]) {
+  static const char sql[] = "SELECT min(pair_id) FROM (SELECT min(pair_id) AS pair_id FROM matches WHERE pair_id > ?1"
+                            " UNION ALL SELECT min(pair_id) FROM two_view_geometries WHERE pair_id > ?1)";
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  *pair_id = -1;
+  hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = colmap_prepare(database, sql, &statement);
+  if (status != HS_OK) return status;
+  status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, after), &has_row);
+  if (status == HS_OK && has_row && sqlite3_column_type(statement, 0) != SQLITE_NULL)
+    *pair_id = sqlite3_column_int64(statement, 0);
+  colmap_done(database, statement);
+  if (status == HS_OK && *pair_id >= 0 && (*pair_id <= after || *pair_id / COLMAP_PAIR_BASE >= COLMAP_PAIR_BASE))
+    return colmap_fail(database, HS_ERR_FORMAT, "pair %lld is damaged", (long long)*pair_id);
+  images[0] = (uint32_t)(*pair_id / COLMAP_PAIR_BASE);
+  images[1] = (uint32_t)(*pair_id % COLMAP_PAIR_BASE);
+  return status;
+}
+
+/* ------------------------------------------------------------------ reading */
+
+static hs_status take_matches(hs_colmap_database *database, sqlite3_stmt *statement, bool exchanged,
+                              hs_match_pair **matches, size_t *count) {
+  const uint8_t *bytes;
+  size_t rows, size;
+  if (!colmap_pair_bytes(statement, &bytes, &rows)) return HS_ERR_FORMAT;
+  hs_match_pair *taken =
+      hs_size_mul(rows, sizeof *taken, &size) ? hs_memory_alloc(database->options.allocator, size) : NULL;
+  if (!taken) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu matches", rows);
+  for (size_t i = 0; i < rows; i++) {
+    const uint32_t index[2] = {bytes_get_u32(bytes + COLMAP_PAIR_BYTES * i),
+                               bytes_get_u32(bytes + COLMAP_PAIR_BYTES * i + 4)};
+    taken[i] = (hs_match_pair){.first = index[exchanged ? 1 : 0], .second = index[exchanged ? 0 : 1]};
+  }
+  *matches = taken;
+  *count = rows;
+  return HS_OK;
+}
+
+hs_status colmap_read_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, hs_match_pair **matches,
+                              size_t *count) {
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  *matches = NULL;
+  *count = 0;
+  hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = colmap_prepare(database, COLMAP_SELECT_MATCHES, &statement);
+  if (status != HS_OK) return status;
+  status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, colmap_pair_number(image_a, image_b)),
+                       &has_row);
+  if (status == HS_OK) {
+    status = has_row ? take_matches(database, statement, image_a > image_b, matches, count) : HS_ERR_FORMAT;
+    if (status == HS_ERR_FORMAT)
+      status = colmap_fail(database, HS_ERR_FORMAT, "the matches of images %lu and %lu are %s", (unsigned long)image_a,
+                           (unsigned long)image_b, has_row ? "damaged" : "missing");
+  }
+  colmap_done(database, statement);
+  return status;
+}
+
+/* ------------------------------------------------------------------ frames */
+
+hs_status colmap_read_frame(hs_colmap_database *database, uint32_t image_id, colmap_frame *frame) {
+  static const char sql[] = "SELECT frame_data.frame_id, frame_data.sensor_id, EXISTS (SELECT 1 FROM rig_sensors WHERE"
+                            " rig_sensors.rig_id = frames.rig_id AND rig_sensors.sensor_type = 0) FROM frame_data"
+                            " JOIN frames ON frames.frame_id = frame_data.frame_id"
+                            " WHERE frame_data.data_id = ? AND frame_data.sensor_type = 0";
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  *frame = (colmap_frame){.frame_id = -1};
+  hs_status status = colmap_enter_reading(database);
+  if (status != HS_OK || !database->schema.has_frames) return status;
+  status = colmap_prepare(database, sql, &statement);
+  if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, image_id), &has_row);
+  if (status == HS_OK && has_row)
+    *frame = (colmap_frame){sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1),
+                            sqlite3_column_int64(statement, 2) != 0};
+  colmap_done(database, statement);
+  return status;
+}
+
+bool colmap_is_lost(const hs_colmap_database *database) { return database->is_broken; }

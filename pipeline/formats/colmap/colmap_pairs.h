@@ -1,0 +1,56 @@
+/*
+ * What COLMAP's database holds of pairs of images: looked at, read, and copied to another database. For the command, in every
+ * build; without SQLite all of it is HS_ERR_UNSUPPORTED.
+ */
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_PAIRS_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_PAIRS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/include/hartsift.h"
+
+/* The entries of a pair of images a and b. */
+typedef struct colmap_pair_state {
+  int64_t matches, verified; /* rows; -1: no entry */
+  bool is_damaged;           /* an entry that is not a list of pairs of indices */
+  int64_t largest[2];        /* index of a feature in a and in b, over both entries; -1: none */
+} colmap_pair_state;
+
+hs_status colmap_look_at_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
+                              colmap_pair_state *state);
+
+/* Reads the matches of a pair, indices in a and in b; distances are 0. *matches: memory of the handle's allocator, to be
+   released with hs_memory_release. HS_ERR_FORMAT: there are none, or they are damaged. */
+hs_status colmap_read_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, hs_match_pair **matches,
+                              size_t *count);
+
+/* Reads the keypoints of an image as hs_colmap_read_features does, whatever descriptors it has; none are read. */
+hs_status colmap_read_keypoints(hs_colmap_database *database, uint32_t image_id, hs_features *features);
+
+/* Removes both entries of a pair. */
+hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b);
+
+/* The next pair by COLMAP's numbers of pairs that has an entry; after: -1 at first. *pair_id: -1: there is none. */
+hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t *pair_id, uint32_t images[2]);
+
+/* Copies the entries of a pair from another database, where its images have the numbers `from`, to those of the images
+   `to`; the order of the two may change. What a pair has already: as in hs_colmap_add_matches. HS_ERR_FORMAT: an entry is
+   damaged, or has an index beyond the features of its image, and nothing is copied. The reason is `database`'s. */
+hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
+                           const uint32_t from[2]);
+
+/* The frame that an image belongs to, and the camera. */
+typedef struct colmap_frame {
+  int64_t frame_id;  /* -1: none */
+  int64_t camera_id; /* COLMAP's sensor_id */
+  bool is_of_rig;    /* of several cameras */
+} colmap_frame;
+
+hs_status colmap_read_frame(hs_colmap_database *database, uint32_t image_id, colmap_frame *frame);
+
+/* Whether a failure ended the transaction: nothing more can be added. */
+bool colmap_is_lost(const hs_colmap_database *database);
+
+#endif
