@@ -12,10 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cpu/usable_threads.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/stop_signals.h"
-#include "pipeline/cli/pairs/pair_list.h"
+#include "pipeline/cli/pairs/given_matches.h"
 #include "pipeline/cli/pairs/pair_output.h"
+#include "pipeline/cli/pairs/pair_states.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 
 /* A homography measures in both images, COLMAP's in the second alone: its error there, spread over both points, is
    1 / sqrt 2 of it. */
@@ -33,7 +36,7 @@ typedef struct database_job {
   pthread_mutex_t lock; /* around the database */
   hs_colmap_database *database;
   database_images images;
-  pair_list pairs; /* those to be matched yet */
+  sorted_pairs pairs;
   hs_collection_image *views;
   pair_output output;
   bool has_uncommitted;
@@ -54,14 +57,17 @@ static cli_exit fail(const database_job *job, const char *reason) {
 static hs_status read_image(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
   database_job *job = user;
   const database_image *wanted = &job->images.each[image];
+  char sentence[CLI_MESSAGE_BYTES];
+  (void)message, (void)message_bytes; /* the image is blamed instead */
   pthread_mutex_lock(&job->lock);
   hs_status status = hs_colmap_read_features(job->database, wanted->image_id, features);
-  if (status != HS_OK) snprintf(message, message_bytes, "%s", hs_colmap_last_error(job->database));
-  pthread_mutex_unlock(&job->lock);
+  snprintf(sentence, sizeof sentence, "%s: %s", wanted->name, hs_colmap_last_error(job->database));
   if (status == HS_OK && features->count > 0 && features->descriptor_type == HS_DESCRIPTOR_NONE) {
-    snprintf(message, message_bytes, "%s has no descriptors", wanted->name);
+    snprintf(sentence, sizeof sentence, "%s has no descriptors", wanted->name);
     status = HS_ERR_ARGUMENT;
   }
+  if (status != HS_OK) pair_failures_blame(&job->output.failures, image, sentence);
+  pthread_mutex_unlock(&job->lock);
   return status;
 }
 
@@ -74,21 +80,14 @@ static bool describe_images(database_job *job) {
   return job->views != NULL;
 }
 
-/* Leaves out the pairs that have matches. A failure to tell shows again when such a pair is stored. */
-static void leave_done_pairs(database_job *job) {
-  size_t kept = 0;
-  if (given(job, OPTION_REPLACE)) return;
-  for (size_t i = 0; i < job->pairs.count; i++) {
-    const hs_image_pair pair = job->pairs.each[i];
-    int64_t matches = -1, verified = -1;
-    if (hs_colmap_count_matches(job->database, job->images.each[pair.first].image_id,
-                                job->images.each[pair.second].image_id, &matches, &verified) == HS_OK &&
-        (matches >= 0 || verified >= 0))
-      job->output.totals.kept++;
-    else
-      job->pairs.each[kept++] = pair;
-  }
-  job->pairs.count = kept;
+static void tell_replaced(const database_job *job) {
+  const sorted_pairs *pairs = &job->pairs;
+  char raw[96] = "";
+  if (pairs->replaced == 0 || given(job, OPTION_QUIET)) return;
+  if (pairs->without_geometry > 0)
+    snprintf(raw, sizeof raw, ", %zu of them without geometry, as other programs leave them", pairs->without_geometry);
+  cli_note("%s: --replace: %zu pair%s ha%s matches%s; what is matched now takes their place", job->images.path,
+           pairs->replaced, pairs->replaced == 1 ? "" : "s", pairs->replaced == 1 ? "s" : "ve", raw);
 }
 
 /* ------------------------------------------------------------------ the run */
@@ -107,19 +106,20 @@ static cli_exit commit(database_job *job, bool at_once) {
 }
 
 /* Stores a result. False: nothing more can be stored, and why was said. */
-static bool take_result(database_job *job, const hs_pair_result *result) {
+static bool take_result(database_job *job, const hs_pair_result *result, bool is_stale) {
   char message[CLI_MESSAGE_BYTES] = "";
   hs_status status = result->status;
   snprintf(message, sizeof message, "%s", result->message);
+  pthread_mutex_lock(&job->lock);
   if (status == HS_OK) {
-    pthread_mutex_lock(&job->lock);
-    status = pair_output_store(&job->output, result, message);
-    pthread_mutex_unlock(&job->lock);
+    status = pair_output_store(&job->output, result, is_stale, message);
     if (!job->has_uncommitted) job->committed_at = cli_milliseconds();
     job->has_uncommitted = true;
   }
   pair_output_tell(&job->output, result, status, message);
-  return result->status != HS_OK || status != HS_ERR_IO; /* then the transaction may be lost */
+  const bool is_lost = colmap_is_lost(job->database);
+  pthread_mutex_unlock(&job->lock);
+  return !is_lost;
 }
 
 static void tick(database_job *job, const stop_signals *signals) {
@@ -132,7 +132,7 @@ static void tick(database_job *job, const stop_signals *signals) {
 
 static cli_exit match_all(database_job *job, hs_pairs *run, const stop_signals *signals) {
   cli_exit result = CLI_DONE;
-  size_t left = job->pairs.count;
+  size_t left = job->pairs.to_match.count;
   while (left > 0 && job->stopped_by == 0) {
     const hs_pair_result *next;
     const hs_status status = hs_pairs_next(run, TICK_MS, &next);
@@ -143,12 +143,38 @@ static cli_exit match_all(database_job *job, hs_pairs *run, const stop_signals *
       break;
     }
     if (next) left--;
-    if (next && !take_result(job, next)) return CLI_FAILED;
+    if (next && !take_result(job, next, job->pairs.is_stale[next->index])) return CLI_FAILED;
     if (commit(job, false) != CLI_DONE) return CLI_FAILED;
     tick(job, signals);
   }
-  if (commit(job, true) != CLI_DONE || job->output.totals.failed > 0) result = CLI_FAILED;
-  return result;
+  return commit(job, true) == CLI_DONE ? result : CLI_FAILED;
+}
+
+/* Verifies the matches that are there. */
+static cli_exit verify_given(database_job *job, const stop_signals *signals) {
+  const pair_list *pairs = &job->pairs.to_verify;
+  const int32_t wanted = job->options.threads;
+  const given_plan plan = {.database = job->database,
+                           .images = &job->images,
+                           .pairs = pairs->each,
+                           .count = pairs->count,
+                           .verify = job->plan->verify,
+                           .plane_tolerance = job->plan->verify.tolerance * transfer_to_both,
+                           .threads = wanted > 0 ? wanted : cpu_usable_threads(),
+                           .failures = &job->output.failures};
+  if (pairs->count == 0) return CLI_DONE;
+  given_matches *run = given_matches_begin(&plan);
+  if (!run) return fail(job, "no memory or no thread for the verification of its matches");
+  cli_exit result = CLI_DONE;
+  for (const hs_pair_result *next; result == CLI_DONE && job->stopped_by == 0;) {
+    next = given_matches_next(run);
+    if (!next) break;
+    job->output.totals.given += next->status == HS_OK;
+    if (!take_result(job, next, false) || commit(job, false) != CLI_DONE) result = CLI_FAILED;
+    tick(job, signals);
+  }
+  given_matches_end(run);
+  return result == CLI_DONE ? commit(job, true) : result;
 }
 
 static void say_stopped(database_job *job) {
@@ -158,15 +184,22 @@ static void say_stopped(database_job *job) {
 }
 
 static cli_exit list_pairs(database_job *job) {
+  pair_list pairs = {0};
+  const pair_wish wish = {.replaces = given(job, OPTION_REPLACE), .verifies = job->plan->verify.model != 0};
   const pair_source source = {.set = job->plan->set,
                               .images = &job->images,
                               .database = job->database,
                               .context = job->context,
                               .max_memory_bytes = job->options.max_memory_bytes};
-  return pair_list_make(&source, &job->pairs);
+  cli_exit result = pair_list_make(&source, &pairs);
+  if (result == CLI_DONE) result = pair_states_sort(&source, &pairs, wish, &job->pairs);
+  job->output.totals.pairs = pairs.count;
+  job->output.totals.kept = job->pairs.done;
+  pair_list_free(&pairs);
+  return result;
 }
 
-static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
+static cli_exit match_pairs(database_job *job, const stop_signals *signals) {
   const match_database_plan *plan = job->plan;
   const bool verified = plan->verify.model != 0;
   const hs_collection collection = {
@@ -178,10 +211,18 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
                                     .find_plane = verified,
                                     .plane_tolerance = verified ? plan->verify.tolerance * transfer_to_both : 0.0};
   hs_pairs *run;
-  if (hs_pairs_start(&run, job->context, &collection, job->pairs.each, job->pairs.count, &options) != HS_OK)
+  const pair_list *pairs = &job->pairs.to_match;
+  if (hs_pairs_start(&run, job->context, &collection, pairs->each, pairs->count, &options) != HS_OK)
     return fail(job, hs_last_error(job->context));
-  cli_exit result = match_all(job, run, signals);
+  const cli_exit result = match_all(job, run, signals);
   hs_pairs_end(run);
+  return result;
+}
+
+static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
+  cli_exit result = verify_given(job, signals);
+  if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
+  if (job->output.totals.failed > 0) result = CLI_FAILED;
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
   if (job->stopped_by != 0) say_stopped(job);
@@ -191,12 +232,12 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
 /* Which pairs there are to match. Nothing is stored yet, so that signals may end the process, as they do by themselves. */
 static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
+  if (result == CLI_DONE && !pair_failures_begin(&job->output.failures, &job->images))
+    result = fail(job, "no memory for its images");
   if (result == CLI_DONE) result = list_pairs(job);
   if (result == CLI_DONE && !describe_images(job)) result = fail(job, "no memory for its images");
-  if (result != CLI_DONE) return result;
-  job->output.totals.pairs = job->pairs.count;
-  leave_done_pairs(job);
-  return CLI_DONE;
+  if (result == CLI_DONE) tell_replaced(job);
+  return result;
 }
 
 static cli_exit prepare_and_run(database_job *job, stop_signals *signals) {
@@ -208,8 +249,9 @@ static cli_exit prepare_and_run(database_job *job, stop_signals *signals) {
 }
 
 static void free_job(database_job *job) {
+  pair_failures_free(&job->output.failures);
   database_images_free(&job->images);
-  pair_list_free(&job->pairs);
+  sorted_pairs_free(&job->pairs);
   free(job->views);
   hs_colmap_close(job->database);
   hs_destroy(job->context);

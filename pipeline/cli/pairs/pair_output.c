@@ -5,7 +5,10 @@
 
 #include <inttypes.h>
 
-hs_status pair_output_store(pair_output *output, const hs_pair_result *result, char message[CLI_MESSAGE_BYTES]) {
+#include "pipeline/formats/colmap/colmap_pairs.h"
+
+hs_status pair_output_store(pair_output *output, const hs_pair_result *result, bool is_stale,
+                            char message[CLI_MESSAGE_BYTES]) {
   const database_image *images = output->images->each;
   const hs_geometry *model = result->geometry;
   hs_colmap_matches entry = {.pairs = result->matches,
@@ -16,8 +19,9 @@ hs_status pair_output_store(pair_output *output, const hs_pair_result *result, c
   if (model && model->model == HS_FUNDAMENTAL) entry.fundamental = model;
   if (model && model->model == HS_ESSENTIAL) entry.essential = model;
   if (result->plane) entry.homography = result->plane;
-  const hs_status status = hs_colmap_add_matches(output->database, images[result->images.first].image_id,
-                                                 images[result->images.second].image_id, &entry);
+  const uint32_t first = images[result->images.first].image_id, second = images[result->images.second].image_id;
+  hs_status status = is_stale ? colmap_drop_pair(output->database, first, second) : HS_OK;
+  if (status == HS_OK) status = hs_colmap_add_matches(output->database, first, second, &entry);
   if (status != HS_OK) snprintf(message, CLI_MESSAGE_BYTES, "%s", hs_colmap_last_error(output->database));
   return status;
 }
@@ -41,9 +45,7 @@ void pair_output_tell(pair_output *output, const hs_pair_result *result, hs_stat
   pair_totals *totals = &output->totals;
   if (status != HS_OK) {
     progress_line_clear(&output->line);
-    cli_error(COMMAND_MATCH, "%s and %s: %s", output->images->each[result->images.first].name,
-              output->images->each[result->images.second].name,
-              message[0] != '\0' ? message : hs_status_string(status));
+    pair_failures_tell(&output->failures, result->images, message[0] != '\0' ? message : hs_status_string(status));
     totals->failed++;
     return;
   }
@@ -63,17 +65,20 @@ void pair_output_progress(pair_output *output) {
 
 void pair_output_end(pair_output *output) {
   const pair_totals *totals = &output->totals;
-  char verified[96] = "", rate[48] = "";
+  char verified[96] = "", rate[48] = "", given[64] = "";
   progress_line_clear(&output->line);
+  pair_failures_end(&output->failures);
   if (output->is_quiet) return;
   if (output->is_verified) {
     snprintf(verified, sizeof verified, ", %zu pair%s verified with %" PRIu64 " inliers", totals->verified,
              totals->verified == 1 ? "" : "s", totals->inliers);
   }
+  if (totals->given > 0) snprintf(given, sizeof given, "%zu had matches without geometry, ", totals->given);
   const double seconds = progress_line_seconds(&output->line);
   if (totals->done > 0)
     snprintf(rate, sizeof rate, ", %.0f pairs a second", progress_line_rate(&output->line, totals->done));
-  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %zu failed), %" PRIu64 " matches%s, %.0f ms%s",
+  cli_note("%s: %zu image%s, %zu pair%s (%zu already had matches, %s%zu failed), %" PRIu64 " matches%s, %.0f ms%s",
            output->images->path, output->images->count, output->images->count == 1 ? "" : "s", totals->pairs,
-           totals->pairs == 1 ? "" : "s", totals->kept, totals->failed, totals->matches, verified, seconds * 1e3, rate);
+           totals->pairs == 1 ? "" : "s", totals->kept, given, totals->failed, totals->matches, verified, seconds * 1e3,
+           rate);
 }

@@ -6,9 +6,11 @@
 
 #include "pipeline/cli/common/progress_line.h"
 #include "pipeline/cli/pairs/database_images.h"
+#include "pipeline/cli/pairs/pair_failures.h"
 
 typedef struct pair_totals {
   size_t pairs, kept, done, failed, verified; /* kept: had matches already */
+  size_t given;                               /* of those done: had matches, which were verified */
   uint64_t matches, inliers;
 } pair_totals;
 
@@ -18,12 +20,14 @@ typedef struct pair_output {
   bool has_json, is_quiet, is_verified;
   progress_line line;
   pair_totals totals;
+  pair_failures failures;
 } pair_output;
 
-/* Puts a result into the database. HS_ERR_IO: the transaction may be lost. message: why it failed. */
-hs_status pair_output_store(pair_output *output, const hs_pair_result *result, char message[CLI_MESSAGE_BYTES]);
+/* Puts a result into the database. is_stale: in place of what the pair has. message: why it failed. */
+hs_status pair_output_store(pair_output *output, const hs_pair_result *result, bool is_stale,
+                            char message[CLI_MESSAGE_BYTES]);
 
-/* Counts a result, prints its record or, for a failed one, why. */
+/* Counts a result, prints its record or, for a failed one, why, unless it was said of another pair. */
 void pair_output_tell(pair_output *output, const hs_pair_result *result, hs_status status, const char *message);
 
 void pair_output_progress(pair_output *output);

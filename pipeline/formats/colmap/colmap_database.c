@@ -66,9 +66,17 @@ hs_status colmap_enter(hs_colmap_database *database) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
-  if (database->is_broken) return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction");
+  if (database->is_broken)
+    return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction, of which nothing was kept");
   status = colmap_begin(database);
   return status == HS_OK ? colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL) : status;
+}
+
+/* After a failure that ended the transaction, such as a full disk: adds to the reason what that means. */
+static void lose_transaction(hs_colmap_database *database) {
+  const size_t used = strlen(database->message);
+  database->is_broken = true;
+  snprintf(database->message + used, sizeof database->message - used, "; nothing of the open transaction was kept");
 }
 
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
@@ -76,7 +84,7 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
   /* After some errors (a full disk) SQLite has undone the whole transaction by itself. */
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
-    database->is_broken = true;
+    lose_transaction(database);
   else
     colmap_schema_find_origins(database);
   return status;
@@ -86,11 +94,12 @@ hs_status hs_colmap_commit(hs_colmap_database *database) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (database->options.read_only != 0) return colmap_fail(database, HS_ERR_ARGUMENT, "was opened for reading only");
-  if (database->is_broken) return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction");
+  if (database->is_broken)
+    return colmap_fail(database, HS_ERR_IO, "an earlier failure ended the transaction, of which nothing was kept");
   if (!database->in_transaction) return HS_OK;
   status = colmap_run(database, "COMMIT");
   if (status != HS_OK) {
-    database->is_broken = true;
+    lose_transaction(database);
     return status;
   }
   database->in_transaction = false;

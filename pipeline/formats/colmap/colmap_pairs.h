@@ -1,6 +1,6 @@
 /*
- * What COLMAP's database holds of pairs of images: looked at, read, and copied to another database. For the command, in every
- * build; without SQLite all of it is HS_ERR_UNSUPPORTED.
+ * What COLMAP's database holds of pairs of images: looked at, read, and copied to another database. For the command, in
+ * every build; without SQLite all of it is HS_ERR_UNSUPPORTED.
  */
 #ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_PAIRS_H
 #define HARTSIFT_FORMATS_COLMAP_COLMAP_PAIRS_H
