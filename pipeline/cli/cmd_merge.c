@@ -7,6 +7,7 @@
 
 #include "pipeline/cli/common/output_name.h"
 #include "pipeline/cli/merge/merge_inputs.h"
+#include "pipeline/cli/merge/merge_matches.h"
 #include "pipeline/cli/merge/merge_output.h"
 #include "pipeline/formats/formats.h"
 
@@ -14,6 +15,7 @@ typedef struct merge_job {
   const option_set *set;
   merge_inputs inputs;
   merge_output output;
+  merge_match_totals matches;
   batch_list list; /* names of the images, as their manifest takes them */
   batch_manifest manifest;
 } merge_job;
@@ -137,7 +139,8 @@ static cli_exit put_all(merge_job *job) {
       return CLI_FAILED;
     }
   }
-  return merge_commit(&job->output);
+  const cli_exit result = merge_copy_matches(&job->output, &job->inputs, &job->matches);
+  return result == CLI_DONE ? merge_commit(&job->output) : result;
 }
 
 static cli_exit run_merge(merge_job *job) {
@@ -156,10 +159,14 @@ static cli_exit run_merge(merge_job *job) {
   result = result == CLI_DONE ? merge_open_output(&job->output) : result;
   result = result == CLI_DONE ? put_all(job) : result;
   result = result == CLI_DONE ? write_manifest(job, &failed) : result;
+  char matches[64] = "";
+  if (job->matches.copied > 0)
+    snprintf(matches, sizeof matches, ", the matches of %zu pair%s", job->matches.copied,
+             job->matches.copied == 1 ? "" : "s");
   if (result == CLI_DONE && !values[OPTION_QUIET].given)
-    cli_note("%zu image%s of %zu manifest%s, %zu of them failed there: %s", job->inputs.count,
+    cli_note("%zu image%s of %zu manifest%s, %zu of them failed there%s: %s", job->inputs.count,
              job->inputs.count == 1 ? "" : "s", job->inputs.shard_count, job->inputs.shard_count == 1 ? "" : "s",
-             failed, job->manifest.csv_path);
+             failed, matches, job->manifest.csv_path);
   return result;
 }
 

@@ -1,4 +1,5 @@
 """The command hartsift merge: shards and batches put together give what one run gives, and what is refused."""
+import contextlib
 import hashlib
 import os
 import shutil
@@ -152,6 +153,90 @@ class Batches(MergeCase):
         self.list_of(["x/@scene:60x45:2", *scenes(1, "80x80")])
         shutil.copytree(self.path("a"), self.path("b"))
         self.refused("a", "b", "-o", "merged", words=["@scene:60x45:1", "a/manifest.csv", "b/manifest.csv", "once"])
+
+
+class Matches(MergeCase):
+    """Matches and geometry of databases, under the numbers that their images get."""
+
+    def make(self, database, names, *more):
+        """A batch of scenes in this order, matched."""
+        self.list_of([f"@scene:{name}" for name in names], database + ".txt")
+        self.batch(database + ".txt", "-o", database, "-q", *more)
+        self.run_it("match", "--database", database, "-q")
+
+    def ask(self, database, sql, *parameters):
+        with contextlib.closing(sqlite3.connect(self.path(database))) as connection, connection:
+            return connection.execute(sql, parameters).fetchall()
+
+    def pairs(self, database):
+        """By the names of a pair, the lower one first: its matches and its verified matches in that order, and the model."""
+        names = dict(self.ask(database, "SELECT image_id, name FROM images"))
+        found = {}
+        for number, matches, verified, config, matrix in self.ask(
+                database, "SELECT m.pair_id, m.data, g.data, config, coalesce(F, H) FROM matches m JOIN two_view_geometries g"
+                " USING (pair_id)"):
+            one, other = names[number // 2147483647], names[number % 2147483647]
+            step = 1 if one < other else -1
+            lists = [[pair[::step] for pair in struct.iter_unpack("<2I", data)] for data in (matches, verified)]
+            found[tuple(sorted((one, other)))] = (*lists, config, matrix is not None)
+        return found
+
+    def test_in_another_order(self):
+        """Images are numbered by name, so half of the pairs change the order of their images."""
+        self.make("a.db", ["80x60:4", "70x60:4", "90x60:4"])
+        self.make("b.db", ["85x60:4", "75x60:4"])
+        _, errors = self.merge("a.db", "b.db", "-o", "merged.db")
+        expected = {**self.pairs("a.db"), **self.pairs("b.db")}
+        self.assertEqual(len(expected), 4)
+        self.assertIn("the matches of 4 pairs", errors)
+        self.assertEqual(self.pairs("merged.db"), expected)
+        before = self.read("merged.db")
+        self.merge("a.db", "b.db", "-o", "merged.db")
+        self.assertEqual(self.read("merged.db"), before)
+        # The rest is matched, and nothing else.
+        _, errors = self.run_it("match", "--database", "merged.db")
+        self.assertIn("10 pairs (4 already had matches, 0 failed)", errors)
+
+    def test_without_geometry_and_without_matches(self):
+        self.make("a.db", ["80x60:4", "70x60:4", "90x60:4"])
+        self.ask("a.db", "DELETE FROM two_view_geometries WHERE pair_id = 2147483649")
+        self.ask("a.db", "DELETE FROM matches WHERE pair_id = 2147483650")
+        self.merge("a.db", "-o", "merged.db", "-q")
+        self.assertEqual(self.ask("merged.db", "SELECT pair_id FROM matches ORDER BY 1"), [(2147483649,), (4294967297,)])
+        self.assertEqual(self.ask("merged.db", "SELECT pair_id FROM two_view_geometries ORDER BY 1"),
+                         [(2147483650,), (4294967297,)])
+
+    def test_shards_in_one_database(self):
+        """Pairs of images of two shards are there too."""
+        self.list_of([f"@scene:{width}x60:4" for width in (90, 80, 70, 75)])
+        for shard in ("1/2", "2/2"):
+            self.batch("list.txt", "-o", "both.db", "-q", "--shard", shard)
+        self.run_it("match", "--database", "both.db", "-q")
+        self.merge("both.db", "-o", "merged.db", "-q")
+        self.assertEqual(len(self.pairs("merged.db")), 6)
+        self.assertEqual(self.pairs("merged.db"), self.pairs("both.db"))
+
+    def test_what_is_left_is_said(self):
+        self.make("a.db", ["80x60:4", "70x60:4", "90x60:4"])
+        self.extract("@scene:99x60:4", "-o", "a.db", "-q")
+        self.run_it("match", "--database", "a.db", "-q")
+        self.ask("a.db", "UPDATE matches SET rows = 1, data = ? WHERE pair_id = 2147483650", struct.pack("<2I", 0, 99999))
+        _, errors = self.merge("a.db", "-o", "merged.db", "-q")
+        self.assertIn("a.db: the matches of 3 pairs are left, with images that its manifest does not list", errors)
+        self.assertIn("the matches of pair 2147483650 are of features up to 0 and 99999", errors)
+        self.assertIn("the matches of 1 pair are left: 'hartsift match --database' makes them anew", errors)
+        self.assertEqual(self.ask("merged.db", "SELECT pair_id FROM matches ORDER BY 1"), [(2147483649,), (4294967297,)])
+
+    def test_others_that_are_there(self):
+        self.make("a.db", ["80x60:4", "70x60:4"])
+        self.merge("a.db", "-o", "merged.db", "-q")
+        self.ask("merged.db", "UPDATE matches SET rows = 1, data = ?", struct.pack("<2I", 0, 0))
+        before = self.read("merged.db")
+        _, errors = self.merge("a.db", "-o", "merged.db", status=FAILED)
+        self.assertIn("has other matches of images 1 and 2 already", errors)
+        self.assertEqual(self.read("merged.db"), before)
+        self.merge("a.db", "-o", "merged.db", "--replace", "-q")
+        self.assertEqual(self.pairs("merged.db"), self.pairs("a.db"))
 
 
 class Refused(MergeCase):

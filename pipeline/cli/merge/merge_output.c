@@ -106,6 +106,7 @@ void merge_close_output(merge_output *output) {
   hs_colmap_close(output->database);
   hs_colmap_close(output->source);
   hs_features_free(&output->features);
+  free(output->merged);
   *output = (merge_output){0};
 }
 
@@ -227,18 +228,16 @@ static bool put_files(const merge_output *output, const merge_inputs *inputs, co
 
 /* ---- databases */
 
-/* Opens the database that an image comes from, unless it is open. */
-static bool open_source(merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
-                        size_t bytes) {
-  if (output->source && output->source_shard == image->shard) return true;
+bool merge_open_source(merge_output *output, const merge_inputs *inputs, size_t shard, char *message, size_t bytes) {
+  if (output->source && output->source_shard == shard) return true;
   hs_colmap_close(output->source);
   output->source = NULL;
-  const char *place = inputs->shards[image->shard].place;
+  const char *place = inputs->shards[shard].place;
   const hs_colmap_options options = {
       .struct_size = sizeof options, .read_only = 1, .message = message, .message_bytes = bytes};
   message[0] = '\0';
   const hs_status status = hs_colmap_open(&output->source, place, &options);
-  output->source_shard = image->shard;
+  output->source_shard = shard;
   if (status != HS_OK && message[0] == '\0') hs_message_set(message, bytes, "%s: %s", place, hs_status_string(status));
   return status == HS_OK;
 }
@@ -257,11 +256,27 @@ static bool copy_position(merge_output *output, uint32_t from_id, uint32_t to_id
   return fail_database(output->database, message, bytes);
 }
 
+/* Remembers an image's numbers, for its matches. */
+static bool note_merged(merge_output *output, merged_image image, char *message, size_t bytes) {
+  if (output->merged_count == output->merged_capacity) {
+    const size_t capacity = output->merged_capacity == 0 ? 256 : 2 * output->merged_capacity;
+    merged_image *larger = realloc(output->merged, capacity * sizeof *larger);
+    if (!larger) {
+      hs_message_set(message, bytes, "no memory for the numbers of the images");
+      return false;
+    }
+    output->merged = larger;
+    output->merged_capacity = capacity;
+  }
+  output->merged[output->merged_count++] = image;
+  return true;
+}
+
 static bool copy_from_database(merge_output *output, const merge_inputs *inputs, const merge_image *image,
                                uint32_t *image_id, char *message, size_t bytes) {
   hs_colmap_image found;
   char *name = batch_output_name(image->name, HS_FORMAT_COLMAP_DB);
-  bool done = name != NULL && open_source(output, inputs, image, message, bytes);
+  bool done = name != NULL && merge_open_source(output, inputs, image->shard, message, bytes);
   if (!name) hs_message_set(message, bytes, "no memory for the names of the images");
   if (done && hs_colmap_find_image(output->source, name, &found) != HS_OK)
     done = fail_database(output->source, message, bytes);
@@ -272,7 +287,8 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
   }
   if (done && hs_colmap_copy_image(output->database, output->source, found.image_id, image_id) != HS_OK)
     done = fail_database(output->database, message, bytes);
-  done = done && copy_position(output, found.image_id, *image_id, message, bytes);
+  done = done && copy_position(output, found.image_id, *image_id, message, bytes) &&
+         note_merged(output, (merged_image){image->shard, found.image_id, *image_id}, message, bytes);
   free(name);
   return done;
 }

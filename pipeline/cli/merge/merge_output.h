@@ -6,6 +6,12 @@
 
 #include "pipeline/cli/merge/merge_inputs.h"
 
+/* An image that came from a database. */
+typedef struct merged_image {
+  size_t shard;      /* whose database */
+  uint32_t from, to; /* its number there and in the output */
+} merged_image;
+
 typedef struct merge_output {
   const option_set *set;
   const char *place;            /* folder or database */
@@ -14,6 +20,8 @@ typedef struct merge_output {
   hs_colmap_database *source;   /* the one of sources that is open */
   size_t source_shard;          /* whose it is */
   hs_features features;         /* of the image at hand */
+  merged_image *merged;         /* of databases */
+  size_t merged_count, merged_capacity;
 } merge_output;
 
 /* What --output is to be, and whether the inputs can go there; nothing is made yet. CLI_USAGE with a message. */
@@ -26,6 +34,10 @@ bool merge_makes_database(const merge_output *output);
    made. False with a message. */
 bool merge_put(merge_output *output, const merge_inputs *inputs, merge_image *image, char *message,
                size_t message_bytes);
+
+/* Opens the database of a shard as output->source, unless it is open. False with a message. */
+bool merge_open_source(merge_output *output, const merge_inputs *inputs, size_t shard, char *message,
+                       size_t message_bytes);
 
 /* Makes the database permanent. */
 cli_exit merge_commit(merge_output *output);
