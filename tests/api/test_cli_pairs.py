@@ -142,6 +142,85 @@ class Scenes(PairsCase):
             self.assertEqual(self.read("d.db"), before)
 
 
+class Rigs(PairsCase):
+    """Databases with rigs: frames follow each other."""
+
+    TABLES = """CREATE TABLE rigs (rig_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, ref_sensor_id INTEGER NOT NULL,
+        ref_sensor_type INTEGER NOT NULL);
+        CREATE TABLE rig_sensors (rig_id INTEGER NOT NULL, sensor_id INTEGER NOT NULL, sensor_type INTEGER NOT NULL,
+        sensor_from_rig BLOB);
+        CREATE TABLE frames (frame_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, rig_id INTEGER NOT NULL);
+        CREATE TABLE frame_data (frame_id INTEGER NOT NULL, data_id INTEGER NOT NULL, sensor_id INTEGER NOT NULL,
+        sensor_type INTEGER NOT NULL)"""
+
+    def make(self, *rigs):
+        """Each rig: its frames, each a list of the names that its cameras took, None for a camera that took none.
+        Images are numbered by name."""
+        self.extract("@scene:64x48", "-o", "d.db", "-q")
+        numbers = {name: i for i, name in enumerate(sorted(name for rig in rigs for frame in rig for name in frame if name), 1)}
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
+            database.executescript("DELETE FROM images; DELETE FROM keypoints; DELETE FROM descriptors;" + self.TABLES)
+            for name, number in numbers.items():
+                database.execute("INSERT INTO images(image_id, name, camera_id) VALUES(?, ?, 1)", (number, name))
+                database.execute("INSERT INTO keypoints VALUES(?, 0, 6, NULL)", (number,))
+            for rig, frames in enumerate(rigs, 1):
+                database.execute("INSERT INTO rigs VALUES(?, ?, 0)", (rig, 10 * rig))
+                for camera in range(1, len(frames[0])):
+                    database.execute("INSERT INTO rig_sensors VALUES(?, ?, 0, NULL)", (rig, 10 * rig + camera))
+                for frame in frames:
+                    number = database.execute("INSERT INTO frames(rig_id) VALUES(?)", (rig,)).lastrowid
+                    for camera, name in enumerate(frame):
+                        if name:
+                            database.execute("INSERT INTO frame_data VALUES(?, ?, ?, 0)", (number, numbers[name], 10 * rig + camera))
+
+    def follow(self, frames, *steps):
+        """All pairs of images of frames that are so many frames apart, and within each frame."""
+        frames = [[name for name in frame if name] for frame in frames]
+        found = [pair for frame in frames for pair in itertools.combinations(frame, 2)]
+        for step in steps:
+            for one, other in zip(frames, frames[step:]):
+                found += itertools.product(one, other)
+        return sorted({tuple(sorted(pair)) for pair in found})
+
+    def test_frames_of_folders(self):
+        rig = [[f"left/f{i}", f"right/f{i}"] for i in range(8)]
+        self.make(rig)
+        found = self.pairs("--pairs", "sequential:1")
+        self.assertEqual(found, self.follow(rig, 1))
+        self.assertEqual(len(found), 36)
+        self.assertEqual(sum(a[0] != b[0] for a, b in found), 22)
+        self.assertEqual(self.pairs("--pairs", "sequential:3", "--replace"), self.follow(rig, 1, 2, 3))
+        self.assertEqual(self.pairs("--pairs", "sequential:3,quadratic", "--replace"), self.follow(rig, 1, 2, 3, 4))
+        self.assertEqual(len(self.pairs("--pairs", "sequential:99", "--replace")), 16 * 15 // 2)
+
+    def test_other_names(self):
+        """The order within a camera counts, whatever a name begins with; numbers count as numbers."""
+        rig = [[f"{i}_front", f"{i}_back", f"up{i}"] for i in (2, 9, 10, 11)]
+        self.make(rig)
+        self.assertEqual(sorted(tuple(sorted(pair)) for pair in self.pairs("--pairs", "sequential:1")), self.follow(rig, 1))
+
+    def test_images_that_are_missing(self):
+        """A camera that missed a frame goes on with its next one, and the frame is still followed by others' images."""
+        rig = [["a/0", "b/0"], ["a/1", None], ["a/2", "b/2"], [None, "b/3"], ["a/4", "b/4"]]
+        self.make(rig)
+        found = self.pairs("--pairs", "sequential:1")
+        gaps = itertools.chain(itertools.product(rig[0], rig[2]), itertools.product(rig[2], rig[4]))
+        self.assertEqual(found, sorted({*self.follow(rig, 1), *(tuple(sorted(pair)) for pair in gaps)}))
+
+    def test_several_rigs_and_cameras_alone(self):
+        first, second = ([[f"{name}/l{i}", f"{name}/r{i}"] for i in range(3)] for name in "bd")
+        alone = [[f"{name}/{i}"] for name in "ac" for i in range(2)]
+        self.make(first, alone[:2], second, alone[2:])
+        expected = [*self.follow(first, 1), *self.follow(second, 1), *self.follow(alone, 1)]
+        self.assertEqual(self.pairs("--pairs", "sequential:1"), sorted(expected))
+
+    def test_images_without_a_frame(self):
+        rig = [[f"left/f{i}", f"right/f{i}"] for i in range(2)]
+        self.make(rig, [["s0"]], [["s1"]])
+        self.ask("DELETE FROM frame_data WHERE data_id > 4")
+        self.assertEqual(self.pairs("--pairs", "sequential:1"), sorted([*self.follow(rig, 1), ("s0", "s1")]))
+
+
 class Places(PairsCase):
     """Photographs with and without GPS."""
 

@@ -415,6 +415,41 @@ class Pycolmap(Case):
         with contextlib.closing(pycolmap.Database.open(str(path))) as database:
             self.assertEqual(database.num_verified_image_pairs(), VIEWS * (VIEWS - 1) // 2)
 
+    def make_rig(self, path, cameras, frames):
+        """A rig with a picture of each camera in each frame; no features."""
+        with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+            rig, sensors = pycolmap.Rig(), []
+            for _ in cameras:
+                number = database.write_camera(pycolmap.Camera(model="SIMPLE_PINHOLE", width=9, height=9, params=[9, 4, 4]))
+                sensors.append(pycolmap.sensor_t(pycolmap.SensorType.CAMERA, number))
+            rig.add_ref_sensor(sensors[0])
+            for sensor in sensors[1:]:
+                rig.add_sensor(sensor, None)
+            rig_id = database.write_rig(rig)
+            taken = [[database.write_image(pycolmap.Image(name=f"{camera}/f{i}", camera_id=sensor.id)) for i in range(frames)]
+                     for camera, sensor in zip(cameras, sensors)]
+            for images in zip(*taken):
+                frame = pycolmap.Frame()
+                frame.rig_id = rig_id
+                for sensor, image in zip(sensors, images):
+                    frame.add_data_id(pycolmap.data_t(sensor, image))
+                    database.write_keypoints(image, numpy.zeros((0, 6), "f4"))
+                database.write_frame(frame)
+
+    def test_frames_of_a_rig_in_sequence(self):
+        if not hasattr(pycolmap, "SequentialPairGenerator") or "expand_rig_images" not in pycolmap.SequentialPairingOptions().todict():
+            self.skipTest("this pycolmap knows no sequences of frames")
+        for cameras, overlap in (("lr", 1), ("lr", 3), ("abc", 2)):
+            path = self.fresh()
+            self.make_rig(path, cameras, 7)
+            with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+                options = pycolmap.SequentialPairingOptions()
+                options.overlap, options.quadratic_overlap = overlap, False
+                expected = {tuple(sorted(pair)) for pair in pycolmap.SequentialPairGenerator(options, database).all_pairs()}
+            self.match(path, "--pairs", f"sequential:{overlap}", "--no-verify")
+            found = {divmod(number, 2147483647) for number, in rows(path, "SELECT pair_id FROM matches")}
+            self.assertEqual(found, expected)
+
     def test_a_migrated_database(self):
         """Old images without frames, extended by pycolmap, then more images from hartsift: COLMAP still loads them all."""
         path = self.fresh()

@@ -119,7 +119,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_PAIRS] = TEXT(
         "pairs", "WHICH", IN_MATCH,
         "--database: which pairs: all; sequential:N[,quadratic], the N next by name (and those 1, 2, 4, ... places "
-        "on); spatial:METRES[,N], at most so far apart (the N nearest); retrieval:K, the K that look most alike; or "
+        "on), of rigs whole frames; spatial:METRES[,N], at most so far apart (the N nearest); retrieval:K, the K that look most alike; or "
         "a file, two names a line (with a tab between if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", OF_EXTRACTION | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),

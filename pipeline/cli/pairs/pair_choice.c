@@ -1,5 +1,5 @@
 /*
- * Pairs by names, places and looks; see pair_choice.h.
+ * Pairs by places and looks; see pair_choice.h.
  */
 #include "pipeline/cli/pairs/pair_choice.h"
 
@@ -60,7 +60,7 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
   return CLI_DONE;
 }
 
-/* ------------------------------------------------------------------ by names and places */
+/* ------------------------------------------------------------------ by places */
 
 static cli_exit fail(const pair_source *source, const char *reason) {
   cli_error(COMMAND_MATCH, "%s: %s", source->images->path, reason);
@@ -74,16 +74,6 @@ static cli_exit fail_status(const pair_source *source, hs_status status) {
 }
 
 static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].given; }
-
-static cli_exit pair_by_names(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
-  const size_t count = source->images->count;
-  const char **names = malloc((count + 1) * sizeof *names);
-  if (!names) return fail(source, "no memory for its images");
-  for (size_t i = 0; i < count; i++) names[i] = source->images->each[i].name;
-  const hs_status status = hs_pair_sequence(names, count, choice->neighbors, choice->quadratic, pairs);
-  free(names);
-  return status == HS_OK ? CLI_DONE : fail_status(source, status);
-}
 
 /* Cameras' altitudes are tens of metres off, or missing, so GPS counts as it is on the map. */
 static cli_exit read_places(const pair_source *source, double *places, size_t *known) {
@@ -227,7 +217,6 @@ static cli_exit pair_by_looks(const pair_choice *choice, const pair_source *sour
 }
 
 cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
-  if (choice->kind == PAIR_CHOICE_SEQUENTIAL) return pair_by_names(choice, source, pairs);
   if (choice->kind == PAIR_CHOICE_SPATIAL) return pair_by_places(choice, source, pairs);
   return pair_by_looks(choice, source, pairs);
 }

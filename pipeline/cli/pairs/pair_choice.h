@@ -24,7 +24,8 @@ typedef struct pair_choice {
 /* Reads a value of --pairs: what has none of the forms is a file. Prints why when it fails. */
 cli_exit pair_choice_parse(const char *text, pair_choice *choice);
 
-/* Fills *pairs for one of the computed kinds, by the numbers of the source's images. Prints why when it fails. */
+/* Fills *pairs for PAIR_CHOICE_SPATIAL or PAIR_CHOICE_RETRIEVAL, by the numbers of the source's images. Prints why when it
+   fails. */
 cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
 
 #endif

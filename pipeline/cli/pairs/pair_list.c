@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "pipeline/cli/pairs/pair_choice.h"
+#include "pipeline/cli/pairs/rig_pairs.h"
 
 enum { PAIR_LINE_BYTES = 8192 };
 
@@ -188,6 +189,7 @@ cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
   const cli_exit result = named->given ? pair_choice_parse(named->text, &choice) : CLI_DONE;
   if (result != CLI_DONE) return result;
   if (choice.kind == PAIR_CHOICE_ALL) return list_all_pairs(source->images, pairs);
+  if (choice.kind == PAIR_CHOICE_SEQUENTIAL) return rig_pairs_make(&choice, source, pairs);
   if (choice.kind == PAIR_CHOICE_FILE) return read_file(named->text, source->images, pairs);
   hs_image_pairs chosen = {0};
   const cli_exit made = pair_choice_make(&choice, source, &chosen);
