@@ -27,11 +27,16 @@ static void keep_message(const hs_pairs *run, pair_image *i, const char *message
   if (i->message) strcpy(i->message, message);
 }
 
+/* Whether pairs with the image may need another test than the run's: see match_check. */
+static bool is_lone(const hs_pairs *run, const hs_features *f) {
+  return f->count == 1 && run->match.mutual == 0 && run->match.ratio > 0.0;
+}
+
 /* Copies an image to the device, if there is one that takes it. */
 static hs_status bring(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
   const hs_features *f = i->features;
   int32_t previous;
-  if (!run->device || f->count >= MATCH_NONE ||
+  if (!run->device || f->count >= MATCH_NONE || is_lone(run, f) ||
       (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
     return HS_OK;
   stage_status st = cuda_pairs_enter(run->device, &previous);

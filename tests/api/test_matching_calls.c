@@ -195,11 +195,52 @@ static void empty_lists(void **state) {
   one.count = 1;
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
-  o.mutual = 0; /* a lone candidate passes the ratio */
+  o.mutual = 0;
+  o.ratio = 0.0;
   assert_int_equal(hs_match(l->context, &l->a, &one, &o, &m), HS_OK);
   assert_int_equal(m.count, 40);
   assert_true(m.pairs[0].second == 0 && isinf(m.pairs[0].next_distance));
   hs_matches_free(&m);
+}
+
+/* One feature has no second nearest: without the ratio every feature would be its match, whatever the other tests. */
+static void a_single_feature_has_one_match(void **state) {
+  const lists *l = *state;
+  hs_matches one_way = {0}, mutual = {0};
+  hs_match_options o;
+  hs_features one = l->b;
+  one.count = 1;
+  one.descriptors = (unsigned char *)l->a.descriptors + (size_t)7 * HS_DESCRIPTOR_LENGTH; /* the eighth of a */
+  for (int test = 0; test < 3; test++) {
+    assert_int_equal(hs_match_options_init(&o), HS_OK);
+    if (test == 1) o.max_distance = 1e4;
+    if (test == 2) o.ratio = 1e-6;
+    assert_int_equal(hs_match(l->context, &l->a, &one, &o, &mutual), HS_OK);
+    o.mutual = 0;
+    assert_int_equal(hs_match(l->context, &l->a, &one, &o, &one_way), HS_OK);
+    assert_int_equal(one_way.count, 1);
+    assert_int_equal(one_way.pairs[0].first, 7);
+    assert_int_equal(mutual.count, 1);
+    assert_memory_equal(one_way.pairs, mutual.pairs, sizeof *mutual.pairs);
+  }
+  /* One that is as far from two features has none. */
+  hs_features twins = l->a;
+  unsigned char *copies = calloc(2, HS_DESCRIPTOR_LENGTH);
+  assert_non_null(copies);
+  memcpy(copies, one.descriptors, HS_DESCRIPTOR_LENGTH);
+  memcpy(copies + HS_DESCRIPTOR_LENGTH, one.descriptors, HS_DESCRIPTOR_LENGTH);
+  twins.descriptors = copies;
+  twins.count = 2;
+  assert_int_equal(hs_match(l->context, &twins, &one, &o, &one_way), HS_OK);
+  assert_int_equal(one_way.count, 0);
+  /* The other way round nothing changes: each side has its own test. */
+  assert_int_equal(hs_match_options_init(&o), HS_OK);
+  o.mutual = 0;
+  assert_int_equal(hs_match(l->context, &one, &l->a, &o, &one_way), HS_OK);
+  assert_true(one_way.count == 1 && one_way.pairs[0].second == 7);
+  free(copies);
+  hs_matches_free(&one_way);
+  hs_matches_free(&mutual);
 }
 
 /* Only a guide looks at the places. */
@@ -293,6 +334,7 @@ int main(void) {
                                      cmocka_unit_test(tiny_limits),
                                      cmocka_unit_test(distance_at_its_limit),
                                      cmocka_unit_test(empty_lists),
+                                     cmocka_unit_test(a_single_feature_has_one_match),
                                      cmocka_unit_test(options_of_other_headers),
                                      cmocka_unit_test(places_are_for_guides),
                                      cmocka_unit_test(allocations_may_fail),
