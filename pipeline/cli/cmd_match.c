@@ -7,6 +7,7 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/enough_memory.h"
 #include "pipeline/cli/common/match_file.h"
 #include "pipeline/cli/draw/draw_common.h"
@@ -26,7 +27,8 @@ typedef struct match_job {
   hs_features features[2];
   hs_geometry geometry;
   match_table table;
-  double milliseconds; /* of the matching alone */
+  char *colmap_names[2]; /* of COLMAP's text; null: none is written */
+  double milliseconds;   /* of the matching alone */
   char message[CLI_MESSAGE_BYTES];
 } match_job;
 
@@ -148,6 +150,8 @@ static cli_exit prepare(match_job *job) {
   job->format = match_format_by_ending(job->output);
   if (given(job, OPTION_MATCH_FORMAT)) job->format = (match_format)values[OPTION_MATCH_FORMAT].integer;
   if (given(job, OPTION_JSON)) job->format = MATCH_FORMAT_JSON;
+  if (given(job, OPTION_IMAGE_PATH) && job->format != MATCH_FORMAT_COLMAP)
+    return usage("--image-path is for the text of COLMAP: expected -o NAME.txt or --format colmap");
   cli_exit result = check_neighbours(job);
   if (result == CLI_DONE) result = prepare_matching(job);
   if (result == CLI_DONE) result = check_drawing(job);
@@ -392,6 +396,19 @@ static void report(const match_job *job) {
            job->milliseconds, to_stdout ? "standard output" : job->output);
 }
 
+/* What COLMAP's text calls the images. */
+static cli_exit name_images(match_job *job) {
+  const option_value *folder = &job->set->values[OPTION_IMAGE_PATH];
+  if (job->format != MATCH_FORMAT_COLMAP) return CLI_DONE;
+  if (!database_pair_names(job->set->operands, folder->given ? folder->text : NULL, job->colmap_names, job->message,
+                           sizeof job->message)) {
+    cli_error(COMMAND_MATCH, "%s", job->message);
+    return CLI_FAILED;
+  }
+  for (int i = 0; i < 2; i++) job->table.colmap_names[i] = job->colmap_names[i];
+  return CLI_DONE;
+}
+
 static cli_exit save(match_job *job) {
   const bool to_stdout = strcmp(job->output, "-") == 0;
   if (match_table_save(job->output, job->format, &job->table, job->message, sizeof job->message) != HS_OK) {
@@ -425,10 +442,13 @@ cli_exit cmd_match(const option_set *set) {
     result = load_both(&job);
   }
   if (result == CLI_DONE) result = compute(&job);
+  if (result == CLI_DONE) result = name_images(&job);
   if (result == CLI_DONE) result = save(&job);
   if (result == CLI_DONE && given(&job, OPTION_DRAW)) result = draw(&job);
   cli_input_free(&job.input);
   match_table_free(&job.table);
+  free(job.colmap_names[0]);
+  free(job.colmap_names[1]);
   hs_features_free(&job.features[0]);
   hs_features_free(&job.features[1]);
   hs_destroy(job.context);

@@ -54,6 +54,41 @@ class Match(CommandCase):
         self.assertEqual(near, [row for row in loose if float(row["distance"]) <= 200])
         self.assertLess(len(self.rows(*pair, "--ratio", "0.7")), len(mutual))
 
+    def test_names_in_folders(self):
+        """COLMAP's text names images by their paths below the folder that both are in, or below --image-path."""
+        picture = self.scene_file(3)
+        for name in ("left/a.png", "right/a.png", "photos/left/b.png", "photos/right/b c/d.png", "one.png"):
+            self.write(name, picture)
+        for name in ("left", "right"):
+            os.makedirs(self.path("features", name))
+        self.extract("left/a.png", "-o", "features/left/a.png.txt", "-q")
+        self.extract("right/a.png", "-o", "features/right/a.png.txt", "-q")
+        for first, second, more, names in (
+                ("left/a.png", "right/a.png", (), "left/a.png right/a.png"),
+                ("./left//a.png", self.path("photos/../right/a.png"), (), "left/a.png right/a.png"),
+                ("photos/left/b.png", "photos/left/b.png", (), "b.png b.png"),
+                ("photos/left/b.png", "photos/left/b.png", ("--image-path", "photos/"), "left/b.png left/b.png"),
+                ("left/a.png", "one.png", (), "left/a.png one.png"),
+                ("one.png", "photos/left/b.png", ("--image-path", "."), "one.png photos/left/b.png"),
+                ("features/left/a.png.txt", "features/right/a.png.txt", (), "left/a.png right/a.png")):
+            self.match(first, second, "-o", "m.txt", *more, "-q")
+            self.assertEqual(self.read("m.txt").decode().split("\n")[0], names)
+        _, errors = self.match("one.png", "photos/right/b c/d.png", "-o", "n.txt", status=FAILED)
+        self.assertIn("an image's name with a blank", errors)
+        _, errors = self.match("photos/left/b.png", "one.png", "-o", "n.txt", "--image-path", "photos", status=FAILED)
+        self.assertIn("one.png: does not lie in the folder of --image-path, photos", errors)
+        _, errors = self.match("left/a.png", "right/a.png", "-o", "n.csv", "--image-path", ".", status=USAGE)
+        self.assertIn("--image-path is for the text of COLMAP", errors)
+        self.assertFalse(os.path.exists(self.path("n.txt")) or os.path.exists(self.path("n.csv")))
+
+    def test_one_way_against_a_single_feature(self):
+        self.extract("@scene:320x240:3", "-o", "all.npz", "-q")
+        self.extract("@scene:320x240:3", "-o", "one.npz", "--max-features", "1", "-q")
+        both = self.rows("all.npz", "one.npz")
+        self.assertEqual(len(both), 1)
+        self.assertEqual(self.rows("all.npz", "one.npz", "--no-mutual"), both)
+        self.assertGreater(len(self.rows("all.npz", "one.npz", "--no-mutual", "--ratio", "0")), 50)
+
     def test_verification(self):
         rows = self.rows(self.SCENE, self.SCENE, "--verify", "homography", "--tolerance", "1")
         self.assertTrue(rows and all(row["inlier"] == "1" for row in rows))

@@ -161,3 +161,45 @@ char *database_image_name(const char *image, const char *folder, char *message, 
   if (is_file && folder) return name_below(image, folder, message, message_bytes);
   return output_name(image, HS_FORMAT_COLMAP_DB);
 }
+
+/* How many bytes of both begin alike, up to a slash. */
+static size_t common_folder(const char *one, const char *other) {
+  size_t common = 0;
+  for (size_t i = 0; one[i] != '\0' && one[i] == other[i]; i++)
+    if (one[i] == '/') common = i + 1;
+  return common;
+}
+
+/* The path of an image below the first `above` bytes of its folder; null without memory. */
+static char *name_after(const char *image, const char *folder, size_t above) {
+  const char *slash = strrchr(image, '/');
+  return cli_join(folder + above, slash ? slash + 1 : image, "");
+}
+
+bool database_pair_names(char *const images[2], const char *folder, char *names[2], char *message,
+                         size_t message_bytes) {
+  char *folders[2] = {NULL, NULL};
+  bool are_files = true;
+  names[0] = names[1] = NULL;
+  for (int i = 0; i < 2; i++) are_files = are_files && strcmp(images[i], "-") != 0 && !output_is_scene(images[i]);
+  if (!folder && !are_files) return true;
+  if (folder) {
+    for (int i = 0; i < 2; i++) {
+      char reason[CLI_MESSAGE_BYTES];
+      names[i] = database_image_name(images[i], folder, reason, sizeof reason);
+      hs_message_set(message, message_bytes, "%s: %s", images[i], reason);
+      if (!names[i]) return false;
+    }
+    return true;
+  }
+  snprintf(message, message_bytes, "no memory for the names of the images");
+  for (int i = 0; i < 2; i++) {
+    folders[i] = resolved_folder(images[i]);
+    if (!folders[i]) snprintf(message, message_bytes, "cannot tell where %s is: %s", images[i], strerror(errno));
+  }
+  if (folders[0] && folders[1])
+    for (int i = 0; i < 2; i++) names[i] = name_after(images[i], folders[i], common_folder(folders[0], folders[1]));
+  free(folders[0]);
+  free(folders[1]);
+  return names[0] && names[1];
+}

@@ -38,4 +38,10 @@ hs_status database_add_rows(hs_colmap_database *database, const database_camera 
    image does not lie in the folder. */
 char *database_image_name(const char *image, const char *folder, char *message, size_t message_bytes);
 
+/* What COLMAP is to call two images, or the images of two files of features, that are named without a database: as above
+   where folder is given, else by their paths below the folder that both are in. To be freed; null where that is not told,
+   because one is a scene or standard input. False with a message. */
+bool database_pair_names(char *const images[2], const char *folder, char *names[2], char *message,
+                         size_t message_bytes);
+
 #endif

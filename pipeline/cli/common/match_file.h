@@ -15,6 +15,7 @@ typedef struct match_table {
   uint8_t *inliers;              /* matches.count entries, 1 or 0; null: not verified */
   const hs_geometry *geometry;   /* writing JSON: what they were verified by; null: nothing. Reading: null */
   const char *name_a, *name_b;   /* writing: of the images or feature files. Reading: null */
+  const char *colmap_names[2];   /* writing COLMAP's text: names with folders; null: name_a and name_b without */
   uint64_t count_a, count_b;     /* writing: features of each list. Reading: above every index */
   const hs_allocator *allocator; /* reading: of inliers */
 } match_table;

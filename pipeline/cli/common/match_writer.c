@@ -85,21 +85,22 @@ static void write_json(feature_sink *sink, const match_table *table) {
   sink_text(sink, "]}\n");
 }
 
-/* The name of an image as COLMAP knows it: without folder, and without the .txt of its text features. */
-static size_t colmap_name(const char *name, const char **start) {
-  const char *slash = strrchr(name, '/');
-  *start = slash ? slash + 1 : name;
-  const size_t length = strlen(*start);
+/* The name of an image as COLMAP knows it: without the .txt of its text features. */
+static size_t colmap_name(const match_table *table, int image, const char **start) {
+  const char *name = image == 0 ? table->name_a : table->name_b;
+  const char *slash = name ? strrchr(name, '/') : NULL;
+  *start = table->colmap_names[image] ? table->colmap_names[image] : slash ? slash + 1 : name;
+  const size_t length = *start ? strlen(*start) : 0;
   const bool text = length > 4 && strcasecmp(*start + length - 4, ".txt") == 0;
   return text ? length - 4 : length;
 }
 
 static void write_colmap(feature_sink *sink, const match_table *table) {
   const char *start;
-  const size_t a = colmap_name(table->name_a, &start);
+  const size_t a = colmap_name(table, 0, &start);
   sink_bytes(sink, start, a);
   sink_text(sink, " ");
-  const size_t b = colmap_name(table->name_b, &start);
+  const size_t b = colmap_name(table, 1, &start);
   sink_bytes(sink, start, b);
   sink_text(sink, "\n");
   for (size_t i = 0; i < table->matches.count; i++) {
@@ -126,9 +127,9 @@ void match_table_write(FILE *stream, match_format format, const match_table *tab
 
 /* Why COLMAP's text cannot hold a name, null when it can: it is a word in a line, so that one with a blank would read
    as two. */
-static const char *colmap_fault(const char *name) {
+static const char *colmap_fault(const match_table *table, int image) {
   const char *start;
-  const size_t length = name ? colmap_name(name, &start) : 0;
+  const size_t length = colmap_name(table, image, &start);
   if (length == 0) return "an image without a name";
   return strcspn(start, " \t\r\n\v\f") < length ? "an image's name with a blank" : NULL;
 }
@@ -136,8 +137,8 @@ static const char *colmap_fault(const char *name) {
 hs_status match_table_save(const char *path, match_format format, const match_table *table, char *message,
                            size_t message_bytes) {
   if (format == MATCH_FORMAT_COLMAP) {
-    const char *fault = colmap_fault(table->name_a);
-    if (!fault) fault = colmap_fault(table->name_b);
+    const char *fault = colmap_fault(table, 0);
+    if (!fault) fault = colmap_fault(table, 1);
     if (fault) {
       hs_message_set(message, message_bytes, "%s: COLMAP's text cannot hold %s", path, fault);
       return HS_ERR_ARGUMENT;

@@ -93,8 +93,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
         CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
                "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
     [OPTION_IMAGE_PATH] =
-        TEXT("image-path", "DIR", IN_EXTRACT,
-             "name the images of a database by their paths below this folder, not by file name alone"),
+        TEXT("image-path", "DIR", IN_EXTRACT | IN_MATCH,
+             "name the images of a database, or of the matches' text for COLMAP, by their paths below this folder"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
     [OPTION_CAMERA_MODEL] = {.name = "camera-model",
