@@ -11,6 +11,7 @@
 #include "pipeline/cli/common/image_masks.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/enough_memory.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/image_io/image_io.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
@@ -321,9 +322,12 @@ static cli_exit open_database(extract_job *job) {
   return CLI_FAILED;
 }
 
+/* Whether a failure, as of a full disk, took back what was added: no image can follow. */
+static bool is_lost(const extract_job *job) { return job->database && colmap_is_lost(job->database); }
+
 /* What was added becomes permanent; where nothing was, a new database does not appear. */
 static cli_exit close_database(extract_job *job, cli_exit result) {
-  if (job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
+  if (!is_lost(job) && job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
     cli_error(COMMAND_EXTRACT, "%s", hs_colmap_last_error(job->database));
     result = CLI_FAILED;
   }
@@ -338,6 +342,11 @@ static cli_exit extract_all(extract_job *job) {
     extract_result one = {.image = job->set->operands[i]};
     extract_one(job, &job->plan.targets[i], &one);
     if (report(job, &one) != CLI_DONE) result = CLI_FAILED;
+    if (is_lost(job)) {
+      cli_error(COMMAND_EXTRACT, "%s: the run ends at image %d of %d, and none of them was added",
+                job->plan.targets[i].path, i + 1, job->plan.count);
+      break;
+    }
     if (ferror(stdout)) break; /* the reader of the records has gone */
   }
   return result;

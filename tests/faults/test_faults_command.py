@@ -7,7 +7,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fault_case import FaultCase, Scenario  # noqa: E402
+from fault_case import FaultCase, Scenario, fault_text  # noqa: E402
 from batch_case import blots  # noqa: E402
 from command_case import main  # noqa: E402
 
@@ -83,13 +83,18 @@ class Databases(FaultCase):
 
     @classmethod
     def prepare(cls):
-        cls.command("batch", "-", "-o", "given.db", stdin="\n".join(SCENES).encode())
+        for name in ("given.db", "raw.db"):
+            cls.command("batch", "-", "-o", name, stdin="\n".join(SCENES).encode())
+        cls.command("match", "--database", "raw.db", "--no-verify", "--ratio", "0")
 
     def test_extract(self):
         self.sweep(Scenario("extract", ("extract", ONE, TWO, "-o", "d.db"), left=("d.db",)))
 
     def test_match(self):
         self.sweep(Scenario("match", ("match", "--database", "given.db"), left=("given.db",)))
+
+    def test_verification(self):
+        self.sweep(Scenario("verification", ("match", "--database", "raw.db"), left=("raw.db",)))
 
     def test_retrieval(self):
         self.sweep(Scenario("retrieval", ("match", "--database", "given.db", "--pairs", "retrieval:1"), left=("given.db",)))
@@ -105,6 +110,7 @@ class Batches(FaultCase):
         for shard in (1, 2):
             cls.command("batch", "in", "-o", "shards", "--format", "bin", "--shard", f"{shard}/2")
             cls.command("batch", "in", "-o", f"s{shard}.db", "--shard", f"{shard}/2")
+            cls.command("match", "--database", f"s{shard}.db", "--ratio", "0")
 
     @classmethod
     def write_picture(cls, name, number):
@@ -124,6 +130,48 @@ class Batches(FaultCase):
     def test_merge(self):
         self.sweep(Scenario("merge", ("merge", "shards", "-o", "out"), left=("out/",)))
         self.sweep(Scenario("merge databases", ("merge", "s1.db", "s2.db", "-o", "d.db"), left=("d.db",)))
+
+
+class Disk(FaultCase):
+    """A disk that is full from some write on, under a database: the run ends there, once, and says what was kept."""
+
+    SCENES = [f"@scene:320x240:{number}" for number in range(1, 15)]  # more than SQLite keeps in memory
+
+    @classmethod
+    def prepare(cls):
+        cls.command("batch", "-", "-o", "given.db", stdin="\n".join(cls.SCENES[:6]).encode())
+        for shard in ("1/2", "2/2"):
+            cls.command("batch", "-", "-o", f"s{shard[0]}.db", "--shard", shard, stdin="\n".join(cls.SCENES).encode())
+
+    def fill(self, *arguments, stdin=b"", name="d.db"):
+        """Runs with a full disk from the first write on, and from two later ones on."""
+        self.fresh()
+        before = self.content().get(name)
+        whole = self.run_with(arguments, stdin=stdin)
+        self.assertEqual(whole.status, 0, whole.errors)
+        writes = whole.counts["write"]
+        for at in sorted({1, writes // 3, writes // 2}):
+            self.fresh()
+            with self.subTest(arguments=arguments[0], at=at):
+                found = self.run_with(arguments, fault_text("write", at, "ENOSPC,on"), stdin)
+                self.assertEqual(found.status, 1, found.errors)
+                if name not in found.tree or found.tree[name] == before:
+                    self.assertLessEqual(len(found.errors.splitlines()), 3, found.errors)
+                if "the open transaction" in found.errors:
+                    self.assertEqual(found.errors.count("nothing of the open transaction was kept"), 1, found.errors)
+                    self.told.add(arguments[0])
+                self.assertNotIn("an earlier failure", found.errors)
+                after = self.run_with((*arguments, "--resume") if arguments[0] == "batch" else arguments, stdin=stdin)
+                self.assertEqual(after.status, 0, after.errors)
+                self.assertEqual(after.tree[name], whole.tree[name])
+
+    def test_every_command(self):
+        self.told = set()
+        self.fill("extract", *self.SCENES, "-o", "d.db", "-q")
+        self.fill("batch", "-", "-o", "d.db", "-q", stdin="\n".join(self.SCENES).encode())
+        self.fill("match", "--database", "given.db", "-q", name="given.db")
+        self.fill("merge", "s1.db", "s2.db", "-o", "d.db", "-q")
+        self.assertEqual(self.told, {"extract", "batch", "match", "merge"})
 
 
 if __name__ == "__main__":

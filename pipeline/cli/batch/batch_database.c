@@ -8,6 +8,7 @@
 
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/base/message.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 
 /* Time between two commits: a commit waits for the disk, but images not committed are lost if the process is killed. */
 enum { DATABASE_COMMIT_MS = 1000 };
@@ -80,6 +81,8 @@ hs_status batch_database_put(batch_database *database, const char *name, const c
   pthread_mutex_unlock(&database->lock);
   return status;
 }
+
+bool batch_database_is_lost(const batch_database *database) { return colmap_is_lost(database->handle); }
 
 bool batch_database_wants_commit(const batch_database *database) {
   return cli_milliseconds() - database->committed_ms >= DATABASE_COMMIT_MS;

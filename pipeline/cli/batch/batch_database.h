@@ -43,6 +43,9 @@ void batch_prepared_free(batch_prepared *prepared);
 hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
                              char *message, size_t message_bytes);
 
+/* Whether a failure ended the transaction: images added since the last commit are gone, and no more can be added. */
+bool batch_database_is_lost(const batch_database *database);
+
 /* Whether the last commit is long enough ago for the next one. */
 bool batch_database_wants_commit(const batch_database *database);
 /* Commits the images added so far. After a failure no more can be added. */

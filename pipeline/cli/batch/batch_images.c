@@ -80,16 +80,19 @@ static bool is_wanted(void *user, size_t index) {
   return true;
 }
 
+/* Nothing more can be stored. The first reason is the one that is told. */
+static void end_run(batch_job *job, const char *message) {
+  pthread_mutex_lock(&job->lock);
+  if (job->fatal[0] == '\0') snprintf(job->fatal, sizeof job->fatal, "%s", message);
+  pthread_mutex_unlock(&job->lock);
+  batch_stop(job->run);
+}
+
 void batch_images_commit(batch_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   const bool failed =
       job->pending_count > 0 && batch_database_commit(&job->store.database, message, sizeof message) != HS_OK;
-  if (failed) {
-    pthread_mutex_lock(&job->lock);
-    snprintf(job->fatal, sizeof job->fatal, "%s", message);
-    pthread_mutex_unlock(&job->lock);
-    batch_stop(job->run);
-  }
+  if (failed) end_run(job, message);
   for (size_t i = 0; i < job->pending_count && !failed; i++) {
     const batch_pending *one = &job->pending[i];
     conclude(job, one->place, &one->record, one->device, one->milliseconds);
@@ -103,6 +106,12 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_result *
   const batch_prepared *prepared = result->prepared;
   const hs_status status =
       batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif, message, CLI_MESSAGE_BYTES);
+  if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
+    /* Those that wait for the commit went too: the next run makes them, and this one. */
+    job->pending_count = 0;
+    end_run(job, message);
+    return HS_OK;
+  }
   if (status != HS_OK) return status;
   record->output_digest = prepared->output_digest;
   record->state = BATCH_DONE;
