@@ -12,23 +12,6 @@
 
 enum { PAIR_LINE_BYTES = 8192 };
 
-bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
-  /* Room doubles: at powers of two. */
-  if ((pairs->count & (pairs->count - 1)) == 0) {
-    const size_t room = pairs->count == 0 ? 1 : 2 * pairs->count;
-    hs_image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
-    if (!larger) return false;
-    pairs->each = larger;
-  }
-  pairs->each[pairs->count++] = (hs_image_pair){(uint32_t)first, (uint32_t)second};
-  return true;
-}
-
-void pair_list_free(pair_list *pairs) {
-  free(pairs->each);
-  *pairs = (pair_list){0};
-}
-
 static cli_exit no_memory(const database_images *images) {
   cli_error(COMMAND_MATCH, "%s: no memory for its pairs", images->path);
   return CLI_FAILED;

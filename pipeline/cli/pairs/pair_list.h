@@ -6,12 +6,7 @@
 #define HARTSIFT_CLI_PAIRS_PAIR_LIST_H
 
 #include "pipeline/cli/pairs/database_images.h"
-
-/* In the order in which they are matched; indices of the images. */
-typedef struct pair_list {
-  hs_image_pair *each;
-  size_t count;
-} pair_list;
+#include "pipeline/cli/pairs/pair_array.h"
 
 /* What pairs are chosen by. */
 typedef struct pair_source {
@@ -28,10 +23,5 @@ cli_exit pair_list_check(const option_set *set);
 /* Fills the empty *pairs as the options say. Prints why when it fails; what was added is freed by pair_list_free in any
    case. */
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs);
-
-/* Adds a pair at the end; false: no memory. */
-bool pair_list_add(pair_list *pairs, size_t first, size_t second);
-
-void pair_list_free(pair_list *pairs);
 
 #endif

@@ -51,21 +51,6 @@ static int compare_cameras(const void *one, const void *other) {
   return order != 0 ? order : compare_integers(a->image, b->image);
 }
 
-static int compare_pairs(const void *one, const void *other) {
-  const hs_image_pair *a = one, *b = other;
-  const int order = compare_integers(a->first, b->first);
-  return order != 0 ? order : compare_integers(a->second, b->second);
-}
-
-/* Sorts pairs and drops what is there twice. */
-static void settle(pair_list *pairs) {
-  size_t kept = 0;
-  if (pairs->count > 1) qsort(pairs->each, pairs->count, sizeof *pairs->each, compare_pairs);
-  for (size_t i = 0; i < pairs->count; i++)
-    if (kept == 0 || compare_pairs(&pairs->each[kept - 1], &pairs->each[i]) != 0) pairs->each[kept++] = pairs->each[i];
-  pairs->count = kept;
-}
-
 static bool add_ordered(pair_list *pairs, size_t one, size_t other) {
   return one < other ? pair_list_add(pairs, one, other) : pair_list_add(pairs, other, one);
 }
@@ -141,12 +126,12 @@ static bool pair_frames(rig_sequence *s, size_t one, size_t other) {
 
 static cli_exit expand(rig_sequence *s) {
   bool added = true;
-  settle(&s->frames);
+  pair_list_settle(&s->frames);
   for (size_t i = 0; i < s->frame_count && added; i++) added = pair_frames(s, i, i);
   for (size_t i = 0; i < s->frames.count && added; i++)
     added = pair_frames(s, s->frames.each[i].first, s->frames.each[i].second);
   if (!added) return no_memory(s);
-  settle(s->pairs);
+  pair_list_settle(s->pairs);
   return CLI_DONE;
 }
 

@@ -122,14 +122,17 @@ enum { COLMAP_PAIR_BYTES = 8 };
 
 /* COLMAP's number of a pair of images; -1: one of them is no image's number. */
 int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b);
-/* Removes the entries of all pairs that an image is in: they count in features that it had before. */
-hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
-/* The same for an image that is new, whose number may have been another image's. */
-hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
 /* The list in a row of the two statements above. False: it is damaged, *rows is 0. */
 bool colmap_pair_bytes(sqlite3_stmt *statement, const uint8_t **bytes, size_t *rows);
 /* Raises *largest to the largest indices of a list. */
 void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
+
+/* ---- colmap_pair_drops.c */
+
+/* Removes the entries of all pairs that an image is in: they count in features that it had before. */
+hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
+/* The same for an image that is new, whose number may have been another image's. */
+hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
 
 /* ---- colmap_images.c */
 

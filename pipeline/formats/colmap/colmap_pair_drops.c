@@ -1,0 +1,47 @@
+/*
+ * Entries of pairs that count in features which are gone, removed with an image's features.
+ */
+#include "pipeline/formats/colmap/colmap_internal.h"
+
+/* Where an image has the lower number, its pairs are a range of numbers; where it has the higher one, there is one number
+   for each image below it. A scan of the table would read all matches. */
+static const char *const drop_pairs[] = {
+    "DELETE FROM matches WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",
+    "DELETE FROM matches WHERE pair_id IN (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1)",
+    "DELETE FROM two_view_geometries WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",
+    "DELETE FROM two_view_geometries WHERE pair_id IN"
+    " (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1)",
+};
+
+hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id) {
+  static const char has_entries[] =
+      "SELECT EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries)";
+  int64_t has_any = 0;
+  hs_status status = colmap_query(database, has_entries, 0, &has_any, NULL);
+  for (size_t i = 0; status == HS_OK && has_any != 0 && i < sizeof drop_pairs / sizeof drop_pairs[0]; i++)
+    status = colmap_query(database, drop_pairs[i], image_id, NULL, NULL);
+  return status;
+}
+
+/* Whether a pair has an entry of an image whose number is image_id or higher. */
+static const char find_strays[] =
+    "SELECT EXISTS (SELECT 1 WHERE (EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries))"
+    " AND (EXISTS (SELECT 1 FROM images WHERE"
+    " EXISTS (SELECT 1 FROM matches WHERE pair_id >= images.image_id * 2147483647 + ?1"
+    " AND pair_id < (images.image_id + 1) * 2147483647)"
+    " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id >= images.image_id * 2147483647 + ?1"
+    " AND pair_id < (images.image_id + 1) * 2147483647))"
+    " OR EXISTS (SELECT 1 FROM matches WHERE pair_id > ?1 * 2147483647)"
+    " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id > ?1 * 2147483647)))";
+
+/* Numbers of images that were removed come back where the table's sequence was reset. New numbers only grow, so one look
+   in a transaction is enough. */
+hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) {
+  hs_status status = HS_OK;
+  if (database->strays == COLMAP_STRAYS_UNKNOWN) {
+    int64_t found = 0;
+    status = colmap_query(database, find_strays, image_id, &found, NULL);
+    if (status == HS_OK) database->strays = found != 0 ? COLMAP_STRAYS_SOME : COLMAP_STRAYS_NONE;
+  }
+  return status == HS_OK && database->strays == COLMAP_STRAYS_SOME ? colmap_drop_pairs_of(database, image_id) : status;
+}
