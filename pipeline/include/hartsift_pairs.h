@@ -84,6 +84,8 @@ typedef struct hs_pair_result {
   const uint8_t *inliers;       /* match_count bytes, 1 for an inlier; null without verification */
   const hs_geometry *geometry;  /* null without verification */
   const hs_geometry *plane;     /* of find_plane; null: not estimated */
+  size_t unguided_matches; /* of a guided result: matches and inliers of the first pass, for hs_judge_pairs; else 0 */
+  size_t unguided_inliers;
 } hs_pair_result;
 
 /* A run over a list of pairs. */
@@ -112,6 +114,67 @@ HS_API const char *hs_pairs_last_error(const hs_pairs *run);
 /* Ends a run, finished or not, and frees all of it; pairs that are being worked on are finished first. null is
    allowed. */
 HS_API void hs_pairs_end(hs_pairs *run);
+
+/* Whether verified pairs show the same place.
+ *
+ * Buildings repeat: two facades with the same windows give pairs that agree with a geometry by a few dozen matches and are
+ * of different places. Such a pair contradicts the others. Pairs with many inliers that are most of their matches are sure:
+ * their inliers join features to tracks. Of a weak pair between images that sure pairs connect, directly or through
+ * others, the two features of an inlier should be on one track; where next to none are, it is doubtful. A weak pair that is
+ * the only link between two parts of a collection contradicts nothing and stays. What this cannot tell: sure pairs that are
+ * wrong (a symmetric building), and collections without sure pairs.
+ */
+typedef enum hs_pair_verdict {
+  HS_PAIR_SUPPORTED = 0, /* tracks confirm it, or do not contradict it */
+  HS_PAIR_SURE = 1,      /* it made the tracks */
+  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images */
+  HS_PAIR_DOUBTFUL = 3   /* sure pairs connect its images, and their tracks do not confirm it */
+} hs_pair_verdict;
+
+/* A verified pair of a collection. Start with {0}. */
+typedef struct hs_judged_pair {
+  hs_image_pair images;
+  size_t match_count;      /* matches before verification, without a guide */
+  size_t inlier_count;     /* of them */
+  hs_pair_verdict verdict; /* written, like the two below */
+  size_t on_tracks;        /* inliers with both features on tracks of sure pairs; 0 for a sure pair */
+  size_t supported;        /* of these, both on one track */
+  int32_t reserved[4];     /* 0 */
+} hs_judged_pair;
+
+/* Where the inliers of pairs come from. All of it stays the caller's. */
+typedef struct hs_pair_inliers {
+  const size_t *feature_counts; /* image_count entries; below 2^32 in all */
+  size_t image_count;
+  /* Writes 2 x inlier_count indices of pairs[pair]: first image's feature, second image's feature, ... Called once for each
+     pair, sure pairs first, on the calling thread; what it returns other than HS_OK ends the call. */
+  hs_status (*read)(void *user, size_t pair, uint32_t *inliers);
+  void *user;
+} hs_pair_inliers;
+
+/* When a pair is sure, and when doubtful. */
+typedef struct hs_judge_options {
+  size_t struct_size;    /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
+  size_t sure_inliers;   /* a sure pair has as many inliers; 100 */
+  double sure_share;     /* and they are this share of its matches; 0..1; 0.6 */
+  double doubtful_share; /* a pair whose share of inliers is below and whose support is too little is doubtful; 0..1;
+                              0.5. From here to sure_share it is doubtful where four inliers and more are on tracks, none of
+                              them with both features on one */
+  double least_support;  /* share of inliers on one track that is enough; 0..1; 0.15 */
+  const hs_allocator *allocator; /* for working memory: 5 bytes a feature; null: the C library's */
+  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;          /* of room there */
+} hs_judge_options;
+
+/* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
+#define hs_judge_options_init(options) hs_judge_options_init_sized((options), sizeof(hs_judge_options))
+HS_API hs_status hs_judge_options_init_sized(hs_judge_options *options, size_t struct_size);
+
+/* Fills verdict, on_tracks and supported of `count` pairs, the caller's. The result does not depend on their order.
+   options: null for the defaults. Blocks, on the calling thread. Statuses: HS_ERR_ARGUMENT (null, an image or feature
+   outside the collection), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY, and what source->read returned. */
+HS_API hs_status hs_judge_pairs(const hs_pair_inliers *source, hs_judged_pair *pairs, size_t count,
+                                const hs_judge_options *options);
 
 #ifdef __cplusplus
 }

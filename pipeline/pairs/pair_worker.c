@@ -64,6 +64,8 @@ static pair_record *guide(pair_job *job, pair_record *record) {
     pair_record_free(run, record);
     return NULL;
   }
+  again->result.unguided_matches = record->result.match_count;
+  again->result.unguided_inliers = record->model.inlier_count;
   const bool better = again->model.found != 0 && again->model.inlier_count >= record->model.inlier_count;
   pair_record_free(run, better ? record : again);
   return better ? again : record;

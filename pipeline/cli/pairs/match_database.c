@@ -15,6 +15,7 @@
 #include "cpu/usable_threads.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/stop_signals.h"
+#include "pipeline/cli/pairs/doubtful_pairs.h"
 #include "pipeline/cli/pairs/given_matches.h"
 #include "pipeline/cli/pairs/pair_output.h"
 #include "pipeline/cli/pairs/pair_states.h"
@@ -226,6 +227,10 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
   if (job->stopped_by != 0) say_stopped(job);
+  if (job->stopped_by == 0 && job->plan->verify.model != 0 && !colmap_is_lost(job->database) &&
+      doubtful_pairs_settle(job->database, &job->images, job->plan->keeps_doubtful, given(job, OPTION_QUIET),
+                            job->output.has_json) != CLI_DONE)
+    result = CLI_FAILED;
   return result;
 }
 

@@ -22,6 +22,9 @@ hs_status pair_output_store(pair_output *output, const hs_pair_result *result, b
   const uint32_t first = images[result->images.first].image_id, second = images[result->images.second].image_id;
   hs_status status = is_stale ? colmap_drop_pair(output->database, first, second) : HS_OK;
   if (status == HS_OK) status = hs_colmap_add_matches(output->database, first, second, &entry);
+  if (status == HS_OK && result->unguided_matches > 0)
+    status =
+        colmap_note_first_pass(output->database, first, second, result->unguided_matches, result->unguided_inliers);
   if (status != HS_OK) snprintf(message, CLI_MESSAGE_BYTES, "%s", hs_colmap_last_error(output->database));
   return status;
 }

@@ -120,6 +120,32 @@ hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t 
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colmap_verified_pair *pair) {
+  (void)database, (void)after, (void)pair;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_read_inliers(hs_colmap_database *database, int64_t pair_id, uint32_t *inliers, size_t count) {
+  (void)database, (void)pair_id, (void)inliers, (void)count;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_note_first_pass(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, size_t matches,
+                                 size_t inliers) {
+  (void)database, (void)image_a, (void)image_b, (void)matches, (void)inliers;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t on_tracks, size_t supported) {
+  (void)database, (void)pair_id, (void)on_tracks, (void)supported;
+  return HS_ERR_UNSUPPORTED;
+}
+
+hs_status colmap_take_back(hs_colmap_database *database, size_t *count) {
+  (void)database, (void)count;
+  return HS_ERR_UNSUPPORTED;
+}
+
 hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
                            const uint32_t from[2]) {
   (void)database, (void)to, (void)source, (void)from;

@@ -37,6 +37,8 @@ typedef struct colmap_schema {
   colmap_priors priors;
   bool has_prior_columns; /* images.prior_tx, prior_ty and prior_tz */
   bool has_origins;       /* this library's table hartsift_origins */
+  bool has_doubtful;      /* this library's tables hartsift_doubtful_pairs */
+  bool has_guided;        /* and hartsift_guided */
 } colmap_schema;
 
 /* A statement that was compiled once. */
@@ -126,6 +128,15 @@ int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b);
 bool colmap_pair_bytes(sqlite3_stmt *statement, const uint8_t **bytes, size_t *rows);
 /* Raises *largest to the largest indices of a list. */
 void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
+
+/* ---- colmap_doubtful.c */
+
+/* Removes what this library's tables say of a pair, whose entries are made anew. */
+hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
+/* The same of all pairs that an image is in. */
+hs_status colmap_forget_pairs_of(hs_colmap_database *database, int64_t image_id);
+/* Reads a geometry that was set aside in place of the entry that was left of it. */
+#define COLMAP_SELECT_SET_ASIDE "SELECT rows, data FROM hartsift_doubtful_pairs WHERE pair_id = ?"
 
 /* ---- colmap_pair_drops.c */
 

@@ -299,6 +299,7 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   status = make_entry(database, image_a, image_b, matches, &entry);
   if (status == HS_OK) status = settle_matches(database, image_a, image_b, &entry);
   if (status == HS_OK) status = settle_geometry(database, image_a, image_b, &entry);
+  if (status == HS_OK) status = colmap_forget_pair(database, entry.pair_id);
   hs_memory_release(database->options.allocator, entry.matches);
   hs_memory_release(database->options.allocator, entry.inliers);
   return colmap_leave(database, status);

@@ -20,6 +20,7 @@ hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id) {
   hs_status status = colmap_query(database, has_entries, 0, &has_any, NULL);
   for (size_t i = 0; status == HS_OK && has_any != 0 && i < sizeof drop_pairs / sizeof drop_pairs[0]; i++)
     status = colmap_query(database, drop_pairs[i], image_id, NULL, NULL);
+  if (status == HS_OK && has_any != 0) status = colmap_forget_pairs_of(database, image_id);
   return status;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Entries of pairs in COLMAP's database: looked at, read, dropped, and copied to another database.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/base/matrix3.h"
@@ -25,6 +26,7 @@ hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint3
   status = colmap_query(database, "DELETE FROM matches WHERE pair_id = ?", pair_id, NULL, NULL);
   if (status == HS_OK)
     status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", pair_id, NULL, NULL);
+  if (status == HS_OK) status = colmap_forget_pair(database, pair_id);
   return colmap_leave(database, status);
 }
 
@@ -180,10 +182,7 @@ typedef enum pair_column { COLUMN_F, COLUMN_E, COLUMN_H, COLUMN_QVEC, COLUMN_TVE
 
 static const int column_numbers[PAIR_COLUMNS] = {MATRIX_NUMBERS, MATRIX_NUMBERS, MATRIX_NUMBERS, QUATERNION_NUMBERS,
                                                  VECTOR_NUMBERS};
-static const char *const read_column[PAIR_COLUMNS] = {
-    "SELECT F FROM two_view_geometries WHERE pair_id = ?", "SELECT E FROM two_view_geometries WHERE pair_id = ?",
-    "SELECT H FROM two_view_geometries WHERE pair_id = ?", "SELECT qvec FROM two_view_geometries WHERE pair_id = ?",
-    "SELECT tvec FROM two_view_geometries WHERE pair_id = ?"};
+static const char *const column_names[PAIR_COLUMNS] = {"F", "E", "H", "qvec", "tvec"};
 static const char *const write_column[PAIR_COLUMNS] = {"UPDATE two_view_geometries SET F = ? WHERE pair_id = ?",
                                                        "UPDATE two_view_geometries SET E = ? WHERE pair_id = ?",
                                                        "UPDATE two_view_geometries SET H = ? WHERE pair_id = ?",
@@ -247,10 +246,13 @@ static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t 
 }
 
 /* Columns of another size are left out, as those that are null. */
-static hs_status read_numbers(hs_colmap_database *source, pair_column column, int64_t pair_id, pair_copy *copy) {
+static hs_status read_numbers(hs_colmap_database *source, const char *table, pair_column column, int64_t pair_id,
+                              pair_copy *copy) {
+  char sql[96];
   sqlite3_stmt *statement;
   bool has_row = false;
-  hs_status status = colmap_prepare(source, read_column[column], &statement);
+  snprintf(sql, sizeof sql, "SELECT %s FROM %s WHERE pair_id = ?", column_names[column], table);
+  hs_status status = colmap_prepare(source, sql, &statement);
   if (status == HS_OK) status = colmap_step(source, statement, sqlite3_bind_int64(statement, 1, pair_id), &has_row);
   if (status == HS_OK && has_row) {
     const uint8_t *bytes = sqlite3_column_blob(statement, 0);
@@ -306,20 +308,33 @@ static void exchange(pair_copy *copy) {
   invert_pose(copy->column[COLUMN_QVEC], copy->column[COLUMN_TVEC]);
 }
 
+/* Where a pair's geometry is. One that was set aside is copied as it was: what confirms it may be in the target. */
+static hs_status find_geometry(hs_colmap_database *source, int64_t pair_id, const char **table) {
+  bool is_aside = false;
+  hs_status status = HS_OK;
+  if (source->schema.has_doubtful) status = colmap_query(source, COLMAP_SELECT_SET_ASIDE, pair_id, NULL, &is_aside);
+  *table = is_aside ? "hartsift_doubtful_pairs" : "two_view_geometries";
+  return status;
+}
+
 static hs_status read_pair(hs_colmap_database *source, const uint32_t from[2], pair_copy *copy) {
   const int64_t pair_id = colmap_pair_number(from[0], from[1]);
   const bool exchanged = from[0] > from[1];
+  const char *table = "two_view_geometries";
+  char sql[96];
   int64_t limits[2] = {0, 0}, config = 0;
   hs_status status = colmap_count_keypoints(source, from[exchanged ? 1 : 0], &limits[0]);
   if (status == HS_OK) status = colmap_count_keypoints(source, from[exchanged ? 0 : 1], &limits[1]);
   if (status == HS_OK) status = read_list(source, COLMAP_SELECT_MATCHES, pair_id, limits, &copy->matches);
-  if (status == HS_OK) status = read_list(source, COLMAP_SELECT_VERIFIED, pair_id, limits, &copy->verified);
-  if (status == HS_OK && copy->verified.is_there)
-    status = colmap_query(source, "SELECT config FROM two_view_geometries WHERE pair_id = ?", pair_id, &config, NULL);
+  if (status == HS_OK) status = find_geometry(source, pair_id, &table);
+  snprintf(sql, sizeof sql, "SELECT rows, data FROM %s WHERE pair_id = ?", table);
+  if (status == HS_OK) status = read_list(source, sql, pair_id, limits, &copy->verified);
+  snprintf(sql, sizeof sql, "SELECT config FROM %s WHERE pair_id = ?", table);
+  if (status == HS_OK && copy->verified.is_there) status = colmap_query(source, sql, pair_id, &config, NULL);
   copy->config = (int)config;
   for (int i = 0; status == HS_OK && copy->verified.is_there && i < PAIR_COLUMNS; i++)
     if (i <= COLUMN_H ? source->schema.has_matrices : source->schema.has_poses)
-      status = read_numbers(source, (pair_column)i, pair_id, copy);
+      status = read_numbers(source, table, (pair_column)i, pair_id, copy);
   if (!copy->has_column[COLUMN_QVEC] || !copy->has_column[COLUMN_TVEC])
     copy->has_column[COLUMN_QVEC] = copy->has_column[COLUMN_TVEC] = false;
   return status;

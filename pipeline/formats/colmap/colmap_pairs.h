@@ -35,6 +35,30 @@ hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint3
 /* The next pair by COLMAP's numbers of pairs that has an entry; after: -1 at first. *pair_id: -1: there is none. */
 hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t *pair_id, uint32_t images[2]);
 
+/* A verified pair with inliers. */
+typedef struct colmap_verified_pair {
+  int64_t pair_id;
+  uint32_t images[2];
+  size_t matches, inliers; /* of the matches before verification; of a guided pair's first pass */
+  size_t stored;           /* inliers in the database */
+} colmap_verified_pair;
+
+/* The next one by COLMAP's numbers of pairs; after: -1 at first. pair->pair_id: -1: there is none. */
+hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colmap_verified_pair *pair);
+
+/* Reads the inliers of a pair of ascending images: 2 x count indices, count as colmap_next_verified gave it. */
+hs_status colmap_read_inliers(hs_colmap_database *database, int64_t pair_id, uint32_t *inliers, size_t count);
+
+/* Remembers what a guided pair's first pass found, in the table hartsift_guided. */
+hs_status colmap_note_first_pass(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, size_t matches,
+                                 size_t inliers);
+
+/* Moves a pair's geometry to the table hartsift_doubtful_pairs, and leaves it DEGENERATE without inliers. */
+hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t on_tracks, size_t supported);
+
+/* Moves all geometries back that were set aside, but for those whose matches are others by now. */
+hs_status colmap_take_back(hs_colmap_database *database, size_t *count);
+
 /* Copies the entries of a pair from another database, where its images have the numbers `from`, to those of the images
    `to`; the order of the two may change. What a pair has already: as in hs_colmap_add_matches. HS_ERR_FORMAT: an entry is
    damaged, or has an index beyond the features of its image, and nothing is copied. The reason is `database`'s. */

@@ -192,6 +192,10 @@ void colmap_schema_find_origins(hs_colmap_database *database) {
   memcpy(message, database->message, sizeof message);
   if (has_table(database, origin_table.table, &database->schema.has_origins) != HS_OK)
     database->schema.has_origins = false;
+  if (has_table(database, "hartsift_doubtful_pairs", &database->schema.has_doubtful) != HS_OK)
+    database->schema.has_doubtful = false;
+  if (has_table(database, "hartsift_guided", &database->schema.has_guided) != HS_OK)
+    database->schema.has_guided = false;
   memcpy(database->message, message, sizeof message);
 }
 
@@ -212,6 +216,8 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   if (status == HS_OK) status = has_columns(database, "two_view_geometries", poses, 2, &schema->has_poses);
   if (status == HS_OK) status = find_priors(database);
   if (status == HS_OK) status = has_table(database, origin_table.table, &schema->has_origins);
+  if (status == HS_OK) status = has_table(database, "hartsift_doubtful_pairs", &schema->has_doubtful);
+  if (status == HS_OK) status = has_table(database, "hartsift_guided", &schema->has_guided);
   if (status == HS_OK && schema->has_origins) status = check_table(database, &origin_table);
   return status == HS_OK ? check_frames(database) : status;
 }

@@ -1,0 +1,200 @@
+/*
+ * Whether verified pairs show the same place, by the tracks that a collection's sure pairs make; see hartsift_pairs.h.
+ */
+#include <string.h>
+
+#include "cpu/float_environment.h"
+#include "pipeline/base/adopt.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/include/hartsift_pairs.h"
+
+enum { CONTRADICTED_LEAST = 4 /* inliers on tracks, none of them on one: no accident */ };
+
+/* Sets of features (tracks) and of images (connected by sure pairs), as trees of parents. */
+typedef struct judge {
+  const hs_allocator *allocator;
+  const hs_pair_inliers *source;
+  hs_judge_options options;
+  uint64_t *first_feature; /* of each image, in the numbering of all features */
+  uint32_t *parent;        /* of each feature */
+  uint8_t *is_on_track;    /* by feature: a sure pair has it */
+  uint32_t *image_parent;
+  uint32_t *inliers; /* of the pair at hand */
+} judge;
+
+static const options_kind kind = OPTIONS_KIND(hs_judge_options, sure_inliers);
+OPTIONS_END_WITH(hs_judge_options, message_bytes);
+
+static const hs_judge_options defaults = {.struct_size = sizeof(hs_judge_options),
+                                          .sure_inliers = 100,
+                                          .sure_share = 0.6,
+                                          .doubtful_share = 0.5,
+                                          .least_support = 0.15};
+
+hs_status hs_judge_options_init_sized(hs_judge_options *options, size_t struct_size) {
+  return options_give(options, struct_size, &defaults, kind);
+}
+
+static uint32_t root_of(uint32_t *parent, uint32_t element) {
+  while (parent[element] != element) {
+    parent[element] = parent[parent[element]];
+    element = parent[element];
+  }
+  return element;
+}
+
+static void join(uint32_t *parent, uint32_t a, uint32_t b) {
+  a = root_of(parent, a);
+  b = root_of(parent, b);
+  if (a < b)
+    parent[b] = a;
+  else
+    parent[a] = b;
+}
+
+static double share_of(const hs_judged_pair *pair) {
+  const size_t matches = pair->match_count > pair->inlier_count ? pair->match_count : pair->inlier_count;
+  return matches > 0 ? (double)pair->inlier_count / (double)matches : 0.0;
+}
+
+static bool is_sure(const judge *j, const hs_judged_pair *pair) {
+  return pair->inlier_count >= j->options.sure_inliers && share_of(pair) >= j->options.sure_share;
+}
+
+static hs_status fail(const judge *j, hs_status status, const char *message) {
+  hs_message_set(j->options.message, j->options.message_bytes, "%s", message);
+  return status;
+}
+
+/* Reads a pair's inliers and turns them into numbers of features. */
+static hs_status read_inliers(const judge *j, const hs_judged_pair *pair, size_t index) {
+  const uint32_t image[2] = {pair->images.first, pair->images.second};
+  const hs_status status = j->source->read(j->source->user, index, j->inliers);
+  for (size_t i = 0; status == HS_OK && i < 2 * pair->inlier_count; i++) {
+    const size_t side = i % 2;
+    if (j->inliers[i] >= j->source->feature_counts[image[side]])
+      return fail(j, HS_ERR_ARGUMENT, "an inlier points beyond its image's features");
+    j->inliers[i] += (uint32_t)j->first_feature[image[side]];
+  }
+  return status;
+}
+
+static hs_status join_sure_pairs(judge *j, hs_judged_pair *pairs, size_t count) {
+  for (size_t p = 0; p < count; p++) {
+    if (!is_sure(j, &pairs[p])) continue;
+    const hs_status status = read_inliers(j, &pairs[p], p);
+    if (status != HS_OK) return status;
+    pairs[p].verdict = HS_PAIR_SURE;
+    join(j->image_parent, pairs[p].images.first, pairs[p].images.second);
+    for (size_t i = 0; i < pairs[p].inlier_count; i++) {
+      join(j->parent, j->inliers[2 * i], j->inliers[2 * i + 1]);
+      j->is_on_track[j->inliers[2 * i]] = 1;
+      j->is_on_track[j->inliers[2 * i + 1]] = 1;
+    }
+  }
+  return HS_OK;
+}
+
+static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
+  const double share = share_of(pair);
+  const bool unsupported = (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
+  if (root_of(j->image_parent, pair->images.first) != root_of(j->image_parent, pair->images.second))
+    return HS_PAIR_ONLY_LINK;
+  if (unsupported && share < j->options.doubtful_share) return HS_PAIR_DOUBTFUL;
+  if (pair->supported == 0 && pair->on_tracks >= CONTRADICTED_LEAST && share < j->options.sure_share)
+    return HS_PAIR_DOUBTFUL;
+  return HS_PAIR_SUPPORTED;
+}
+
+static hs_status judge_others(judge *j, hs_judged_pair *pairs, size_t count) {
+  for (size_t p = 0; p < count; p++) {
+    hs_judged_pair *const pair = &pairs[p];
+    if (is_sure(j, pair)) continue;
+    const hs_status status = read_inliers(j, pair, p);
+    if (status != HS_OK) return status;
+    for (size_t i = 0; i < pair->inlier_count; i++) {
+      const uint32_t a = j->inliers[2 * i], b = j->inliers[2 * i + 1];
+      if (j->is_on_track[a] == 0 || j->is_on_track[b] == 0) continue;
+      pair->on_tracks++;
+      pair->supported += root_of(j->parent, a) == root_of(j->parent, b);
+    }
+    pair->verdict = verdict_of(j, pair);
+  }
+  return HS_OK;
+}
+
+/* Checks the pairs and counts the most inliers that one has. */
+static hs_status check(const judge *j, const hs_judged_pair *pairs, size_t count, size_t *most) {
+  const hs_judge_options *const o = &j->options;
+  const hs_pair_inliers *const source = j->source;
+  if (!(o->sure_share >= 0.0 && o->sure_share <= 1.0)) return fail(j, HS_ERR_OPTION, "sure_share: 0..1 expected");
+  if (!(o->doubtful_share >= 0.0 && o->doubtful_share <= 1.0))
+    return fail(j, HS_ERR_OPTION, "doubtful_share: 0..1 expected");
+  if (!(o->least_support >= 0.0 && o->least_support <= 1.0))
+    return fail(j, HS_ERR_OPTION, "least_support: 0..1 expected");
+  for (size_t p = 0; p < count; p++) {
+    const hs_image_pair images = pairs[p].images;
+    if (images.first >= source->image_count || images.second >= source->image_count || images.first == images.second)
+      return fail(j, HS_ERR_ARGUMENT, "a pair is not of two images of the collection");
+    *most = pairs[p].inlier_count > *most ? pairs[p].inlier_count : *most;
+  }
+  return HS_OK;
+}
+
+static hs_status allocate(judge *j, size_t most_inliers) {
+  const hs_pair_inliers *const source = j->source;
+  uint64_t features = 0;
+  if (source->image_count >= UINT32_MAX) return fail(j, HS_ERR_LIMIT, "more than 2^32 - 2 images");
+  j->first_feature = hs_memory_alloc(j->allocator, (source->image_count + 1) * sizeof *j->first_feature);
+  j->image_parent = hs_memory_alloc(j->allocator, (source->image_count + 1) * sizeof *j->image_parent);
+  if (!j->first_feature || !j->image_parent) return fail(j, HS_ERR_MEMORY, "out of memory");
+  for (size_t i = 0; i < source->image_count; i++) {
+    j->image_parent[i] = (uint32_t)i;
+    j->first_feature[i] = features;
+    if (source->feature_counts[i] > UINT32_MAX - features) return fail(j, HS_ERR_LIMIT, "more than 2^32 - 1 features");
+    features += source->feature_counts[i];
+  }
+  size_t parent_bytes, inlier_bytes;
+  if (!hs_size_mul((size_t)features + 1, sizeof *j->parent, &parent_bytes) ||
+      !hs_size_mul(most_inliers + 1, 2 * sizeof *j->inliers, &inlier_bytes))
+    return fail(j, HS_ERR_LIMIT, "more features than memory can address");
+  j->parent = hs_memory_alloc(j->allocator, parent_bytes);
+  j->is_on_track = hs_memory_alloc(j->allocator, (size_t)features + 1);
+  j->inliers = hs_memory_alloc(j->allocator, inlier_bytes);
+  if (!j->parent || !j->is_on_track || !j->inliers) return fail(j, HS_ERR_MEMORY, "out of memory");
+  for (uint64_t i = 0; i < features; i++) j->parent[i] = (uint32_t)i;
+  memset(j->is_on_track, 0, (size_t)features + 1);
+  return HS_OK;
+}
+
+static void release(const judge *j) {
+  hs_memory_release(j->allocator, j->first_feature);
+  hs_memory_release(j->allocator, j->image_parent);
+  hs_memory_release(j->allocator, j->parent);
+  hs_memory_release(j->allocator, j->is_on_track);
+  hs_memory_release(j->allocator, j->inliers);
+}
+
+hs_status hs_judge_pairs(const hs_pair_inliers *source, hs_judged_pair *pairs, size_t count,
+                         const hs_judge_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  judge j = {.source = source, .options = defaults};
+  char reason[ADOPT_REASON_BYTES];
+  size_t most = 0;
+  if (!source || !source->read || (source->image_count > 0 && !source->feature_counts) || (count > 0 && !pairs))
+    return HS_ERR_ARGUMENT;
+  hs_status status = options ? options_adopt(&j.options, options, kind, reason) : HS_OK;
+  if (status != HS_OK) return fail(&j, status, reason);
+  j.allocator = j.options.allocator;
+  for (size_t p = 0; p < count; p++) {
+    pairs[p].verdict = HS_PAIR_SUPPORTED;
+    pairs[p].on_tracks = pairs[p].supported = 0;
+  }
+  status = check(&j, pairs, count, &most);
+  if (status == HS_OK) status = allocate(&j, most);
+  if (status == HS_OK) status = join_sure_pairs(&j, pairs, count);
+  if (status == HS_OK) status = judge_others(&j, pairs, count);
+  release(&j);
+  return status;
+}
