@@ -1,6 +1,6 @@
 /*
- * Reader of PNG, on libpng: every colour type, depth and interlacing. Gamma and colour profiles are
- * left alone, alpha is dropped, a wrong checksum anywhere is an error.
+ * Reader of PNG, on libpng: every colour type, depth and interlacing, the EXIF orientation applied. Gamma and colour
+ * profiles are left alone, alpha is dropped. A wrong checksum of a chunk that the pixels need is an error.
  */
 #include "pipeline/image_io/image_rows.h"
 
@@ -11,6 +11,7 @@
 #  include <string.h>
 
 #  include "pipeline/base/memory.h"
+#  include "pipeline/image_io/png_exif.h"
 
 enum {
   READ_PNG_CHUNKS_CACHED = 128,
@@ -27,8 +28,11 @@ typedef struct read_png_state {
   png_infop info;
   size_t channels; /* after the transformations */
   hs_sample_type type;
-  bool interlaced;
-  uint8_t *rows; /* a row, or the whole picture where it is interlaced */
+  bool interlaced, has_tags;
+  exif_tags tags;
+  exif_placement placement;
+  uint8_t *rows;      /* a row, or the whole picture where it is interlaced */
+  uint8_t *converted; /* a row of the picture; null: rows are not turned */
   hs_image image;
   hs_status status;
   bool out_of_memory;
@@ -136,31 +140,47 @@ static void read_png_set_transformations(read_png_state *decoder) {
   decoder->type = depth == 16 ? HS_U16 : HS_U8;
 }
 
+/* 1: as stored. */
+static int read_png_orientation(const read_png_state *decoder) {
+  return decoder->has_tags && decoder->request->apply_exif ? decoder->tags.orientation : 1;
+}
+
 static void read_png_allocate(read_png_state *decoder) {
   const image_request *request = decoder->request;
   const int32_t width = (int32_t)png_get_image_width(decoder->png, decoder->info);
   const int32_t height = (int32_t)png_get_image_height(decoder->png, decoder->info);
   const hs_pixel_layout layout = request->keep_colour && decoder->channels >= 3 ? HS_RGB : HS_GRAY;
   const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
+  const int orientation = read_png_orientation(decoder);
   size_t rows_bytes = row_bytes;
   if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes))
     read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
-  /* libpng holds three rows of its own, and the limit must not overflow when all are added up. */
+  decoder->placement = exif_place(orientation, width, height);
+  /* libpng holds three rows of its own, a turned row is one more, and the limit must not overflow when all are added up. */
   const uint64_t working_bytes =
-      rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + 3 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
-  read_png_stop(decoder, image_allocate(request, width, height, decoder->type, layout, working_bytes, &decoder->image));
+      rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + 4 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
+  read_png_stop(decoder, image_allocate(request, decoder->placement.width, decoder->placement.height, decoder->type,
+                                        layout, working_bytes, &decoder->image));
+  decoder->image.exif_orientation = orientation > 1 ? orientation : 0;
   decoder->rows = hs_memory_alloc(request->allocator, rows_bytes);
-  if (!decoder->rows)
+  if (orientation > 1) decoder->converted = hs_memory_alloc(request->allocator, row_bytes);
+  if (!decoder->rows || (orientation > 1 && !decoder->converted))
     read_png_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", rows_bytes));
 }
 
 static void read_png_convert_row(const read_png_state *decoder, const uint8_t *row, int32_t y) {
-  uint8_t *target = (uint8_t *)(uintptr_t)decoder->image.data + (size_t)y * decoder->image.stride_bytes;
-  gray_convert_row(row, decoder->channels, decoder->type, (size_t)decoder->image.width, target, decoder->image.layout);
+  const hs_image *image = &decoder->image;
+  uint8_t *picture = (uint8_t *)(uintptr_t)image->data;
+  const size_t width = png_get_image_width(decoder->png, decoder->info);
+  uint8_t *target = decoder->converted ? decoder->converted : picture + (size_t)y * image->stride_bytes;
+  gray_convert_row(row, decoder->channels, decoder->type, width, target, image->layout);
+  if (decoder->converted)
+    exif_put_row(&decoder->placement, y, target, width, image_channels(image->layout) * image_sample_bytes(image->type),
+                 picture);
 }
 
 static void read_png_read_pixels(read_png_state *decoder) {
-  const int32_t height = decoder->image.height;
+  const int32_t height = (int32_t)png_get_image_height(decoder->png, decoder->info);
   if (!decoder->interlaced) {
     for (int32_t y = 0; y < height; y++) {
       png_read_row(decoder->png, decoder->rows, NULL);
@@ -204,7 +224,21 @@ static hs_status read_png_begin(read_png_state *decoder, const image_request *re
 static void read_png_end(read_png_state *decoder) {
   png_destroy_read_struct(&decoder->png, &decoder->info, NULL);
   hs_memory_release(decoder->request->allocator, decoder->rows);
-  decoder->rows = NULL;
+  hs_memory_release(decoder->request->allocator, decoder->converted);
+  decoder->rows = decoder->converted = NULL;
+}
+
+/* Reads the tags where somebody wants them. stream: the file where the request has not its bytes. */
+static hs_status read_png_read_tags(read_png_state *decoder, FILE *stream) {
+  const image_request *request = decoder->request;
+  if (!request->apply_exif && !request->exif) return HS_OK;
+  return png_exif_read(request, stream, &decoder->has_tags, &decoder->tags);
+}
+
+static void read_png_give_tags(const read_png_state *decoder, int32_t width, int32_t height) {
+  const hs_image image = {.width = width, .height = height};
+  if (decoder->has_tags)
+    exif_give(decoder->request, &decoder->tags, (double)(width > height ? width : height), &image);
 }
 
 /* The status of what was done; of libpng's own failures with the message. */
@@ -219,15 +253,18 @@ static hs_status read_png_explain(const read_png_state *decoder) {
 hs_status image_read_png(const image_request *request, hs_image *image) {
   read_png_state decoder;
   const byte_source bytes = byte_source_of(request);
-  const hs_status status = read_png_begin(&decoder, request, &bytes);
+  hs_status status = read_png_begin(&decoder, request, &bytes);
+  if (status == HS_OK) status = read_png_read_tags(&decoder, NULL);
   if (status == HS_OK) read_png_decode_guarded(&decoder);
   read_png_end(&decoder);
   if (status != HS_OK) return status;
-  if (decoder.status == HS_OK)
-    *image = decoder.image;
-  else
+  if (decoder.status != HS_OK) {
     hs_image_free(&decoder.image);
-  return read_png_explain(&decoder);
+    return read_png_explain(&decoder);
+  }
+  *image = decoder.image;
+  read_png_give_tags(&decoder, image->width, image->height);
+  return HS_OK;
 }
 
 /* ---- row by row */
@@ -238,7 +275,7 @@ static void rows_begin_guarded(image_rows *rows, read_png_state *decoder) {
   rows->width = (int32_t)png_get_image_width(decoder->png, decoder->info);
   rows->height = (int32_t)png_get_image_height(decoder->png, decoder->info);
   rows->type = decoder->type;
-  rows->whole = decoder->interlaced;
+  rows->whole = decoder->interlaced || read_png_orientation(decoder) > 1;
   const size_t row_bytes = png_get_rowbytes(decoder->png, decoder->info);
   rows->working_bytes = 4 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
   if (rows->whole) return;
@@ -251,9 +288,11 @@ static hs_status png_rows_begin(image_rows *rows) {
   read_png_state *decoder = hs_memory_alloc(rows->request.allocator, sizeof *decoder);
   if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "no memory for the PNG decoder");
   rows->decoder = decoder;
-  const hs_status status = read_png_begin(decoder, &rows->request, &rows->bytes);
+  hs_status status = read_png_begin(decoder, &rows->request, &rows->bytes);
+  if (status == HS_OK) status = read_png_read_tags(decoder, rows->stream);
   if (status != HS_OK) return status;
   rows_begin_guarded(rows, decoder);
+  if (decoder->status == HS_OK) read_png_give_tags(decoder, rows->width, rows->height);
   return read_png_explain(decoder);
 }
 
