@@ -216,10 +216,14 @@ static void renew_context(extract_job *job) {
    still there. */
 static bool extract_file(extract_job *job, extract_result *result) {
   const double start = cli_milliseconds();
+  hs_load_notes notes;
+  hs_load_options load = job->input.load;
+  load.notes = &notes;
   if (job->options.max_memory_bytes == 0 || image_is_no_file(result->image) || !image_is_regular_file(result->image) ||
       given(job, OPTION_MASK) || given(job, OPTION_MASKS) || given(job, OPTION_KEYPOINTS) ||
-      hs_extract_file(job->context, result->image, &job->input.load, NULL, &job->features) != HS_OK)
+      hs_extract_file(job->context, result->image, &load, NULL, &job->features) != HS_OK)
     return false;
+  cli_print_notes(&job->input, result->image, &notes);
   result->milliseconds = cli_milliseconds() - start;
   result->width = job->features.image_width;
   result->height = job->features.image_height;
@@ -245,6 +249,17 @@ static hs_status load_image(extract_job *job, extract_result *result, hs_image *
       cli_load_image(&job->input, result->image, false, image, result->message, sizeof result->message);
   if (status == HS_ERR_LIMIT) name_enough(job, result);
   return status;
+}
+
+/* A JPEG that was left to the GPU and failed says what is wrong with it when it is decoded here, or has pixels after all. */
+static void compute_again(extract_job *job, const output_target *target, hs_image *image, extract_result *result) {
+  const int32_t keeps = job->input.load.keep_encoded;
+  if (image->layout != HS_JPEG || hs_status_class_of(result->status) != HS_CLASS_ARGUMENT) return;
+  hs_image_free(image);
+  job->input.load.keep_encoded = 0;
+  result->status = load_image(job, result, image);
+  job->input.load.keep_encoded = keeps;
+  if (result->status == HS_OK) result->status = compute(job, image, target, result);
 }
 
 static void save_found(extract_job *job, const output_target *target, extract_result *result) {
@@ -274,6 +289,7 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   result->width = image.original_width ? image.original_width : image.width;
   result->height = image.original_height ? image.original_height : image.height;
   result->status = compute(job, &image, target, result);
+  compute_again(job, target, &image, result);
   if (result->status == HS_OK)
     save_found(job, target, result);
   else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE)

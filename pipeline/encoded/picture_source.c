@@ -106,6 +106,7 @@ static hs_status decode_here(hs_context *c, const hs_image *image, unsigned char
   const hs_load_options load = {.struct_size = sizeof load,
                                 .max_pixels = UINT64_MAX,
                                 .ignore_exif = image->exif_orientation == 0,
+                                .strict = image->refuse_damage,
                                 .allocator = c->options.allocator,
                                 .message = message,
                                 .message_bytes = sizeof message};

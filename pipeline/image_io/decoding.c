@@ -13,6 +13,30 @@ hs_status image_fail(const image_request *request, hs_status status, const char 
   return status;
 }
 
+void image_note_damage(const image_request *request, const char *format, ...) {
+  if (!request->found) return;
+  hs_load_notes *notes = &request->found->notes;
+  va_list arguments;
+  if (notes->damages < INT32_MAX && notes->damages++ > 0) return;
+  va_start(arguments, format);
+  hs_message_set_about(notes->damage, sizeof notes->damage, request->name, format, arguments);
+  va_end(arguments);
+}
+
+hs_status image_check_damage(const image_request *request) {
+  const hs_load_notes *notes = request->found ? &request->found->notes : NULL;
+  if (!request->strict || !notes || notes->damages == 0) return HS_OK;
+  hs_message_set(request->message, request->message_bytes, "%s; %ld such report%s, refused because strict is set",
+                 notes->damage, (long)notes->damages, notes->damages == 1 ? "" : "s");
+  return HS_ERR_FORMAT;
+}
+
+hs_status image_give_notes(const image_request *request, hs_status status) {
+  if (request->notes && request->found) *request->notes = request->found->notes;
+  if (request->notes && status != HS_OK) memset(request->notes, 0, sizeof *request->notes);
+  return status;
+}
+
 size_t image_channels(hs_pixel_layout layout) {
   switch (layout) {
   case HS_GRAY:

@@ -145,6 +145,16 @@ bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags) {
 }
 
 bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags) {
+  return exif_parse_page(bytes, size, 0, tags);
+}
+
+/* Where the directory that a tag names begins: of the page, else of the first directory. */
+static size_t exif_page_directory(const exif_tiff *tiff, uint64_t page, size_t first, uint32_t tag) {
+  const size_t own = page > 0 && page < tiff->size ? exif_directory(tiff, (size_t)page, tag) : tiff->size;
+  return own < tiff->size ? own : exif_directory(tiff, first, tag);
+}
+
+bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif_tags *tags) {
   *tags = (exif_tags){.orientation = 1, .latitude = (double)NAN, .longitude = (double)NAN, .altitude = (double)NAN};
   if (size < 8) return false;
   exif_tiff tiff = {.bytes = bytes, .size = size};
@@ -153,8 +163,8 @@ bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags) {
   else if (memcmp(tiff.bytes, "II*\0", 4) != 0)
     return false;
   const size_t first = exif_u32(&tiff, 4);
-  const size_t exif = exif_directory(&tiff, first, EXIF_TAG_EXIF_DIRECTORY);
-  const size_t gps = exif_directory(&tiff, first, EXIF_TAG_GPS_DIRECTORY);
+  const size_t exif = exif_page_directory(&tiff, directory, first, EXIF_TAG_EXIF_DIRECTORY);
+  const size_t gps = exif_page_directory(&tiff, directory, first, EXIF_TAG_GPS_DIRECTORY);
   tags->orientation = exif_orientation(&tiff, first);
   tags->focal_length_mm = exif_number_of(&tiff, exif, EXIF_TAG_FOCAL_LENGTH);
   tags->focal_length_35mm = exif_number_of(&tiff, exif, EXIF_TAG_FOCAL_LENGTH_35MM);

@@ -33,12 +33,24 @@ static void gray_convert_u16(const uint16_t *source, size_t channels, size_t cou
       target[i] = source[0];
 }
 
+static void gray_convert_f32(const float *source, size_t channels, size_t count, float *target, bool colour) {
+  for (size_t i = 0; i < count; i++, source += channels)
+    if (colour)
+      memcpy(target + 3 * i, source, 3 * sizeof *source);
+    else if (channels >= 3)
+      target[i] = (GRAY_RED * source[0] + GRAY_GREEN * source[1] + GRAY_BLUE * source[2]) / (1 << GRAY_SHIFT);
+    else
+      target[i] = source[0];
+}
+
 void gray_convert_row(const void *source, size_t source_channels, hs_sample_type type, size_t count, void *target,
                       hs_pixel_layout target_layout) {
   if (image_channels(target_layout) == source_channels)
     memcpy(target, source, count * source_channels * image_sample_bytes(type));
   else if (type == HS_U16)
     gray_convert_u16(source, source_channels, count, target, target_layout == HS_RGB);
+  else if (type == HS_F32)
+    gray_convert_f32(source, source_channels, count, target, target_layout == HS_RGB);
   else
     gray_convert_u8(source, source_channels, count, target, target_layout == HS_RGB);
 }

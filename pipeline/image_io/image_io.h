@@ -39,6 +39,12 @@ typedef struct image_need {
   uint64_t bytes; /* 0: nothing is known */
 } image_need;
 
+/* What decoding found out besides the pixels. */
+typedef struct image_findings {
+  hs_load_notes notes;
+  double declared_low, declared_high; /* samples that the file says are black and white; 0, 0: it says nothing */
+} image_findings;
+
 /* One decoding: the file's bytes and the caller's wishes, defaults filled in. */
 typedef struct image_request {
   const char *name; /* for messages: the path, "standard input", "the image in memory" */
@@ -54,6 +60,10 @@ typedef struct image_request {
   int32_t max_image_size;
   hs_exif *exif;    /* null, or what the file says; cleared */
   image_need *need; /* null, or of a picture that does not fit */
+  image_findings *found;       /* null where nothing is decoded */
+  hs_load_notes *notes;        /* the caller's; null */
+  bool strict;                 /* damage that is reported is a failure */
+  float range_low, range_high; /* given by the caller; 0, 0: none */
   const hs_allocator *allocator;
   char *message;
   size_t message_bytes;
@@ -61,6 +71,15 @@ typedef struct image_request {
 
 /* Writes "NAME: reason" to the request's message and returns status. */
 hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
+
+/* Counts a report of damage in a file that is decoded nevertheless; the first one's text is kept. */
+void image_note_damage(const image_request *request, const char *format, ...) HS_MESSAGE_FORMAT(2, 3);
+
+/* After decoding: HS_ERR_FORMAT where the request is strict and damage was reported. */
+hs_status image_check_damage(const image_request *request);
+
+/* Hands the notes to the caller, none of them after a failure. Returns status. */
+hs_status image_give_notes(const image_request *request, hs_status status);
 
 /* Refuses sizes outside the limits: HS_ERR_FORMAT for 0, HS_ERR_LIMIT for more than max_pixels or a
    side beyond int32_t. */
@@ -82,6 +101,30 @@ hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_
 /* A mask of the original's size (8-bit gray) as each pixel of a picture that was made smaller sees it at its centre, into
    pixels[width * height of that picture]. */
 void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels);
+
+/* ---- value_range.c */
+
+/* Whether the caller gave a value range. */
+bool image_has_range(const image_request *request);
+
+/* The least and the greatest sample so far; low > high: none yet. NaN in any of them makes both NaN. */
+typedef struct sample_extremes {
+  double low, high;
+} sample_extremes;
+
+/* Takes in `count` samples. */
+void extremes_add(sample_extremes *extremes, const void *samples, size_t count, hs_sample_type type);
+
+/* Samples of 8 or 16 bits as floats of the same value. */
+void range_widen(const void *samples, size_t count, hs_sample_type type, float *floats);
+
+/* Checks the extremes of a picture whose samples have this type: with a range given or declared, that the samples can be
+   meant in it (HS_ERR_ARGUMENT, without a range given HS_ERR_UNSUPPORTED); else notes a low range. */
+hs_status range_check(const image_request *request, const sample_extremes *extremes, hs_sample_type type);
+
+/* Brings a decoded picture into the value range that was given or declared: 16 bits stretched to it, or floats with it.
+   On failure *image is as it was. HS_ERR_ARGUMENT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+hs_status image_apply_range(const image_request *request, hs_image *image);
 
 /* Channels of a layout; bytes of a sample. */
 size_t image_channels(hs_pixel_layout layout);
@@ -118,8 +161,10 @@ bool image_is_no_file(const char *name);
 /* Whether a path leads to a file that can be read more than once: a pipe's bytes are gone. */
 bool image_is_regular_file(const char *path);
 
-/* Takes over a caller's options; null: the defaults. Clears what the caller gets of the tags. HS_ERR_OPTION. */
-hs_status image_request_make(const hs_load_options *options, const char *name, image_request *request);
+/* Takes over a caller's options; null: the defaults. Clears what the caller gets of tags and notes, and *found.
+   HS_ERR_OPTION. */
+hs_status image_request_make(const hs_load_options *options, const char *name, image_findings *found,
+                             image_request *request);
 
 /* Opens the file that the request names. *expected_bytes: of a regular file, only a hint; else 0. HS_ERR_IO. */
 hs_status image_open_file(const image_request *request, FILE **stream, size_t *expected_bytes);
@@ -136,7 +181,7 @@ hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t 
 
 /* Converts a row of `count` pixels with 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGB, alpha) channels
    to layout HS_GRAY or HS_RGB (HS_RGB only from 3 or 4 channels): alpha is dropped, colour becomes
-   gray as hartsift.h defines it. Samples: uint8_t or native uint16_t. source and target are apart. */
+   gray as hartsift.h defines it. Samples: uint8_t, native uint16_t or float. source and target are apart. */
 void gray_convert_row(const void *source, size_t source_channels, hs_sample_type type, size_t count, void *target,
                       hs_pixel_layout target_layout);
 
@@ -156,6 +201,8 @@ typedef struct exif_tags {
 bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags);
 /* The same of the TIFF structure alone, without the signature of a JPEG's segment before it. */
 bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags);
+/* The same of the directory at this offset; what it does not point to is taken from the first one. */
+bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif_tags *tags);
 
 /* Fills request->exif, unless null, for a decoded picture. stored_side: as below. */
 void exif_give(const image_request *request, const exif_tags *tags, double stored_side, const hs_image *image);

@@ -36,16 +36,29 @@ static bool rows_are_wanted(const image_rows *r) {
   return !r->whole && !shrinks;
 }
 
+/* In a value range that was given, rows are of floats. */
+static hs_status rows_choose_type(image_rows *r) {
+  const size_t bytes = (size_t)r->width * image_sample_bytes(r->type);
+  r->stored = r->type;
+  r->extremes = (sample_extremes){1.0, 0.0};
+  if (!image_has_range(&r->request)) return HS_OK;
+  r->type = HS_F32;
+  r->working_bytes += bytes;
+  if (!r->samples) r->samples = hs_memory_alloc(r->request.allocator, bytes);
+  return r->samples ? HS_OK : image_fail(&r->request, HS_ERR_MEMORY, "no memory for a row of %zu bytes", bytes);
+}
+
 static hs_status rows_begin(image_rows *r) {
-  const uint64_t held = r->working_bytes + (r->request.bytes ? r->request.size : BYTE_SOURCE_READ);
   if (!rows_are_wanted(r)) return HS_ERR_UNSUPPORTED;
-  return image_check_memory(&r->request, held, "decoding a row");
+  const hs_status status = rows_choose_type(r);
+  const uint64_t held = r->working_bytes + (r->request.bytes ? r->request.size : BYTE_SOURCE_READ);
+  return status == HS_OK ? image_check_memory(&r->request, held, "decoding a row") : status;
 }
 
 hs_status image_rows_open(image_rows *r, const char *path, const void *bytes, size_t size,
                           const hs_load_options *load) {
   memset(r, 0, sizeof *r);
-  hs_status status = image_request_make(load, path ? path : "the image in memory", &r->request);
+  hs_status status = image_request_make(load, path ? path : "the image in memory", &r->found, &r->request);
   r->request.bytes = path ? NULL : bytes;
   r->request.size = path ? 0 : size;
   if (status == HS_OK && path && !r->request.only_files && image_is_no_file(path)) return HS_OK;
@@ -62,12 +75,26 @@ hs_status image_rows_open(image_rows *r, const char *path, const void *bytes, si
 /* After a failure the file says nothing. */
 static hs_status rows_end_with(const image_rows *r, hs_status status) {
   if (status != HS_OK && r->request.exif) memset(r->request.exif, 0, sizeof *r->request.exif);
+  if (status != HS_OK) (void)image_give_notes(&r->request, status);
   return status;
 }
 
+/* What is known of the whole file only. */
+static hs_status rows_conclude(image_rows *r) {
+  hs_status status = image_check_damage(&r->request);
+  if (status == HS_OK) status = range_check(&r->request, &r->extremes, r->stored);
+  return image_give_notes(&r->request, status);
+}
+
 hs_status image_rows_read(image_rows *r, uint8_t *row) {
-  const hs_status status = r->kind->read(r, row);
-  if (status == HS_OK) r->next++;
+  uint8_t *stored = r->samples ? r->samples : row;
+  hs_status status = r->kind->read(r, stored);
+  if (status == HS_OK) {
+    extremes_add(&r->extremes, stored, (size_t)r->width, r->stored);
+    if (r->samples) range_widen(stored, (size_t)r->width, r->stored, (float *)(void *)row);
+    r->next++;
+  }
+  if (status == HS_OK && r->next == r->height) status = rows_conclude(r);
   return rows_end_with(r, status);
 }
 
@@ -81,10 +108,12 @@ hs_status image_rows_rewind(image_rows *r) {
     r->bytes = (byte_source){.stream = r->stream, .buffer = r->buffer};
   }
   const int32_t width = r->width, height = r->height;
-  const hs_sample_type type = r->type;
-  const hs_status status = r->kind->begin(r);
-  if (status != HS_OK || (r->width == width && r->height == height && r->type == type && !r->whole))
-    return rows_end_with(r, status);
+  const hs_sample_type stored = r->stored;
+  r->found = (image_findings){.notes = {.damages = 0}};
+  hs_status status = r->kind->begin(r);
+  const bool same = r->width == width && r->height == height && r->type == stored && !r->whole;
+  if (status == HS_OK && same) status = rows_choose_type(r);
+  if (status != HS_OK || same) return rows_end_with(r, status);
   return rows_end_with(r, image_fail(&r->request, HS_ERR_IO, "the file was changed while it was read"));
 }
 
@@ -92,5 +121,6 @@ void image_rows_close(image_rows *r) {
   if (r->kind) r->kind->end(r);
   if (r->stream) fclose(r->stream);
   hs_memory_release(r->request.allocator, r->buffer);
+  hs_memory_release(r->request.allocator, r->samples);
   memset(r, 0, sizeof *r);
 }

@@ -15,6 +15,7 @@ enum {
   MARKER_APP14 = 0xEE,
   MARKER_APP15 = 0xEF,
   MARKER_COMMENT = 0xFE,
+  JFIF_MAJOR_AT = 5,
   ADOBE_BYTES = 12,
   ADOBE_TRANSFORM_AT = 11,
   ADOBE_YCC = 1
@@ -118,6 +119,13 @@ static bool read_scan(header_reader *r, segment s) {
   return last[0] == 0 && last[1] == JPEG_BLOCK - 1 && last[2] == 0;
 }
 
+/* libjpeg reports another major version than 1. */
+static bool read_jfif(header_reader *r, segment s) {
+  const bool is_jfif = s.size >= 5 && memcmp(s.bytes, "JFIF", 5) == 0;
+  r->has_jfif = r->has_jfif || is_jfif;
+  return !is_jfif || s.size <= JFIF_MAJOR_AT || s.bytes[JFIF_MAJOR_AT] == 1;
+}
+
 static bool read_segment(header_reader *r, uint8_t marker, segment s) {
   switch (marker) {
   case MARKER_SOF0:
@@ -130,8 +138,7 @@ static bool read_segment(header_reader *r, uint8_t marker, segment s) {
     r->stream->restart_interval = s.size == 2 ? word(s.bytes) : 0;
     return s.size == 2;
   case MARKER_APP0:
-    r->has_jfif = r->has_jfif || (s.size >= 5 && memcmp(s.bytes, "JFIF", 5) == 0);
-    return true;
+    return read_jfif(r, s);
   case MARKER_APP1:
     r->has_exif = r->has_exif || exif_parse(s.bytes, s.size, &r->stream->tags);
     return true;

@@ -50,20 +50,32 @@ static hs_status read_jpeg_status_of(int code) {
   }
 }
 
+static void read_jpeg_note(j_common_ptr jpeg) {
+  const jpeg_reader *decoder = jpeg->client_data;
+  char text[JMSG_LENGTH_MAX];
+  jpeg->err->format_message(jpeg, text);
+  image_note_damage(decoder->request, "libjpeg: %s", text);
+}
+
 /* Reports libjpeg's current message and leaves. */
 static void read_jpeg_fail(j_common_ptr jpeg) {
   jpeg_reader *decoder = jpeg->client_data;
   const hs_status status = read_jpeg_status_of(jpeg->err->msg_code);
   char text[JMSG_LENGTH_MAX];
+  if (decoder->has_pixels) {
+    read_jpeg_note(jpeg);
+    longjmp(decoder->jump, 1);
+  }
   jpeg->err->format_message(jpeg, text);
   jpeg_reader_stop(decoder, image_fail(decoder->request, status, "%s: %s",
                                        status == HS_ERR_FORMAT ? "damaged JPEG" : "JPEG cannot be decoded", text));
 }
 
-/* Warnings that mean missing or wrong pixels are errors here; padding and odd headers are not. */
+/* Warnings that mean missing or wrong pixels are errors here; surplus data and odd headers are noted. */
 static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
+  const jpeg_reader *decoder = jpeg->client_data;
   if (level >= 0) return;
-  switch (jpeg->err->msg_code) {
+  switch (decoder->has_pixels ? 0 : jpeg->err->msg_code) {
   case JWRN_HIT_MARKER:
   case JWRN_HUFF_BAD_CODE:
   case JWRN_ARITH_BAD_CODE:
@@ -71,6 +83,7 @@ static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
     read_jpeg_fail(jpeg);
     break;
   default:
+    read_jpeg_note(jpeg);
     break;
   }
 }
@@ -98,7 +111,7 @@ static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
                          request->name);
     jpeg_reader_stop(decoder, HS_ERR_IO);
   }
-  if (jpeg->arith_code) {
+  if (jpeg->arith_code && !decoder->has_pixels) {
     /* These codes may end in zeros that are not stored, so every end looks right and none can be trusted. */
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
   }
@@ -310,6 +323,12 @@ void jpeg_reader_check_complete(jpeg_reader *decoder) {
 }
 
 /* ---- outside */
+
+void jpeg_reader_finish(jpeg_reader *decoder) {
+  decoder->has_pixels = true;
+  if (setjmp(decoder->jump) == 0) jpeg_finish_decompress(&decoder->jpeg);
+  if (decoder->ran_out) image_note_damage(decoder->request, "the end marker of the JPEG is missing");
+}
 
 void jpeg_reader_begin(jpeg_reader *decoder, const image_request *request, const byte_source *bytes) {
   memset(decoder, 0, sizeof *decoder);

@@ -23,6 +23,7 @@ typedef struct jpeg_reader {
   const image_request *request;
   byte_source bytes;
   bool ran_out; /* libjpeg asked for bytes behind the end of the file */
+  bool has_pixels; /* all rows are decoded: what is wrong with the rest of the file is only noted */
   exif_tags tags;
   int orientation; /* to be applied */
   bool inverted;   /* CMYK as Adobe stores it: 255 is no ink */
@@ -61,6 +62,11 @@ void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout);
 
 /* After the last row: whether anything was missing. */
 void jpeg_reader_check_complete(jpeg_reader *decoder);
+
+/* ---- outside again, where that was so */
+
+/* Reads what follows the pixels up to the end marker, and notes damage there: surplus data show that codes were wrong. */
+void jpeg_reader_finish(jpeg_reader *decoder);
 
 #endif
 #endif

@@ -47,6 +47,8 @@ static void rows_read_guarded(const image_rows *rows, jpeg_reader *decoder, uint
 static hs_status jpeg_rows_read(image_rows *rows, uint8_t *row) {
   jpeg_reader *decoder = rows->decoder;
   rows_read_guarded(rows, decoder, row);
+  if (decoder->status == HS_OK && decoder->jpeg.output_scanline == decoder->jpeg.output_height)
+    jpeg_reader_finish(decoder);
   return decoder->status;
 }
 

@@ -12,7 +12,8 @@ static bool is_within_limits(const image_request *request, const jpeg_stream *st
 }
 
 bool image_keep_jpeg(const image_request *request, hs_image *image) {
-  if (!request->keep_encoded || request->keep_colour || request->jpeg_scale > 1 || request->max_image_size > 0)
+  if (!request->keep_encoded || request->keep_colour || request->jpeg_scale > 1 || request->max_image_size > 0 ||
+      image_has_range(request))
     return false;
   jpeg_stream *stream = hs_memory_alloc(request->allocator, sizeof *stream);
   const bool kept =
@@ -26,7 +27,8 @@ bool image_keep_jpeg(const image_request *request, hs_image *image) {
                         .stride_bytes = request->size,
                         .type = HS_U8,
                         .layout = HS_JPEG,
-                        .exif_orientation = orientation > 1 ? orientation : 0};
+                        .exif_orientation = orientation > 1 ? orientation : 0,
+                        .refuse_damage = request->strict || request->notes};
     if (stream->tags.orientation > 0)
       exif_give(request, &stream->tags, (double)(stream->width > stream->height ? stream->width : stream->height),
                 image);

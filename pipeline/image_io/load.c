@@ -17,6 +17,9 @@
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 
+/* As a frame takes it: image_view_source. */
+#define RANGE_WIDTH_MOST 3.0e38f
+
 enum { LOAD_FIRST_READ_BYTES = 4096 }; /* enough to know the kind; an endless stream of garbage is read no further */
 
 /* A kind of file: how it begins, and who reads it. */
@@ -76,12 +79,14 @@ static hs_status load_refuse_scale(const image_request *request, const char *kin
                     (unsigned)request->jpeg_scale, kind);
 }
 
-/* What was read, no larger than wanted; after a failure nothing is left of it. */
-static hs_status load_shrink(const image_request *request, hs_status read, hs_image *image) {
-  const hs_status status = read == HS_OK ? image_shrink(request, request->max_image_size, image) : read;
+/* What was read, no larger than wanted and in its value range; after a failure nothing is left of it. */
+static hs_status load_finish(const image_request *request, hs_status read, hs_image *image) {
+  hs_status status = read == HS_OK ? image_check_damage(request) : read;
+  if (status == HS_OK) status = image_shrink(request, request->max_image_size, image);
+  if (status == HS_OK) status = image_apply_range(request, image);
   if (read == HS_OK && status != HS_OK) hs_image_free(image);
   if (status != HS_OK && request->exif) memset(request->exif, 0, sizeof *request->exif);
-  return status;
+  return image_give_notes(request, status);
 }
 
 static hs_status load_decode(const image_request *request, hs_image *image) {
@@ -92,7 +97,7 @@ static hs_status load_decode(const image_request *request, hs_image *image) {
                                          : "the content is neither PNG, JPEG, TIFF, WebP, BMP nor PNM");
   if (request->jpeg_scale > 1 && kind->read != image_read_jpeg) return load_refuse_scale(request, kind->name);
   if (kind->read == image_read_jpeg && image_keep_jpeg(request, image)) return HS_OK;
-  return load_shrink(request, kind->read(request, image), image);
+  return load_finish(request, kind->read(request, image), image);
 }
 
 /* ---- the file's bytes */
@@ -212,12 +217,12 @@ static hs_status load_scene(const image_request *request, int32_t width, int32_t
   if (status != HS_OK) return status;
   status = hs_render_scene(width, height, seed, NULL, request->allocator, image);
   if (status != HS_OK) return image_fail(request, status, "%s", hs_status_string(status));
-  return load_shrink(request, status, image);
+  return load_finish(request, status, image);
 }
 
 /* ---- public entries */
 
-OPTIONS_END_WITH(hs_load_options, only_files);
+OPTIONS_END_WITH(hs_load_options, range_high);
 static const options_kind load_options_kind = OPTIONS_KIND(hs_load_options, max_pixels);
 
 hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size) {
@@ -234,24 +239,38 @@ hs_status load_options_take(const hs_load_options *options, hs_load_options *min
     hs_message_set(reason, ADOPT_REASON_BYTES, "jpeg_scale is %ld, expected 0, 1, 2, 4 or 8", (long)scale);
     return HS_ERR_OPTION;
   }
-  if (mine->max_image_size >= 0) return HS_OK;
-  hs_message_set(reason, ADOPT_REASON_BYTES, "max_image_size is %ld, expected 0 or more", (long)mine->max_image_size);
+  if (mine->max_image_size < 0) {
+    hs_message_set(reason, ADOPT_REASON_BYTES, "max_image_size is %ld, expected 0 or more", (long)mine->max_image_size);
+    return HS_ERR_OPTION;
+  }
+  const float low = mine->range_low, high = mine->range_high;
+  if ((low == 0.0f && high == 0.0f) || (low < high && high - low <= RANGE_WIDTH_MOST)) return HS_OK;
+  hs_message_set(reason, ADOPT_REASON_BYTES, "the value range is %g to %g, expected finite numbers, black below white",
+                 (double)low, (double)high);
   return HS_ERR_OPTION;
 }
 
-hs_status image_request_make(const hs_load_options *options, const char *name, image_request *request) {
+hs_status image_request_make(const hs_load_options *options, const char *name, image_findings *found,
+                             image_request *request) {
   *request = (image_request){.name = name, .max_pixels = LOAD_DEFAULT_MAX_PIXELS, .apply_exif = true, .jpeg_scale = 1};
+  *found = (image_findings){.notes = {.damages = 0}};
+  request->found = found;
   char reason[ADOPT_REASON_BYTES];
   hs_load_options known;
   const hs_status status = load_options_take(options, &known, reason);
   hs_message_set(known.message, known.message_bytes, "%s", reason);
   if (known.exif) memset(known.exif, 0, sizeof *known.exif);
+  if (known.notes) memset(known.notes, 0, sizeof *known.notes);
   if (status != HS_OK) return status;
   request->max_image_size = known.max_image_size < INT32_MAX ? (int32_t)known.max_image_size : 0; /* none is larger */
   if (known.max_pixels != 0) request->max_pixels = known.max_pixels;
   request->max_memory_bytes = known.max_memory_bytes;
   request->apply_exif = known.ignore_exif == 0;
   request->exif = known.exif;
+  request->notes = known.notes;
+  request->strict = known.strict != 0;
+  request->range_low = known.range_low;
+  request->range_high = known.range_high;
   request->keep_colour = known.keep_colour != 0;
   request->keep_encoded = known.keep_encoded != 0;
   request->only_files = known.only_files != 0;
@@ -276,7 +295,8 @@ bool image_is_regular_file(const char *path) {
 hs_status image_load(const char *path, const hs_load_options *options, image_need *need, hs_image *image) {
   memset(image, 0, sizeof *image);
   image_request request;
-  const hs_status status = image_request_make(options, path, &request);
+  image_findings found;
+  const hs_status status = image_request_make(options, path, &found, &request);
   request.need = need;
   if (status != HS_OK) return status;
   if (!path || path[0] == '\0') {
@@ -305,7 +325,8 @@ hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_opt
   if (!image) return HS_ERR_ARGUMENT;
   memset(image, 0, sizeof *image);
   image_request request;
-  const hs_status status = image_request_make(options, "the image in memory", &request);
+  image_findings found;
+  const hs_status status = image_request_make(options, "the image in memory", &found, &request);
   if (status != HS_OK) return status;
   if (!bytes) return image_fail(&request, HS_ERR_ARGUMENT, "the pointer is null");
   request.bytes = bytes;

@@ -71,6 +71,7 @@ hs_status image_read_jpeg(const image_request *request, hs_image *image) {
   jpeg_reader *decoder = &state.decoder;
   jpeg_reader_begin(decoder, request, &bytes);
   read_jpeg_decode_guarded(&state);
+  if (decoder->status == HS_OK) jpeg_reader_finish(decoder);
   jpeg_reader_end(decoder);
   if (decoder->status != HS_OK) {
     hs_image_free(&state.image);

@@ -36,6 +36,7 @@ typedef struct read_png_state {
   hs_image image;
   hs_status status;
   bool out_of_memory;
+  bool has_pixels; /* all rows are decoded, and their checksum was right: what follows is only noted */
   char reason[IMAGE_REASON_BYTES];
 } read_png_state;
 
@@ -43,7 +44,9 @@ typedef struct read_png_state {
 
 static void read_png_on_error(png_structp png, png_const_charp text) {
   read_png_state *decoder = png_get_error_ptr(png);
-  if (decoder->status == HS_OK) {
+  if (decoder->has_pixels) {
+    image_note_damage(decoder->request, "libpng: %s", text);
+  } else if (decoder->status == HS_OK) {
     decoder->status = decoder->out_of_memory ? HS_ERR_MEMORY : HS_ERR_FORMAT;
     hs_message_set(decoder->reason, sizeof decoder->reason, "%s", text);
   }
@@ -51,8 +54,8 @@ static void read_png_on_error(png_structp png, png_const_charp text) {
 }
 
 static void read_png_on_warning(png_structp png, png_const_charp text) {
-  (void)png;
-  (void)text;
+  const read_png_state *decoder = png_get_error_ptr(png);
+  image_note_damage(decoder->request, "libpng: %s", text);
 }
 
 /* Ends the decoding with a status whose message is already written. */
@@ -104,7 +107,7 @@ static void read_png_set_limits(png_structp png) {
   png_set_user_limits(png, INT32_MAX, INT32_MAX);
   png_set_chunk_cache_max(png, READ_PNG_CHUNKS_CACHED);
   png_set_chunk_malloc_max(png, READ_PNG_CHUNK_BYTES);
-  png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+  png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
 #  ifdef PNG_SET_UNKNOWN_CHUNKS_SUPPORTED
   /* Text, profiles, times are not parsed, because the pixels do not depend on them. */
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
@@ -157,8 +160,9 @@ static void read_png_allocate(read_png_state *decoder) {
     read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
   decoder->placement = exif_place(orientation, width, height);
   /* libpng holds three rows of its own, a turned row is one more, and the limit must not overflow when all are added up. */
+  const uint64_t few_rows = (orientation > 1 ? 4u : 3u) * (uint64_t)row_bytes;
   const uint64_t working_bytes =
-      rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + 4 * (uint64_t)row_bytes + READ_PNG_DECODER_BYTES;
+      rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + few_rows + READ_PNG_DECODER_BYTES;
   read_png_stop(decoder, image_allocate(request, decoder->placement.width, decoder->placement.height, decoder->type,
                                         layout, working_bytes, &decoder->image));
   decoder->image.exif_orientation = orientation > 1 ? orientation : 0;
@@ -209,8 +213,13 @@ static void read_png_decode_guarded(read_png_state *decoder) {
   read_png_open(decoder);
   read_png_allocate(decoder);
   read_png_read_pixels(decoder);
-  /* The pixels are complete and their checksum was right; what follows, even a missing end chunk, does
-     not change them. */
+}
+
+/* Reads the chunks after the pixels, which nothing of the picture depends on. */
+static void read_png_finish(read_png_state *decoder) {
+  decoder->has_pixels = true;
+  if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
+  png_read_end(decoder->png, NULL);
 }
 
 static hs_status read_png_begin(read_png_state *decoder, const image_request *request, const byte_source *bytes) {
@@ -256,6 +265,7 @@ hs_status image_read_png(const image_request *request, hs_image *image) {
   hs_status status = read_png_begin(&decoder, request, &bytes);
   if (status == HS_OK) status = read_png_read_tags(&decoder, NULL);
   if (status == HS_OK) read_png_decode_guarded(&decoder);
+  if (status == HS_OK && decoder.status == HS_OK) read_png_finish(&decoder);
   read_png_end(&decoder);
   if (status != HS_OK) return status;
   if (decoder.status != HS_OK) {
@@ -305,6 +315,7 @@ static void rows_read_guarded(const image_rows *rows, read_png_state *decoder, u
 static hs_status png_rows_read(image_rows *rows, uint8_t *row) {
   read_png_state *decoder = rows->decoder;
   rows_read_guarded(rows, decoder, row);
+  if (decoder->status == HS_OK && rows->next + 1 == rows->height) read_png_finish(decoder);
   return read_png_explain(decoder);
 }
 

@@ -1,34 +1,47 @@
 /*
- * Reader of TIFF, on libtiff: the first picture of a file; gray, RGB or a palette, samples of 8 or 16 bits (of gray and
- * palettes also 1, 2 and 4), in strips or tiles, interleaved or in planes, in any compression of the libtiff at hand.
+ * Reader of TIFF, on libtiff: the first picture of a file that is no reduced copy; gray, RGB, CMYK or a palette, samples of
+ * 8 or 16 bits (of gray and palettes also 1, 2 and 4; of gray and RGB also with a sign, of 32 bits, and floats), in strips
+ * or tiles, interleaved or in planes, in any compression of the libtiff that is there.
  * Further samples, alpha among them, are dropped; the orientation is applied as that of EXIF, which has the same numbers.
  */
 #include "pipeline/image_io/image_io.h"
 
 #if HARTSIFT_HAVE_TIFF
 
+#  include <float.h>
+#  include <math.h>
 #  include <string.h>
 #  include <tiffio.h>
 
 #  include "pipeline/base/machine_memory.h"
 #  include "pipeline/base/memory.h"
+#  include "pipeline/image_io/tiff_page.h"
 
 enum {
   READ_TIFF_DECODER_BYTES = 1 << 20, /* libtiff's own state, rounded up; a strip or tile is counted besides */
   READ_TIFF_PALETTE = 256,
-  READ_TIFF_SAMPLES_MOST = 16
+  READ_TIFF_SAMPLES_MOST = 16,
+  READ_TIFF_CHOSEN_BYTES = 24, /* of a pixel in `chosen`: twice three floats */
+  READ_TIFF_CMYK = 4,
+  READ_TIFF_LINEAR_RAW = 34892 /* PhotometricInterpretation of DNG, which older headers of libtiff lack */
 };
+
+/* How the file stores a sample. */
+typedef enum tiff_sample { TIFF_PLAIN, TIFF_INT8, TIFF_INT16, TIFF_INT32, TIFF_UINT32, TIFF_FLOAT32, TIFF_FLOAT64 } tiff_sample;
 
 typedef struct read_tiff_state {
   const image_request *request;
   TIFF *tiff;
   uint64_t at; /* read position in the file */
   uint32_t width, height;
-  uint16_t bits, samples, photometric, planar, orientation;
+  uint16_t bits, samples, photometric, planar, orientation, format;
+  tiff_sample sample;  /* TIFF_PLAIN: up to 16 bits without a sign; all others become floats */
+  hs_sample_type type; /* of the picture */
+  bool is_searching;   /* pages are read that are not the picture's */
   bool tiled;
   uint32_t band_rows; /* rows that are decoded before they are converted */
   uint32_t tile_width, tile_rows;
-  size_t sample_bytes, channels; /* of what is converted: 1 or 3 channels */
+  size_t sample_bytes, channels; /* of the file's samples, whole bytes; of what is converted: 1 or 3 channels */
   size_t kept;                   /* samples of a pixel in the band: of planes only those that are wanted are read */
   uint8_t palette[READ_TIFF_PALETTE][3];
   exif_placement placement;
@@ -42,20 +55,32 @@ typedef struct read_tiff_state {
 
 /* ---- what libtiff calls */
 
+__attribute__((format(printf, 2, 0))) static void read_tiff_note(const read_tiff_state *s, const char *format,
+                                                                 va_list arguments) {
+  char text[IMAGE_REASON_BYTES];
+  va_list again;
+  va_copy(again, arguments);
+  vsnprintf(text, sizeof text, format, again);
+  va_end(again);
+  image_note_damage(s->request, "libtiff: %s", text);
+}
+
 static int read_tiff_on_error(TIFF *tiff, void *user, const char *module, const char *format, va_list arguments) {
   read_tiff_state *s = user;
   (void)tiff;
   (void)module;
+  if (s->is_searching) return 1;
+  read_tiff_note(s, format, arguments);
   if (s->reason[0] == '\0') vsnprintf(s->reason, sizeof s->reason, format, arguments);
   return 1;
 }
 
 static int read_tiff_on_warning(TIFF *tiff, void *user, const char *module, const char *format, va_list arguments) {
+  const read_tiff_state *s = user;
   (void)tiff;
-  (void)user;
   (void)module;
-  (void)format;
-  (void)arguments;
+  /* Tags of other programs are no damage. */
+  if (!s->is_searching && !strstr(format, "Unknown field")) read_tiff_note(s, format, arguments);
   return 1;
 }
 
@@ -110,24 +135,58 @@ static hs_status read_tiff_damaged(const read_tiff_state *s, const char *otherwi
   return image_fail(s->request, HS_ERR_FORMAT, "damaged TIFF: %s", s->reason[0] != '\0' ? s->reason : otherwise);
 }
 
-static hs_status read_tiff_check_kind(const read_tiff_state *s, uint16_t format, uint16_t compression) {
+static bool read_tiff_is_cmyk(const read_tiff_state *s) {
+  uint16_t inks = INKSET_CMYK;
+  TIFFGetFieldDefaulted(s->tiff, TIFFTAG_INKSET, &inks);
+  return s->photometric == PHOTOMETRIC_SEPARATED && inks == INKSET_CMYK;
+}
+
+/* False: samples that cannot be read. */
+static bool read_tiff_choose_sample(read_tiff_state *s) {
+  const bool is_unsigned = s->format == SAMPLEFORMAT_UINT || s->format == SAMPLEFORMAT_VOID;
+  static const struct {
+    uint16_t format, bits;
+    tiff_sample sample;
+  } wide[] = {{SAMPLEFORMAT_INT, 8, TIFF_INT8},        {SAMPLEFORMAT_INT, 16, TIFF_INT16},
+              {SAMPLEFORMAT_INT, 32, TIFF_INT32},      {SAMPLEFORMAT_UINT, 32, TIFF_UINT32},
+              {SAMPLEFORMAT_IEEEFP, 32, TIFF_FLOAT32}, {SAMPLEFORMAT_IEEEFP, 64, TIFF_FLOAT64}};
+  s->sample = TIFF_PLAIN;
+  for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++)
+    if (wide[i].format == s->format && wide[i].bits == s->bits) s->sample = wide[i].sample;
+  const bool levels = s->photometric == PHOTOMETRIC_MINISBLACK || s->photometric == PHOTOMETRIC_RGB;
+  return s->sample == TIFF_PLAIN ? is_unsigned : levels;
+}
+
+/* What is left of a camera's raw file once its previews are passed over. */
+static hs_status read_tiff_refuse_raw(const read_tiff_state *s) {
+  return image_fail(s->request, HS_ERR_UNSUPPORTED,
+                    "TIFF with a camera's raw data (as DNG and NEF have): develop it into a TIFF or JPEG first");
+}
+
+static hs_status read_tiff_check_kind(const read_tiff_state *s, bool has_samples, uint16_t compression) {
   const bool colour = s->photometric == PHOTOMETRIC_RGB, palette = s->photometric == PHOTOMETRIC_PALETTE;
+  const bool cmyk = read_tiff_is_cmyk(s);
   const bool gray = s->photometric == PHOTOMETRIC_MINISBLACK || s->photometric == PHOTOMETRIC_MINISWHITE;
   const bool small = s->bits == 1 || s->bits == 2 || s->bits == 4;
+  if (s->photometric == PHOTOMETRIC_CFA || s->photometric == READ_TIFF_LINEAR_RAW) return read_tiff_refuse_raw(s);
   if (compression == COMPRESSION_OJPEG || !TIFFIsCODECConfigured(compression))
     return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with compression %u, which this libtiff is without",
                       (unsigned)compression);
-  if (!gray && !colour && !palette)
-    return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with colours of kind %u: gray, RGB and palettes are read",
-                      (unsigned)s->photometric);
-  if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID)
-    return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with samples that are not unsigned integers");
+  if (!gray && !colour && !palette && !cmyk)
+    return image_fail(s->request, HS_ERR_UNSUPPORTED,
+                      "TIFF with colours of kind %u: gray, RGB, CMYK and palettes are read", (unsigned)s->photometric);
+  if (!has_samples)
+    return image_fail(s->request, HS_ERR_UNSUPPORTED,
+                      "TIFF with samples of format %u and %u bits: unsigned integers are read, and of gray and RGB signed "
+                      "ones and floats",
+                      (unsigned)s->format, (unsigned)s->bits);
   const bool fits = s->samples <= READ_TIFF_SAMPLES_MOST &&
-                    (s->bits == 8 || (s->bits == 16 && !palette) || (small && !colour && s->samples == 1));
+                    (s->sample != TIFF_PLAIN || s->bits == 8 || (s->bits == 16 && !palette) ||
+                     (small && !colour && !cmyk && s->samples == 1));
   if (!fits)
     return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with %u samples of %u bits a pixel", (unsigned)s->samples,
                       (unsigned)s->bits);
-  if (s->samples < (colour ? 3 : 1)) return read_tiff_damaged(s, "too few samples a pixel");
+  if (s->samples < (cmyk ? READ_TIFF_CMYK : colour ? 3 : 1)) return read_tiff_damaged(s, "too few samples a pixel");
   return HS_OK;
 }
 
@@ -164,34 +223,83 @@ static hs_status read_tiff_palette(read_tiff_state *s) {
   return HS_OK;
 }
 
-static hs_status read_tiff_header(read_tiff_state *s) {
-  uint16_t format = SAMPLEFORMAT_UINT, compression = COMPRESSION_NONE;
-  if (!TIFFGetField(s->tiff, TIFFTAG_IMAGEWIDTH, &s->width) || !TIFFGetField(s->tiff, TIFFTAG_IMAGELENGTH, &s->height))
+/* The samples that the file says are black and white, of 16 bits, with a sign, or floats. */
+static void read_tiff_declared(const read_tiff_state *s) {
+  uint16_t low = 0, high = 0;
+  double least = 0.0, most = 0.0;
+  image_findings *found = s->request->found;
+  const bool levels = s->photometric == PHOTOMETRIC_MINISBLACK || s->photometric == PHOTOMETRIC_MINISWHITE ||
+                      s->photometric == PHOTOMETRIC_RGB;
+  if (!found || !levels || (s->sample == TIFF_PLAIN && s->bits != 16)) return;
+  if (s->sample != TIFF_PLAIN && TIFFGetField(s->tiff, TIFFTAG_SMAXSAMPLEVALUE, &most) &&
+      TIFFGetField(s->tiff, TIFFTAG_SMINSAMPLEVALUE, &least)) {
+    found->declared_low = least;
+    found->declared_high = most;
+  }
+  if (s->sample == TIFF_PLAIN && TIFFGetField(s->tiff, TIFFTAG_MAXSAMPLEVALUE, &high)) {
+    TIFFGetField(s->tiff, TIFFTAG_MINSAMPLEVALUE, &low);
+    const bool flips = s->photometric == PHOTOMETRIC_MINISWHITE;
+    found->declared_low = flips ? 65535.0 - high : low;
+    found->declared_high = flips ? 65535.0 - low : high;
+  }
+}
+
+/* Floats without a range are 0 to 1; of other such samples nobody knows which are black and white. */
+static hs_status read_tiff_check_range(const read_tiff_state *s) {
+  const image_findings *found = s->request->found;
+  const bool is_known = image_has_range(s->request) || (found && found->declared_low < found->declared_high);
+  if (is_known || s->sample == TIFF_PLAIN || s->sample >= TIFF_FLOAT32) return HS_OK;
+  return image_fail(s->request, HS_ERR_UNSUPPORTED,
+                    "TIFF with %s integers of %u bits: give a value range, the samples that are black and white",
+                    s->sample == TIFF_UINT32 ? "unsigned" : "signed", (unsigned)s->bits);
+}
+
+static hs_status read_tiff_page(read_tiff_state *s) {
+  uint64_t offset = 0;
+  s->is_searching = true;
+  const hs_status status = tiff_page_find(s->request, s->tiff, &offset);
+  s->is_searching = false;
+  if (status != HS_OK || offset == 0) return status;
+  return TIFFSetSubDirectory(s->tiff, offset) ? HS_OK : read_tiff_damaged(s, "its full page cannot be read");
+}
+
+static hs_status read_tiff_size(const read_tiff_state *s, uint32_t *width, uint32_t *height) {
+  if (!TIFFGetField(s->tiff, TIFFTAG_IMAGEWIDTH, width) || !TIFFGetField(s->tiff, TIFFTAG_IMAGELENGTH, height))
     return read_tiff_damaged(s, "it has no size");
-  hs_status status = image_check_size(s->request, s->width, s->height);
+  return image_check_size(s->request, *width, *height);
+}
+
+static hs_status read_tiff_header(read_tiff_state *s) {
+  uint16_t compression = COMPRESSION_NONE;
+  hs_status status = read_tiff_page(s);
+  if (status == HS_OK) status = read_tiff_size(s, &s->width, &s->height);
   if (status != HS_OK) return status;
   if (!TIFFGetField(s->tiff, TIFFTAG_PHOTOMETRIC, &s->photometric))
     return read_tiff_damaged(s, "its colours are unknown");
   TIFFGetFieldDefaulted(s->tiff, TIFFTAG_BITSPERSAMPLE, &s->bits);
   TIFFGetFieldDefaulted(s->tiff, TIFFTAG_SAMPLESPERPIXEL, &s->samples);
   TIFFGetFieldDefaulted(s->tiff, TIFFTAG_PLANARCONFIG, &s->planar);
-  TIFFGetFieldDefaulted(s->tiff, TIFFTAG_SAMPLEFORMAT, &format);
+  TIFFGetFieldDefaulted(s->tiff, TIFFTAG_SAMPLEFORMAT, &s->format);
   TIFFGetFieldDefaulted(s->tiff, TIFFTAG_COMPRESSION, &compression);
   TIFFGetFieldDefaulted(s->tiff, TIFFTAG_ORIENTATION, &s->orientation);
   if (compression == COMPRESSION_JPEG && s->photometric == PHOTOMETRIC_YCBCR) {
     TIFFSetField(s->tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     s->photometric = PHOTOMETRIC_RGB;
   }
-  status = read_tiff_check_kind(s, format, compression);
+  status = read_tiff_check_kind(s, read_tiff_choose_sample(s), compression);
   if (status == HS_OK && read_tiff_is_too_short(s, compression))
     status = read_tiff_damaged(s, "the file is too short for the size it claims");
   if (status == HS_OK) status = read_tiff_palette(s);
+  read_tiff_declared(s);
+  if (status == HS_OK) status = read_tiff_check_range(s);
   if (!s->request->apply_exif) s->orientation = 1;
   s->placement = exif_place(s->orientation, (int32_t)s->width, (int32_t)s->height);
-  s->sample_bytes = s->bits == 16 ? 2 : 1;
-  s->channels = s->photometric == PHOTOMETRIC_RGB || s->photometric == PHOTOMETRIC_PALETTE ? 3 : 1;
+  s->sample_bytes = s->bits >= 8 ? s->bits / 8u : 1;
+  s->type = s->sample != TIFF_PLAIN ? HS_F32 : s->bits == 16 ? HS_U16 : HS_U8;
+  const bool cmyk = s->photometric == PHOTOMETRIC_SEPARATED, colour = cmyk || s->photometric == PHOTOMETRIC_RGB;
+  s->channels = colour || s->photometric == PHOTOMETRIC_PALETTE ? 3 : 1;
   s->kept = s->samples;
-  if (read_tiff_has_planes(s)) s->kept = s->photometric == PHOTOMETRIC_RGB ? 3 : 1;
+  if (read_tiff_has_planes(s)) s->kept = cmyk ? READ_TIFF_CMYK : colour ? 3 : 1;
   return status;
 }
 
@@ -213,16 +321,16 @@ static hs_status read_tiff_allocate(read_tiff_state *s) {
   if (piece <= 0 || strip <= 0) return read_tiff_damaged(s, "its parts have no size");
   s->piece_bytes = (size_t)piece;
   const uint64_t pixels = (uint64_t)s->band_rows * s->width, pixel = (uint64_t)s->kept * s->sample_bytes;
-  if (pixels > UINT64_MAX / 64) /* a pixel has 32 bytes at most */
+  if (pixels > UINT64_MAX / 256) /* a pixel has 128 bytes at most */
     return image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space");
-  const uint64_t working = pixels * pixel + (uint64_t)piece + (uint64_t)strip + 12 * (uint64_t)s->width;
+  const uint64_t working = pixels * pixel + (uint64_t)piece + (uint64_t)strip + READ_TIFF_CHOSEN_BYTES * (uint64_t)s->width;
   const hs_status status =
-      image_allocate(request, s->placement.width, s->placement.height, s->bits == 16 ? HS_U16 : HS_U8, layout,
+      image_allocate(request, s->placement.width, s->placement.height, s->type, layout,
                      working + READ_TIFF_DECODER_BYTES, &s->image);
   if (status != HS_OK) return status;
   s->band = hs_memory_alloc(request->allocator, (size_t)(pixels * pixel));
   s->piece = hs_memory_alloc(request->allocator, s->piece_bytes);
-  s->chosen = hs_memory_alloc(request->allocator, 12 * (size_t)s->width);
+  s->chosen = hs_memory_alloc(request->allocator, READ_TIFF_CHOSEN_BYTES * (size_t)s->width);
   if (!s->band || !s->piece || !s->chosen) return image_fail(request, HS_ERR_MEMORY, "no memory for the TIFF's rows");
   return HS_OK;
 }
@@ -244,6 +352,56 @@ static void read_tiff_put(const read_tiff_state *s, const uint8_t *from, uint32_
     for (size_t i = 0; i < count; i++) memcpy(to + i * pixel, from + i * s->sample_bytes, s->sample_bytes);
 }
 
+/* A sample with a sign, of 32 bits, or a float. */
+static float read_tiff_float(tiff_sample kind, const uint8_t *from) {
+  union {
+    int8_t i8;
+    int16_t i16;
+    int32_t i32;
+    uint32_t u32;
+    float f32;
+    double f64;
+    uint8_t bytes[8];
+  } value;
+  static const uint8_t bytes[] = {1, 1, 2, 4, 4, 4, 8};
+  memcpy(value.bytes, from, bytes[kind]);
+  switch (kind) {
+  case TIFF_INT8:
+    return (float)value.i8;
+  case TIFF_INT16:
+    return (float)value.i16;
+  case TIFF_INT32:
+    return (float)value.i32;
+  case TIFF_UINT32:
+    return (float)value.u32;
+  case TIFF_FLOAT64:
+    return fabs(value.f64) <= (double)FLT_MAX ? (float)value.f64 : (float)NAN;
+  case TIFF_FLOAT32:
+  case TIFF_PLAIN:
+    break;
+  }
+  return value.f32;
+}
+
+static void read_tiff_choose_floats(const read_tiff_state *s, const uint8_t *from) {
+  float *to = (float *)(void *)s->chosen;
+  for (size_t x = 0; x < s->width; x++, from += s->kept * s->sample_bytes)
+    for (size_t k = 0; k < s->channels; k++) *to++ = read_tiff_float(s->sample, from + k * s->sample_bytes);
+}
+
+/* The light that both a colour's ink and black let through. */
+static void read_tiff_choose_cmyk(const read_tiff_state *s, const uint8_t *from) {
+  uint16_t *words = (uint16_t *)(void *)s->chosen, inks[READ_TIFF_CMYK];
+  for (size_t x = 0; x < s->width; x++, from += s->kept * s->sample_bytes) {
+    if (s->bits == 16) memcpy(inks, from, sizeof inks);
+    for (size_t k = 0; k < 3; k++)
+      if (s->bits == 16)
+        words[3 * x + k] = (uint16_t)(((65535u - inks[k]) * (uint64_t)(65535u - inks[3]) + 32767) / 65535);
+      else
+        s->chosen[3 * x + k] = (uint8_t)(((255u - from[k]) * (255u - from[3]) + 127) / 255);
+  }
+}
+
 /* A row of the band into a row of s->channels samples: the palette's colours, or the first samples; white is the largest
    value then. */
 static void read_tiff_choose(const read_tiff_state *s, const uint8_t *from) {
@@ -260,10 +418,16 @@ static void read_tiff_choose(const read_tiff_state *s, const uint8_t *from) {
 }
 
 static void read_tiff_convert(const read_tiff_state *s, uint32_t first, uint32_t rows) {
-  uint8_t *converted = s->chosen + 6 * (size_t)s->width;
-  const size_t pixel_bytes = image_channels(s->image.layout) * s->sample_bytes;
+  uint8_t *converted = s->chosen + READ_TIFF_CHOSEN_BYTES / 2 * (size_t)s->width;
+  const size_t pixel_bytes = image_channels(s->image.layout) * image_sample_bytes(s->type);
   for (uint32_t r = 0; r < rows; r++) {
-    read_tiff_choose(s, s->band + (size_t)r * s->width * s->kept * s->sample_bytes);
+    const uint8_t *row = s->band + (size_t)r * s->width * s->kept * s->sample_bytes;
+    if (s->sample != TIFF_PLAIN)
+      read_tiff_choose_floats(s, row);
+    else if (s->photometric == PHOTOMETRIC_SEPARATED)
+      read_tiff_choose_cmyk(s, row);
+    else
+      read_tiff_choose(s, row);
     gray_convert_row(s->chosen, s->channels, s->image.type, s->width, converted, s->image.layout);
     exif_put_row(&s->placement, (int32_t)(first + r), converted, s->width, pixel_bytes,
                  (uint8_t *)(uintptr_t)s->image.data);
@@ -316,6 +480,7 @@ hs_status image_read_tiff(const image_request *request, hs_image *image) {
   s.tiff = read_tiff_open(&s);
   if (!s.tiff) return read_tiff_damaged(&s, "it cannot be opened");
   const hs_status status = read_tiff_decode(&s);
+  const uint64_t directory = TIFFCurrentDirOffset(s.tiff);
   TIFFClose(s.tiff);
   hs_memory_release(request->allocator, s.band);
   hs_memory_release(request->allocator, s.piece);
@@ -324,7 +489,7 @@ hs_status image_read_tiff(const image_request *request, hs_image *image) {
     hs_image_free(&s.image);
     return status;
   }
-  if (exif_parse_tiff(request->bytes, request->size, &tags))
+  if (exif_parse_page(request->bytes, request->size, directory, &tags))
     exif_give(request, &tags, (double)(s.width > s.height ? s.width : s.height), &s.image);
   *image = s.image;
   image->exif_orientation = s.orientation > 1 && s.orientation <= 8 ? s.orientation : 0;

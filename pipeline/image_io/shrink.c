@@ -93,6 +93,8 @@ static int32_t shrunk_side(int32_t side, int32_t largest, int32_t wanted) {
 hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_image *image) {
   const int32_t largest = image->width > image->height ? image->width : image->height;
   if (largest_wanted == 0 || largest <= largest_wanted) return HS_OK;
+  if (image->type == HS_F32)
+    return image_fail(request, HS_ERR_UNSUPPORTED, "floats and signed samples cannot be made smaller exactly");
   const int32_t width = shrunk_side(image->width, largest, largest_wanted);
   const int32_t height = shrunk_side(image->height, largest, largest_wanted);
   if ((uint64_t)image->width * (uint64_t)image->height >= (uint64_t)1 << 47)

@@ -316,7 +316,7 @@ HS_API hs_status hs_set_progress(hs_context *context, hs_progress_function funct
 
 /* ------------------------------------------------------------------ files */
 
-/* What a JPEG's, a TIFF's or a WebP's EXIF says of how the picture was taken; what it does not say is 0. */
+/* What the EXIF of a JPEG, a PNG, a TIFF or a WebP says of how the picture was taken; what it does not say is 0. */
 typedef struct hs_exif {
   double focal_length; /* pixels of the picture as decoded; 0: unknown. From the 35 mm equivalent, else from FocalLength
                           and the resolution of the focal plane, as COLMAP takes it */
@@ -325,6 +325,22 @@ typedef struct hs_exif {
   int32_t has_place, has_altitude; /* 1: latitude and longitude, altitude are there */
   int32_t reserved[14];            /* 0 */
 } hs_exif;
+
+/* Bytes of a text in hs_load_notes. */
+enum { HS_NOTE_BYTES = 256 };
+
+/* What loading noticed in a file that it nevertheless made a picture of; 0 where there was nothing. */
+typedef struct hs_load_notes {
+  int32_t damages; /* how often the decoder reported damage: wrong checksums, lost or surplus data, wrong headers. Pixels
+                      may be wrong then */
+  int32_t is_low_range;    /* 1: no value range was given, and the samples use so little of the type's range that few
+                              features or none will be found, as with 12 bits or temperatures in 16 bits */
+  double lowest, highest;  /* such a picture's least and greatest sample */
+  float range_low, range_high;        /* the value range that may be meant there */
+  char damage[HS_NOTE_BYTES];         /* "NAME: " and the first report of damage, zero-terminated; "": none */
+  char low_range[HS_NOTE_BYTES];      /* "NAME: " and a sentence that says it; "": is_low_range is 0 */
+  int32_t reserved[16];               /* 0 */
+} hs_load_notes;
 
 /* How hs_load_image reads a picture. */
 typedef struct hs_load_options {
@@ -353,15 +369,25 @@ typedef struct hs_load_options {
   int32_t
       only_files; /* 1: a path names a file, whatever it is: for names that a program's users give. 0: "-" is standard
                          input, "@scene" a picture. 0 */
+  int32_t strict; /* 1: a file whose decoder reports damage is HS_ERR_FORMAT even where it gives a picture, see
+                     hs_load_notes. 0 */
+  int32_t unused; /* 0 */
+  hs_load_notes *notes; /* null, or gets what was noticed; all 0 after a failure; null */
+  /* Samples that are black and white, low < high, both finite: integers in another range than their type's (12 bits,
+     temperatures), samples of TIFF files with a sign or floats. The picture is then HS_F32 of this range; samples half a
+     range or more outside are HS_ERR_ARGUMENT. 0, 0: the type's range, MinSampleValue and MaxSampleValue of a 16-bit TIFF
+     (scaled to 16 bits, as the maximum of a PNM is), 0..1 for floats. 0, 0 */
+  float range_low, range_high;
 } hs_load_options;
 
 /* The defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same. HS_ERR_ARGUMENT: null. */
 #define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
 HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);
 
-/* Decodes PNG, JPEG, TIFF (the first picture), WebP, BMP or PGM/PPM/PAM, told apart by content, not name; or renders a scene
+/* Decodes PNG, JPEG, TIFF (the first picture that is not a reduced copy), WebP, BMP or PGM/PPM/PAM, told apart by content, not name; or renders a scene
    for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free releases. 16-bit files
    keep 16 bits. A path "-" is standard input. With options->only_files both are names of files. options may be null. Blocks.
+   Why a call failed is in options->message, with the file's name.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
 /* The same from memory. */

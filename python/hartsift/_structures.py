@@ -7,7 +7,7 @@ sizes and offsets with what a C compiler makes of the headers.
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Dict
 
 
@@ -28,7 +28,8 @@ class HsImage(ctypes.Structure):
         ("exif_orientation", c_int32),
         ("original_width", c_int32),
         ("original_height", c_int32),
-        ("reserved", c_int32 * 5),
+        ("refuse_damage", c_int32),
+        ("reserved", c_int32 * 4),
     ]
 
 
@@ -159,6 +160,22 @@ class HsExif(ctypes.Structure):
     ]
 
 
+class HsLoadNotes(ctypes.Structure):
+    """hs_load_notes"""
+
+    _fields_ = [
+        ("damages", c_int32),
+        ("is_low_range", c_int32),
+        ("lowest", c_double),
+        ("highest", c_double),
+        ("range_low", c_float),
+        ("range_high", c_float),
+        ("damage", c_char * 256),
+        ("low_range", c_char * 256),
+        ("reserved", c_int32 * 16),
+    ]
+
+
 class HsLoadOptions(ctypes.Structure):
     """hs_load_options"""
 
@@ -176,6 +193,11 @@ class HsLoadOptions(ctypes.Structure):
         ("max_image_size", c_int64),
         ("keep_encoded", c_int32),
         ("only_files", c_int32),
+        ("strict", c_int32),
+        ("unused", c_int32),
+        ("notes", c_void_p),
+        ("range_low", c_float),
+        ("range_high", c_float),
     ]
 
 
@@ -261,6 +283,7 @@ STRUCTURES: Dict[str, Any] = {
     "hs_options": HsOptions,
     "hs_expert_options": HsExpertOptions,
     "hs_exif": HsExif,
+    "hs_load_notes": HsLoadNotes,
     "hs_load_options": HsLoadOptions,
     "hs_file_options": HsFileOptions,
     "hs_statistics": HsStatistics,

@@ -17,27 +17,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 enum { FUZZ_MAX_PIXELS = 1 << 18, FUZZ_MAX_MEMORY_BYTES = 16 << 20 };
 
 static size_t bytes_per_pixel(const hs_image *image) {
-  return (image->layout == HS_RGB ? 3u : 1u) * (image->type == HS_U16 ? 2u : 1u);
+  return (image->layout == HS_RGB ? 3u : 1u) * (image->type == HS_F32 ? 4u : image->type == HS_U16 ? 2u : 1u);
 }
 
 static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t scale) {
   char message[64];
+  hs_load_notes notes;
   const hs_load_options options = {.struct_size = sizeof options,
                                    .max_pixels = FUZZ_MAX_PIXELS,
                                    .max_memory_bytes = FUZZ_MAX_MEMORY_BYTES,
                                    .keep_colour = keep_colour,
                                    .message = message,
                                    .message_bytes = sizeof message,
-                                   .jpeg_scale = scale};
+                                   .jpeg_scale = scale,
+                                   .notes = &notes,
+                                   .range_low = scale == 2 ? -3.0f : 0.0f,
+                                   .range_high = scale == 2 ? 200.0f : 0.0f,
+                                   .strict = scale == 4};
   hs_image image;
   const hs_status status = hs_load_image_memory(data, size, &options, &image);
   if (status != HS_OK) {
     if (message[0] == '\0' || image.data) abort(); /* a failure explains itself and leaves nothing */
+    if (notes.damages != 0 || notes.damage[0] != '\0') abort();
     return;
   }
   if (image.width < 1 || image.height < 1 || (uint64_t)image.width * (uint64_t)image.height > FUZZ_MAX_PIXELS ||
       image.stride_bytes != (size_t)image.width * bytes_per_pixel(&image))
     abort();
+  if ((notes.damages > 0) != (notes.damage[0] != '\0') || (options.strict && notes.damages > 0)) abort();
   /* The sum decides something, so that reading is not optimised away and uninitialised bytes show. */
   uint32_t sum = 0;
   for (size_t i = 0; i < image.stride_bytes * (size_t)image.height; i++)

@@ -42,6 +42,7 @@ static batch_result batch_result_of(const batch_slot *slot) {
                         .features = slot->features,
                         .prepared = slot->prepared,
                         .exif = &slot->exif,
+                        .notes = &slot->notes,
                         .device = slot->device,
                         .milliseconds = slot->milliseconds};
 }

@@ -28,6 +28,7 @@ typedef struct batch_result {
   const hs_features *features; /* valid during the call; null after a failure, and where there is `prepared` */
   void *prepared;              /* what batch_work.prepare made of the features; null: it is null, or nothing */
   const hs_exif *exif;         /* of the image; valid during the call */
+  const hs_load_notes *notes;  /* on its file; valid during the call */
   int32_t device;              /* place in batch_work.devices; -1: none */
   double milliseconds;         /* from its submission to its features */
 } batch_result;
@@ -46,7 +47,7 @@ typedef struct batch_work {
   void *(*prepare)(void *user, const batch_result *result);
   void (*discard)(void *user, void *prepared);
   void *user;
-  const hs_load_options *load; /* allocator, exif, message and message_bytes are set here; or null */
+  const hs_load_options *load; /* allocator, exif, notes, message and message_bytes are set here; or null */
   /* The mask of a loaded image, of its size; data null: none. Freed here. From a reading thread. Null: no masks. */
   hs_status (*mask)(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
                     size_t message_bytes);

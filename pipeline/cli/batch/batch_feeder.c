@@ -102,22 +102,28 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
-/* A file that stayed encoded says what is wrong with it when it is read again. */
-static void feeder_explain(const batch_run *batch, batch_slot *slot, hs_status *status, char *reason, size_t bytes) {
+/* A file that stayed encoded says what is wrong with it when it is read again. True: it has pixels nevertheless, which the
+   slot then has. */
+static bool feeder_decode(const batch_run *batch, batch_slot *slot, hs_status *status, char *reason, size_t bytes) {
   hs_load_options load = batch->load;
   char said[BATCH_MESSAGE_BYTES] = "";
   hs_image image;
-  if (slot->image.layout != HS_JPEG || hs_status_class_of(*status) != HS_CLASS_ARGUMENT) return;
+  if (slot->image.layout != HS_JPEG || hs_status_class_of(*status) != HS_CLASS_ARGUMENT) return false;
   load.exif = &slot->exif;
+  load.notes = &slot->notes;
   load.keep_encoded = 0;
   load.message = said;
   load.message_bytes = sizeof said;
   const hs_status read = hs_load_image(batch->work.path(batch->work.user, slot->index), &load, &image);
-  hs_image_free(&image);
-  if (read == HS_OK) return;
+  if (read == HS_OK) {
+    hs_image_free(&slot->image);
+    slot->image = image;
+    return true;
+  }
   *status = read;
   slot->width = slot->height = 0;
   hs_message_set(reason, bytes, "%s", said);
+  return false;
 }
 
 /* Waits for the image in flight that is done first. */
@@ -136,8 +142,12 @@ static void feeder_collect(batch_feeder *feeder) {
   }
   char reason[BATCH_MESSAGE_BYTES];
   hs_message_set(reason, sizeof reason, "%s", hs_last_error(feeder->context));
-  feeder_explain(batch, slot, &status, reason, sizeof reason);
+  const bool has_pixels = feeder_decode(batch, slot, &status, reason, sizeof reason);
   bounded_queue_push(&batch->free_lists, list);
+  if (has_pixels) {
+    feeder_submit(feeder, slot);
+    return;
+  }
   batch_fail(batch, slot, status, reason);
   if (hs_status_class_of(status) == HS_CLASS_DEVICE) feeder_renew(feeder);
 }

@@ -151,6 +151,11 @@ static void on_done(void *user, int32_t writer, const batch_result *result) {
     status = add_prepared(job, place, result, &record, message);
   else
     status = write_file(job, place, writer, result, &record, message);
+  if (status == HS_OK) {
+    pthread_mutex_lock(&job->lock);
+    batch_report_notes(&job->report, result->notes);
+    pthread_mutex_unlock(&job->lock);
+  }
   batch_prepared_free(result->prepared);
   if (status != HS_OK) conclude_failed(job, place, record, status, message);
 }

@@ -15,6 +15,7 @@ static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
   hs_load_options load = batch->load;
   *slot = (batch_slot){.index = index, .device = -1};
   load.exif = &slot->exif;
+  load.notes = &slot->notes;
   load.message = slot->message;
   load.message_bytes = sizeof slot->message;
   slot->status = hs_load_image(batch->work.path(batch->work.user, index), &load, &slot->image);
@@ -36,15 +37,18 @@ static bool batch_has_time(batch_run *batch) {
 void batch_decode_small(batch_run *batch, batch_slot *slot) {
   hs_load_options load = batch->load;
   hs_image decoded;
+  hs_load_notes notes;
   if (slot->image.layout != HS_JPEG || slot->image.stride_bytes > BATCH_SMALL_BYTES ||
       batch->work.devices[0].decoder == HS_DECODER_GPU || !batch_has_time(batch))
     return;
   load.keep_encoded = 0;
+  load.notes = &notes;
   load.exif = NULL; /* reading gave it; a failure here, for want of memory say, would clear it */
   /* What is wrong with a file is said as for those that a device finds damaged. */
   if (hs_load_image_memory(slot->image.data, slot->image.stride_bytes, &load, &decoded) != HS_OK) return;
   hs_image_free(&slot->image);
   slot->image = decoded;
+  slot->notes = notes;
 }
 
 static void batch_note_read(batch_run *batch, const batch_slot *slot) {

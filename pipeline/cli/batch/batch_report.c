@@ -55,6 +55,28 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
   }
 }
 
+void batch_report_notes(batch_report *report, const hs_load_notes *notes) {
+  if (notes->damages > 0) {
+    report->damaged++;
+    progress_line_clear(&report->line);
+    cli_error(COMMAND_BATCH, "warning: %s: pixels may be wrong, --strict refuses them", notes->damage);
+  }
+  if (notes->is_low_range && report->low_range++ == 0) {
+    progress_line_clear(&report->line);
+    cli_error(COMMAND_BATCH, "warning: %s (--value-range LOW:HIGH)", notes->low_range);
+  }
+}
+
+/* What of the images done may be wrong, in one line each. */
+static void report_doubts(const batch_report *report) {
+  if (report->damaged > 0)
+    cli_error(COMMAND_BATCH, "warning: of %zu images done the decoders reported damage of %zu", report->done,
+              report->damaged);
+  if (report->low_range > 0)
+    cli_error(COMMAND_BATCH, "warning: of %zu images done %zu use little of the range of their samples: see --value-range",
+              report->done, report->low_range);
+}
+
 /* Images a second in this run, without those that failed. */
 static double rate_of(const batch_report *report) { return progress_line_rate(&report->line, report->done); }
 
@@ -84,6 +106,7 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
   const double seconds = progress_line_seconds(&report->line);
   progress_line_clear(&report->line);
   if (report->has_json) print_summary(report, seconds, devices, times);
+  report_doubts(report);
   if (!report->is_quiet) {
     fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed, %.1f s", report->total, report->total == 1 ? "" : "s",
             report->done, report->kept, report->failed, seconds);

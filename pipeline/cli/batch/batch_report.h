@@ -15,6 +15,7 @@ typedef struct batch_report {
   bool has_json, is_quiet;
   progress_line line;
   size_t total, kept, done, failed; /* images; done: in this run */
+  size_t damaged, low_range; /* images done that the decoder reported damage of; whose samples use little of 16 bits */
   size_t of_device[BATCH_DEVICES_MOST];
 } batch_report;
 
@@ -31,6 +32,9 @@ void batch_report_begin(batch_report *report, const option_set *set, size_t tota
 /* Counts an image that has its record; names it when it failed. device: -1 for none. */
 void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
                         double milliseconds);
+
+/* Counts what was noticed in an image's file: names each that is damaged, and the first of a low range. */
+void batch_report_notes(batch_report *report, const hs_load_notes *notes);
 
 /* Draws the progress line, on a terminal. */
 void batch_report_progress(batch_report *report);

@@ -15,6 +15,7 @@ typedef struct batch_slot {
   size_t index;
   hs_image image, mask; /* data null: not read, or not needed any more; no mask */
   hs_exif exif;
+  hs_load_notes notes;
   hs_features *features;
   hs_status status;
   bool unwanted;  /* only passes by, to keep the order */

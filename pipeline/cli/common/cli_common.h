@@ -52,6 +52,8 @@ void cli_explain(const hs_context *context, hs_status status, char *message, siz
 typedef struct cli_input {
   hs_load_options load; /* keep_colour, message and message_bytes are set for each image */
   const char *masks;    /* the folder of --masks, or null */
+  command_id command;   /* whose warnings these are */
+  const char *warned;   /* the image that warnings were last printed of, so that a second reading repeats none */
   bool keeps_stdin;     /* standard input is decoded more than once: its bytes are kept */
   unsigned char *stdin_bytes;
   size_t stdin_size;
@@ -72,15 +74,21 @@ void cli_input_for(cli_input *input, const option_set *set, bool as_stored);
 void cli_explain_size(const cli_input *input, const char *what, int32_t width, int32_t height, const hs_image *image,
                       char message[CLI_MESSAGE_BYTES]);
 
-/* Loads an image file, a scene or, for "-", standard input. */
+/* Loads an image file, a scene or, for "-", standard input, and warns of what was noticed in it. */
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
                          size_t message_bytes);
+
+/* Warns of what was noticed in an image that was read. */
+void cli_print_notes(cli_input *input, const char *path, const hs_load_notes *notes);
+
+/* The options for a mask: it is made for the picture as it is decoded, is often no JPEG, and has no range. */
+hs_load_options cli_mask_options(const hs_load_options *of_images);
 
 /* Loads the image of --mask as one byte a pixel, 0 where it is black; at full size whatever --decode-scale and
    --max-image-size say. */
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes);
 
-/* Makes a mask of 16 bits one of 8, in place: black only where all its bits are 0. */
+/* Makes a mask of 16 bits or of floats one of 8 bits, in place: black only where a sample is 0. */
 void cli_narrow_mask(hs_image *mask);
 
 /* Reads a feature file in any format, within the memory that the input allows. *features is an empty struct. */

@@ -12,7 +12,9 @@ hs_array gray_array_of(const hs_image *image) {
                           .width = (size_t)image->width,
                           .height = (size_t)image->height,
                           .stride_bytes = image->stride_bytes,
-                          .type = image->type == HS_U16 ? HS_ELEMENT_U16 : HS_ELEMENT_U8};
+                          .type = image->type == HS_F32   ? HS_ELEMENT_F32
+                                  : image->type == HS_U16 ? HS_ELEMENT_U16
+                                                          : HS_ELEMENT_U8};
   return array;
 }
 

@@ -114,6 +114,18 @@ static bool parse_size(const char *text, int64_t high, int32_t numbers[4]) {
   return true;
 }
 
+/* LOW:HIGH. */
+static bool parse_range(const char *text, const option_spec *spec, option_value *value) {
+  char first[32];
+  const size_t span = strcspn(text, ":");
+  if (span >= sizeof first || text[span] != ':') return false;
+  memcpy(first, text, span);
+  first[span] = '\0';
+  return parse_real(first, spec->low, spec->high, &value->number) &&
+         parse_real(text + span + 1, spec->low, spec->high, &value->high) && value->number < value->high &&
+         (float)value->number < (float)value->high;
+}
+
 /* Every comma-separated part has something on both sides of one '='. */
 static bool pairs_are_valid(const char *text) {
   for (;;) {
@@ -159,6 +171,8 @@ static bool parse_value(option_set *set, const option_spec *spec, const char *te
     return parse_size(text, (int64_t)spec->high, value->numbers);
   case OPTION_KIND_REGION:
     return parse_region(text, value->numbers);
+  case OPTION_KIND_RANGE:
+    return parse_range(text, spec, value);
   case OPTION_KIND_PAIRS:
     return pairs_are_valid(text) && append_pairs(set, text);
   }

@@ -231,6 +231,17 @@ static const option_spec option_specs[OPTION_COUNT] = {
         "max-image-size", 0, 2147483647, IN_EXTRACT | IN_BATCH | IN_MATCH | OPTION_OF_EXTRACTION, OPTION_NO_FIELD,
         "make images whose larger side has more pixels smaller by exact area averaging; coordinates are still "
         "those of the original image, 0: never [0]"),
+    [OPTION_VALUE_RANGE] =
+        {.name = "value-range",
+         .kind = OPTION_KIND_RANGE,
+         .argument = "LOW:HIGH",
+         .low = -1e9,
+         .high = 1e9,
+         .commands = OF_EXTRACTION,
+         .field = OPTION_NO_FIELD,
+         .help = "samples that are black and white, as 0:4095 for 12 bits in 16-bit files [the type's or file's]"},
+    [OPTION_STRICT] = FLAG("strict", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD,
+                           "refuse images whose decoder reports damage"),
     [OPTION_DECODER] = CHOICE(
         "decoder", "auto|cpu|gpu", IN_EXTRACT | IN_BATCH | IN_INFO, AT(decoder),
         "what decodes JPEG files, to the same pixels: auto, in a batch the GPU where there is one that passed its "
@@ -381,6 +392,9 @@ void option_describe_expected(const option_spec *spec, char *text, size_t bytes)
     break;
   case OPTION_KIND_SIZE:
     snprintf(text, bytes, "%s: two whole numbers from 1 to %.0f", spec->argument, spec->high);
+    break;
+  case OPTION_KIND_RANGE:
+    snprintf(text, bytes, "%s: two numbers, LOW below HIGH", spec->argument);
     break;
   case OPTION_KIND_PAIRS:
     snprintf(text, bytes, "%s or several of them joined by commas", spec->argument);

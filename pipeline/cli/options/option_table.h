@@ -47,6 +47,7 @@ typedef enum option_kind {
   OPTION_KIND_AUTO,    /* auto, kept as 0, or a whole number, low..high */
   OPTION_KIND_REGION,  /* X,Y,W,H */
   OPTION_KIND_SIZE,    /* WxH, both 1..high */
+  OPTION_KIND_RANGE,   /* LOW:HIGH, real numbers in low..high, LOW below HIGH */
   OPTION_KIND_PAIRS    /* NAME=VALUE[,...]; repeated ones are joined by commas */
 } option_kind;
 
@@ -107,6 +108,8 @@ typedef enum option_id {
   OPTION_NO_EXIF,
   OPTION_DECODE_SCALE,
   OPTION_MAX_IMAGE_SIZE,
+  OPTION_VALUE_RANGE,
+  OPTION_STRICT,
   OPTION_DECODER,
   OPTION_VARIANT,
   OPTION_MAX_MEMORY,
@@ -156,7 +159,8 @@ typedef struct option_value {
   bool given;
   const char *text;   /* as typed; the last one */
   int64_t integer;    /* INTEGER, AUTO; FLAG: 1; CHOICE: index; DEVICE: hs_device */
-  double number;      /* NUMBER */
+  double number;      /* NUMBER; RANGE: LOW */
+  double high;        /* RANGE: HIGH */
   uint64_t count;     /* COUNT, BYTES */
   int32_t numbers[4]; /* REGION: X, Y, W, H; SIZE: W, H; DEVICE: index */
 } option_value;
