@@ -154,14 +154,22 @@ static size_t exif_page_directory(const exif_tiff *tiff, uint64_t page, size_t f
   return own < tiff->size ? own : exif_directory(tiff, first, tag);
 }
 
+/* False: neither order of bytes. */
+static bool exif_open(const uint8_t *bytes, size_t size, exif_tiff *tiff) {
+  *tiff = (exif_tiff){.bytes = bytes, .size = size, .big_endian = size >= 8 && memcmp(bytes, "MM\0*", 4) == 0};
+  return tiff->big_endian || (size >= 8 && memcmp(bytes, "II*\0", 4) == 0);
+}
+
+double exif_page_number(const uint8_t *bytes, size_t size, uint64_t directory, uint32_t tag) {
+  exif_tiff tiff;
+  return exif_open(bytes, size, &tiff) && directory < size ? exif_number_of(&tiff, (size_t)directory, tag)
+                                                           : (double)NAN;
+}
+
 bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif_tags *tags) {
   *tags = (exif_tags){.orientation = 1, .latitude = (double)NAN, .longitude = (double)NAN, .altitude = (double)NAN};
-  if (size < 8) return false;
-  exif_tiff tiff = {.bytes = bytes, .size = size};
-  if (memcmp(tiff.bytes, "MM\0*", 4) == 0)
-    tiff.big_endian = true;
-  else if (memcmp(tiff.bytes, "II*\0", 4) != 0)
-    return false;
+  exif_tiff tiff;
+  if (!exif_open(bytes, size, &tiff)) return false;
   const size_t first = exif_u32(&tiff, 4);
   const size_t exif = exif_page_directory(&tiff, directory, first, EXIF_TAG_EXIF_DIRECTORY);
   const size_t gps = exif_page_directory(&tiff, directory, first, EXIF_TAG_GPS_DIRECTORY);
@@ -178,8 +186,10 @@ bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif
   return true;
 }
 
-/* Millimetres of a FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre; 0: no such unit. */
+/* Millimetres of a FocalPlaneResolutionUnit: inch, centimetre, millimetre, micrometre; 0: no such unit. A file without the
+   tag means inches. */
 static double exif_unit_mm(double unit) {
+  if (isnan(unit)) return 25.4;
   static const double millimetres[] = {25.4, 10.0, 1.0, 0.001};
   for (int i = 0; i < 4; i++)
     if (unit == 2.0 + i) return millimetres[i];

@@ -203,6 +203,8 @@ bool exif_parse(const uint8_t *app1, size_t size, exif_tags *tags);
 bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags);
 /* The same of the directory at this offset; what it does not point to is taken from the first one. */
 bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif_tags *tags);
+/* The first number of a tag in the directory at this offset; NaN: there is none, or the file is a BigTIFF. */
+double exif_page_number(const uint8_t *bytes, size_t size, uint64_t directory, uint32_t tag);
 
 /* Fills request->exif, unless null, for a decoded picture. stored_side: as below. */
 void exif_give(const image_request *request, const exif_tags *tags, double stored_side, const hs_image *image);

@@ -17,18 +17,22 @@ typedef struct tiff_page {
 
 /* The first page that is no reduced copy and has so many pixels. */
 typedef struct page_search {
+  const image_request *request;
   TIFF *tiff;
   uint64_t least_pixels;
   uint64_t offset; /* of its directory; 0: not found yet */
 } page_search;
 
-/* The old tag SubfileType is the same to libtiff. */
-static tiff_page page_of(TIFF *tiff) {
+/* The old tag SubfileType libtiff leaves out. */
+static tiff_page page_of(const image_request *request, TIFF *tiff) {
   uint32_t width = 0, height = 0, kind = 0;
+  const double old =
+      exif_page_number(request->bytes, request->size, TIFFCurrentDirOffset(tiff), TIFFTAG_OSUBFILETYPE);
   TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width);
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
   TIFFGetField(tiff, TIFFTAG_SUBFILETYPE, &kind);
-  return (tiff_page){(uint64_t)width * height, (kind & FILETYPE_REDUCEDIMAGE) != 0, (kind & FILETYPE_MASK) != 0};
+  const bool is_reduced = (kind & FILETYPE_REDUCEDIMAGE) != 0 || old == (double)OFILETYPE_REDUCEDIMAGE;
+  return (tiff_page){(uint64_t)width * height, is_reduced, (kind & FILETYPE_MASK) != 0};
 }
 
 static bool has_tag(TIFF *tiff, uint32_t tag) {
@@ -48,7 +52,7 @@ static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MOST]) {
 
 /* The current directory, unless an earlier one was taken. */
 static void consider(page_search *search) {
-  const tiff_page page = page_of(search->tiff);
+  const tiff_page page = page_of(search->request, search->tiff);
   if (search->offset == 0 && !page.is_reduced && !page.is_mask && page.pixels >= search->least_pixels)
     search->offset = TIFFCurrentDirOffset(search->tiff);
 }
@@ -70,9 +74,9 @@ static void look_through(page_search *search, bool first_only) {
 }
 
 hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64_t *offset) {
-  const tiff_page first = page_of(tiff);
+  const tiff_page first = page_of(request, tiff);
   const bool is_raw = has_tag(tiff, TIFFTAG_DNGVERSION);
-  page_search search = {.tiff = tiff, .least_pixels = first.is_reduced ? 1 : first.pixels + 1};
+  page_search search = {.request = request, .tiff = tiff, .least_pixels = first.is_reduced ? 1 : first.pixels + 1};
   uint64_t offsets[TIFF_SUB_PAGES_MOST];
   *offset = 0;
   if (!first.is_reduced && !is_raw && sub_pages(tiff, offsets) == 0) return HS_OK;
