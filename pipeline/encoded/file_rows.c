@@ -14,8 +14,12 @@ bool file_rows_open(const file_source *source, file_rows *f) {
   load.message_bytes = sizeof f->reason;
   const hs_status st = image_rows_open(&f->rows, source->path, source->bytes, source->size, &load);
   if (st != HS_OK || !f->rows.kind) return false;
-  f->image = (hs_image){.data = f, .width = f->rows.width, .height = f->rows.height, .type = f->rows.type,
-                        .range_low = load.range_low, .range_high = load.range_high};
+  f->image = (hs_image){.data = f,
+                        .width = f->rows.width,
+                        .height = f->rows.height,
+                        .type = f->rows.type,
+                        .range_low = load.range_low,
+                        .range_high = load.range_high};
   f->feed = (row_feed){.reader = &f->rows,
                        .rewind = rewind_rows,
                        .read = read_row,

@@ -58,8 +58,8 @@ typedef struct image_request {
   bool only_files;     /* "-" and "@scene" are names of files too */
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
   int32_t max_image_size;
-  hs_exif *exif;    /* null, or what the file says; cleared */
-  image_need *need; /* null, or of a picture that does not fit */
+  hs_exif *exif;               /* null, or what the file says; cleared */
+  image_need *need;            /* null, or of a picture that does not fit */
   image_findings *found;       /* null where nothing is decoded */
   hs_load_notes *notes;        /* the caller's; null */
   bool strict;                 /* damage that is reported is a failure */

@@ -27,14 +27,14 @@ struct image_rows {
   FILE *stream;
   uint8_t *buffer;
   int32_t width, height;
-  hs_sample_type type; /* that rows are given in */
+  hs_sample_type type;    /* that rows are given in */
   uint64_t working_bytes; /* that decoding holds beside the row */
   bool whole;             /* the picture must be decoded as a whole */
   hs_sample_type stored;  /* as the kind reads them; type is HS_F32 with a value range that was given */
   image_findings found;
   sample_extremes extremes; /* of the rows read */
   uint8_t *samples;         /* a row of `stored`, where type is another; else null */
-  int32_t next;           /* row */
+  int32_t next;             /* row */
 };
 
 /* Opens a file by its name, or (path null) its bytes, with the options of loading. Of HS_OK without rows->kind, and of any

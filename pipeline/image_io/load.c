@@ -315,14 +315,21 @@ hs_status image_load(const char *path, const hs_load_options *options, image_nee
   }
 }
 
+static hs_status load_refuse_null(const char *name, const hs_load_options *options) {
+  image_request request;
+  image_findings found;
+  const hs_status status = image_request_make(options, name ? name : "the image", &found, &request);
+  return status != HS_OK ? status : image_fail(&request, HS_ERR_ARGUMENT, "the struct for the image is null");
+}
+
 hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return image ? image_load(path, options, NULL, image) : HS_ERR_ARGUMENT;
+  return image ? image_load(path, options, NULL, image) : load_refuse_null(path, options);
 }
 
 hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!image) return HS_ERR_ARGUMENT;
+  if (!image) return load_refuse_null("the image in memory", options);
   memset(image, 0, sizeof *image);
   image_request request;
   image_findings found;

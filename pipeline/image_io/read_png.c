@@ -246,8 +246,7 @@ static hs_status read_png_read_tags(read_png_state *decoder, FILE *stream) {
 
 static void read_png_give_tags(const read_png_state *decoder, int32_t width, int32_t height) {
   const hs_image image = {.width = width, .height = height};
-  if (decoder->has_tags)
-    exif_give(decoder->request, &decoder->tags, (double)(width > height ? width : height), &image);
+  if (decoder->has_tags) exif_give(decoder->request, &decoder->tags, (double)(width > height ? width : height), &image);
 }
 
 /* The status of what was done; of libpng's own failures with the message. */

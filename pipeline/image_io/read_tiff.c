@@ -27,7 +27,15 @@ enum {
 };
 
 /* How the file stores a sample. */
-typedef enum tiff_sample { TIFF_PLAIN, TIFF_INT8, TIFF_INT16, TIFF_INT32, TIFF_UINT32, TIFF_FLOAT32, TIFF_FLOAT64 } tiff_sample;
+typedef enum tiff_sample {
+  TIFF_PLAIN,
+  TIFF_INT8,
+  TIFF_INT16,
+  TIFF_INT32,
+  TIFF_UINT32,
+  TIFF_FLOAT32,
+  TIFF_FLOAT64
+} tiff_sample;
 
 typedef struct read_tiff_state {
   const image_request *request;
@@ -176,13 +184,14 @@ static hs_status read_tiff_check_kind(const read_tiff_state *s, bool has_samples
     return image_fail(s->request, HS_ERR_UNSUPPORTED,
                       "TIFF with colours of kind %u: gray, RGB, CMYK and palettes are read", (unsigned)s->photometric);
   if (!has_samples)
-    return image_fail(s->request, HS_ERR_UNSUPPORTED,
-                      "TIFF with samples of format %u and %u bits: unsigned integers are read, and of gray and RGB signed "
-                      "ones and floats",
-                      (unsigned)s->format, (unsigned)s->bits);
-  const bool fits = s->samples <= READ_TIFF_SAMPLES_MOST &&
-                    (s->sample != TIFF_PLAIN || s->bits == 8 || (s->bits == 16 && !palette) ||
-                     (small && !colour && !cmyk && s->samples == 1));
+    return image_fail(
+        s->request, HS_ERR_UNSUPPORTED,
+        "TIFF with samples of format %u and %u bits: unsigned integers are read, and of gray and RGB signed "
+        "ones and floats",
+        (unsigned)s->format, (unsigned)s->bits);
+  const bool fits =
+      s->samples <= READ_TIFF_SAMPLES_MOST && (s->sample != TIFF_PLAIN || s->bits == 8 || (s->bits == 16 && !palette) ||
+                                               (small && !colour && !cmyk && s->samples == 1));
   if (!fits)
     return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with %u samples of %u bits a pixel", (unsigned)s->samples,
                       (unsigned)s->bits);
@@ -323,10 +332,10 @@ static hs_status read_tiff_allocate(read_tiff_state *s) {
   const uint64_t pixels = (uint64_t)s->band_rows * s->width, pixel = (uint64_t)s->kept * s->sample_bytes;
   if (pixels > UINT64_MAX / 256) /* a pixel has 128 bytes at most */
     return image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space");
-  const uint64_t working = pixels * pixel + (uint64_t)piece + (uint64_t)strip + READ_TIFF_CHOSEN_BYTES * (uint64_t)s->width;
-  const hs_status status =
-      image_allocate(request, s->placement.width, s->placement.height, s->type, layout,
-                     working + READ_TIFF_DECODER_BYTES, &s->image);
+  const uint64_t working =
+      pixels * pixel + (uint64_t)piece + (uint64_t)strip + READ_TIFF_CHOSEN_BYTES * (uint64_t)s->width;
+  const hs_status status = image_allocate(request, s->placement.width, s->placement.height, s->type, layout,
+                                          working + READ_TIFF_DECODER_BYTES, &s->image);
   if (status != HS_OK) return status;
   s->band = hs_memory_alloc(request->allocator, (size_t)(pixels * pixel));
   s->piece = hs_memory_alloc(request->allocator, s->piece_bytes);

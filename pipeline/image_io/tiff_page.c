@@ -6,7 +6,7 @@
 #  include <string.h>
 
 enum {
-  TIFF_PAGES_MOST = 64,   /* that are looked at */
+  TIFF_PAGES_MOST = 64,    /* that are looked at */
   TIFF_SUB_PAGES_MOST = 32 /* of a page: the directories that its tag SubIFDs names */
 };
 
@@ -26,8 +26,7 @@ typedef struct page_search {
 /* The old tag SubfileType libtiff leaves out. */
 static tiff_page page_of(const image_request *request, TIFF *tiff) {
   uint32_t width = 0, height = 0, kind = 0;
-  const double old =
-      exif_page_number(request->bytes, request->size, TIFFCurrentDirOffset(tiff), TIFFTAG_OSUBFILETYPE);
+  const double old = exif_page_number(request->bytes, request->size, TIFFCurrentDirOffset(tiff), TIFFTAG_OSUBFILETYPE);
   TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width);
   TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height);
   TIFFGetField(tiff, TIFFTAG_SUBFILETYPE, &kind);
@@ -87,8 +86,9 @@ hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64_t *off
     return image_fail(request, HS_ERR_UNSUPPORTED,
                       is_raw ? "DNG with reduced copies only: develop its raw data into a TIFF or JPEG first"
                              : "TIFF whose pages are all reduced copies of a picture that is not in the file");
-  return TIFFSetDirectory(tiff, 0) ? HS_OK
-                                   : image_fail(request, HS_ERR_FORMAT, "damaged TIFF: its first page cannot be read again");
+  return TIFFSetDirectory(tiff, 0)
+             ? HS_OK
+             : image_fail(request, HS_ERR_FORMAT, "damaged TIFF: its first page cannot be read again");
 }
 
 #endif

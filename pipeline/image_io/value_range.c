@@ -109,10 +109,11 @@ static void note_low_range(const image_request *request, const sample_extremes *
   notes->highest = e->high;
   notes->range_low = (float)likely.low;
   notes->range_high = (float)likely.high;
-  hs_message_set(notes->low_range, sizeof notes->low_range,
-                 "%s: samples are %.9g to %.9g only, where black is %.9g and white is %.9g: few features or none will be "
-                 "found; give a value range, such as %.9g to %.9g, or %.9g to %.9g if this is meant",
-                 request->name, e->low, e->high, range.low, range.high, likely.low, likely.high, range.low, range.high);
+  hs_message_set(
+      notes->low_range, sizeof notes->low_range,
+      "%s: samples are %.9g to %.9g only, where black is %.9g and white is %.9g: few features or none will be "
+      "found; give a value range, such as %.9g to %.9g, or %.9g to %.9g if this is meant",
+      request->name, e->low, e->high, range.low, range.high, likely.low, likely.high, range.low, range.high);
 }
 
 /* Bytes are what they are: their range is not doubted. */

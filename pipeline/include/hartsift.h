@@ -331,15 +331,16 @@ enum { HS_NOTE_BYTES = 256 };
 
 /* What loading noticed in a file that it nevertheless made a picture of; 0 where there was nothing. */
 typedef struct hs_load_notes {
-  int32_t damages; /* how often the decoder reported damage: wrong checksums, lost or surplus data, wrong headers. Pixels
+  int32_t
+      damages; /* how often the decoder reported damage: wrong checksums, lost or surplus data, wrong headers. Pixels
                       may be wrong then */
-  int32_t is_low_range;    /* 1: no value range was given, and the samples use so little of the type's range that few
+  int32_t is_low_range;   /* 1: no value range was given, and the samples use so little of the type's range that few
                               features or none will be found, as with 12 bits or temperatures in 16 bits */
-  double lowest, highest;  /* such a picture's least and greatest sample */
-  float range_low, range_high;        /* the value range that may be meant there */
-  char damage[HS_NOTE_BYTES];         /* "NAME: " and the first report of damage, zero-terminated; "": none */
-  char low_range[HS_NOTE_BYTES];      /* "NAME: " and a sentence that says it; "": is_low_range is 0 */
-  int32_t reserved[16];               /* 0 */
+  double lowest, highest; /* such a picture's least and greatest sample */
+  float range_low, range_high;   /* the value range that may be meant there */
+  char damage[HS_NOTE_BYTES];    /* "NAME: " and the first report of damage, zero-terminated; "": none */
+  char low_range[HS_NOTE_BYTES]; /* "NAME: " and a sentence that says it; "": is_low_range is 0 */
+  int32_t reserved[16];          /* 0 */
 } hs_load_notes;
 
 /* How hs_load_image reads a picture. */
@@ -384,10 +385,11 @@ typedef struct hs_load_options {
 #define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
 HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);
 
-/* Decodes PNG, JPEG, TIFF (the first picture that is not a reduced copy), WebP, BMP or PGM/PPM/PAM, told apart by content, not name; or renders a scene
-   for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free releases. 16-bit files
-   keep 16 bits. A path "-" is standard input. With options->only_files both are names of files. options may be null. Blocks.
-   Why a call failed is in options->message, with the file's name.
+/* Decodes PNG, JPEG, TIFF (the first picture that is no reduced copy), WebP, BMP or PGM/PPM/PAM, told apart by content, not
+   name; or renders a scene for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free
+   releases. 16-bit files keep 16 bits; floats, and samples with a sign or of 32 bits, become HS_F32. A path "-" is standard
+   input. With options->only_files both are names of files. options may be null. Blocks.
+   options->message says why a call failed, in the words that the command prints: "NAME: reason".
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
 /* The same from memory. */

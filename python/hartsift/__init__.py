@@ -12,7 +12,7 @@ Everything runs in the shared library of the package, without the GIL; results v
 from ._calls import extract, extract_batch, extract_many, workspace_bytes
 from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, ColmapPosition, colmap_camera
 from ._context import Statistics
-from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, OutOfMemoryError
+from ._errors import ArgumentError, ArrayTypeError, DamagedFileError, DeviceError, Error, FileError, OutOfMemoryError
 from ._extractor import Extractor
 from ._features import KEYPOINT_DTYPE, Features, Origin
 from ._files import FORMATS, read_features, write_features, write_hdf5
@@ -49,6 +49,7 @@ __all__ = [
     "ColmapImage",
     "ColmapPosition",
     "CvKeypoint",
+    "DamagedFileError",
     "DeviceError",
     "DeviceFeatures",
     "DeviceMemory",

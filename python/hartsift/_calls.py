@@ -60,6 +60,7 @@ def extract(
     exif: bool = True,
     jpeg_scale: int = 1,
     max_image_size: int = 0,
+    strict: bool = False,
     **options: "Unpack[Options]",
 ) -> Features:
     """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
@@ -77,6 +78,7 @@ def extract(
         exif=exif,
         jpeg_scale=jpeg_scale,
         max_image_size=max_image_size,
+        strict=strict,
     )
 
 
@@ -107,6 +109,7 @@ def extract_many(
     jpeg_scale: int = 1,
     max_image_size: int = 0,
     masks: "Union[None, str, os.PathLike[str]]" = None,
+    strict: bool = False,
     **options: "Unpack[Options]",
 ) -> Generator[Union[Features, Error], None, None]:
     """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
@@ -120,6 +123,7 @@ def extract_many(
             jpeg_scale=jpeg_scale,
             max_image_size=max_image_size,
             masks=masks,
+            strict=strict,
         )
 
 

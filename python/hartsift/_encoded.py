@@ -7,9 +7,9 @@ import os
 import stat
 from typing import Any, Optional, Union
 
-from ._images import check_sizes, content_of, path_bytes
+from ._images import check_sizes, content_of, path_bytes, warn_of_damage
 from ._library import library
-from ._structures import HsImage, HsLoadOptions
+from ._structures import HsImage, HsLoadNotes, HsLoadOptions
 
 _HEAD_BYTES = 32
 _PNG_DEPTH_AT = 24  # in the header chunk, which comes first
@@ -43,8 +43,14 @@ class EncodedFile:
     def __init__(self, path: Optional[bytes], content: Optional[bytes], options: HsLoadOptions) -> None:
         self.path = path
         self.content = content
+        self.notes = HsLoadNotes()
         self.options = options
+        self.options.notes = ctypes.addressof(self.notes)
         self.view = HsImage()  # of no size: its features are in pixels of the original already
+
+    def warn(self) -> None:
+        """Says what was noticed in the file, once its features are there."""
+        warn_of_damage(self.notes)
 
     def extract(self, context: ctypes.c_void_p, mask: Any, features: Any) -> int:
         """``hs_extract_file``, or of bytes; the status."""
@@ -66,7 +72,7 @@ class EncodedFile:
 
 
 def encoded_file(
-    source: Any, exif: bool, jpeg_scale: int, max_image_size: int, keep_encoded: bool
+    source: Any, exif: bool, jpeg_scale: int, max_image_size: int, keep_encoded: bool, strict: bool = False
 ) -> Union[EncodedFile, bytes, None]:
     """The file, where the library may decode it by itself; else what was read of an open file, or None."""
     if isinstance(source, str) and source.startswith("@scene"):
@@ -83,5 +89,6 @@ def encoded_file(
         max_image_size=max_image_size,
         keep_encoded=keep_encoded,
         only_files=1,
+        strict=strict,
     )
     return EncodedFile(path, content, options)

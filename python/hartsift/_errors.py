@@ -41,6 +41,10 @@ class FileError(Error, OSError):
     """A file cannot be opened, read, written or renamed."""
 
 
+class DamagedFileError(FileError, ArgumentError):
+    """A file is empty, damaged, or of no known kind. ``except FileError`` takes it with files that are missing."""
+
+
 class OutOfMemoryError(Error, MemoryError):
     """An allocation failed; usable again once there is memory."""
 
@@ -49,7 +53,7 @@ class DeviceError(Error, RuntimeError):
     """A device is not usable, or it failed. After a failure of the device the next call makes a new context."""
 
 
-_BY_NAME: Dict[str, Type[Error]] = {"HS_ERR_MEMORY": OutOfMemoryError, "HS_ERR_IO": FileError}
+_BY_NAME: Dict[str, Type[Error]] = {"HS_ERR_MEMORY": OutOfMemoryError, "HS_ERR_IO": FileError, "HS_ERR_FORMAT": DamagedFileError}
 
 
 def make_error(status: int, message: str = "") -> Error:

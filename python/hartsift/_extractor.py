@@ -127,6 +127,7 @@ class Extractor:
         exif: bool = True,
         jpeg_scale: int = 1,
         max_image_size: int = 0,
+        strict: bool = False,
     ) -> Features:
         """Extracts the features of one image.
 
@@ -145,11 +146,12 @@ class Extractor:
                 uint16 outside of 0..255 without a range. Without a range a picture whose brightest sample is below a
                 quarter of white (12 bits in uint16, say) gets a warning. On a device, floats with a range are taken
                 as they are, NaN as black.
-            exif: of JPEG, TIFF and WebP files, apply the orientation stored there.
+            exif: of JPEG, PNG, TIFF and WebP files, apply the orientation stored there.
             jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height; coordinates, and the mask's
                 size, are then those of the decoded picture. Anything but a JPEG is refused above 1.
             max_image_size: of files: make a larger picture smaller first, so that its larger side has so many pixels;
                 coordinates, and the mask, are still of the original one. 0: never.
+            strict: of files: refuse those whose decoder reports damage; else they give a warning.
 
         Returns:
             Features whose arrays view the memory that the library wrote; it is freed with the last of them.
@@ -158,16 +160,19 @@ class Extractor:
             hartsift.Error: what the library refuses, with its reason.
             hartsift.ArrayTypeError: samples that are no numbers (one of the former, and a TypeError).
         """
-        return self._extract(*self._sources(image, mask, Reading(channels, value_range, exif, jpeg_scale, max_image_size)))
+        reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, strict=strict)
+        return self._extract(*self._sources(image, mask, reading))
 
     def _extract(self, picture: Union[Picture, EncodedFile], masking: Optional[Picture]) -> Features:
         view, masking_view = ctypes.byref(picture.view), None if masking is None else ctypes.byref(masking.view)
         with self._lock:
             context = self._begin()
             if isinstance(picture, EncodedFile):
-                return fill_features(
+                found = fill_features(
                     lambda features: picture.extract(context, masking_view, features), self._check, self._layout
                 )
+                picture.warn()
+                return found
             if not picture.on_device:
                 return fill_features(
                     lambda features: library.hs_extract(context, view, masking_view, features)
@@ -295,9 +300,10 @@ class Extractor:
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
+        strict: bool = False,
     ) -> Features:
         """As ``extract``, without descriptors."""
-        picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale))
+        picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:
             raise ArgumentError('detect takes images in host memory; on a device use extract with descriptor="none"')
         with self._lock:
@@ -322,6 +328,7 @@ class Extractor:
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
+        strict: bool = False,
     ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
         """Describes given keypoints, on the device that the extractor works on.
 
@@ -334,7 +341,7 @@ class Extractor:
             The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
             (its scale or place is not in the pyramid; its descriptor is zero).
         """
-        picture, _ = self._pictures(image, None, Reading(channels, value_range, exif, jpeg_scale))
+        picture, _ = self._pictures(image, None, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:
             raise ArgumentError("describe takes images in host memory")
         records = records_of(keypoints)
@@ -361,10 +368,11 @@ class Extractor:
         value_range: Optional[Tuple[float, float]] = None,
         exif: bool = True,
         jpeg_scale: int = 1,
+        strict: bool = False,
     ) -> None:
         """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
         ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way."""
-        picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale))
+        picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:
             raise ArgumentError("submit takes images in host memory")
         self._submit(picture, masking)
@@ -383,14 +391,18 @@ class Extractor:
         """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
         with self._lock:
             context = self._begin()
-            view = self._flying[0][0].view if self._flying else HsImage()
+            picture = self._flying[0][0] if self._flying else None
+            view = HsImage() if picture is None else picture.view
             try:
-                return fill_features(
+                found = fill_features(
                     lambda features: library.hs_wait(context, features)
                     or library.hs_features_to_original(features, ctypes.byref(view)),
                     self._check,
                     self._layout,
                 )
+                if isinstance(picture, EncodedFile):
+                    picture.warn()
+                return found
             finally:
                 if self._flying:
                     self._flying.popleft()
@@ -415,6 +427,7 @@ class Extractor:
         jpeg_scale: int = 1,
         max_image_size: int = 0,
         masks: "Union[None, str, os.PathLike[str]]" = None,
+        strict: bool = False,
     ) -> Generator[Union[Features, Error], None, None]:
         """Yields the features of every image, in their order, with several images under way at once.
 
@@ -431,7 +444,7 @@ class Extractor:
             raise FileError(f"masks {os.fspath(masks)!r}: expected a folder with NAME.png for the image NAME")
         given = images_of_batch(images) if is_batch(images) else images
         keep_encoded = operator.length_hint(given, 0) >= _FILES_WORTH_COMPARING
-        reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, keep_encoded)
+        reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, keep_encoded, strict)
         return self._extract_each(((image, masks) for image in given), reading, return_errors)
 
     def extract_batch(

@@ -35,8 +35,9 @@ from ._samples import (
     readable_samples,
     same_as_default,
     unusable,
+    warn,
 )
-from ._structures import HsExif, HsImage, HsLoadOptions
+from ._structures import HsExif, HsImage, HsLoadNotes, HsLoadOptions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -95,6 +96,7 @@ class _ImageMemory:
     def __init__(self) -> None:
         self.view = HsImage()
         self.exif = HsExif()
+        self.notes = HsLoadNotes()
         weakref.finalize(self, library.hs_image_free, ctypes.byref(self.view)).atexit = False
 
 
@@ -282,8 +284,11 @@ def _load(
     colour: bool,
     jpeg_scale: int,
     max_image_size: int = 0,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
     only_files: bool = True,
 ) -> _ImageMemory:
+    low, high = checked_range(value_range) or (0.0, 0.0)
     check_sizes(jpeg_scale, max_image_size)
     message = _library.message_room()
     options = HsLoadOptions(
@@ -297,11 +302,24 @@ def _load(
         jpeg_scale=jpeg_scale,
         max_image_size=max_image_size,
         only_files=only_files,
+        strict=strict,
+        range_low=low,
+        range_high=high,
     )
     memory = _ImageMemory()
     options.exif = ctypes.addressof(memory.exif)
+    options.notes = ctypes.addressof(memory.notes)
     check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
+    warn_of_damage(memory.notes)
     return memory
+
+
+def warn_of_damage(notes: HsLoadNotes) -> None:
+    """Warns where the decoder of a file reported damage."""
+    if notes.damages > 0:
+        more = f"; {notes.damages} such reports" if notes.damages > 1 else ""
+        text = notes.damage.decode("utf-8", "replace")
+        warn(f"{text}{more}: pixels may be wrong, strict=True refuses them")
 
 
 def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
@@ -343,9 +361,11 @@ def load_memory(
     colour: bool,
     jpeg_scale: int,
     max_image_size: int = 0,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
 ) -> _ImageMemory:
     """Decodes a file, or its bytes, or renders a scene. max_pixels 0: 2^31."""
-    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size
+    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict, value_range
     encoded = content_of(source)
     if encoded is not None:
         return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), *limits)
@@ -361,16 +381,14 @@ def picture_of_file(
     jpeg_scale: int,
     value_range: Optional[ValueRange],
     max_image_size: int = 0,
+    strict: bool = False,
 ) -> Picture:
     """A picture from a file, gray as the command reads it. limits: pixels, bytes."""
-    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size)
-    if memory.view.type == _library.HS_U8 and value_range is None:
-        return Picture(memory.view, memory, exif=memory.exif)
-    picture = picture_of_array(_array_of_image(memory), value_range=value_range)
-    for name in ("exif_orientation", "original_width", "original_height"):
-        setattr(picture.view, name, getattr(memory.view, name))
-    picture.exif = memory.exif
-    return picture
+    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range)
+    if memory.notes.is_low_range:
+        kind, itemsize = ("u", 2) if memory.view.type == _library.HS_U16 else ("f", 4)
+        check_extremes(kind, itemsize, memory.notes.lowest, memory.notes.highest, None, "the image")
+    return Picture(memory.view, memory, exif=memory.exif)
 
 
 def fit_mask(mask: Any, view: HsImage) -> Any:
@@ -429,6 +447,8 @@ def load_image(
     max_memory_bytes: int = 0,
     jpeg_scale: int = 1,
     max_image_size: int = 0,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
 ) -> "npt.NDArray[Any]":
     """Decodes a PNG, JPEG, TIFF, WebP, BMP or PNM file, told apart by content.
 
@@ -436,19 +456,24 @@ def load_image(
         source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered
             picture. A ``pathlib.Path`` names a file, whatever it is called.
         colour: RGB where the file has colour; else gray, as ``extract`` reads files.
-        exif: of JPEG, TIFF and WebP files, apply the orientation stored there.
+        exif: of JPEG, PNG, TIFF and WebP files, apply the orientation stored there.
         max_pixels: refuse larger pictures before anything is allocated; 0: 2^31.
         max_memory_bytes: refuse pictures whose decoding needs more; 0: half the memory that this process may hold (the
             machine's, its control groups', RLIMIT_AS); 2**64 - 1: no limit.
         jpeg_scale: 1, 2, 4 or 8: decode a JPEG to 1/N of its width and height, rounded up; the limits are for what is
             decoded. Other files and scenes are refused above 1.
         max_image_size: make a picture whose larger side has more pixels smaller, by exact area averaging; 0: never.
+        strict: refuse files whose decoder reports damage; else they give a warning.
+        value_range: (black, white), the samples that TIFF files with a sign or floats have there; those are refused
+            without it, unless the file says them, or floats are 0 to 1.
 
     Returns:
-        ``(height, width)`` or ``(height, width, 3)``, uint8 or (files of 16 bits) uint16. The array views memory of the
+        ``(height, width)`` or ``(height, width, 3)``, uint8, (files of 16 bits) uint16, or float32 of the file's samples
+        (with a value_range, and floats). The array views memory of the
         library, which is freed with it.
     """
-    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size))
+    return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict,
+                                       value_range))
 
 
 def render_scene(

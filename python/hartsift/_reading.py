@@ -30,6 +30,7 @@ class Reading(NamedTuple):
     jpeg_scale: int = 1
     max_image_size: int = 0
     keep_encoded: bool = False  # JPEG files are left to the GPU
+    strict: bool = False
 
 
 def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions) -> Pictures:
@@ -38,7 +39,7 @@ def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: HsOption
         _check_region(reading, options)
         limits = options.max_pixels, options.max_memory_bytes
         picture = picture_of_file(
-            image, limits, reading.exif, reading.jpeg_scale, reading.value_range, reading.max_image_size
+            image, limits, reading.exif, reading.jpeg_scale, reading.value_range, reading.max_image_size, reading.strict
         )
     elif reading.jpeg_scale not in (0, 1) or reading.max_image_size:
         raise ArgumentError("jpeg_scale and max_image_size are for files: an array is taken as it is")
@@ -54,7 +55,9 @@ def sources_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions
     """As ``pictures_of``; but a file that the library can decode in its own threads is left to it."""
     if type(image) is not np.ndarray and reading.value_range is None and is_file_source(image):
         _check_region(reading, options)
-        file = encoded_file(image, reading.exif, reading.jpeg_scale, reading.max_image_size, reading.keep_encoded)
+        file = encoded_file(
+            image, reading.exif, reading.jpeg_scale, reading.max_image_size, reading.keep_encoded, reading.strict
+        )
         if isinstance(file, EncodedFile):
             masking = None if mask is None else picture_of_mask(mask)
             if masking is not None and masking.on_device:

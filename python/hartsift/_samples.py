@@ -27,6 +27,8 @@ _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 1023.0), (0.0, 409
 _OVERSHOOT = 0.5
 #: A picture whose brightest sample is darker than this share of the range may have been meant in a smaller one.
 _DARK = 0.25
+#: And one of 16 bits with less contrast than this share, such as temperatures have.
+_FLAT = 0.125
 
 
 def unusable(dtype: object, what: str) -> ArrayTypeError:
@@ -70,16 +72,20 @@ def check_extremes(
             f"{what} has samples from {low:g} to {high:g}, where black is {black:g} and white is {white:g}: "
             f"say what is black and white there, such as {advice}"
         )
-    if value_range is None and low < high < black + _DARK * (white - black):
-        if fits and fits[0] == (black, white):  # because no smaller usual range holds it
+    is_flat = (kind, itemsize) == ("u", 2) and high - low < _FLAT * (white - black)
+    if value_range is None and low < high and (is_flat or high < black + _DARK * (white - black)):
+        if (kind, itemsize) == ("u", 2) and high - low < _FLAT * (fits[0][1] - fits[0][0]):
+            advice = f"value_range=({low:g}, {high:g})"
+        elif fits and fits[0] == (black, white):  # because no smaller usual range holds it
             advice = "value_range=(black, white)"
-        _warn(
-            f"{what} has no sample above {high:g}, where white is {white:g}: few features or none will be found; "
+        seen = f"no sample above {high:g}" if not is_flat or low == black else f"samples from {low:g} to {high:g} only"
+        warn(
+            f"{what} has {seen}, where white is {white:g}: few features or none will be found; "
             f"give value_range if white is less there, such as {advice}, or ({black:g}, {white:g}) if this is meant"
         )
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
     """Warns at the line that called the package."""
     package = os.path.dirname(__file__) + os.sep
     depth, frame = 1, sys._getframe()

@@ -66,7 +66,7 @@ def test_errors_keep_their_place(photographs, tmp_path):
     cut.write_bytes(photographs[0].read_bytes()[:3000])
     given = [photographs[0], cut, none, photographs[1], b"\xff\xd8", tmp_path]
     results = list(hartsift.extract_many(given * 3, return_errors=True))
-    kinds = [hartsift.Features, hartsift.ArgumentError, hartsift.FileError, hartsift.Features, hartsift.ArgumentError,
+    kinds = [hartsift.Features, hartsift.DamagedFileError, hartsift.FileError, hartsift.Features, hartsift.DamagedFileError,
              hartsift.FileError]
     assert [type(result) for result in results] == kinds * 3
     assert "cut.jpg" in str(results[1]) and "none.jpg" in str(results[2])

@@ -73,7 +73,8 @@ static void report_doubts(const batch_report *report) {
     cli_error(COMMAND_BATCH, "warning: of %zu images done the decoders reported damage of %zu", report->done,
               report->damaged);
   if (report->low_range > 0)
-    cli_error(COMMAND_BATCH, "warning: of %zu images done %zu use little of the range of their samples: see --value-range",
+    cli_error(COMMAND_BATCH,
+              "warning: of %zu images done %zu use little of the range of their samples: see --value-range",
               report->done, report->low_range);
 }
 

@@ -188,7 +188,8 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   if (set->values[OPTION_MAX_IMAGE_SIZE].given)
     fprintf(out, " max-image-size=%" PRId64, set->values[OPTION_MAX_IMAGE_SIZE].integer);
   if (set->values[OPTION_VALUE_RANGE].given)
-    fprintf(out, " value-range=%.9g:%.9g", set->values[OPTION_VALUE_RANGE].number, set->values[OPTION_VALUE_RANGE].high);
+    fprintf(out, " value-range=%.9g:%.9g", set->values[OPTION_VALUE_RANGE].number,
+            set->values[OPTION_VALUE_RANGE].high);
   if (set->values[OPTION_STRICT].given) fprintf(out, " strict=1");
   if (set->values[OPTION_MASKS].given) write_text(out, "masks", set->values[OPTION_MASKS].text);
   if (fclose(out) != 0) {

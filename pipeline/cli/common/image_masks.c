@@ -14,7 +14,8 @@
 bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,
                       size_t message_bytes) {
   struct stat info;
-  *masks = (image_masks){.shared = shared && shared->data ? shared : NULL, .folder = input->masks, .load = cli_mask_options(&input->load)};
+  *masks = (image_masks){
+      .shared = shared && shared->data ? shared : NULL, .folder = input->masks, .load = cli_mask_options(&input->load)};
   if (!masks->folder) return true;
   if (stat(masks->folder, &info) == 0 && S_ISDIR(info.st_mode)) return true;
   snprintf(message, message_bytes, "--masks '%s': expected a folder with NAME.png for the image NAME", masks->folder);

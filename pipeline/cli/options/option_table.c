@@ -240,8 +240,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .commands = OF_EXTRACTION,
          .field = OPTION_NO_FIELD,
          .help = "samples that are black and white, as 0:4095 for 12 bits in 16-bit files [the type's or file's]"},
-    [OPTION_STRICT] = FLAG("strict", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD,
-                           "refuse images whose decoder reports damage"),
+    [OPTION_STRICT] =
+        FLAG("strict", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD, "refuse images whose decoder reports damage"),
     [OPTION_DECODER] = CHOICE(
         "decoder", "auto|cpu|gpu", IN_EXTRACT | IN_BATCH | IN_INFO, AT(decoder),
         "what decodes JPEG files, to the same pixels: auto, in a batch the GPU where there is one that passed its "
