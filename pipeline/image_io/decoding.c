@@ -13,6 +13,10 @@ hs_status image_fail(const image_request *request, hs_status status, const char 
   return status;
 }
 
+void image_ran_short(const image_request *request) {
+  if (request->found) request->found->ran_short = true;
+}
+
 void image_note_damage(const image_request *request, const char *format, ...) {
   if (!request->found) return;
   hs_load_notes *notes = &request->found->notes;
@@ -82,6 +86,10 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
   char what[64];
   snprintf(what, sizeof what, "decoding %ld x %ld pixels", (long)width, (long)height);
   if (!fits) return image_fail(request, HS_ERR_LIMIT, "%s needs more memory than can be addressed", what);
+  if (request->is_probe) {
+    const hs_status room = request->is_stream ? image_check_memory(request, bytes, what) : HS_OK;
+    return room == HS_OK ? HS_ERR_CANCELLED : room;
+  }
   const hs_status status = image_check_memory(request, need + working_bytes, what);
   if (status != HS_OK && request->need) *request->need = (image_need){width, height, need + working_bytes};
   if (status != HS_OK) return status;

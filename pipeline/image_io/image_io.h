@@ -43,6 +43,7 @@ typedef struct image_need {
 typedef struct image_findings {
   hs_load_notes notes;
   double declared_low, declared_high; /* samples that the file says are black and white; 0, 0: it says nothing */
+  bool ran_short;                     /* there were too few bytes */
 } image_findings;
 
 /* One decoding: the file's bytes and the caller's wishes, defaults filled in. */
@@ -55,7 +56,9 @@ typedef struct image_request {
   bool apply_exif;
   bool keep_colour;
   bool keep_encoded;
-  bool only_files;     /* "-" and "@scene" are names of files too */
+  bool is_probe;   /* bytes are only the beginning of a file: readers end with HS_ERR_CANCELLED instead of decoding */
+  bool is_stream;  /* of a probe: the file's size is not known */
+  bool only_files; /* "-" and "@scene" are names of files too */
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
   int32_t max_image_size;
   hs_exif *exif;               /* null, or what the file says; cleared */
@@ -71,6 +74,9 @@ typedef struct image_request {
 
 /* Writes "NAME: reason" to the request's message and returns status. */
 hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
+
+/* Says that there were too few bytes, for a probe: what is wrong may be that alone. */
+void image_ran_short(const image_request *request);
 
 /* Counts a report of damage in a file that is decoded nevertheless; the first one's text is kept. */
 void image_note_damage(const image_request *request, const char *format, ...) HS_MESSAGE_FORMAT(2, 3);

@@ -106,6 +106,7 @@ static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
     read_jpeg_hand_over(decoder);
     return TRUE;
   }
+  image_ran_short(request);
   if (decoder->bytes.error != 0) {
     hs_message_set_errno(request->message, request->message_bytes, decoder->bytes.error, "%s: cannot be read",
                          request->name);
@@ -199,7 +200,7 @@ static void read_jpeg_check_header(jpeg_reader *decoder) {
                      image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
   }
   /* Each block costs at least one bit with Huffman codes. */
-  if (!jpeg->arith_code && read_jpeg_blocks(decoder) / 8 > request->size)
+  if (!jpeg->arith_code && !request->is_probe && read_jpeg_blocks(decoder) / 8 > request->size)
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: too short for the size it claims"));
 }
 

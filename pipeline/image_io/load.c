@@ -20,7 +20,11 @@
 /* As a frame takes it: image_view_source. */
 #define RANGE_WIDTH_MOST 3.0e38f
 
-enum { LOAD_FIRST_READ_BYTES = 4096 }; /* enough to know the kind; an endless stream of garbage is read no further */
+enum {
+  LOAD_FIRST_READ_BYTES = 4096,       /* enough to know the kind; an endless stream of garbage is read no further */
+  LOAD_HEADER_READ_BYTES = 256 << 10, /* enough for most headers with their metadata */
+  LOAD_PROBED_BYTES = 4 << 20         /* of files above this the header is looked at first */
+};
 
 /* A kind of file: how it begins, and who reads it. */
 typedef struct load_kind {
@@ -131,12 +135,43 @@ static size_t load_next_bytes(const image_request *request, const load_buffer *b
   return limit > doubled ? (size_t)limit - buffer->capacity : doubled;
 }
 
+/* Whether the beginning of a file shows that it cannot become a picture, for the reasons that its reader gives. *decided:
+   its header was read. The directory of a TIFF may be anywhere: it is not asked. */
+static hs_status load_probe(const image_request *request, const load_buffer *buffer, bool is_stream, bool *decided) {
+  const load_kind *kind = load_kind_of(buffer->bytes, buffer->size);
+  image_findings found = {.notes = {.damages = 0}};
+  image_request probe = *request;
+  hs_image image = {.data = NULL};
+  *decided = true;
+  if (request->jpeg_scale > 1 && kind->read != image_read_jpeg) return load_refuse_scale(request, kind->name);
+  if (kind->read == image_read_tiff) return HS_OK;
+  probe.bytes = buffer->bytes;
+  probe.size = buffer->size;
+  probe.is_probe = true;
+  probe.is_stream = is_stream;
+  probe.exif = NULL;
+  probe.notes = NULL;
+  probe.need = NULL;
+  probe.found = &found;
+  const hs_status status = kind->read(&probe, &image);
+  *decided = !found.ran_short;
+  if (!found.ran_short && status != HS_OK && status != HS_ERR_CANCELLED && status != HS_ERR_MEMORY) return status;
+  hs_message_set(request->message, request->message_bytes, "%s", "");
+  return HS_OK;
+}
+
+/* Reads less than all of a large file first, where its header is not in the first bytes. */
+static size_t load_after_probe(size_t wanted, size_t have, bool decided) {
+  return !decided && have < LOAD_HEADER_READ_BYTES && wanted > LOAD_HEADER_READ_BYTES ? LOAD_HEADER_READ_BYTES : wanted;
+}
+
 /* expected_bytes: the size of a regular file, else 0; only a hint, the file may change. */
 static hs_status load_read_stream(const image_request *request, FILE *stream, size_t expected_bytes,
                                   load_buffer *buffer) {
   size_t wanted = LOAD_FIRST_READ_BYTES;
+  bool decided = expected_bytes > 0 && expected_bytes <= LOAD_PROBED_BYTES; /* it is soon read, and looked at then */
   for (;;) {
-    const hs_status status = load_grow(request, buffer, wanted);
+    hs_status status = load_grow(request, buffer, wanted);
     if (status != HS_OK) return status;
     errno = 0;
     buffer->size += fread(buffer->bytes + buffer->size, 1, buffer->capacity - buffer->size, stream);
@@ -145,7 +180,9 @@ static hs_status load_read_stream(const image_request *request, FILE *stream, si
       return HS_ERR_IO;
     }
     if (buffer->size < buffer->capacity || !load_kind_of(buffer->bytes, buffer->size)) return HS_OK;
-    wanted = load_next_bytes(request, buffer, expected_bytes);
+    if (!decided) status = load_probe(request, buffer, expected_bytes == 0, &decided);
+    if (status != HS_OK) return status;
+    wanted = load_after_probe(load_next_bytes(request, buffer, expected_bytes), buffer->size, decided);
   }
 }
 

@@ -68,6 +68,7 @@ static void read_png_stop(read_png_state *decoder, hs_status status) {
 
 static void read_png_end_early(read_png_state *decoder) {
   const image_request *request = decoder->request;
+  image_ran_short(request);
   if (decoder->bytes.error == 0) png_error(decoder->png, "the file ends early");
   hs_message_set_errno(request->message, request->message_bytes, decoder->bytes.error, "%s: cannot be read",
                        request->name);
@@ -122,7 +123,7 @@ static void read_png_check_header(read_png_state *decoder) {
   const uint64_t bits =
       (uint64_t)png_get_channels(decoder->png, decoder->info) * png_get_bit_depth(decoder->png, decoder->info);
   const uint64_t row_bytes = (width * bits + 7) / 8;
-  if (row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1)
+  if (!decoder->request->is_probe && row_bytes / READ_PNG_DEFLATE_RATIO > decoder->request->size / height + 1)
     png_error(decoder->png, "the file is too short for the size it claims");
 }
 

@@ -20,6 +20,7 @@ typedef struct pnm_file {
 } pnm_file;
 
 static hs_status pnm_cut_off(const pnm_file *file) {
+  image_ran_short(file->request);
   return image_fail(file->request, HS_ERR_FORMAT, "damaged PNM: the file ends early");
 }
 
@@ -50,6 +51,7 @@ static hs_status pnm_number(pnm_file *file, uint64_t *value) {
     *value = *value > ceiling ? ceiling : *value;
     file->at++;
   }
+  if (file->at == request->size && request->is_probe) return pnm_cut_off(file);
   if (file->at == start)
     return image_fail(request, HS_ERR_FORMAT, "damaged PNM: a number is expected at byte %zu", start);
   return HS_OK;
@@ -132,11 +134,12 @@ static hs_status pnm_read_pam_header(pnm_file *file) {
   for (;;) {
     pnm_skip_space(file);
     pnm_word(file, word);
-    if (word[0] == '\0') return pnm_cut_off(file);
+    if (word[0] == '\0' || (file->at == file->request->size && file->request->is_probe)) return pnm_cut_off(file);
     if (strcmp(word, "ENDHDR") == 0) break;
     if (strcmp(word, "TUPLTYPE") == 0) {
       pnm_skip_blanks(file);
       pnm_word(file, tuple_type);
+      if (file->at == file->request->size && file->request->is_probe) return pnm_cut_off(file);
       continue;
     }
     size_t i = 0;
@@ -247,7 +250,7 @@ hs_status image_read_pnm(const image_request *request, hs_image *image) {
   if (status == HS_OK) status = image_check_size(request, file.width, file.height);
   if (status == HS_OK && (file.max_value == 0 || file.max_value > 65535))
     status = image_fail(request, HS_ERR_FORMAT, "damaged PNM: the maximum must be 1 to 65535");
-  if (status == HS_OK) status = pnm_check_length(&file);
+  if (status == HS_OK && !request->is_probe) status = pnm_check_length(&file);
   if (status != HS_OK) return status;
   const hs_sample_type type = file.max_value > 255 ? HS_U16 : HS_U8;
   const hs_pixel_layout layout = request->keep_colour && file.channels >= 3 ? HS_RGB : HS_GRAY;

@@ -25,6 +25,7 @@ static hs_status read_webp_fail(const image_request *request, VP8StatusCode code
   case VP8_STATUS_UNSUPPORTED_FEATURE:
     return image_fail(request, HS_ERR_UNSUPPORTED, "WebP cannot be decoded: libwebp does not know its kind");
   case VP8_STATUS_NOT_ENOUGH_DATA:
+    image_ran_short(request);
     return image_fail(request, HS_ERR_FORMAT, "damaged WebP: the file ends early");
   default:
     return image_fail(request, HS_ERR_FORMAT, "damaged WebP: libwebp refuses it (%d)", (int)code);

@@ -81,8 +81,9 @@ class Pictures(HostileCase):
                                       "--max-memory", "1G")
 
     def test_endless_standard_input(self):
+        """A TIFF, whose directory may be anywhere; of other kinds the header is looked at first."""
         endless = subprocess.Popen([sys.executable, "-c", "import sys\nwrite = sys.stdout.buffer.write\n"
-                                    "write(b'\\x89PNG\\r\\n\\x1a\\n')\nwhile True: write(bytes(1 << 20))"],
+                                    "write(b'II*\\0\\0\\0\\0\\xff')\nwhile True: write(bytes(1 << 20))"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         with endless.stdout:
             self.assert_small_failure("the 67108864 bytes of max_memory_bytes", "extract", "-", "--max-memory", "64M",

@@ -8,11 +8,12 @@ import json
 import os
 import sqlite3
 import struct
+import subprocess
 import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from command_case import CommandCase, FAILED, USAGE, main  # noqa: E402
+from command_case import COMMAND, FAILED, USAGE, main  # noqa: E402
 from batch_case import BatchCase, blots  # noqa: E402
 from exif_segment import equivalent_focal_length, focal_plane, orientation, position, with_exif  # noqa: E402
 
@@ -370,6 +371,60 @@ class Damage(ImageCase):
         errors = self.run_it("batch", "photos", "-o", "strict", "-q", "--strict", status=FAILED)[1]
         self.assertEqual(sum(name in errors for name in self.damaged), len(self.damaged))
         self.assertEqual(len(self.files("strict")) - 1, len(self.sound))
+
+
+class Streams(ImageCase):
+    """A stream is read no further than the header that shows that it cannot become an image."""
+    MOST = 64 << 20
+
+    def taken(self, start, *options):
+        """How many bytes of an endless stream are taken, and what is said."""
+        run = subprocess.Popen([COMMAND, "extract", "-", "-o", "out.npz", *options], cwd=self.folder,
+                               env=self.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        count, data = 0, start + bytes(1 << 16)
+        with contextlib.suppress(BrokenPipeError), run.stdin as pipe:
+            while count < self.MOST:
+                pipe.write(data)
+                count += len(data)
+                data = bytes(1 << 16)
+        errors = run.stderr.read().decode()
+        run.stderr.close()
+        self.assertEqual(run.wait(), FAILED)
+        return count, errors
+
+    def test_refused_by_the_header(self):
+        def segment(marker, data):
+            return bytes([0xff, marker]) + struct.pack(">H", len(data) + 2) + data
+
+        def png_header(width, height, depth=8, colour=0):
+            return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
+
+        frame = struct.pack(">BHHB", 8, 60000, 60000, 1) + b"\1\x11\0"
+        scan = segment(0xda, b"\1\1\0\0\x3f\0")
+        bmp = b"BM" + bytes(8) + struct.pack("<IIiiHHI", 54, 40, 100, 100, 1, 8, 1) + bytes(20)
+        webp = b"RIFF\xff\xff\xff\x7fWEBPVP8X" + struct.pack("<I", 10) + b"\2\0\0\0" + b"\x63\0\0" * 2
+        self.assertIn(b"VP8X", webp)
+        cases = [(b"P5 100000 100000 255\n", "more than the limit", ()), (b"P5 100 100 70000\n", "the maximum", ()),
+                 (b"P7\nWIDTH 9\nHEIGHT 9\nDEPTH 7\nMAXVAL 255\nENDHDR\n", "depth 7", ()),
+                 (b"P5 9000 9000 255\n", "limit of 1000", ("--max-pixels", "1000")),
+                 (b"P5 30000 30000 255\n", "decoding 30000 x 30000", ("--max-memory", "64M")),
+                 (b"P5 100 100 255\n", "only a JPEG", ("--decode-scale", "2")),
+                 (png_header(100000, 100000) + chunk(b"IDAT", b""), "more than the limit", ()),
+                 (png_header(100, 100, depth=7), "damaged PNG", ()),
+                 (b"\xff\xd8" + segment(0xc0, frame) + scan, "more than the limit", ()),
+                 (b"\xff\xd8" + segment(0xe1, bytes(60000)) * 4 + segment(0xc0, frame) + scan, "more than the limit", ()),
+                 (bmp, "compression", ()), (webp, "WebP", ())]
+        for start, reason, options in cases:
+            count, errors = self.taken(start, *options)
+            self.assertIn(reason, errors, start[:40])
+            self.assertLess(count, 4 << 20, start[:40])
+
+    def test_streams_that_become_images(self):
+        for name, data in (("a.png", png(gray())), ("b.pgm", blots(900, 700, 3)), ("c.tif", tiff(gray_page(gray())))):
+            self.write(name, data)
+            self.assertEqual(self.features("-", stdin=data), self.features(name), name)
+        self.run_it("draw", "@scene:900x700:5", "--contrast", "1", "-o", "d.jpg", "-q")
+        self.assertEqual(self.features("-", stdin=self.read("d.jpg")), self.features("d.jpg"))
 
 
 if __name__ == "__main__":

@@ -229,7 +229,7 @@ static void test_endless_pipe(void **state) {
   if (child == 0) {
     static const char zeros[4096];
     close(ends[0]);
-    ssize_t written = write(ends[1], "\x89PNG\r\n\x1A\n", 8);
+    ssize_t written = write(ends[1], "II*", 4); /* a TIFF: its directory may be anywhere */
     while (written > 0) written = write(ends[1], zeros, sizeof zeros);
     _exit(0); /* not reached: SIGPIPE */
   }

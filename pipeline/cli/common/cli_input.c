@@ -56,11 +56,13 @@ void cli_input_free(cli_input *input) {
 
 /* Reads all of standard input, if it may be an image. On failure the data read so far are freed. */
 static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
-  const image_request request = {.name = "standard input",
-                                 .max_memory_bytes = input->load.max_memory_bytes,
-                                 .message = message,
-                                 .message_bytes = message_bytes};
-  const hs_status status = image_read_stream(&request, stdin, &input->stdin_bytes, &input->stdin_size);
+  image_request request;
+  image_findings found;
+  hs_load_options load = input->load;
+  load.message = message;
+  load.message_bytes = message_bytes;
+  hs_status status = image_request_make(&load, "standard input", &found, &request);
+  if (status == HS_OK) status = image_read_stream(&request, stdin, &input->stdin_bytes, &input->stdin_size);
   if (status != HS_OK) cli_input_free(input);
   input->has_stdin = status == HS_OK;
   return status;
