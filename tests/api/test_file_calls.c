@@ -259,6 +259,94 @@ static void test_failures_cuda(void **state) {
   check_failures(HS_DEVICE_CUDA);
 }
 
+/* A sound JPEG with surplus data before its end marker, without that marker, or with a header of an unknown version: libjpeg
+   makes the same picture of all, and reports it. */
+enum { DAMAGES = 3, SURPLUS = 40 };
+
+static image_file damaged_file(int kind) {
+  const image_file *sound = &contents[0];
+  const size_t end = sound->size - 2;
+  image_file file = {.bytes = calloc(1, sound->size + SURPLUS), .size = sound->size};
+  assert_non_null(file.bytes);
+  assert_memory_equal(sound->bytes + end, "\xFF\xD9", 2);
+  memcpy(file.bytes, sound->bytes, end);
+  if (kind == 1) file.size -= 2;
+  if (kind == 0) file.size += SURPLUS;
+  if (kind != 1) memcpy(file.bytes + file.size - 2, "\xFF\xD9", 2);
+  if (kind == 2) {
+    assert_memory_equal(sound->bytes + 6, "JFIF", 5);
+    file.bytes[11] = 7;
+  }
+  return file;
+}
+
+/* Whatever decodes: the features of the sound file, with a note, or refused. */
+static void check_damage(hs_device device) {
+  hs_options o;
+  if (!options_on(device, &o)) skip_because(NEEDS_GPU);
+  hs_context *c = extraction_context(&o);
+  hs_features wanted = separately(0, &loads[0], NULL), found = {0};
+  hs_load_notes notes;
+  for (int i = 0; i < 2 * DAMAGES; i++) {
+    image_file file = damaged_file(i / 2);
+    hs_load_options load = {.struct_size = sizeof load, .keep_encoded = i % 2, .notes = &notes};
+    assert_int_equal(hs_extract_encoded(c, contents[0].bytes, contents[0].size, &load, NULL, &found), HS_OK);
+    assert_int_equal(notes.damages, 0);
+    assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, &load, NULL, &found), HS_OK);
+    extraction_check_equal(&wanted, &found, "a damaged file");
+    assert_int_equal(notes.damages, 1);
+    assert_non_null(strstr(notes.damage, "the image in memory: "));
+    memset(&notes, 0, sizeof notes);
+    assert_int_equal(hs_submit_encoded(c, file.bytes, file.size, &load, NULL), HS_OK);
+    assert_int_equal(hs_wait(c, &found), HS_OK);
+    extraction_check_equal(&wanted, &found, "a damaged file in flight");
+    assert_int_equal(notes.damages, 1);
+    load.notes = NULL;
+    assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, &load, NULL, &found), HS_OK);
+    extraction_check_equal(&wanted, &found, "a damaged file without notes");
+    load.strict = 1;
+    assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, &load, NULL, &found), HS_ERR_FORMAT);
+    assert_non_null(strstr(hs_last_error(c), "strict"));
+    assert_int_equal(hs_submit_encoded(c, file.bytes, file.size, &load, NULL), HS_OK);
+    assert_int_equal(hs_wait(c, &found), HS_ERR_FORMAT);
+    image_file_free(&file);
+  }
+  hs_features_free(&wanted);
+  hs_features_free(&found);
+  hs_destroy(c);
+}
+
+static void test_damage_cpu(void **state) {
+  (void)state;
+  check_damage(HS_DEVICE_CPU);
+}
+
+static void test_damage_cuda(void **state) {
+  (void)state;
+  check_damage(HS_DEVICE_CUDA);
+}
+
+/* A failure is explained where the caller wants it, also one of the call itself. */
+static void test_reasons_of_loading(void **state) {
+  (void)state;
+  char message[256] = "";
+  const hs_load_options load = {.struct_size = sizeof load, .message = message, .message_bytes = sizeof message};
+  const hs_load_options backwards = {.struct_size = sizeof load,
+                                     .message = message,
+                                     .message_bytes = sizeof message,
+                                     .range_low = 2.0f,
+                                     .range_high = 1.0f};
+  hs_image image;
+  assert_int_equal(hs_load_image("absent.png", &load, &image), HS_ERR_IO);
+  assert_non_null(strstr(message, "absent.png: "));
+  assert_int_equal(hs_load_image(paths[0], &load, NULL), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(message, "null"));
+  assert_int_equal(hs_load_image_memory(contents[0].bytes, 9, &load, &image), HS_ERR_FORMAT);
+  assert_non_null(strstr(message, "the image in memory: "));
+  assert_int_equal(hs_load_image(paths[0], &backwards, &image), HS_ERR_OPTION);
+  assert_non_null(strstr(message, "the value range is 2 to 1"));
+}
+
 static void test_arguments(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -361,10 +449,19 @@ static void test_allocations(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_cpu),           cmocka_unit_test(test_cuda),       cmocka_unit_test(test_hybrid),
-      cmocka_unit_test(test_masks_cpu),     cmocka_unit_test(test_masks_cuda), cmocka_unit_test(test_failures_cpu),
-      cmocka_unit_test(test_failures_cuda), cmocka_unit_test(test_arguments),  cmocka_unit_test(test_exif_and_limits),
+      cmocka_unit_test(test_cpu),
+      cmocka_unit_test(test_cuda),
+      cmocka_unit_test(test_hybrid),
+      cmocka_unit_test(test_masks_cpu),
+      cmocka_unit_test(test_masks_cuda),
+      cmocka_unit_test(test_failures_cpu),
+      cmocka_unit_test(test_failures_cuda),
+      cmocka_unit_test(test_arguments),
+      cmocka_unit_test(test_exif_and_limits),
       cmocka_unit_test(test_allocations),
+      cmocka_unit_test(test_damage_cpu),
+      cmocka_unit_test(test_damage_cuda),
+      cmocka_unit_test(test_reasons_of_loading),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
