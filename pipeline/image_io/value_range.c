@@ -157,6 +157,7 @@ static hs_status make_floats(const image_request *request, hs_image *image) {
                     hs_size_add(all, image->stride_bytes * (size_t)image->height, &all);
   if (!fits) return image_fail(request, HS_ERR_LIMIT, "the picture as floats is too large for the address space");
   const hs_status status = image_check_memory(request, all, "the picture as floats");
+  if (status != HS_OK && request->need) *request->need = (image_need){image->width, image->height, all};
   if (status != HS_OK) return status;
   wide.data = wide.memory = hs_memory_alloc(request->allocator, bytes);
   wide.type = HS_F32;

@@ -283,6 +283,16 @@ class Samples(ImageCase):
         self.write("wrong.tif", tiff(gray16(self.rows, lambda v: v * 257, extra=((281, SHORT, [255]),))))
         self.same_as_8_bits("wrong.tif")
 
+    def test_range_of_a_picture_that_is_not_held(self):
+        """Read row by row within a limit that its samples as floats are beyond: the same features."""
+        rows = [b"".join(struct.pack(">H", row[x // 12] * 4095 // 255) for x in range(12 * WIDTH)) for row in self.rows]
+        self.write("a.png", png([row for row in rows for _ in range(12)], 16))
+        ranged = ["a.png", "--value-range", "0:4095", "--first-octave", "1", "--threads", "1"]
+        expected = self.features(*ranged)
+        self.assertGreater(len(expected), 20)
+        self.assertEqual(self.features(*ranged, "--max-memory", "3800K"), expected)
+        self.assertIn("as floats", self.extract(*ranged, "--mask", "a.png", "--max-memory", "3800K", "-q", status=FAILED)[1])
+
     def test_wrong_ranges(self):
         self.write("a.png", png(self.rows))
         for text in ("1", "2:1", "1:1", "a:b", "0:nan", ":", "0:", "0,5"):
