@@ -37,14 +37,24 @@ extern "C" {
 /* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
+/* Which camera a new image gets. Images that are there must have theirs by the same rule: HS_ERR_ARGUMENT otherwise, or
+   with options.replace their camera is changed. */
+enum {
+  HS_CAMERAS_OWN = 0, /* one of its own; images that are there keep what they have */
+  HS_CAMERAS_BY_VALUE =
+      1,                  /* the first one of the same model, size and parameters that is not one of a rig of several */
+  HS_CAMERAS_BY_SIZE = 2, /* that of the images of the same size; the first image decides about its parameters, as with
+                              COLMAP's single_camera. Where these have several, or one of a rig: HS_ERR_ARGUMENT */
+  HS_CAMERAS_BY_FOLDER = 3 /* the same among the images in its folder, as with COLMAP's single_camera_per_folder */
+};
+
 /* How a database is opened. */
 typedef struct hs_colmap_options {
   size_t struct_size;    /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
   int32_t read_only;     /* 1: the file must be there and is only read; 0 or 1; 0 */
   int32_t replace;       /* features or matches that are there already and differ from those added: 0: HS_ERR_ARGUMENT,
                               1: replaced, with new features also all matches of the image dropped; 0 or 1; 0 */
-  int32_t share_cameras; /* a new image gets 1: the first camera of the same model, size and parameters, 0: its own;
-                              0 or 1; 0 */
+  int32_t share_cameras; /* which camera a new image gets; HS_CAMERAS_OWN */
   int32_t wait_ms;       /* how long to wait while another program writes to the database, milliseconds, 0: 10000;
                               0..2^31 - 1; 0 */
   hs_bin_layout layout;  /* the bin order that descriptors given are in; HS_LAYOUT_UBC */
@@ -82,6 +92,14 @@ HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 /* Room for the parameters of any model. */
 enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
+/* How much of a camera is a default: for a new image that shares no camera, and not for one that is there. */
+enum {
+  HS_TENTATIVE_NOTHING = 0, /* the image must have this camera */
+  HS_TENTATIVE_PARAMETERS =
+      1,                  /* it must have the model; parameters as those of EXIF need not be the ones that it has */
+  HS_TENTATIVE_CAMERA = 2 /* the model neither */
+};
+
 /* A camera as COLMAP has it. Lengths in pixels; the corner of the top-left pixel is (0, 0). */
 typedef struct hs_colmap_camera {
   int32_t model;         /* COLMAP's number: 0 SIMPLE_PINHOLE f cx cy; 1 PINHOLE fx fy cx cy; 2 SIMPLE_RADIAL f cx cy k;
@@ -89,7 +107,10 @@ typedef struct hs_colmap_camera {
   int32_t width, height; /* 1 or more */
   int32_t prior_focal_length;              /* 1: the focal length is known (calibration, EXIF); 0: a guess */
   int32_t parameter_count;                 /* as the model has; 1..16 */
-  int32_t reserved[3];                     /* 0 */
+  uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the one of this number
+                                                that the database has, and the other fields are not looked at */
+  int32_t tentative;                       /* adding an image: how much of this is a default; HS_TENTATIVE_NOTHING */
+  int32_t reserved[1];                     /* 0 */
   double parameters[HS_COLMAP_PARAMETERS]; /* in the model's order; parameter_count of them */
 } hs_colmap_camera;
 
@@ -118,19 +139,21 @@ typedef struct hs_colmap_image {
 /* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders;
    UTF-8. camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
    HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
-   the image gets a frame of its own and its camera a rig of its own.
-   An image of that name keeps its number, camera (camera is not looked at) and frame. Its features must be absent or the
-   same bytes, or options.replace be 1: HS_ERR_ARGUMENT otherwise, also when its camera is of another size. Unless they are
-   the same bytes, all matches of the image are dropped, because they count in features that went. Their origin is
+   the image gets a frame of its own, of its camera's rig; a new camera gets a rig of its own.
+   An image of that name keeps its number and frame. Its camera must be the one that camera and options.share_cameras ask
+   for (camera null: any that its size fits), and its features must be absent or the same bytes, or options.replace be 1:
+   HS_ERR_ARGUMENT otherwise, also when its camera is of another size. An image that gets another camera loses what was
+   verified of its pairs, not its matches; one that a rig took with others keeps its camera: HS_ERR_ARGUMENT. Unless its
+   features are the same bytes, all matches of the image are dropped, because they count in features that went. Their origin is
    kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the picture was turned by
    its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
 
-/* Adds an image of another database under its name there, with its camera and, byte for byte, its features (reading and
-   adding them rounds), and their origin; matches and position are not copied. new_id: null, or gets its number. An image
-   of that name: as in hs_colmap_add_image. The reason of a failure is `database`'s.
+/* Adds an image of another database under its name there, with its camera (HS_TENTATIVE_CAMERA) and, byte for byte, its
+   features (reading and adding them rounds), and their origin; matches and position are not copied. new_id: null, or gets
+   its number. An image of that name: as in hs_colmap_add_image. The reason of a failure is `database`'s.
    Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4 columns),
    HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
 HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,

@@ -117,7 +117,9 @@ class HsColmapCamera(ctypes.Structure):
         ("height", c_int32),
         ("prior_focal_length", c_int32),
         ("parameter_count", c_int32),
-        ("reserved", c_int32 * 3),
+        ("camera_id", c_uint32),
+        ("tentative", c_int32),
+        ("reserved", c_int32 * 1),
         ("parameters", c_double * 16),
     ]
 

@@ -168,6 +168,139 @@ static void test_camera_of_a_larger_rig(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT camera_id FROM images WHERE image_id = 2"), 2);
 }
 
+static uint32_t camera_of(hs_colmap_database *database, const char *name) {
+  hs_colmap_image image;
+  assert_int_equal(hs_colmap_find_image(database, name, &image), HS_OK);
+  assert_int_equal(image.found, 1);
+  return image.camera_id;
+}
+
+static hs_status add_with(hs_colmap_database *database, const char *name, const hs_features *features,
+                          const hs_colmap_camera *camera) {
+  return hs_colmap_add_image(database, name, camera, features, NULL);
+}
+
+/* Two folders, each of a camera of one rig, which has taken one picture. */
+static void make_rig(colmap_fixture *f) {
+  hs_colmap_database *database = colmap_fixture_open(f, 0, HS_CAMERAS_BY_FOLDER);
+  colmap_fixture_add(database, "left/1.png", &f->features, 1);
+  colmap_fixture_add(database, "right/1.png", &f->features, 2);
+  colmap_fixture_finish(database);
+  colmap_tables_run(f->path, "DELETE FROM rigs WHERE rig_id = 2; INSERT INTO rig_sensors VALUES(1, 2, 0, NULL);"
+                             "DELETE FROM frames WHERE frame_id = 2; UPDATE frame_data SET frame_id = 1");
+}
+
+/* A picture of one camera of a rig is never taken for one of another: by its folder or by number alone it is known. */
+static void test_cameras_of_rigs(void **state) {
+  colmap_fixture *f = *state;
+  make_rig(f);
+  hs_colmap_database *database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_SIZE);
+  assert_int_equal(add_with(database, "right/2.png", &f->features, NULL), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "one of a rig of several"));
+  hs_colmap_camera left;
+  assert_int_equal(hs_colmap_camera_init(&left, 640, 480, 0.0), HS_OK);
+  assert_int_equal(add_with(database, "right/2.png", &f->features, &left), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "one of a rig of several"));
+  const hs_colmap_camera second = {.camera_id = 2};
+  assert_int_equal(add_with(database, "right/2.png", &f->features, &second), HS_OK);
+  colmap_fixture_finish(database);
+  database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_VALUE);
+  assert_int_equal(add_with(database, "else.png", &f->features, &left), HS_OK);
+  assert_int_equal(camera_of(database, "else.png"), 3);
+  assert_int_equal(add_with(database, "right/1.png", &f->features, NULL), HS_OK);
+  assert_int_equal(camera_of(database, "right/1.png"), 2);
+  colmap_fixture_finish(database);
+  database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_FOLDER);
+  assert_int_equal(add_with(database, "right/3.png", &f->features, NULL), HS_OK);
+  assert_int_equal(camera_of(database, "right/3.png"), 2);
+  /* An image that the rig took with another one keeps its camera. */
+  const hs_colmap_camera first = {.camera_id = 1};
+  left.parameters[0] = 99.0;
+  assert_int_equal(add_with(database, "right/1.png", &f->features, &first), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "of a rig"));
+  assert_int_equal(add_with(database, "right/1.png", &f->features, &left), HS_ERR_ARGUMENT);
+  /* A folder of both. */
+  assert_int_equal(add_with(database, "right/4.png", &f->features, &first), HS_OK);
+  assert_int_equal(add_with(database, "right/5.png", &f->features, NULL), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "2 cameras already"));
+  assert_null(strstr(hs_colmap_last_error(database), "--replace"));
+  colmap_fixture_finish(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM cameras"), 3);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM rigs"), 2);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frame_data JOIN frames USING (frame_id)"
+                                              " WHERE sensor_id = 2 AND rig_id = 1"),
+                   3);
+}
+
+/* Rigs of one camera follow an image to its other camera. */
+static void test_changing_cameras(void **state) {
+  colmap_fixture *f = *state;
+  hs_colmap_camera camera;
+  assert_int_equal(hs_colmap_camera_init(&camera, 640, 480, 500.0), HS_OK);
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  for (uint32_t i = 1; i <= 3; i++) {
+    const char name[] = {(char)('0' + i), '\0'};
+    colmap_fixture_add(database, name, &f->features, i);
+  }
+  const hs_colmap_position position = {.coordinates = {1, 2, 3}};
+  assert_int_equal(hs_colmap_set_position(database, 2, &position), HS_OK);
+  assert_int_equal(add_with(database, "1", &f->features, &camera), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "--replace"));
+  camera.tentative = HS_TENTATIVE_PARAMETERS;
+  assert_int_equal(add_with(database, "1", &f->features, &camera), HS_OK);
+  colmap_fixture_finish(database);
+  database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_SIZE);
+  camera.tentative = HS_TENTATIVE_NOTHING;
+  for (uint32_t i = 1; i <= 3; i++) {
+    const char name[] = {(char)('0' + i), '\0'};
+    assert_int_equal(add_with(database, name, &f->features, &camera), HS_OK);
+    assert_int_equal(camera_of(database, name), 1);
+  }
+  colmap_fixture_finish(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM cameras WHERE prior_focal_length = 1"), 1);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM cameras"), 1);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM rigs"), 1);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frames WHERE rig_id = 1"), 3);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frame_data WHERE sensor_id = 1"), 3);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT corr_sensor_id FROM pose_priors WHERE corr_data_id = 2"), 1);
+}
+
+/* A choice that was undone, or that another program changed, is not remembered. */
+static void test_choices_that_are_gone(void **state) {
+  colmap_fixture *f = *state;
+  hs_features broken = f->features;
+  hs_colmap_database *database = colmap_fixture_open(f, 0, HS_CAMERAS_BY_FOLDER);
+  broken.image_width = 0;
+  assert_int_equal(add_with(database, "a/1.png", &broken, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(add_with(database, "a/1.png", &f->features, NULL), HS_OK);
+  assert_int_equal(add_with(database, "a/2.png", &f->features, NULL), HS_OK);
+  assert_int_equal(hs_colmap_commit(database), HS_OK);
+  colmap_tables_run(f->path, "INSERT INTO cameras SELECT 7, model, width, height, params, 1 FROM cameras;"
+                             "UPDATE images SET camera_id = 7; DELETE FROM cameras WHERE camera_id = 1;"
+                             "UPDATE rigs SET ref_sensor_id = 7; UPDATE frame_data SET sensor_id = 7");
+  assert_int_equal(add_with(database, "a/3.png", &f->features, NULL), HS_OK);
+  assert_int_equal(camera_of(database, "a/3.png"), 7);
+  colmap_fixture_finish(database);
+}
+
+static void test_cameras_that_do_not_fit(void **state) {
+  colmap_fixture *f = *state;
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  hs_colmap_camera camera;
+  assert_int_equal(hs_colmap_camera_init(&camera, 480, 640, 0.0), HS_OK);
+  assert_int_equal(add_with(database, "a.png", &f->features, &camera), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(hs_colmap_last_error(database), "480x640"));
+  assert_int_equal(hs_colmap_camera_init(&camera, 640, 480, 0.0), HS_OK);
+  camera.tentative = 3;
+  assert_int_equal(add_with(database, "a.png", &f->features, &camera), HS_ERR_ARGUMENT);
+  camera = (hs_colmap_camera){.camera_id = 1};
+  assert_int_equal(add_with(database, "a.png", &f->features, &camera), HS_ERR_ARGUMENT);
+  assert_int_equal(add_with(database, "a.png", &f->features, NULL), HS_OK);
+  assert_int_equal(add_with(database, "b.png", &f->features, &camera), HS_OK);
+  assert_int_equal(camera_of(database, "b.png"), 1);
+  hs_colmap_close(database);
+}
+
 static void test_listing_images(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -401,6 +534,10 @@ int main(void) {
       TEST(test_float_descriptors_and_layout),
       TEST(test_cameras),
       TEST(test_camera_of_a_larger_rig),
+      TEST(test_cameras_of_rigs),
+      TEST(test_changing_cameras),
+      TEST(test_choices_that_are_gone),
+      TEST(test_cameras_that_do_not_fit),
       TEST(test_listing_images),
       TEST(test_image_that_is_there),
       TEST(test_replacing_features),

@@ -218,7 +218,7 @@ static void test_arguments(void **state) {
   assert_int_equal(f->open(&database, "", &options), HS_ERR_ARGUMENT);
   options.struct_size = 4;
   assert_int_equal(f->open(&database, f->path, &options), HS_ERR_OPTION);
-  static const int32_t wrong[] = {2, -1};
+  static const int32_t wrong[] = {4, -1};
   for (size_t i = 0; i < 2; i++) {
     options = colmap_file_options(f);
     options.read_only = wrong[i];

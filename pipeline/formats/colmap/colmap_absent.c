@@ -56,6 +56,12 @@ hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database 
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
+                            const hs_colmap_camera *camera, uint32_t *new_id) {
+  (void)camera;
+  return hs_colmap_copy_image(database, source, image_id, new_id);
+}
+
 hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
   (void)database, (void)name, (void)image;
   return HS_ERR_UNSUPPORTED;

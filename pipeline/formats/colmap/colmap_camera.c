@@ -48,6 +48,8 @@ int32_t hs_colmap_model_of_name(const char *name) {
   return -1;
 }
 
+const char *colmap_model_name(int32_t model) { return model >= 0 && model < MODELS ? models[model].name : "?"; }
+
 hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, int32_t width, int32_t height,
                                       double focal_length) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
@@ -80,8 +82,11 @@ hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t
 }
 
 const char *colmap_camera_fault(const hs_colmap_camera *camera) {
-  if (camera->width < 1 || camera->height < 1) return "the camera's width or height is not 1 or more";
   if (!RESERVED_IS_CLEAR(camera->reserved)) return "the camera's reserved fields are set: start with {0}";
+  if (camera->tentative < HS_TENTATIVE_NOTHING || camera->tentative > HS_TENTATIVE_CAMERA)
+    return "the camera's tentative is not 0 to 2";
+  if (camera->camera_id != 0) return NULL;
+  if (camera->width < 1 || camera->height < 1) return "the camera's width or height is not 1 or more";
   if (camera->model < 0) return "the camera's model is negative";
   if (camera->prior_focal_length != 0 && camera->prior_focal_length != 1)
     return "the camera's prior_focal_length is neither 0 nor 1";

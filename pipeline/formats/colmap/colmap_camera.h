@@ -10,5 +10,7 @@
 
 /* Null, or why this cannot be a camera. */
 const char *colmap_camera_fault(const hs_colmap_camera *camera);
+/* COLMAP's name for a model; that of one that is not known is "?". */
+const char *colmap_model_name(int32_t model);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/formats/colmap/colmap_behind.h"
+#include "pipeline/formats/colmap/colmap_cameras.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_options.h"
 #include "pipeline/formats/colmap/colmap_rows.h"
@@ -49,6 +50,9 @@ static hs_status colmap_begin(hs_colmap_database *database) {
     status = colmap_fail(database, HS_ERR_IO, "was removed or replaced after it was opened");
   else
     status = colmap_schema_settle(database);
+  const int64_t before = database->data_version;
+  if (status == HS_OK) status = colmap_query(database, "PRAGMA data_version", 0, &database->data_version, NULL);
+  if (before != database->data_version) colmap_forget_choices(database);
   /* Refused tables are neither kept locked nor taken for known by the next call. */
   if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
   database->in_transaction = status == HS_OK;
@@ -81,6 +85,7 @@ static void lose_transaction(hs_colmap_database *database) {
 
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
   if (status == HS_OK) return colmap_query(database, "RELEASE hartsift", 0, NULL, NULL);
+  colmap_forget_choices(database);
   /* After some errors (a full disk) SQLite has undone the whole transaction by itself. */
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
@@ -138,6 +143,7 @@ void hs_colmap_close(hs_colmap_database *database) {
         sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL) != SQLITE_OK)
       database->is_broken = true;
     sqlite3_free(database->name_text);
+    colmap_forget_choices(database);
     colmap_drop_statements(database);
     /* What a full disk ended is undone by whoever reads next: now, lest the file is moved without its journal. */
     if (database->is_broken) (void)sqlite3_exec(database->sqlite, "PRAGMA schema_version", NULL, NULL, NULL);

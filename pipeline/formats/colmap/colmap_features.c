@@ -214,6 +214,11 @@ static hs_status copy_blobs(hs_colmap_database *source, uint32_t image_id, const
 hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
                                uint32_t *new_id) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
+  return colmap_copy_image(database, source, image_id, NULL, new_id);
+}
+
+hs_status colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
+                            const hs_colmap_camera *camera, uint32_t *new_id) {
   hs_status status = colmap_enter_reading(database);
   if (status != HS_OK) return status;
   if (!source || source == database)
@@ -231,9 +236,10 @@ hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database 
   const char *fault = status == HS_OK ? colmap_camera_fault(&image.camera) : NULL;
   if (fault) status = colmap_fail(source, HS_ERR_FORMAT, "image %lu: %s", (unsigned long)image_id, fault);
   if (status != HS_OK) hs_message_set(database->message, sizeof database->message, "%s", source->message);
+  image.camera.tentative = HS_TENTATIVE_CAMERA;
   if (status == HS_OK) status = colmap_enter(database);
   if (status == HS_OK) {
-    status = colmap_add_image(database, image.name, &image.camera, &blobs, &known, &number);
+    status = colmap_add_image(database, image.name, camera ? camera : &image.camera, &blobs, &known, &number);
     status = colmap_leave(database, status);
   }
   colmap_rows_free(&blobs);

@@ -1,34 +1,17 @@
 /*
- * Cameras, images and their features in COLMAP's database.
+ * Images and their features in COLMAP's database. Their cameras: colmap_cameras.c.
  */
 #include <string.h>
 
 #include "cpu/float_environment.h"
-#include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_camera.h"
+#include "pipeline/formats/colmap/colmap_cameras.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_keypoints.h"
 #include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/formats/common/feature_file.h"
 
-enum { PARAMETER_BYTES = 8 };
-
 /* ------------------------------------------------------------------ looking images up */
-
-static void read_camera(sqlite3_stmt *statement, int first, hs_colmap_camera *camera) {
-  camera->model = sqlite3_column_int(statement, first);
-  camera->width = sqlite3_column_int(statement, first + 1);
-  camera->height = sqlite3_column_int(statement, first + 2);
-  camera->prior_focal_length = sqlite3_column_int(statement, first + 3) != 0;
-  const uint8_t *bytes = sqlite3_column_blob(statement, first + 4);
-  const int size = sqlite3_column_bytes(statement, first + 4);
-  camera->parameter_count = bytes != NULL && size % PARAMETER_BYTES == 0 ? size / PARAMETER_BYTES : 0;
-  if (camera->parameter_count > HS_COLMAP_PARAMETERS) camera->parameter_count = 0;
-  for (int32_t i = 0; i < camera->parameter_count; i++) {
-    const uint64_t bits = bytes_get_u64(bytes + PARAMETER_BYTES * i);
-    memcpy(&camera->parameters[i], &bits, sizeof bits);
-  }
-}
 
 /* A row of `select_image`. */
 static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statement, hs_colmap_image *image) {
@@ -47,7 +30,7 @@ static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statemen
   image->features = sqlite3_column_type(statement, 3) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, 3);
   /* Fewer than none are damage, which reading them tells, and not an image without any. */
   if (image->features < 0 && sqlite3_column_type(statement, 3) != SQLITE_NULL) image->features = 0;
-  read_camera(statement, 4, &image->camera);
+  colmap_camera_columns(statement, 4, &image->camera);
   return HS_OK;
 }
 
@@ -107,88 +90,11 @@ hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id
   return colmap_query(database, "SELECT rows FROM keypoints WHERE image_id = ?", image_id, count, NULL);
 }
 
-/* ------------------------------------------------------------------ cameras, rigs and frames */
-
-static int bind_camera(sqlite3_stmt *statement, const hs_colmap_camera *camera,
-                       uint8_t parameters[HS_COLMAP_PARAMETERS * PARAMETER_BYTES]) {
-  for (int32_t i = 0; i < camera->parameter_count; i++) {
-    uint64_t bits;
-    memcpy(&bits, &camera->parameters[i], sizeof bits);
-    bytes_put_u64(parameters + PARAMETER_BYTES * i, bits);
-  }
-  int code = sqlite3_bind_int(statement, 1, camera->model);
-  code |= sqlite3_bind_int(statement, 2, camera->width);
-  code |= sqlite3_bind_int(statement, 3, camera->height);
-  code |= sqlite3_bind_blob(statement, 4, parameters, PARAMETER_BYTES * camera->parameter_count, SQLITE_STATIC);
-  return code | sqlite3_bind_int(statement, 5, camera->prior_focal_length);
-}
-
-/* *camera_id: the first camera that is the same, unless another sensor leads its rig; -1: none. */
-static hs_status find_camera(hs_colmap_database *database, const hs_colmap_camera *camera, int64_t *camera_id) {
-  static const char plain[] =
-      "SELECT camera_id FROM cameras WHERE model = ? AND width = ? AND height = ? AND params = ?"
-      " AND (prior_focal_length <> 0) = ? ORDER BY camera_id";
-  static const char leading[] = "SELECT camera_id FROM cameras WHERE model = ? AND width = ? AND height = ?"
-                                " AND params = ? AND (prior_focal_length <> 0) = ? AND camera_id NOT IN"
-                                " (SELECT sensor_id FROM rig_sensors WHERE sensor_type = 0) ORDER BY camera_id";
-  uint8_t parameters[HS_COLMAP_PARAMETERS * PARAMETER_BYTES];
-  sqlite3_stmt *statement;
-  bool has_row = false;
-  hs_status status = colmap_prepare(database, database->schema.has_frames ? leading : plain, &statement);
-  if (status == HS_OK) status = colmap_step(database, statement, bind_camera(statement, camera, parameters), &has_row);
-  *camera_id = has_row ? sqlite3_column_int64(statement, 0) : -1;
-  colmap_done(database, statement);
-  return status;
-}
-
-static hs_status insert_camera(hs_colmap_database *database, const hs_colmap_camera *camera, int64_t *camera_id) {
-  uint8_t parameters[HS_COLMAP_PARAMETERS * PARAMETER_BYTES];
-  sqlite3_stmt *statement;
-  hs_status status = colmap_prepare(
-      database, "INSERT INTO cameras(model, width, height, params, prior_focal_length) VALUES(?, ?, ?, ?, ?)",
-      &statement);
-  if (status == HS_OK) status = colmap_step(database, statement, bind_camera(statement, camera, parameters), NULL);
-  *camera_id = sqlite3_last_insert_rowid(database->sqlite);
-  colmap_done(database, statement);
-  return status;
-}
-
-/* Runs an INSERT of integers. */
-static hs_status insert_integers(hs_colmap_database *database, const char *sql, const int64_t *values, int count) {
-  sqlite3_stmt *statement;
-  hs_status status = colmap_prepare(database, sql, &statement);
-  int code = SQLITE_OK;
-  for (int i = 0; status == HS_OK && i < count; i++) code |= sqlite3_bind_int64(statement, i + 1, values[i]);
-  if (status == HS_OK) status = colmap_step(database, statement, code, NULL);
-  colmap_done(database, statement);
-  return status;
-}
-
-/* Every image of these databases belongs to a frame, the picture that a rig took; a camera alone is a rig too. */
-static hs_status insert_frame(hs_colmap_database *database, int64_t image_id, int64_t camera_id) {
-  int64_t rig_id = 0;
-  bool found = false;
-  hs_status status = colmap_query(database, "SELECT rig_id FROM rigs WHERE ref_sensor_type = 0 AND ref_sensor_id = ?",
-                                  camera_id, &rig_id, &found);
-  if (status == HS_OK && !found) {
-    const int64_t rig[] = {camera_id, COLMAP_SENSOR_CAMERA};
-    status = insert_integers(database, "INSERT INTO rigs(ref_sensor_id, ref_sensor_type) VALUES(?, ?)", rig, 2);
-    rig_id = sqlite3_last_insert_rowid(database->sqlite);
-  }
-  if (status == HS_OK) status = insert_integers(database, "INSERT INTO frames(rig_id) VALUES(?)", &rig_id, 1);
-  if (status != HS_OK) return status;
-  const int64_t data[] = {sqlite3_last_insert_rowid(database->sqlite), image_id, camera_id, COLMAP_SENSOR_CAMERA};
-  return insert_integers(
-      database, "INSERT INTO frame_data(frame_id, data_id, sensor_id, sensor_type) VALUES(?, ?, ?, ?)", data, 4);
-}
-
 static hs_status insert_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               int64_t *image_id) {
   int64_t camera_id = -1;
   sqlite3_stmt *statement;
-  hs_status status = HS_OK;
-  if (database->options.share_cameras != 0) status = find_camera(database, camera, &camera_id);
-  if (status == HS_OK && camera_id < 0) status = insert_camera(database, camera, &camera_id);
+  hs_status status = colmap_camera_for_new(database, name, camera, &camera_id);
   if (status != HS_OK) return status;
   status = colmap_prepare(database, "INSERT INTO images(name, camera_id) VALUES(?, ?)", &statement);
   if (status == HS_OK) {
@@ -198,8 +104,7 @@ static hs_status insert_image(hs_colmap_database *database, const char *name, co
   }
   colmap_done(database, statement);
   *image_id = sqlite3_last_insert_rowid(database->sqlite);
-  if (status != HS_OK || !database->schema.gives_frames) return status;
-  return insert_frame(database, *image_id, camera_id);
+  return status == HS_OK ? colmap_insert_frame(database, *image_id, camera_id) : status;
 }
 
 /* ------------------------------------------------------------------ features */
@@ -300,24 +205,43 @@ static hs_status check_size(hs_colmap_database *database, const hs_colmap_image 
                      (long)features->image_height);
 }
 
+/* The camera that is asked for; where none is, what is usual for the size of the features or of the camera there. */
+static hs_status complete_camera(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                                 const hs_features *features, const hs_colmap_image *there, hs_colmap_camera *wanted) {
+  const bool sized = features->image_width > 0 && features->image_height > 0;
+  const int32_t width = sized ? features->image_width : there->camera.width;
+  const int32_t height = sized ? features->image_height : there->camera.height;
+  if (camera && camera->camera_id == 0) {
+    *wanted = *camera;
+    if (!sized || (camera->width == width && camera->height == height)) return HS_OK;
+    return colmap_fail(database, HS_ERR_ARGUMENT,
+                       "the camera given for the image %s is of %ldx%ld, the image of %ldx%ld", name,
+                       (long)camera->width, (long)camera->height, (long)width, (long)height);
+  }
+  if (hs_colmap_camera_init(wanted, width, height, 0.0) != HS_OK && !camera && there->found == 0)
+    return colmap_fail(database, HS_ERR_ARGUMENT, "the size of the image %s is not known", name);
+  wanted->tentative = HS_TENTATIVE_CAMERA;
+  wanted->camera_id = camera ? camera->camera_id : 0;
+  return HS_OK;
+}
+
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                            const colmap_rows *blobs, const hs_features *features, int64_t *image_id) {
   hs_colmap_image image;
+  hs_colmap_camera wanted;
   hs_status status = colmap_find_image(database, name, 0, &image);
+  if (status == HS_OK) status = complete_camera(database, name, camera, features, &image, &wanted);
   if (status != HS_OK) return status;
   if (image.found != 0) {
+    bool changed = false;
     *image_id = image.image_id;
-    status = check_size(database, &image, features);
+    status = colmap_camera_of_old(database, &image, &wanted, &changed);
+    if (status == HS_OK && changed) status = colmap_find_image(database, name, 0, &image);
+    if (status == HS_OK) status = check_size(database, &image, features);
     if (status == HS_OK) status = renew_features(database, &image, blobs);
     return status == HS_OK ? colmap_renew_origin(database, image.image_id, features) : status;
   }
-  hs_colmap_camera usual;
-  if (!camera) {
-    if (hs_colmap_camera_init(&usual, features->image_width, features->image_height, 0.0) != HS_OK)
-      return colmap_fail(database, HS_ERR_ARGUMENT, "the size of the image %s is not known", name);
-    camera = &usual;
-  }
-  status = insert_image(database, name, camera, image_id);
+  status = insert_image(database, name, &wanted, image_id);
   if (status == HS_OK) status = drop_features(database, *image_id, true);
   if (status == HS_OK) status = insert_features(database, *image_id, blobs);
   return status == HS_OK ? colmap_write_origin(database, *image_id, features) : status;

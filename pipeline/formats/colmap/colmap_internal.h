@@ -47,8 +47,15 @@ typedef struct colmap_statement {
   bool is_taken;
 } colmap_statement;
 
-enum { COLMAP_STATEMENTS = 48 };
+enum { COLMAP_STATEMENTS = 64, COLMAP_CHOICES = 64 };
 
+/* The camera that the images of a folder share. */
+typedef struct colmap_choice {
+  bool is_taken;
+  char *folder; /* from SQLite's malloc; null: of all images */
+  hs_colmap_camera key;
+  int64_t camera_id;
+} colmap_choice;
 /* Whether there are entries of pairs with images that are not there yet. */
 typedef enum colmap_strays { COLMAP_STRAYS_UNKNOWN, COLMAP_STRAYS_NONE, COLMAP_STRAYS_SOME } colmap_strays;
 
@@ -56,7 +63,9 @@ struct hs_colmap_database {
   sqlite3 *sqlite;
   colmap_statement statements[COLMAP_STATEMENTS];
   colmap_schema schema;
-  bool is_new; /* the file was not there at opening, and nothing has been committed yet */
+  colmap_choice choices[COLMAP_CHOICES];
+  int64_t data_version; /* SQLite's, of the last transaction: changes when others wrote to the file */
+  bool is_new;          /* the file was not there at opening, and nothing has been committed yet */
   bool in_transaction;
   bool is_broken;            /* a transaction was lost: nothing more is added */
   colmap_strays strays;      /* in this transaction */

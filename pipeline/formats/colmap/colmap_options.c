@@ -22,7 +22,8 @@ static bool is_switch(int32_t value) { return value == 0 || value == 1; }
 static const char *fault_of(const hs_colmap_options *o) {
   if (!is_switch(o->read_only)) return "read_only: 0 or 1 expected";
   if (!is_switch(o->replace)) return "replace: 0 or 1 expected";
-  if (!is_switch(o->share_cameras)) return "share_cameras: 0 or 1 expected";
+  if (o->share_cameras < HS_CAMERAS_OWN || o->share_cameras > HS_CAMERAS_BY_FOLDER)
+    return "share_cameras: 0 to 3 expected";
   if (o->wait_ms < 0) return "wait_ms: 0 or more expected";
   if (o->layout != HS_LAYOUT_UBC && o->layout != HS_LAYOUT_VLFEAT) return "layout: no such bin order";
   return NULL;

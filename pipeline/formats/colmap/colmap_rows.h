@@ -43,4 +43,8 @@ hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const 
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                            const colmap_rows *rows, const hs_features *features, int64_t *image_id);
 
+/* hs_colmap_copy_image; camera: that the image gets, null: the source's. */
+hs_status colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
+                            const hs_colmap_camera *camera, uint32_t *new_id);
+
 #endif
