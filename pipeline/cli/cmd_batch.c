@@ -229,6 +229,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   const batch_times times = count_times(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &times);
   const char *fallback = batch_get_numbers(job->run).fallback;
+  if (!job->report.is_quiet) database_report_cameras(COMMAND_BATCH, &job->store.database.camera);
   if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were processed by the CPU (%s)", fallback);
   const cli_exit result = conclude_batch(job, status, stopped_by);
   stop_signals_restore(&signals);

@@ -12,6 +12,7 @@
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/enough_memory.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/cli/common/output_name.h"
 #include "pipeline/image_io/image_io.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
@@ -47,6 +48,21 @@ typedef struct extract_result {
 
 static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
 
+/* Without --image-path images are called by their last names, which have no folders. */
+static bool check_folders(const extract_job *job) {
+  if (!given(job, OPTION_SINGLE_CAMERA_PER_FOLDER) || given(job, OPTION_IMAGE_PATH)) return true;
+  for (int i = 0; i < job->set->operand_count; i++) {
+    const char *image = job->set->operands[i];
+    if (!strchr(image, '/') || output_is_scene(image)) continue;
+    cli_error(COMMAND_EXTRACT,
+              "--single-camera-per-folder goes by the folders in the images' names, and %s is called %s: expected "
+              "--image-path DIR, the folder that its name begins below",
+              image, strrchr(image, '/') + 1);
+    return false;
+  }
+  return true;
+}
+
 /* Combinations that the table cannot express. */
 static bool check_combinations(extract_job *job) {
   struct stat info;
@@ -56,6 +72,7 @@ static bool check_combinations(extract_job *job) {
     cli_error(COMMAND_EXTRACT, "%s", message);
     return false;
   }
+  if (!check_folders(job)) return false;
   if (job->set->operand_count == 1 && stat(job->set->operands[0], &info) == 0 && S_ISDIR(info.st_mode)) {
     cli_error(COMMAND_EXTRACT,
               "'%s' is a folder: expected images; 'hartsift batch DIR -o DIR' takes all images of a folder",
@@ -343,6 +360,7 @@ static bool is_lost(const extract_job *job) { return job->database && colmap_is_
 
 /* What was added becomes permanent; where nothing was, a new database does not appear. */
 static cli_exit close_database(extract_job *job, cli_exit result) {
+  if (!given(job, OPTION_QUIET)) database_report_cameras(COMMAND_EXTRACT, &job->camera);
   if (!is_lost(job) && job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
     cli_error(COMMAND_EXTRACT, "%s", hs_colmap_last_error(job->database));
     result = CLI_FAILED;

@@ -73,10 +73,19 @@ static cli_exit check_outputs(const merge_job *job) {
 
 /* ---- the manifest of all */
 
+/* How a database's images share cameras, as batch writes it; what the shards say of it follows. */
+static void write_cameras(FILE *out, const merge_job *job) {
+  const merge_output *output = &job->output;
+  size_t length = 0;
+  fprintf(out, "single-camera=%d", output->sharing == HS_CAMERAS_BY_SIZE);
+  (void)merge_setting(&job->inputs.shards[0], "single-camera-per-folder=", &length);
+  if (output->sharing == HS_CAMERAS_BY_FOLDER && length == 0) fprintf(out, " single-camera-per-folder=1");
+  if (output->camera.camera_id != 0) fprintf(out, " camera-id=%lu", (unsigned long)output->camera.camera_id);
+}
+
 /* The settings of the shards; those of a database where that is made. */
 static char *make_settings(const merge_job *job) {
   const merge_shard *shard = &job->inputs.shards[0];
-  const option_value *values = job->set->values;
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
@@ -85,11 +94,11 @@ static char *make_settings(const merge_job *job) {
   for (const char *at = shard->settings; at < end;) {
     const char *space = memchr(at, ' ', (size_t)(end - at));
     const size_t span = (size_t)((space ? space : end) - at);
-    fputs(at == shard->settings ? "" : " ", out);
+    if (at != shard->settings) fputc(' ', out);
     if (merge_makes_database(&job->output) && strncmp(at, "format=", 7) == 0)
       fprintf(out, "format=%s", format_by_id(job->output.format)->name);
     else if (merge_makes_database(&job->output) && strncmp(at, "single-camera=", 14) == 0)
-      fprintf(out, "single-camera=%d", values[OPTION_SINGLE_CAMERA].given);
+      write_cameras(out, job);
     else
       fwrite(at, 1, span, out);
     at += span + 1;

@@ -103,9 +103,17 @@ class FromExif(CameraCase):
         self.assertEqual(self.cameras()["d"][1], 1)
 
     def test_shared_cameras(self):
+        """As in COLMAP the first image decides; that others have another focal length is said."""
         self.write("photos/e.jpg", self.read("photos/a.jpg"))
-        self.extract(*self.photos, "photos/e.jpg", "-o", "d.db", "--single-camera", "-q")
-        self.assertEqual(self.rows("SELECT camera_id FROM images ORDER BY name"), [(1,), (2,), (3,), (3,), (1,)])
+        errors = self.extract(*self.photos, "photos/e.jpg", "-o", "d.db", "--single-camera")[1]
+        self.assertEqual(self.rows("SELECT DISTINCT camera_id FROM images"), [(1,)])
+        self.assertEqual(self.cameras()["d"], self.cameras()["a"])
+        self.assertEqual(self.cameras()["a"][1], 1)
+        self.assertIn("1 image has in EXIF a focal length that differs", errors)
+        errors = self.batch("photos", "-o", "e.db", "--single-camera")[1]
+        self.assertIn("1 image has in EXIF a focal length that differs", errors)
+        self.extract("photos/d.jpg", "photos/a.jpg", "-o", "f.db", "--single-camera", "-q")
+        self.assertEqual(self.cameras("f.db")["a"][1:], (0, (1.2 * WIDTH, WIDTH / 2, HEIGHT / 2, 0)))
 
 
 class Chosen(CameraCase):
@@ -134,7 +142,8 @@ class Chosen(CameraCase):
                 self.assertIn("expected the 4 numbers of SIMPLE_RADIAL", errors, text)
             errors = self.run_it(command, *operands, "-o", "d.db", "--camera-model", "radial", status=USAGE)[1]
             self.assertIn("SIMPLE_PINHOLE, PINHOLE", errors)
-            for option in (("--camera-model", "RADIAL"), ("--camera-params", "1,2,3,4"), ("--single-camera",), ("--replace",)):
+            for option in (("--camera-model", "RADIAL"), ("--camera-params", "1,2,3,4"), ("--single-camera",), ("--replace",),
+                           ("--single-camera-per-folder",), ("--camera-id", "1")):
                 errors = self.run_it(command, *operands, "-o", "folder/", *option, status=USAGE)[1]
                 self.assertIn(f"{option[0]} is for databases", errors)
         errors = self.extract(*self.photos, "-o", "d.db", "--camera-params", "0,120,80,0", status=FAILED)[1]
@@ -146,6 +155,189 @@ class Chosen(CameraCase):
         self.assertIn("4 kept", self.batch("photos", "-o", "d.db", "--resume", "--camera-model", "RADIAL")[1])
         for options in ((), ("--camera-model", "OPENCV")):
             self.assertIn("camera-model", self.batch("photos", "-o", "d.db", "--resume", *options, status=USAGE)[1])
+
+
+class FolderCase(CameraCase):
+    """Pictures of two cameras in two folders."""
+
+    def setUp(self):
+        super().setUp()
+        self.folders = {}
+        for folder in ("left", "right"):
+            os.mkdir(self.path("photos", folder))
+            for number in range(1, 4):
+                name = f"{folder}/{number}.jpg"
+                focal = {"exif": equivalent_focal_length(20 + number)} if folder == "left" else {}
+                self.write(f"photos/{name}", with_exif(self.read("photos/d.jpg"), **focal))
+                self.folders.setdefault(folder, []).append(f"photos/{name}")
+        for name in "abcd":
+            os.remove(self.path("photos", f"{name}.jpg"))
+        self.photos = [name for names in self.folders.values() for name in names]
+
+    def add(self, photos, *options, name="d.db", status=0):
+        return self.run_it("extract", *photos, "--image-path", "photos", "-o", name, "-q", "--max-features", "20", *options,
+                           status=status)[1]
+
+    def of_images(self, name="d.db"):
+        return {image: camera for image, camera in self.rows("SELECT name, camera_id FROM images ORDER BY name", name)}
+
+    def content(self, name="d.db"):
+        """Which images share a camera, and what it is."""
+        found = self.rows("SELECT images.name, model, width, prior_focal_length, params, camera_id FROM images"
+                          " LEFT JOIN cameras USING (camera_id) ORDER BY images.name", name)
+        return [(*row[:-1], min(other[0] for other in found if other[-1] == row[-1])) for row in found]
+
+    def change(self, script, name="d.db"):
+        with contextlib.closing(sqlite3.connect(self.path(name))) as database:
+            database.executescript(script)
+
+
+class Folders(FolderCase):
+    def test_one_camera_each(self):
+        self.add(self.photos, "--single-camera-per-folder", name="one.db")
+        self.assertEqual(self.of_images("one.db"), {f"{folder}/{i}.jpg": camera for folder, camera in (("left", 1), ("right", 2))
+                                                    for i in (1, 2, 3)})
+        self.assertEqual(self.rows("SELECT prior_focal_length FROM cameras", "one.db"), [(1,), (0,)])
+        for folder in ("left", "right"):
+            self.add(self.folders[folder], "--single-camera-per-folder")
+        self.assertEqual(self.content(), self.content("one.db"))
+        self.add(self.photos[:2], "--single-camera-per-folder", name="e.db")
+        self.add(self.photos, "--single-camera-per-folder", name="e.db")  # the rest of a folder, and again what is there
+        self.assertEqual(self.content("e.db"), self.content("one.db"))
+        self.batch("photos", "-o", "f.db", "-q", "--max-features", "20", "--single-camera-per-folder")
+        self.assertEqual(self.content("f.db"), self.content("one.db"))
+
+    def test_folders_below_and_above_are_others(self):
+        names = ["photos/left/1.jpg", "photos/left/in/2.jpg", "photos/left-in/3.jpg", "photos/left0/4.jpg", "photos/5.jpg",
+                 "photos/6.jpg"]
+        for name in names[1:]:
+            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+            self.write(name, self.read("photos/right/1.jpg"))
+        for name in reversed(names):
+            self.add([name], "--single-camera-per-folder")
+        self.assertEqual(len(self.of_images()), 6)
+        self.assertEqual(len(set(self.of_images().values())), 5)
+        self.assertEqual(self.of_images()["5.jpg"], self.of_images()["6.jpg"])
+
+    def test_names_without_folders_are_refused(self):
+        errors = self.extract(*self.photos, "-o", "d.db", "--single-camera-per-folder", status=USAGE)[1]
+        self.assertIn("expected --image-path", errors)
+        self.assertFalse(os.path.exists(self.path("d.db")))
+
+    def test_shards_are_as_one_run(self):
+        for options in ([], ["--single-camera"], ["--single-camera-per-folder"], ["--camera-params", "90,120,80,0", "--single-camera"]):
+            self.batch("photos", "-o", "one.db", "-q", *options)
+            for shard in (1, 2, 3):
+                self.batch("photos", "-o", f"{shard}.db", "-q", "--shard", f"{shard}/3", *options)
+            self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")
+            self.assertEqual(self.content("merged.db"), self.content("one.db"), options)
+            self.assertEqual(self.read("merged.db.manifest.csv"), self.read("one.db.manifest.csv"), options)
+            self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")  # over what is there
+            self.assertEqual(self.content("merged.db"), self.content("one.db"), options)
+            for name in os.listdir(self.folder):
+                if ".db" in name:
+                    os.remove(self.path(name))
+
+    def test_merge_shares_cameras(self):
+        self.batch("photos", "-o", "files", "-q", "--no-exif")
+        self.batch("photos", "-o", "own.db", "-q")
+        for source in ("files", "own.db"):
+            self.run_it("merge", source, "-o", "d.db", "-q", "--single-camera-per-folder")
+            self.assertEqual(len(set(self.of_images().values())), 2, source)
+            self.assertIn("single-camera-per-folder=1", self.read("d.db.manifest.csv").decode())
+            os.remove(self.path("d.db"))
+            errors = self.run_it("merge", source, "-o", "e.db", "--camera-id", "1", status=FAILED)[1]
+            self.assertIn("no camera of the number 1", errors)
+        errors = self.run_it("merge", "files", "-o", "other", "--single-camera-per-folder", status=USAGE)[1]
+        self.assertIn("--single-camera-per-folder is for databases", errors)
+        self.batch("photos", "-o", "shared.db", "-q", "--single-camera")
+        errors = self.run_it("merge", "shared.db", "-o", "d.db", "--single-camera-per-folder", status=USAGE)[1]
+        self.assertIn("share cameras in another way", errors)
+        self.extract(self.photos[0], "--image-path", "photos", "-o", "d.db", "-q")
+        self.run_it("merge", "files", "-o", "d.db", "-q", "--camera-id", "1")
+        self.assertEqual(set(self.of_images().values()), {1})
+
+    def test_resumed_with_the_same_options_only(self):
+        self.batch("photos", "-o", "d.db", "-q", "--single-camera-per-folder")
+        self.assertIn("6 kept", self.batch("photos", "-o", "d.db", "--resume", "--single-camera-per-folder")[1])
+        for options in ((), ("--single-camera",), ("--camera-id", "1")):
+            self.batch("photos", "-o", "d.db", "--resume", *options, status=USAGE)
+
+    def test_images_of_several_sizes(self):
+        self.run_it("draw", "@scene:160x240:5", "-o", "photos/left/4.jpg", "--max-features", "1", "-q")
+        for option, cameras in (("--single-camera", 2), ("--single-camera-per-folder", 3)):
+            self.add([*self.photos, "photos/left/4.jpg"], option, name=f"{cameras}.db")
+            self.assertEqual(len(set(self.of_images(f"{cameras}.db").values())), cameras)
+
+
+class There(FolderCase):
+    """Images that the database has already."""
+
+    def test_refused_and_replaced(self):
+        for number, options in enumerate((["--camera-model", "PINHOLE"], ["--camera-params", "90,120,80,0"], ["--single-camera"],
+                                          ["--single-camera-per-folder"], ["--camera-id", "3"])):
+            name = f"{number}.db"
+            self.add(self.photos, name=name)
+            before = self.read(name)
+            errors = self.add(self.photos[:3], *options, name=name, status=FAILED)
+            self.assertIn("--replace", errors, options)
+            self.assertEqual(self.read(name), before, options)
+            self.add(self.photos, *options, "--replace", name=name)
+            if number < 4:
+                self.add(self.photos, *options, name="new.db")
+                self.assertEqual(self.content(name), self.content("new.db"), options)
+                os.remove(self.path("new.db"))
+            else:
+                self.assertEqual(set(self.of_images(name).values()), {3})
+            cameras = len(set(self.of_images(name).values()))
+            self.assertEqual(self.rows("SELECT count(*) FROM cameras", name), [(cameras,)], options)
+            self.add(self.photos, *options, name=name)  # now they are as asked for
+
+    def test_the_same_camera_is_no_change(self):
+        for options in ([], ["--camera-params", "90,120,80,0"]):
+            self.add(self.photos, *options)
+            self.add(self.photos, *options)
+            os.remove(self.path("d.db"))
+
+    def test_others_keep_a_shared_camera(self):
+        self.add(self.photos, "--single-camera")
+        self.add(self.photos[:1], "--camera-params", "90,120,80,0", "--replace")
+        self.assertEqual(self.of_images(), {"left/1.jpg": 2, **{name[7:]: 1 for name in self.photos[1:]}})
+        self.assertEqual(self.rows("SELECT count(*) FROM keypoints"), [(6,)])
+
+    def test_what_was_verified_with_the_old_camera_goes(self):
+        self.add(self.photos[:3])
+        self.run_it("match", "--database", "d.db", "-q")
+        self.assertEqual(self.rows("SELECT count(*) FROM two_view_geometries"), [(3,)])
+        self.add(self.photos[:3], "--replace")
+        self.assertEqual(self.rows("SELECT count(*) FROM two_view_geometries"), [(3,)])
+        self.add(self.photos[:1], "--camera-params", "90,120,80,0", "--replace")
+        self.assertEqual(self.rows("SELECT count(*) FROM two_view_geometries"), [(1,)])
+        self.assertEqual(self.rows("SELECT count(*) FROM matches"), [(3,)])
+
+    def test_several_cameras_to_share(self):
+        """Which one a new image is to share is not guessed."""
+        self.add(self.photos[:2])
+        for option, where in (("--single-camera", "240x160 have"), ("--single-camera-per-folder", "240x160 in its folder have")):
+            errors = self.add(self.photos[2:3], option, status=FAILED)
+            self.assertIn(where + " 2 cameras already; expected one by number (--camera-id)", errors)
+        self.add(self.photos[2:3], "--camera-id", "2")
+        self.assertEqual(self.of_images(), {"left/1.jpg": 1, "left/2.jpg": 2, "left/3.jpg": 2})
+
+    def test_by_number(self):
+        self.add(self.photos[:1], "--camera-params", "90,120,80,0")
+        self.add(self.photos[1:], "--camera-id", "1")
+        self.assertEqual(set(self.of_images().values()), {1})
+        self.assertEqual(self.rows("SELECT count(*) FROM cameras"), [(1,)])
+        errors = self.add(self.photos[:1], "--camera-id", "7", status=FAILED)
+        self.assertIn("no camera of the number 7", errors)
+        self.run_it("draw", "@scene:160x240:5", "-o", "photos/left/4.jpg", "--max-features", "1", "-q")
+        errors = self.add(["photos/left/4.jpg"], "--camera-id", "1", status=FAILED)
+        self.assertIn("camera 1 is of 240x160, and the image left/4.jpg of 160x240", errors)
+        for other in (["--single-camera"], ["--camera-model", "OPENCV"], ["--camera-params", "1,2,3,4"]):
+            self.assertIn("expected one of them", self.add(self.photos, "--camera-id", "1", *other, status=USAGE))
+        self.assertIn("expected one of them",
+                      self.add(self.photos, "--single-camera", "--single-camera-per-folder", status=USAGE))
 
 
 main()

@@ -180,6 +180,8 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
   fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
   /* Written where given only: a batch begun by an earlier version goes on. */
+  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) fprintf(out, " single-camera-per-folder=1");
+  if (set->values[OPTION_CAMERA_ID].given) fprintf(out, " camera-id=%" PRId64, set->values[OPTION_CAMERA_ID].integer);
   if (set->values[OPTION_CAMERA_MODEL].given) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);
   if (set->values[OPTION_CAMERA_PARAMS].given)
     fprintf(out, " camera-params=%s", set->values[OPTION_CAMERA_PARAMS].text);

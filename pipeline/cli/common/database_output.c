@@ -5,6 +5,7 @@
 #include "pipeline/cli/common/database_output.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +13,24 @@
 #include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/common/number_text.h"
 
+/* Focal lengths of one lens differ by less, as a share. */
+#define FOCAL_LENGTH_SLACK 0.01
+
+static int32_t sharing_of(const option_set *set) {
+  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) return HS_CAMERAS_BY_FOLDER;
+  return set->values[OPTION_SINGLE_CAMERA].given ? HS_CAMERAS_BY_SIZE : HS_CAMERAS_OWN;
+}
+
 hs_status database_open(const option_set *set, const char *path, hs_bin_layout layout, hs_colmap_database **database,
                         char *message, size_t message_bytes) {
+  return database_open_sharing(set, path, layout, sharing_of(set), database, message, message_bytes);
+}
+
+hs_status database_open_sharing(const option_set *set, const char *path, hs_bin_layout layout, int32_t share_cameras,
+                                hs_colmap_database **database, char *message, size_t message_bytes) {
   const hs_colmap_options options = {.struct_size = sizeof options,
                                      .replace = set->values[OPTION_REPLACE].given,
-                                     .share_cameras = set->values[OPTION_SINGLE_CAMERA].given,
+                                     .share_cameras = share_cameras,
                                      .layout = layout,
                                      .message = message,
                                      .message_bytes = message_bytes};
@@ -39,12 +53,39 @@ static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PA
   return 0;
 }
 
+/* Of options that each say which camera an image gets, one at most. */
+static bool is_one_choice(const option_set *set, char *message, size_t message_bytes) {
+  static const option_id choices[] = {OPTION_CAMERA_ID, OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER,
+                                      OPTION_CAMERA_MODEL, OPTION_CAMERA_PARAMS};
+  enum { SHARING_FROM = 1, SHARING_TO = 2, CHOICES = sizeof choices / sizeof choices[0] };
+  option_id first = OPTION_COUNT;
+  for (int i = 0; i < CHOICES; i++) {
+    if (!set->values[choices[i]].given) continue;
+    /* A camera by number excludes all others; these are shared in one way. */
+    if (first != OPTION_COUNT && (first == OPTION_CAMERA_ID || (i >= SHARING_FROM && i <= SHARING_TO))) {
+      hs_message_set(message, message_bytes, "--%s and --%s: expected one of them", option_get(first)->name,
+                     option_get(choices[i])->name);
+      return false;
+    }
+    first = choices[i];
+  }
+  return true;
+}
+
 bool database_camera_choose(const option_set *set, database_camera *choice, char *message, size_t message_bytes) {
   const option_value *model = &set->values[OPTION_CAMERA_MODEL];
   const option_value *parameters = &set->values[OPTION_CAMERA_PARAMS];
   hs_colmap_camera camera;
-  *choice = (database_camera){.model = hs_colmap_model_of_name(model->given ? model->text : "SIMPLE_RADIAL")};
+  const option_value *number = &set->values[OPTION_CAMERA_ID];
+  *choice = (database_camera){
+      .camera_id = number->given ? (uint32_t)number->integer : 0,
+      .sharing = sharing_of(set),
+      .tentative = model->given ? HS_TENTATIVE_PARAMETERS : HS_TENTATIVE_CAMERA,
+      .model = hs_colmap_model_of_name(model->given ? model->text : "SIMPLE_RADIAL"),
+  };
+  if (!is_one_choice(set, message, message_bytes)) return false;
   if (!parameters->given) return true;
+  choice->tentative = HS_TENTATIVE_NOTHING;
   (void)hs_colmap_camera_init_model(&camera, choice->model, 1, 1, 0.0);
   choice->parameter_count = parse_parameters(parameters->text, choice->parameters);
   if (choice->parameter_count == camera.parameter_count) return true;
@@ -54,8 +95,8 @@ bool database_camera_choose(const option_set *set, database_camera *choice, char
 }
 
 bool database_options_are_used(const option_set *set, bool to_database, char *message, size_t message_bytes) {
-  static const option_id for_databases[] = {OPTION_REPLACE, OPTION_SINGLE_CAMERA, OPTION_CAMERA_MODEL,
-                                            OPTION_CAMERA_PARAMS};
+  static const option_id for_databases[] = {OPTION_REPLACE,   OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER,
+                                            OPTION_CAMERA_ID, OPTION_CAMERA_MODEL,  OPTION_CAMERA_PARAMS};
   for (size_t i = 0; !to_database && i < sizeof for_databases / sizeof for_databases[0]; i++) {
     if (!set->values[for_databases[i]].given) continue;
     hs_message_set(message, message_bytes, "--%s is for databases: expected -o NAME.db or --format colmap-db",
@@ -75,7 +116,7 @@ static hs_status add_position(hs_colmap_database *database, uint32_t image_id, c
   return hs_colmap_set_position(database, image_id, &position);
 }
 
-/* The camera for a new image; false: one of no size, which the database chooses. */
+/* The camera for an image; false: one of no size, which the database chooses. */
 static bool camera_of(const database_camera *choice, int32_t width, int32_t height, const hs_exif *exif,
                       hs_colmap_camera *camera) {
   const hs_status status = hs_colmap_camera_init_model(camera, choice->model, width, height, exif->focal_length);
@@ -83,24 +124,49 @@ static bool camera_of(const database_camera *choice, int32_t width, int32_t heig
     memcpy(camera->parameters, choice->parameters, sizeof camera->parameters);
     camera->prior_focal_length = 1;
   }
-  return status == HS_OK;
+  camera->tentative = choice->tentative;
+  camera->camera_id = choice->camera_id;
+  return status == HS_OK || choice->camera_id != 0;
 }
 
-hs_status database_add_image(hs_colmap_database *database, const database_camera *choice, const char *name,
+/* Counts an image whose focal length, which EXIF has, is not that of the camera that it got from others. */
+static hs_status compare_focal_length(hs_colmap_database *database, database_camera *choice, const char *name,
+                                      const hs_exif *exif) {
+  hs_colmap_image image;
+  if (!(exif->focal_length > 0.0) || choice->sharing == HS_CAMERAS_OWN || choice->tentative == HS_TENTATIVE_NOTHING)
+    return HS_OK;
+  const hs_status status = hs_colmap_find_image(database, name, &image);
+  if (status != HS_OK) return status;
+  const double focal = image.camera.parameters[0];
+  choice->other_focal_lengths += fabs(focal - exif->focal_length) > FOCAL_LENGTH_SLACK * exif->focal_length;
+  return HS_OK;
+}
+
+void database_report_cameras(command_id command, const database_camera *choice) {
+  const size_t count = choice->other_focal_lengths;
+  if (count > 0)
+    cli_error(command,
+              "%zu image%s in EXIF a focal length that differs by more than 1 %% from that of the shared camera", count,
+              count == 1 ? " has" : "s have");
+}
+
+hs_status database_add_image(hs_colmap_database *database, database_camera *choice, const char *name,
                              const hs_features *features, const hs_exif *exif) {
   hs_colmap_camera camera;
   uint32_t added = 0;
   const bool has_camera = camera_of(choice, features->image_width, features->image_height, exif, &camera);
-  const hs_status status = hs_colmap_add_image(database, name, has_camera ? &camera : NULL, features, &added);
+  hs_status status = hs_colmap_add_image(database, name, has_camera ? &camera : NULL, features, &added);
+  if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
   return status == HS_OK ? add_position(database, added, exif) : status;
 }
 
-hs_status database_add_rows(hs_colmap_database *database, const database_camera *choice, const char *name,
+hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
                             const colmap_rows *rows, const hs_exif *exif) {
   hs_colmap_camera camera;
   uint32_t added = 0;
   const bool has_camera = camera_of(choice, rows->width, rows->height, exif, &camera);
-  const hs_status status = colmap_add_rows(database, name, has_camera ? &camera : NULL, rows, &added);
+  hs_status status = colmap_add_rows(database, name, has_camera ? &camera : NULL, rows, &added);
+  if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
   return status == HS_OK ? add_position(database, added, exif) : status;
 }
 

@@ -7,31 +7,42 @@
 #include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/cli/common/cli_common.h"
 
-/* Opens with --replace and --single-camera; layout: of the descriptors that will be added. Closed by hs_colmap_close.
-   On failure message says why. */
+/* Opens with --replace, --single-camera and --single-camera-per-folder; layout: of the descriptors that will be added.
+   Closed by hs_colmap_close. On failure message says why. */
 hs_status database_open(const option_set *set, const char *path, hs_bin_layout layout, hs_colmap_database **database,
                         char *message, size_t message_bytes);
+/* The same with hs_colmap_options.share_cameras in place of these two. */
+hs_status database_open_sharing(const option_set *set, const char *path, hs_bin_layout layout, int32_t share_cameras,
+                                hs_colmap_database **database, char *message, size_t message_bytes);
 
-/* The camera that new images of a database get: --camera-model and --camera-params. */
+/* The camera that images of a database get: --camera-id, or --camera-model and --camera-params. */
 typedef struct database_camera {
+  uint32_t camera_id; /* 0: not given */
+  int32_t sharing;
+  int32_t tentative;          /* as in hs_colmap_camera: all that is not given */
+  size_t other_focal_lengths; /* images whose EXIF has another one than the camera that they share */
   int32_t model;
   int32_t parameter_count; /* 0: not given */
   double parameters[HS_COLMAP_PARAMETERS];
 } database_camera;
 
-/* False, with a message that names the option, where the parameters are none, or not as many as the model has. */
+/* False, with a message that names the option, where the parameters are none, or not as many as the model has, or options
+   exclude each other. */
 bool database_camera_choose(const option_set *set, database_camera *choice, char *message, size_t message_bytes);
 
 /* Refuses options that are for databases where the output is none. False with a message. */
 bool database_options_are_used(const option_set *set, bool to_database, char *message, size_t message_bytes);
 
-/* Adds an image. A new one gets the camera chosen, with the focal length that exif has where no parameters were chosen,
-   and exif's position; a position that the database has stays. */
-hs_status database_add_image(hs_colmap_database *database, const database_camera *choice, const char *name,
+/* Adds an image. It gets the camera chosen; a new one, where no parameters were chosen, with the focal length that exif has,
+   and exif's position. A position that the database has stays. */
+hs_status database_add_image(hs_colmap_database *database, database_camera *choice, const char *name,
                              const hs_features *features, const hs_exif *exif);
 /* The same with features that are converted already. */
-hs_status database_add_rows(hs_colmap_database *database, const database_camera *choice, const char *name,
+hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
                             const colmap_rows *rows, const hs_exif *exif);
+
+/* Says how many images have another focal length than the camera that they share. */
+void database_report_cameras(command_id command, const database_camera *choice);
 
 /* What COLMAP is to call an image: its path below `folder` (--image-path), or the file's name alone where folder is null;
    a scene's or standard input's as output_name has it. To be freed; null without memory, or, with a message, where the

@@ -15,7 +15,6 @@
 #include "pipeline/base/message.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
@@ -51,16 +50,48 @@ static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
          set->values[OPTION_EXIF].given;
 }
 
+/* What the databases were made with: one run would have shared their cameras so. */
+static int32_t sharing_of_inputs(const merge_inputs *inputs) {
+  size_t length = 0;
+  const char *value = merge_setting(&inputs->shards[0], "single-camera=", &length);
+  if (length == 1 && value[0] == '1') return HS_CAMERAS_BY_SIZE;
+  (void)merge_setting(&inputs->shards[0], "single-camera-per-folder=", &length);
+  if (length > 0) return HS_CAMERAS_BY_FOLDER;
+  (void)merge_setting(&inputs->shards[0], "camera-id=", &length);
+  return length > 0 ? HS_CAMERAS_BY_VALUE : HS_CAMERAS_OWN;
+}
+
+static bool choose_cameras(merge_output *output, const merge_inputs *inputs) {
+  static const option_id options[] = {OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER, OPTION_CAMERA_ID};
+  const option_value *values = output->set->values;
+  char message[CLI_MESSAGE_BYTES];
+  bool is_given = false;
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+    is_given = is_given || values[options[i]].given;
+    if (merge_makes_database(output) || !values[options[i]].given) continue;
+    cli_error(COMMAND_MERGE, "--%s is for databases: expected -o NAME.db", option_get(options[i])->name);
+    return false;
+  }
+  if (!database_camera_choose(output->set, &output->camera, message, sizeof message)) {
+    cli_error(COMMAND_MERGE, "%s", message);
+    return false;
+  }
+  const int32_t before = inputs->format == HS_FORMAT_COLMAP_DB ? sharing_of_inputs(inputs) : HS_CAMERAS_OWN;
+  output->sharing = is_given ? output->camera.sharing : before;
+  if (!is_given || before == HS_CAMERAS_OWN || (before == output->sharing && output->camera.camera_id == 0))
+    return true;
+  cli_error(COMMAND_MERGE, "the databases were made with images that share cameras in another way: expected the merge "
+                           "without options for cameras, which keeps it");
+  return false;
+}
+
 cli_exit merge_plan_output(merge_output *output, const option_set *set, const merge_inputs *inputs) {
   const char *place = set->values[OPTION_OUTPUT].text;
   struct stat info;
   const bool is_folder = stat(place, &info) == 0 && S_ISDIR(info.st_mode);
   *output = (merge_output){.set = set, .place = place, .format = inputs->format};
   if (!is_folder && hs_format_of_name(place) == HS_FORMAT_COLMAP_DB) output->format = HS_FORMAT_COLMAP_DB;
-  if (!merge_makes_database(output) && set->values[OPTION_SINGLE_CAMERA].given) {
-    cli_error(COMMAND_MERGE, "--single-camera is for databases: expected -o NAME.db");
-    return CLI_USAGE;
-  }
+  if (!choose_cameras(output, inputs)) return CLI_USAGE;
   if (!merge_makes_database(output)) return CLI_DONE;
   if (is_folder) {
     cli_error(COMMAND_MERGE, "--output '%s': is a directory, and databases are merged into a database", place);
@@ -90,7 +121,8 @@ cli_exit merge_open_output(merge_output *output) {
     cli_error(COMMAND_MERGE, "cannot make the directory %s: %s", output->place, strerror(errno));
     return CLI_FAILED;
   }
-  if (database_open(output->set, output->place, HS_LAYOUT_UBC, &output->database, message, sizeof message) == HS_OK)
+  if (database_open_sharing(output->set, output->place, HS_LAYOUT_UBC, output->sharing, &output->database, message,
+                            sizeof message) == HS_OK)
     return CLI_DONE;
   cli_error(COMMAND_MERGE, "%s", message);
   return CLI_FAILED;
@@ -272,6 +304,12 @@ static bool note_merged(merge_output *output, merged_image image, char *message,
   return true;
 }
 
+/* Null: --camera-id is not given. */
+static const hs_colmap_camera *camera_by_number(merge_output *output) {
+  output->numbered = (hs_colmap_camera){.camera_id = output->camera.camera_id};
+  return output->camera.camera_id != 0 ? &output->numbered : NULL;
+}
+
 static bool copy_from_database(merge_output *output, const merge_inputs *inputs, const merge_image *image,
                                uint32_t *image_id, char *message, size_t bytes) {
   hs_colmap_image found;
@@ -285,7 +323,8 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
                    inputs->shards[image->shard].place, name);
     done = false;
   }
-  if (done && hs_colmap_copy_image(output->database, output->source, found.image_id, image_id) != HS_OK)
+  if (done &&
+      colmap_copy_image(output->database, output->source, found.image_id, camera_by_number(output), image_id) != HS_OK)
     done = fail_database(output->database, message, bytes);
   done = done && copy_position(output, found.image_id, *image_id, message, bytes) &&
          note_merged(output, (merged_image){image->shard, found.image_id, *image_id}, message, bytes);
@@ -320,8 +359,9 @@ static bool add_from_file(merge_output *output, const merge_inputs *inputs, cons
   if (done) {
     output->features.image_width = image->record.width;
     output->features.image_height = image->record.height;
-    done = hs_colmap_add_image(output->database, name, NULL, &output->features, image_id) == HS_OK ||
-           fail_database(output->database, message, bytes);
+    done =
+        hs_colmap_add_image(output->database, name, camera_by_number(output), &output->features, image_id) == HS_OK ||
+        fail_database(output->database, message, bytes);
   }
   free(name);
   free_files(&files);

@@ -4,6 +4,7 @@
 #ifndef HARTSIFT_CLI_MERGE_MERGE_OUTPUT_H
 #define HARTSIFT_CLI_MERGE_MERGE_OUTPUT_H
 
+#include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/merge/merge_inputs.h"
 
 /* An image that came from a database. */
@@ -14,8 +15,11 @@ typedef struct merged_image {
 
 typedef struct merge_output {
   const option_set *set;
-  const char *place;            /* folder or database */
-  hs_format format;             /* of what is made */
+  const char *place;      /* folder or database */
+  hs_format format;       /* of what is made */
+  database_camera camera; /* --camera-id, and how cameras are shared where that is given */
+  hs_colmap_camera numbered;
+  int32_t sharing;              /* of a database's cameras: hs_colmap_options.share_cameras */
   hs_colmap_database *database; /* null: a folder */
   hs_colmap_database *source;   /* the one of sources that is open */
   size_t source_shard;          /* whose it is */

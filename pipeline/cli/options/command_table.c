@@ -24,10 +24,10 @@ static const char *const extract_more[] = {
     "A file in DIR is named after the image with the ending of the format (photo.jpg gives photo.npz; format colmap keeps "
     "the whole name, photo.jpg.txt, as COLMAP's feature_importer expects). No two images may give the same name: the second "
     "one fails.",
-    "Format colmap-db (-o database.db) adds all images to one database for COLMAP's mapper, making it where absent; an "
-    "image that is there keeps its number and camera, and its features must be the same ones unless --replace is given. "
-    "All is added at once, after the last image. New images get a camera with the focal length of the EXIF, marked as "
-    "known, and their GPS position.",
+    "Format colmap-db (-o database.db) adds all images to one database for COLMAP's mapper, making it where absent. An "
+    "image that is there must have the same features, and the camera that the options ask for, if any; else it is refused, "
+    "or with --replace changed. All is added at once, after the last image. New images get a camera with the focal length "
+    "of the EXIF, marked as known, and their GPS position.",
     "Images are turned by their EXIF orientation, but not for the formats colmap, colmap-db, openmvg and visualsfm: "
     "those programs read them as stored, and there the coordinates must fit.",
     "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "

@@ -97,6 +97,10 @@ static const option_spec option_specs[OPTION_COUNT] = {
              "name the images of a database, or of the matches' text for COLMAP, by their paths below this folder"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
+    [OPTION_SINGLE_CAMERA_PER_FOLDER] = FLAG("single-camera-per-folder", IN_EXTRACT | IN_BATCH | IN_MERGE,
+                                             OPTION_NO_FIELD, "the same within each folder of their names"),
+    [OPTION_CAMERA_ID] = INTEGER("camera-id", 1, UINT32_MAX, IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
+                                 "give all images this camera of the database"),
     [OPTION_CAMERA_MODEL] = {.name = "camera-model",
                              .kind = OPTION_KIND_CHOICE,
                              .argument = "MODEL",
@@ -106,9 +110,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                  "SIMPLE_DIVISION|DIVISION|SIMPLE_FISHEYE|FISHEYE|EUCM|EQUIRECTANGULAR",
                              .commands = IN_EXTRACT | IN_BATCH,
                              .field = OPTION_NO_FIELD,
-                             .help = "COLMAP's model for the cameras of new images in a database [SIMPLE_RADIAL]"},
+                             .help = "COLMAP's model for the cameras of a database [SIMPLE_RADIAL]"},
     [OPTION_CAMERA_PARAMS] = TEXT("camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
-                                  "the parameters of all these cameras, in the order of their model, taken for known; "
+                                  "their parameters, in the order of the model, taken for known; "
                                   "without it the focal length comes from EXIF, or is 1.2 times the larger side"),
     [OPTION_REPLACE] =
         FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
