@@ -46,7 +46,14 @@ def _batch(arguments: argparse.Namespace) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from . import parquet
 
-    images, files = parquet.merge(arguments.inputs, arguments.output, matches=arguments.matches, exif=arguments.exif)
+    images, files = parquet.merge(
+        arguments.inputs,
+        arguments.output,
+        matches=arguments.matches,
+        exif=arguments.exif,
+        share_cameras=arguments.share_cameras,
+        camera=arguments.camera_id,
+    )
     print(f"{images} images of {files} files: {arguments.output}", file=sys.stderr)
     return 0
 
@@ -67,6 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     merge.add_argument("-o", "--output", required=True, help="NAME.parquet, or NAME.db for a COLMAP database")
     merge.add_argument("--matches", nargs="+", default=(), help="NAME.db: files of matches, of hartsift.ray match")
     merge.add_argument("--exif", action="store_true", help="NAME.db: COLMAP gets copies of JPEG files that are turned")
+    cameras = merge.add_mutually_exclusive_group()
+    cameras.add_argument("--single-camera", dest="share_cameras", action="store_const", const="size", default=False,
+                         help="NAME.db: let the images of one size share one camera")
+    cameras.add_argument("--single-camera-per-folder", dest="share_cameras", action="store_const", const="folder",
+                         help="NAME.db: let the images of one size in one folder share one camera")
+    cameras.add_argument("--camera-id", type=int, metavar="N", help="NAME.db: give all images this camera, which it has")
     merge.set_defaults(run=_merge)
     return parser
 

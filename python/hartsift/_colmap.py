@@ -9,7 +9,7 @@ import threading
 import weakref
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from ._options import Options
 
 _VLFEAT_BINS = [0, 7, 6, 5, 4, 3, 2, 1]
+_TENTATIVE_CAMERA = 2  # HS_TENTATIVE_CAMERA: a default, for a new image that shares no camera
+_SHARING: Dict[Union[bool, str], int] = {False: 0, True: 1, "size": 2, "folder": 3}  # HS_CAMERAS_OWN and so on
+_CAMERAS = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,20 @@ class ColmapPosition(NamedTuple):
     coordinates: Tuple[float, float, float]
     #: True: x, y, z of a frame of the user's.
     cartesian: bool = False
+
+
+def _numbered_camera(number: int) -> HsColmapCamera:
+    """A camera that the database has."""
+    value = operator.index(number)
+    if not 1 <= value < _CAMERAS:
+        raise ArgumentError(f"there is no camera of the number {value}")
+    return HsColmapCamera(camera_id=value)
+
+
+def _sharing(share_cameras: Union[bool, str]) -> int:
+    if share_cameras not in _SHARING:
+        raise ArgumentError(f"share_cameras is {share_cameras!r}, expected False, True, 'size' or 'folder'")
+    return _SHARING[share_cameras]
 
 
 def _camera_view(camera: ColmapCamera) -> HsColmapCamera:
@@ -158,8 +175,11 @@ class ColmapDatabase:
     Args:
         path: the file.
         read_only: the file must be there and is only read.
-        replace: replace features and matches that are there already and differ; else they are refused.
-        share_cameras: a new image gets the first camera of the same model, size and parameters.
+        replace: replace features, matches and cameras that are there already and differ; else they are refused.
+        share_cameras: a new image gets its own camera (False), the first of the same model, size and parameters (True), that of
+            the images of the same size ("size"), or that of those of the same size in its folder ("folder"). The last two
+            are COLMAP's ``single_camera`` and ``single_camera_per_folder``: the first image decides about a focal length
+            that comes from EXIF. Images that are there must have theirs by the same rule.
         wait_ms: how long to wait while another program writes, milliseconds; 0: 10000.
     """
 
@@ -169,7 +189,7 @@ class ColmapDatabase:
         *,
         read_only: bool = False,
         replace: bool = False,
-        share_cameras: bool = False,
+        share_cameras: Union[bool, str] = False,
         wait_ms: int = 0,
     ) -> None:
         message = _library.message_room()
@@ -177,7 +197,7 @@ class ColmapDatabase:
             struct_size=ctypes.sizeof(HsColmapOptions),
             read_only=int(read_only),
             replace=int(replace),
-            share_cameras=int(share_cameras),
+            share_cameras=_sharing(share_cameras),
             message=ctypes.addressof(message),
             message_bytes=_library.MESSAGE_BYTES,
         )
@@ -234,9 +254,10 @@ class ColmapDatabase:
         self,
         name: str,
         features: Union[Features, ImageLike],
-        camera: Optional[ColmapCamera] = None,
+        camera: Union[ColmapCamera, int, None] = None,
         *,
         exif: bool = False,
+        focal_length: float = 0.0,
         **options: "Unpack[Options]",
     ) -> int:
         """Adds an image with its features and returns its number.
@@ -244,18 +265,19 @@ class ColmapDatabase:
         Args:
             name: the path below COLMAP's folder of images.
             features: descriptors become bytes; without them the keypoints alone are added. Or the image itself, a file's
-                name or an array: its features are extracted with the options. A file's EXIF gives the camera its focal
+                name or an array: its features are extracted with the options. A file's EXIF gives a new camera its focal
                 length, unless one is given, and the image its position, unless it has one.
             exif: whether COLMAP's folder has JPEGs turned by their EXIF orientation. COLMAP itself does not turn them:
                 files are read as stored, and features of a turned photograph are refused, unless this is True.
-            camera: None: ``colmap_camera`` of the features' image size.
+            camera: the camera that the image must have, or the number of one that the database has. An image that is there
+                with another one is refused, or changed where the database was opened with replace. None: for a new image
+                that shares none ``colmap_camera`` of the features' image size.
+            focal_length: of that one, pixels; 0: that of EXIF, or unknown.
         """
         taken = HsExif()
         if not isinstance(features, Features) and is_file_source(features):
             pixels, memory = array_of_file(features, exif)
             features, taken = extract(pixels, **options), memory.exif
-            if camera is None and taken.focal_length > 0:
-                camera = colmap_camera(*features.image_size, taken.focal_length)
         elif not isinstance(features, Features):
             features = extract(features, exif=exif, **options)
         elif options:
@@ -263,7 +285,7 @@ class ColmapDatabase:
         refuse_turned(features, exif, "COLMAP")
         view, arrays = view_of_features(_in_ubc_order(features))
         view.origin.exif_orientation = 0  # either it was not turned, or COLMAP's copies are turned too
-        camera_view = None if camera is None else ctypes.byref(_camera_view(camera))
+        camera_view = self._wanted_camera(camera, features, focal_length or taken.focal_length)
         image_id = ctypes.c_uint32()
         with self._lock:
             self._check(
@@ -275,6 +297,17 @@ class ColmapDatabase:
         if taken.has_altitude and self.read_position(image_id.value) is None:  # COLMAP takes none without a height
             self.set_position(image_id.value, (taken.latitude, taken.longitude, taken.altitude))
         return image_id.value
+
+    @staticmethod
+    def _wanted_camera(camera: Union[ColmapCamera, int, None], features: Features, focal_length: float) -> Any:
+        if camera is None and not focal_length:
+            return None
+        if camera is None:
+            view = _camera_view(colmap_camera(*features.image_size, focal_length))
+            view.tentative = _TENTATIVE_CAMERA
+        else:
+            view = _camera_view(camera) if isinstance(camera, ColmapCamera) else _numbered_camera(camera)
+        return ctypes.byref(view)
 
     def set_position(self, image_id: int, coordinates: Sequence[float], cartesian: bool = False) -> None:
         """Says where an image was taken, in place of what the database says; see ``ColmapPosition``."""

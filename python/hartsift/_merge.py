@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from . import _library
 from ._arrow import ROW_GROUP_IMAGES, differing_options, iterate_features, write_arguments
-from ._colmap import ColmapDatabase, colmap_camera
+from ._colmap import ColmapCamera, ColmapDatabase
 from ._pair_lists import geometry_of_row
 from ._errors import ArgumentError, FileError
 from ._sources import resolve
@@ -170,15 +170,25 @@ def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[
         database.add_matches(numbers[names[0]], numbers[names[1]], *geometry_of_row(row))
 
 
-def _merge_into_database(inputs: _Inputs, output: str, matches: List[Tuple[Any, str]], exif: bool) -> None:
+class _Cameras(NamedTuple):
+    """Which camera an image of a database gets; see ``ColmapDatabase``."""
+
+    share: Union[bool, str]
+    camera: Union[ColmapCamera, int, None]
+
+
+def _merge_into_database(
+    inputs: _Inputs, output: str, matches: List[Tuple[Any, str]], exif: bool, cameras: _Cameras
+) -> None:
     numbers: Dict[str, int] = {}
-    with ColmapDatabase(output) as database:
+    with ColmapDatabase(output, share_cameras=cameras.share) as database:
         for table in inputs.tables():
             row, features = next(iterate_features(table))
             if features is None:
                 continue
-            camera = colmap_camera(*features.image_size, row.get("focal_length") or 0.0)
-            number = numbers[row["image"]] = database.add_image(row["image"], features, camera, exif=exif)
+            focal = row.get("focal_length") or 0.0
+            number = database.add_image(row["image"], features, cameras.camera, exif=exif, focal_length=focal)
+            numbers[row["image"]] = number
             place = [row[name] for name in ("latitude", "longitude", "altitude") if row.get(name) is not None]
             if len(place) == 3 and database.read_position(number) is None:  # COLMAP takes none without a height
                 database.set_position(number, place)
@@ -192,6 +202,8 @@ def merge(
     *,
     matches: Union[PathLike, Sequence[PathLike]] = (),
     exif: bool = False,
+    share_cameras: Union[bool, str] = False,
+    camera: Union[ColmapCamera, int, None] = None,
     filesystem: Any = None,
 ) -> Tuple[int, int]:
     """Puts Parquet files of features together, in the order of the images' names: the same result however the images
@@ -203,6 +215,8 @@ def merge(
         matches: of ``hartsift.ray.match_pairs``, for a database: files, or folders of them.
         exif: take features of photographs turned by their EXIF orientation into a database; see
             ``ColmapDatabase.add_image``.
+        share_cameras: of a database; see ``ColmapDatabase``.
+        camera: of all images of a database, or the number of one that it has; see ``ColmapDatabase.add_image``.
         filesystem: of pyarrow, that inputs and a Parquet file to be made are in.
 
     Returns:
@@ -214,7 +228,9 @@ def merge(
     found = _Inputs(find_files(inputs, filesystem))
     name = os.fspath(output)
     if name.endswith(".db"):
-        _merge_into_database(found, name, find_files(matches, filesystem), exif)
+        _merge_into_database(found, name, find_files(matches, filesystem), exif, _Cameras(share_cameras, camera))
+    elif share_cameras is not False or camera is not None:
+        raise ArgumentError("share_cameras and camera are for databases: expected a name that ends in .db")
     elif name.endswith(".parquet"):
         system, path = resolve(name, filesystem)
         first = next(found.tables(), None)

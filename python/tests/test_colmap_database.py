@@ -274,7 +274,7 @@ def test_cameras_and_positions(path, tmp_path):
     (tmp_path / "taken.jpg").write_bytes(taken)
     with hartsift.ColmapDatabase(path) as database:
         named = database.add_image("named.jpg", tmp_path / "taken.jpg", max_features=5, device="cpu")
-        given = database.add_image("bytes.jpg", taken, hartsift.colmap_camera(24, 16, 99.0, "OPENCV"), device="cpu")
+        given = database.add_image("bytes.jpg", taken, hartsift.colmap_camera(21, 13, 99.0, "OPENCV"), device="cpu")
         bare = database.add_image("plain.jpg", plain, device="cpu")
         assert database.read_position(bare) is None
         for number in (named, given):
@@ -294,6 +294,57 @@ def test_cameras_and_positions(path, tmp_path):
             database.read_position(99)
     with pytest.raises(hartsift.ArgumentError, match="OPENCV"):
         hartsift.colmap_camera(10, 10, model="opencv")
+
+
+def test_which_camera(path):
+    features = hartsift.extract("@scene:60x45:1", device="cpu")
+    names = ["left/1.png", "left/2.png", "right/1.png", "3.png"]
+
+    def cameras_of(**options):
+        focal_lengths = iter((50.0, 60.0, 0.0, 70.0))
+        with hartsift.ColmapDatabase(path, **options) as database:
+            for name in names:
+                database.add_image(name, features, focal_length=next(focal_lengths))
+            found = [database.find_image(name) for name in names]
+        return [image.camera_id for image in found], [image.camera.prior_focal_length for image in found]
+
+    for share, numbers, known in (
+        (False, [1, 2, 3, 4], [True, True, False, True]),
+        (True, [1, 2, 3, 4], [True, True, False, True]),
+        ("size", [1, 1, 1, 1], [True, True, True, True]),
+        ("folder", [1, 1, 2, 3], [True, True, False, True]),
+    ):
+        assert cameras_of(share_cameras=share) == (numbers, known)
+        assert cameras_of(share_cameras=share) == (numbers, known)  # again
+        path.unlink()
+    with pytest.raises(hartsift.ArgumentError, match="'size' or 'folder'"):
+        hartsift.ColmapDatabase(path, share_cameras="both")
+    assert not path.exists()
+
+
+def test_cameras_that_are_there(path):
+    features = hartsift.extract("@scene:60x45:1", device="cpu")
+    known = hartsift.colmap_camera(60, 45, 50.0, "PINHOLE")
+    with hartsift.ColmapDatabase(path) as database:
+        first = database.add_image("1.png", features)
+        database.add_image("2.png", features, known)
+        assert database.add_image("3.png", features, 2) == 3
+        assert database.find_image("3.png").camera_id == 2
+        assert database.add_image("1.png", features) == first
+        assert database.add_image("2.png", features, known) == 2
+        for camera in (known, 2):
+            with pytest.raises(hartsift.ArgumentError, match="1.png is there already with camera 1 .SIMPLE_RADIAL."):
+                database.add_image("1.png", features, camera)
+        for number in (9, 0, -1, 1 << 32):
+            with pytest.raises(hartsift.ArgumentError, match="no camera of the number"):
+                database.add_image("4.png", features, number)
+        with pytest.raises(hartsift.ArgumentError, match="60x46"):
+            database.add_image("4.png", features, hartsift.colmap_camera(60, 46))
+    with hartsift.ColmapDatabase(path, replace=True) as database:
+        database.add_image("1.png", features, known)
+        assert database.find_image("1.png").camera == known
+        database.add_image("1.png", features, 2)
+        assert {image.camera_id for image in database.images()} == {2}
 
 
 def test_origins(path):

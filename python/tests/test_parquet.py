@@ -94,6 +94,24 @@ def test_camera_priors(tmp_path):
     assert image.camera.prior_focal_length and image.camera.parameters[0] == row["focal_length"]
 
 
+def test_shared_cameras(whole, tmp_path):
+    for share, shared in (("size", lambda image: image.camera.width), (False, lambda image: image.name),
+                          ("folder", lambda image: (image.camera.width, os.path.dirname(image.name)))):
+        parquet.merge(whole, tmp_path / f"{share}.db", share_cameras=share)
+        with hartsift.ColmapDatabase(tmp_path / f"{share}.db", read_only=True) as database:
+            images = list(database.images())
+        together = {(image.camera_id, shared(image)) for image in images}
+        assert len(together) == len({one for one, _ in together}) == len({other for _, other in together})
+    with pytest.raises(hartsift.ArgumentError, match="no camera of the number 1"):
+        parquet.merge(whole, tmp_path / "b.db", camera=1)
+    assert not (tmp_path / "b.db").exists()
+    with pytest.raises(hartsift.ArgumentError, match="are for databases"):
+        parquet.merge(whole, tmp_path / "b.parquet", share_cameras="size")
+    arguments = ["merge", str(whole), "-o", str(tmp_path / "c.db"), "--single-camera-per-folder"]
+    subprocess.run([sys.executable, "-m", "hartsift", *arguments], check=True)
+    assert (tmp_path / "c.db").read_bytes() == (tmp_path / "folder.db").read_bytes()
+
+
 def test_merged_shards_are_one_run(photos, whole, tmp_path):
     for i in (3, 1, 2):
         parquet.batch(photos, tmp_path / "s.parquet", shard=f"{i}/3", device="cpu")
