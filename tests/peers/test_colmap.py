@@ -374,6 +374,59 @@ class Pycolmap(Case):
         flat = sorted((self.folder / "flat/images").iterdir())
         self.assertEqual([path.name for path in flat], [path.name for path in photos])
 
+    def two_folders(self):
+        """Small pictures of two cameras, some with a focal length in EXIF."""
+        photos = self.folder / "cameras"
+        if not photos.exists():
+            for name, focal in zip(("left/1", "left/2", "right/1", "right/2", "right/3"), (None, 28, 24, None, 35)):
+                path = photos / f"{name}.jpg"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                assert pycolmap.Bitmap.from_array(scene(self.folder, 3)[:160, :240].astype("u1")).write(str(path))
+                path.write_bytes(with_exif(path.read_bytes(), exif=equivalent_focal_length(focal) if focal else ()))
+        return photos
+
+    @staticmethod
+    def shared_cameras(path):
+        """Of each image the camera, and the first image that has it."""
+        found = rows(path, "SELECT name, model, prior_focal_length, params, camera_id FROM images JOIN cameras USING (camera_id)"
+                           " ORDER BY name")
+        return [(*row[:3], numpy.frombuffer(row[3], "<f8").round(6).tolist(), min(other[0] for other in found if other[4] == row[4]))
+                for row in found]
+
+    def test_shared_cameras(self):
+        photos = self.two_folders()
+        extraction = pycolmap.FeatureExtractionOptions()
+        extraction.use_gpu, extraction.num_threads, extraction.sift.max_num_features = False, 1, 30
+        for mode, share in (("PER_IMAGE", []), ("SINGLE", ["--single-camera"]), ("PER_FOLDER", ["--single-camera-per-folder"])):
+            for model, parameters in (("SIMPLE_RADIAL", ""), ("OPENCV_FISHEYE", ""), ("PINHOLE", "300,301,120,80")):
+                theirs, ours = self.fresh("theirs.db"), self.fresh("ours.db")
+                reader = pycolmap.ImageReaderOptions()
+                reader.camera_model, reader.camera_params = model, parameters
+                pycolmap.extract_features(str(theirs), str(photos), camera_mode=getattr(pycolmap.CameraMode, mode),
+                                          reader_options=reader, extraction_options=extraction)
+                options = [*share, "--camera-model", model] + (["--camera-params", parameters] if parameters else [])
+                run(COMMAND, "batch", photos, "-o", ours, "-q", "--max-features", 30, *options, folder=self.folder)
+                self.assertEqual(self.shared_cameras(ours), self.shared_cameras(theirs), (mode, model))
+
+    def test_cameras_of_its_rigs(self):
+        """Pictures that are added to a rig keep to its cameras, so that it can be made again of all."""
+        photos, path = self.two_folders(), self.fresh("rig.db")
+        part = pycolmap.RigConfigCamera
+        rig = pycolmap.RigConfig(cameras=[part(ref_sensor=True, image_prefix="left/"),
+                                          part(image_prefix="right/", cam_from_rig=pycolmap.Rigid3d())])
+        for names in (["left/1.jpg", "right/1.jpg"], ["left/2.jpg", "right/2.jpg"]):
+            run(COMMAND, "extract", *(photos / name for name in names), "--image-path", photos, "-o", path, "-q",
+                "--single-camera-per-folder", folder=self.folder)
+            with contextlib.closing(pycolmap.Database.open(str(path))) as database:
+                pycolmap.apply_rig_config([rig], database)
+        self.assertEqual(rows(path, "SELECT name, camera_id FROM images ORDER BY image_id"),
+                         [("left/1.jpg", 1), ("right/1.jpg", 2), ("left/2.jpg", 1), ("right/2.jpg", 2)])
+        self.assertEqual(rows(path, "SELECT count(*) FROM rigs"), [(1,)])
+        self.assertEqual(rows(path, "SELECT count(DISTINCT frame_id), count(*) FROM frame_data"), [(2, 4)])
+        with self.assertRaisesRegex(AssertionError, "one of a rig of several"):
+            run(COMMAND, "extract", photos / "right/3.jpg", "--image-path", photos, "-o", path, "-q", "--single-camera",
+                folder=self.folder)
+
     def test_turned_scenes(self):
         folder = self.folder / "lying"
         folder.mkdir()
