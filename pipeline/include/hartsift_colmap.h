@@ -140,6 +140,7 @@ typedef struct hs_colmap_image {
    UTF-8. camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
    HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
    the image gets a frame of its own, of its camera's rig; a new camera gets a rig of its own.
+   A camera that is not tentative must have its principal point in the picture: HS_ERR_ARGUMENT.
    An image of that name keeps its number and frame. Its camera must be the one that camera and options.share_cameras ask
    for (camera null: any that its size fits), and its features must be absent or the same bytes, or options.replace be 1:
    HS_ERR_ARGUMENT otherwise, also when its camera is of another size. An image that gets another camera loses what was

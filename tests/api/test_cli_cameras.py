@@ -135,6 +135,25 @@ class Chosen(CameraCase):
         self.extract(*self.photos, "-o", "d.db", "--camera-params", "300,120,80,0.125", "--single-camera", "-q")
         self.assertEqual(self.rows("SELECT count(*), min(model), max(model) FROM cameras"), [(1, 2, 2)])
 
+    def test_blanks_between_parameters(self):
+        self.extract(*self.photos, "-o", "d.db", "--camera-params", " 300, 120 ,80,0 ", "-q")
+        self.assertEqual(set(self.cameras().values()), {(2, 1, (300, 120, 80, 0))})
+
+    def test_parameters_of_another_size(self):
+        """COLMAP's mapper passes over cameras whose principal point is not in the picture."""
+        for model, text in (("SIMPLE_RADIAL", "3000,1200,800,0"), ("PINHOLE", "300,300,-1,80"), ("EQUIRECTANGULAR", "240,161")):
+            errors = self.extract("photos/a.jpg", "-o", "d.db", "--camera-model", model, "--camera-params", text, "-q",
+                                  status=FAILED)[1]
+            self.assertIn("240x160", errors)
+            self.assertFalse(os.path.exists(self.path("d.db")))
+        self.extract("photos/a.jpg", "-o", "d.db", "--camera-model", "EQUIRECTANGULAR", "--camera-params", "240,160", "-q")
+        self.run_it("draw", "@scene:160x240:5", "-o", "photos/z.jpg", "--max-features", "1", "-q")
+        for options, reason in ((["--camera-params", "300,100,80,0"], "--camera-params describe"), (["--single-camera"], "share a camera")):
+            errors = self.batch("photos", "-o", "e.db", *options)[1]
+            self.assertIn("1 image is of another size than the first, 240x160: ", errors)
+            self.assertIn(reason, errors)
+            os.remove(self.path("e.db"))
+
     def test_refused(self):
         for command, operands in (("extract", self.photos), ("batch", ["photos"])):
             for text in ("1,2,3", "1,2,3,4,5", "1,2,,4", "1,2,3,x", "1,2,3,nan", "1,2,3,4,", ",".join("1" * 17)):

@@ -45,8 +45,11 @@ hs_status database_open_sharing(const option_set *set, const char *path, hs_bin_
 /* Numbers with commas between; how many, 0 where one is none or they are too many. */
 static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PARAMETERS]) {
   for (int32_t count = 0; count < HS_COLMAP_PARAMETERS;) {
+    text += strspn(text, " ");
     const size_t length = strcspn(text, ",");
-    if (!number_to_double(text, length, &parameters[count++])) return 0;
+    size_t used = length;
+    while (used > 0 && text[used - 1] == ' ') used--;
+    if (!number_to_double(text, used, &parameters[count++])) return 0;
     if (text[length] == '\0') return count;
     text += length + 1;
   }
@@ -142,7 +145,22 @@ static hs_status compare_focal_length(hs_colmap_database *database, database_cam
   return HS_OK;
 }
 
+/* Parameters are of one size, and images of another share no camera with the first. */
+static void compare_size(database_camera *choice, int32_t width, int32_t height) {
+  if (choice->sharing != HS_CAMERAS_BY_SIZE && choice->parameter_count == 0) return;
+  if (choice->width == 0) {
+    choice->width = width;
+    choice->height = height;
+  }
+  choice->other_sizes += width != choice->width || height != choice->height;
+}
+
 void database_report_cameras(command_id command, const database_camera *choice) {
+  if (choice->other_sizes > 0)
+    cli_error(command, "%zu image%s of another size than the first, %ldx%ld: %s", choice->other_sizes,
+              choice->other_sizes == 1 ? " is" : "s are", (long)choice->width, (long)choice->height,
+              choice->parameter_count > 0 ? "--camera-params describe a camera of one size"
+                                          : "images of one size share a camera, these have others");
   const size_t count = choice->other_focal_lengths;
   if (count > 0)
     cli_error(command,
@@ -156,6 +174,7 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
   uint32_t added = 0;
   const bool has_camera = camera_of(choice, features->image_width, features->image_height, exif, &camera);
   hs_status status = hs_colmap_add_image(database, name, has_camera ? &camera : NULL, features, &added);
+  if (status == HS_OK) compare_size(choice, features->image_width, features->image_height);
   if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
   return status == HS_OK ? add_position(database, added, exif) : status;
 }
@@ -166,6 +185,7 @@ hs_status database_add_rows(hs_colmap_database *database, database_camera *choic
   uint32_t added = 0;
   const bool has_camera = camera_of(choice, rows->width, rows->height, exif, &camera);
   hs_status status = colmap_add_rows(database, name, has_camera ? &camera : NULL, rows, &added);
+  if (status == HS_OK) compare_size(choice, rows->width, rows->height);
   if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
   return status == HS_OK ? add_position(database, added, exif) : status;
 }

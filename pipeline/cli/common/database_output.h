@@ -20,6 +20,8 @@ typedef struct database_camera {
   uint32_t camera_id; /* 0: not given */
   int32_t sharing;
   int32_t tentative;          /* as in hs_colmap_camera: all that is not given */
+  int32_t width, height;      /* of the first image */
+  size_t other_sizes;         /* images of another size than the first */
   size_t other_focal_lengths; /* images whose EXIF has another one than the camera that they share */
   int32_t model;
   int32_t parameter_count; /* 0: not given */
@@ -41,7 +43,7 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
 hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
                             const colmap_rows *rows, const hs_exif *exif);
 
-/* Says how many images have another focal length than the camera that they share. */
+/* Says how many images have another size or focal length than the camera that is chosen for them. */
 void database_report_cameras(command_id command, const database_camera *choice);
 
 /* What COLMAP is to call an image: its path below `folder` (--image-path), or the file's name alone where folder is null;

@@ -100,3 +100,14 @@ const char *colmap_camera_fault(const hs_colmap_camera *camera) {
     if (!(camera->parameters[i] > 0.0)) return "a focal length of the camera is not above 0";
   return NULL;
 }
+
+const char *colmap_camera_misfit(const hs_colmap_camera *camera) {
+  if (camera->model < 0 || camera->model >= MODELS) return NULL;
+  const int32_t focal_lengths = models[camera->model].focal_lengths;
+  const double *point = camera->parameters + focal_lengths;
+  const double width = (double)camera->width, height = (double)camera->height;
+  if (focal_lengths == 0)
+    return point[0] == width && point[1] == height ? NULL : "the parameters of the camera are not its width and height";
+  if (point[0] >= 0.0 && point[0] <= width && point[1] >= 0.0 && point[1] <= height) return NULL;
+  return "the principal point of the camera is not in its picture";
+}

@@ -10,6 +10,8 @@
 
 /* Null, or why this cannot be a camera. */
 const char *colmap_camera_fault(const hs_colmap_camera *camera);
+/* Null, or why a camera that was calibrated cannot be of pictures of its size: COLMAP's mapper would pass over them. */
+const char *colmap_camera_misfit(const hs_colmap_camera *camera);
 /* COLMAP's name for a model; that of one that is not known is "?". */
 const char *colmap_model_name(int32_t model);
 

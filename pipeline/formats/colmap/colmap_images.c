@@ -212,7 +212,10 @@ static hs_status complete_camera(hs_colmap_database *database, const char *name,
   const int32_t width = sized ? features->image_width : there->camera.width;
   const int32_t height = sized ? features->image_height : there->camera.height;
   if (camera && camera->camera_id == 0) {
+    const char *misfit = camera->tentative == HS_TENTATIVE_NOTHING ? colmap_camera_misfit(camera) : NULL;
     *wanted = *camera;
+    if (misfit)
+      return colmap_fail(database, HS_ERR_ARGUMENT, "%s of %ldx%ld", misfit, (long)camera->width, (long)camera->height);
     if (!sized || (camera->width == width && camera->height == height)) return HS_OK;
     return colmap_fail(database, HS_ERR_ARGUMENT,
                        "the camera given for the image %s is of %ldx%ld, the image of %ldx%ld", name,
