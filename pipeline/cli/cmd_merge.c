@@ -172,6 +172,10 @@ static cli_exit run_merge(merge_job *job) {
   if (job->matches.copied > 0)
     snprintf(matches, sizeof matches, ", the matches of %zu pair%s", job->matches.copied,
              job->matches.copied == 1 ? "" : "s");
+  const bool has_guesses = merge_makes_database(&job->output) && job->inputs.format != HS_FORMAT_COLMAP_DB &&
+                           job->output.camera.camera_id == 0;
+  if (result == CLI_DONE && !values[OPTION_QUIET].given && has_guesses)
+    cli_note("files of features have no focal lengths and positions from EXIF: new cameras are guesses");
   if (result == CLI_DONE && !values[OPTION_QUIET].given)
     cli_note("%zu image%s of %zu manifest%s, %zu of them failed there%s: %s", job->inputs.count,
              job->inputs.count == 1 ? "" : "s", job->inputs.shard_count, job->inputs.shard_count == 1 ? "" : "s",

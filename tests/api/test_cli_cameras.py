@@ -260,6 +260,8 @@ class Folders(FolderCase):
     def test_merge_shares_cameras(self):
         self.batch("photos", "-o", "files", "-q", "--no-exif")
         self.batch("photos", "-o", "own.db", "-q")
+        self.assertIn("new cameras are guesses", self.run_it("merge", "files", "-o", "guesses.db")[1])
+        self.assertNotIn("guesses", self.run_it("merge", "own.db", "-o", "own2.db")[1])
         for source in ("files", "own.db"):
             self.run_it("merge", source, "-o", "d.db", "-q", "--single-camera-per-folder")
             self.assertEqual(len(set(self.of_images().values())), 2, source)
@@ -342,6 +344,24 @@ class There(FolderCase):
             self.assertIn(where + " 2 cameras already; expected one by number (--camera-id)", errors)
         self.add(self.photos[2:3], "--camera-id", "2")
         self.assertEqual(self.of_images(), {"left/1.jpg": 1, "left/2.jpg": 2, "left/3.jpg": 2})
+
+    def test_a_camera_that_is_missing(self):
+        self.add(self.photos[:2])
+        self.change("DELETE FROM cameras WHERE camera_id = 1")
+        for options in (["--single-camera"], ["--camera-model", "PINHOLE"]):
+            self.assertIn("camera 1 (which is missing)", self.add(self.photos[:1], *options, status=FAILED))
+        self.add(self.photos[:1], "--single-camera", "--replace")
+        self.assertEqual(set(self.of_images().values()), {2})
+
+    def test_a_picture_of_another_size(self):
+        self.add(self.photos[:2], "--single-camera")
+        self.run_it("draw", "@scene:160x240:5", "-o", "photos/left/1.jpg", "--max-features", "1", "-q")
+        for options in ([], ["--replace"], ["--replace", "--single-camera"]):
+            errors = self.add(self.photos[:1], *options, status=FAILED)
+            self.assertIn("is already there with a camera of 240x160, not 160x240; a camera that is given", errors)
+        self.add(self.photos[:1], "--replace", "--camera-model", "SIMPLE_RADIAL")
+        self.assertEqual(self.rows("SELECT name, width FROM images JOIN cameras USING (camera_id) ORDER BY name"),
+                         [("left/1.jpg", 160), ("left/2.jpg", 240)])
 
     def test_by_number(self):
         self.add(self.photos[:1], "--camera-params", "90,120,80,0")

@@ -182,7 +182,7 @@ static hs_status choose_for_old(hs_colmap_database *database, const hs_colmap_im
   *camera_id = wanted->camera_id != 0 ? (int64_t)wanted->camera_id : is_wanted ? (int64_t)image->camera_id : -1;
   if (wanted->camera_id != 0) return check_numbered(database, image->name, wanted);
   /* A picture of another size than its camera is refused later, with that as the reason. */
-  if (wanted->tentative == HS_TENTATIVE_CAMERA && !is_sized) return HS_OK;
+  if (wanted->tentative == HS_TENTATIVE_CAMERA && !is_sized && image->camera.width > 0) return HS_OK;
   if (shares_by_size(database)) return choose_shared(database, image->name, wanted, image->camera_id, camera_id);
   if (database->options.share_cameras != HS_CAMERAS_BY_VALUE) return HS_OK;
   bool is_in_rig = false;
@@ -202,7 +202,8 @@ hs_status colmap_camera_of_old(hs_colmap_database *database, const hs_colmap_ima
         database, HS_ERR_ARGUMENT,
         "the image %s is there already with camera %lu (%s), not the one asked for, and stays as it is; with the "
         "option replace (--replace) it gets that camera",
-        image->name, (unsigned long)image->camera_id, colmap_model_name(image->camera.model));
+        image->name, (unsigned long)image->camera_id,
+        image->camera.width > 0 ? colmap_model_name(image->camera.model) : "which is missing");
   status = colmap_change_camera(database, image, camera, camera_id);
   *changed = status == HS_OK;
   colmap_forget_choices(database);

@@ -200,9 +200,12 @@ static hs_status renew_features(hs_colmap_database *database, const hs_colmap_im
 static hs_status check_size(hs_colmap_database *database, const hs_colmap_image *image, const hs_features *features) {
   if (features->image_width == 0 || features->image_height == 0 || image->camera.width == 0) return HS_OK;
   if (features->image_width == image->camera.width && features->image_height == image->camera.height) return HS_OK;
-  return colmap_fail(database, HS_ERR_ARGUMENT, "the image %s is already there with a camera of %ldx%ld, not %ldx%ld",
-                     image->name, (long)image->camera.width, (long)image->camera.height, (long)features->image_width,
-                     (long)features->image_height);
+  return colmap_fail(
+      database, HS_ERR_ARGUMENT,
+      "the image %s is already there with a camera of %ldx%ld, not %ldx%ld; a camera that is given with the "
+      "option replace (--camera-model with --replace) takes its place",
+      image->name, (long)image->camera.width, (long)image->camera.height, (long)features->image_width,
+      (long)features->image_height);
 }
 
 /* The camera that is asked for; where none is, what is usual for the size of the features or of the camera there. */
