@@ -255,8 +255,10 @@ static hs_status move_image(hs_colmap_database *database, const hs_colmap_image 
 hs_status colmap_change_camera(hs_colmap_database *database, const hs_colmap_image *image,
                                const hs_colmap_camera *camera, int64_t camera_id) {
   int64_t users = 0;
-  hs_status status = colmap_query(database, "SELECT count(*) FROM (SELECT 1 FROM images WHERE camera_id = ?1 LIMIT 2)",
-                                  image->camera_id, &users, NULL);
+  hs_status status = HS_OK;
+  if (camera_id < 0)
+    status = colmap_query(database, "SELECT count(*) FROM (SELECT 1 FROM images WHERE camera_id = ?1 LIMIT 2)",
+                          image->camera_id, &users, NULL);
   if (status != HS_OK) return status;
   if (camera_id < 0 && users == 1 && image->camera.width > 0) {
     status = update_camera(database, image->camera_id, camera);

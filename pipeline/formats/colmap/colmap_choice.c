@@ -43,6 +43,12 @@ static void remember(hs_colmap_database *database, const char *folder, const hs_
   choice->is_taken = !folder || choice->folder != NULL;
 }
 
+/* That of a camera which changes, or which an image leaves. */
+static void forget_camera(hs_colmap_database *database, int64_t camera_id) {
+  for (int i = 0; i < COLMAP_CHOICES; i++)
+    if (database->choices[i].camera_id == camera_id) database->choices[i].is_taken = false;
+}
+
 void colmap_forget_choices(hs_colmap_database *database) {
   for (int i = 0; i < COLMAP_CHOICES; i++) {
     sqlite3_free(database->choices[i].folder);
@@ -138,7 +144,8 @@ static hs_status choose_shared(hs_colmap_database *database, const char *name, c
   hs_status status = find_group(database, folder, wanted, &group);
   if (status == HS_OK && (group.count > 1 || group.first != own))
     status = check_group(database, name, folder, wanted, &group);
-  if (status == HS_OK && group.count == 1 && (folder || !group.is_in_rig))
+  /* With the option replace the first of several stays the one to take. */
+  if (status == HS_OK && group.count > 0 && (folder || !group.is_in_rig))
     remember(database, folder, wanted, group.first);
   *camera_id = group.first;
   sqlite3_free(folder);
@@ -206,6 +213,6 @@ hs_status colmap_camera_of_old(hs_colmap_database *database, const hs_colmap_ima
         image->camera.width > 0 ? colmap_model_name(image->camera.model) : "which is missing");
   status = colmap_change_camera(database, image, camera, camera_id);
   *changed = status == HS_OK;
-  colmap_forget_choices(database);
+  forget_camera(database, image->camera_id);
   return status;
 }
