@@ -5,6 +5,7 @@ Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing bu
 import contextlib
 import math
 import os
+import shutil
 import sqlite3
 import struct
 import sys
@@ -237,6 +238,17 @@ class Folders(FolderCase):
         self.assertEqual(len(self.of_images()), 6)
         self.assertEqual(len(set(self.of_images().values())), 5)
         self.assertEqual(self.of_images()["5.jpg"], self.of_images()["6.jpg"])
+
+    def test_odd_names_of_folders(self):
+        """Quotes, wildcards, the end of a line, and bytes that are no UTF-8."""
+        folders = [os.fsdecode(name) for name in (b"le ft'%", b"*", b"new\nline", b"\xff\xfe", "\u00fcn".encode())]
+        for folder in folders:
+            os.makedirs(self.path("odd", folder))
+            for name in ("1.jpg", "2?.jpg"):
+                shutil.copy(self.path(self.photos[0]), self.path("odd", folder, name))
+        for _ in range(2):
+            self.batch("odd", "-o", "d.db", "-q", "--single-camera-per-folder")
+            self.assertEqual(self.rows("SELECT count(*) FROM images GROUP BY camera_id"), [(2,)] * len(folders))
 
     def test_names_without_folders_are_refused(self):
         errors = self.extract(*self.photos, "-o", "d.db", "--single-camera-per-folder", status=USAGE)[1]
