@@ -42,8 +42,8 @@ static const char *const match_details[] = {
     "standard input, @scene[:WxH[:SEED]] a generated picture. Every descriptor of A is compared with every one of B, "
     "exactly. Prints CSV: index_a, index_b, distance, and with --verify inlier.",
     "--database FILE matches the images of a COLMAP database, verifies the matches and adds them with their geometry for "
-    "COLMAP's mapper. Pairs that have both are left, so that a run that was stopped goes on; matches without geometry, of "
-    "another program or of --no-verify, are verified as they are.",
+    "COLMAP's mapper. Pairs that have both are left, so that a stopped run goes on; matches without geometry are "
+    "verified.",
     NULL,
 };
 

@@ -93,8 +93,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
         CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
                "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
     [OPTION_IMAGE_PATH] =
-        TEXT("image-path", "DIR", IN_EXTRACT | IN_MATCH,
-             "name the images of a database, or of the matches' text for COLMAP, by their paths below this folder"),
+        TEXT("image-path", "DIR", IN_EXTRACT | IN_MATCH, "name images for COLMAP by their paths below DIR"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
                                   "let the images of one size share one camera of a database"),
     [OPTION_SINGLE_CAMERA_PER_FOLDER] = FLAG("single-camera-per-folder", IN_EXTRACT | IN_BATCH | IN_MERGE,
@@ -123,7 +122,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_PAIRS] = TEXT(
         "pairs", "WHICH", IN_MATCH,
         "--database: which pairs: all; sequential:N[,quadratic], the N next by name (and those 1, 2, 4, ... places "
-        "on), of rigs whole frames; spatial:METRES[,N], at most so far apart (the N nearest); retrieval:K, the K that look most alike; or "
+        "on), a rig's by frames; spatial:METRES[,N], at most so far apart (the N nearest); retrieval:K, the K that look most alike; or "
         "a file, two names a line (with a tab between if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", OF_EXTRACTION | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),
