@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/base/memory.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/fuzz/input_bytes.h"
 #include "tests/fuzz/input_file.h"
@@ -158,6 +160,28 @@ static void read_image(hs_colmap_database *database, const hs_colmap_image *imag
     fuzz_require(matches >= -1 && verified >= -1);
 }
 
+/* The command's view of pairs: lists that count below the largest index, or a reason why there is none. */
+static void read_pairs(hs_colmap_database *database) {
+  int64_t pair = -1, before = -1;
+  for (int i = 0; i < FUZZ_IMAGES_MOST; i++, before = pair) {
+    uint32_t images[2];
+    colmap_pair_state state;
+    hs_match_pair *matches = NULL;
+    size_t count = 0;
+    if (colmap_next_pair(database, pair, &pair, images) != HS_OK || pair < 0) break;
+    fuzz_require(pair > before);
+    if (colmap_look_at_pair(database, images[0], images[1], &state) != HS_OK) continue;
+    fuzz_require(state.matches >= -1 && state.verified >= -1);
+    if (colmap_read_matches(database, images[0], images[1], &matches, &count) == HS_OK)
+      fuzz_require((int64_t)count == state.matches);
+    else
+      fuzz_require(!matches && hs_colmap_last_error(database)[0] != '\0');
+    for (size_t k = 0; k < count; k++)
+      fuzz_require(matches[k].first <= state.largest[0] && matches[k].second <= state.largest[1]);
+    hs_memory_release(NULL, matches);
+  }
+}
+
 static void read_all(const char *path) {
   char message[256];
   hs_colmap_database *database = open_database(path, 1, message, sizeof message);
@@ -170,6 +194,7 @@ static void read_all(const char *path) {
     read_image(database, &image, after < 0 ? image.image_id + 1 : (uint32_t)after);
     after = image.image_id;
   }
+  if (database) read_pairs(database);
   hs_colmap_close(database);
 }
 
