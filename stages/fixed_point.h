@@ -12,7 +12,7 @@
 #include "stages/base.h"
 
 /* The largest window radius, in samples, that orientation or descriptor may have. Detected keypoints stay far below
-   (sigma0 = 4, S = 1 gives 240); a user's keypoint beyond it is refused. */
+   (sigma0 = 4, S = 1 gives 240); a user's keypoint beyond it is described with a smaller window (METHOD.md). */
 enum {
   WINDOW_RADIUS_MAX = 2048,
   ORIENT_VOTE_BITS_MAX = 21,  /* magnitudes below 1.42 (VLFeat's at the edge) times 2^q stay below 2^22 */

@@ -47,7 +47,7 @@ typedef struct orient_window {
   int32_t margin; /* samples at each side of the level without a vote: 1; VLFeat 0 */
 } orient_window;
 
-/* The window radius for a scale in octave samples; may exceed WINDOW_RADIUS_MAX for a user's keypoint. */
+/* The window radius for a scale in octave samples. */
 HS_INLINE int32_t orient_radius(float sigma, author_rule rule) {
   const float r = ORIENT_WINDOW_RADIUS * sigma;
   if (rule == RULE_VLFEAT) {

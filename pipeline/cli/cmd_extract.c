@@ -130,7 +130,9 @@ static void report_undescribed(const extract_job *job, const char *image, const 
     count++;
   }
   if (count > 0) {
-    cli_error(COMMAND_EXTRACT, "%s: %zu of %zu keypoints cannot be described, their descriptors are 0: number %s%s",
+    cli_error(COMMAND_EXTRACT,
+              "%s: %zu of %zu keypoints cannot be described (outside the picture or without a size), their descriptors "
+              "are 0: number %s%s",
               image, count, job->given.count, names, count > EXTRACT_NAMED_KEYPOINTS ? ", ..." : "");
   }
 }

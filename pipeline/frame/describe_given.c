@@ -66,14 +66,24 @@ static void copy_refused(const frame_request *r, const uint32_t *slot, hs_featur
   }
 }
 
+/* A keypoint that was described with another size gets its own back. */
+static void restore_size(hs_keypoint *k, hs_frame *frame, float sigma) {
+  const float grown = sigma / k->sigma;
+  if (k->sigma == sigma) return;
+  k->sigma = sigma;
+  if (frame) *frame = (hs_frame){frame->a11 * grown, frame->a12 * grown, frame->a21 * grown, frame->a22 * grown};
+}
+
 /* A part's features into the order of the given keypoints. slot[i]: where keypoint i's next feature goes. */
-static void copy_part(const given_part *p, size_t bytes, uint32_t *slot, hs_features *out) {
+static void copy_part(const given_part *p, const frame_request *r, uint32_t *slot, hs_features *out) {
+  const size_t bytes = r->descriptor_bytes;
   for (uint32_t f = 0; f < p->count; f++) {
-    const uint32_t to = slot[source_of(p, f)]++;
+    const uint32_t source = source_of(p, f), to = slot[source]++;
     out->keypoints[to] = p->lists ? workspace_keypoint(&p->lists->keypoints, p->lists->features.keypoint[f],
                                                        p->lists->features.orientation[f])
                                   : p->records[f];
     if (out->frames) out->frames[to] = p->lists ? workspace_frame(p->lists, f) : p->frames[f];
+    restore_size(&out->keypoints[to], out->frames ? &out->frames[to] : NULL, r->given[source].sigma);
     if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, p->descriptors + f * bytes, bytes);
   }
 }
@@ -168,7 +178,7 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
                                c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
   copy_refused(r, slot, features);
-  for (int i = 0; i < GIVEN_PARTS; i++) copy_part(&out.part[i], r->descriptor_bytes, slot, features);
+  for (int i = 0; i < GIVEN_PARTS; i++) copy_part(&out.part[i], r, slot, features);
   features->count = (size_t)count;
   features->image_width = image->width;
   features->image_height = image->height;

@@ -4,8 +4,10 @@
 #include <math.h>
 
 /* Octave (relative to original pixels) and level nearest to sigma: t = S log2(sigma / sigma0) rounds to a level of the
-   endless ladder, which the octaves cut in pieces of S. Finer than the first octave: its level 1. */
-static void nearest_level(const sift_params *p, int32_t first_octave, float sigma, int32_t *octave, int32_t *level) {
+   endless ladder, which the octaves cut in pieces of S. Finer than the first octave: its level 1; coarser than the last:
+   its level S. */
+static void nearest_level(const sift_params *p, int32_t first_octave, int32_t last_octave, float sigma, int32_t *octave,
+                          int32_t *level) {
   const float t = (float)p->scales * hs_log2(sigma / p->sigma0);
   const int32_t step = hs_floor_int(t + 0.5f) - 1; /* 0: level 1 of octave 0 */
   int32_t o = step >= 0 ? step / p->scales : -((p->scales - 1 - step) / p->scales);
@@ -14,36 +16,66 @@ static void nearest_level(const sift_params *p, int32_t first_octave, float sigm
     o = first_octave;
     *level = 1;
   }
+  if (o > last_octave) {
+    o = last_octave;
+    *level = p->scales;
+  }
   *octave = o;
 }
 
-static bool windows_fit(const sift_params *p, float octave_sigma) {
-  const domain_sizes *d = &p->domain;
+/* Scales whose windows can be taken, in samples of an octave. */
+typedef struct sigma_range {
+  float least, most;
+} sigma_range;
+
+/* Below the least, a window at the corner of the picture may hold no sample that votes: the last voting column and row can
+   be 3 samples away. At the most, the patch's four middle cells cover the octave from any of its samples, and the radius of
+   the descriptor's window, the larger one, is within WINDOW_RADIUS_MAX: more would only cost votes their bits
+   (fixed_point.h). Detected keypoints are within: sigma0 = 0.8 gives more than the least, sigma0 = 4 and S = 1 give 22.6. */
+static sigma_range sigmas_described(const domain_sizes *d, int32_t width, int32_t height) {
   const float largest = d->count > 0 && d->size[d->count - 1] > 1.0f ? d->size[d->count - 1] : 1.0f;
-  return octave_sigma < 0.4f * (float)WINDOW_RADIUS_MAX &&
-         describe_radius(largest * octave_sigma) <= WINDOW_RADIUS_MAX &&
-         orient_radius(octave_sigma, p->orientation_rule) <= WINDOW_RADIUS_MAX;
+  const float windows = (float)WINDOW_RADIUS_MAX / (DESCRIBE_CELL_SIGMA * DESCRIBE_WINDOW_CELLS * largest);
+  const float half = 0.5f * (float)(width > height ? width : height), covering = half > 24.0f ? half : 24.0f;
+  return (sigma_range){0.6f, covering < windows ? covering : windows};
 }
 
-given_place given_place_of(const pyramid_geometry *g, const sift_params *p, const hs_keypoint *k) {
-  const given_place nowhere = {-1, 0};
-  if (!isfinite(k->x) || !isfinite(k->y) || !(k->sigma > 0.0f) || !isfinite(k->sigma) || isinf(k->orientation))
-    return nowhere;
-  if (k->sigma < 1.0e-6f || k->sigma > 1.0e9f || k->level < 0 || k->level > p->scales) return nowhere;
+/* False for NaN. The area of a pixel goes half a pixel beyond its centre. */
+static bool within_picture(const source_view *picture, const hs_keypoint *k) {
+  return k->x >= -0.5f && k->y >= -0.5f && k->x <= (float)picture->width - 0.5f &&
+         k->y <= (float)picture->height - 0.5f;
+}
+
+/* False for NaN. */
+static bool has_size(const hs_keypoint *k) { return k->sigma > 0.0f && k->sigma <= 1.0e9f; }
+
+given_place given_place_of(const pyramid_geometry *g, const sift_params *p, const source_view *picture,
+                           const hs_keypoint *k) {
   int32_t octave = k->octave, level = k->level;
-  if (level == 0) nearest_level(p, g->first_octave, k->sigma, &octave, &level);
-  const int32_t o = octave - g->first_octave;
-  if (o < 0 || o >= g->octave_count) return nowhere;
-  const float x = sample_of_place(k->x, octave, p->grid_shift), y = sample_of_place(k->y, octave, p->grid_shift);
-  if (x < 0.0f || y < 0.0f || x > (float)(g->width[o] - 1) || y > (float)(g->height[o] - 1)) return nowhere;
-  if (!windows_fit(p, k->sigma * hs_power_of_two(-octave))) return nowhere;
-  return (given_place){o, level};
+  if (g->octave_count < 1 || !within_picture(picture, k) || !has_size(k) || isinf(k->orientation))
+    return (given_place){-1, 0, 0.0f};
+  const int32_t first = g->first_octave, last = first + g->octave_count - 1;
+  bool fits = level >= 1 && level <= p->scales && octave >= first && octave <= last;
+  sigma_range range = {0.0f, 0.0f};
+  if (fits) {
+    const float sigma = k->sigma * hs_power_of_two(-octave);
+    range = sigmas_described(&p->domain, g->width[octave - first], g->height[octave - first]);
+    fits = sigma >= range.least && sigma <= range.most;
+  }
+  if (!fits) {
+    nearest_level(p, first, last, k->sigma > 1.0e-6f ? k->sigma : 1.0e-6f, &octave, &level);
+    range = sigmas_described(&p->domain, g->width[octave - first], g->height[octave - first]);
+  }
+  const float sigma = k->sigma * hs_power_of_two(-octave);
+  given_place place = {octave - first, level, k->sigma};
+  if (sigma < range.least) place.sigma = range.least * hs_power_of_two(octave);
+  if (sigma > range.most) place.sigma = range.most * hs_power_of_two(octave);
+  return place;
 }
 
 int32_t given_octaves_needed(const pyramid_geometry *g, const hs_context *c, const frame_request *r) {
   int32_t needed = 0;
   for (uint32_t i = 0; i < r->given_count; i++) {
-    const given_place place = given_place_of(g, &c->params, &r->given[i]);
+    const given_place place = given_place_of(g, &c->params, &r->source, &r->given[i]);
     r->given_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
     if (place.octave_index + 1 > needed) needed = place.octave_index + 1;
   }
@@ -59,19 +91,20 @@ float given_angle(float a) {
   return wrapped < TWO_PI_FLOAT && wrapped >= 0.0f ? wrapped : 0.0f;
 }
 
+/* place: of the keypoint, in the octave. */
 static void append(const workspace *w, float shift, const hs_keypoint *k, uint32_t source, int32_t octave,
-                   int32_t level) {
+                   const given_place *place) {
   const keypoint_list *list = &w->keypoints;
   const uint32_t n = (*list->count)++;
   if (n >= list->capacity) return;
   list->x[n] = k->x;
   list->y[n] = k->y;
-  list->sigma[n] = k->sigma;
+  list->sigma[n] = place->sigma;
   list->response[n] = k->response;
   list->column[n] = hs_floor_int(sample_of_place(k->x, octave, shift) + 0.5f);
   list->row[n] = hs_floor_int(sample_of_place(k->y, octave, shift) + 0.5f);
   list->octave[n] = (int16_t)octave;
-  list->level[n] = (int16_t)level;
+  list->level[n] = (int16_t)place->level;
   w->sources[n] = source;
   if (isnan(k->orientation)) return;
   const uint32_t m = (*w->features.count)++;
@@ -85,8 +118,8 @@ void given_append(const pyramid_geometry *g, const hs_context *c, const frame_re
   for (uint32_t i = 0; i < r->given_count; i++) {
     const hs_keypoint *k = &r->given[i];
     if (isnan(k->orientation) == oriented) continue;
-    const given_place place = given_place_of(g, &c->params, k);
+    const given_place place = given_place_of(g, &c->params, &r->source, k);
     if (place.octave_index < 0 || (o != GIVEN_EVERY_OCTAVE && place.octave_index != o)) continue;
-    append(w, c->params.grid_shift, k, i, g->first_octave + place.octave_index, place.level);
+    append(w, c->params.grid_shift, k, i, g->first_octave + place.octave_index, &place);
   }
 }

@@ -10,12 +10,16 @@
 typedef struct given_place {
   int32_t octave_index; /* 0..octave_count-1, or -1: it cannot be described */
   int32_t level;        /* 1..S */
+  float sigma;          /* what it is described with, in pixels */
 } given_place;
 
-/* Octave and level of a keypoint: as it says (level 1..S), or for level 0 the nearest to its sigma. Not describable: a
-   number is not finite, sigma not positive, the scale is beyond the coarsest octave's levels, the centre outside the
-   picture, or the window wider than WINDOW_RADIUS_MAX. */
-given_place given_place_of(const pyramid_geometry *geometry, const sift_params *params, const hs_keypoint *keypoint);
+/* Octave and level of a keypoint: as it says (level 1..S), or nearest to its sigma for level 0, for a place that the
+   pyramid does not have, and for one where its window would be too small or too wide. The sigma is the keypoint's own, cut
+   to what has a window there. Not describable: a number is not finite, sigma not above 0, the centre outside the picture,
+   or the picture too small for an octave. A coarse octave may end up to a sample before the picture does; a window about a
+   centre beyond it votes with the samples that there are. */
+given_place given_place_of(const pyramid_geometry *geometry, const sift_params *params, const source_view *picture,
+                           const hs_keypoint *keypoint);
 
 /* A finite angle in [0, 2 pi); one that is there already keeps its bits. */
 float given_angle(float radians);

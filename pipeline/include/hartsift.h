@@ -255,11 +255,17 @@ HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_
 
 /* Describes given keypoints, on the device of the context. Blocks. keypoints[count]: x, y, sigma, orientation
    (any finite value; NaN: its orientations are computed and the keypoint yields one feature each, possibly none) and
-   level 1..S with its octave, or level 0: the octave and level nearest to sigma. features: as hs_extract, one for each
-   keypoint in the order given (several or none where the orientation was NaN), response copied.
+   level 1..S with its octave, or level 0: the octave and level nearest to sigma; so for an octave or level that this
+   image's pyramid does not have, and where the size has no window in it. features: as hs_extract, one for each keypoint
+   in the order given (several or none where the orientation was NaN); position, sigma and response copied, octave and
+   level those that were read.
+   Every keypoint in the picture is described, at any size: x in [-0.5, width - 0.5], y likewise, sigma above 0 and 1e9 at
+   most. Samples of its window outside the picture, or beyond the end of a coarse octave, do not vote. A window is at least
+   that of 0.6 samples of its octave and at most that which covers the coarsest one (stages/METHOD.md).
    statuses: null, or [count]: HS_OK, or HS_ERR_KEYPOINT where a keypoint cannot be described (its features'
-   descriptors are zero). keypoints must not lie in features->keypoints. Describing the library's own keypoints gives
-   the bytes of extraction. max_features, mask and region do not apply.
+   descriptors are zero): outside the picture, sigma 0 or another number that is none, or a picture too small for any
+   octave. keypoints must not lie in features->keypoints. Describing the library's own keypoints gives the bytes of
+   extraction. max_features, mask and region do not apply.
    Statuses: as hs_extract; HS_ERR_KEYPOINT is only ever in `statuses`. */
 HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                              hs_features *features, hs_status *statuses);

@@ -35,7 +35,7 @@ typedef enum hs_status {
   HS_ERR_ARGUMENT = 1,    /* a pointer is null or a plain argument is out of its range */
   HS_ERR_OPTION = 2,      /* a field of a struct of options is out of range; the message names it */
   HS_ERR_IMAGE = 3,       /* an image view is inconsistent (size, stride, type, layout) */
-  HS_ERR_KEYPOINT = 4,    /* a keypoint cannot be described (its scale or place is not in the pyramid) */
+  HS_ERR_KEYPOINT = 4,    /* a keypoint cannot be described: outside the picture, without a size, or not a number */
   HS_ERR_CAPACITY = 5,    /* the caller's arrays are too small: they were filled and the full count given;
                               hs_submit: as many images are in flight as may be */
   HS_ERR_LIMIT = 6,       /* the image exceeds max_pixels or 2^22 samples a side in its first octave (2^21 pixels

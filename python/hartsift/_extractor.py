@@ -339,7 +339,8 @@ class Extractor:
 
         Returns:
             The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
-            (its scale or place is not in the pyramid; its descriptor is zero).
+            (outside the image, or its sigma is 0 or not a number; its descriptor is zero). Every keypoint in the image
+            is described, up to its borders and at any size.
         """
         picture, _ = self._pictures(image, None, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:

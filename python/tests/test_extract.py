@@ -307,8 +307,13 @@ def test_detect_and_describe(image):
     assert described == whole and not statuses.any()
     again, _ = extractor.describe(image, whole.records[::3])
     assert again == whole[::3]
-    plain, statuses = extractor.describe(image, np.array([[160, 120, 3, 0], [160, 120, 5000, 0], [99999, 0, 3, 0]]))
+    plain, statuses = extractor.describe(image, np.array([[160, 120, 3, 0], [160, 120, 0, 0], [99999, 0, 3, 0]]))
     assert len(plain) == 3 and statuses[0] == 0 and (statuses[1:] != 0).all() and not plain.descriptors[1:].any()
+    edges = [-0.5, 0, 2, image.shape[1] - 3, image.shape[1] - 1, image.shape[1] - 0.5]
+    grid = np.array([[x, 100, sigma, 0] for x in edges for sigma in (0.1, 2, 20, 5000)])
+    dense, statuses = extractor.describe(image, grid)
+    assert not statuses.any() and dense.descriptors.any(1).all()
+    np.testing.assert_array_equal(dense.keypoints, grid.astype(np.float32))
     turned = whole.records.copy()
     turned["orientation"] = np.nan
     oriented, _ = extractor.describe(image, turned[:1])

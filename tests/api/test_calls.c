@@ -233,21 +233,24 @@ static void test_extract_into(void **state) {
 static void test_undescribable_keypoints(void **state) {
   (void)state;
   const hs_keypoint good = expected.keypoints[5];
-  hs_keypoint bad[12];
-  for (int i = 0; i < 12; i++) bad[i] = good;
+  enum { BAD = 14 };
+  hs_keypoint bad[BAD];
+  for (int i = 0; i < BAD; i++) bad[i] = good;
   bad[0].x = NAN;
   bad[1].y = INFINITY;
   bad[2].sigma = 0.0f;
   bad[3].sigma = -1.0f;
   bad[4].sigma = NAN;
   bad[5].orientation = INFINITY;
-  bad[6].level = 4;
-  bad[7].level = -1;
-  bad[8].octave = 20;
-  bad[9].octave = -2;
-  bad[10].x = 1.0e6f;
-  bad[11].level = 0, bad[11].sigma = 5000.0f;
-  for (int i = 0; i < 12; i++) {
+  bad[6].x = 1.0e6f;
+  bad[7].sigma = INFINITY;
+  bad[8].sigma = 2.0e9f;
+  bad[9].x = -0.51f;
+  bad[10].y = -0.51f;
+  bad[11].x = (float)scene.width - 0.49f;
+  bad[12].y = (float)scene.height - 0.49f;
+  bad[13].y = NAN;
+  for (int i = 0; i < BAD; i++) {
     const hs_keypoint all[3] = {good, bad[i], good};
     static const uint8_t zeros[HS_DESCRIPTOR_LENGTH];
     hs_status statuses[3];

@@ -458,7 +458,12 @@ class Options(CommandCase):
         values[columns.index("octave")] = values[columns.index("level")] = "0"
         self.write("huge.csv", "\n".join([lines[0], lines[2], ",".join(values)]).encode() + b"\n")
         output, errors = self.extract(self.SCENE, "--keypoints", "huge.csv", "-o", "-")
-        self.assertIn("1 of 2 keypoints cannot be described", errors)
+        self.assertNotIn("cannot be described", errors)
+        self.assertNotEqual(output.decode().splitlines()[2].split(",")[-128:], ["0"] * 128)
+        values[columns.index("x")] = "5000"
+        self.write("outside.csv", "\n".join([lines[0], lines[2], ",".join(values)]).encode() + b"\n")
+        output, errors = self.extract(self.SCENE, "--keypoints", "outside.csv", "-o", "-")
+        self.assertIn("1 of 2 keypoints cannot be described (outside the picture or without a size)", errors)
         self.assertIn("number 2", errors)
         self.assertEqual(output.decode().splitlines()[2].split(",")[-128:], ["0"] * 128)
         self.assertIn("--keypoints", self.extract(self.SCENE, "--keypoints", "none.csv", status=FAILED)[1])

@@ -224,6 +224,229 @@ static void test_orientations_wrap(void **state) {
   hs_destroy(c);
 }
 
+/* ------------------------------------------------------------------ anywhere in the picture, at any size */
+
+/* Neither side is a whole number of coarse samples: coarse octaves end before the picture does. */
+enum { ODD_WIDTH = 151, ODD_HEIGHT = 111, GRID_STEP = 10 };
+
+/* Keypoints on a grid, the picture's edges included, of every size; sigma 1e9 is the largest there is. */
+typedef struct given_grid {
+  hs_keypoint *keypoints;
+  size_t count;
+} given_grid;
+
+static const float grid_sigmas[] = {1.0e-9f, 0.05f, 0.5f, 2.0f, 5.0f, 16.0f, 64.0f, 500.0f, 1.0e5f, 1.0e9f};
+
+/* -0.5, 0, then every GRID_STEP pixels, then the last pixel's centre and its edge. */
+static float grid_place(int i, int side) {
+  if (i < 2) return i == 0 ? -0.5f : 0.0f;
+  const float place = (float)((i - 1) * GRID_STEP), last = (float)(side - 1);
+  return place < last ? place : (place < last + GRID_STEP ? last : last + 0.5f);
+}
+
+static given_grid make_grid(int width, int height, float orientation) {
+  enum { SIZES = sizeof grid_sigmas / sizeof grid_sigmas[0] };
+  const int columns = (width - 1) / GRID_STEP + 4, rows = (height - 1) / GRID_STEP + 4;
+  given_grid grid = {malloc(sizeof *grid.keypoints * (size_t)(columns * rows * SIZES)), 0};
+  assert_non_null(grid.keypoints);
+  for (int j = 0; j < rows; j++)
+    for (int i = 0; i < columns; i++)
+      for (int size = 0; size < SIZES; size++)
+        grid.keypoints[grid.count++] = (hs_keypoint){.x = grid_place(i, width),
+                                                     .y = grid_place(j, height),
+                                                     .sigma = grid_sigmas[size],
+                                                     .orientation = orientation};
+  return grid;
+}
+
+/* Noise: there are gradients everywhere. */
+static hs_image make_noise(int width, int height) {
+  hs_image image = extraction_blank(width, height);
+  uint32_t seed = 5;
+  for (size_t i = 0; i < (size_t)width * (size_t)height; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    extraction_floats(&image)[i] = (float)(seed >> 8) / 16777216.0f;
+  }
+  return image;
+}
+
+static bool is_empty(const hs_features *f, size_t i) {
+  const unsigned char *bytes = extraction_descriptor(f, i);
+  for (size_t b = 0; b < extraction_descriptor_bytes(f); b++)
+    if (bytes[b] != 0) return false;
+  return true;
+}
+
+/* Describes a grid; every keypoint has a descriptor and its own position and size. */
+static hs_features describe_grid(const hs_options *o, const hs_image *image, const given_grid *grid) {
+  hs_context *c = extraction_context(o);
+  hs_features f = {0};
+  hs_status *statuses = malloc(sizeof *statuses * grid->count);
+  assert_non_null(statuses);
+  assert_int_equal(hs_describe(c, image, grid->keypoints, grid->count, &f, statuses), HS_OK);
+  assert_int_equal(f.count, grid->count);
+  for (size_t i = 0; i < f.count; i++) {
+    const hs_keypoint *k = &grid->keypoints[i];
+    if (statuses[i] != HS_OK || is_empty(&f, i))
+      fail_msg("profile %d, dsp %d, affine %d, first octave %d: (%g, %g) sigma %g: status %d", (int)o->profile, o->dsp,
+               o->affine, o->first_octave, (double)k->x, (double)k->y, (double)k->sigma, (int)statuses[i]);
+    assert_memory_equal(&f.keypoints[i], k, 12);
+    if (f.frames) { /* as long as sigma at least, five times as long at most */
+      const double length = hypot((double)f.frames[i].a11, (double)f.frames[i].a21) / (double)k->sigma;
+      assert_true(length > 0.99 && length < 5.01);
+    }
+  }
+  free(statuses);
+  hs_destroy(c);
+  return f;
+}
+
+static void test_every_place_and_size(void **state) {
+  (void)state;
+  hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
+  const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, 0.7f);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int first = -1; first <= 2; first++)
+      for (int kind = 0; kind < 3; kind++) {
+        hs_options o = extraction_options((hs_profile)p);
+        o.first_octave = first;
+        o.input_blur = first < 0 ? o.input_blur : 0.5f;
+        o.dsp = kind == 1;
+        o.affine = kind == 2;
+        hs_features f = describe_grid(&o, &noise, &grid);
+        hs_features_free(&f);
+      }
+  free(grid.keypoints);
+  hs_image_free(&noise);
+}
+
+/* The same bytes whoever computes them. */
+static void test_borders_on_variants(void **state) {
+  (void)state;
+  static const char *const variants[] = {"orient=ref,describe=ref", "orient=sse2,describe=sse2",
+                                         "orient=avx2,describe=avx2", "orient=avx512,describe=avx512"};
+  hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
+  const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, 5.0f);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++)
+    for (int kind = 0; kind < 2; kind++) {
+      hs_options o = extraction_options((hs_profile)p);
+      o.affine = kind == 1;
+      o.threads = 1;
+      hs_features one = describe_grid(&o, &noise, &grid);
+      o.threads = 3;
+      for (size_t v = 0; v <= sizeof variants / sizeof variants[0]; v++) {
+        hs_expert_options expert = extraction_expert((hs_profile)p, v > 0 ? variants[v - 1] : NULL);
+        hs_context *c = NULL;
+        o.expert = &expert;
+        if (hs_create(&c, &o) != HS_OK) continue; /* this machine does not have it */
+        hs_destroy(c);
+        hs_features other = describe_grid(&o, &noise, &grid);
+        extraction_check_equal(&one, &other, v > 0 ? variants[v - 1] : "three threads");
+        hs_features_free(&other);
+      }
+      hs_features_free(&one);
+    }
+  free(grid.keypoints);
+  hs_image_free(&noise);
+}
+
+/* Orientations are found wherever a keypoint is: with the largest votes near it there is a peak. */
+static void test_orientations_at_borders(void **state) {
+  (void)state;
+  hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
+  const given_grid grid = make_grid(ODD_WIDTH, ODD_HEIGHT, NAN);
+  hs_status *statuses = malloc(sizeof *statuses * grid.count);
+  assert_non_null(statuses);
+  for (int p = 0; p < EXTRACTION_PROFILES; p++) {
+    const hs_options o = extraction_options((hs_profile)p);
+    hs_context *c = extraction_context(&o);
+    hs_features f = {0}, again = {0};
+    assert_int_equal(hs_describe(c, &noise, grid.keypoints, grid.count, &f, statuses), HS_OK);
+    size_t at = 0;
+    for (size_t i = 0; i < grid.count; i++) {
+      const hs_keypoint *k = &grid.keypoints[i];
+      assert_int_equal(statuses[i], HS_OK);
+      if (at >= f.count || memcmp(&f.keypoints[at], k, 12) != 0)
+        fail_msg("profile %d: (%g, %g) sigma %g has no orientation", p, (double)k->x, (double)k->y, (double)k->sigma);
+      while (at < f.count && memcmp(&f.keypoints[at], k, 12) == 0) at++;
+    }
+    assert_int_equal(at, f.count);
+    hs_keypoint *found = copy_keypoints(&f);
+    assert_int_equal(hs_describe(c, &noise, found, f.count, &again, NULL), HS_OK);
+    extraction_check_equal(&f, &again, "orientations given back");
+    free(found);
+    hs_features_free(&f);
+    hs_features_free(&again);
+    hs_destroy(c);
+  }
+  free(statuses);
+  free(grid.keypoints);
+  hs_image_free(&noise);
+}
+
+/* A picture turned by half a turn, that is mirrored in x and in y: the mirrored set is described, and much alike. Coarse
+   octaves of the two have their samples at other positions, so that not every byte can be the same. */
+static void test_turned_picture(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_image image = extraction_scene(ODD_WIDTH, ODD_HEIGHT, 3, NULL), turned = extraction_as_floats(&image);
+  const size_t pixels = (size_t)ODD_WIDTH * ODD_HEIGHT;
+  float *samples = extraction_floats(&turned);
+  for (size_t i = 0; i < pixels / 2; i++) {
+    const float sample = samples[i];
+    samples[i] = samples[pixels - 1 - i];
+    samples[pixels - 1 - i] = sample;
+  }
+  enum { COUNT = 64 };
+  static const float sigmas[4] = {8.0f, 14.0f, 20.0f, 30.0f};
+  hs_keypoint here[COUNT], there[COUNT];
+  for (int i = 0; i < COUNT; i++) { /* along all four borders, two pixels from each */
+    const float along = (float)(i / 8) / 7.0f;
+    const float x = 2.0f + (float)(ODD_WIDTH - 5) * along, y = 2.0f + (float)(ODD_HEIGHT - 5) * along;
+    here[i] = (hs_keypoint){.x = x, .y = i % 2 ? 2.0f : (float)(ODD_HEIGHT - 3), .sigma = sigmas[i / 2 % 4]};
+    if (i % 4 > 1) here[i].x = i % 2 ? 2.0f : (float)(ODD_WIDTH - 3), here[i].y = y;
+    there[i] = here[i];
+    there[i].x = (float)(ODD_WIDTH - 1) - here[i].x;
+    there[i].y = (float)(ODD_HEIGHT - 1) - here[i].y;
+    there[i].orientation = 3.1415927f;
+  }
+  const given_grid first = {here, COUNT}, second = {there, COUNT};
+  hs_features f = describe_grid(&o, &image, &first), g = describe_grid(&o, &turned, &second);
+  double sum = 0.0;
+  for (size_t i = 0; i < COUNT; i++) sum += extraction_distance(&f, i, &g, i);
+  printf("             mean distance of descriptors at borders: %.3f\n", sum / COUNT);
+  assert_true(sum / COUNT < 0.3);
+  hs_features_free(&f);
+  hs_features_free(&g);
+  hs_image_free(&image);
+  hs_image_free(&turned);
+}
+
+/* An octave or level that the pyramid does not have, and a size that has no window there, count as level 0. */
+static void test_places_beyond_the_pyramid(void **state) {
+  (void)state;
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_keypoint k[8], by_size[8];
+  for (int i = 0; i < 8; i++) k[i] = (hs_keypoint){.x = 70.0f, .y = 50.0f, .sigma = 4.0f, .octave = 0, .level = 2};
+  k[1].level = 4;
+  k[2].level = -1;
+  k[3].octave = 20;
+  k[4].octave = -2;
+  k[5].sigma = 0.01f;  /* of octave 0: too small for it */
+  k[6].sigma = 300.0f; /* too wide */
+  k[7].octave = INT16_MIN, k[7].level = INT16_MAX;
+  memcpy(by_size, k, sizeof k);
+  for (int i = 1; i < 8; i++) by_size[i].level = 0;
+  const given_grid named = {k, 8}, sized = {by_size, 8};
+  hs_features f = describe_grid(&o, &scene, &named), g = describe_grid(&o, &scene, &sized);
+  extraction_check_equal(&g, &f, "places beyond the pyramid");
+  assert_true(f.keypoints[0].octave == 0 && f.keypoints[0].level == 2);
+  assert_true(f.keypoints[5].octave == -1 && f.keypoints[5].level == 1);
+  assert_true(f.keypoints[6].octave > 1 && f.keypoints[6].level == 3);
+  hs_features_free(&f);
+  hs_features_free(&g);
+}
+
 /* ------------------------------------------------------------------ forms of one descriptor */
 
 static hs_features with_form(hs_profile profile, hs_norm norm, hs_descriptor_type type, hs_bin_layout layout) {
@@ -340,6 +563,11 @@ int main(void) {
       cmocka_unit_test(test_levels_from_sigma),
       cmocka_unit_test(test_computed_orientations),
       cmocka_unit_test(test_orientations_wrap),
+      cmocka_unit_test(test_every_place_and_size),
+      cmocka_unit_test(test_borders_on_variants),
+      cmocka_unit_test(test_orientations_at_borders),
+      cmocka_unit_test(test_turned_picture),
+      cmocka_unit_test(test_places_beyond_the_pyramid),
       cmocka_unit_test(test_bytes_are_rounded_floats),
       cmocka_unit_test(test_root),
       cmocka_unit_test(test_layouts),

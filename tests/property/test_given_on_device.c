@@ -22,10 +22,19 @@ typedef struct given_list {
   size_t count;
 } given_list;
 
-typedef enum given_kind { AS_FOUND, TO_ORIENT, MIXED, BY_SIGMA, WITH_REFUSED, ALL_REFUSED, GIVEN_KINDS } given_kind;
+typedef enum given_kind {
+  AS_FOUND,
+  TO_ORIENT,
+  MIXED,
+  BY_SIGMA,
+  AT_BORDERS,
+  WITH_REFUSED,
+  ALL_REFUSED,
+  GIVEN_KINDS
+} given_kind;
 
-static const char *const kind_names[GIVEN_KINDS] = {"as found", "to orient",    "mixed",
-                                                    "by sigma", "some refused", "all refused"};
+static const char *const kind_names[GIVEN_KINDS] = {"as found",   "to orient",    "mixed",      "by sigma",
+                                                    "at borders", "some refused", "all refused"};
 
 static hs_image scene;
 
@@ -45,6 +54,7 @@ static bool changed(given_kind kind, size_t i) {
   switch (kind) {
   case TO_ORIENT:
   case BY_SIGMA:
+  case AT_BORDERS:
   case ALL_REFUSED:
     return true;
   case MIXED:
@@ -54,6 +64,18 @@ static bool changed(given_kind kind, size_t i) {
   default:
     return false;
   }
+}
+
+/* Within three pixels of a border of the picture, of any size: beyond the last samples of coarse octaves, of windows larger
+   than the coarsest and smaller than a sample. */
+static void move_to_border(hs_keypoint *k, size_t i, int32_t width, int32_t height) {
+  static const float sigmas[] = {0.01f, 1.0f, 6.0f, 20.0f, 60.0f, 200.0f, 1.0e8f};
+  const float in = 0.5f * (float)(i % 7) - 0.5f, right = (float)(width - 1) - in, lower = (float)(height - 1) - in;
+  if (i % 3 != 0) k->x = i % 2 ? in : right;
+  if (i % 3 != 1) k->y = i % 4 < 2 ? in : lower;
+  k->sigma = sigmas[i / 2 % 7];
+  k->level = 0;
+  if (i % 5 == 0) k->orientation = NAN;
 }
 
 /* A picture's own features, from the last to the first, as keypoints of a kind. */
@@ -66,6 +88,7 @@ static given_list list_of(const hs_features *found, given_kind kind) {
     if (!changed(kind, i)) continue;
     if (kind == TO_ORIENT || kind == MIXED) k->orientation = NAN;
     if (kind == BY_SIGMA) k->level = 0, k->orientation += 40.0f;
+    if (kind == AT_BORDERS) move_to_border(k, i, found->image_width, found->image_height);
     if (kind == WITH_REFUSED || kind == ALL_REFUSED) k->x = -50.0f;
   }
   return list;
@@ -134,6 +157,9 @@ static void test_options(void **state) {
   check_kinds(o, &scene);
   o = extraction_options(HS_PROFILE_COLMAP);
   o.dsp = 1;
+  check_kinds(o, &scene);
+  o = extraction_options(HS_PROFILE_LOWE);
+  o.affine = 1;
   check_kinds(o, &scene);
 }
 

@@ -31,7 +31,8 @@ static const char *const extract_more[] = {
     "Images are turned by their EXIF orientation, but not for the formats colmap, colmap-db, openmvg and visualsfm: "
     "those programs read them as stored, and there the coordinates must fit.",
     "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "
-    "Those that cannot be described are named on standard error and get a descriptor of zeros.",
+    "Those outside the picture or without a size cannot be described: they are named on standard error and get a "
+    "descriptor of zeros.",
     "With --json, standard output gets one record a line for each image: image, width, height, features, milliseconds "
     "(of the extraction alone), output, status, error.",
     NULL,
