@@ -14,6 +14,7 @@
 #include "pipeline/cli/pairs/match_database.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/formats.h"
 
 typedef struct match_job {
   const option_set *set;
@@ -118,7 +119,7 @@ static cli_exit check_drawing(const match_job *job) {
   }
   for (int i = 0; i < 2; i++) {
     const char *operand = job->set->operands[i];
-    if (operand[0] == '@' || hs_format_of_name(operand) == HS_FORMAT_AUTO) continue;
+    if (operand[0] == '@' || !format_read_by_ending(operand)) continue;
     cli_error(COMMAND_MATCH,
               "--draw: %s is a file of features: expected images; 'hartsift draw IMAGE1 IMAGE2 MATCHES "
               "FEATURES1 FEATURES2' takes both",
@@ -230,7 +231,7 @@ static hs_status extract(match_job *job, const char *path, hs_features *features
 /* A feature file by its ending; else an image by its content, and what is none may still be features. */
 static hs_status load(match_job *job, const char *path, hs_features *features) {
   const bool scene = path[0] == '@', is_stdin = strcmp(path, "-") == 0;
-  if (!scene && !is_stdin && hs_format_of_name(path) != HS_FORMAT_AUTO)
+  if (!scene && !is_stdin && format_read_by_ending(path))
     return cli_load_features(&job->input, path, features, job->message, sizeof job->message);
   const hs_status status = extract(job, path, features);
   if (scene || is_stdin || (status != HS_ERR_FORMAT && status != HS_ERR_UNSUPPORTED)) return status;

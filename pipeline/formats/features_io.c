@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
@@ -36,8 +37,10 @@ static hs_status complete_options(const hs_file_options *options, hs_file_option
 static hs_status save_choose_format(const feature_target *target, hs_format id, const feature_format **format) {
   *format = id == HS_FORMAT_AUTO ? format_by_ending(target->path) : format_by_id(id);
   if (!*format) {
-    return id == HS_FORMAT_AUTO ? target_fail(target, HS_ERR_ARGUMENT, "the name's ending belongs to no feature format")
-                                : target_fail(target, HS_ERR_OPTION, "no such feature format");
+    if (id != HS_FORMAT_AUTO) return target_fail(target, HS_ERR_OPTION, "no such feature format");
+    return target_fail(target, HS_ERR_ARGUMENT, "%s",
+                       format_is_compressed_name(target->path) ? "compressed files are read, not written"
+                                                               : "the name's ending belongs to no feature format");
   }
   if (target->features->descriptor_type == HS_DESCRIPTOR_NONE && !(*format)->without_descriptors) {
     return target_fail(target, HS_ERR_UNSUPPORTED, "the %s format cannot hold keypoints without descriptors",
@@ -65,11 +68,15 @@ static hs_status save_single(feature_target *target, const feature_format *forma
   return HS_OK;
 }
 
-/* The name of the second file: the format's own ending exchanged. False when the name has another ending. */
+/* The name of the second file: the format's own ending exchanged; a compressed first one may have either beside it. False
+   when the name has another ending. */
 static bool beside_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
-  if (!path_ends_with(path, format->endings[0])) return false;
-  size_t stem = strlen(path) - strlen(format->endings[0]);
-  if (stem + strlen(format->beside_ending) >= ATOMIC_FILE_PATH_BYTES) return false;
+  char packed[FORMAT_ENDING_BYTES];
+  (void)snprintf(packed, sizeof packed, "%s" GZIP_ENDING, format->endings[0]);
+  const bool is_packed = path_ends_with(path, packed);
+  if (!is_packed && !path_ends_with(path, format->endings[0])) return false;
+  size_t stem = strlen(path) - strlen(is_packed ? packed : format->endings[0]);
+  if (stem + strlen(format->beside_ending) + sizeof GZIP_ENDING > ATOMIC_FILE_PATH_BYTES) return false;
   memcpy(out, path, stem);
   strcpy(out + stem, format->beside_ending);
   return true;
@@ -96,7 +103,7 @@ static hs_status save_commit_pair(const feature_target *target, atomic_file *fil
 
 static hs_status save_pair(feature_target *target, const feature_format *format) {
   char beside_path[ATOMIC_FILE_PATH_BYTES];
-  if (!beside_path_of(target->path, format, beside_path)) {
+  if (format_is_compressed_name(target->path) || !beside_path_of(target->path, format, beside_path)) {
     return target_fail(target, HS_ERR_ARGUMENT, "the %s format writes two files: the name must end in %s", format->name,
                        format->endings[0]);
   }
@@ -174,6 +181,7 @@ static hs_status load_with_beside(const feature_format *format, feature_source *
     return source_fail(source, HS_ERR_ARGUMENT, "the %s format has two files: the name must end in %s", format->name,
                        format->endings[0]);
   }
+  if (format_is_compressed_name(source->path) && access(beside_path, F_OK) != 0) strcat(beside_path, GZIP_ENDING);
   uint8_t *bytes = NULL;
   hs_status status = source_load_file(source, beside_path, &bytes, &source->beside_size);
   if (status == HS_OK) {
@@ -201,7 +209,11 @@ static hs_status load_from(const feature_format *format, const feature_source *s
 static hs_status load_content(feature_source *source, hs_format id, hs_features *features) {
   const feature_format *format =
       id == HS_FORMAT_AUTO ? format_of_content(source->path, source->bytes, source->size) : format_by_id(id);
+  if (!format && source->size >= 5 && memcmp(source->bytes, "<?xml", 5) == 0)
+    return source_fail(source, HS_ERR_FORMAT, "XML is not read: of OpenCV's storages, those in YAML are");
   if (!format) return source_fail(source, HS_ERR_FORMAT, "neither name nor content is of a known feature format");
+  if (format->read_from && format_is_compressed_name(source->path))
+    return source_fail(source, HS_ERR_UNSUPPORTED, "a compressed database is not read: decompress it first");
   if (format->read_from) return load_from(format, source, features);
   if (format->beside_ending) return load_with_beside(format, source, features);
   return features_read_memory(format, source, features);

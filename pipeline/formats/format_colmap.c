@@ -41,6 +41,21 @@ static hs_status colmap_write(const feature_target *target) {
   return HS_OK;
 }
 
+/* COLMAP takes numbers with fractions and drops these. Values of unit norm would all become 0, which nobody means. */
+static hs_status colmap_read_descriptor(text_cursor *cursor, uint8_t *descriptor) {
+  bool has_fractions = false, beyond_one = false;
+  for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
+    double value;
+    const hs_status status = cursor_descriptor_entry(cursor, false, k, &value);
+    if (status != HS_OK) return status;
+    descriptor[k] = (uint8_t)value;
+    has_fractions = has_fractions || value != (double)descriptor[k];
+    beyond_one = beyond_one || value > 1.0;
+  }
+  if (!has_fractions || beyond_one) return HS_OK;
+  return cursor_fail(cursor, "a descriptor of unit norm, expected numbers of 0..255");
+}
+
 static hs_status colmap_read_feature(text_cursor *cursor, hs_features *features, size_t index) {
   static const char *const names[4] = {"X", "Y", "SCALE", "ORIENTATION"};
   double values[4];
@@ -52,7 +67,7 @@ static hs_status colmap_read_feature(text_cursor *cursor, hs_features *features,
   const char *fault = keypoint_fill(&features->keypoints[index], values[0] - colmap_origin, values[1] - colmap_origin,
                                     values[2], values[3]);
   if (fault) return cursor_fail(cursor, "%s", fault);
-  hs_status status = cursor_descriptor(cursor, false, descriptor_u8_at(features, index));
+  hs_status status = colmap_read_descriptor(cursor, descriptor_u8_at(features, index));
   return status != HS_OK ? status : cursor_end_line(cursor);
 }
 

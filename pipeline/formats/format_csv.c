@@ -73,8 +73,11 @@ static int csv_column_of(const char *name, size_t size, hs_descriptor_type *type
 static hs_status csv_add_column(const text_cursor *cursor, csv_header *header, const char *name, size_t size) {
   hs_descriptor_type type = header->type;
   int column = csv_column_of(name, size, &type);
-  if (column == CSV_UNSEEN)
-    return cursor_fail(cursor, "column %zu of the header has no known name", header->fields + 1);
+  if (column == CSV_UNSEEN) {
+    char shown[TEXT_SHOWN_BYTES];
+    text_shown(name, size, shown);
+    return cursor_fail(cursor, "column %zu of the header has no known name: \"%s\"", header->fields + 1, shown);
+  }
   if (header->seen[column]) return cursor_fail(cursor, "column %zu of the header repeats another", header->fields + 1);
   if (column >= CSV_PLACES && header->type != HS_DESCRIPTOR_NONE && type != header->type)
     return cursor_fail(cursor, "the header mixes d and f columns");
@@ -139,7 +142,7 @@ static bool csv_probe(const uint8_t *bytes, size_t size) {
   size_t length = 0;
   bool comma = false;
   for (; length < size && length < 64 && bytes[length] != '\n'; length++) comma = comma || bytes[length] == ',';
-  bool letter = size > 0 && ((bytes[0] >= 'a' && bytes[0] <= 'z') || bytes[0] == 0xef);
+  bool letter = size > 0 && ((bytes[0] >= 'a' && bytes[0] <= 'z') || bytes[0] == 0xef || bytes[0] == '"');
   return comma && letter;
 }
 

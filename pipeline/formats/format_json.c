@@ -102,8 +102,8 @@ typedef struct json_head {
   double version, count, width, height, method_version, exif_orientation;
   int32_t profile, norm; /* -1: none that is known */
   hs_descriptor_type type;
-  bool typed, framed;
-  text_cursor features; /* at null: absent */
+  bool typed, framed, is_storage; /* of OpenCV */
+  text_cursor features;           /* at null: absent */
   uint64_t elements;
 } json_head;
 
@@ -174,6 +174,7 @@ static hs_status json_read_member(text_cursor *cursor, json_text name, json_head
   if (json_text_is(name, "exif_orientation")) return json_number(cursor, &head->exif_orientation);
   if (json_text_is(name, "image_width")) return json_number(cursor, &head->width);
   if (json_text_is(name, "image_height")) return json_number(cursor, &head->height);
+  if (json_text_is(name, "keypoints")) head->is_storage = true;
   return json_skip(cursor);
 }
 
@@ -190,6 +191,8 @@ static hs_status json_read_head(text_cursor *cursor, json_head *head) {
     if (status != HS_OK) return status;
   }
   if (!cursor_at_end(cursor)) return cursor_fail(cursor, "something follows the closing bracket");
+  if (!head->features.at && head->is_storage)
+    return cursor_fail(cursor, "an OpenCV storage in JSON is not read, one in YAML is");
   if (!head->features.at) return cursor_fail(cursor, "there is no \"features\"");
   if (!head->typed) return cursor_fail(cursor, "there is no \"descriptor_type\"");
   if (head->version != JSON_VERSION) {

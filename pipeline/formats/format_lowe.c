@@ -1,6 +1,7 @@
 /*
  * Lowe's ASCII keys: "N 128", then for each key "row column scale orientation" and 128 integers, 20 a
- * line. y comes first; the orientation is measured with y upwards, in [-pi, pi].
+ * line. y comes first; the orientation is measured with y upwards, in [-pi, pi]. "N 0": keys without descriptors, as
+ * SiftGPU writes them.
  */
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
@@ -8,7 +9,7 @@
 
 enum { LOWE_PER_LINE = 20 };
 /* Four numbers and 128 entries of one digit with something between them. */
-enum { LOWE_KEY_LEAST_BYTES = 7 + 2 * HS_DESCRIPTOR_LENGTH };
+enum { LOWE_PLACE_LEAST_BYTES = 7, LOWE_KEY_LEAST_BYTES = LOWE_PLACE_LEAST_BYTES + 2 * HS_DESCRIPTOR_LENGTH };
 
 static const double pi = 3.14159265358979323846;
 
@@ -52,6 +53,7 @@ static hs_status lowe_read_key(text_cursor *cursor, hs_features *features, size_
   }
   const char *fault = keypoint_fill(&features->keypoints[index], values[1], values[0], values[2], -values[3]);
   if (fault) return cursor_fail(cursor, "%s", fault);
+  if (features->descriptor_type == HS_DESCRIPTOR_NONE) return HS_OK;
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
 
@@ -64,10 +66,12 @@ static hs_status lowe_read(const feature_source *source, hs_features *features) 
   if (status == HS_OK) status = cursor_int(&cursor, true, "the descriptor length", &length);
   if (status != HS_OK) return status;
   if (count < 0) return cursor_fail(&cursor, "the number of keys is negative");
-  if (length != HS_DESCRIPTOR_LENGTH) return cursor_fail(&cursor, "the descriptor length is not 128");
-  if ((uint64_t)count > source->size / LOWE_KEY_LEAST_BYTES)
+  if (length != HS_DESCRIPTOR_LENGTH && length != 0)
+    return cursor_fail(&cursor, "the descriptor length is %lld, neither 128 nor 0", (long long)length);
+  const bool described = length > 0;
+  if ((uint64_t)count > source->size / (described ? LOWE_KEY_LEAST_BYTES : LOWE_PLACE_LEAST_BYTES))
     return cursor_fail(&cursor, "the file is too short for %lld keys", (long long)count);
-  status = source_reserve(source, features, (uint64_t)count, HS_DESCRIPTOR_U8);
+  status = source_reserve(source, features, (uint64_t)count, described ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_NONE);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = lowe_read_key(&cursor, features, i);
   if (status != HS_OK) return status;
   if (!cursor_at_end(&cursor))

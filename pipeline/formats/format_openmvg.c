@@ -1,6 +1,7 @@
 /*
  * openMVG's and AliceVision's pair of files: .feat with "x y scale orientation" a line, and .desc with a
- * 64-bit little-endian count and 128 bytes a feature in VLFeat's bin order.
+ * 64-bit little-endian count and 128 bytes a feature in VLFeat's bin order, or 128 floats (AliceVision's sift_float), which
+ * are read and not written.
  */
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-enum { OPENMVG_COUNT_BYTES = 8, OPENMVG_WORDS = 4 };
+enum { OPENMVG_COUNT_BYTES = 8, OPENMVG_WORDS = 4, OPENMVG_FLOATS_BYTES = 4 * HS_DESCRIPTOR_LENGTH };
 
 static void openmvg_write_places(const feature_target *target) {
   feature_sink sink;
@@ -58,6 +59,16 @@ static hs_status openmvg_read_line(text_cursor *cursor, hs_features *features, s
   return cursor_end_line(cursor);
 }
 
+static hs_status openmvg_read_floats(const feature_source *beside, const uint8_t *bytes, hs_features *features,
+                                     size_t count) {
+  for (size_t i = 0; i < count * HS_DESCRIPTOR_LENGTH; i++) {
+    const char *fault =
+        descriptor_store(features, descriptor_swapped(i), (double)bytes_get_f32(bytes + i * sizeof(float)));
+    if (fault) return source_fail(beside, HS_ERR_FORMAT, "descriptor %zu: %s", i / HS_DESCRIPTOR_LENGTH, fault);
+  }
+  return HS_OK;
+}
+
 /* The size of the .desc file gives the count; the number of lines in .feat must agree. */
 static hs_status openmvg_read(const feature_source *source, hs_features *features) {
   feature_source beside = *source;
@@ -66,21 +77,27 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
     return source_fail(&beside, HS_ERR_FORMAT, "the file is too short for its count");
   uint64_t count = bytes_get_u64(source->beside_bytes);
   size_t held = source->beside_size - OPENMVG_COUNT_BYTES;
-  if (held % HS_DESCRIPTOR_LENGTH != 0 || count != held / HS_DESCRIPTOR_LENGTH) {
-    return source_fail(&beside, HS_ERR_FORMAT, "the count of %llu does not fit the file's size",
+  const bool whole = held % HS_DESCRIPTOR_LENGTH == 0;
+  const bool floats = whole && count > 0 && held % OPENMVG_FLOATS_BYTES == 0 && count == held / OPENMVG_FLOATS_BYTES;
+  if (!floats && (!whole || count != held / HS_DESCRIPTOR_LENGTH)) {
+    return source_fail(&beside, HS_ERR_FORMAT,
+                       "the count of %llu does not fit the file's size: expected 128 bytes or 128 floats a descriptor",
                        (unsigned long long)count);
   }
-  hs_status status = source_reserve(source, features, count, HS_DESCRIPTOR_U8);
+  hs_status status = source_reserve(source, features, count, floats ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8);
   text_cursor cursor = cursor_make(source);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = openmvg_read_line(&cursor, features, i);
   if (status != HS_OK) return status;
   if (!cursor_at_end(&cursor))
     return cursor_fail(&cursor, "more lines than the %llu descriptors beside it", (unsigned long long)count);
-  for (size_t i = 0; i < (size_t)count; i++) {
+  for (size_t i = 0; i < (size_t)count && !floats; i++) {
     uint8_t *descriptor = descriptor_u8_at(features, i);
     memcpy(descriptor, source->beside_bytes + OPENMVG_COUNT_BYTES + i * HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH);
     descriptor_swap_bins(descriptor);
   }
+  if (floats)
+    status = openmvg_read_floats(&beside, source->beside_bytes + OPENMVG_COUNT_BYTES, features, (size_t)count);
+  if (status != HS_OK) return status;
   features->count = (size_t)count;
   return HS_OK;
 }

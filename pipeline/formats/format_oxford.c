@@ -11,6 +11,8 @@
 
 /* Numbers of a region's ellipse: u v a b c for a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
 enum { OXFORD_ELLIPSE = 5 };
+/* Numbers before the descriptor in compute_descriptors' second format. */
+enum { OXFORD_SECOND_FORMAT = 13 };
 
 /* Squared radius of the measurement region in units of sigma^2: hesaff's factor is 3 sqrt(3). */
 static const double oxford_region = 27.0;
@@ -127,11 +129,22 @@ static hs_status oxford_read_header(text_cursor *cursor, hs_descriptor_type *typ
   return HS_OK;
 }
 
+/* The first region's line tells compute_descriptors' two formats apart. */
+static hs_status oxford_check_format(const text_cursor *cursor, hs_descriptor_type type) {
+  const size_t second = OXFORD_SECOND_FORMAT + (type == HS_DESCRIPTOR_U8 ? (size_t)HS_DESCRIPTOR_LENGTH : 0);
+  const size_t left = (size_t)(cursor->end - cursor->at);
+  if (text_count_words((const uint8_t *)cursor->at, left, second + 1, NULL) != second) return HS_OK;
+  (void)cursor_fail(cursor, "regions of %d numbers: of compute_descriptors' formats the first (-o1) is read, with 5",
+                    (int)OXFORD_SECOND_FORMAT);
+  return HS_ERR_UNSUPPORTED;
+}
+
 static hs_status oxford_read(const feature_source *source, hs_features *features) {
   text_cursor cursor = cursor_make(source);
   hs_descriptor_type type = HS_DESCRIPTOR_NONE;
   uint64_t count = 0;
   hs_status status = oxford_read_header(&cursor, &type, &count);
+  if (status == HS_OK && count > 0) status = oxford_check_format(&cursor, type);
   if (status == HS_OK) status = source_reserve(source, features, count, type);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++)
     status = oxford_read_region(&cursor, features, i, count);
@@ -151,11 +164,12 @@ static bool oxford_probe(const uint8_t *bytes, size_t size) {
   return words == 0 || words >= OXFORD_ELLIPSE;
 }
 
-const feature_format format_oxford = {.id = HS_FORMAT_OXFORD,
-                                      .name = "oxford",
-                                      .summary = "regions of Oxford's detectors and hesaff",
-                                      .endings = {".hesaff", ".haraff", ".oxford"},
-                                      .without_descriptors = true,
-                                      .write = oxford_write,
-                                      .read = oxford_read,
-                                      .probe = oxford_probe};
+const feature_format format_oxford = {
+    .id = HS_FORMAT_OXFORD,
+    .name = "oxford",
+    .summary = "regions of Oxford's detectors and hesaff",
+    .endings = {".hesaff", ".haraff", ".oxford", ".hesaff.sift", ".haraff.sift", ".heslap.sift", ".harlap.sift"},
+    .without_descriptors = true,
+    .write = oxford_write,
+    .read = oxford_read,
+    .probe = oxford_probe};

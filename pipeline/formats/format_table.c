@@ -1,4 +1,5 @@
 /* The formats of feature files, and the choice among them by number, name, ending and content. */
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/base/path_text.h"
@@ -25,13 +26,30 @@ const feature_format *format_by_name(const char *name) {
   return NULL;
 }
 
-const feature_format *format_by_ending(const char *path) {
+/* The longest ending counts: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: what follows every ending. */
+static const feature_format *by_ending(const char *path, const char *suffix) {
+  const feature_format *found = NULL;
+  size_t longest = 0;
   for (size_t i = 0; path && format_at(i) != NULL; i++) {
     const feature_format *format = format_at(i);
-    for (size_t k = 0; k < 3 && format->endings[k] != NULL; k++)
-      if (path_ends_with(path, format->endings[k])) return format;
+    for (size_t k = 0; k < FORMAT_ENDINGS && format->endings[k] != NULL; k++) {
+      char ending[FORMAT_ENDING_BYTES];
+      const size_t length = strlen(format->endings[k]);
+      (void)snprintf(ending, sizeof ending, "%s%s", format->endings[k], suffix);
+      if (length <= longest || !path_ends_with(path, ending)) continue;
+      longest = length;
+      found = format;
+    }
   }
-  return NULL;
+  return found;
+}
+
+const feature_format *format_by_ending(const char *path) { return by_ending(path, ""); }
+
+bool format_is_compressed_name(const char *path) { return path && path_ends_with(path, GZIP_ENDING); }
+
+const feature_format *format_read_by_ending(const char *path) {
+  return by_ending(path, format_is_compressed_name(path) ? GZIP_ENDING : "");
 }
 
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first) {
@@ -42,7 +60,7 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
 }
 
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size) {
-  const feature_format *named = format_by_ending(path);
+  const feature_format *named = format_read_by_ending(path);
   const feature_format *format = format_by_content(bytes, size, named);
   /* Damaged at its very beginning: the reader that the name asks for says how. */
   return format ? format : named;

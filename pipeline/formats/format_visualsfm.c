@@ -1,7 +1,7 @@
 /*
- * VisualSFM's binary .sift (version 4): a header of five integers, five floats a feature, its 128 bytes, an end mark;
- * all little-endian. Places and angles are SiftGPU's, which VisualSFM runs: the corner of the first pixel is (0, 0),
- * and orientations are measured with y upwards.
+ * VisualSFM's binary .sift (version 4, or 5 with colours): a header of five integers, five floats a feature, its 128
+ * bytes, an end mark; all little-endian. Places and angles are SiftGPU's, which VisualSFM runs: the corner of the first
+ * pixel is (0, 0), and orientations are measured with y upwards.
  */
 #include <math.h>
 #include <string.h>
@@ -18,8 +18,11 @@ enum {
 };
 
 static const uint8_t vsfm_name[8] = {'S', 'I', 'F', 'T', 'V', '4', '.', '0'};
+enum { VSFM_VERSION = 5 }; /* where the version's digit is in the name */
 static const uint8_t vsfm_end[VSFM_END_BYTES] = {0xff, 'E', 'O', 'F'};
 static const double vsfm_corner = 0.5;
+/* The format's description lets writers put 0 for a scale that they do not know. */
+static const double vsfm_unknown_scale = 1.0;
 
 static void vsfm_put_place(feature_sink *sink, const hs_keypoint *keypoint) {
   uint8_t place[VSFM_PLACE_BYTES] = {0};
@@ -58,8 +61,11 @@ static hs_status vsfm_read_header(const feature_source *source, uint64_t *count)
   if (source->size < VSFM_HEADER_BYTES + VSFM_END_BYTES)
     return source_fail(source, HS_ERR_FORMAT, "shorter than a header");
   if (memcmp(bytes, vsfm_name, 4) != 0) return source_fail(source, HS_ERR_FORMAT, "not a file of VisualSFM");
-  if (memcmp(bytes, vsfm_name, sizeof vsfm_name) != 0)
-    return source_fail(source, HS_ERR_UNSUPPORTED, "only version V4.0 of the format is known here");
+  uint8_t name[sizeof vsfm_name];
+  memcpy(name, bytes, sizeof name);
+  if (name[VSFM_VERSION] == '5') name[VSFM_VERSION] = '4';
+  if (memcmp(name, vsfm_name, sizeof vsfm_name) != 0)
+    return source_fail(source, HS_ERR_UNSUPPORTED, "only versions V4.0 and V5.0 of the format are known here");
   *count = bytes_get_u32(bytes + 8);
   if (*count > INT32_MAX) return source_fail(source, HS_ERR_FORMAT, "the number of features is negative");
   if (bytes_get_u32(bytes + 12) != VSFM_PLACE_FLOATS)
@@ -83,9 +89,10 @@ static hs_status vsfm_read(const feature_source *source, hs_features *features) 
   if (status != HS_OK) return status;
   for (size_t i = 0; i < (size_t)count; i++) {
     const uint8_t *place = source->bytes + VSFM_HEADER_BYTES + i * VSFM_PLACE_BYTES;
+    const double scale = (double)bytes_get_f32(place + 12);
     const char *fault = keypoint_fill(&features->keypoints[i], (double)bytes_get_f32(place) - vsfm_corner,
-                                      (double)bytes_get_f32(place + 4) - vsfm_corner, (double)bytes_get_f32(place + 12),
-                                      -(double)bytes_get_f32(place + 16));
+                                      (double)bytes_get_f32(place + 4) - vsfm_corner,
+                                      scale == 0.0 ? vsfm_unknown_scale : scale, -(double)bytes_get_f32(place + 16));
     if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
   }
   const uint8_t *descriptors = source->bytes + VSFM_HEADER_BYTES + (size_t)count * VSFM_PLACE_BYTES;

@@ -1,7 +1,11 @@
 /*
  * VLFeat's text: a line for each feature, x y sigma theta and 128 integers in VLFeat's bin order, without
- * a header. Lines of four numbers are its .frame files: keypoints without descriptors.
+ * a header. Lines of four numbers are its .frame files: keypoints without descriptors. Its binary form (bin://), four
+ * big-endian doubles and 128 bytes, is read where the name says that a file is VLFeat's: the content hardly does.
  */
+#include <math.h>
+#include <string.h>
+
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"
@@ -66,8 +70,60 @@ static hs_status vlfeat_read_line(text_cursor *cursor, hs_features *features, si
   return cursor_end_line(cursor);
 }
 
+/* ------------------------------------------------------------------ binary */
+
+enum { VLFEAT_PLACE_BYTES = 32, VLFEAT_RECORD_BYTES = VLFEAT_PLACE_BYTES + HS_DESCRIPTOR_LENGTH };
+
+static double vlfeat_get_double(const uint8_t *bytes) {
+  uint64_t bits = 0;
+  double value;
+  for (int i = 0; i < 8; i++) bits = bits << 8 | bytes[i];
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* Whether bytes can be x, y, sigma and theta. */
+static bool vlfeat_is_place(const uint8_t *bytes) {
+  const double x = vlfeat_get_double(bytes), y = vlfeat_get_double(bytes + 8);
+  const double sigma = vlfeat_get_double(bytes + 16), theta = vlfeat_get_double(bytes + 24);
+  return fabs(x) < 1e7 && fabs(y) < 1e7 && sigma > 1e-3 && sigma < 1e7 && fabs(theta) < 1e3;
+}
+
+/* Bytes of a record, 0 where this is text: of all frames, or of features with descriptors. */
+static size_t vlfeat_record_bytes(const feature_source *source) {
+  if (source->size < VLFEAT_PLACE_BYTES || !vlfeat_is_place(source->bytes)) return 0;
+  if (!memchr(source->bytes, 0, VLFEAT_PLACE_BYTES) && text_begins_with_number(source->bytes, source->size)) return 0;
+  for (size_t at = 0; at < source->size; at += VLFEAT_PLACE_BYTES)
+    if (source->size - at < VLFEAT_PLACE_BYTES || !vlfeat_is_place(source->bytes + at)) return VLFEAT_RECORD_BYTES;
+  return VLFEAT_PLACE_BYTES;
+}
+
+static hs_status vlfeat_read_binary(const feature_source *source, size_t record_bytes, hs_features *features) {
+  const bool frames = record_bytes == VLFEAT_PLACE_BYTES;
+  if (source->size % record_bytes != 0)
+    return source_fail(source, HS_ERR_FORMAT, "the size is no multiple of %zu bytes, a binary feature's", record_bytes);
+  const size_t count = source->size / record_bytes;
+  const hs_status status = source_reserve(source, features, count, frames ? HS_DESCRIPTOR_NONE : HS_DESCRIPTOR_U8);
+  if (status != HS_OK) return status;
+  for (size_t i = 0; i < count; i++) {
+    const uint8_t *record = source->bytes + i * record_bytes;
+    const char *fault = keypoint_fill(&features->keypoints[i], vlfeat_get_double(record), vlfeat_get_double(record + 8),
+                                      vlfeat_get_double(record + 16), vlfeat_get_double(record + 24));
+    if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
+    if (frames) continue;
+    memcpy(descriptor_u8_at(features, i), record + VLFEAT_PLACE_BYTES, HS_DESCRIPTOR_LENGTH);
+    descriptor_swap_bins(descriptor_u8_at(features, i));
+  }
+  features->count = count;
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ both */
+
 /* The first line decides whether there are descriptors; an empty file is an empty list with them. */
 static hs_status vlfeat_read(const feature_source *source, hs_features *features) {
+  const size_t record_bytes = vlfeat_record_bytes(source);
+  if (record_bytes > 0) return vlfeat_read_binary(source, record_bytes, features);
   uint64_t count = vlfeat_count_lines(source);
   bool frames = text_count_words(source->bytes, source->size, VLFEAT_FRAME_WORDS + 1, NULL) == VLFEAT_FRAME_WORDS;
   /* No more than the longest claim that the size supports, so that memory stays in proportion. */

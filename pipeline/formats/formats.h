@@ -17,13 +17,16 @@
 
 #include "pipeline/formats/common/feature_file.h"
 
+enum { FORMAT_ENDINGS = 8, FORMAT_ENDING_BYTES = 32 };
+#define GZIP_ENDING ".gz"
+
 typedef struct feature_format {
   hs_format id;
-  const char *name;          /* as the command line calls it */
-  const char *summary;       /* one line for a list of formats */
-  const char *endings[3];    /* with the dot, lower case; unused ones null */
-  const char *beside_ending; /* a second file carries this instead of endings[0]; or null */
-  bool without_descriptors;  /* can hold HS_DESCRIPTOR_NONE */
+  const char *name;                    /* as the command line calls it */
+  const char *summary;                 /* one line for a list of formats */
+  const char *endings[FORMAT_ENDINGS]; /* with the dot, lower case; unused ones null; the first is what is written */
+  const char *beside_ending;           /* a second file carries this instead of endings[0]; or null */
+  bool without_descriptors;            /* can hold HS_DESCRIPTOR_NONE */
   bool
       as_stored; /* its program reads JPEGs without turning them by their EXIF orientation: FORMATS.md has the sources */
   /* A write error of the stream need not be reported: committing the file finds it. */
@@ -48,6 +51,9 @@ const feature_format *format_by_id(hs_format id);
 const feature_format *format_by_name(const char *name);
 /* By ending, whatever its case; null when there is none. */
 const feature_format *format_by_ending(const char *path);
+/* Of a file that is read, whose name may have GZIP_ENDING after its ending. */
+const feature_format *format_read_by_ending(const char *path);
+bool format_is_compressed_name(const char *path);
 /* By content, null when no format knows it; `first` (or null) is asked before the others. */
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first);
 

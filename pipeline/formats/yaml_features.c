@@ -178,12 +178,20 @@ static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoin
   return yaml_end_value(&cursor);
 }
 
+/* The short form of the tag, and the whole one. */
+static bool yaml_is_matrix_tag(const char *word, size_t size) {
+  static const char *const tags[] = {"!!opencv-matrix", "!<tag:yaml.org,2002:opencv-matrix>"};
+  for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
+    if (strlen(tags[i]) == size && memcmp(word, tags[i], size) == 0) return true;
+  return false;
+}
+
 /* The lines below "descriptors: !!opencv-matrix", up to the next key in column 0. */
 static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
   *matrix = (yaml_matrix){.rows = -1, .cols = -1};
   const char *word;
   size_t size;
-  if (!cursor_word(&cursor, false, &word, &size) || size != 15 || memcmp(word, "!!opencv-matrix", size) != 0)
+  if (!cursor_word(&cursor, false, &word, &size) || !yaml_is_matrix_tag(word, size))
     return cursor_fail(&cursor, "descriptors is not an opencv-matrix");
   yaml_skip_line(&cursor);
   while (cursor.at < cursor.end && (*cursor.at == ' ' || *cursor.at == '\t')) {
@@ -205,8 +213,8 @@ static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
     return cursor_fail(&cursor, "the descriptor matrix lacks rows, cols or data");
   if (matrix->rows > 0 && matrix->cols != HS_DESCRIPTOR_LENGTH)
     return cursor_fail(&cursor, "a descriptor does not have 128 columns");
-  if (matrix->type != 'f' && matrix->type != 'u')
-    return cursor_fail(&cursor, "descriptors are neither of type f nor u");
+  if (matrix->type == '\0' || !strchr("ucwsihfd", matrix->type))
+    return cursor_fail(&cursor, "descriptors are of none of the types u, c, w, s, i, h, f and d");
   return HS_OK;
 }
 
@@ -285,7 +293,7 @@ hs_status yaml_read_features(const feature_source *source, hs_features *features
                        (unsigned long long)count);
   }
   hs_descriptor_type type = HS_DESCRIPTOR_NONE;
-  if (described) type = matrix.type == 'f' ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8;
+  if (described) type = strchr("hfd", matrix.type) ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8;
   status = yaml_read_size(document.width, &features->image_width);
   if (status == HS_OK) status = yaml_read_size(document.height, &features->image_height);
   if (status == HS_OK) status = source_reserve(source, features, count, type);
@@ -299,6 +307,7 @@ hs_status yaml_read_features(const feature_source *source, hs_features *features
 }
 
 bool yaml_probe(const uint8_t *bytes, size_t size) {
-  static const char mark[] = "%YAML";
-  return size >= sizeof mark - 1 && memcmp(bytes, mark, sizeof mark - 1) == 0;
+  static const char mark[] = "%YAML", order_mark[] = "\xef\xbb\xbf";
+  const size_t skipped = size >= 3 && memcmp(bytes, order_mark, 3) == 0 ? 3 : 0;
+  return size >= skipped + sizeof mark - 1 && memcmp(bytes + skipped, mark, sizeof mark - 1) == 0;
 }

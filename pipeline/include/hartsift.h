@@ -469,7 +469,7 @@ typedef enum hs_format {
   HS_FORMAT_BIN = 9,        /* .hsf: own binary, with checksum */
   HS_FORMAT_COLMAP_DB = 10, /* .db: one image of COLMAP's database, see hartsift_colmap.h */
   HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; the ending .sift means HS_FORMAT_VLFEAT when writing */
-  HS_FORMAT_OXFORD = 12     /* .hesaff, .haraff, .oxford: regions of Oxford's detectors */
+  HS_FORMAT_OXFORD = 12     /* .hesaff, .haraff, .oxford, .haraff.sift: regions of Oxford's detectors */
 } hs_format;
 
 /* How features are written to a file, and read. */

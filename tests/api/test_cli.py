@@ -1,4 +1,5 @@
 """The command hartsift as users and scripts meet it: exit statuses, messages, what goes where, whole files or none."""
+import gzip
 import json
 import os
 import re
@@ -467,6 +468,14 @@ class Options(CommandCase):
         self.assertIn("number 2", errors)
         self.assertEqual(output.decode().splitlines()[2].split(",")[-128:], ["0"] * 128)
         self.assertIn("--keypoints", self.extract(self.SCENE, "--keypoints", "none.csv", status=FAILED)[1])
+
+    def test_compressed_features(self):
+        self.extract(self.SCENE, "-q", "-o", "own.key")
+        self.write("own.key.gz", gzip.compress(self.read("own.key")))
+        matches = self.run_it("match", "own.key", "own.key", "-o", "-")[0]
+        self.assertEqual(self.run_it("match", "own.key.gz", "own.key.gz", "-o", "-")[0], matches)
+        described = self.extract(self.SCENE, "-q", "--keypoints", "own.key", "--format", "csv")[0]
+        self.assertEqual(self.extract(self.SCENE, "-q", "--keypoints", "own.key.gz", "--format", "csv")[0], described)
 
     def test_keypoints_without_descriptors(self):
         rows = self.features(self.SCENE, "--descriptor", "none")

@@ -176,6 +176,9 @@ static void test_names_and_endings(void **state) {
   assert_null(format_at(PROMISES + 1));
   assert_int_equal(hs_format_of_name("A.YAML"), HS_FORMAT_OPENCV);
   assert_int_equal(hs_format_of_name("A.NpZ"), HS_FORMAT_NPZ);
+  assert_int_equal(hs_format_of_name("a.ppm.haraff.sift"), HS_FORMAT_OXFORD);
+  assert_int_equal(hs_format_of_name("a.HesAff.sift"), HS_FORMAT_OXFORD);
+  assert_int_equal(hs_format_of_name("haraff.sift"), HS_FORMAT_VLFEAT);
   const char *const none[] = {"name", "", ".txt", "name.png", "npz", "name.txt.gz", "name.txt/"};
   for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
     assert_int_equal(hs_format_of_name(none[i]), HS_FORMAT_AUTO);

@@ -211,6 +211,9 @@ typedef struct wrong_text {
 #define CSV_HEAD    "x,y,sigma,orientation\n"
 #define JSON_HEAD   "{\"descriptor_type\": \"none\", \"features\": ["
 
+#define ZEROS_15  " 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
+#define ZEROS_127 ZEROS_15 ZEROS_15 ZEROS_15 ZEROS_15 ZEROS_15 ZEROS_15 ZEROS_15 ZEROS_15 " 0 0 0 0 0 0 0"
+
 static const wrong_text wrong_texts[] = {
     {"colmap", "", "file:1: the number of features is missing"},
     {"colmap", "-1 128\n", "file:1: the number of features is negative"},
@@ -219,6 +222,11 @@ static const wrong_text wrong_texts[] = {
     {"colmap", "0 128\n1 2 3 4\n", "file:2: more lines"},
     {"colmap", "0 128 5\n", "file:1: more values"},
     {"colmap", "x 128\n", "file:1: the number of features: expected an integer, found \"x\""},
+    {"colmap", "1 128\n1 2 3 4 0.5" ZEROS_127 "\n", "file:2: a descriptor of unit norm"},
+    {"colmap", "1 128\n1 2 3 4 256" ZEROS_127 "\n",
+     "file:2: descriptor entry 0: expected a number of 0..255, found \"256\""},
+    {"lowe", "1 128\n1 2 3 4\n0.5" ZEROS_127 "\n", "file:3: descriptor entry 0 is 0.5, no whole number"},
+    {"lowe", "1 36\n1 2 3 4\n", "file:1: the descriptor length is 36, neither 128 nor 0"},
     {"lowe", "0 128\n1", "more values"},
     {"lowe", "-5 128\n", "negative"},
     {"lowe", "99999999999999999999 128\n", "expected an integer"},
@@ -231,7 +239,7 @@ static const wrong_text wrong_texts[] = {
     {"vlfeat", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "too short"},
     {"csv", "", "file:1: the header has no column x"},
     {"csv", "x,y,sigma\n", "no column orientation"},
-    {"csv", "x,y,sigma,orientation,colour\n", "column 5 of the header has no known name"},
+    {"csv", "x,y,sigma,orientation,colour\n", "column 5 of the header has no known name: \"colour\""},
     {"csv", "x,y,sigma,orientation,x\n", "column 5 of the header repeats"},
     {"csv", "x,y,sigma,orientation,d0,f1\n", "mixes"},
     {"csv", "x,y,sigma,orientation,d0\n", "no column for descriptor entry 1"},
@@ -245,6 +253,7 @@ static const wrong_text wrong_texts[] = {
     {"json", "{}", "there is no \"features\""},
     {"json", "{\"features\": []}", "there is no \"descriptor_type\""},
     {"json", "{\"descriptor_type\": \"u16\", \"features\": []}", "none of u8"},
+    {"json", "{\"keypoints\": [1]}", "an OpenCV storage in JSON is not read"},
     {"json", JSON_HEAD "]} 1", "something follows"},
     {"json", JSON_HEAD "], \"count\": 2}", "count does not agree"},
     {"json", JSON_HEAD "], \"image_width\": -4}", "image size"},
@@ -271,8 +280,8 @@ static const wrong_text wrong_texts[] = {
     {"opencv", OPENCV_ONE "descriptors: 5\n", "not an opencv-matrix"},
     {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 64\n   dt: u\n   data: [ 1 ]\n",
      "128 columns"},
-    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: d\n   data: [ 1 ]\n",
-     "neither of type"},
+    {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: r\n   data: [ 1 ]\n",
+     "of none of the types"},
     {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: u\n   data: [ 1 ]\n",
      "fewer values"},
     {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 128\n   dt: u\n   data: [ 300 ]\n",
@@ -283,9 +292,9 @@ static const wrong_text wrong_texts[] = {
     {"bin", "short", "shorter than a header"},
     {"visualsfm", "SIFTV4.0", "shorter than a header"},
     {"visualsfm",
-     "SIFTV5.0................\xff"
+     "SIFTV3.0................\xff"
      "EOF",
-     "only version V4.0"},
+     "only versions V4.0 and V5.0"},
     {"visualsfm",
      "SOFTV4.0................\xff"
      "EOF",
@@ -308,6 +317,8 @@ static const wrong_text wrong_texts[] = {
     {"oxford", "1.0\n1\n1 2 1e300 0 1e300\n", "not an ellipse"},
     {"oxford", "1.0\n1\n1 2 1e-150 0 1e-150\n", "the scale"},
     {"oxford", "128\n0\n7\n", "more values"},
+    {"oxford", "0\n1\n1 2 9 3 0 1 2 3 4 1 0 0 1\n", "file:2: regions of 13 numbers"},
+    {"oxford", "128\n1\n1 2 9 3 0 1 2 3 4 1 0 0 1 0" ZEROS_127 "\n", "file:2: regions of 13 numbers"},
     {"npz", "PK", "too short for a zip"},
 };
 

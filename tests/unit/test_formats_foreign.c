@@ -307,15 +307,364 @@ static void test_openmvg_pair_replaced(void **state) {
   scratch_folder_remove(&folder);
 }
 
+/* ------------------------------------------------------------------ as wide as the formats' own descriptions */
+
+/* SiftGPU's keys without descriptors. */
+static void test_lowe_keys_alone(void **state) {
+  (void)state;
+  hs_features features = load_text("image.key", "2 0\n7.25 12.50 1.600 0.500\n100.00 50.00 3.000 -2.000\n");
+  assert_int_equal(features.count, 2);
+  assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_NONE);
+  assert_true(features.keypoints[1].x == 50.0f && features.keypoints[1].y == 100.0f);
+  hs_features_free(&features);
+}
+
+/* Entries written as floats; COLMAP drops fractions. */
+static void test_float_entries(void **state) {
+  (void)state;
+  static const char *const heads[] = {"1 128\n7 12 1.6 0.5\n", "1 128\n12.5 7.5 1.6 0.5", "12 7 1.6 -0.5",
+                                      "128\n1\n12 7 0.0144675926 0 0.0144675926"};
+  static const char *const names[] = {"floats.key", "floats.txt", "floats.sift", "floats.haraff"};
+  for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
+    char text[2048];
+    (void)snprintf(text, sizeof text, "%s", heads[i]);
+    for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++)
+      (void)snprintf(text + strlen(text), 16, " %d%s", d, i == 1 && d % 2 == 1 ? ".75" : ".000000");
+    strcat(text, "\n");
+    hs_features features = load_text(names[i], text);
+    assert_int_equal(features.count, 1);
+    assert_true(fabsf(features.keypoints[0].sigma - 1.6f) < 1e-5f);
+    if (i != 2) check_counting_entries(&features, 0); /* VLFeat's bins are in another order */
+    assert_int_equal(((const uint8_t *)features.descriptors)[127], i == 2 ? 121 : 127);
+    hs_features_free(&features);
+  }
+}
+
+static void put_u32(unsigned char *to, uint32_t value) {
+  for (int i = 0; i < 4; i++) to[i] = (unsigned char)(value >> (8 * i));
+}
+
+static void put_f32(unsigned char *to, float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  put_u32(to, bits);
+}
+
+static hs_features load_bytes(const char *name, const void *bytes, size_t size) {
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  char message[256] = "";
+  hs_features features = {0};
+  hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
+  scratch_folder_make(&folder);
+  scratch_write_file(scratch_folder_path(&folder, name, path), bytes, size);
+  const hs_status status = hs_load_features(path, &features, &options);
+  scratch_folder_remove(&folder);
+  if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib")) skip_because("built without zlib");
+  if (status != HS_OK) fail_msg("%s: status %d, %s", name, (int)status, message);
+  return features;
+}
+
+/* Version 5 has colours; both let a writer put 0 for scale and orientation. */
+static void test_visualsfm_versions(void **state) {
+  (void)state;
+  enum { SIZE = 20 + 20 + HS_DESCRIPTOR_LENGTH + 4 };
+  for (int version = 4; version <= 5; version++)
+    for (int scale = 0; scale <= 2; scale += 2) {
+      unsigned char file[SIZE] = "SIFTV4.0";
+      file[5] = (unsigned char)('0' + version);
+      put_u32(file + 8, 1);
+      put_u32(file + 12, 5);
+      put_u32(file + 16, HS_DESCRIPTOR_LENGTH);
+      put_f32(file + 20, 12.5f);
+      put_f32(file + 24, 7.5f);
+      memcpy(file + 28, "\xff\x80\x40\xff", 4);
+      put_f32(file + 32, (float)scale);
+      for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++) file[40 + d] = (unsigned char)d;
+      memcpy(file + SIZE - 4,
+             "\xff"
+             "EOF",
+             4);
+      hs_features features = load_bytes("a.sift", file, SIZE);
+      assert_int_equal(features.count, 1);
+      assert_true(features.keypoints[0].x == 12.0f && features.keypoints[0].y == 7.0f);
+      assert_true(features.keypoints[0].sigma == (scale > 0 ? 2.0f : 1.0f)); /* unknown: 1 */
+      check_counting_entries(&features, 0);
+      hs_features_free(&features);
+    }
+}
+
+static void put_big_double(unsigned char *to, double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  for (int i = 0; i < 8; i++) to[i] = (unsigned char)(bits >> (56 - 8 * i));
+}
+
+/* bin:// of VLFeat's program: big-endian doubles, and bytes. */
+static void test_vlfeat_binary(void **state) {
+  (void)state;
+  enum { COUNT = 5, RECORD = 32 + HS_DESCRIPTOR_LENGTH };
+  for (int frames = 0; frames < 2; frames++) {
+    const size_t record = frames ? 32 : RECORD;
+    unsigned char file[COUNT * RECORD];
+    for (size_t i = 0; i < COUNT; i++) {
+      const double place[4] = {10.25 + (double)i, 7.5, 1.5, -0.5};
+      for (size_t k = 0; k < 4; k++) put_big_double(file + i * record + 8 * k, place[k]);
+      for (size_t d = 0; d < HS_DESCRIPTOR_LENGTH && !frames; d++) file[i * record + 32 + d] = (unsigned char)d;
+    }
+    hs_features features = load_bytes(frames ? "a.frame" : "a.sift", file, COUNT * record);
+    assert_int_equal(features.count, COUNT);
+    assert_int_equal(features.descriptor_type, frames ? HS_DESCRIPTOR_NONE : HS_DESCRIPTOR_U8);
+    for (size_t i = 0; i < COUNT; i++) {
+      assert_true(features.keypoints[i].x == 10.25f + (float)i && features.keypoints[i].sigma == 1.5f);
+      if (!frames) assert_int_equal(((const uint8_t *)features.descriptors)[i * HS_DESCRIPTOR_LENGTH + 1], 7);
+    }
+    hs_features_free(&features);
+  }
+}
+
+/* AliceVision's sift_float. */
+static void test_openmvg_floats(void **state) {
+  (void)state;
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  unsigned char desc[8 + 4 * HS_DESCRIPTOR_LENGTH] = {1};
+  hs_features features = {0};
+  for (int d = 0; d < HS_DESCRIPTOR_LENGTH; d++) put_f32(desc + 8 + 4 * d, (float)d);
+  scratch_folder_make(&folder);
+  scratch_write_file(scratch_folder_path(&folder, "view.desc", path), desc, sizeof desc);
+  scratch_write_file(scratch_folder_path(&folder, "view.feat", path), "10.5 20.25 1.75 0.5\n", 20);
+  assert_int_equal(hs_load_features(path, &features, NULL), HS_OK);
+  assert_int_equal(features.descriptor_type, HS_DESCRIPTOR_F32);
+  const float *descriptor = features.descriptors;
+  assert_true(descriptor[0] == 0.0f && descriptor[1] == 7.0f && descriptor[7] == 1.0f && descriptor[127] == 121.0f);
+  hs_features_free(&features);
+  scratch_folder_remove(&folder);
+}
+
+/* Types of matrices, the tag in full, a byte order mark. */
+static void test_opencv_matrices(void **state) {
+  (void)state;
+  static const char *const types[] = {"u", "c", "w", "s", "i", "f", "d", "h", "\"f\""};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+    char text[2048];
+    (void)snprintf(text, sizeof text,
+                   "%s%%YAML:1.0\n---\nkeypoints:\n   - [ 1., 2., 4., 90., 0.5, 255, -1 ]\ndescriptors: %s\n"
+                   "   rows: 1\n   cols: 128\n   dt: %s\n   data: [ 0",
+                   i % 2 ? "\xef\xbb\xbf" : "", i % 3 ? "!!opencv-matrix" : "!<tag:yaml.org,2002:opencv-matrix>",
+                   types[i]);
+    for (int d = 1; d < HS_DESCRIPTOR_LENGTH; d++) (void)snprintf(text + strlen(text), 16, ", %d", d % 100);
+    strcat(text, " ]\n");
+    hs_features features = load_text("plain", text);
+    const bool is_float = i > 4;
+    assert_int_equal(features.descriptor_type, is_float ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8);
+    if (is_float)
+      assert_true(((const float *)features.descriptors)[99] == 99.0f);
+    else
+      assert_int_equal(((const uint8_t *)features.descriptors)[99], 99);
+    hs_features_free(&features);
+  }
+}
+
+/* RFC 4180 lets every field be in quotes. */
+static void test_quoted_csv(void **state) {
+  (void)state;
+  hs_features features = load_text("plain", "\"x\",\"y\",\"sigma\",\"orientation\"\r\n\"4\",\"3.5\",2, \"1\" \r\n");
+  assert_int_equal(features.count, 1);
+  assert_true(features.keypoints[0].x == 4.0f && features.keypoints[0].orientation == 1.0f);
+  hs_features_free(&features);
+}
+
+/* What Oxford's extract_features calls its files is written as that. */
+static void test_oxford_names(void **state) {
+  (void)state;
+  static const char *const names[] = {"a.ppm.haraff.sift", "a.hesaff.sift", "a.harlap.sift", "a.haraff"};
+  hs_keypoint keypoint = {.x = 1, .y = 2, .sigma = 3};
+  uint8_t descriptor[HS_DESCRIPTOR_LENGTH] = {9};
+  const hs_features features = {.count = 1, .keypoints = &keypoint, .descriptors = descriptor};
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES];
+  scratch_folder_make(&folder);
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    hs_features read = {0};
+    char line[16] = "";
+    assert_int_equal(hs_save_features(scratch_folder_path(&folder, names[i], path), &features, NULL), HS_OK);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    (void)fclose(file);
+    assert_string_equal(line, "128\n");
+    assert_int_equal(hs_load_features(path, &read, NULL), HS_OK);
+    assert_true(read.count == 1 && fabsf(read.keypoints[0].sigma - 3.0f) < 1e-5f);
+    hs_features_free(&read);
+  }
+  scratch_folder_remove(&folder);
+}
+
+/* ------------------------------------------------------------------ compressed files */
+
+static uint32_t crc_of(const unsigned char *bytes, size_t size) {
+  uint32_t crc = 0xffffffffu;
+  for (size_t i = 0; i < size; i++) {
+    crc ^= bytes[i];
+    for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+  }
+  return ~crc;
+}
+
+/* A member of gzip with one block that is stored. Returns its size, `size` and 23 bytes more. */
+static size_t gzip_member(const void *bytes, size_t size, unsigned char *out) {
+  static const unsigned char head[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
+  memcpy(out, head, sizeof head);
+  out[10] = 1;
+  put_u32(out + 11, (uint32_t)size | (~(uint32_t)size) << 16);
+  memcpy(out + 15, bytes, size);
+  put_u32(out + 15 + size, crc_of(bytes, size));
+  put_u32(out + 19 + size, (uint32_t)size);
+  return size + 23;
+}
+
+/* Two members, and zeros at the end, as tapes and some writers leave them. */
+static size_t gzip_file(const char *text, unsigned char *out) {
+  const size_t half = strlen(text) / 2;
+  size_t size = gzip_member(text, half, out);
+  size += gzip_member(text + half, strlen(text) - half, out + size);
+  memset(out + size, 0, 8);
+  return size + 8;
+}
+
+static void test_compressed_files(void **state) {
+  (void)state;
+  char key[2048] = "1 128\n7.25 12.50 1.60 0.500\n", colmap[2048] = "1 128\n13 7.75 1.6 -0.5";
+  append_entries(key, 20);
+  append_entries(colmap, 1000);
+  const struct {
+    const char *name, *text;
+  } files[] = {{"a.key.gz", key},
+               {"a.KEY.GZ", key},
+               {"a", key},
+               {"a.jpg.txt.gz", colmap},
+               {"a.frame.gz", "12.5 7.25 1.6 -0.5\n"},
+               {"a.csv.gz", "x,y,sigma,orientation\n12.5,7.25,1.6,-0.5\n"},
+               {"a.json.gz", "{\"features\":[{\"orientation\":-0.5,\"sigma\":1.6,\"y\":7.25,\"x\":12.5}],"
+                             "\"descriptor_type\":\"none\"}"},
+               {"a.yml.gz", "%YAML:1.0\n---\nkeypoints:\n   - [ 12.5, 7.25, 3.2, -28.6478898, 0., 0, -1 ]\n"}};
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    unsigned char packed[2048 + 64];
+    hs_features features = load_bytes(files[i].name, packed, gzip_file(files[i].text, packed));
+    assert_int_equal(features.count, 1);
+    assert_true(features.keypoints[0].x == 12.5f && features.keypoints[0].y == 7.25f &&
+                features.keypoints[0].sigma == 1.6f);
+    assert_true(fabsf(features.keypoints[0].orientation - 5.7831853f) < 1e-5f);
+    hs_features_free(&features);
+  }
+}
+
+static void check_compressed_fault(const unsigned char *bytes, size_t size, hs_status expected, const char *reason) {
+  scratch_folder folder;
+  char path[SCRATCH_PATH_BYTES], message[256] = "";
+  hs_features features = {0};
+  hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
+  if (expected == HS_ERR_LIMIT) options.max_features = 1;
+  scratch_folder_make(&folder);
+  scratch_write_file(scratch_folder_path(&folder, "a.key.gz", path), bytes, size);
+  const hs_status status = hs_load_features(path, &features, &options);
+  scratch_folder_remove(&folder);
+  if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib")) skip_because("built without zlib");
+  if (status != expected || !strstr(message, reason) || !strstr(message, "a.key.gz"))
+    fail_msg("status %d, message \"%s\", expected \"%s\"", (int)status, message, reason);
+  assert_null(features.keypoints);
+}
+
+static void test_damaged_compressed_files(void **state) {
+  (void)state;
+  char key[2048] = "1 128\n7.25 12.50 1.60 0.500\n";
+  unsigned char packed[2048 + 64];
+  append_entries(key, 20);
+  const size_t size = gzip_member(key, strlen(key), packed);
+  for (size_t cut = 3; cut < size; cut += 17) check_compressed_fault(packed, cut, HS_ERR_FORMAT, "cut off");
+  packed[size] = 'x';
+  check_compressed_fault(packed, size + 1, HS_ERR_FORMAT, "follows the compressed content");
+  packed[40] ^= 1; /* its CRC is another */
+  check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
+  packed[40] ^= 1;
+  packed[10] = 7; /* a block of no kind */
+  check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
+  enum { BOMB = 48, PART = 60000 };
+  unsigned char *bomb = malloc((size_t)BOMB * (PART + 23)), *spaces = malloc(PART);
+  assert_true(bomb && spaces);
+  memset(spaces, ' ', PART);
+  size_t used = 0;
+  for (int i = 0; i < BOMB; i++) used += gzip_member(spaces, PART, bomb + used);
+  check_compressed_fault(bomb, used, HS_ERR_LIMIT, "than");
+  free(bomb);
+  free(spaces);
+}
+
+/* The first of openMVG's two files, or both. */
+static void test_compressed_pair(void **state) {
+  (void)state;
+  const char *const text = "10.5 20.25 1.75 -0.5\n";
+  for (int both = 0; both < 2; both++) {
+    scratch_folder folder;
+    char path[SCRATCH_PATH_BYTES], message[256] = "";
+    unsigned char desc[8 + HS_DESCRIPTOR_LENGTH] = {1}, packed[256];
+    hs_features features = {0};
+    hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
+    scratch_folder_make(&folder);
+    scratch_folder_path(&folder, both ? "view.desc.gz" : "view.desc", path);
+    if (both)
+      scratch_write_file(path, packed, gzip_member(desc, sizeof desc, packed));
+    else
+      scratch_write_file(path, desc, sizeof desc);
+    scratch_folder_path(&folder, "view.feat.gz", path);
+    scratch_write_file(path, packed, gzip_member(text, strlen(text), packed));
+    const hs_status status = hs_load_features(path, &features, &options);
+    scratch_folder_remove(&folder);
+    if (status == HS_ERR_UNSUPPORTED && strstr(message, "no zlib")) skip_because("built without zlib");
+    if (status != HS_OK) fail_msg("%s", message);
+    assert_true(features.count == 1 && features.keypoints[0].x == 10.5f);
+    hs_features_free(&features);
+  }
+}
+
+/* Compressed files are read only: nothing uncompressed gets such a name by its ending. */
+static void test_compressed_names_are_not_written(void **state) {
+  (void)state;
+  const hs_features none = {0};
+  char message[256] = "";
+  hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
+  assert_int_equal(hs_save_features("a.key.gz", &none, &options), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(message, "read, not written"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numpy_stored),          cmocka_unit_test(test_numpy_deflated),
-      cmocka_unit_test(test_numpy_other_types),     cmocka_unit_test(test_numpy_no_descriptors),
-      cmocka_unit_test(test_opencv_storage),        cmocka_unit_test(test_vlfeat_program_output),
-      cmocka_unit_test(test_colmap_text),           cmocka_unit_test(test_lowe_keys),
-      cmocka_unit_test(test_opencv_flat_list),      cmocka_unit_test(test_csv_of_a_spreadsheet),
-      cmocka_unit_test(test_json_of_other_writers), cmocka_unit_test(test_openmvg_pair),
+      cmocka_unit_test(test_numpy_stored),
+      cmocka_unit_test(test_numpy_deflated),
+      cmocka_unit_test(test_numpy_other_types),
+      cmocka_unit_test(test_numpy_no_descriptors),
+      cmocka_unit_test(test_opencv_storage),
+      cmocka_unit_test(test_vlfeat_program_output),
+      cmocka_unit_test(test_colmap_text),
+      cmocka_unit_test(test_lowe_keys),
+      cmocka_unit_test(test_opencv_flat_list),
+      cmocka_unit_test(test_csv_of_a_spreadsheet),
+      cmocka_unit_test(test_json_of_other_writers),
+      cmocka_unit_test(test_openmvg_pair),
       cmocka_unit_test(test_openmvg_pair_replaced),
+      cmocka_unit_test(test_lowe_keys_alone),
+      cmocka_unit_test(test_float_entries),
+      cmocka_unit_test(test_visualsfm_versions),
+      cmocka_unit_test(test_vlfeat_binary),
+      cmocka_unit_test(test_openmvg_floats),
+      cmocka_unit_test(test_opencv_matrices),
+      cmocka_unit_test(test_quoted_csv),
+      cmocka_unit_test(test_oxford_names),
+      cmocka_unit_test(test_compressed_files),
+      cmocka_unit_test(test_damaged_compressed_files),
+      cmocka_unit_test(test_compressed_pair),
+      cmocka_unit_test(test_compressed_names_are_not_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static const float already_scaled_above = 1.5f;
 static const float unit_norm_scale = 512.0f;
 
 /* Orientation bins run the other way round: 0 7 6 5 4 3 2 1. */
-static size_t bin_swapped(size_t index) {
+size_t descriptor_swapped(size_t index) {
   size_t bin = index % CELL_BINS;
   return index - bin + (CELL_BINS - bin) % CELL_BINS;
 }
@@ -65,7 +65,7 @@ void descriptor_to_u8(const descriptor_codec *codec, size_t index, uint8_t out[H
 
 void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS_DESCRIPTOR_LENGTH]) {
   const float *values = descriptor_f32_at(codec->features, index);
-  for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) out[k] = values[codec->swap_bins ? bin_swapped(k) : k];
+  for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) out[k] = values[codec->swap_bins ? descriptor_swapped(k) : k];
 }
 
 void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink) {
@@ -106,7 +106,7 @@ void descriptor_put_text(const descriptor_codec *codec, size_t index, const char
 void descriptor_swap_bins(uint8_t descriptor[HS_DESCRIPTOR_LENGTH]) {
   uint8_t copy[HS_DESCRIPTOR_LENGTH];
   memcpy(copy, descriptor, sizeof copy);
-  for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) descriptor[k] = copy[bin_swapped(k)];
+  for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) descriptor[k] = copy[descriptor_swapped(k)];
 }
 
 const char *descriptor_store(const hs_features *features, size_t entry, double value) {

@@ -27,6 +27,8 @@ void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS
 void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink);
 /* The 128 numbers in the descriptor's own type with `separator` between them. */
 void descriptor_put_text(const descriptor_codec *codec, size_t index, const char *separator, feature_sink *sink);
+/* Where an entry of a list's descriptors goes in the other bin order; its own inverse. */
+size_t descriptor_swapped(size_t index);
 /* Changes the bin order of every cell of a byte descriptor; its own inverse. */
 void descriptor_swap_bins(uint8_t descriptor[HS_DESCRIPTOR_LENGTH]);
 

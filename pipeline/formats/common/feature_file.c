@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/gzip_content.h"
 
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
 enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
@@ -174,7 +176,12 @@ static hs_status load_fill(int descriptor, const feature_source *source, const c
   return HS_OK;
 }
 
-/* The size is capped by what max_features features can need, so a wrong file does not fill the memory. */
+/* What max_features features can need: a wrong file does not fill the memory. */
+static uint64_t content_most(const feature_source *source) {
+  if (source->max_features > (UINT64_MAX >> 14)) return UINT64_MAX;
+  return source->max_features * FEATURE_TEXT_MOST_BYTES + FILE_EXTRA_BYTES;
+}
+
 static hs_status load_open_file(int descriptor, const feature_source *source, const char *path, file_content *content) {
   struct stat info;
   if (fstat(descriptor, &info) != 0) return load_fail_errno(source, path, "cannot read");
@@ -182,10 +189,7 @@ static hs_status load_open_file(int descriptor, const feature_source *source, co
     hs_message_set(source->message, source->message_bytes, "%s: not a regular file", path);
     return HS_ERR_IO;
   }
-  uint64_t most = source->max_features > (UINT64_MAX >> 14)
-                      ? UINT64_MAX
-                      : source->max_features * FEATURE_TEXT_MOST_BYTES + FILE_EXTRA_BYTES;
-  if ((uint64_t)info.st_size > most || (uint64_t)info.st_size > SIZE_MAX / 2) {
+  if ((uint64_t)info.st_size > content_most(source) || (uint64_t)info.st_size > SIZE_MAX / 2) {
     hs_message_set(source->message, source->message_bytes, "%s: larger than %llu features can need", path,
                    (unsigned long long)source->max_features);
     return HS_ERR_LIMIT;
@@ -211,7 +215,9 @@ static hs_status load_file(const feature_source *source, const char *path, file_
 
 hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size) {
   file_content content = {0};
-  const hs_status status = load_file(source, path, &content);
+  hs_status status = load_file(source, path, &content);
+  if (status == HS_OK && gzip_begins(content.bytes, content.size))
+    status = gzip_decompress(source, path, content_most(source), &content.bytes, &content.size);
   *bytes = content.bytes;
   *size = content.size;
   return status;
@@ -226,5 +232,8 @@ size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BY
   const bool filled =
       fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && load_fill(descriptor, &source, path, &content) == HS_OK;
   (void)close(descriptor);
-  return filled ? content.size : 0;
+  if (!filled || !gzip_begins(bytes, content.size)) return filled ? content.size : 0;
+  uint8_t packed[SOURCE_BEGINNING_BYTES];
+  memcpy(packed, bytes, content.size);
+  return gzip_decompress_beginning(packed, content.size, bytes, SOURCE_BEGINNING_BYTES);
 }

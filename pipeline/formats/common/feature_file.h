@@ -45,11 +45,12 @@ typedef struct feature_target {
   size_t message_bytes;
 } feature_target;
 
-/* Reads a regular file of a size that source->max_features may need. *bytes: from source->allocator, to be released
-   also on failure. Statuses: HS_ERR_IO, HS_ERR_LIMIT, HS_ERR_MEMORY, with a message. */
+/* Reads a regular file of a size that source->max_features may need; content that gzip has compressed is decompressed.
+   *bytes: from source->allocator, to be released also on failure. Statuses: HS_ERR_IO, HS_ERR_LIMIT, HS_ERR_MEMORY, of
+   compressed content HS_ERR_FORMAT and HS_ERR_UNSUPPORTED too, with a message. */
 hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size);
 
-/* The beginning of a regular file, more than any probe looks at; 0 bytes when it is none or cannot be read. */
+/* The beginning of a regular file, more than any probe looks at; decompressed; 0 bytes when it is none or cannot be read. */
 enum { SOURCE_BEGINNING_BYTES = 4096 };
 size_t source_read_beginning(const char *path, uint8_t bytes[SOURCE_BEGINNING_BYTES]);
 

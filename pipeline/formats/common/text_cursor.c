@@ -3,6 +3,7 @@
  */
 #include "pipeline/formats/common/text_cursor.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +63,10 @@ bool cursor_field(text_cursor *cursor, const char **field, size_t *size) {
   const char *stop = cursor->at;
   if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
   while (stop > start && text_is_blank(stop[-1])) stop--;
+  if (stop - start >= 2 && *start == '"' && stop[-1] == '"') { /* RFC 4180; no name or number needs the quotes */
+    start++;
+    stop--;
+  }
   *field = start;
   *size = (size_t)(stop - start);
   return true;
@@ -84,13 +89,17 @@ uint64_t cursor_count_lines(text_cursor cursor) {
   return count;
 }
 
-/* A word that is not what was expected, cut to a length fit for a message. */
-static hs_status cursor_fail_word(const text_cursor *cursor, const char *what, const char *kind, const char *word,
-                                  size_t size) {
-  char shown[25];
-  size_t length = size < sizeof shown - 1 ? size : sizeof shown - 1;
+void text_shown(const char *word, size_t size, char shown[TEXT_SHOWN_BYTES]) {
+  size_t length = size < TEXT_SHOWN_BYTES - 1 ? size : TEXT_SHOWN_BYTES - 1;
   for (size_t i = 0; i < length; i++) shown[i] = word[i] >= ' ' && word[i] <= '~' ? word[i] : '?';
   shown[length] = '\0';
+}
+
+/* A word that is not what was expected. */
+static hs_status cursor_fail_word(const text_cursor *cursor, const char *what, const char *kind, const char *word,
+                                  size_t size) {
+  char shown[TEXT_SHOWN_BYTES];
+  text_shown(word, size, shown);
   return cursor_fail(cursor, "%s: expected %s, found \"%s\"", what, kind, shown);
 }
 
@@ -110,12 +119,24 @@ hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, i
   return HS_OK;
 }
 
+hs_status cursor_descriptor_entry(text_cursor *cursor, bool across_lines, size_t entry, double *value) {
+  const char *word;
+  size_t size;
+  char what[32];
+  const bool present = cursor_word(cursor, across_lines, &word, &size);
+  const bool is_number = present && number_to_double(word, size, value);
+  if (is_number && *value >= 0.0 && *value <= 255.0) return HS_OK;
+  (void)snprintf(what, sizeof what, "descriptor entry %zu", entry);
+  if (!present) return cursor_fail(cursor, "%s is missing", what);
+  return cursor_fail_word(cursor, what, is_number ? "a number of 0..255" : "a finite number", word, size);
+}
+
 hs_status cursor_descriptor(text_cursor *cursor, bool across_lines, uint8_t *descriptor) {
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
-    int64_t value;
-    hs_status status = cursor_int(cursor, across_lines, "a descriptor entry", &value);
+    double value;
+    const hs_status status = cursor_descriptor_entry(cursor, across_lines, k, &value);
     if (status != HS_OK) return status;
-    if (value < 0 || value > 255) return cursor_fail(cursor, "a descriptor entry is outside 0..255");
+    if (value != floor(value)) return cursor_fail(cursor, "descriptor entry %zu is %g, no whole number", k, value);
     descriptor[k] = (uint8_t)value;
   }
   return HS_OK;

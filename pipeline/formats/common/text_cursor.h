@@ -29,17 +29,23 @@ bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size
 /* The next word as a number; `what` names it in the message. */
 hs_status cursor_double(text_cursor *cursor, bool across_lines, const char *what, double *value);
 hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, int64_t *value);
-/* The next field of a line of comma-separated values, without blanks around it, and the comma behind it. False at the end
-   of the line. */
+/* The next field of a line of comma-separated values, without blanks and quotes around it, and the comma behind it.
+   False at the end of the line. */
 bool cursor_field(text_cursor *cursor, const char **field, size_t *size);
 /* The next such field, the index-th of its line from 0, as a number. */
 hs_status cursor_number_field(text_cursor *cursor, size_t index, double *value);
 /* How many of the lines from here on have anything but blanks. */
 uint64_t cursor_count_lines(text_cursor cursor);
-/* 128 integers 0..255. */
+/* Entry `entry` of a descriptor, a number within 0..255. */
+hs_status cursor_descriptor_entry(text_cursor *cursor, bool across_lines, size_t entry, double *value);
+/* 128 whole numbers 0..255, which may be written as floats ("12.0"). */
 hs_status cursor_descriptor(text_cursor *cursor, bool across_lines, uint8_t *descriptor);
 /* Leaves a line in which nothing but blanks is left. */
 hs_status cursor_end_line(text_cursor *cursor);
+
+/* A word of the content for a message: cut, its characters printable. */
+enum { TEXT_SHOWN_BYTES = 25 };
+void text_shown(const char *word, size_t size, char shown[TEXT_SHOWN_BYTES]);
 
 /* Words of the first line that has any, counted up to `limit`; 0 for blank content. *rest, where not
    null, gets the offset behind that line. Looks at no more than the first 64 KiB. */
