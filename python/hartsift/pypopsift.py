@@ -10,6 +10,7 @@ Pictures of any size are worked on, by several processes too; without a usable G
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any, List
 
@@ -27,10 +28,15 @@ __all__ = ["fits_texture", "popsift"]
 _LOWEST_THRESHOLD = 0.0001
 
 
-def fits_texture(width: int, height: int) -> bool:
-    """Whether a GPU can extract the features of pictures up to this size, which is no question of textures here."""
+def fits_texture(width: float, height: float) -> bool:
+    """Whether a GPU can extract the features of pictures up to this size, which is no question of textures here.
+
+    Sizes may be floats, as a caller that scales them has them; they are rounded up. NaN and infinity do not fit.
+    """
+    if not (math.isfinite(width) and math.isfinite(height)):
+        return False
     try:
-        workspace_bytes(width, height, device="cuda")
+        workspace_bytes(math.ceil(width), math.ceil(height), device="cuda")
     except Error:
         return False
     return True

@@ -440,6 +440,20 @@ def test_popsift_has_an_end(image):
         hartsift.pypopsift.popsift(image, downsampling=0.5)
 
 
+def test_fits_texture_takes_floats(monkeypatch):
+    """OpenSfM's callers scale sizes; those are rounded up, and what is no size does not fit."""
+    asked = []
+    monkeypatch.setattr(hartsift.pypopsift, "workspace_bytes", lambda *size, device: asked.append((*size, device)))
+    for size in ((320.0, 240.2), (np.float32(319.5), np.float64(240.9)), (np.int64(320), 241)):
+        assert hartsift.pypopsift.fits_texture(*size)
+    assert asked == [(320, 241, "cuda")] * 3
+    assert not hartsift.pypopsift.fits_texture(float("nan"), 1.0)
+    assert not hartsift.pypopsift.fits_texture(1.0, float("inf"))
+    monkeypatch.undo()
+    assert not hartsift.pypopsift.fits_texture(-5.0, 0.0)
+    assert hartsift.pypopsift.fits_texture(320.0, 240.0) == hartsift.pypopsift.fits_texture(320, 240)
+
+
 def test_popsift_says_that_there_is_no_gpu(image):
     has_gpu = hartsift.pypopsift.fits_texture(320, 240)
     try:
