@@ -309,12 +309,26 @@ class ColmapDatabase:
             view = _camera_view(camera) if isinstance(camera, ColmapCamera) else _numbered_camera(camera)
         return ctypes.byref(view)
 
-    def set_position(self, image_id: int, coordinates: Sequence[float], cartesian: bool = False) -> None:
-        """Says where an image was taken, in place of what the database says; see ``ColmapPosition``."""
+    def set_position(
+        self, image_id: int, coordinates: Union[Sequence[float], ColmapPosition], cartesian: Optional[bool] = None
+    ) -> None:
+        """Says where an image was taken, in place of what the database says.
+
+        Args:
+            image_id: the image's number.
+            coordinates: as those of ``ColmapPosition``, or such a position, as ``read_position`` gives it.
+            cartesian: whether they are x, y, z; None: as the ``ColmapPosition`` says, else latitude, longitude, altitude.
+        """
+        if coordinates is None:
+            raise ArgumentError("the position is None, as read_position gives it where none is known")
+        if isinstance(coordinates, ColmapPosition):
+            if cartesian is not None and bool(cartesian) != coordinates.cartesian:
+                raise ArgumentError(f"cartesian is {cartesian}, and the position says {coordinates.cartesian}")
+            coordinates, cartesian = coordinates
         numbers = [float(value) for value in coordinates]
         if len(numbers) != 3:
             raise ArgumentError(f"a position has {len(numbers)} coordinates, expected 3")
-        view = HsColmapPosition(is_cartesian=int(cartesian))
+        view = HsColmapPosition(is_cartesian=int(bool(cartesian)))
         view.coordinates[:] = numbers
         with self._lock:
             handle = self._open_handle()

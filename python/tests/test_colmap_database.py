@@ -287,6 +287,13 @@ def test_cameras_and_positions(path, tmp_path):
         assert cameras[given].model == 4 and cameras[given].parameters[:2] == (99.0, 99.0)
         database.set_position(named, (1, 2, 3), cartesian=True)
         assert database.read_position(named) == hartsift.ColmapPosition((1.0, 2.0, 3.0), True)
+        for source in (given, named):  # latitude and longitude, and x, y, z
+            database.set_position(bare, database.read_position(source))
+            assert database.read_position(bare) == database.read_position(source)
+        with pytest.raises(hartsift.ArgumentError, match="cartesian is False, and the position says True"):
+            database.set_position(bare, database.read_position(named), cartesian=False)
+        with pytest.raises(hartsift.ArgumentError, match="position is None"):
+            database.set_position(bare, None)
         for wrong in ((1, 2), (91, 0, 0), (0, 0, float("nan"))):
             with pytest.raises(hartsift.ArgumentError):
                 database.set_position(named, wrong)
