@@ -137,8 +137,10 @@ class Extractor:
                 on a CUDA device (``__cuda_array_interface__`` or DLPack) are read there. Or a PIL image, converted by
                 its mode. Or a file (PNG, JPEG, TIFF, WebP, BMP, PNM): its name, opened in binary mode, or its bytes (bytes, bytearray,
                 a flat memoryview); ``"@scene"`` renders one. uint8, uint16 and float32 are read in place, everything
-                else, and unusual strides, is copied first.
-            mask: uint8 or bool (height, width); keypoints where it is zero are dropped.
+                else, and unusual strides, is copied first. Of a masked array (``numpy.ma``) the masked pixels have no
+                keypoints, and the mean of the others in place of their samples.
+            mask: uint8 or bool (height, width); keypoints where it is zero are dropped. What a masked array masks is
+                zero.
             channels: the order of colour channels, ``"rgb"`` or ``"bgr"``.
             value_range: (black, white). None: (0, 65535) for uint16, (0, 1) for floats and bool, (0, 255) for other
                 integers and for PIL's mode "F". Values outside are clamped, as filters overshoot; but images with

@@ -249,6 +249,37 @@ def picture_of_array(
     return Picture(view, array)
 
 
+def plain_mask(mask: Any) -> Any:
+    """Of a masked array (numpy.ma): what it masks is not known to be wanted, so it is zero; others as they are."""
+    return mask.filled(0) if isinstance(mask, np.ma.MaskedArray) else mask
+
+
+def without_masked(image: "np.ma.MaskedArray[Any, Any]", mask: Any) -> "Tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]":
+    """A masked array's pixels, and the mask that drops keypoints at those that it masks, as well as where ``mask`` does.
+
+    Its own samples there mean nothing (they may be NaN); they are replaced by the mean of the others.
+    """
+    if image.ndim not in (2, 3):
+        raise ArgumentError(
+            f"the image has {image.ndim} dimensions, expected (height, width) or (height, width, channels)"
+        )
+    masked = np.ma.getmaskarray(image)
+    valid: "npt.NDArray[np.bool_]" = ~(np.logical_or.reduce(masked, axis=2) if image.ndim == 3 else masked)
+    pixels = np.array(image.data)
+    if not valid.all():
+        usual = pixels[valid].mean(axis=0, dtype=np.float64) if valid.any() else 0
+        pixels[~valid] = usual if pixels.dtype.kind == "f" else np.rint(usual).astype(pixels.dtype)
+    if mask is not None:
+        other, _ = plain_array(mask, None)
+        if device_array(other) is not None:
+            raise ArgumentError("the image is a masked array in host memory, and the mask lies on a device")
+        wanted = np.asarray(other)
+        if wanted.shape not in (valid.shape, (*valid.shape, 1)):
+            raise ArgumentError(f"the mask has shape {wanted.shape}, the image {valid.shape}")
+        valid &= wanted.reshape(valid.shape) != 0
+    return pixels, valid.view(np.uint8)
+
+
 def picture_of_mask(mask: Any) -> Picture:
     """A mask: uint8 or bool, zero where keypoints are dropped."""
     mask, _ = plain_array(mask, None)

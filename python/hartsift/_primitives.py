@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Optional, Tuple
 import numpy as np
 
 from ._errors import ArgumentError, ArrayTypeError, check
+from ._images import plain_mask
 from ._library import library
 from ._options import enumerator
 from ._structures import HsArray, HsTiling
@@ -26,6 +27,8 @@ ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 
 def _view(given: "npt.ArrayLike", what: str = "the array") -> "Tuple[HsArray, npt.NDArray[Any]]":
     """A view of an array of up to two dimensions, of more as one row; and the array, copied if its strides need it."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise ArrayTypeError(f"{what} is a masked array: give its compressed() or filled(value)")
     array = np.asarray(given)
     element = _ELEMENTS.get(array.dtype.newbyteorder("="))
     if element is None:
@@ -106,7 +109,7 @@ def tile_stats(array: "npt.ArrayLike", tile: Tuple[int, int], threshold: float =
 def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None) -> "npt.NDArray[np.uint64]":
     """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out."""
     view, rows = _view(array)
-    masking, mask_rows = (None, None) if mask is None else _view((np.asarray(mask) != 0).view(np.uint8), "the mask")
+    masking, mask_rows = (None, None) if mask is None else _view((np.asarray(plain_mask(mask)) != 0).view(np.uint8), "the mask")
     counts = np.zeros(256, np.uint64)
     check(
         library.hs_histogram256(

@@ -9,7 +9,8 @@ import numpy as np
 from ._encoded import EncodedFile, encoded_file
 from ._errors import ArgumentError
 from ._images import (
-    Channels, ImageLike, Picture, fit_mask, is_file_source, picture_of_array, picture_of_file, picture_of_mask,
+    Channels, ImageLike, Picture, fit_mask, is_file_source, picture_of_array, picture_of_file, picture_of_mask, plain_mask,
+    without_masked,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ class Reading(NamedTuple):
 
 def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions) -> Pictures:
     """Decodes files, looks at arrays."""
+    mask = plain_mask(mask)
+    if isinstance(image, np.ma.MaskedArray):
+        image, mask = without_masked(image, mask)
     if type(image) is not np.ndarray and is_file_source(image):
         _check_region(reading, options)
         limits = options.max_pixels, options.max_memory_bytes
@@ -59,7 +63,7 @@ def sources_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions
             image, reading.exif, reading.jpeg_scale, reading.max_image_size, reading.keep_encoded, reading.strict
         )
         if isinstance(file, EncodedFile):
-            masking = None if mask is None else picture_of_mask(mask)
+            masking = None if mask is None else picture_of_mask(plain_mask(mask))
             if masking is not None and masking.on_device:
                 raise ArgumentError("the mask of a file must lie in host memory")
             return file, masking

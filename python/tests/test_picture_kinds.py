@@ -317,3 +317,64 @@ def test_wrong_batches(pictures):
     with pytest.raises(hartsift.Error, match="None"):
         hartsift.extract_batch([pictures[0], None])
     assert hartsift.extract_batch(stack) == [hartsift.extract(picture) for picture in pictures]  # still usable
+
+
+# ---- masked arrays of numpy.ma
+
+
+def test_masked_arrays_as_masks(image):
+    """What such a mask masks is zero, whatever lies under it."""
+    mask = np.ones(image.shape, np.uint8)
+    mask[:40] = 0
+    expected = hartsift.extract(image, mask)
+    hidden = np.ma.masked_array(np.ones(image.shape, np.uint8), mask=mask == 0)
+    for given in (hidden, hidden.astype(bool), np.ma.masked_array(mask)):
+        assert hartsift.extract(image, given) == expected
+        assert hartsift.Extractor().detect(image, given).keypoints.tolist() == expected.keypoints.tolist()
+    assert 0 < len(expected) < len(hartsift.extract(image))
+    np.testing.assert_array_equal(hartsift.histogram256(image, hidden), hartsift.histogram256(image[40:]))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
+def test_masked_arrays_as_images(image, dtype):
+    """Masked pixels have no keypoints, and their samples have no effect."""
+    scale = {"u": 1, "f": 255}[np.dtype(dtype).kind]
+    pixels = (image / scale).astype(dtype)
+    bad = np.zeros(image.shape, bool)
+    bad[60:100, 80:120] = True
+    value_range = (0, 255) if dtype == np.uint16 else None
+    lists = []
+    for junk in (0, 200) if np.dtype(dtype).kind == "u" else (0, np.nan, -9999):
+        spoiled = pixels.copy()
+        spoiled[bad] = junk
+        lists.append(hartsift.extract(np.ma.masked_array(spoiled, bad), value_range=value_range))
+    assert all(features == lists[0] for features in lists)
+    x, y = np.rint(lists[0].keypoints[:, :2]).astype(int).T
+    assert len(x) > 20 and not bad[y, x].any()
+    filled = pixels.copy()
+    usual = pixels[~bad].mean(dtype=np.float64)
+    filled[bad] = usual if np.dtype(dtype).kind == "f" else np.rint(usual)
+    assert lists[0] == hartsift.extract(filled, ~bad, value_range=value_range)
+    upper = np.zeros(image.shape, bool)
+    upper[:50] = True
+    both = hartsift.extract(np.ma.masked_array(pixels, bad), upper, value_range=value_range)
+    assert both == hartsift.extract(filled, upper & ~bad, value_range=value_range)
+
+
+def test_masked_arrays_of_other_kinds(image, expected):
+    assert hartsift.extract(np.ma.masked_array(image)) == expected  # nothing is masked
+    assert len(hartsift.extract(np.ma.masked_all(image.shape, np.uint8) * 0)) == 0  # all is
+    colour = np.ma.masked_array(np.stack([image] * 3, 2))
+    colour[60:100, 80:120, 1] = np.ma.masked  # one channel is enough
+    gray = np.ma.masked_array(image)
+    gray[60:100, 80:120] = np.ma.masked
+    assert hartsift.extract(colour) == hartsift.extract(gray)
+    assert hartsift.extract_batch(np.ma.stack([gray[..., None]] * 2)) == [hartsift.extract(gray)] * 2
+    features, statuses = hartsift.Extractor().describe(gray, expected)
+    assert len(features) == len(expected) and not statuses.any()
+    with pytest.raises(hartsift.ArgumentError, match="mask has shape"):
+        hartsift.extract(gray, np.ones((3, 4), np.uint8))
+    with pytest.raises(hartsift.ArgumentError, match="1 dimensions"):
+        hartsift.extract(np.ma.masked_array(np.ones(5, np.uint8)))
+    with pytest.raises(hartsift.ArrayTypeError, match="masked array"):
+        hartsift.reduce_sum(gray)
