@@ -9,6 +9,7 @@
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """
 
+from ._bfmatcher import BFMatcher, BFMatcher_create
 from ._calls import extract, extract_batch, extract_many, workspace_bytes
 from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, ColmapPosition, colmap_camera
 from ._context import Statistics
@@ -20,7 +21,7 @@ from ._images import load_image, render_scene
 from ._library import HAS_CUDA, METHOD_VERSION
 from ._library import VERSION as __version__
 from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, VerifyOptions, match, relative_pose, verify
-from ._neighbours import NEIGHBOUR_DTYPE, NO_FEATURE, BFMatcher, NeighbourLists, find_k_nearest, find_within
+from ._neighbours import NEIGHBOUR_DTYPE, NO_FEATURE, NeighbourLists, find_k_nearest, find_within
 from ._options import Options
 from ._patches import extract_patches
 from ._primitives import (
@@ -43,6 +44,7 @@ __all__ = [
     "ArgumentError",
     "ArrayTypeError",
     "BFMatcher",
+    "BFMatcher_create",
     "CV_KEYPOINT_DTYPE",
     "ColmapCamera",
     "ColmapDatabase",

@@ -34,7 +34,7 @@ class ArgumentError(Error, ValueError):
 
 
 class ArrayTypeError(Error, TypeError):
-    """An array holds samples of a type that is not taken here."""
+    """An argument, or what an array holds, is of a type that is not taken here."""
 
 
 class FileError(Error, OSError):

@@ -1,4 +1,4 @@
-"""More neighbours than two: the k nearest descriptors, and all within a radius; and OpenCV's matcher made of them."""
+"""More neighbours than two: the k nearest descriptors, and all within a radius."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ._pair_structures import HsMatchOptions
 from ._structures import HsFeatures
 
 if TYPE_CHECKING:
-    import cv2
     import numpy.typing as npt
 
 #: One neighbour: its index in the second list and the distance; NO_FEATURE at infinity where there is none.
@@ -180,82 +179,3 @@ def find_within(
     )
     starts = array_of_memory(memory, memory.view.starts, (kept[2] + 1,), np.uintp)
     return NeighbourLists(starts, array_of_memory(memory, memory.view.neighbours, (int(starts[-1]),), NEIGHBOUR_DTYPE))
-
-
-_NORM_L2 = 4
-
-
-class BFMatcher:
-    """Takes the place of ``cv2.BFMatcher(cv2.NORM_L2, crossCheck)`` for SIFT's descriptors, uint8 or float32 [N, 128].
-
-    ``match``, ``knnMatch`` and ``radiusMatch`` return cv2.DMatch as OpenCV's do; distances are exact, and of equal ones
-    the lower index comes first. Needs the package cv2.
-
-    Args:
-        normType: 4, ``cv2.NORM_L2``, the only one.
-        crossCheck: keep a match only if it is found from both sides; then ``knnMatch`` takes k = 1 alone, as OpenCV's.
-        extractor: whose threads and device do the work; None: one kept for this thread.
-    """
-
-    def __init__(
-        self, normType: int = _NORM_L2, crossCheck: bool = False, *, extractor: Optional[Extractor] = None
-    ) -> None:
-        if normType != _NORM_L2:
-            raise ArgumentError(f"normType is {normType}, expected {_NORM_L2} (NORM_L2)")
-        self._cross, self._extractor = bool(crossCheck), extractor
-
-    create = classmethod(lambda cls, *arguments, **named: cls(*arguments, **named))
-
-    def match(self, queryDescriptors: Any, trainDescriptors: Any) -> "Tuple[cv2.DMatch, ...]":
-        """The nearest of every query descriptor."""
-        return tuple(row[0] for row in self._nearest(queryDescriptors, trainDescriptors, 1) if row)
-
-    def knnMatch(
-        self, queryDescriptors: Any, trainDescriptors: Any, k: int, mask: None = None, compactResult: bool = False
-    ) -> "Tuple[Tuple[cv2.DMatch, ...], ...]":
-        """The k nearest of every query descriptor. compactResult is about masks, and changes nothing here."""
-        if mask is not None:
-            raise ArgumentError("masks of pairs are not supported: expected mask=None")
-        if self._cross and k != 1:
-            raise ArgumentError(f"k is {k} with crossCheck, expected 1")
-        rows = self._nearest(queryDescriptors, trainDescriptors, k)
-        return tuple(map(tuple, rows))
-
-    def radiusMatch(
-        self,
-        queryDescriptors: Any,
-        trainDescriptors: Any,
-        maxDistance: float,
-        mask: None = None,
-        compactResult: bool = False,
-    ) -> "Tuple[Tuple[cv2.DMatch, ...], ...]":
-        """All within a distance of every query descriptor, nearest first. compactResult changes nothing, as above."""
-        import cv2
-
-        if mask is not None:
-            raise ArgumentError("masks of pairs are not supported: expected mask=None")
-        if self._cross:
-            raise ArgumentError("radiusMatch means nothing with crossCheck")
-        lists = find_within(queryDescriptors, trainDescriptors, maxDistance, extractor=self._extractor)
-        return tuple(
-            tuple(cv2.DMatch(i, int(n["index"]), 0, float(n["distance"])) for n in found) for i, found in enumerate(lists)
-        )
-
-    def _nearest(self, query: Any, train: Any, k: int) -> "List[List[cv2.DMatch]]":
-        import cv2
-
-        k = min(k, NEIGHBOURS_MOST) if len(train) <= NEIGHBOURS_MOST else k
-        found = find_k_nearest(query, train, k, extractor=self._extractor)
-        if self._cross:
-            back = find_k_nearest(train, query, 1, extractor=self._extractor)["index"][:, 0]
-            mutual = [
-                n["index"] != NO_FEATURE and int(back[n["index"]]) == i for i, n in enumerate(found[:, 0])
-            ]
-            return [
-                [cv2.DMatch(i, int(n["index"]), 0, float(n["distance"]))] if mutual[i] else []
-                for i, n in enumerate(found[:, 0])
-            ]
-        return [
-            [cv2.DMatch(i, int(n["index"]), 0, float(n["distance"])) for n in row if n["index"] != NO_FEATURE]
-            for i, row in enumerate(found)
-        ]

@@ -7,10 +7,30 @@ from typing import TYPE_CHECKING, Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._errors import ArgumentError, ArrayTypeError, FileError
+from ._device import device_array
+from ._errors import ArgumentError, ArrayTypeError, Error
 from ._extractor import Extractor
 from ._features import KEYPOINT_DTYPE, Features
+from ._images import picture_of_mask
 from ._library import DESCRIPTOR_LENGTH
+from ._opencv import (
+    MISSING,
+    array_of,
+    as_list,
+    check_output,
+    either,
+    flag,
+    is_empty,
+    is_umat,
+    names_as_cv2,
+    output,
+    per_image,
+    raises_like_cv2,
+    real,
+    whole,
+)
+from ._samples import warn
+from ._sift_files import NAME, read_parameters, write_parameters
 
 if TYPE_CHECKING:
     import cv2
@@ -21,7 +41,15 @@ if TYPE_CHECKING:
 
 CV_8U, CV_32F = 0, 5
 _NORM_L2 = 4
-
+#: What the library calls the parameters, in its messages.
+_NAMES = {
+    "options.scales": "nOctaveLayers",
+    "options.contrast": "contrastThreshold",
+    "options.edge": "edgeThreshold",
+    "options.sigma": "sigma",
+    "options.max_features": "nfeatures",
+    "max_features": "nfeatures",
+}
 
 
 class CvKeypoint(np.record):  # type: ignore[misc, unused-ignore]
@@ -89,9 +117,10 @@ def _degrees(orientation: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
 def _pack_octaves(records: "npt.NDArray[Any]", scales: int, sigma: float) -> "npt.NDArray[np.int32]":
     """octave | level << 8 | round((xi + 0.5) 255) << 16; xi, the offset from the level, follows from sigma."""
     octave, level = records["octave"].astype(np.int64), records["level"].astype(np.int64)
-    offset = scales * (np.log2(records["sigma"].astype(np.float64) / sigma) - octave) - level
-    known = np.abs(offset) < 1
-    part = np.where(known, np.clip(np.floor((offset + 0.5) * 255 + 0.5), 0, 255), 128).astype(np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a given keypoint's size may be 0, less, or no number
+        offset = scales * (np.log2(records["sigma"].astype(np.float64) / sigma) - octave) - level
+        known = np.abs(offset) < 1
+        part = np.where(known, np.clip(np.floor((offset + 0.5) * 255 + 0.5), 0, 255), 128).astype(np.int64)
     packed = (octave & 255) | np.where(level > 0, (level << 8) | (part << 16), 0)
     return packed.astype(np.int32)
 
@@ -115,14 +144,6 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
     return result.view(_CvRecords)
 
 
-def _cv2_for_files() -> Any:
-    try:
-        import cv2
-    except ImportError as error:
-        raise ImportError("files of parameters need the package opencv-python") from error
-    return cv2
-
-
 def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoint, ...]":
     """Features, or an array of ``CV_KEYPOINT_DTYPE``, as cv2.KeyPoints. Needs the package cv2."""
     try:
@@ -138,18 +159,24 @@ def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoin
 
 
 def _from_cv2(keypoints: Sequence[Any]) -> "npt.NDArray[Any]":
-    rows = [(k.pt, k.size, k.angle, k.response, k.octave, k.class_id, np.nan) for k in keypoints]
-    return np.array(rows, CV_KEYPOINT_DTYPE)
+    try:
+        rows = [(k.pt, k.size, k.angle, k.response, k.octave, k.class_id, np.nan) for k in keypoints]
+        return np.array(rows, CV_KEYPOINT_DTYPE)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ArrayTypeError(_NO_KEYPOINTS) from error
+
+
+_NO_KEYPOINTS = "keypoints must be cv2.KeyPoints, Features, or an array of hartsift.CV_KEYPOINT_DTYPE"
 
 
 def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
     """What compute is given, as an array of CV_KEYPOINT_DTYPE; orientation NaN where only the angle is known."""
     if isinstance(keypoints, Features):
         return np.asarray(to_cv_records(keypoints))
-    if isinstance(keypoints, np.ndarray):
+    if isinstance(keypoints, np.ndarray) and keypoints.dtype != object and keypoints.size > 0:
         names = keypoints.dtype.names or ()
         if not {"pt", "size", "angle", "octave"} <= set(names):
-            raise ArrayTypeError("keypoints must be cv2.KeyPoints, Features, or an array of hartsift.CV_KEYPOINT_DTYPE")
+            raise ArrayTypeError(_NO_KEYPOINTS)
         result = np.zeros(keypoints.size, CV_KEYPOINT_DTYPE)
         result["orientation"], result["class_id"] = np.nan, -1
         for name in CV_KEYPOINT_DTYPE.names or ():
@@ -157,6 +184,19 @@ def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
                 result[name] = keypoints[name].reshape(result[name].shape)
         return result
     return _from_cv2(keypoints)
+
+
+def _check_octaves(keypoints: "npt.NDArray[Any]", layers: int) -> None:
+    """Refuses, as OpenCV does, keypoints whose packed octave names a level that the pyramid has not."""
+    octave = (keypoints["octave"] & 255).astype(np.uint8).view(np.int8)
+    layer = (keypoints["octave"] >> 8) & 255
+    wrong = np.flatnonzero((octave < -1) | (layer > layers))
+    if len(wrong) > 0:
+        first = int(wrong[0])
+        raise ArgumentError(
+            f"keypoint {first} has octave {octave[first]} and layer {layer[first]}, expected -1 or more and 0 to {layers}: "
+            "was it made with another nOctaveLayers?"
+        )
 
 
 def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
@@ -174,8 +214,17 @@ def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
     return records
 
 
+def _image_or_none(image: Any) -> Any:
+    """The image; None where OpenCV takes it for an empty one, which has no keypoints."""
+    image = array_of(image)
+    if image is None:
+        warn("the image is None (cv2.imread returns that for a file that it cannot read): it has no keypoints")
+    return None if is_empty(image) else _of_bytes(image)
+
+
 def _of_bytes(image: Any) -> Any:
     """The image; refuses what cv2.SIFT refuses, where a scale that OpenCV never defined would have to be guessed."""
+    image = array_of(image)
     dtype = getattr(image, "dtype", "uint8")
     if str(dtype).rpartition(".")[2] != "uint8":
         raise ArrayTypeError(
@@ -184,21 +233,48 @@ def _of_bytes(image: Any) -> Any:
     return image
 
 
+def _listed(keypoints: Any) -> Any:
+    try:
+        return list(keypoints)
+    except TypeError:
+        raise ArrayTypeError(_NO_KEYPOINTS) from None
+
+
+def _no_features(settings: Dict[str, Any]) -> Features:
+    records = np.zeros(0, KEYPOINT_DTYPE)
+    if settings["descriptor"] == "none":
+        return Features(records)
+    dtype = np.uint8 if settings["descriptor"] == "u8" else np.float32
+    return Features(records, np.zeros((0, DESCRIPTOR_LENGTH), dtype))
+
+
+def _settings_of_sigma(sigma: float) -> Dict[str, Any]:
+    return {"sigma": sigma, "input_blur": min(0.5, 0.5 * sigma)}
+
+
+def _settings_of_kind(kind: int) -> Dict[str, Any]:
+    if kind not in (CV_8U, CV_32F):
+        raise ArgumentError(f"descriptorType is {kind}, expected {CV_32F} (CV_32F) or {CV_8U} (CV_8U)")
+    return {"descriptor": "u8" if kind == CV_8U else "f32"}
+
+
 class SIFT:
     """Takes the place of ``cv2.SIFT_create(...)``.
 
     Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors
     as float32 or uint8 [N, 128]; with ``as_cv2=True``, the default of ``SIFT_create`` and ``SIFT.create``, exactly as
-    OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for the descriptors of no keypoints. As in OpenCV, colour
-    is taken as BGR, and arrays of anything but uint8 are refused; ``hartsift.extract`` reads those. The order of
-    keypoints is hartsift's, and ``nfeatures`` is exact.
+    OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for the descriptors of no keypoints. All forms of OpenCV's
+    calls are taken (python/OPENCV.md has the table): keywords and positions, None for a default, ``cv2.UMat`` in and out,
+    output arguments, lists. As in OpenCV, colour is taken as BGR, and arrays of anything but uint8 are refused;
+    ``hartsift.extract`` reads those. The order of keypoints is hartsift's, and ``nfeatures`` is exact. An error is a
+    ``hartsift.Error`` and, where cv2 is imported, a ``cv2.error`` as well.
 
     Args:
-        nfeatures: the strongest so many; 0: all.
-        nOctaveLayers: scales per octave.
-        contrastThreshold: contrast a keypoint needs, times nOctaveLayers.
-        edgeThreshold: largest ratio of principal curvatures.
-        sigma: blur of an octave's first level.
+        nfeatures: the strongest so many, of the whole image even with a mask; 0 or less: all.
+        nOctaveLayers: scales per octave, 1 to 8.
+        contrastThreshold: contrast a keypoint needs, times nOctaveLayers; at most 1.
+        edgeThreshold: largest ratio of principal curvatures, 1 to 1000.
+        sigma: blur of an octave's first level, 0.8 to 4.
         descriptorType: 5 (``cv2.CV_32F``, whole numbers in floats) or 0 (``cv2.CV_8U``).
         enable_precise_upscale: double the image on a grid that maps x to 2x; OpenCV's own default moves keypoints by a
             quarter of a pixel.
@@ -206,6 +282,7 @@ class SIFT:
         options: any of ``hartsift.Options`` besides, such as ``device`` and ``threads``; ``profile`` is "opencv".
     """
 
+    @raises_like_cv2
     def __init__(
         self,
         nfeatures: int = 0,
@@ -222,26 +299,30 @@ class SIFT:
         # OpenCV has a form without descriptorType, where the switch is the sixth argument.
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F
-        if descriptorType not in (CV_8U, CV_32F):
-            raise ArgumentError(f"descriptorType is {descriptorType}, expected {CV_32F} (CV_32F) or {CV_8U} (CV_8U)")
+        kind = whole(descriptorType, "descriptorType", CV_32F)
         settings: Dict[str, Any] = {
             "profile": "opencv",
-            "max_features": max(nfeatures, 0),
-            "scales": nOctaveLayers,
-            "contrast": contrastThreshold,
-            "edge": edgeThreshold,
-            "sigma": sigma,
-            "input_blur": min(0.5, 0.5 * sigma),
-            "descriptor": "u8" if descriptorType == CV_8U else "f32",
+            "scales": whole(nOctaveLayers, "nOctaveLayers", 3),
+            "edge": real(edgeThreshold, "edgeThreshold", 10),
+            **_settings_of_sigma(real(sigma, "sigma", 1.6)),
+            **_settings_of_kind(kind),
         }
-        if enable_precise_upscale:
+        if flag(enable_precise_upscale, "enable_precise_upscale"):
             settings["upsample"] = "aligned"
         settings.update(options)
-        self._settings = settings
+        nfeatures = settings.pop("max_features", nfeatures)
+        contrastThreshold = settings.pop("contrast", contrastThreshold)
         self._as_cv2 = as_cv2
-        self._extractor = Extractor(**settings)
+        self._settings: Dict[str, Any] = {}
+        self._nfeatures, self._contrast = 0, 0.0
+        self._set(
+            nfeatures=whole(nfeatures, "nfeatures", 0),
+            contrastThreshold=real(contrastThreshold, "contrastThreshold", 0.04),
+            **settings,
+        )
 
     @staticmethod
+    @raises_like_cv2
     def create(
         nfeatures: int = 0,
         nOctaveLayers: int = 3,
@@ -254,7 +335,7 @@ class SIFT:
         as_cv2: bool = True,
         **options: "Unpack[OptionsBesideSigma]",
     ) -> "SIFT":
-        """As ``cv2.SIFT.create``: ``SIFT`` that gives cv2.KeyPoints unless told otherwise."""
+        """As ``cv2.SIFT.create``: ``SIFT``, whose arguments these are, that gives cv2.KeyPoints unless told otherwise."""
         return SIFT(
             nfeatures,
             nOctaveLayers,
@@ -267,59 +348,168 @@ class SIFT:
             **options,
         )
 
-    def detect(self, image: Any, mask: Any = None, *, as_cv2: Optional[bool] = None) -> Any:
-        """Finds keypoints.
+    @raises_like_cv2
+    def detect(
+        self,
+        image: Any = MISSING,
+        mask: Any = None,
+        *,
+        images: Any = MISSING,
+        masks: Any = None,
+        as_cv2: Optional[bool] = None,
+    ) -> Any:
+        """Finds keypoints: ``detect(image, mask)`` or ``detect(images, masks)``.
 
         Args:
-            image: an image, or a list of images.
-            mask: uint8 or bool, zero where keypoints are dropped; a list of masks for a list of images.
+            image: an image, or a list of images; an array without pixels has no keypoints, nor has None (with a warning).
+            mask: uint8 or bool, zero where keypoints are dropped; a list of masks, or None, for a list of images.
+            images, masks: OpenCV's names for lists of them.
+            as_cv2: give cv2.KeyPoints; None: as the object was made.
 
         Returns:
             keypoints, or a tuple of them for a list of images.
         """
-        if isinstance(image, (list, tuple)):
-            masks = [None] * len(image) if mask is None else mask
-            return tuple(self.detect(one, its_mask, as_cv2=as_cv2) for one, its_mask in zip(image, masks, strict=True))
-        return self._keypoints(self._extractor.detect(_of_bytes(image), mask, channels="bgr"), as_cv2)
+        image, mask = either(image, images), mask if masks is None else masks
+        several = as_list(image)
+        if several is None:
+            return self._detect(image, mask, as_cv2)
+        each = zip(several, per_image(mask, len(several), "masks"))
+        return tuple(self._detect(one, its_mask, as_cv2) for one, its_mask in each)
 
-    def compute(self, image: Any, keypoints: Any, *, as_cv2: Optional[bool] = None) -> Tuple[Any, Any]:
-        """Describes given keypoints.
+    @raises_like_cv2
+    def compute(
+        self,
+        image: Any = MISSING,
+        keypoints: Any = MISSING,
+        descriptors: Any = None,
+        *,
+        images: Any = MISSING,
+        as_cv2: Optional[bool] = None,
+    ) -> Tuple[Any, Any]:
+        """Describes given keypoints: ``compute(image, keypoints)`` or ``compute(images, keypoints)``.
 
         A keypoint's octave and level are read from its packed octave, where it has a level; else (keypoints of other
-        detectors) those nearest to its size are used. Keypoints that cannot be described are removed.
+        detectors) those nearest to its size are used. As in OpenCV every keypoint is returned in its place: one that cannot
+        be described, because it is outside the image or its size is 0, has a descriptor of zeros.
 
         Args:
             image: an image, or a list of images.
             keypoints: cv2.KeyPoints, or an array of ``CV_KEYPOINT_DTYPE``; a list of these for a list of images.
+            descriptors: an array for the result, which is used if its shape and type fit; a cv2.UMat asks for one.
+            images: OpenCV's name for a list of images.
             as_cv2: None: cv2.KeyPoints if such were given.
 
         Returns:
             keypoints and descriptors, or a tuple of each for a list of images.
         """
-        if isinstance(image, (list, tuple)):
-            done = [self.compute(one, its_own, as_cv2=as_cv2) for one, its_own in zip(image, keypoints, strict=True)]
-            return tuple(pair[0] for pair in done), tuple(pair[1] for pair in done)
-        if as_cv2 is None and not isinstance(keypoints, (np.ndarray, Features)) and len(keypoints) > 0:
-            as_cv2 = True
-        given = _as_cv_records(keypoints)
-        if np.isnan(given["angle"]).any():
-            raise ArgumentError("a keypoint's angle is NaN")
-        features, statuses = self._extractor.describe(_of_bytes(image), _unpack(given), channels="bgr")
-        kept = statuses == 0
-        packed = np.where(given["octave"] >> 8 & 255, given["octave"], self._records(features)["octave"])
-        result = given[kept].view(_CvRecords)
-        result["octave"] = packed[kept]
-        result["orientation"] = features.orientations[kept]
-        return self._result(result, None if features.descriptors is None else features.descriptors[kept], as_cv2)
+        image = either(image, images)
+        if keypoints is MISSING:
+            raise ArrayTypeError("keypoints is missing")
+        several = as_list(image)
+        if several is None:
+            check_output(descriptors)
+            return self._compute(image, keypoints, descriptors, as_cv2)
+        if keypoints is None and several:
+            raise ArgumentError(f"keypoints is None for {len(several)} images: expected a list with one for each")
+        as_umat = any(map(is_umat, several))
+        each = zip(several, per_image(keypoints, len(several), "keypoints"))
+        done = [self._compute(one, its_own, None, as_cv2, as_umat) for one, its_own in each]
+        return tuple(pair[0] for pair in done), tuple(pair[1] for pair in done)
 
-    def detectAndCompute(self, image: Any, mask: Any = None, *, as_cv2: Optional[bool] = None) -> Tuple[Any, Any]:
+    @raises_like_cv2
+    def detectAndCompute(
+        self,
+        image: Any,
+        mask: Any = None,
+        descriptors: Any = None,
+        useProvidedKeypoints: bool = False,
+        *,
+        as_cv2: Optional[bool] = None,
+    ) -> Tuple[Any, Any]:
         """Finds keypoints and describes them.
+
+        Args:
+            image, mask: as for ``detect``, of one image; one without pixels is refused here, as OpenCV refuses it.
+            descriptors: an array for the result, which is used if its shape and type fit; a cv2.UMat asks for one.
+            useProvidedKeypoints: True: none are detected. OpenCV's Python has no argument for the keypoints that are to be
+                described then, so the result is empty; ``compute`` takes them.
+            as_cv2: give cv2.KeyPoints; None: as the object was made.
 
         Returns:
             keypoints and descriptors [N, 128].
         """
-        features = self._extractor.extract(_of_bytes(image), mask, channels="bgr")
-        return self._result(self._records(features), features.descriptors, as_cv2)
+        check_output(descriptors)
+        as_umat = is_umat(image) or is_umat(mask)
+        image = _of_bytes(image)
+        if is_empty(image):
+            raise ArgumentError(
+                "the image is None (cv2.imread returns that for a file that it cannot read)"
+                if image is None
+                else f"the image has no pixels: its shape is {image.shape}"
+            )
+        provided = flag(useProvidedKeypoints, "useProvidedKeypoints")
+        features = _no_features(self._settings) if provided else self._extract(image, mask)
+        keypoints, described = self._result(self._records(features), features.descriptors, as_cv2)
+        return keypoints, output(described, descriptors, as_umat)
+
+    # ---- one image
+
+    def _detect(self, image: Any, mask: Any, as_cv2: Optional[bool]) -> CvKeypoints:
+        image = _image_or_none(image)
+        if image is None:
+            return self._keypoints(_no_features(self._settings), as_cv2)
+        return self._keypoints(self._extract(image, mask, describe=False), as_cv2)
+
+    def _extract(self, image: Any, mask: Any, describe: bool = True) -> Features:
+        """Features in the mask; as in OpenCV, of the strongest ``nfeatures`` of the whole image."""
+        mask = array_of(mask)
+        mask = None if is_empty(mask) else mask
+        extract = self._extractor.extract if describe else self._extractor.detect
+        if mask is None or self._nfeatures <= 0 or device_array(mask) is not None:
+            return extract(image, mask, channels="bgr")
+        features = extract(image, channels="bgr")
+        view = picture_of_mask(mask).view
+        width, height = features.image_size
+        if (view.width, view.height) != (width, height):
+            raise ArgumentError(
+                f"the mask is {view.width} x {view.height}, expected the image's size {width} x {height}"
+            )
+        pixels = np.floor(features.points + np.float32(0.5)).astype(np.int64)
+        columns, rows = np.clip(pixels[:, 0], 0, width - 1), np.clip(pixels[:, 1], 0, height - 1)
+        return features[np.asarray(mask).reshape(height, width)[rows, columns] != 0]
+
+    def _compute(
+        self, image: Any, keypoints: Any, descriptors: Any, as_cv2: Optional[bool], as_umat: bool = False
+    ) -> Tuple[Any, Any]:
+        as_umat = as_umat or is_umat(image)
+        image = _image_or_none(image)
+        if as_cv2 is None and keypoints is not None and not isinstance(keypoints, Features):
+            keypoints = keypoints if isinstance(keypoints, np.ndarray) else _listed(keypoints)
+            of_records = isinstance(keypoints, np.ndarray) and keypoints.dtype != object
+            as_cv2 = True if len(keypoints) > 0 and not of_records else None
+        given = _as_cv_records(() if keypoints is None else keypoints)
+        if image is None:
+            kept, _ = self._result(given.view(_CvRecords), None, as_cv2)
+            return kept, output(None, None, as_umat)
+        _check_octaves(given, self._settings["scales"])
+        result, described = self._described(image, given)
+        kept, described = self._result(result, described, as_cv2)
+        return kept, output(described, descriptors, as_umat)
+
+    def _described(self, image: Any, given: "npt.NDArray[Any]") -> "Tuple[npt.NDArray[Any], Optional[npt.NDArray[Any]]]":
+        """The keypoints with the levels that were used, and descriptors: zeros where there can be none."""
+        records = _unpack(given)
+        turned = ~np.isnan(records["orientation"])  # the library would compute an orientation for the others
+        records["orientation"][~turned] = 0
+        features, statuses = self._extractor.describe(image, records, channels="bgr")
+        done = (statuses == 0) & turned
+        result = given.copy().view(_CvRecords)
+        result["octave"] = np.where(
+            (given["octave"] >> 8 & 255 != 0) | ~done, given["octave"], self._records(features)["octave"]
+        )
+        result["orientation"] = np.where(done, features.orientations, given["orientation"])
+        described = features.descriptors
+        return result, None if described is None else np.where(done[:, None], described, described.dtype.type(0))
 
     # ---- results
 
@@ -338,11 +528,28 @@ class SIFT:
 
     # ---- parameters
 
-    def _set(self, **changes: Any) -> None:
-        settings = {**self._settings, **changes}
-        self._extractor = Extractor(**settings)
-        self._settings = settings
+    def _set(
+        self, nfeatures: Optional[int] = None, contrastThreshold: Optional[float] = None, **changes: Any
+    ) -> None:
+        """Changes settings, all or none. OpenCV takes an nfeatures and a contrastThreshold below 0 for 0."""
+        nfeatures = self._nfeatures if nfeatures is None else nfeatures
+        contrast = self._contrast if contrastThreshold is None else contrastThreshold
+        derived = {"max_features": max(nfeatures, 0), "contrast": 0.0 if contrast < 0 else contrast}
+        settings = {**self._settings, **derived, **changes}
+        try:
+            self._extractor = Extractor(**settings)
+        except Error as error:
+            raise names_as_cv2(error, _NAMES) from error
+        self._settings, self._nfeatures, self._contrast = settings, nfeatures, contrast
 
+    def clear(self) -> None:
+        """Nothing: there is no state but the parameters. As OpenCV's."""
+
+    def save(self, filename: "Union[str, os.PathLike[str]]") -> None:
+        """As ``write``; OpenCV's own refuses the name of the class as a key."""
+        self.write(filename)
+
+    @raises_like_cv2
     def write(self, target: Any, name: Optional[str] = None) -> None:
         """Writes the parameters as ``cv2.SIFT.write`` does, so that either reads what the other wrote. Needs cv2.
 
@@ -350,122 +557,82 @@ class SIFT:
             target: a file's name, whose ending (.yml, .yaml, .xml, .json) tells the format; or an open
                 ``cv2.FileStorage``, which gets them as a map called ``name``.
         """
-        cv2 = _cv2_for_files()
-        if isinstance(target, (str, os.PathLike)):
-            storage = cv2.FileStorage(os.fspath(target), cv2.FILE_STORAGE_WRITE)
-            if not storage.isOpened():
-                raise FileError(f"{os.fspath(target)}: cannot be written")
-            self._write_parameters(storage)
-            storage.release()
-            return
-        if not name:
-            raise ArgumentError("name is missing: expected what the map in the FileStorage is to be called")
-        target.startWriteStruct(name, cv2.FILE_NODE_MAP)
-        self._write_parameters(target)
-        target.endWriteStruct()
+        write_parameters(self._parameters(), target, name)
 
-    def _write_parameters(self, storage: Any) -> None:
-        storage.write("name", self.getDefaultName())
-        storage.write("nfeatures", self.getNFeatures())
-        storage.write("nOctaveLayers", self.getNOctaveLayers())
-        storage.write("contrastThreshold", self.getContrastThreshold())
-        storage.write("edgeThreshold", self.getEdgeThreshold())
-        storage.write("sigma", self.getSigma())
-        storage.write("descriptorType", self.descriptorType())
-        if "upsample" in self._settings:  # OpenCV has no word for it, and passes it over
-            storage.write("enable_precise_upscale", 1)
-
+    @raises_like_cv2
     def read(self, source: Any) -> None:
         """Reads parameters that ``write`` or ``cv2.SIFT.write`` wrote; those that are missing stay. Needs cv2.
 
         Args:
             source: a file's name, or a ``cv2.FileNode``.
         """
-        cv2 = _cv2_for_files()
-        if isinstance(source, (str, os.PathLike)):
-            try:
-                storage = cv2.FileStorage(os.fspath(source), cv2.FILE_STORAGE_READ)
-                root = storage.root() if storage.isOpened() else None
-            except (cv2.error, SystemError) as error:  # which of them goes by OpenCV's version
-                raise FileError(f"{os.fspath(source)}: is no FileStorage: expected YAML, XML or JSON as write makes it") from error
-            if root is None:
-                raise FileError(f"{os.fspath(source)}: cannot be read")
-            if root.isSeq():
-                raise FileError(f"{os.fspath(source)}: is a list, expected parameters with names")
-            self._read_parameters(root)
-            storage.release()
-        else:
-            self._read_parameters(source)
-
-    def _read_parameters(self, node: Any) -> None:
-        """All at once, or none where one is refused."""
-        def number(name: str, default: Any) -> Any:
-            child = node.getNode(name)
-            if child.empty():
-                return default
-            if not (child.isInt() or child.isReal()):
-                raise ArgumentError(f"{name} is no number in the file")
-            value = child.real()
-            if isinstance(default, int) and not value.is_integer():
-                raise ArgumentError(f"{name} is {value} in the file, expected a whole number")
-            return type(default)(value)
-
-        kind = number("descriptorType", self.descriptorType())
-        if kind not in (CV_8U, CV_32F):
-            raise ArgumentError(f"descriptorType is {kind}, expected {CV_32F} (CV_32F) or {CV_8U} (CV_8U)")
-        sigma = number("sigma", self.getSigma())
-        changes = dict(
-            max_features=max(number("nfeatures", self.getNFeatures()), 0),
-            scales=number("nOctaveLayers", self.getNOctaveLayers()),
-            contrast=number("contrastThreshold", self.getContrastThreshold()),
-            edge=number("edgeThreshold", self.getEdgeThreshold()),
-            sigma=sigma,
-            input_blur=min(0.5, 0.5 * sigma),
-            descriptor="u8" if kind == CV_8U else "f32",
+        found = read_parameters(self._parameters(), source)
+        self._set(
+            nfeatures=found["nfeatures"],
+            contrastThreshold=found["contrastThreshold"],
+            scales=found["nOctaveLayers"],
+            edge=found["edgeThreshold"],
+            **_settings_of_sigma(found["sigma"]),
+            **_settings_of_kind(found["descriptorType"]),
+            **({"upsample": "aligned"} if found["enable_precise_upscale"] else {}),
         )
-        if number("enable_precise_upscale", 0):
-            changes["upsample"] = "aligned"
-        self._set(**changes)
+
+    def _parameters(self) -> Dict[str, Any]:
+        """By OpenCV's names, in the order that its files have."""
+        return {
+            "nfeatures": self.getNFeatures(),
+            "nOctaveLayers": self.getNOctaveLayers(),
+            "contrastThreshold": self.getContrastThreshold(),
+            "edgeThreshold": self.getEdgeThreshold(),
+            "sigma": self.getSigma(),
+            "descriptorType": self.descriptorType(),
+            "enable_precise_upscale": int("upsample" in self._settings),
+        }
 
     def getNFeatures(self) -> int:
-        """The strongest so many; 0: all."""
-        return int(self._settings["max_features"])
+        """The strongest so many; 0 or less: all."""
+        return self._nfeatures
 
+    @raises_like_cv2
     def setNFeatures(self, maxFeatures: int) -> None:
         """Changes ``nfeatures``."""
-        self._set(max_features=max(maxFeatures, 0))
+        self._set(nfeatures=whole(maxFeatures, "maxFeatures", 0))
 
     def getNOctaveLayers(self) -> int:
         """Scales per octave."""
         return int(self._settings["scales"])
 
+    @raises_like_cv2
     def setNOctaveLayers(self, nOctaveLayers: int) -> None:
         """Changes ``nOctaveLayers``."""
-        self._set(scales=nOctaveLayers)
+        self._set(scales=whole(nOctaveLayers, "nOctaveLayers", 3))
 
     def getContrastThreshold(self) -> float:
         """Contrast a keypoint needs, times nOctaveLayers."""
-        return float(self._settings["contrast"])
+        return float(self._contrast)
 
+    @raises_like_cv2
     def setContrastThreshold(self, contrastThreshold: float) -> None:
         """Changes ``contrastThreshold``."""
-        self._set(contrast=contrastThreshold)
+        self._set(contrastThreshold=real(contrastThreshold, "contrastThreshold", 0.04))
 
     def getEdgeThreshold(self) -> float:
         """Largest ratio of principal curvatures."""
         return float(self._settings["edge"])
 
+    @raises_like_cv2
     def setEdgeThreshold(self, edgeThreshold: float) -> None:
         """Changes ``edgeThreshold``."""
-        self._set(edge=edgeThreshold)
+        self._set(edge=real(edgeThreshold, "edgeThreshold", 10))
 
     def getSigma(self) -> float:
         """Blur of an octave's first level."""
         return float(self._settings["sigma"])
 
+    @raises_like_cv2
     def setSigma(self, sigma: float) -> None:
         """Changes ``sigma``."""
-        self._set(sigma=sigma, input_blur=min(0.5, 0.5 * sigma))
+        self._set(**_settings_of_sigma(real(sigma, "sigma", 1.6)))
 
     def descriptorSize(self) -> int:
         """Entries of a descriptor."""
@@ -481,11 +648,11 @@ class SIFT:
 
     def getDefaultName(self) -> str:
         """As OpenCV's."""
-        return "Feature2D.SIFT"
+        return NAME
 
     def empty(self) -> bool:
-        """False: there is always something to compute with."""
-        return False
+        """True, as OpenCV's: it says so of every detector."""
+        return True
 
 
 #: As ``cv2.SIFT_create``: cv2.KeyPoints unless ``as_cv2=False`` is said; see ``SIFT``.

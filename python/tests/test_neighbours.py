@@ -104,9 +104,7 @@ def test_match_is_opencv_s(matchers):
 
 def test_what_opencv_s_matcher_cannot_be(matchers):
     _, a, b = matchers
-    with pytest.raises(hartsift.ArgumentError, match="NORM_L2"):
-        hartsift.BFMatcher(2)
     with pytest.raises(hartsift.ArgumentError, match="crossCheck"):
         hartsift.BFMatcher(crossCheck=True).knnMatch(a, b, 2)
-    with pytest.raises(hartsift.ArgumentError, match="mask"):
-        hartsift.BFMatcher().knnMatch(a, b, 2, mask=np.ones((len(a), len(b)), np.uint8))
+    with pytest.raises(hartsift.ArgumentError, match=r"mask of pairs has shape \(3, 4\)"):
+        hartsift.BFMatcher().knnMatch(a, b, 2, mask=np.ones((3, 4), np.uint8))

@@ -176,7 +176,8 @@ def test_keypoints_of_another_detector(scene):
     corners = cv2.FastFeatureDetector_create(40).detect(scene, None)
     far = cv2.KeyPoint(-200, 150, 10)
     keypoints, descriptors = hartsift.SIFT().compute(scene, [*corners, far])
-    assert len(keypoints) == len(descriptors) == len(corners)
+    assert [k.pt for k in keypoints] == [k.pt for k in (*corners, far)] and len(descriptors) == len(keypoints)
+    keypoints, descriptors = keypoints[:-1], descriptors[:-1]
     assert all((k.octave >> 8) & 255 for k in keypoints)  # the level that was used
     assert (np.linalg.norm(descriptors, axis=1) > 0).mean() > 0.99
     assert hartsift.SIFT().compute(scene, [])[1].shape == (0, 128)
@@ -259,10 +260,10 @@ def test_parameters(scene):
     )
     with pytest.raises(hartsift.ArgumentError, match="descriptorType"):
         hartsift.SIFT(descriptorType=6)
-    with pytest.raises(hartsift.ArgumentError, match="options.scales"):
+    with pytest.raises(hartsift.ArgumentError, match="nOctaveLayers is 0"):
         hartsift.SIFT(nOctaveLayers=0)
     with pytest.raises(hartsift.Error, match="None"):
-        hartsift.SIFT().detect(None)
+        hartsift.SIFT().detectAndCompute(None)
 
 
 def test_matches_as_opencv_takes_them(scene, turned):
