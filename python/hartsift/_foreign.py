@@ -1,4 +1,4 @@
-"""Pictures of other packages: PIL images by their mode, PyTorch tensors by the order of their axes, batches."""
+"""Pictures of other packages: PIL images by their mode, PyTorch tensors by the order of their axes, cv2.UMat, batches."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import numpy as np
 
 from ._errors import ArgumentError
+from ._opencv import array_of
 from ._samples import ValueRange
 
 #: Modes whose samples are read as they stand; all others are converted to RGB first.
@@ -55,7 +56,7 @@ def plain_array(image: Any, value_range: Optional[ValueRange]) -> Tuple[Any, Opt
     pil = sys.modules.get("PIL.Image")
     if pil is not None and isinstance(image, pil.Image):
         return _array_of_pil(image, value_range)
-    return (_plain_tensor(image) if is_tensor(image) else image), value_range
+    return (_plain_tensor(image) if is_tensor(image) else array_of(image)), value_range
 
 
 def converted_there(image: Any, dtype: str) -> Any:

@@ -231,6 +231,8 @@ def picture_of_array(
         if gray is not None:
             return gray
     image, value_range = plain_array(image, checked_range(value_range))
+    if image is None:
+        raise ArgumentError(f"{what} has no pixels: it is an empty cv2.UMat")
     seen = device_array(image)
     if seen is not None:
         return _device_picture(image, seen, channels, value_range, what)

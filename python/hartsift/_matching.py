@@ -30,6 +30,7 @@ from ._extractor import Extractor
 from ._features import Features, view_of_features
 from ._images import array_of_memory
 from ._library import library
+from ._opencv import array_of
 from ._options import enumerator, set_field, unknown_name
 from ._pair_structures import HsCamera, HsGeometry, HsMatches, HsMatchOptions, HsPose, HsVerifyOptions
 
@@ -125,6 +126,12 @@ def features_of_descriptors(given: "Union[Features, npt.NDArray[Any]]") -> Featu
         raise ArrayTypeError(
             f"{given!r} is a name, expected features: those of hartsift.extract (an image) or hartsift.read_features "
             "(a feature file), or an array of descriptors"
+        )
+    given = array_of(given)
+    if given is None:
+        raise ArrayTypeError(
+            "descriptors are None: SIFT_create gives that for an image without keypoints, where SIFT gives an array without "
+            'rows; and Features have none with descriptor="none"'
         )
     rows = np.asarray(given)
     if rows.dtype not in (np.dtype(np.uint8), np.dtype(np.float32)):

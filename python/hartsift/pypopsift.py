@@ -28,18 +28,29 @@ __all__ = ["fits_texture", "popsift"]
 _LOWEST_THRESHOLD = 0.0001
 
 
-def fits_texture(width: float, height: float) -> bool:
+def fits_texture(width: float, height: float, downsampling: float = -1) -> bool:
     """Whether a GPU can extract the features of pictures up to this size, which is no question of textures here.
 
     Sizes may be floats, as a caller that scales them has them; they are rounded up. NaN and infinity do not fit.
+
+    Args:
+        width, height: pixels.
+        downsampling: as for ``popsift``.
     """
     if not (math.isfinite(width) and math.isfinite(height)):
         return False
+    first_octave = _octave_of(downsampling)
     try:
-        workspace_bytes(math.ceil(width), math.ceil(height), device="cuda")
+        workspace_bytes(math.ceil(width), math.ceil(height), device="cuda", first_octave=first_octave)
     except Error:
         return False
     return True
+
+
+def _octave_of(downsampling: float) -> int:
+    if not float(downsampling).is_integer():
+        raise ArgumentError(f"downsampling is {downsampling!r}, expected -1, 0 or 1: octaves are whole")
+    return int(downsampling)
 
 
 def popsift(
@@ -64,15 +75,14 @@ def popsift(
         float32 [N, 4] = x, y, sigma, orientation in radians, exact to a fraction of a pixel, and descriptors float32
         [N, 128] of unit length.
     """
-    if downsampling != int(downsampling):
-        raise ArgumentError(f"downsampling is {downsampling!r}, expected -1, 0 or 1: octaves are whole")
+    first_octave = _octave_of(downsampling)
     while True:
         extractor = cached_extractor(
             {
                 "contrast": peak_threshold,
                 "edge": edge_threshold,
                 "norm": "root" if use_root else "l2",
-                "first_octave": int(downsampling),
+                "first_octave": first_octave,
                 "descriptor": "f32",
             }
         )

@@ -277,6 +277,20 @@ def test_matches_as_opencv_takes_them(scene, turned):
     assert {(int(i), int(j)) for i, j in ours.pairs} == kept
 
 
+def test_umat_and_none_in_the_package_s_own_functions(scene):
+    a = hartsift.extract(cv2.UMat(scene), cv2.UMat(np.full(scene.shape, 255, np.uint8)))
+    assert a == hartsift.extract(scene)
+    rows = a.descriptors.astype(np.float32)
+    assert len(hartsift.match(cv2.UMat(rows), rows, mutual=False)) == len(hartsift.match(rows, rows, mutual=False)) > 0
+    with pytest.raises(hartsift.ArgumentError, match="empty cv2.UMat"):
+        hartsift.extract(cv2.UMat())
+    none = hartsift.SIFT_create().detectAndCompute(np.full((50, 50), 7, np.uint8), None)[1]
+    for call in (hartsift.match, lambda a, b: hartsift.find_k_nearest(a, b, 2), lambda a, b: hartsift.find_within(a, b, 9)):
+        for pair in ((none, rows), (rows, none)):
+            with pytest.raises(hartsift.ArrayTypeError, match="SIFT_create gives that for an image without keypoints"):
+                call(*pair)
+
+
 # ---- parameters in files of OpenCV's FileStorage
 
 

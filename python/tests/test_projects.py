@@ -456,6 +456,9 @@ def test_fits_texture_takes_floats(monkeypatch):
 
 def test_popsift_says_that_there_is_no_gpu(image):
     has_gpu = hartsift.pypopsift.fits_texture(320, 240)
+    assert hartsift.pypopsift.fits_texture(320, 240, -1.0) == hartsift.pypopsift.fits_texture(width=320, height=240, downsampling=0) == has_gpu
+    with pytest.raises(hartsift.ArgumentError, match="downsampling is 0.5"):
+        hartsift.pypopsift.fits_texture(320, 240, 0.5)
     try:
         hartsift.workspace_bytes(320, 240, device="cuda")
         assert has_gpu
