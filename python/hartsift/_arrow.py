@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ._errors import ArgumentError, Error
 from ._features import KEYPOINT_DTYPE, Features, Origin
 from ._library import DESCRIPTOR_LENGTH, METHOD_VERSION
+from ._names import name_of_text, printable, text_of_name
 
 if TYPE_CHECKING:
     from ._options import Layout
@@ -110,14 +111,14 @@ def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa
     counts = [None if features is None else len(features) for features in found]
     records = np.concatenate([np.empty(0, KEYPOINT_DTYPE), *(one.records for one in found if one is not None)])
     columns: Dict[str, Any] = {
-        "image": [row.image for row in rows],
+        "image": [text_of_name(row.image) for row in rows],
         "width": [None if one is None else one.image_size[0] for one in found],
         "height": [None if one is None else one.image_size[1] for one in found],
         "features": counts,
         "digest": [None if one is None else one.digest for one in found],
         "exif_orientation": [None if one is None else one.exif_orientation for one in found],
         "status": ["HS_OK" if row.error is None else row.error.name or "HS_ERR_ARGUMENT" for row in rows],
-        "error": [None if row.error is None else str(row.error) for row in rows],
+        "error": [None if row.error is None else printable(str(row.error)) for row in rows],
         "method": [METHOD_VERSION] * len(rows),
         "options": [options] * len(rows),
     }
@@ -196,6 +197,8 @@ def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional
     missing = _numbers(pc.is_null(lists["x"]))
     none = _numbers(pc.is_null(lists["descriptors"])) if descriptors is not None else None
     for index, row in enumerate(plain):
+        if isinstance(row.get("image"), str):
+            row["image"] = name_of_text(row["image"])
         if missing[index]:
             yield row, None
             continue

@@ -16,8 +16,9 @@ from . import _library
 from ._arrow import ROW_GROUP_IMAGES, differing_options, iterate_features, write_arguments
 from ._colmap import ColmapCamera, ColmapDatabase
 from ._pair_lists import geometry_of_row
-from ._errors import ArgumentError, FileError
-from ._sources import resolve
+from ._errors import ArgumentError, Error, FileError
+from ._names import name_of_text
+from ._sources import at, resolve
 
 PathLike = Union[str, "os.PathLike[str]"]
 _OPEN_ROW_GROUPS = 16
@@ -40,19 +41,27 @@ def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = Non
     found: List[Tuple[Any, str]] = []
     for place in given:
         system, path = resolve(os.fspath(place), filesystem)
-        kind = system.get_file_info(path.rstrip("/") or "/").type
+        kind = system.get_file_info(at(system, path.rstrip("/") or "/")).type
         if kind == fs.FileType.File:
             found.append((system, path))
             continue
         if kind == fs.FileType.NotFound:
             raise FileError(f"{place}: there is no such file and no such folder", _library.HS_ERR_IO)
-        inside = system.get_file_info(fs.FileSelector(path.rstrip("/"), recursive=True))
-        paths = sorted(one.path for one in inside if one.type == fs.FileType.File and one.path.endswith(".parquet"))
+        paths = [one for one in sorted(files_below(system, path.rstrip("/"))) if one.endswith(".parquet")]
         paths = [one for one in paths if posixpath.basename(one)[0] not in "._"]
         if not paths:
             raise FileError(f"{place}: there are no Parquet files there", _library.HS_ERR_IO)
         found += [(system, one) for one in paths]
     return found
+
+
+def files_below(system: Any, folder: str) -> Iterator[str]:
+    """The files of a folder and those below it, in no order."""
+    if isinstance(system, fs.LocalFileSystem):  # whose names pyarrow gives only where they are UTF-8
+        yield from (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
+    else:
+        inside = system.get_file_info(fs.FileSelector(folder, recursive=True))
+        yield from (one.path for one in inside if one.type == fs.FileType.File)
 
 
 @contextlib.contextmanager
@@ -86,7 +95,7 @@ class _Inputs:
 
     def _index_file(self, number: int) -> None:
         system, path = self.files[number]
-        with naming(path), system.open_input_file(path) as file:
+        with naming(path), system.open_input_file(at(system, path)) as file:
             opened = pq.ParquetFile(file)
             missing = [name for name in _FIRST_COLUMNS if name not in opened.schema_arrow.names]
             if missing:
@@ -95,7 +104,7 @@ class _Inputs:
         for group, table in enumerate(tables):
             for settings in set(zip(table["method"].to_pylist(), table["options"].to_pylist())):
                 self._check_settings(path, *settings)
-            names = table["image"].to_pylist()
+            names = map(name_of_text, table["image"].to_pylist())
             self.places += [_Place(name, number, group, row) for row, name in enumerate(names)]
 
     def _check_settings(self, path: str, method: int, options: str) -> None:
@@ -115,7 +124,7 @@ class _Inputs:
 
     def _read_group(self, file: int, group: int) -> Any:
         system, path = self.files[file]
-        with naming(path), system.open_input_file(path) as opened:
+        with naming(path), system.open_input_file(at(system, path)) as opened:
             return pq.ParquetFile(opened).read_row_group(group)
 
     def tables(self) -> Iterator[Any]:
@@ -139,21 +148,30 @@ def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any) -> N
     """Writes a file under another name and renames it; in object stores a file appears when it is closed."""
     temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}")
     try:
-        with system.open_output_stream(temporary) as stream, pq.ParquetWriter(stream, schema, **write_arguments()) as out:
+        with system.open_output_stream(at(system, temporary)) as stream, pq.ParquetWriter(
+            stream, schema, **write_arguments()
+        ) as out:
             for table in tables:
                 out.write_table(table, row_group_size=ROW_GROUP_IMAGES)
-        system.move(temporary, path)
-    except BaseException:
-        if system.get_file_info(temporary).type == fs.FileType.File:
-            system.delete_file(temporary)
+        system.move(at(system, temporary), at(system, path))
+    except BaseException as error:
+        if system.get_file_info(at(system, temporary)).type == fs.FileType.File:
+            system.delete_file(at(system, temporary))
+        if isinstance(error, OSError) and not isinstance(error, Error):
+            raise FileError(f"{path}: cannot be written, nothing of it is kept: {error}", _library.HS_ERR_IO) from error
         raise
+
+
+def _table_of(system: Any, path: str) -> Any:
+    with naming(path), system.open_input_file(at(system, path)) as file:
+        return pq.read_table(file)
 
 
 def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[Tuple[Any, str]]) -> None:
     """Adds matches, pair by pair in the order of names."""
-    rows = pa.concat_tables([pq.read_table(path, filesystem=system) for system, path in files])
-    order = sorted(zip(map(os.fsencode, rows["image_a"].to_pylist()), map(os.fsencode, rows["image_b"].to_pylist()),
-                       range(len(rows))))
+    rows = pa.concat_tables([_table_of(system, path) for system, path in files])
+    names_a, names_b = (map(name_of_text, rows[name].to_pylist()) for name in ("image_a", "image_b"))
+    order = sorted(zip(map(os.fsencode, names_a), map(os.fsencode, names_b), range(len(rows))))
     pairs = {frozenset(one[:2]) for one in order}
     if len(pairs) != len(order):
         raise ArgumentError(f"{len(order) - len(pairs)} pairs of images have matches twice: they may be there once")
@@ -163,7 +181,7 @@ def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[
         row = rows.slice(index, 1).to_pylist()[0]
         if row["error"] is not None:
             continue
-        names = row["image_a"], row["image_b"]
+        names = name_of_text(row["image_a"]), name_of_text(row["image_b"])
         for name in names:
             if name not in numbers:
                 raise ArgumentError(f"there are matches of {name}, but no features")

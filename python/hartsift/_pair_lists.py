@@ -16,6 +16,7 @@ from ._errors import ArgumentError, Error, FileError
 from ._features import Features
 from ._library import METHOD_VERSION
 from ._matching import Geometry, Model
+from ._names import printable, text_of_name
 from ._pairs import PairMatches, match_many
 from ._retrieval import blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 
@@ -147,9 +148,9 @@ def match_named_pairs(
     for name_a, name_b in pairs:
         missing = [name for name in (name_a, name_b) if name not in places]
         found = ArgumentError(f"there are no features of {missing[0]}") if missing else next(outcomes)
-        row: Dict[str, Any] = {"image_a": name_a, "image_b": name_b, "status": "HS_OK"}
+        row: Dict[str, Any] = {"image_a": text_of_name(name_a), "image_b": text_of_name(name_b), "status": "HS_OK"}
         if isinstance(found, Error):
-            row.update(status=found.name or "HS_ERR_ARGUMENT", error=str(found))
+            row.update(status=found.name or "HS_ERR_ARGUMENT", error=printable(str(found)))
         else:
             row.update(_row_of(found))
         rows.append({**row, "method": METHOD_VERSION, "options": settings.text()})

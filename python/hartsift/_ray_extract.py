@@ -42,8 +42,8 @@ class ExtractionActor:
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Features of the images that a table names by `path` (or holds as `bytes`) and, where it is there, `image`."""
         columns = batch.to_pydict()
-        paths = columns.get("path") or columns["image"]
-        names = columns.get("image") or paths
+        paths = [os.fsdecode(one) for one in columns.get("path") or columns["image"]]
+        names = [os.fsdecode(one) for one in columns.get("image") or paths]
         contents = columns.get("bytes") or [None] * len(paths)
         sources = [ImageSource(*one) for one in zip(names, paths, contents)]
         rows = list(extract_rows(self._extractor, sources, **self._reading))
@@ -66,9 +66,9 @@ def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict
 def dataset_of_images(sources: List[ImageSource], batch_size: int) -> Any:
     """Names and paths in blocks of a batch each, or of several where there are too many."""
     size = batch_size * max(1, math.ceil(len(sources) / batch_size / _BLOCKS_MOST))
-    schema = pa.schema([("image", pa.string()), ("path", pa.string())])
+    schema = pa.schema([("image", pa.binary()), ("path", pa.binary())])  # bytes, for names that are not UTF-8
     tables = [
-        pa.table([[one.name for one in some], [one.path for one in some]], schema=schema)
+        pa.table([[os.fsencode(one.name) for one in some], [os.fsencode(one.path) for one in some]], schema=schema)
         for some in (sources[first : first + size] for first in range(0, max(len(sources), 1), size))
     ]
     return ray.data.from_arrow(tables)

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import ray
 import ray.data
@@ -19,11 +20,14 @@ from ._extractor import Extractor
 from ._features import Features
 from ._matching import Model
 from ._merge import find_files
+from ._names import name_of_text, text_of_name
 from ._pair_lists import MatchSettings, Pair, PairsLike, match_named_pairs, select_pairs, selection_of
 from ._ray_extract import actors
 from ._retrieval import Retrieval
+from ._sources import at
 
-_FACTS = ["image", "latitude", "longitude"]
+_FACTS = ["image", "features", "latitude", "longitude"]
+_PLACE = ["latitude", "longitude"]
 _COLUMNS = [*_FACTS, "width", "height", "x", "y", "sigma", "orientation", "descriptors", "method", "options"]
 _BLOCKS_KEPT = 4
 _SAMPLE_BLOCKS = 16  # of 64 images: as many as retrieval learns from
@@ -51,7 +55,7 @@ class FileBlock:
         """The rows, without the columns that matching does not need."""
         tables = []
         for system, path, group in self.groups:
-            with system.open_input_file(path) as file:
+            with system.open_input_file(at(system, path)) as file:
                 tables.append(pq.ParquetFile(file).read_row_group(group, columns=_COLUMNS))
         return pa.concat_tables(tables)
 
@@ -76,7 +80,7 @@ def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[Fil
             some.clear()
 
     for system, path in files:
-        with system.open_input_file(path) as file:
+        with system.open_input_file(at(system, path)) as file:
             opened = pq.ParquetFile(file)
             for group in range(opened.num_row_groups):
                 some.append(opened.read_row_group(group, columns=_FACTS))
@@ -123,18 +127,17 @@ class MatchingActor:
         for number in (task["block_a"], task["block_b"]):
             if number >= 0:
                 features.update(self._blocks.features(number))
-        pairs = list(zip(task["names_a"], task["names_b"]))
+        pairs = list(zip(map(name_of_text, task["names_a"]), map(name_of_text, task["names_b"])))
         return match_named_pairs(features, pairs, self._settings, **self._options)
 
 
 class DescribingActor:
     """What an actor runs to find images that look alike. Each learns from the same images, which gives the same vectors."""
 
-    def __init__(self, blocks: List[Any], device: str, threads: int) -> None:
+    def __init__(self, blocks: List[Any], sampled: List[int], device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
         self._extractor = Extractor(device=device, threads=threads)
-        step = max(1, len(blocks) // _SAMPLE_BLOCKS)
-        sample = (one for number in range(0, len(blocks), step) for one in self._blocks.features(number).values())
+        sample = (one for number in sampled for one in self._blocks.features(number).values())
         self._retrieval = Retrieval().train(sample, extractor=self._extractor)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
@@ -143,24 +146,28 @@ class DescribingActor:
         vectors: List[bytes] = []
         for number in batch["block"].to_pylist():
             for name, features in self._blocks.features(number).items():
-                names.append(name)
+                names.append(text_of_name(name))
                 vectors.append(self._retrieval.describe(features, extractor=self._extractor).tobytes())
         return pa.table({"image": pa.array(names, pa.string()), "vector": pa.array(vectors, pa.binary())})
 
 
-def _vectors(blocks: List[Any], names: List[str], work: Dict[str, Any], pool: Dict[str, Any]) -> Any:
+def _vectors(
+    blocks: List[Any], facts: List[pa.Table], names: List[str], work: Dict[str, Any], pool: Dict[str, Any]
+) -> Any:
     """int8 [N, length], zeros for images without features. The driver holds them all: 8 KB an image."""
+    filled = [number for number, some in enumerate(facts) if any(some["features"].to_pylist())]
+    if not filled:
+        raise ArgumentError("no image has features: there are none that look alike")
+    sampled = filled[:: max(1, len(filled) // _SAMPLE_BLOCKS)]
     numbers = [pa.table({"block": [number]}) for number in range(len(blocks))]
     described = ray.data.from_arrow(numbers).map_batches(
         DescribingActor,
-        fn_constructor_kwargs={"blocks": blocks, **work},
+        fn_constructor_kwargs={"blocks": blocks, "sampled": sampled, **work},
         batch_size=1,
         batch_format="pyarrow",
         **pool,
     )
-    found = {row["image"]: np.frombuffer(row["vector"], np.int8) for row in described.take_all()}
-    if not found:
-        raise ArgumentError("no image has features: there are none that look alike")
+    found = {name_of_text(row["image"]): np.frombuffer(row["vector"], np.int8) for row in described.take_all()}
     nothing = np.zeros_like(next(iter(found.values())))
     return np.stack([found.get(name, nothing) for name in names])
 
@@ -173,7 +180,7 @@ def _tasks(pairs: Iterable[Pair], block_of: Dict[str, int], most: int) -> List[p
     tasks = []
     for (block_a, block_b), group in sorted(groups.items()):
         for first in range(0, len(group), most):
-            names_a, names_b = zip(*group[first : first + most])
+            names_a, names_b = zip(*((text_of_name(a), text_of_name(b)) for a, b in group[first : first + most]))
             columns = [[block_a], [block_b], [list(names_a)], [list(names_b)]]
             tasks.append(pa.table([pa.array(one, field.type) for one, field in zip(columns, _TASK_SCHEMA)], _TASK_SCHEMA))
     return tasks
@@ -211,7 +218,8 @@ def match_pairs(
         pairs: ``"all"``; ``"sequential:K"``: each image and the K after it in the natural order of names;
             ``"spatial:M"``: at most M metres apart by GPS; ``"retrieval:K"``: each image and the K most like it
             (``hartsift.Retrieval``); a file with two names a line, or the pairs of names themselves. A pair with an image
-            that has no features is a row with its error.
+            that has no features is a row with its error; rules choose among the images that did not fail, as
+            ``hartsift match --database`` does, so a broken one is nobody's neighbour.
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
         ratio, mutual, max_distance: as for ``hartsift.match``.
         tolerance: largest error of an inlier, pixels.
@@ -241,10 +249,11 @@ def match_pairs(
         blocks, facts = _blocks_of_files(find_files(features, filesystem), images_per_block)
     work = {"device": "cuda" if num_gpus else "cpu", "threads": max(1, int(num_cpus))}
     pool = {**actors(concurrency, num_cpus, num_gpus), **(ray_remote_args or {})}
-    block_of = {name: number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
+    facts = [some.filter(pc.is_valid(some["features"])) for some in facts]
+    block_of = {name_of_text(name): number for number, some in enumerate(facts) for name in some["image"].to_pylist()}
     names = list(block_of)
-    vectors = _vectors(blocks, names, work, pool) if rule == "retrieval" else None
-    places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _FACTS[1:]))]
+    vectors = _vectors(blocks, facts, names, work, pool) if rule == "retrieval" else None
+    places = [one for some in facts for one in zip(*(_degrees(some[name]) for name in _PLACE))]
     tasks = _tasks(select_pairs(names, pairs, places, vectors), block_of, pairs_per_task)
     if not tasks:
         raise ArgumentError("there are no pairs to match")

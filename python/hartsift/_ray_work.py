@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
+import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pd
+import pyarrow.parquet as pq
 import ray
 from pyarrow import fs
 
+from . import _library
 from . import ray as hartsift_ray
 from ._arguments import extraction_options
-from ._errors import ArgumentError
-from ._merge import find_files
+from ._errors import ArgumentError, Error, FileError
+from ._merge import files_below, find_files
+from ._names import name_of_text
 from ._ray_extract import dataset_of_images
-from ._sources import find_images, resolve
+from ._sources import at, find_images, resolve
 
 # A writing task waits for storage, and must find room beside actors that wait for it.
 _WRITER_CPUS = 0.05
@@ -25,28 +28,53 @@ _WRITER_CPUS = 0.05
 def _existing_images(output: str, resume: bool) -> "set[str]":
     """The images that an earlier run has written."""
     system, path = resolve(output)
-    if system.get_file_info(path.rstrip("/")).type == fs.FileType.NotFound:
+    if system.get_file_info(at(system, path.rstrip("/"))).type == fs.FileType.NotFound:
         return set()
-    inside = system.get_file_info(fs.FileSelector(path.rstrip("/"), recursive=True))
-    files = [one.path for one in inside if one.path.endswith(".parquet")]
+    files = [one for one in files_below(system, path.rstrip("/")) if one.endswith(".parquet")]
     if files and not resume:
         raise ArgumentError(f"{output}: has Parquet files already: expected another folder, or --resume, which adds images")
     names: "set[str]" = set()
-    if files:
-        names.update(pd.dataset(files, filesystem=system).to_table(columns=["image"])["image"].to_pylist())
+    for file in files:
+        names.update(map(name_of_text, _column(system, file, "image").to_pylist()))
     return names
+
+
+def _column(system: Any, path: str, name: str) -> Any:
+    try:
+        with system.open_input_file(at(system, path)) as file:
+            return pq.read_table(file, columns=[name])[name]
+    except (OSError, pa.ArrowException) as error:
+        text = f"{path}: is not whole, as a full disk leaves it: remove it, and continue with --resume: {error}"
+        raise FileError(text, _library.HS_ERR_IO) from error
 
 
 def _write(dataset: Any, output: str) -> None:
     system, path = resolve(output)
-    dataset.write_parquet(
-        path,
-        filesystem=system,
-        ray_remote_args={"num_cpus": _WRITER_CPUS},
-        concurrency=len(ray.nodes()),
-        compression="zstd",
-        use_dictionary=["status", "method", "options"],
-    )
+    try:
+        dataset.write_parquet(
+            path,
+            filesystem=system,
+            ray_remote_args={"num_cpus": _WRITER_CPUS},
+            concurrency=len(ray.nodes()),
+            compression="zstd",
+            use_dictionary=["status", "method", "options"],
+        )
+    except Exception as error:
+        reason = _reason_of(error)
+        if reason is None:
+            raise
+        text = f"{output}: the run ended before its end: {reason}: files that are whole stay"
+        raise FileError(text, _library.HS_ERR_IO) from error
+
+
+def _reason_of(error: Optional[BaseException]) -> Optional[BaseException]:
+    """What a task of Ray failed with, if that is an error of files or of this package."""
+    while error is not None:
+        inner = getattr(error, "cause", None) or error.__cause__
+        if inner is None or inner is error:
+            return error if isinstance(error, (OSError, Error)) else None
+        error = inner
+    return None
 
 
 def _pool(arguments: argparse.Namespace) -> Dict[str, Any]:
@@ -57,7 +85,7 @@ def _failures(output: str, column: str) -> int:
     """Counts rows with errors and prints how many there are."""
     count = failed = 0
     for system, path in find_files(output):
-        statuses = pd.dataset(path, filesystem=system).to_table(columns=["status"])["status"]
+        statuses = _column(system, path, "status")
         count += len(statuses)
         failed += pc.sum(pc.not_equal(statuses, "HS_OK")).as_py() or 0
     print(f"{count} {column}, {failed} of them failed: {output}", file=sys.stderr)

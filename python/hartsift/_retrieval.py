@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import weakref
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Optional, Sequence, Sized, Type, Union
@@ -104,7 +105,7 @@ def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = 
     """
     if isinstance(names, (str, bytes)):
         raise ArrayTypeError("names is one text, expected a sequence of them")
-    texts = (c_char_p * len(names))(*(name.encode() for name in names))
+    texts = (c_char_p * len(names))(*(os.fsencode(name) for name in names))
     pairs = HsImagePairs()
     check(library.hs_pair_sequence(texts, len(names), _count(neighbors, "neighbors"), int(quadratic), ctypes.byref(pairs)))
     return _take(pairs)

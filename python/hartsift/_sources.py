@@ -11,11 +11,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
+import pyarrow as pa
 from pyarrow import fs
 
 from . import _library
 from ._arrow import ImageRow
-from ._errors import ArgumentError, Error, FileError
+from ._errors import ArgumentError, Error, FileError, OutOfMemoryError
 from ._images import Picture, picture_of_file
 
 if TYPE_CHECKING:
@@ -48,13 +49,28 @@ class ImageSource:
             return self.content
         if self.path.startswith("@scene") and not os.path.exists(self.path):
             return self.path
-        system, path = resolve(self.path, filesystem)
         try:
-            with system.open_input_stream(path, compression=None) as stream:
+            system, path = resolve(self.path, filesystem)
+            with system.open_input_stream(at(system, path), compression=None) as stream:
                 content: bytes = stream.read()
-        except OSError as error:
+        except (OSError, ValueError, pa.ArrowException) as error:  # such as a URI of no known file system
             raise FileError(f"{self.path}: cannot be read: {error}", _library.HS_ERR_IO) from None
         return content
+
+
+def at(system: Any, path: str) -> Union[str, bytes]:
+    """A path for pyarrow, which takes bytes where a name on this machine is not UTF-8."""
+    return os.fsencode(path) if isinstance(system, fs.LocalFileSystem) else path
+
+
+def reason_of(error: Exception) -> Error:
+    """Why an image failed, whatever was raised: one of them never ends the work on the others."""
+    if isinstance(error, Error):
+        return error
+    text = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return OutOfMemoryError(f"out of memory: {text}", _library.HS_ERR_MEMORY)
+    return FileError(text, _library.HS_ERR_IO) if isinstance(error, OSError) else ArgumentError(text)
 
 
 @functools.lru_cache(maxsize=64)
@@ -108,10 +124,10 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
         return [ImageSource(name, name) for name in given]
     place = os.fspath(given)
     system, path = resolve(place, filesystem)
-    info = system.get_file_info(path.rstrip("/") or "/")
-    if info.type == fs.FileType.NotFound:
+    kind = system.get_file_info(at(system, path.rstrip("/") or "/")).type
+    if kind == fs.FileType.NotFound:
         raise FileError(f"{place}: there is no such folder and no such list", _library.HS_ERR_IO)
-    if info.type == fs.FileType.Directory:
+    if kind == fs.FileType.Directory:
         is_local = isinstance(system, fs.LocalFileSystem)
         found = _local_images(path) if is_local else _remote_images(system, path.rstrip("/"))
         # A path found through a URI is opened through it again: the workers have no file system of their own.
@@ -119,7 +135,7 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
         return [ImageSource(name, shown(its)) for name, its in sorted(found, key=lambda one: os.fsencode(one[0]))]
     if _is_image(path):
         raise ArgumentError(f"{place}: is an image: expected a folder, or a list with one image a line")
-    with system.open_input_stream(path, compression=None) as stream:
+    with system.open_input_stream(at(system, path), compression=None) as stream:
         text = os.fsdecode(stream.read())
     return [ImageSource(line, line) for line in (line.rstrip("\r") for line in text.split("\n")) if line]
 
@@ -244,8 +260,8 @@ def extract_rows(
     def load(source: ImageSource) -> Tuple[ImageSource, Union[Picture, Error]]:
         try:
             return source, picture_of_file(source.read(filesystem), limits, exif, jpeg_scale, None)
-        except Error as error:
-            return source, error
+        except Exception as error:
+            return source, reason_of(error)
 
     waiting: Deque[Tuple[ImageSource, Union[Picture, Error]]] = deque()
     for source, picture in work_ahead(load, sources, readers, in_flight + readers):

@@ -29,7 +29,7 @@ from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._features import Features
 from ._merge import find_files, merge, naming, write_whole
-from ._sources import extract_rows, find_images, parse_shard, path_of_shard, resolve
+from ._sources import at, extract_rows, find_images, parse_shard, path_of_shard, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -106,7 +106,7 @@ def read(
         filesystem: of pyarrow, that they are in.
     """
     for system, path in find_files(files, filesystem):
-        with naming(path), system.open_input_file(path) as file:
+        with naming(path), system.open_input_file(at(system, path)) as file:
             opened = pq.ParquetFile(file)
             for group in range(opened.num_row_groups):
                 yield from iterate_features(opened.read_row_group(group, columns=columns))

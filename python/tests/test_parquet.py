@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hartsift
-from pictures import manifest_digests, write_pictures
+from pictures import manifest_digests, write_picture, write_pictures
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
@@ -348,3 +348,97 @@ main(["merge", {str(whole)!r}, "-o", {str(tmp_path / "out.parquet")!r}])
     run = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=False)
     assert run.returncode == (-number if number == signal.SIGINT else 128 + number), run.stderr
     assert os.listdir(tmp_path) == []
+
+
+# ---- names that are not UTF-8, inputs that cannot be read, a full disk
+
+ODD_NAMES = (b"plain.png", b"\xff\xfe.png", b"caf\xe9/1.png", "日本.png".encode(), "\uf7ff.png".encode())
+
+
+@pytest.fixture
+def odd_photos(tmp_path):
+    """Pictures with names of all kinds in a folder whose name is not UTF-8 either."""
+    folder = os.fsencode(tmp_path) + b"/photos\xff"
+    for number, name in enumerate(ODD_NAMES):
+        path = pathlib.Path(os.fsdecode(folder + b"/" + name))
+        write_picture(path, hartsift.render_scene(100, 80, number + 1))
+    return os.fsdecode(folder)
+
+
+def test_names_that_are_not_utf_8(odd_photos, tmp_path, command):
+    out = os.fsdecode(os.fsencode(tmp_path) + b"/out\xff")
+    os.mkdir(out)
+    assert parquet.batch(odd_photos, out + "/a.parquet", device="cpu") == (5, 0)
+    rows = list(parquet.read(out))
+    assert [os.fsencode(row["image"]) for row, _ in rows] == sorted(ODD_NAMES)
+    for row, features in rows:
+        assert features == hartsift.extract(os.path.join(odd_photos, row["image"]), device="cpu")
+    # What other programs see is UTF-8, each name another text.
+    with open(out + "/a.parquet", "rb") as file:
+        texts = pq.read_table(file)["image"].to_pylist()
+    assert len({text.encode("utf-8") for text in texts}) == 5 and "plain.png" in texts and "日本.png" in texts
+    # Put together and divided again, and into a database: the names of the command.
+    parquet.batch(odd_photos, out + "/b.parquet", shard="1/2", device="cpu")
+    parquet.batch(odd_photos, out + "/b.parquet", shard="2/2", device="cpu")
+    parquet.merge([out + "/b-1-of-2.parquet", out + "/b-2-of-2.parquet"], out + "/c.parquet")
+    parquet.merge(out + "/a.parquet", out + "/d.parquet")
+    assert pathlib.Path(out + "/c.parquet").read_bytes() == pathlib.Path(out + "/d.parquet").read_bytes()
+    command("batch", odd_photos, "-o", tmp_path / "command.db", "-q", "--device", "cpu")
+    parquet.merge(out + "/a.parquet", tmp_path / "merged.db")
+    found = []
+    for name in ("command.db", "merged.db"):
+        with hartsift.ColmapDatabase(tmp_path / name) as database:
+            found.append(sorted(os.fsencode(one.name) for one in database.images()))
+    assert found[0] == found[1] == sorted(ODD_NAMES)
+
+
+def test_names_become_texts_and_back():
+    from hartsift._names import name_of_text, printable, text_of_name
+
+    names = [os.fsdecode(one) for one in (*ODD_NAMES, b"\xf0\x9f", b"\xed\xb2\x80", "\uf780\uf7ff\uf800".encode(), b"\xef\x9f\xbf\xff")]
+    texts = [text_of_name(name) for name in names]
+    assert [name_of_text(text) for text in texts] == names and len(set(texts)) == len(names)
+    assert all(text.encode("utf-8") for text in texts)
+    assert printable(os.fsdecode(b"a\xff.png: is damaged")) == "a\\xff.png: is damaged"
+
+
+def test_one_bad_input_never_ends_a_run(tmp_path, photos):
+    """Whatever is wrong with it: it is a row with its error, and the others are extracted."""
+    good = str(photos / "0/im00.png")
+    write_picture(tmp_path / "flat.png", np.full((80, 90), 99, np.uint8))
+    bad = ["foo://bucket/a.png", "s3://", "a\0b.png", str(tmp_path), os.fsdecode(b"/absent\xff.png"), "/dev/null/a.png", "@scene:0x0"]
+    (tmp_path / "empty.png").touch()
+    given = [good, *bad, str(tmp_path / "empty.png"), str(tmp_path / "flat.png"), good + ""]
+    assert parquet.batch(given[:-1], tmp_path / "a.parquet", device="cpu") == (len(bad) + 3, len(bad) + 1)
+    rows = {row["image"]: (row, features) for row, features in parquet.read(tmp_path / "a.parquet")}
+    for name in (*bad, str(tmp_path / "empty.png")):
+        row, features = rows[name]
+        assert features is None and row["status"].startswith("HS_ERR_") and row["error"]
+    assert len(rows[str(tmp_path / "flat.png")][1]) == 0 and len(rows[good][1]) > 0
+
+
+def test_a_reader_s_own_errors_are_rows(photos, tmp_path, monkeypatch):
+    from hartsift import _sources
+
+    def fail(*arguments):
+        raise (MemoryError("no room"), RuntimeError("a decoder's fault"), OSError("a disk's"))[len(raised) % 3]
+
+    raised = []
+    monkeypatch.setattr(_sources, "picture_of_file", lambda *arguments: (raised.append(1), fail())[1])
+    assert parquet.batch([str(photos / f"{i}/im0{i}.{e}") for i, e in enumerate(("png", "jpg", "pgm"))], tmp_path / "a.parquet", readers=1) == (3, 3)
+    statuses = [row["status"] for row, _ in parquet.read(tmp_path / "a.parquet")]
+    assert sorted(statuses) == ["HS_ERR_ARGUMENT", "HS_ERR_IO", "HS_ERR_MEMORY"]
+
+
+def test_full_disk(photos, tmp_path):
+    """The file appears whole or not at all, and the message says so; Python's command has the exit status of a file's fault."""
+    program = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+        "from hartsift.__main__ import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    arguments = [sys.executable, "-c", program, "batch", str(photos), "-o", str(tmp_path / "a.parquet"), "--device", "cpu"]
+    ended = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1 and "a.parquet: cannot be written, nothing of it is kept" in ended.stderr, ended.stderr
+    assert "Traceback" not in ended.stderr and list(tmp_path.iterdir()) == []

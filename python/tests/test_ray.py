@@ -2,6 +2,9 @@
 and a node are lost in the middle."""
 
 import functools
+import glob
+import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -107,6 +110,85 @@ def load(name):
 
 def as_list(value):
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def pairs_of_database(path):
+    """The pairs that the command's `match --database` wrote."""
+    import sqlite3
+
+    most = 2147483647
+    with sqlite3.connect(path) as database:
+        database.text_factory = bytes
+        names = dict(database.execute("SELECT image_id, name FROM images"))
+        numbers = [one for one, in database.execute("SELECT pair_id FROM two_view_geometries")]
+    return {frozenset((names[number // most], names[number % most])) for number in numbers}
+
+
+@pytest.fixture(scope="module")
+def odd_frames(tmp_path_factory):
+    """Frames of a video, one of them broken and one without features, with names that are not UTF-8."""
+    folder = os.fsencode(tmp_path_factory.mktemp("odd")) + b"/cam\xff"
+    for number in range(6):
+        path = pathlib.Path(os.fsdecode(folder + b"/f\xe9%d.png" % number))
+        write_picture(path, np.full((90, 120), 50, np.uint8) if number == 4 else hartsift.render_scene(120, 90, number + 1))
+        if number == 2:
+            path.write_bytes(b"no img")
+    return os.fsdecode(folder)
+
+
+@pytest.fixture(scope="module")
+def odd_features(cluster, odd_frames, tmp_path_factory):
+    out = tmp_path_factory.mktemp("odd") / "features"
+    assert main(["extract", odd_frames, str(out), "--address", cluster.address]) == 1
+    return out
+
+
+@pytest.mark.parametrize("pairs", ["sequential:1", "retrieval:2"])
+def test_pairs_are_those_of_the_command(cluster, odd_frames, odd_features, tmp_path, command, capsys, pairs):
+    """A broken image is nobody's neighbour; one without features ends nothing."""
+    command("batch", odd_frames, "-o", tmp_path / "command.db", "-q", "--device", "cpu", status=1)
+    command("match", "--database", tmp_path / "command.db", "--pairs", pairs, "-q", "--device", "cpu")
+    out, matches = odd_features, tmp_path / "matches"
+    assert main(["match", str(out), str(matches), "--pairs", pairs, "--address", cluster.address]) == 0
+    assert "0 of them failed" in capsys.readouterr().err
+    parquet.merge(out, tmp_path / "ray.db", matches=matches)
+    expected = pairs_of_database(tmp_path / "command.db")
+    assert pairs_of_database(tmp_path / "ray.db") == expected and expected
+    assert not any(b"2.png" in name for pair in expected for name in pair)
+
+
+def test_a_broken_image_in_a_given_pair(odd_frames, odd_features):
+    """A row with its error."""
+    first, second = (os.path.basename(name) for name in sorted(glob.glob(glob.escape(odd_frames) + "/*"))[1:3])
+    rows = hartsift.ray.match_pairs(str(odd_features), [(first, second)]).take_all()
+    assert len(rows) == 1 and "no features of f\\xe92.png" in rows[0]["error"]
+
+
+def test_nothing_with_features(cluster, tmp_path):
+    for number in range(3):
+        write_picture(tmp_path / "flat" / f"{number}.png", np.full((60, 70), 9, np.uint8))
+    parquet.batch(tmp_path / "flat", tmp_path / "a.parquet", device="cpu")
+    rows = hartsift.ray.match_pairs(str(tmp_path / "a.parquet"), "sequential:1").take_all()
+    assert [(row["status"], row["matches"], row["found"]) for row in rows] == [("HS_OK", 0, False)] * 2
+    with pytest.raises(hartsift.ArgumentError, match="no image has features"):
+        hartsift.ray.match_pairs(str(tmp_path / "a.parquet"), "retrieval:1")
+
+
+def test_full_disk(cluster, photos, tmp_path, monkeypatch, capsys):
+    """The run ends with a line that says so, and a file that is not whole is named by the next."""
+    out = tmp_path / "out"
+
+    def full(self, *arguments, **named):
+        raise RuntimeError("task failed") from OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ray.data.Dataset, "write_parquet", full)
+        assert main(["extract", str(photos), str(out), "--address", cluster.address]) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    out.mkdir()
+    (out / "part.parquet").write_bytes(b"PAR1cut")
+    assert main(["extract", str(photos), str(out), "--resume", "--address", cluster.address]) == 1
+    assert "part.parquet: is not whole" in capsys.readouterr().err
 
 
 def held_back(photos, gate):
