@@ -143,7 +143,11 @@ class BFMatcher:
     def create(
         normType: int = NORM_L2, crossCheck: bool = False, *, extractor: Optional[Extractor] = None
     ) -> "BFMatcher":
-        """As ``cv2.BFMatcher.create``; the arguments are those of the class."""
+        """As ``cv2.BFMatcher.create``.
+
+        Args:
+            normType, crossCheck, extractor: as for ``hartsift.BFMatcher``.
+        """
         return BFMatcher(normType, crossCheck, extractor=extractor)
 
     # ---- the collection of train descriptors
@@ -183,7 +187,7 @@ class BFMatcher:
 
     @raises_like_cv2
     def clone(self, emptyTrainData: bool = False) -> "BFMatcher":
-        """Another matcher with copies of what was added, or without."""
+        """Another matcher with copies of what was added; without, if ``emptyTrainData`` is true."""
         copy = BFMatcher(self._norm, self._cross, extractor=self._extractor)
         if not flag(emptyTrainData, "emptyTrainData"):
             copy.add([None if one is None else np.array(one) for one in self.getTrainDescriptors()])
@@ -342,19 +346,21 @@ class BFMatcher:
         return "my_object"
 
     @raises_like_cv2
-    def write(self, *arguments: Any) -> None:
-        """As OpenCV's, of a matcher, which writes no parameters: a file by its name, or a FileStorage and a name."""
-        self._algorithm().write(*arguments)
+    def write(self, target: Any, name: Optional[str] = None) -> None:
+        """As OpenCV's, of a matcher, which writes no parameters: to ``target``, a file by its name, or a FileStorage that
+        gets them under ``name``."""
+        path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else target
+        self._algorithm().write(*([path] if name is None else [path, name]))
 
     @raises_like_cv2
     def save(self, filename: "Union[str, os.PathLike[str]]") -> None:
-        """As OpenCV's."""
+        """As OpenCV's, to a file of the name ``filename``."""
         self._algorithm().save(os.fspath(filename))
 
     @raises_like_cv2
     def read(self, source: Any) -> None:
-        """As OpenCV's: reads no parameters."""
-        self._algorithm().read(source)
+        """As OpenCV's: reads no parameters, of ``source``, a file by its name or a FileNode."""
+        self._algorithm().read(os.fspath(source) if isinstance(source, (str, os.PathLike)) else source)
 
     def _algorithm(self) -> Any:
         import cv2

@@ -63,11 +63,39 @@ def extract(
     strict: bool = False,
     **options: "Unpack[Options]",
 ) -> Features:
-    """Extracts the features of one image; see ``Extractor.extract`` for the arguments and ``Options`` for the rest.
+    """Extracts the features of one image.
 
     >>> features = hartsift.extract("photo.jpg", profile="opencv", max_features=2000)
+    >>> features = hartsift.extract(cv2.imread("photo.jpg"), channels="bgr")
 
     Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
+
+    Args:
+        image: an array (height, width[, channels]), a tensor of PyTorch, a PIL image, a cv2.UMat, or a file: its name, opened in
+            binary mode, or its bytes. ``Extractor.extract`` says more of each.
+        mask: uint8 or bool (height, width); keypoints where it is zero are dropped.
+        channels: the order of an array's colours, ``"rgb"`` unless said otherwise. Arrays of cv2.imread are ``"bgr"``; read as
+            ``"rgb"`` they give other features without an error.
+        value_range: (black, white) of an array. None: 0 to 255 for uint8, to 65535 for uint16, to 1 for floats.
+        exif: of files, apply the orientation stored there.
+        jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height.
+        max_image_size: of files: make a larger picture smaller first; 0: never.
+        options: any of ``hartsift.Options``. The main ones:
+            ``profile``: "lowe" (the default), "opencv", "vlfeat" or "colmap", whose parameters and rules are taken;
+            ``max_features``: the strongest so many; 0: all;
+            ``contrast``, ``edge``: thresholds of contrast (less finds more) and of edges (more finds more);
+            ``first_octave``: -1 doubles the image first (finds more), 0 does not;
+            ``norm``: "l2", or "root" for RootSIFT;
+            ``descriptor``: "u8", "f32" or "none";
+            ``upright``, ``dsp``, ``affine``: no orientation; descriptors pooled over sizes; affine shapes;
+            ``device``: "auto", "cpu", "cuda", "cuda:N"; ``threads``: of the CPU, 0: one for each core;
+            ``max_memory_bytes``: of the work on an image; what needs more is done in tiles, or refused.
+
+    Returns:
+        Features: ``keypoints`` [N, 4], ``descriptors`` [N, 128], and more.
+
+    Raises:
+        hartsift.Error: what the library refuses, with its reason.
     """
     extractor = cached_extractor(dict(options))
     return extractor.extract(
@@ -94,7 +122,9 @@ def extract_batch(
 
     >>> features = hartsift.extract_batch(tensor, max_features=2000)     # a list of N
 
-    See ``Extractor.extract_batch``.
+    Args:
+        images, masks: as for ``Extractor.extract_batch``.
+        channels, value_range, options: as for ``hartsift.extract``; colours are RGB unless said otherwise.
     """
     return cached_extractor(dict(options)).extract_batch(images, masks, channels=channels, value_range=value_range)
 
@@ -112,7 +142,15 @@ def extract_many(
     strict: bool = False,
     **options: "Unpack[Options]",
 ) -> Generator[Union[Features, Error], None, None]:
-    """Yields the features of every image in order, with several images under way; see ``Extractor.extract_many``."""
+    """Yields the features of every image in order, with several images under way.
+
+    >>> for features in hartsift.extract_many(paths, max_features=2000): ...
+
+    Args:
+        images, return_errors, masks: as for ``Extractor.extract_many``.
+        channels, value_range, exif, jpeg_scale, max_image_size, options: as for ``hartsift.extract``; colours are RGB unless said
+            otherwise.
+    """
     with Extractor(**options) as extractor:
         yield from extractor.extract_many(
             images,

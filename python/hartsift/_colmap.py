@@ -63,7 +63,15 @@ class ColmapCamera:
 
 @dataclass(frozen=True)
 class ColmapImage:
-    """An image of the database; features is None where none were ever written."""
+    """An image of the database.
+
+    Attributes:
+        image_id: its number.
+        name: as it was added.
+        features: how many it has; None where none were ever written.
+        camera_id: the number of its camera.
+        camera: that camera.
+    """
 
     image_id: int
     name: str
@@ -335,7 +343,7 @@ class ColmapDatabase:
             self._check(library.hs_colmap_set_position(handle, _image_number(image_id), ctypes.byref(view)))
 
     def read_position(self, image_id: int) -> Optional[ColmapPosition]:
-        """Where an image was taken; None: not known."""
+        """Where an image was taken, by its number ``image_id``; None: not known."""
         view = HsColmapPosition()
         with self._lock:
             handle = self._open_handle()
@@ -345,7 +353,12 @@ class ColmapDatabase:
 
     def copy_image(self, source: "ColmapDatabase", image_id: int) -> int:
         """Adds an image of another database with its camera and, byte for byte, its features, but without its matches
-        and its position; returns its number here."""
+        and its position; returns its number here.
+
+        Args:
+            source: the other database.
+            image_id: the image's number there.
+        """
         new_id = ctypes.c_uint32()
         with self._lock, source._lock:
             self._check(
@@ -430,7 +443,8 @@ class ColmapDatabase:
         del views
 
     def count_matches(self, image_a: int, image_b: int) -> Tuple[Optional[int], Optional[int]]:
-        """How many matches and verified matches a pair has; None each where it has no entry."""
+        """How many matches and verified matches the pair of ``image_a`` and ``image_b`` has (numbers of images); None each
+        where it has no entry."""
         matches, verified = ctypes.c_int64(), ctypes.c_int64()
         with self._lock:
             self._check(

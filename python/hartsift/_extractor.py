@@ -141,7 +141,7 @@ class Extractor:
                 keypoints, and the mean of the others in place of their samples.
             mask: uint8 or bool (height, width); keypoints where it is zero are dropped. What a masked array masks is
                 zero.
-            channels: the order of colour channels, ``"rgb"`` or ``"bgr"``.
+            channels: the order of colour channels, ``"rgb"`` or ``"bgr"``, which arrays of cv2 have.
             value_range: (black, white). None: (0, 65535) for uint16, (0, 1) for floats and bool, (0, 255) for other
                 integers and for PIL's mode "F". Values outside are clamped, as filters overshoot; but images with
                 values half a range and more outside are refused, as are NaN and infinity, and integers other than
@@ -218,6 +218,10 @@ class Extractor:
         PyTorch, CuPy and others take the arrays without a copy (``torch.from_dlpack(resident.descriptors)``). While one
         of those lives, the next call is refused; ``close`` is not, and the memory outlives it. Work that reads the
         arrays on a stream must be done, or precede the next image on that image's stream, before the next call.
+
+        Args:
+            image: an array on the extractor's device.
+            mask, channels, value_range: as for ``extract``.
         """
         picture, masking = self._pictures(image, mask, Reading(channels, value_range))
         if not picture.on_device:
@@ -250,6 +254,7 @@ class Extractor:
         Args:
             records: contiguous [M] of ``KEYPOINT_DTYPE``.
             descriptors: contiguous [M, 128] of the options' descriptor type, or None to leave them out.
+            image, mask, channels, value_range: as for ``extract``.
 
         Returns:
             How many features the image has. When that is more than M, the first M in the library's order were written.
@@ -304,7 +309,11 @@ class Extractor:
         jpeg_scale: int = 1,
         strict: bool = False,
     ) -> Features:
-        """As ``extract``, without descriptors."""
+        """As ``extract``, without descriptors.
+
+        Args:
+            image, mask, channels, value_range, exif, jpeg_scale, strict: as for ``extract``.
+        """
         picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:
             raise ArgumentError('detect takes images in host memory; on a device use extract with descriptor="none"')
@@ -338,6 +347,7 @@ class Extractor:
             keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation. Level 0 (as
                 for plain floats): octave and level follow from sigma. Orientation NaN: it is computed, and the keypoint
                 yields a feature for each of its orientations, possibly none.
+            image, channels, value_range, exif, jpeg_scale: as for ``extract``.
 
         Returns:
             The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
@@ -374,7 +384,11 @@ class Extractor:
         strict: bool = False,
     ) -> None:
         """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
-        ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way."""
+        ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way.
+
+        Args:
+            image, mask, channels, value_range, exif, jpeg_scale, strict: as for ``extract``.
+        """
         picture, masking = self._pictures(image, mask, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:
             raise ArgumentError("submit takes images in host memory")
@@ -440,6 +454,7 @@ class Extractor:
                 and decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; other files this thread decodes. A
                 file must stay in its place until its features are yielded.
             return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
+            channels, value_range, exif, jpeg_scale, max_image_size: as for ``extract``.
             masks: a folder with the mask of photo.jpg as photo.jpg.png, of sub/photo.jpg as sub/photo.jpg.png, by the
                 names given (COLMAP's rule); an image without one is taken whole.
         """
@@ -466,6 +481,7 @@ class Extractor:
                 (N, height, width, channels) unless the last can be none; the other order is read then.
             masks: None, or one for each image: (N, height, width), such a batch, or a list with None where there is
                 none.
+            channels, value_range: as for ``extract``.
 
         Returns:
             features, one for each image.

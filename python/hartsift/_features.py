@@ -117,6 +117,8 @@ class Features:
             keypoints: [N, 4] = x, y, sigma, orientation (radians); [N, 2] = x, y with sigma 1 and orientation 0.
             descriptors: [N, 128], uint8 or a float type.
             responses, octaves, levels: [N]; 0 where left out.
+            image_size: (width, height) of the image, pixels; (0, 0): unknown.
+            layout: order of the descriptors' bins.
             origin: how the descriptors were made, where that is known.
         """
         points = np.asarray(keypoints, np.float32)
@@ -245,7 +247,11 @@ class Features:
         image_name: Optional[str] = None,
         exif: bool = False,
     ) -> None:
-        """Writes the features to a file; see ``hartsift.write_features``."""
+        """Writes the features to a file.
+
+        Args:
+            path, format, image_name, exif: as for ``hartsift.write_features``.
+        """
         from ._files import write_features
 
         write_features(path, self, format, image_name=image_name, exif=exif)

@@ -94,7 +94,7 @@ def extract_patches(
         frames: float [N, 2, 2], in the place of sigma and orientation: (u, v), in parts of the scale, lies at (x, y) +
             frame @ (u, v).
         dtype: uint8, or float32 (black 0, white 1).
-        channels, value_range, exif, jpeg_scale: as for ``Extractor.extract``.
+        channels, value_range, exif, jpeg_scale: as for ``hartsift.extract``; colours are RGB unless said otherwise.
         extractor: whose options give the pyramid and whose threads do the work; None: one kept for this thread.
 
     Returns:

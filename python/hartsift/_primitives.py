@@ -66,17 +66,17 @@ def reduce_sum(array: "npt.ArrayLike") -> float:
 
 
 def reduce_mean(array: "npt.ArrayLike") -> float:
-    """``reduce_sum`` over the number of elements."""
+    """``reduce_sum`` of an array over its number of elements."""
     return _reduce(library.hs_reduce_mean, array)
 
 
 def reduce_min(array: "npt.ArrayLike") -> float:
-    """The smallest element; NaN elements are passed over."""
+    """The smallest element of an array as for ``reduce_sum``; NaN elements are passed over."""
     return _reduce(library.hs_reduce_min, array)
 
 
 def reduce_max(array: "npt.ArrayLike") -> float:
-    """The largest element; NaN elements are passed over."""
+    """The largest element of an array as for ``reduce_sum``; NaN elements are passed over."""
     return _reduce(library.hs_reduce_max, array)
 
 
@@ -121,7 +121,7 @@ def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None)
 
 
 def equalize(image: "npt.ArrayLike") -> "npt.NDArray[np.uint8]":
-    """An 8-bit picture with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist."""
+    """An 8-bit image with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist."""
     view, rows = _rows_view(image, "the image")
     result = np.empty(rows.shape, np.uint8)
     check(library.hs_equalize(None, ctypes.byref(view), result.ctypes.data, 0))

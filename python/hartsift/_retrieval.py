@@ -133,9 +133,12 @@ def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) ->
 def earth_places(
     latitude: "npt.ArrayLike", longitude: "npt.ArrayLike", altitude: "npt.ArrayLike" = 0.0
 ) -> "npt.NDArray[np.float64]":
-    """The places [..., 3] of GPS positions in the frame of the earth, metres: degrees, north and east above 0, and metres
-    above the ellipsoid of WGS 84 (leave them out where the altitudes of cameras are not to be trusted). A position that
-    is not finite gives NaN."""
+    """The places [..., 3] of GPS positions in the frame of the earth, metres. A position that is not finite gives NaN.
+
+    Args:
+        latitude, longitude: degrees, north and east above 0.
+        altitude: metres above the ellipsoid of WGS 84; leave it out where the altitudes of cameras are not to be trusted.
+    """
     given = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (latitude, longitude, altitude)))
     rows = np.stack(given, -1).reshape(-1, 3)
     places = np.full(rows.shape, np.nan)
@@ -211,7 +214,12 @@ class Retrieval:
     def describe(
         self, features: "Union[Features, npt.NDArray[Any]]", *, extractor: Optional[Extractor] = None
     ) -> "npt.NDArray[np.int8]":
-        """The vector of an image, int8 [length]; zeros for no features."""
+        """The vector of an image, int8 [length]; zeros for no features.
+
+        Args:
+            features: of the image, or its descriptors alone, uint8 [N, 128].
+            extractor: whose threads and device do the work; None: one kept for this thread.
+        """
         if not self._trained:
             raise ArgumentError("not trained yet: call train first")
         vector = np.zeros(self.length, np.int8)

@@ -145,7 +145,11 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
 
 
 def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoint, ...]":
-    """Features, or an array of ``CV_KEYPOINT_DTYPE``, as cv2.KeyPoints. Needs the package cv2."""
+    """A tuple of cv2.KeyPoint. Needs the package cv2.
+
+    Args:
+        keypoints: Features, or an array of ``CV_KEYPOINT_DTYPE``.
+    """
     try:
         import cv2
     except ImportError as error:
@@ -335,7 +339,14 @@ class SIFT:
         as_cv2: bool = True,
         **options: "Unpack[OptionsBesideSigma]",
     ) -> "SIFT":
-        """As ``cv2.SIFT.create``: ``SIFT``, whose arguments these are, that gives cv2.KeyPoints unless told otherwise."""
+        """As ``cv2.SIFT.create``: ``SIFT`` that gives cv2.KeyPoints unless told otherwise. Colours of arrays are BGR.
+
+        Args:
+            nfeatures, nOctaveLayers, contrastThreshold, edgeThreshold, sigma, descriptorType, enable_precise_upscale: as for
+                ``hartsift.SIFT``; None: the default.
+            as_cv2: False: records in the place of cv2.KeyPoints, which need no OpenCV.
+            options: any of ``hartsift.Options`` besides.
+        """
         return SIFT(
             nfeatures,
             nOctaveLayers,
@@ -546,7 +557,7 @@ class SIFT:
         """Nothing: there is no state but the parameters. As OpenCV's."""
 
     def save(self, filename: "Union[str, os.PathLike[str]]") -> None:
-        """As ``write``; OpenCV's own refuses the name of the class as a key."""
+        """As ``write`` to a file of the name ``filename``; OpenCV's own refuses the name of the class as a key."""
         self.write(filename)
 
     @raises_like_cv2
@@ -595,7 +606,7 @@ class SIFT:
 
     @raises_like_cv2
     def setNFeatures(self, maxFeatures: int) -> None:
-        """Changes ``nfeatures``."""
+        """Changes ``nfeatures`` to ``maxFeatures``."""
         self._set(nfeatures=whole(maxFeatures, "maxFeatures", 0))
 
     def getNOctaveLayers(self) -> int:

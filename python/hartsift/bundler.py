@@ -149,6 +149,7 @@ def write(
     Args:
         names: of the images, as the program that imports them knows them.
         features: of each image, with its ``image_size``.
+        tracks: of ``build_tracks``: for each point the images and features that show it.
         focal_lengths: pixels; None: 1.2 times the larger side, as COLMAP assumes.
     """
     if not len(names) == len(features) or (focal_lengths is not None and len(focal_lengths) != len(names)):
@@ -189,6 +190,8 @@ def convert(database: PathLike, path: PathLike, least: int = 2) -> Tracks:
     """Writes the verified matches of a COLMAP database, hartsift's or COLMAP's own, as a Bundler file.
 
     Args:
+        database: the database's file.
+        path: the Bundler file; ``path.list.txt`` gets the names.
         least: tracks of fewer images are left out.
 
     Returns:

@@ -1,0 +1,57 @@
+"""help() of the public functions: it names every argument, and says what users of other packages need to know."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+
+import hartsift
+
+#: Made by the package alone.
+INTERNAL = {"hartsift.DeviceFeatures.__init__", "hartsift.DeviceMemory.__init__"}
+
+
+def functions_of(module):
+    """The public functions, and methods of public classes, by name, with the help that is shown of each."""
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing):
+            own = {key: getattr(value, "__func__", value) for key, value in vars(thing).items()}
+            for key, value in own.items():
+                if inspect.isfunction(value) and (key == "__init__" or not key.startswith("_")):
+                    of_class = inspect.getdoc(thing) if key == "__init__" else ""
+                    yield f"{module.__name__}.{name}.{key}", value, f"{of_class} {inspect.getdoc(value) or ''}"
+        elif inspect.isfunction(thing):
+            yield f"{module.__name__}.{name}", thing, inspect.getdoc(thing) or ""
+
+
+@pytest.mark.parametrize("name", ["hartsift", "parquet", "ray", "pypopsift", "alicevision", "openmvg", "bundler", "torch"])
+def test_every_argument_is_named(name):
+    full = name if name == "hartsift" else f"hartsift.{name}"
+    module = pytest.importorskip(full, exc_type=ImportError)
+    missing = []
+    for function, thing, text in functions_of(module):
+        names = [one for one in inspect.signature(thing).parameters if one not in ("self", "cls")]
+        if function not in INTERNAL and not issubclass(getattr(module, function.split(".")[-2], object), (Exception, dict)):
+            missing += [f"{function}: {one}" for one in names if not re.search(rf"\b{one}\b", text)]
+    assert not missing
+
+
+def test_main_arguments_of_extract():
+    text = inspect.getdoc(hartsift.extract)
+    for word in ("image", "mask", "channels", "value_range", "profile", "max_features", "contrast", "norm", "device", "threads"):
+        assert word in text
+    for function in (hartsift.extract, hartsift.extract_batch, hartsift.extract_many, hartsift.extract_patches):
+        assert re.search("rgb", inspect.getdoc(function), re.I), function
+    assert '"bgr"' in text and "cv2.imread" in text
+    assert "BGR" in inspect.getdoc(hartsift.SIFT_create) and "BGR" in inspect.getdoc(hartsift.SIFT)
+
+
+def test_help_shows_the_arguments_of_the_drop_ins():
+    assert list(inspect.signature(hartsift.SIFT.detectAndCompute).parameters) == [
+        "self", "image", "mask", "descriptors", "useProvidedKeypoints", "as_cv2"
+    ]
+    assert list(inspect.signature(hartsift.BFMatcher.knnMatch).parameters)[1:6] == [
+        "queryDescriptors", "trainDescriptors", "k", "mask", "compactResult"
+    ]
