@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Generator, Iterable, List, Optional
 
 import numpy as np
 
-from ._errors import Error, check
+from ._errors import ArgumentError, Error, check
 from ._extractor import Extractor
 from ._features import Features
 from ._images import Channels, ImageLike
@@ -179,6 +179,8 @@ def workspace_bytes(
     Raises:
         hartsift.Error: what the library refuses, files of other samples among it.
     """
+    if not (1 <= width < 1 << 31 and 1 <= height < 1 << 31):
+        raise ArgumentError(f"width and height are {width} and {height}, expected 1 or more")
     wanted = make_options(options)
     host, device = ctypes.c_uint64(), ctypes.c_uint64()
     bytes_of = (ctypes.byref(host), ctypes.byref(device))

@@ -284,7 +284,9 @@ class ColmapDatabase:
         """
         taken = HsExif()
         if not isinstance(features, Features) and is_file_source(features):
-            pixels, memory = array_of_file(features, exif)
+            pixels, memory = array_of_file(
+                features, exif, options.get("max_pixels", 0), options.get("max_memory_bytes", 0)
+            )
             features, taken = extract(pixels, **options), memory.exif
         elif not isinstance(features, Features):
             features = extract(features, exif=exif, **options)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict, Tuple, Type
+import functools
+import re
+from typing import Dict, FrozenSet, Tuple, Type
 
 from . import _library
 from ._library import library
@@ -56,9 +58,31 @@ class DeviceError(Error, RuntimeError):
 _BY_NAME: Dict[str, Type[Error]] = {"HS_ERR_MEMORY": OutOfMemoryError, "HS_ERR_IO": FileError, "HS_ERR_FORMAT": DamagedFileError}
 
 
+# How the library's messages name what the package has as arguments: "match options.ratio is 3", "HS_DECODER_GPU",
+# "with the option replace (--replace)".
+_FIELD = re.compile(r"(?<![\w/.-])(?:(?:match|verify|pairs|patch) )?(?:hs_\w+_)?options\.([a-z]\w*)")
+_ENUMERATOR = re.compile(r"\bHS_(?:DECODER|DESCRIPTOR|DEVICE|LAYOUT|NORM|PROFILE|RULE|UPSAMPLE)_([A-Z0-9_]+)")
+_SWITCH = re.compile(r"\bthe option (\w+) \(--[\w-]+\)")
+
+
+@functools.lru_cache(maxsize=None)
+def _field_names() -> FrozenSet[str]:
+    from . import _pair_structures, _pairs, _patches, _structures
+
+    modules = (_structures, _pair_structures, _pairs, _patches)
+    return frozenset(field[0] for module in modules for kind in module.STRUCTURES.values() for field in kind._fields_)
+
+
+def in_python(text: str) -> str:
+    """A message of the library with the names that the package has for its options; names of files stay."""
+    text = _FIELD.sub(lambda found: found.group(1) if found.group(1) in _field_names() else found.group(), text)
+    text = _SWITCH.sub(r"\1=True", text)
+    return _ENUMERATOR.sub(lambda found: repr(found.group(1).lower().replace("_", "-")), text)
+
+
 def make_error(status: int, message: str = "") -> Error:
     """The exception for a status; without a message the library's sentence for it."""
-    text = message or library.hs_status_string(status).decode("utf-8", "replace")
+    text = in_python(message) or library.hs_status_string(status).decode("utf-8", "replace")
     name = library.hs_status_name(status).decode("ascii")
     kind: Type[Error] = DeviceError
     if library.hs_status_class_of(status) == _library.HS_CLASS_ARGUMENT:

@@ -448,9 +448,11 @@ def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[n
     return mask
 
 
-def array_of_file(source: Any, exif: bool) -> "Tuple[npt.NDArray[Any], _ImageMemory]":
+def array_of_file(
+    source: Any, exif: bool, max_pixels: int = 0, max_memory_bytes: int = 0
+) -> "Tuple[npt.NDArray[Any], _ImageMemory]":
     """A file's gray pixels, and what was read with them."""
-    memory = load_memory(source, 0, 0, exif, False, 1)
+    memory = load_memory(source, max_pixels, max_memory_bytes, exif, False, 1)
     return _array_of_image(memory), memory
 
 
@@ -519,6 +521,8 @@ def render_scene(
         seed: which picture.
         homography: 3 x 3, maps points of the plain scene to points of the view rendered.
     """
+    if not (1 <= width <= _INT32_MAX and 1 <= height <= _INT32_MAX):
+        raise ArgumentError(f"width and height are {width} and {height}, expected 1 or more")
     numbers = None if homography is None else np.ascontiguousarray(homography, np.float64).reshape(-1)
     if numbers is not None and numbers.size != 9:
         raise ArgumentError(f"homography has {numbers.size} numbers, expected 9")

@@ -181,8 +181,6 @@ def per_image(given: Any, count: int, name: str) -> Tuple[Any, ...]:
 
 
 def names_as_cv2(error: Error, names: Dict[str, str]) -> Error:
-    """An error of the library that names an option, with OpenCV's name for it."""
-    for ours, theirs in names.items():
-        if ours in error.message:
-            return type(error)(error.message.replace(ours, theirs), error.status)
-    return error
+    """An error of the library whose first word is an option, with OpenCV's name for it."""
+    first, _, rest = error.message.partition(" ")
+    return type(error)(f"{names[first]} {rest}", error.status) if first in names else error

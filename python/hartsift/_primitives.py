@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Literal, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -21,18 +21,23 @@ TILE_DTYPE = np.dtype(
     [("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64), ("above", np.uint64)]
 )
 _ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32): 2, np.dtype(np.float64): 3}
+_TYPES = ("uint8", "uint16", "float32", "float64")
 Ends = Literal["zero", "replicate", "reflect-101"]
 ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 
 
-def _view(given: "npt.ArrayLike", what: str = "the array") -> "Tuple[HsArray, npt.NDArray[Any]]":
+def _view(
+    given: "npt.ArrayLike", what: str = "the array", types: Sequence[str] = _TYPES
+) -> "Tuple[HsArray, npt.NDArray[Any]]":
     """A view of an array of up to two dimensions, of more as one row; and the array, copied if its strides need it."""
     if isinstance(given, np.ma.MaskedArray):
         raise ArrayTypeError(f"{what} is a masked array: give its compressed() or filled(value)")
     array = np.asarray(given)
     element = _ELEMENTS.get(array.dtype.newbyteorder("="))
-    if element is None:
-        raise ArrayTypeError(f"{what} has elements of type {array.dtype}, expected uint8, uint16, float32 or float64")
+    if element is None or str(array.dtype.newbyteorder("=")) not in types:
+        expected = " or ".join(filter(None, (", ".join(types[:-1]), types[-1])))
+        kind = ArrayTypeError if element is None else ArgumentError
+        raise kind(f"{what} has elements of type {array.dtype}, expected {expected}")
     if array.size == 0:
         raise ArgumentError(f"{what} has no elements: its shape is {array.shape}")
     rows = array if array.ndim == 2 else array.reshape(1, -1)
@@ -45,11 +50,13 @@ def _view(given: "npt.ArrayLike", what: str = "the array") -> "Tuple[HsArray, np
     return view, rows
 
 
-def _rows_view(given: "npt.ArrayLike", what: str) -> "Tuple[HsArray, npt.NDArray[Any]]":
+def _rows_view(
+    given: "npt.ArrayLike", what: str, types: Sequence[str] = _TYPES
+) -> "Tuple[HsArray, npt.NDArray[Any]]":
     """The same where rows matter, so that more than two dimensions are a mistake."""
     if np.ndim(given) > 2:
         raise ArgumentError(f"{what} has shape {np.shape(given)}, expected one or two dimensions")
-    return _view(given, what)
+    return _view(given, what, types)
 
 
 def _reduce(function: Any, given: "npt.ArrayLike") -> float:
@@ -108,7 +115,9 @@ def tile_stats(array: "npt.ArrayLike", tile: Tuple[int, int], threshold: float =
 
 def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None) -> "npt.NDArray[np.uint64]":
     """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out."""
-    view, rows = _view(array)
+    view, rows = _view(array, types=_TYPES[:1])
+    if mask is not None and np.shape(mask) != np.shape(array):
+        raise ArgumentError(f"the mask has shape {np.shape(mask)}, expected the array's {np.shape(array)}")
     masking, mask_rows = (None, None) if mask is None else _view((np.asarray(plain_mask(mask)) != 0).view(np.uint8), "the mask")
     counts = np.zeros(256, np.uint64)
     check(
@@ -122,7 +131,7 @@ def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None)
 
 def equalize(image: "npt.ArrayLike") -> "npt.NDArray[np.uint8]":
     """An 8-bit image with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist."""
-    view, rows = _rows_view(image, "the image")
+    view, rows = _rows_view(image, "the image", _TYPES[:1])
     result = np.empty(rows.shape, np.uint8)
     check(library.hs_equalize(None, ctypes.byref(view), result.ctypes.data, 0))
     return result.reshape(np.shape(image))
@@ -136,8 +145,10 @@ def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: Ends = "zer
         taps: 2 r + 1 numbers.
         ends: what a row is continued with: ``"zero"``, ``"replicate"`` or ``"reflect-101"``.
     """
-    view, rows = _rows_view(signal, "the signal")
+    view, rows = _rows_view(signal, "the signal", _TYPES[2:])
     numbers = np.ascontiguousarray(taps, np.float64).reshape(-1)
+    if numbers.size % 2 == 0:
+        raise ArgumentError(f"taps has {numbers.size} numbers, expected an odd number of them")
     result = np.empty(rows.shape, rows.dtype)
     check(
         library.hs_convolve1d(

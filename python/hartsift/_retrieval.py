@@ -125,6 +125,8 @@ def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) ->
     rows = np.ascontiguousarray(places, np.float64)
     if rows.ndim != 2 or rows.shape[1] != 3:
         raise ArgumentError(f"places have shape {rows.shape}, expected (N, 3)")
+    if not metres >= 0:
+        raise ArgumentError(f"metres is {metres}, expected 0 or more")
     pairs = HsImagePairs()
     check(library.hs_pair_nearby(rows.ctypes.data, len(rows), metres, _count(at_most, "at_most"), ctypes.byref(pairs)))
     return _take(pairs)

@@ -43,11 +43,9 @@ CV_8U, CV_32F = 0, 5
 _NORM_L2 = 4
 #: What the library calls the parameters, in its messages.
 _NAMES = {
-    "options.scales": "nOctaveLayers",
-    "options.contrast": "contrastThreshold",
-    "options.edge": "edgeThreshold",
-    "options.sigma": "sigma",
-    "options.max_features": "nfeatures",
+    "scales": "nOctaveLayers",
+    "contrast": "contrastThreshold",
+    "edge": "edgeThreshold",
     "max_features": "nfeatures",
 }
 

@@ -167,14 +167,14 @@ def test_wrong_options(image):
     with pytest.raises(TypeError, match="did you mean 'contrast'.*images_per_launch.*upright"):
         hartsift.extract(image, contast=0.1)
     for options, words in (
-        ({"contrast": 7}, "options.contrast is 7"),
+        ({"contrast": 7}, "contrast is 7"),
         ({"norm": "l3"}, "norm is 'l3', expected"),
         ({"profile": "sift"}, "lowe, opencv"),
         ({"max_features": 1 << 40}, "max_features"),
         ({"region": (1, 2)}, "region takes 4"),
-        ({"threads": -1}, "options.threads"),
+        ({"threads": -1}, "threads"),
         ({"variant": "blur=none"}, "none"),
-        ({"grid": (8, 8)}, "options.max_features is 0, expected how many features the grid is to spread"),
+        ({"grid": (8, 8)}, "max_features is 0, expected how many features the grid is to spread"),
         ({"device": "tpu"}, "device is 'tpu'"),
     ):
         with pytest.raises(hartsift.ArgumentError, match=words):

@@ -217,7 +217,7 @@ def test_pooled_descriptors(tmp_path):
         hartsift.match(plain, pooled)
     few = hartsift.extract("@scene:160x120:1", norm="root", dsp=True, dsp_sizes=2, dsp_largest=1.5, device="cpu")
     assert (few.descriptors != pooled.descriptors).any() and len(hartsift.match(few, pooled)) > 0.9 * len(few)
-    with pytest.raises(hartsift.ArgumentError, match="options.dsp_sizes is 17, expected 2..16"):
+    with pytest.raises(hartsift.ArgumentError, match="dsp_sizes is 17, expected 2..16"):
         hartsift.extract("@scene", dsp=True, dsp_sizes=17)
     with pytest.raises(hartsift.ArgumentError, match="dsp_largest is for dsp: expected dsp=True too"):
         hartsift.extract("@scene", dsp_largest=2)
