@@ -52,6 +52,19 @@ class Origin(NamedTuple):
     dsp: bool = False
 
 
+def _float32(values: "npt.ArrayLike") -> "npt.NDArray[np.float32]":
+    """Numbers beyond float32 become infinite, which whatever reads them refuses."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(np.float32)
+
+
+def _whole_numbers(values: "npt.ArrayLike", name: str) -> "npt.NDArray[Any]":
+    given, limits = np.asarray(values, np.float64), np.iinfo(KEYPOINT_DTYPE[name])
+    if not ((given >= limits.min) & (given <= limits.max) & (given == np.floor(given))).all():
+        raise ArgumentError(f"{name}s are not whole numbers from {limits.min} to {limits.max}")
+    return given.astype(KEYPOINT_DTYPE[name])
+
+
 class Features:
     """The features of one image, in the library's order. Behaves as a sequence: ``len``, and slices, masks and index
     arrays give the features they select.
@@ -121,20 +134,22 @@ class Features:
             layout: order of the descriptors' bins.
             origin: how the descriptors were made, where that is known.
         """
-        points = np.asarray(keypoints, np.float32)
+        points = _float32(keypoints)
         if points.ndim != 2 or points.shape[1] not in (2, 4):
             raise ArgumentError(f"keypoints have shape {points.shape}, expected (N, 4) or (N, 2)")
         records = np.zeros(len(points), KEYPOINT_DTYPE)
         records["sigma"] = 1.0
         for column, name in enumerate(("x", "y", "sigma", "orientation")[: points.shape[1]]):
             records[name] = points[:, column]
-        for name, values in (("response", responses), ("octave", octaves), ("level", levels)):
+        if responses is not None:
+            records["response"] = _float32(responses)
+        for name, values in (("octave", octaves), ("level", levels)):
             if values is not None:
-                records[name] = values
+                records[name] = _whole_numbers(values, name)
         rows = None
         if descriptors is not None:
             rows = np.array(descriptors)
-            rows = rows if rows.dtype == np.uint8 else rows.astype(np.float32)
+            rows = rows if rows.dtype == np.uint8 else _float32(rows)
         return cls(records, rows, image_size, layout, origin=origin)
 
     @property

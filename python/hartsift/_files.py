@@ -129,8 +129,9 @@ def write_features(
 
 def _unit_rows(descriptors: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
     rows = descriptors.astype(np.float32)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows /= np.where(norms > 0, norms, np.float32(1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows /= np.where(norms > 0, norms, np.float32(1))
     return rows
 
 

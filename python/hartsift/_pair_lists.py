@@ -18,7 +18,7 @@ from ._library import METHOD_VERSION
 from ._matching import Geometry, Model
 from ._names import printable, text_of_name
 from ._pairs import PairMatches, match_many
-from ._retrieval import blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
+from ._retrieval import LATITUDE_MOST, LONGITUDE_MOST, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -105,7 +105,9 @@ def select_pairs(
         if rule == "sequential":
             chosen = sequential_pairs(names, number)
         elif rule == "spatial":
-            degrees = np.asarray(places, np.float64)
+            degrees = np.array(places, np.float64).reshape(len(names), 2)
+            # One impossible position leaves an image without neighbours, and ends nothing.
+            degrees[~(np.abs(degrees) <= [LATITUDE_MOST, LONGITUDE_MOST]).all(1)] = np.nan
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
             chosen = similar_pairs(blend_similar(vectors), number)

@@ -78,6 +78,10 @@ library.hs_retrieval_destroy.restype, library.hs_retrieval_destroy.argtypes = No
 library.hs_retrieval_length.restype, library.hs_retrieval_length.argtypes = c_size_t, [c_void_p]
 
 
+#: Degrees, north or south, east or west.
+LATITUDE_MOST, LONGITUDE_MOST = 90, 360
+
+
 def _take(pairs: HsImagePairs) -> "npt.NDArray[np.uint32]":
     """The pairs as an array of their own; what the library holds is freed."""
     taken = np.zeros((pairs.count, 2), np.uint32)
@@ -146,6 +150,10 @@ def earth_places(
     places = np.full(rows.shape, np.nan)
     for row, place in zip(rows, places):
         if np.isfinite(row).all():
+            if abs(row[0]) > LATITUDE_MOST or abs(row[1]) > LONGITUDE_MOST:
+                raise ArgumentError(
+                    f"latitude is {row[0]:g} and longitude {row[1]:g}, expected at most {LATITUDE_MOST} and {LONGITUDE_MOST}"
+                )
             check(library.hs_earth_place(*row, place.ctypes.data_as(POINTER(c_double))))
     return places.reshape(given[0].shape + (3,))
 

@@ -108,7 +108,8 @@ CvKeypoints = Union["npt.NDArray[Any]", "Tuple[cv2.KeyPoint, ...]"]
 
 
 def _degrees(orientation: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
-    angle = np.rad2deg(orientation.astype(np.float64)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        angle = np.rad2deg(orientation.astype(np.float64)).astype(np.float32)
     return np.where(angle >= 360, np.float32(0), angle)
 
 
@@ -133,7 +134,8 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
     records = features.records
     result = np.zeros(len(records), CV_KEYPOINT_DTYPE)
     result["pt"] = features.points
-    result["size"] = 2 * records["sigma"]
+    with np.errstate(over="ignore"):
+        result["size"] = 2 * records["sigma"]
     result["angle"] = _degrees(records["orientation"])
     result["response"] = records["response"]
     result["octave"] = _pack_octaves(records, scales, sigma)

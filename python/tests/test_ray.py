@@ -261,6 +261,8 @@ def test_pairs_of_a_collection(tmp_path):
     assert found == {frozenset(pair) for pair in ("ab", "ac", "bc", "bd", "cd")}
     places = [(50, 8), (50, 8.001), (float("nan"), 8), (51, 8)]
     assert list(select_pairs(names, "spatial:100", places)) == [("b", "a")]
+    assert list(select_pairs(names, "spatial:100", [(50, 8), (50, 8.001), (95, 8), (50, 1e9)])) == [("b", "a")]
+    assert list(select_pairs([], "spatial:100", [])) == []
     assert len(list(select_pairs(names, "all"))) == 6
     (tmp_path / "pairs.txt").write_text("# two\na b\nc d\te\n\n")
     assert list(select_pairs(names, tmp_path / "pairs.txt")) == [("a", "b"), ("c d", "e")]
