@@ -19,6 +19,7 @@ from ._matching import Geometry, Model
 from ._names import printable, text_of_name
 from ._pairs import PairMatches, match_many
 from ._retrieval import LATITUDE_MOST, LONGITUDE_MOST, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
+from ._sources import reason_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -178,9 +179,9 @@ def _outcomes(
             ):
                 done += 1
                 yield found
-        except Error as error:
+        except Exception as error:  # one pair never ends the work on the others
             done += 1
-            yield error
+            yield reason_of(error)
 
 
 def _row_of(found: PairMatches) -> Dict[str, Any]:

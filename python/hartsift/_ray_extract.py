@@ -42,8 +42,8 @@ class ExtractionActor:
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Features of the images that a table names by `path` (or holds as `bytes`) and, where it is there, `image`."""
         columns = batch.to_pydict()
-        paths = [os.fsdecode(one) for one in columns.get("path") or columns["image"]]
-        names = [os.fsdecode(one) for one in columns.get("image") or paths]
+        paths = [os.fsdecode(one or "") for one in columns.get("path") or columns["image"]]
+        names = [os.fsdecode(one or "") for one in columns.get("image") or paths]
         contents = columns.get("bytes") or [None] * len(paths)
         sources = [ImageSource(*one) for one in zip(names, paths, contents)]
         rows = list(extract_rows(self._extractor, sources, **self._reading))

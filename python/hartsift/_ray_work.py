@@ -17,7 +17,7 @@ from . import ray as hartsift_ray
 from ._arguments import extraction_options
 from ._errors import ArgumentError, Error, FileError
 from ._merge import files_below, find_files
-from ._names import name_of_text
+from ._names import name_of_text, printable
 from ._ray_extract import dataset_of_images
 from ._sources import at, find_images, resolve
 
@@ -27,6 +27,8 @@ _WRITER_CPUS = 0.05
 
 def _existing_images(output: str, resume: bool) -> "set[str]":
     """The images that an earlier run has written."""
+    if not _is_utf8(output):
+        raise ArgumentError(f"{printable(output)}: Ray writes only where all names are UTF-8: expected another output")
     system, path = resolve(output)
     if system.get_file_info(at(system, path.rstrip("/"))).type == fs.FileType.NotFound:
         return set()
@@ -37,6 +39,10 @@ def _existing_images(output: str, resume: bool) -> "set[str]":
     for file in files:
         names.update(map(name_of_text, _column(system, file, "image").to_pylist()))
     return names
+
+
+def _is_utf8(path: str) -> bool:
+    return printable(path) == path
 
 
 def _column(system: Any, path: str, name: str) -> Any:

@@ -479,7 +479,8 @@ class SIFT:
         if mask is None or self._nfeatures <= 0 or device_array(mask) is not None:
             return extract(image, mask, channels="bgr")
         features = extract(image, channels="bgr")
-        view = picture_of_mask(mask).view
+        picture = picture_of_mask(mask)
+        view = picture.view
         width, height = features.image_size
         if (view.width, view.height) != (width, height):
             raise ArgumentError(
@@ -487,7 +488,7 @@ class SIFT:
             )
         pixels = np.floor(features.points + np.float32(0.5)).astype(np.int64)
         columns, rows = np.clip(pixels[:, 0], 0, width - 1), np.clip(pixels[:, 1], 0, height - 1)
-        return features[np.asarray(mask).reshape(height, width)[rows, columns] != 0]
+        return features[np.asarray(picture.owner).reshape(height, width)[rows, columns] != 0]
 
     def _compute(
         self, image: Any, keypoints: Any, descriptors: Any, as_cv2: Optional[bool], as_umat: bool = False

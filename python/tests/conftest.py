@@ -15,6 +15,11 @@ import hartsift
 SCENE = "@scene:320x240:5"
 
 
+def pytest_configure(config):
+    """NumPy's warnings are the package's fault, wherever they come up."""
+    config.addinivalue_line("filterwarnings", "error::RuntimeWarning")
+
+
 @pytest.fixture(scope="session")
 def image():
     """A picture of 320 x 240, uint8."""

@@ -19,6 +19,7 @@ pytest.importorskip("ray", reason="ray is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from ray_cluster import InTheMiddle, crash_actor, kill_node, three_nodes  # noqa: E402
 
+import pyarrow as pa  # noqa: E402
 import ray  # noqa: E402
 
 import hartsift.ray  # noqa: E402
@@ -172,6 +173,20 @@ def test_nothing_with_features(cluster, tmp_path):
     assert [(row["status"], row["matches"], row["found"]) for row in rows] == [("HS_OK", 0, False)] * 2
     with pytest.raises(hartsift.ArgumentError, match="no image has features"):
         hartsift.ray.match_pairs(str(tmp_path / "a.parquet"), "retrieval:1")
+
+
+def test_output_that_ray_cannot_name(photos, capsys):
+    assert main(["extract", str(photos), os.fsdecode(b"/tmp/out\xff")]) == 2
+    assert "/tmp/out\\xff: Ray writes only where all names are UTF-8" in capsys.readouterr().err
+
+
+def test_rows_without_a_name(photos):
+    from hartsift._ray_extract import ExtractionActor
+
+    names = [None, "absent.png", str(photos / "0/im00.png")]
+    table = ExtractionActor({"device": "cpu"}, True, 1, 1)(pa.table({"path": pa.array(names, pa.string())}))
+    assert table["image"].to_pylist() == ["", *names[1:]]
+    assert [status == "HS_OK" for status in table["status"].to_pylist()] == [False, False, True]
 
 
 def test_full_disk(cluster, photos, tmp_path, monkeypatch, capsys):
