@@ -2,6 +2,7 @@
 #include "pipeline/base/utf8.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 size_t utf8_length(const unsigned char *text) {
   unsigned char lead = text[0];
@@ -15,4 +16,12 @@ size_t utf8_length(const unsigned char *text) {
   bool overlong = (lead == 0xe0u && text[1] < 0xa0u) || (lead == 0xf0u && text[1] < 0x90u);
   bool outside = (lead == 0xedu && text[1] > 0x9fu) || (lead == 0xf4u && text[1] > 0x8fu);
   return overlong || outside ? 0 : size;
+}
+
+size_t utf8_mark_length(const char *text, size_t size) {
+  return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+bool utf16_is_marked(const char *text, size_t size) {
+  return size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
 }

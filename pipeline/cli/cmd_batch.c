@@ -210,7 +210,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
   } else {
     batch_store_end(&job->store); /* before the journal goes, which keeps others away */
     const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
-    return report->failed > 0 || job->list.unreadable > 0 ? CLI_FAILED : result;
+    return report->failed > 0 || job->list.found.unreadable > 0 ? CLI_FAILED : result;
   }
   return CLI_FAILED;
 }
@@ -236,6 +236,18 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   return result;
 }
 
+/* What of a folder is not in the list of images. */
+static void note_findings(const batch_job *job) {
+  const folder_findings *found = &job->list.found;
+  char text[FOLDER_TEXT_BYTES];
+  if (job->set->values[OPTION_QUIET].given) return;
+  folder_explain_passed_over(found, text, sizeof text);
+  if (text[0] != '\0') cli_note("%s: %s", job->set->operands[0], text);
+  if (found->repeated > 0)
+    cli_note("%s: is searched under another name already and was passed over%s", found->repeated_path,
+             found->repeated > 1 ? ", as other links to folders were" : "");
+}
+
 static cli_exit prepare_and_run(batch_job *job) {
   batch_work work;
   char tag[64] = "";
@@ -243,6 +255,7 @@ static cli_exit prepare_and_run(batch_job *job) {
   cli_exit result = read_own_options(job);
   result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], line_end) : result;
   if (result == CLI_DONE) {
+    note_findings(job);
     cli_fill_options(job->set, &job->options, &job->expert);
     cli_input_init(&job->input, job->set, &job->options);
     cli_input_for(&job->input, job->set, hs_format_ignores_exif(job->format) != 0);

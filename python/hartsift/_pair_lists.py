@@ -121,8 +121,10 @@ def select_pairs(
 
 def _pairs_of_file(path: str) -> Iterator[Pair]:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
             lines = [line.rstrip("\r\n") for line in file]
+            if lines and lines[0].startswith(("\udcff\udcfe", "\udcfe\udcff")):
+                raise ArgumentError(f"{path}: is in UTF-16: expected UTF-8, with two names a line")
     except OSError as error:
         # With a colon it is more likely a rule that is misspelt.
         kind = ArgumentError if ":" in path and isinstance(error, FileNotFoundError) else FileError

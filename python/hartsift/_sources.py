@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import os
 import posixpath
 import re
-from collections import deque
+import warnings
+from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, TypeVar, Union
 
 import pyarrow as pa
 from pyarrow import fs
@@ -22,7 +24,13 @@ from ._images import Picture, picture_of_file
 if TYPE_CHECKING:
     from ._extractor import Extractor
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm", ".pam", ".tif", ".tiff", ".webp", ".bmp")
+# As pipeline/cli/batch/folder_search.c has them.
+ENDINGS = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif", ".mpo", ".pbm", ".pgm", ".ppm", ".pnm", ".pam"),
+    *(".tif", ".tiff", ".webp", ".bmp", ".dib"),
+)
+_ENDINGS_SHOWN = 8
+_ENDING_MOST = 15  # characters; what is longer is no ending
 _SHARDS_MOST = 1000000
 _DEFAULT_IN_FLIGHT = 8
 T = TypeVar("T")
@@ -96,25 +104,79 @@ def _is_image(path: str) -> bool:
     return path.lower().endswith(ENDINGS)
 
 
-def _local_images(folder: str) -> Iterator[Tuple[str, str]]:
-    for root, folders, names in os.walk(folder):
+def _key(path: str) -> Tuple[int, int]:
+    info = os.stat(path)
+    return info.st_dev, info.st_ino
+
+
+def _name_unreadable(error: OSError) -> None:
+    warnings.warn(f"{error.filename}: cannot be read, its images are left out: {error.strerror}", UserWarning, stacklevel=2)
+
+
+def _files_below(folder: str, visited: Set[Tuple[int, int]], links: List[str], in_links: bool) -> Iterator[str]:
+    """The files; `links` gets the links to folders."""
+    for root, folders, names in os.walk(folder, onerror=_name_unreadable):
+        key = _key(root)
+        if in_links and key in visited:
+            folders[:] = []
+            continue
+        visited.add(key)
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            path = os.path.join(root, name)
-            if not name.startswith(".") and _is_image(name):
+        links += [path for path in (os.path.join(root, name) for name in folders) if os.path.islink(path)]
+        yield from (os.path.join(root, name) for name in names if not name.startswith("."))
+
+
+def _local_files(folder: str) -> Iterator[Tuple[str, str]]:
+    """Links to folders are followed: each folder is searched once, under its name without links if it has one."""
+    visited: Set[Tuple[int, int]] = set()
+    links: List[str] = []
+    for path in _files_below(folder, visited, links, False):
+        yield os.path.relpath(path, folder), path
+    while links:
+        now, links = sorted(links, key=os.fsencode), []
+        for link in now:
+            for path in _files_below(link, visited, links, True):
                 yield os.path.relpath(path, folder), path
 
 
-def _remote_images(system: Any, folder: str) -> Iterator[Tuple[str, str]]:
+def _remote_files(system: Any, folder: str) -> Iterator[Tuple[str, str]]:
     for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
         name = posixpath.relpath(info.path, folder)
-        if info.type == fs.FileType.File and _is_image(name) and not any(p.startswith(".") for p in name.split("/")):
+        if info.type == fs.FileType.File and not any(part.startswith(".") for part in name.split("/")):
             yield name, info.path
+
+
+def _images_of(place: str, files: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
+    """Those with an image's ending; warns of how many have none."""
+    others: "Counter[str]" = Counter()
+    for name, path in files:
+        if _is_image(name):
+            yield name, path
+        else:
+            base = posixpath.basename(name).lower()
+            dot = base.rfind(".")
+            others[base[dot:] if 0 <= dot and len(base) - dot <= _ENDING_MOST else ""] += 1
+    if others:
+        count = sum(others.values())
+        kinds = sorted(others.items(), key=lambda one: (-one[1], one[0]))[:_ENDINGS_SHOWN]
+        left = count - sum(number for _, number in kinds)
+        text = ", ".join(f"{number} {ending or 'without one'}" for ending, number in kinds)
+        text += f", {left} others" if left else ""
+        what = "file was passed over by its ending" if count == 1 else "files were passed over by their endings"
+        warnings.warn(f"{place}: {count} {what}: {text}", UserWarning, stacklevel=2)
+
+
+def _decode_list(content: bytes, place: str) -> str:
+    """The text of a list of names; bytes that are not UTF-8 stay as file systems give them."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise ArgumentError(f"{place}: is in UTF-16: expected a list in UTF-8, with one image a line")
+    return os.fsdecode(content[len(codecs.BOM_UTF8) :] if content.startswith(codecs.BOM_UTF8) else content)
 
 
 def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem: Any = None) -> List[ImageSource]:
     """The images of a folder, by their names below it and sorted by these, byte by byte; of a list, in its order: a
-    file with one name a line, or the names themselves. As ``hartsift batch`` has them.
+    file with one name a line, or the names themselves. As ``hartsift batch`` has them; a warning says how many files of a
+    folder were passed over, by their endings.
 
     Args:
         given: folder or file (a path, or a URI such as ``s3://bucket/folder``), or names of images.
@@ -129,14 +191,14 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
         raise FileError(f"{place}: there is no such folder and no such list", _library.HS_ERR_IO)
     if kind == fs.FileType.Directory:
         is_local = isinstance(system, fs.LocalFileSystem)
-        found = _local_images(path) if is_local else _remote_images(system, path.rstrip("/"))
+        found = _images_of(place, _local_files(path) if is_local else _remote_files(system, path.rstrip("/")))
         # A path found through a URI is opened through it again: the workers have no file system of their own.
         shown = (lambda its: its) if is_local or filesystem is not None else functools.partial(_uri_of, place)
         return [ImageSource(name, shown(its)) for name, its in sorted(found, key=lambda one: os.fsencode(one[0]))]
     if _is_image(path):
         raise ArgumentError(f"{place}: is an image: expected a folder, or a list with one image a line")
     with system.open_input_stream(at(system, path), compression=None) as stream:
-        text = os.fsdecode(stream.read())
+        text = _decode_list(stream.read(), place)
     return [ImageSource(line, line) for line in (line.rstrip("\r") for line in text.split("\n")) if line]
 
 

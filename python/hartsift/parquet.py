@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 try:
@@ -70,7 +71,8 @@ def batch(
         options: see ``hartsift.Options``.
 
     Returns:
-        how many images there were, and how many of them failed: those have a row with the error.
+        how many images there were, and how many of them failed: those have a row with the error. A warning says how many
+        have no features.
     """
     index, count = parse_shard(shard)
     system, path = resolve(os.fspath(output), filesystem)
@@ -78,7 +80,7 @@ def batch(
         raise ArgumentError(f"{path}: expected a name that ends in .parquet")
     path = path_of_shard(path, index, count)
     sources = find_images(images, filesystem)[index - 1 :: count]
-    counted = [0, 0]
+    counted = [0, 0, 0]
     with Extractor(**options) as extractor:
         text, descriptor = reading_options(extractor, exif, jpeg_scale), extractor.options["descriptor"]
         rows = extract_rows(
@@ -89,9 +91,12 @@ def batch(
             for some in iter(lambda: list(itertools.islice(rows, ROW_GROUP_IMAGES)), []):
                 counted[0] += len(some)
                 counted[1] += sum(row.error is not None for row in some)
+                counted[2] += sum(row.features is not None and len(row.features) == 0 for row in some)
                 yield table_of_rows(some, text, descriptor)
 
         write_whole(system, path, tables(), feature_schema(descriptor))
+    if counted[2]:
+        warnings.warn(f"{counted[2]} of {counted[0]} images have no features", UserWarning, stacklevel=2)
     return counted[0], counted[1]
 
 

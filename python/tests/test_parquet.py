@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -47,6 +48,56 @@ def test_rows_are_those_of_the_command(photos, whole, tmp_path, command):
         assert features.digest == row["digest"] and len(features) == row["features"]
         assert features == hartsift.extract(photos / row["image"], device="cpu")
     assert [row["image"] for row, _ in rows] == sorted(digests, key=os.fsencode)
+
+
+def listed(given):
+    """The names of images that a batch takes, and all that it warns of."""
+    with pytest.warns(UserWarning) as seen:
+        warnings.warn("none", UserWarning, stacklevel=1)
+        names = [source.name for source in hartsift.parquet.find_images(given)]
+    return names, [str(one.message) for one in seen][1:]
+
+
+def test_the_same_images_as_the_command(tmp_path, command):
+    """By ending, through links to folders, and what is passed over is counted."""
+    folder = tmp_path / "photos"
+    write_pictures(folder, 2)
+    picture = (folder / "0/im0.png").read_bytes()
+    for name in ("a.jfif", "b.JPE", "c.mpo", "d.pbm", "e.DIB", "f.jif", ".hidden.png"):
+        (folder / name).write_bytes(picture)
+    for name in ("g.HEIC", "h.dng", "i.heic", "notes"):
+        (folder / name).write_bytes(b"")
+    (tmp_path / "far" / "deep").mkdir(parents=True)
+    (tmp_path / "far" / "deep" / "j.png").write_bytes(picture)
+    (tmp_path / "far" / "up").symlink_to(folder)
+    (folder / "linked").symlink_to(tmp_path / "far")
+    (folder / "again").symlink_to(folder / "0")
+    command("batch", folder, "-o", tmp_path / "out", "-q", "--device", "cpu")
+    names, warned = listed(folder)
+    assert names == list(manifest_digests(tmp_path / "out" / "manifest.csv"))
+    assert "a.jfif" in names and "linked/deep/j.png" in names and not any("again" in name for name in names)
+    assert warned == [f"{folder}: 4 files were passed over by their endings: 2 .heic, 1 without one, 1 .dng"]
+
+
+def test_lists_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "list").write_bytes(b"\xef\xbb\xbfa.png\r\nb.png")
+    assert listed(tmp_path / "list") == (["a.png", "b.png"], [])
+    (tmp_path / "list").write_text("a.png\n", "utf-16")
+    with pytest.raises(hartsift.ArgumentError, match="UTF-16"):
+        listed(tmp_path / "list")
+    select_pairs = hartsift._pair_lists.select_pairs
+    (tmp_path / "pairs").write_bytes(b"\xef\xbb\xbfa.png b.png\n")
+    assert list(select_pairs(["a.png", "b.png"], tmp_path / "pairs")) == [("a.png", "b.png")]
+    (tmp_path / "pairs").write_text("a.png b.png\n", "utf-16")
+    with pytest.raises(hartsift.ArgumentError, match="UTF-16"):
+        list(select_pairs(["a.png", "b.png"], tmp_path / "pairs"))
+
+
+def test_images_without_features_are_counted(tmp_path):
+    (tmp_path / "black.pgm").write_bytes(b"P5 50 40 255\n" + bytes(2000))
+    with pytest.warns(UserWarning, match="2 of 3 images have no features"):
+        names = [str(tmp_path / "black.pgm"), "@scene:60x45:1", str(tmp_path / "black.pgm")]
+        assert parquet.batch(names, tmp_path / "a.parquet", device="cpu") == (3, 0)
 
 
 @pytest.mark.parametrize("descriptor", ["f32", "none"])

@@ -49,13 +49,73 @@ class Inputs(BatchCase):
         for name in ("b.pgm", "a/c.pgm", "a/b/d.PGM", "a.pgm", ".hidden.pgm", ".git/e.pgm"):
             self.write("images/" + name, blots(50, 40, len(name)))
         self.write("images/notes.txt", b"no image")
-        os.symlink(self.path("images", "a"), self.path("images", "loop"))
         os.symlink(self.path("images", "b.pgm"), self.path("images", "linked.pgm"))
         self.batch("images", "-o", "out")
         names = ["a.pgm", "a/b/d.PGM", "a/c.pgm", "b.pgm", "linked.pgm"]
         self.assertEqual([row["image"] for row in self.manifest()], names)
         self.assertEqual(sorted(self.tree()), sorted([os.path.splitext(name)[0] + ".npz" for name in names]
                                                      + ["manifest.csv"]))
+
+    def test_endings_of_images(self):
+        for number, name in enumerate(("a.jfif", "b.JPE", "c.Mpo", "d.pbm", "e.DIB", "f.jif", "g.jpg", "h.PGM")):
+            self.write("images/" + name, blots(50, 40, number))  # what they hold tells their content
+        self.batch("images", "-o", "out")
+        self.assertEqual([row["image"][0] for row in self.manifest()], list("abcdefgh"))
+
+    def test_files_passed_over_are_counted(self):
+        self.write("images/a.pgm", blots(50, 40, 1))
+        for name in ("b.HEIC", "b/c.heic", "d.DNG", "e.avif", "notes", "v1.2/notes", ".hidden.cr2", ".git/f.cr2", "x." + "y" * 40):
+            self.write("images/" + name, b"no image")
+        _, errors = self.batch("images", "-o", "out")
+        self.assertIn("images: 7 files were passed over by their endings: 3 without one, 2 .heic, 1 .avif, 1 .dng\n", errors)
+        self.assertNotIn("passed over", self.batch("images", "-o", "out", "--quiet")[1])
+        os.unlink(self.path("images", "a.pgm"))
+        self.assertIn("2 .heic", self.batch("images", "-o", "none", status=FAILED)[1])
+        for number in range(100):
+            self.write(f"images/x.e{number}", b"")
+        self.write("images/a.pgm", blots(50, 40, 1))
+        self.assertRegex(self.batch("images", "-o", "out")[1], r"107 files were passed over .*, 96 others\n")
+
+    def test_links_to_folders(self):
+        """They are followed; what is there without a link has its own name, and a circle ends."""
+        for name in ("images/a/b.pgm", "far/c.pgm", "far/deep/d.pgm", "other/e.pgm"):
+            self.write(name, blots(50, 40, len(name)))
+        for link, target in (("images/linked", "far"), ("images/again", "images/a"), ("far/up", "images"), ("far/deep/on", "other"),
+                             ("other/round", "far"), ("images/zz", "other")):
+            os.symlink(self.path(*target.split("/")), self.path(*link.split("/")))
+        os.symlink("nowhere", self.path("images", "gone"))
+        _, errors = self.batch("images", "-o", "out")
+        self.assertEqual([row["image"] for row in self.manifest()],
+                         ["a/b.pgm", "linked/c.pgm", "linked/deep/d.pgm", "zz/e.pgm"])
+        self.assertIn("images/again: is searched under another name", errors)
+        self.assertIn("1 file was passed over", errors)
+        os.symlink(self.path("images"), self.path("door"))
+        self.batch("door", "-o", "through")
+        self.assertEqual(self.tree("through"), self.tree())
+
+    def test_byte_order_mark(self):
+        self.write("a.pgm", blots(50, 40, 1))
+        for text in (b"\xef\xbb\xbfa.pgm\r\n", b"\xef\xbb\xbf\r\na.pgm"):
+            self.write("list.txt", text)
+            self.batch("list.txt", "-o", "out")
+            self.assertEqual([row["image"] for row in self.manifest()], ["a.pgm"])
+        self.batch("-", "-o", "out", "--null", stdin=b"\xef\xbb\xbfa.pgm\0")
+        self.assertEqual([row["image"] for row in self.manifest()], ["a.pgm"])
+        for encoding in ("utf-16", "utf-16-be"):
+            self.write("list.txt", ("\ufeff" if encoding.endswith("be") else "").encode(encoding) + "a.pgm\n".encode(encoding))
+            self.assertIn("UTF-16", self.batch("list.txt", "-o", "out", status=USAGE)[1])
+
+    def test_images_without_features_are_counted(self):
+        self.write("images/a.pgm", blots(50, 40, 1))
+        for name in ("b.pgm", "c.pgm"):
+            self.write("images/" + name, b"P5 50 40 255\n" + bytes(2000))
+        for arguments in ([], ["--resume"]):
+            output, errors = self.batch("images", "-o", "out", "--json", *arguments)
+            self.assertIn(", 0 failed, 2 without a feature, ", errors)
+            self.assertEqual(json.loads(output.splitlines()[-1])["summary"]["without_features"], 2)
+        os.unlink(self.path("images", "b.pgm"))
+        os.unlink(self.path("images", "c.pgm"))
+        self.assertNotIn("without a feature", self.batch("images", "-o", "other")[1])
 
     def test_outputs_are_those_of_extract(self):
         self.write("one.pgm", blots(80, 60, 1))

@@ -54,6 +54,14 @@ class Scenes(PairsCase):
         frames = [[f"frame{view * SCENES + scene}.pgm" for view in range(VIEWS)] for scene in range(SCENES)]
         return {tuple(sorted(pair)) for group in frames for pair in itertools.combinations(group, 2)}
 
+    def test_list_with_a_byte_order_mark(self):
+        for text in (b"frame0.pgm frame5.pgm\r\n", b"\nframe0.pgm frame5.pgm", b"# x\nframe0.pgm frame5.pgm"):
+            self.write("pairs.txt", b"\xef\xbb\xbf" + text)
+            self.assertEqual(self.pairs("--replace", "--pairs", "pairs.txt"), [("frame0.pgm", "frame5.pgm")])
+        self.write("pairs.txt", "frame0.pgm frame5.pgm\n".encode("utf-16"))
+        self.pairs("--pairs", "pairs.txt", status=FAILED)
+        self.assertIn("UTF-16", self.errors)
+
     def test_all(self):
         expected = list(itertools.combinations(sorted(f"frame{i}.pgm" for i in range(SCENES * VIEWS)), 2))
         self.assertEqual(self.pairs(), expected)

@@ -3,23 +3,13 @@
  */
 #include "pipeline/cli/batch/batch_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/utf8.h"
 #include "pipeline/cli/common/output_name.h"
-
-static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".pgm",  ".ppm", ".pnm",
-                                            ".pam", ".tif", ".tiff", ".webp", ".bmp"};
-
-static bool has_image_ending(const char *name) {
-  for (size_t i = 0; i < sizeof image_endings / sizeof image_endings[0]; i++)
-    if (path_ends_with(name, image_endings[i])) return true;
-  return false;
-}
 
 /* Takes `text` (from malloc or null) over; its name begins at `skip`. */
 static bool append(batch_list *list, char *text, size_t skip) {
@@ -46,65 +36,15 @@ bool batch_list_add(batch_list *list, const char *name) { return append(list, st
 
 /* ---- folders */
 
-static char *join_path(const char *folder, const char *name) {
-  const size_t length = strlen(folder);
-  const size_t room = length + strlen(name) + 2;
-  char *path = malloc(room);
-  if (path) snprintf(path, room, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
-  return path;
-}
+/* What a search of a folder adds to. */
+typedef struct folder_listing {
+  batch_list *list;
+  size_t skip; /* length of what all paths begin with */
+} folder_listing;
 
-static bool search_folder(batch_list *list, const char *folder, size_t skip);
-
-/* What a folder names and the system cannot say more of: only what is gone may be left out in silence. */
-static void note_unknown_entry(batch_list *list, const char *path) {
-  if (errno == ENOENT) return;
-  cli_error(COMMAND_BATCH, "%s: cannot be read: %s", path, strerror(errno));
-  list->unreadable++;
-}
-
-/* One entry of a folder; takes `path` over. False without memory. */
-static bool look_at_entry(batch_list *list, char *path, size_t skip) {
-  struct stat info;
-  bool taken = false;
-  bool done = path != NULL;
-  if (done && lstat(path, &info) != 0) {
-    note_unknown_entry(list, path);
-  } else if (done && S_ISDIR(info.st_mode)) {
-    done = search_folder(list, path, skip);
-  } else if (done && has_image_ending(path)) {
-    const bool is_link = S_ISLNK(info.st_mode);
-    /* A link that leads nowhere stays in the list, so that it is reported. */
-    taken = !is_link || stat(path, &info) != 0 || !S_ISDIR(info.st_mode);
-  }
-  if (taken) return append(list, path, skip);
-  free(path);
-  return done;
-}
-
-/* skip: length of what all paths begin with. */
-static bool search_folder(batch_list *list, const char *folder, size_t skip) {
-  DIR *entries = opendir(folder);
-  bool done = true;
-  if (!entries) {
-    cli_error(COMMAND_BATCH, "%s: cannot be read: %s", folder, strerror(errno));
-    list->unreadable++;
-    return true;
-  }
-  while (done) {
-    errno = 0;
-    const struct dirent *entry = readdir(entries);
-    if (!entry) {
-      if (errno != 0) {
-        cli_error(COMMAND_BATCH, "%s: cannot be read to its end: %s", folder, strerror(errno));
-        list->unreadable++;
-      }
-      break;
-    }
-    if (entry->d_name[0] != '.') done = look_at_entry(list, join_path(folder, entry->d_name), skip);
-  }
-  closedir(entries);
-  return done;
+static bool take_found(void *user, char *path) {
+  const folder_listing *listing = user;
+  return append(listing->list, path, listing->skip);
 }
 
 static int compare_images(const void *one, const void *other) {
@@ -113,8 +53,8 @@ static int compare_images(const void *one, const void *other) {
 
 static cli_exit read_folder(batch_list *list, const char *folder) {
   const size_t length = strlen(folder);
-  const size_t skip = length + (folder[length - 1] == '/' ? 0 : 1);
-  if (!search_folder(list, folder, skip)) {
+  folder_listing listing = {list, length + (folder[length - 1] == '/' ? 0 : 1)};
+  if (!folder_search(folder, take_found, &listing, &list->found)) {
     cli_error(COMMAND_BATCH, "no memory for the names of the images");
     return CLI_FAILED;
   }
@@ -135,12 +75,30 @@ static size_t trim_line(char *line, size_t length, char end) {
   return length;
 }
 
+/* Removes the byte-order mark that editors and shells of Windows write. False, with a message, for UTF-16. */
+static bool drop_mark(char *line, ssize_t *length, const char *source) {
+  if (utf16_is_marked(line, (size_t)*length)) {
+    cli_error(COMMAND_BATCH, "%s: is in UTF-16: expected a list in UTF-8, with one image a line", source);
+    return false;
+  }
+  const size_t mark = utf8_mark_length(line, (size_t)*length);
+  *length -= (ssize_t)mark;
+  memmove(line, line + mark, (size_t)*length + 1);
+  return true;
+}
+
 /* end: the byte that ends a name, a line feed or 0. */
 static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, char end) {
   char *line = NULL;
   size_t room = 0;
   cli_exit result = CLI_DONE;
-  for (ssize_t length = 0; result == CLI_DONE && (length = getdelim(&line, &room, end, stream)) >= 0;) {
+  bool is_first = true;
+  for (ssize_t length = 0; result == CLI_DONE && (length = getdelim(&line, &room, end, stream)) >= 0;
+       is_first = false) {
+    if (is_first && !drop_mark(line, &length, source)) {
+      result = CLI_USAGE;
+      break;
+    }
     if (end != '\0' && memchr(line, '\0', (size_t)length)) {
       cli_error(COMMAND_BATCH,
                 "%s: is no text: expected a folder, or a list with one image a line; --null for a list of "
@@ -164,7 +122,7 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, c
 }
 
 static cli_exit read_list_file(batch_list *list, const char *path, char end) {
-  if (has_image_ending(path)) {
+  if (folder_has_image_ending(path)) {
     cli_error(COMMAND_BATCH, "%s: is an image: expected a folder, or a list with one image a line; %s", path,
               command_get(COMMAND_BATCH)->instead);
     return CLI_USAGE;
@@ -206,6 +164,15 @@ static bool sort_names(batch_list *list) {
   return true;
 }
 
+static cli_exit refuse_no_images(const batch_list *list, const char *folder) {
+  char endings[CLI_MESSAGE_BYTES], passed_over[FOLDER_TEXT_BYTES];
+  folder_list_image_endings(endings, sizeof endings);
+  folder_explain_passed_over(&list->found, passed_over, sizeof passed_over);
+  cli_error(COMMAND_BATCH, "%s: no images there: none of its files ends in %s%s%s", folder, endings,
+            passed_over[0] != '\0' ? "; " : "", passed_over);
+  return CLI_FAILED;
+}
+
 cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
   struct stat info;
   memset(list, 0, sizeof *list);
@@ -214,14 +181,7 @@ cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
     result = read_lines(list, stdin, "standard input", end);
   } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
     result = read_folder(list, operand);
-    if (result == CLI_DONE && list->count == 0 && list->unreadable == 0) {
-      cli_error(
-          COMMAND_BATCH,
-          "%s: no images there: none of its files ends in .png, .jpg, .jpeg, .pgm, .ppm, .pnm, .pam, .tif, .tiff, .webp or "
-          ".bmp",
-          operand);
-      result = CLI_FAILED;
-    }
+    if (result == CLI_DONE && list->count == 0 && list->found.unreadable == 0) result = refuse_no_images(list, operand);
   } else {
     result = read_list_file(list, operand, end);
   }
@@ -238,6 +198,7 @@ void batch_list_free(batch_list *list) {
   free(list->texts);
   free(list->images);
   free(list->by_name);
+  folder_findings_free(&list->found);
   memset(list, 0, sizeof *list);
 }
 

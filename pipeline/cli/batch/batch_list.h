@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "pipeline/cli/batch/folder_search.h"
 #include "pipeline/cli/common/cli_common.h"
 
 typedef struct batch_image_name {
@@ -18,16 +19,16 @@ typedef struct batch_image_name {
 typedef struct batch_list {
   batch_image_name *images;
   size_t count;
-  size_t *by_name;   /* places in images, sorted by name, then place */
-  size_t unreadable; /* folders that could not be read; each was named on standard error */
-  char **texts;      /* what images points to */
+  size_t *by_name;       /* places in images, sorted by name, then place */
+  folder_findings found; /* of a folder */
+  char **texts;          /* what images points to */
   size_t capacity;
 } batch_list;
 
 /* operand: a folder (searched with all folders in it for files with an image's ending, sorted by name, byte by byte),
    a text file with one image a line, or "-" for such a text on standard input. Lines keep their order; empty ones are
-   passed over; end: the byte that ends a line, a line feed or 0. Links to files are followed, links to folders and
-   names beginning with '.' are not looked at. On failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list
+   passed over, and so is a byte-order mark before the first; end: the byte that ends a line, a line feed or 0. Links are
+   followed as folder_search has it. On failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list
    is empty. */
 cli_exit batch_list_read(batch_list *list, const char *operand, char end);
 void batch_list_free(batch_list *list);

@@ -47,6 +47,7 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
     report->done++;
   else
     report->failed++;
+  report->empty += record->state != BATCH_FAILED && record->features == 0;
   if (device >= 0 && record->state == BATCH_DONE) report->of_device[device]++;
   if (report->has_json) print_record(name, record, milliseconds);
   if (record->state == BATCH_FAILED) {
@@ -88,11 +89,13 @@ void batch_report_progress(batch_report *report) {
 
 static void print_summary(const batch_report *report, double seconds, const batch_devices *devices,
                           const batch_times *times) {
-  printf("{\"summary\": {\"images\": %zu, \"done\": %zu, \"kept\": %zu, \"failed\": %zu, \"seconds\": %.3f, "
+  printf("{\"summary\": {\"images\": %zu, \"done\": %zu, \"kept\": %zu, \"failed\": %zu, \"without_features\": %zu, "
+         "\"seconds\": %.3f, "
          "\"images_per_second\": %.3f, \"first_second\": %.3f, \"cpu_seconds\": {\"read\": %.3f, \"extract\": %.3f, "
          "\"write\": %.3f}, \"busy\": {\"read\": %.3f, \"write\": %.3f, \"devices\": [",
-         report->total, report->done, report->kept, report->failed, seconds, rate_of(report), times->first_s,
-         times->read_cpu_s, times->extract_cpu_s, times->write_cpu_s, times->read_busy, times->write_busy);
+         report->total, report->done, report->kept, report->failed, report->empty, seconds, rate_of(report),
+         times->first_s, times->read_cpu_s, times->extract_cpu_s, times->write_cpu_s, times->read_busy,
+         times->write_busy);
   for (int32_t i = 0; i < devices->count; i++) printf("%s%.3f", i > 0 ? ", " : "", times->device_busy[i]);
   printf("]}, \"devices\": [");
   for (int32_t i = 0; i < devices->count; i++) {
@@ -109,8 +112,10 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
   if (report->has_json) print_summary(report, seconds, devices, times);
   report_doubts(report);
   if (!report->is_quiet) {
-    fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed, %.1f s", report->total, report->total == 1 ? "" : "s",
-            report->done, report->kept, report->failed, seconds);
+    fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed", report->total, report->total == 1 ? "" : "s",
+            report->done, report->kept, report->failed);
+    if (report->empty > 0) fprintf(stderr, ", %zu without a feature", report->empty);
+    fprintf(stderr, ", %.1f s", seconds);
     if (report->done > 0) fprintf(stderr, ", %.1f a second on ", rate_of(report));
     for (int32_t i = 0; i < devices->count && report->done > 0; i++) {
       char name[32];

@@ -68,8 +68,9 @@ static const char *const batch_details[] = {
 };
 
 static const char *const batch_more[] = {
-    "Of DIR those files are taken that end as PNG, JPEG, TIFF, WebP, BMP, PGM, PPM, PNM and PAM files do, sorted by name; names beginning "
-    "with '.' and links to folders are left out. In a LIST @scene names are allowed.",
+    "Of DIR those files are taken that end as PNG, JPEG, TIFF, WebP, BMP, PBM, PGM, PPM, PNM and PAM files do, sorted by name; how "
+    "many others there are is said, by their endings. Names beginning with '.' are left out. Links are followed, each folder is "
+    "searched once. In a LIST @scene names are allowed.",
     "The format of the files is npz unless --format says otherwise. They are named as by extract, in the same subfolder as "
     "the image has in DIR or in its line (without a leading '/', '..' resolved). Of images with the same output the first "
     "one is done, the others fail. Images are turned by their EXIF orientation or left as stored as by extract.",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/base/utf8.h"
 #include "pipeline/cli/pairs/pair_choice.h"
 #include "pipeline/cli/pairs/rig_pairs.h"
 
@@ -91,13 +92,18 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
   cli_exit result = CLI_DONE;
   for (size_t number = 1; result == CLI_DONE && fgets(line, sizeof line, file) != NULL; number++) {
     const size_t length = strcspn(line, "\r\n");
+    if (number == 1 && utf16_is_marked(line, length)) {
+      cli_error(COMMAND_MATCH, "--pairs: %s: is in UTF-16: expected UTF-8, with two names a line", from->path);
+      return CLI_FAILED;
+    }
     if (line[length] == '\0' && !feof(file)) {
       cli_error(COMMAND_MATCH, "--pairs: %s:%zu: is longer than %d bytes or has a zero byte", from->path, number,
                 PAIR_LINE_BYTES - 2);
       result = CLI_FAILED;
     }
     line[length] = '\0';
-    if (result == CLI_DONE && length > 0 && line[0] != '#') result = read_pair(from, line, number);
+    const size_t mark = number == 1 ? utf8_mark_length(line, length) : 0;
+    if (result == CLI_DONE && length > mark && line[mark] != '#') result = read_pair(from, line + mark, number);
   }
   if (result == CLI_DONE && ferror(file)) {
     cli_error(COMMAND_MATCH, "--pairs: cannot read %s", from->path);

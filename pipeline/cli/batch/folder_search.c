@@ -1,0 +1,269 @@
+/*
+ * Search of folders; see folder_search.h.
+ */
+#include "pipeline/cli/batch/folder_search.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pipeline/base/path_text.h"
+#include "pipeline/cli/common/cli_common.h"
+
+/* What files are read as tells their content; the ending only says which files of a folder are meant. */
+static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif",  ".mpo", ".pbm", ".pgm",
+                                            ".ppm", ".pnm", ".pam",  ".tif", ".tiff", ".webp", ".bmp", ".dib"};
+
+enum { IMAGE_ENDINGS = sizeof image_endings / sizeof image_endings[0], SHOWN_ENDINGS = 8, FIRST_FOLDERS = 64 };
+
+/* A folder by what it is, whatever its name. */
+typedef struct folder_key {
+  dev_t device;
+  ino_t number;
+  bool is_set;
+} folder_key;
+
+typedef struct path_list {
+  char **paths;
+  size_t count, capacity;
+} path_list;
+
+typedef struct folder_walk {
+  bool (*take)(void *user, char *path);
+  void *user;
+  folder_findings *findings;
+  folder_key *visited; /* a hash table without gaps in its runs */
+  size_t visited_count, visited_capacity;
+  path_list links; /* to folders: searched when all folders without links are */
+  bool in_links;
+} folder_walk;
+
+/* ---- endings */
+
+bool folder_has_image_ending(const char *name) {
+  for (size_t i = 0; i < IMAGE_ENDINGS; i++)
+    if (path_ends_with(name, image_endings[i])) return true;
+  return false;
+}
+
+void folder_list_image_endings(char *text, size_t bytes) {
+  size_t used = 0;
+  for (size_t i = 0; i < IMAGE_ENDINGS && used < bytes; i++)
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+                             i == 0                  ? ""
+                             : i + 1 < IMAGE_ENDINGS ? ", "
+                                                     : " or ",
+                             image_endings[i]);
+}
+
+static void count_ending(folder_findings *findings, const char *path) {
+  const char *slash = strrchr(path, '/');
+  const char *dot = strrchr(slash ? slash : path, '.');
+  char ending[FOLDER_ENDING_BYTES] = "";
+  if (dot && strlen(dot) < sizeof ending)
+    for (size_t i = 0; dot[i] != '\0'; i++) ending[i] = (char)tolower((unsigned char)dot[i]);
+  findings->passed_over++;
+  size_t at = 0;
+  while (at < findings->ending_count && strcmp(findings->endings[at].text, ending) != 0) at++;
+  if (at == FOLDER_ENDINGS_MOST) return; /* counted in the whole number */
+  if (at == findings->ending_count) memcpy(findings->endings[findings->ending_count++].text, ending, sizeof ending);
+  findings->endings[at].count++;
+}
+
+static int compare_endings(const void *one, const void *other) {
+  const folder_ending *a = one, *b = other;
+  return a->count != b->count ? (a->count < b->count) - (a->count > b->count) : strcmp(a->text, b->text);
+}
+
+void folder_explain_passed_over(const folder_findings *findings, char *text, size_t bytes) {
+  folder_ending sorted[FOLDER_ENDINGS_MOST];
+  const size_t kinds = findings->ending_count;
+  size_t left = findings->passed_over, used = 0;
+  text[0] = '\0';
+  if (left == 0) return;
+  memcpy(sorted, findings->endings, kinds * sizeof sorted[0]);
+  qsort(sorted, kinds, sizeof sorted[0], compare_endings);
+  used += (size_t)snprintf(text, bytes, "%zu file%s passed over by %s: ", left, left == 1 ? " was" : "s were",
+                           left == 1 ? "its ending" : "their endings");
+  for (size_t i = 0; i < kinds && i < SHOWN_ENDINGS && used < bytes; i++) {
+    left -= sorted[i].count;
+    used += (size_t)snprintf(text + used, bytes - used, "%s%zu %s", i > 0 ? ", " : "", sorted[i].count,
+                             sorted[i].text[0] != '\0' ? sorted[i].text : "without one");
+  }
+  if (left > 0 && used < bytes) snprintf(text + used, bytes - used, ", %zu others", left);
+}
+
+/* ---- folders that were searched */
+
+static folder_key *find_key(folder_key *keys, size_t capacity, const struct stat *info) {
+  const uint64_t mixed = ((uint64_t)info->st_ino ^ (uint64_t)info->st_dev << 40) * 0x9e3779b97f4a7c15u;
+  size_t at = (size_t)(mixed >> 32) & (capacity - 1); /* a power of two */
+  while (keys[at].is_set && (keys[at].number != info->st_ino || keys[at].device != info->st_dev))
+    at = (at + 1) & (capacity - 1);
+  return &keys[at];
+}
+
+static bool grow_visited(folder_walk *walk) {
+  const size_t capacity = walk->visited_capacity == 0 ? FIRST_FOLDERS : 2 * walk->visited_capacity;
+  folder_key *keys = calloc(capacity, sizeof *keys);
+  if (!keys) return false;
+  for (size_t i = 0; i < walk->visited_capacity; i++) {
+    const folder_key *old = &walk->visited[i];
+    const struct stat info = {.st_dev = old->device, .st_ino = old->number};
+    if (old->is_set) *find_key(keys, capacity, &info) = *old;
+  }
+  free(walk->visited);
+  walk->visited = keys;
+  walk->visited_capacity = capacity;
+  return true;
+}
+
+/* Notes a folder; *is_new: it was not noted before. False without memory. */
+static bool note_visited(folder_walk *walk, const struct stat *info, bool *is_new) {
+  if (2 * walk->visited_count >= walk->visited_capacity && !grow_visited(walk)) return false;
+  folder_key *key = find_key(walk->visited, walk->visited_capacity, info);
+  *is_new = !key->is_set;
+  walk->visited_count += *is_new;
+  *key = (folder_key){info->st_dev, info->st_ino, true};
+  return true;
+}
+
+/* ---- the walk */
+
+static char *join_path(const char *folder, const char *name) {
+  const size_t length = strlen(folder);
+  const size_t room = length + strlen(name) + 2;
+  char *path = malloc(room);
+  if (path) snprintf(path, room, "%s%s%s", folder, length > 0 && folder[length - 1] == '/' ? "" : "/", name);
+  return path;
+}
+
+/* Takes `path` over. */
+static bool add_link(path_list *list, char *path) {
+  if (list->count == list->capacity) {
+    const size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
+    char **paths = realloc(list->paths, capacity * sizeof *paths);
+    if (!paths) {
+      free(path);
+      return false;
+    }
+    list->paths = paths;
+    list->capacity = capacity;
+  }
+  list->paths[list->count++] = path;
+  return true;
+}
+
+static void note_unreadable(folder_walk *walk, const char *path, const char *what) {
+  cli_error(COMMAND_BATCH, "%s: cannot be read%s: %s", path, what, strerror(errno));
+  walk->findings->unreadable++;
+}
+
+static bool search_below(folder_walk *walk, const char *folder, const struct stat *info);
+
+typedef enum entry_kind { ENTRY_UNKNOWN, ENTRY_FILE, ENTRY_OTHER, ENTRY_FOLDER, ENTRY_LINK_TO_FOLDER } entry_kind;
+
+/* *info: of what a link leads to. A link that leads nowhere counts as a file, so that an image is reported. */
+static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info) {
+  if (lstat(path, info) != 0) {
+    if (errno != ENOENT) note_unreadable(walk, path, ""); /* only what is gone may be left out in silence */
+    return ENTRY_UNKNOWN;
+  }
+  const bool is_link = S_ISLNK(info->st_mode);
+  if (is_link && stat(path, info) != 0) {
+    if (errno == ENOENT || errno == ELOOP || folder_has_image_ending(path)) return ENTRY_FILE;
+    note_unreadable(walk, path, "");
+    return ENTRY_UNKNOWN;
+  }
+  if (S_ISDIR(info->st_mode)) return is_link ? ENTRY_LINK_TO_FOLDER : ENTRY_FOLDER;
+  return S_ISREG(info->st_mode) ? ENTRY_FILE : ENTRY_OTHER;
+}
+
+/* One entry of a folder; takes `path` over. False without memory. */
+static bool look_at_entry(folder_walk *walk, char *path) {
+  struct stat info;
+  bool done = path != NULL;
+  const entry_kind kind = path ? kind_of(walk, path, &info) : ENTRY_UNKNOWN;
+  const bool is_file = kind == ENTRY_FILE || kind == ENTRY_OTHER;
+  if (kind == ENTRY_LINK_TO_FOLDER) return add_link(&walk->links, path);
+  if (is_file && folder_has_image_ending(path)) return walk->take(walk->user, path);
+  if (kind == ENTRY_FILE) count_ending(walk->findings, path);
+  if (kind == ENTRY_FOLDER) done = search_below(walk, path, &info);
+  free(path);
+  return done;
+}
+
+/* Below links only what was not searched yet: without links a folder is met once, and a file system whose numbers of files
+   are not unique must not hide one. */
+static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
+  bool is_new = false;
+  if (!note_visited(walk, info, &is_new)) return false;
+  if (walk->in_links && !is_new) {
+    if (walk->findings->repeated++ == 0) walk->findings->repeated_path = strdup(folder);
+    return true;
+  }
+  DIR *entries = opendir(folder);
+  if (!entries) {
+    note_unreadable(walk, folder, "");
+    return true;
+  }
+  bool done = true;
+  while (done) {
+    errno = 0;
+    const struct dirent *entry = readdir(entries);
+    if (!entry) {
+      if (errno != 0) note_unreadable(walk, folder, " to its end");
+      break;
+    }
+    if (entry->d_name[0] != '.') done = look_at_entry(walk, join_path(folder, entry->d_name));
+  }
+  closedir(entries);
+  return done;
+}
+
+static int compare_paths(const void *one, const void *other) {
+  return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* Links in the order of their names, so that the names of images do not depend on that of a folder's entries; then the links
+   that those folders have. */
+static bool search_links(folder_walk *walk) {
+  bool done = true;
+  walk->in_links = true;
+  while (done && walk->links.count > 0) {
+    path_list now = walk->links;
+    walk->links = (path_list){0};
+    qsort(now.paths, now.count, sizeof *now.paths, compare_paths);
+    for (size_t i = 0; i < now.count; i++) {
+      struct stat info;
+      if (done && stat(now.paths[i], &info) == 0) done = search_below(walk, now.paths[i], &info);
+      free(now.paths[i]);
+    }
+    free(now.paths);
+  }
+  return done;
+}
+
+bool folder_search(const char *folder, bool (*take)(void *user, char *path), void *user, folder_findings *findings) {
+  folder_walk walk = {.take = take, .user = user, .findings = findings};
+  struct stat info;
+  bool done = true;
+  *findings = (folder_findings){0};
+  if (stat(folder, &info) != 0)
+    note_unreadable(&walk, folder, "");
+  else
+    done = search_below(&walk, folder, &info) && search_links(&walk);
+  for (size_t i = 0; i < walk.links.count; i++) free(walk.links.paths[i]);
+  free(walk.links.paths);
+  free(walk.visited);
+  return done;
+}
+
+void folder_findings_free(folder_findings *findings) {
+  free(findings->repeated_path);
+  *findings = (folder_findings){0};
+}
