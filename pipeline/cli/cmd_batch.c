@@ -76,6 +76,10 @@ static cli_exit read_own_options(batch_job *job) {
   return result;
 }
 
+static const char *listed_name(const void *list, size_t index) {
+  return ((const batch_list *)list)->images[index].name;
+}
+
 static cli_exit load_mask(batch_job *job) {
   const option_value *mask = &job->set->values[OPTION_MASK];
   char message[CLI_MESSAGE_BYTES] = "";
@@ -83,7 +87,11 @@ static cli_exit load_mask(batch_job *job) {
     cli_error(COMMAND_BATCH, "--mask: %s", message);
     return CLI_FAILED;
   }
-  if (image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message)) return CLI_DONE;
+  if (image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message) &&
+      image_masks_count(&job->masks, job->list.count, listed_name, &job->list, message, sizeof message)) {
+    if (message[0] != '\0' && !job->set->values[OPTION_QUIET].given) cli_note("%s", message);
+    return CLI_DONE;
+  }
   cli_error(COMMAND_BATCH, "%s", message);
   return CLI_FAILED;
 }

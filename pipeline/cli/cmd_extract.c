@@ -100,6 +100,29 @@ static bool check_combinations(extract_job *job) {
   return true;
 }
 
+/* What masks know an image by: its name in the database, else the file's. */
+static const char *mask_name(const output_target *target, const char *path) {
+  const char *slash = strrchr(path, '/');
+  return target->name ? target->name : slash ? slash + 1 : path;
+}
+
+static const char *planned_name(const void *user, size_t index) {
+  const extract_job *job = user;
+  return mask_name(&job->plan.targets[index], job->set->operands[index]);
+}
+
+/* The folder of --masks, and how many of the images have one there. */
+static void find_masks(extract_job *job) {
+  char message[CLI_MESSAGE_BYTES];
+  if (!image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message) ||
+      !image_masks_count(&job->masks, (size_t)job->plan.count, planned_name, job, message, sizeof message)) {
+    job->shared_status = HS_ERR_ARGUMENT;
+    snprintf(job->shared_message, sizeof job->shared_message, "%s", message);
+  } else if (message[0] != '\0' && !given(job, OPTION_QUIET)) {
+    cli_note("%s", message);
+  }
+}
+
 static void load_shared(extract_job *job) {
   const option_value *values = job->set->values;
   char message[CLI_MESSAGE_BYTES - 64] = ""; /* leaves room for the option's name before it */
@@ -113,9 +136,7 @@ static void load_shared(extract_job *job) {
         cli_load_features(&job->input, values[OPTION_KEYPOINTS].text, &job->given, message, sizeof message);
   }
   snprintf(job->shared_message, sizeof job->shared_message, "%s%s", option, message);
-  if (job->shared_status == HS_OK &&
-      !image_masks_make(&job->masks, &job->input, &job->mask, job->shared_message, sizeof job->shared_message))
-    job->shared_status = HS_ERR_ARGUMENT;
+  if (job->shared_status == HS_OK) find_masks(job);
 }
 
 /* Names the keypoints of --keypoints that have no descriptor. */
@@ -162,12 +183,6 @@ static bool check_sizes(const extract_job *job, const hs_image *image, extract_r
     return false;
   }
   return true;
-}
-
-/* What masks know an image by: its name in the database, else the file's. */
-static const char *mask_name(const output_target *target, const char *path) {
-  const char *slash = strrchr(path, '/');
-  return target->name ? target->name : slash ? slash + 1 : path;
 }
 
 static hs_status compute(extract_job *job, const hs_image *image, const output_target *target, extract_result *result) {

@@ -69,20 +69,27 @@ hs_status image_view_source(hs_context *c, const hs_image *image, source_view *v
   return HS_OK;
 }
 
-hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image *mask, place_filter *filter) {
-  const hs_options *o = &c->options;
+void image_view_everywhere(const hs_image *image, place_filter *filter) {
   *filter = (place_filter){.width = image->width,
                            .height = image->height,
                            .x0 = INT32_MIN,
                            .y0 = INT32_MIN,
                            .x1 = INT32_MAX,
                            .y1 = INT32_MAX};
+}
+
+hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image *mask, place_filter *filter) {
+  const hs_options *o = &c->options;
+  image_view_everywhere(image, filter);
   if (o->region_width > 0) {
     const int64_t x1 = (int64_t)o->region_x + o->region_width, y1 = (int64_t)o->region_y + o->region_height;
     filter->x0 = o->region_x;
     filter->y0 = o->region_y;
     filter->x1 = (int32_t)(x1 < INT32_MAX ? x1 : INT32_MAX);
     filter->y1 = (int32_t)(y1 < INT32_MAX ? y1 : INT32_MAX);
+    if (filter->x0 >= image->width || filter->y0 >= image->height || x1 <= 0 || y1 <= 0)
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "the region %d,%d,%d,%d has no pixel of the image of %d x %d",
+                          o->region_x, o->region_y, o->region_width, o->region_height, image->width, image->height);
   }
   if (!mask) return HS_OK;
   if (!mask->data) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "mask.data is null");

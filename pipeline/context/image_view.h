@@ -10,7 +10,11 @@
    HS_ERR_UNSUPPORTED (options.equalize). */
 hs_status image_view_source(hs_context *context, const hs_image *image, source_view *view);
 
-/* The options' region and the mask (or null) of an image that passed. Status: HS_ERR_ARGUMENT. */
+/* The options' region and the mask (or null) of an image that passed. Status: HS_ERR_ARGUMENT, also where the region has no
+   pixel of the image. */
 hs_status image_view_filter(hs_context *context, const hs_image *image, const hs_image *mask, place_filter *filter);
+
+/* Without region and mask. */
+void image_view_everywhere(const hs_image *image, place_filter *filter);
 
 #endif

@@ -155,8 +155,8 @@ static hs_status run_on_device(hs_context *c, const frame_request *r, given_outp
 
 static hs_status run(hs_context *c, const hs_image *image, frame_request *r, given_output *out) {
   hs_status st = picture_sources(c, &image, 1, false, r);
-  if (st == HS_OK) st = image_view_filter(c, image, NULL, &r->filter);
   if (st != HS_OK) return st;
+  image_view_everywhere(image, &r->filter); /* neither mask nor region applies */
   r->equalize = c->options.equalize && c->cuda;
   if (!c->cuda) return run_on_cpu(c, r, out);
   st = context_progress(c, 0, 1);

@@ -133,7 +133,8 @@ typedef struct hs_options {
                                   with the one that goes beyond max_features keypoints (C); over a grid as
                                   HS_SELECT_SCALE. The colmap profile has it with 8192: for an exact number there set
                                   another one */
-  /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0 */
+  /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0. HS_ERR_ARGUMENT of an image that has no
+     pixel inside */
   int32_t region_x, region_y, region_width, region_height;
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
                                   (by selection, ties by the order), then every cell's second, ...; within the last round

@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from types import TracebackType
 from typing import (
-    TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, List, Optional, Tuple, Type, Union,
+    TYPE_CHECKING, Any, Callable, Deque, Dict, Generator, Iterable, Iterator, List, Optional, Tuple, Type, Union,
 )
 
 import numpy as np
@@ -22,7 +22,7 @@ from ._encoded import EncodedFile
 from ._errors import ArgumentError, ArrayTypeError, DeviceError, Error, FileError, make_error
 from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
-from ._images import Channels, ImageLike, Picture, named_mask
+from ._images import Channels, ImageLike, MaskCount, Picture, named_mask
 from ._library import DESCRIPTOR_LENGTH, library
 from ._options import LAYOUTS, Layout, make_options, name_of
 from ._reading import Pictures, Reading, Sources, pictures_of, sources_of, stream_of
@@ -455,15 +455,35 @@ class Extractor:
                 file must stay in its place until its features are yielded.
             return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
             channels, value_range, exif, jpeg_scale, max_image_size: as for ``extract``.
-            masks: a folder with the mask of photo.jpg as photo.jpg.png, of sub/photo.jpg as sub/photo.jpg.png, by the
-                names given (COLMAP's rule); an image without one is taken whole.
+            masks: a folder with the mask of photo.jpg as photo.jpg.png, or else photo.png, of sub/photo.jpg as
+                sub/photo.jpg.png, by the names given (COLMAP's rule). An image without one is taken whole; a warning says how
+                many have one, and that no image has one is an error: before the first of a list or a tuple, after the last
+                of other iterables.
         """
         if masks is not None and not os.path.isdir(masks):
             raise FileError(f"masks {os.fspath(masks)!r}: expected a folder with NAME.png for the image NAME")
         given = images_of_batch(images) if is_batch(images) else images
+        counter = None if masks is None else MaskCount(masks)
+        if counter is not None and isinstance(given, (list, tuple)):
+            for image in given:
+                counter.add(image)
+            counter.conclude()
+            counter = None
         keep_encoded = operator.length_hint(given, 0) >= _FILES_WORTH_COMPARING
         reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, keep_encoded, strict)
-        return self._extract_each(((image, masks) for image in given), reading, return_errors)
+
+        def named() -> Iterator[Tuple[ImageLike, Any]]:
+            for image in given:
+                if counter is not None:
+                    counter.add(image)
+                yield image, masks
+
+        def each() -> Generator[Union[Features, Error], None, None]:
+            yield from self._extract_each(named(), reading, return_errors)
+            if counter is not None:
+                counter.conclude()
+
+        return each()
 
     def extract_batch(
         self,

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import warnings
 import weakref
 from dataclasses import dataclass
 from typing import (
@@ -24,7 +25,7 @@ import numpy as np
 
 from . import _library
 from ._device import DeviceArray, device_array
-from ._errors import ArgumentError, ArrayTypeError, FileError, check
+from ._errors import ArgumentError, ArrayTypeError, Error, FileError, check
 from ._foreign import contiguous_there, converted_there, extremes_there, plain_array
 from ._library import library
 from ._samples import (
@@ -433,19 +434,57 @@ def fit_mask(mask: Any, view: HsImage) -> Any:
     return np.asarray(mask)[rows[:, None], columns]
 
 
-def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[npt.NDArray[np.bool_]]":
-    """The mask of an image by COLMAP's rule, FOLDER/NAME.png; None where there is none."""
+def mask_path(folder: "Union[str, os.PathLike[str]]", name: Any) -> Optional[str]:
+    """The file of an image's mask by COLMAP's rule, FOLDER/NAME.png, else NAME with its ending replaced; None: there is none."""
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentError(f"masks by name are for files: {type(name).__name__} has no name")
-    path = os.path.join(os.fspath(folder), os.fspath(name).lstrip("/") + ".png")
-    try:
-        os.lstat(path)  # a link that leads nowhere is a mask that cannot be loaded
-    except (OSError, ValueError) as error:
-        if getattr(error, "errno", None) in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            return None
-        raise FileError(f"{path}: the mask cannot be read: {error}") from error
+    whole = os.fspath(name).lstrip("/")
+    for stem in (whole, os.path.splitext(whole)[0]):
+        path = os.path.join(os.fspath(folder), stem + ".png")
+        try:
+            os.lstat(path)  # a link that leads nowhere is a mask that cannot be loaded
+            return path
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None) not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+                raise FileError(f"{path}: the mask cannot be read: {error}") from error
+    return None
+
+
+def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[npt.NDArray[np.bool_]]":
+    """The mask of an image by COLMAP's rule; None where there is none."""
+    path = mask_path(folder, name)
+    if path is None:
+        return None
     mask: "npt.NDArray[np.bool_]" = load_image(pathlib.Path(path)) != 0
     return mask
+
+
+class MaskCount:
+    """Counts the images that have a mask in a folder, to say so when all are known."""
+
+    def __init__(self, folder: "Union[str, os.PathLike[str]]") -> None:
+        self.folder = os.fspath(folder)
+        self.count = self.found = 0
+        self.first = ""
+
+    def add(self, name: Any) -> None:
+        """Counts an image; what is wrong with it is said when it is extracted from."""
+        try:
+            self.found += mask_path(self.folder, name) is not None
+        except Error:
+            self.found += 1
+        self.first = self.first or str(name)
+        self.count += 1
+
+    def conclude(self) -> None:
+        """Refuses a folder without a mask for any image; warns where some have none."""
+        if self.count and not self.found:
+            stem = os.path.splitext(self.first)[0]
+            raise FileError(f"masks {self.folder!r}: 0 of {self.count} images have a mask there: for {self.first} expected "
+                            f"{self.first}.png, or else {stem}.png")
+        if self.found < self.count:
+            text = f"{self.found} of {self.count} images have a mask in {self.folder}, the others are taken whole"
+            warnings.warn(text, UserWarning, stacklevel=3)
 
 
 def array_of_file(

@@ -1,6 +1,7 @@
 """Many images in flight: order, bytes, failures, and what is left behind."""
 
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -59,6 +60,36 @@ def test_failures_keep_their_place(image):
         for features in hartsift.extract_many([image, image, "absent.png", image]):
             taken.append(features)
     assert taken == [expected, expected]
+
+
+def test_masks_by_name(image, tmp_path, monkeypatch):
+    """COLMAP's rule, both choices; how many images have one; a folder that fits no image is refused."""
+    monkeypatch.chdir(tmp_path)
+    names = ["a.pgm", "sub/b.c.pgm", "d.pgm"]
+    mask = np.zeros(image.shape, np.uint8)
+    mask[:, :160] = 255
+    for name in [*names, "masks/a.png", "masks/a.pgm.png", "masks/sub/b.c.png", "empty/x.png"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pixels = image if "." in name and "/" not in name or name == names[1] else mask
+        (tmp_path / name).write_bytes(b"P5 320 240 255\n" + (255 - mask if name == "masks/a.png" else pixels).tobytes())
+    whole, left = hartsift.extract(image), hartsift.extract(image, mask)
+    for given in (names, iter(names)):
+        with pytest.warns(UserWarning, match="2 of 3 images have a mask in masks"):
+            assert list(hartsift.extract_many(given, masks="masks")) == [left, left, whole]
+    with pytest.raises(hartsift.FileError, match="0 of 3 images have a mask there: for a.pgm expected a.pgm.png, or else a.png"):
+        next(hartsift.extract_many(names, masks="empty"))
+    taken = []
+    with pytest.raises(hartsift.FileError, match="0 of 3 images"):
+        taken.extend(hartsift.extract_many(iter(names), masks="empty"))
+    assert len(taken) == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(hartsift.extract_many(names[:2], masks="masks")) == [left, left]
+
+
+def test_a_region_outside(image):
+    with pytest.raises(hartsift.ArgumentError, match="has no pixel of the image of 320 x 240"):
+        hartsift.extract(image, region=(320, 0, 10, 10))
 
 
 def test_failures_of_the_frame_keep_their_place(image):

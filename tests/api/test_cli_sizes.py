@@ -113,13 +113,60 @@ class Masks(CommandCase):
 
     def test_a_mask_that_cannot_be_read_is_not_passed_over(self):
         self.write("photo.pgm", pgm(40, 30))
-        self.write("masks/other.pgm.png", b"")
-        self.run_it("extract", "photo.pgm", "--masks", "masks", "-o", "f.csv", "--quiet")  # there is none
+        os.makedirs(self.path("masks"))
         for target in ("nowhere", "photo.pgm.png"):
             os.symlink(target, self.path("masks", "photo.pgm.png"))
             _, errors = self.run_it("extract", "photo.pgm", "--masks", "masks", "-o", "f.csv", status=FAILED)
             self.assertIn("photo.pgm.png", errors)
             os.unlink(self.path("masks", "photo.pgm.png"))
+
+    def test_the_ending_may_be_replaced(self):
+        """COLMAP's second choice: DIR/a.png for a.jpg, where there is no DIR/a.jpg.png."""
+        picture = pgm(400, 300, lambda x, y: (x * x // 29 ^ y * y // 23) % 256)
+        for name in ("a.pgm", "sub/b.c.pgm", "sub.d/e.pgm"):
+            self.write("photos/" + name, picture)
+        self.write("plain/whole.csv", b"")
+        self.write("masks/sub/b.c.png", blocks(400, 300, "left"))
+        self.write("masks/a.png", blocks(400, 300, "right"))
+        self.write("masks/a.pgm.png", blocks(400, 300, "left"))  # the first choice
+        self.write("masks/sub.png", blocks(400, 300, "left"))  # of nothing: the dot is in the folder's name
+        _, errors = self.run_it("batch", "photos", "-o", "out", "--masks", "masks", "--format", "csv")
+        self.assertIn("2 of 3 images have a mask in masks\n", errors)
+        found = {name: self.read("out", name) for name in ("a.csv", "sub/b.c.csv", "sub.d/e.csv")}
+        self.assertEqual(found["a.csv"], found["sub/b.c.csv"])
+        self.assertGreater(found["sub.d/e.csv"].count(b"\n"), found["a.csv"].count(b"\n"))
+        lines = self.read("out", "manifest.csv").decode().splitlines()[3:]
+        self.assertEqual([bool(line.split(",")[8]) for line in lines], [True, False, True])
+        self.extract("photos/sub/b.c.pgm", "--masks", "masks/sub", "-o", "b.csv", "-q")
+        self.assertEqual(self.read("b.csv"), found["sub/b.c.csv"])
+
+    def test_masks_that_match_nothing(self):
+        """A folder of masks named otherwise is an error; some images without one are counted."""
+        for name in ("a.pgm", "b.pgm"):
+            self.write("photos/" + name, pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
+        os.makedirs(self.path("masks"))
+        for other in ("", "c.pgm.png", "a.pgm.PNG", "a.pgm", "photos/a.pgm.png", "A.png"):
+            if other:
+                self.write("masks/" + other, pgm(60, 40))
+            _, errors = self.run_it("batch", "photos", "-o", "out", "--masks", "masks", status=FAILED)
+            self.assertIn("--masks 'masks': 0 of 2 images have a mask there: for a.pgm expected a.pgm.png, or else a.png", errors)
+            self.assertFalse(os.path.exists(self.path("out")))
+            _, errors = self.extract("photos/a.pgm", "-o", "f.npz", "--masks", "masks", status=FAILED)
+            self.assertIn("0 of 1 image", errors)
+            self.assertFalse(os.path.exists(self.path("f.npz")))
+        self.write("masks/b.png", pgm(60, 40))
+        self.assertIn("1 of 2 images has a mask in masks", self.extract("photos/a.pgm", "photos/b.pgm", "-o", "x/", "--masks", "masks")[1])
+        _, errors = self.extract("photos/a.pgm", "photos/b.pgm", "-o", "x/", "--masks", "masks", "--quiet")
+        self.assertEqual(errors, "")
+
+    def test_region_outside_the_picture(self):
+        self.write("photo.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
+        for region in ("60,0,10,10", "0,40,10,10", "5000,5000,1,1"):
+            for arguments in (["extract", "photo.pgm", "-o", "f.npz"], ["batch", "list", "-o", "out"]):
+                self.write("list", b"photo.pgm\n")
+                _, errors = self.run_it(*arguments, "--region", region, status=FAILED)
+                self.assertIn(f"photo.pgm: the region {region} has no pixel of the image of 60 x 40", errors)
+        self.extract("photo.pgm", "-o", "f.npz", "--region", "59,39,10,10", "-q")
 
     def test_changed_masks_are_noticed(self):
         """--resume does an image again whose mask has other bytes, is gone or has come, whatever their times say."""
@@ -147,14 +194,15 @@ class Masks(CommandCase):
             self.write("masks/a.pgm.png", pgm(60, 40, lambda x, y: 255 * (x < 30)))
 
     def test_a_mask_that_can_no_longer_be_read_is_noticed(self):
-        self.write("photos/a.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
-        self.write("masks/b.pgm.png", b"")
+        for name in "ab":
+            self.write(f"photos/{name}.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
+        self.write("masks/b.pgm.png", pgm(60, 40))
         arguments = ("batch", "photos", "--masks", "masks", "-o", "out")
         self.run_it(*arguments, "--quiet")
         os.symlink("absent", self.path("masks", "a.pgm.png"))
         self.assertIn("1 failed", self.run_it(*arguments, "--resume", status=FAILED)[1])
         os.unlink(self.path("masks", "a.pgm.png"))
-        self.assertIn("1 done, 0 kept", self.run_it(*arguments, "--resume")[1])
+        self.assertIn("1 done, 1 kept", self.run_it(*arguments, "--resume")[1])
 
     def test_manifests_without_digests_of_masks_are_done_again(self):
         self.write("photos/a.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
@@ -171,7 +219,7 @@ class Masks(CommandCase):
 
     def test_a_folder_with_a_line_break_stays_in_its_line(self):
         self.write("photos/a.pgm", pgm(40, 30))
-        self.write("ma\nsks/other.png", b"")
+        self.write("ma\nsks/a.pgm.png", pgm(40, 30))
         arguments = ("batch", "photos", "-o", "out", "--masks", "ma\nsks", "--quiet")
         self.run_it(*arguments)
         lines = self.read("out", "manifest.csv").decode().splitlines()

@@ -147,8 +147,8 @@ typedef struct filter_case {
 /* Region and mask together, before max_features counts. */
 static const filter_case filters[] = {
     {false, {30, 20, 50, 40}, 0}, {false, {-10, -10, 50, 1000}, 0}, {false, {0, 0, WIDTH, HEIGHT}, 0},
-    {false, {500, 0, 5, 5}, 0},   {false, {40, 30, 1, 1}, 0},       {true, {0, 0, 0, 0}, 0},
-    {true, {0, 0, 0, 0}, 20},     {true, {20, 10, 70, 60}, 10},
+    {false, {40, 30, 1, 1}, 0},   {true, {0, 0, 0, 0}, 0},          {true, {0, 0, 0, 0}, 20},
+    {true, {20, 10, 70, 60}, 10},
 };
 
 static void check_filter(hs_profile profile, const filter_case *c, const hs_features *full) {
@@ -176,6 +176,30 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
   extraction_check_filtered(full, keep, &f, "filtered");
   hs_features_free(&f);
   hs_destroy(context);
+}
+
+/* A region without a pixel of the image is a mistake; given keypoints have no region. */
+static void test_regions_outside(void **state) {
+  (void)state;
+  static const int32_t outside[][4] = {
+      {WIDTH, 0, 5, 5}, {0, HEIGHT, 5, 5}, {-5, 0, 5, 5}, {0, -5, 5, 5}, {500, 500, INT32_MAX, 1}};
+  const hs_keypoint keypoint = {.x = 30, .y = 30, .sigma = 3};
+  for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
+    hs_options o = full_options(HS_PROFILE_LOWE);
+    o.region_x = outside[i][0];
+    o.region_y = outside[i][1];
+    o.region_width = outside[i][2];
+    o.region_height = outside[i][3];
+    hs_context *context = extraction_context(&o);
+    hs_features f = {0};
+    hs_status status;
+    assert_int_equal(hs_extract(context, &scene, NULL, &f), HS_ERR_ARGUMENT);
+    assert_non_null(strstr(hs_last_error(context), "the region"));
+    assert_int_equal(hs_describe(context, &scene, &keypoint, 1, &f, &status), HS_OK);
+    assert_int_equal(status, HS_OK);
+    hs_features_free(&f);
+    hs_destroy(context);
+  }
 }
 
 static void test_masks_and_regions(void **state) {
@@ -258,9 +282,13 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_max_features),      cmocka_unit_test(test_whole_levels),
-      cmocka_unit_test(test_masks_and_regions), cmocka_unit_test(test_empty_and_full_masks),
-      cmocka_unit_test(test_max_orientations),  cmocka_unit_test(test_max_features_of_keypoints_alone),
+      cmocka_unit_test(test_max_features),
+      cmocka_unit_test(test_whole_levels),
+      cmocka_unit_test(test_masks_and_regions),
+      cmocka_unit_test(test_regions_outside),
+      cmocka_unit_test(test_empty_and_full_masks),
+      cmocka_unit_test(test_max_orientations),
+      cmocka_unit_test(test_max_features_of_keypoints_alone),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/image_io/image_io.h"
 
@@ -22,14 +23,6 @@ bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image
   return false;
 }
 
-/* DIR/NAME.png, to be freed; null without memory. */
-static char *path_of_mask(const image_masks *masks, const char *name) {
-  const size_t bytes = strlen(masks->folder) + strlen(name) + sizeof "/.png";
-  char *path = malloc(bytes);
-  if (path) snprintf(path, bytes, "%s/%s.png", masks->folder, name);
-  return path;
-}
-
 /* A link that leads nowhere, or a folder that may not be read, is a mask that cannot be loaded: an image is taken whole only
    where there is nothing. */
 static bool is_there(const char *path) {
@@ -37,27 +30,73 @@ static bool is_there(const char *path) {
   return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
 }
 
+/* Bytes of a name before its ending. */
+static size_t stem_length(const char *name) {
+  const char *slash = strrchr(name, '/');
+  const char *base = slash ? slash + 1 : name;
+  const char *dot = strrchr(base, '.');
+  return dot && dot != base ? (size_t)(dot - name) : strlen(name);
+}
+
+/* The path of an image's mask, to be freed; null without memory. *found: there is one, whether or not it can be read. */
+static char *find_mask(const image_masks *masks, const char *name, bool *found) {
+  const size_t lengths[] = {strlen(name), stem_length(name)};
+  const size_t bytes = strlen(masks->folder) + lengths[0] + sizeof "/.png";
+  char *path = malloc(bytes);
+  *found = false;
+  for (size_t i = 0; path && i < 2 && !*found; i++) {
+    snprintf(path, bytes, "%s/%.*s.png", masks->folder, (int)lengths[i], name);
+    *found = is_there(path);
+  }
+  return path;
+}
+
+bool image_masks_count(const image_masks *masks, size_t count, const char *(*name_of)(const void *user, size_t index),
+                       const void *user, char *message, size_t message_bytes) {
+  size_t with = 0;
+  message[0] = '\0';
+  if (!masks->folder || count == 0) return true;
+  for (size_t i = 0; i < count; i++) {
+    bool found;
+    free(find_mask(masks, name_of(user, i), &found));
+    with += found;
+  }
+  if (with > 0) {
+    hs_message_set(message, message_bytes, "%zu of %zu image%s %s a mask in %s", with, count, count == 1 ? "" : "s",
+                   with == 1 ? "has" : "have", masks->folder);
+    return true;
+  }
+  const char *name = name_of(user, 0);
+  const int stem = (int)stem_length(name);
+  hs_message_set(message, message_bytes,
+                 "--masks '%s': 0 of %zu image%s have a mask there: for %s expected %s.png, or else %.*s.png",
+                 masks->folder, count, count == 1 ? "" : "s", name, name, stem, name);
+  return false;
+}
+
 uint64_t image_masks_digest(const image_masks *masks, const char *name) {
-  char *path = masks->folder ? path_of_mask(masks, name) : NULL;
+  bool found = false;
+  char *path = masks->folder ? find_mask(masks, name, &found) : NULL;
   struct stat info;
   digest_state state;
   if (!path) return 0;
   digest_start(&state);
   const bool is_read = stat(path, &info) == 0 && S_ISREG(info.st_mode) && digest_add_file(&state, path) == HS_OK;
-  const uint64_t digest = is_read ? digest_end(&state) : (is_there(path) ? IMAGE_MASKS_UNREADABLE : 0);
+  const uint64_t digest = is_read ? digest_end(&state) : (found ? IMAGE_MASKS_UNREADABLE : 0);
   free(path);
   return digest;
 }
 
-/* Loads DIR/NAME.png where that exists. */
+/* Loads an image's mask where there is one. */
 static hs_status load_own(const image_masks *masks, const char *name, hs_image *mask, char *message,
                           size_t message_bytes) {
-  char *path = path_of_mask(masks, name);
+  bool found = false;
+  char *path = find_mask(masks, name, &found);
   if (!path) return HS_ERR_MEMORY;
   hs_load_options load = masks->load;
   load.message = message;
   load.message_bytes = message_bytes;
-  const hs_status status = is_there(path) ? hs_load_image(path, &load, mask) : HS_OK;
+  const hs_status status = found ? hs_load_image(path, &load, mask) : HS_OK;
   free(path);
   if (status == HS_OK && mask->data) cli_narrow_mask(mask);
   return status;

@@ -1,6 +1,6 @@
 /*
- * The mask of each image: one of --mask for all, or one of its own in the folder of --masks, by COLMAP's rule
- * DIR/NAME.png. Both are of the picture as it was before --max-image-size made it smaller.
+ * The mask of each image: one of --mask for all, or one of its own in the folder of --masks, by COLMAP's rule: DIR/NAME.png,
+ * else DIR/NAME with its ending replaced by .png. Both are of the picture as it was before --max-image-size made it smaller.
  */
 #ifndef HARTSIFT_CLI_COMMON_IMAGE_MASKS_H
 #define HARTSIFT_CLI_COMMON_IMAGE_MASKS_H
@@ -16,6 +16,11 @@ typedef struct image_masks {
 /* The masks of the options; shared: of --mask, or data null. False, with a message, where the folder is none. */
 bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,
                       size_t message_bytes);
+
+/* "N of M images have a mask in DIR", of the images whose names `name_of` gives. False where none of them has one: then
+   message is the reason of an error. "" and true without --masks or without images. */
+bool image_masks_count(const image_masks *masks, size_t count, const char *(*name_of)(const void *user, size_t index),
+                       const void *user, char *message, size_t message_bytes);
 
 /* The digest of the bytes of an image's own mask, as manifests have it; 0 where there is none, IMAGE_MASKS_UNREADABLE where
    there is one that cannot be read. */

@@ -209,9 +209,10 @@ static const option_spec option_specs[OPTION_COUNT] = {
         NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD, "count the pixels with a value above T [0]"),
     [OPTION_MASK] =
         TEXT("mask", "IMAGE", IN_BOTH | IN_HIST, "drop the keypoints where this image, of the same size, is black (0)"),
-    [OPTION_MASKS] = TEXT("masks", "DIR", IN_EXTRACT | IN_BATCH,
-                          "masks by image name, as COLMAP has them: DIR/NAME.png for the image NAME; an image without "
-                          "one is taken whole"),
+    [OPTION_MASKS] =
+        TEXT("masks", "DIR", IN_EXTRACT | IN_BATCH,
+             "masks by image name, as COLMAP has them: DIR/NAME.png, else NAME's ending replaced by .png; an "
+             "image without one is taken whole"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
