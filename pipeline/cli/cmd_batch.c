@@ -223,6 +223,19 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
   return CLI_FAILED;
 }
 
+static int compare_names(const void *one, const void *other) {
+  return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+/* Names the images of earlier runs that are in no list any more because they were removed. */
+static void note_gone_images(batch_job *job) {
+  char **names = job->manifest.gone;
+  const size_t count = job->manifest.gone_count;
+  if (count > 0) qsort(names, count, sizeof *names, compare_names);
+  for (size_t i = 0; i < count; i++)
+    if (i == 0 || strcmp(names[i], names[i - 1]) != 0) batch_images_note_gone(job, names[i]);
+}
+
 static cli_exit run_batch(batch_job *job, const batch_work *work) {
   stop_signals signals;
   struct timespec start;
@@ -231,6 +244,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   batch_report_begin(&job->report, job->set, work->count);
   if (work->count == 0 && !job->report.is_quiet && job->list.count == 0)
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
+  note_gone_images(job);
   const hs_status status = batch_start(job->run);
   const int stopped_by = wait_for_end(job, &signals);
   batch_images_commit(job);

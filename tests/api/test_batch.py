@@ -17,25 +17,13 @@ import unittest
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from batch_case import BatchCase, blots, scenes
+from batch_case import BatchCase, blots, digest_of, scenes
 from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main
 
 FORMATS = {"colmap": ".txt", "npz": ".npz", "csv": ".csv", "json": ".json", "lowe": ".key", "vlfeat": ".sift",
            "opencv": ".yml", "openmvg": ".feat", "bin": ".hsf", "visualsfm": ".sift", "oxford": ".hesaff"}
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
-COLUMNS = "image width height features digest output_digest status error".split()
-
-
-def fnv(data, digest=0xCBF29CE484222325):
-    """FNV-1a, 64 bits."""
-    for byte in data:
-        digest = (digest ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
-    return digest
-
-
-def digest_of(data):
-    """The digest of manifests: FNV-1a of the FNV-1a of every eighth byte from the first, the second, ... on."""
-    return f"{fnv(b''.join(fnv(data[lane::8]).to_bytes(8, 'little') for lane in range(8))):016x}"
+COLUMNS = "image width height features digest output_digest status error source_bytes source_time source_digest".split()
 
 
 def give_up_privileges():

@@ -1,12 +1,15 @@
 """What killed, interrupted and sharded runs of hartsift batch leave behind, and that --resume makes of it what an
 undisturbed run makes; the same for databases.
 """
+import contextlib
 import fcntl
+import json
 import os
 import random
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 import unittest
@@ -14,8 +17,8 @@ import zlib
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from batch_case import BatchCase, EndlessCase, blots, scenes, waiting_in
-from command_case import DONE, FAILED, USAGE, main
+from batch_case import BatchCase, EndlessCase, blots, digest_of, scenes, waiting_in
+from command_case import COMMAND, DONE, FAILED, USAGE, main
 
 
 def journal_row(row):
@@ -32,7 +35,7 @@ class Resuming(EndlessCase):
         title, head, columns, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)
         rows = [journal_row(row) for row in rows]
         fields = rows[1].split(b",")
-        for place in range(1, 9):  # width, height, features, both digests, status, error, milliseconds
+        for place in range(1, 12):  # width, height, features, both digests, status, error, those of the file, milliseconds
             damaged = list(fields)
             damaged[place] = (b"1" if damaged[place][:1] != b"1" else b"2") + damaged[place][1:]
             for row in (b",".join(damaged), b",".join(damaged[:place] + [damaged[place] + b"\0"] + damaged[place + 1:])):
@@ -233,6 +236,155 @@ class Resuming(EndlessCase):
             hidden = sorted(name for name in os.listdir(self.path("out")) if name.startswith("."))
         self.assertEqual(hidden, [written, other])
         self.assertEqual(self.read("out", "manifest.csv"), self.read("whole", "manifest.csv"))
+
+
+class Sources(BatchCase):
+    """The photographs themselves: changed, put in another one's place, touched, removed."""
+
+    def setUp(self):
+        super().setUp()
+        for name in "abc":
+            self.write(f"images/{name}.pgm", blots(120, 90, ord(name)))
+
+    def replace(self, name, data, keeps_times=True):
+        """As cp -p, rsync -a and another card's file of the same name do it."""
+        path = self.path("images", name)
+        info = os.stat(path)
+        self.write("images/" + name, data)
+        if keeps_times:
+            os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+    def outputs(self):
+        yield "out"
+        info = subprocess.run([COMMAND, "info", "--json"], capture_output=True, check=False)
+        if json.loads(info.stdout)["build"].get("sqlite"):
+            yield "out.db"
+
+    def rows(self, output):
+        return self.manifest("", output + ("/" if output == "out" else ".") + "manifest.csv")
+
+    def ask(self, sql):
+        with contextlib.closing(sqlite3.connect(self.path("out.db"))) as database, database:
+            return database.execute(sql).fetchall()
+
+    def test_rows_tell_what_was_read(self):
+        self.batch("images", "-o", "out")
+        for row in self.rows("out"):
+            info = os.stat(self.path("images", row["image"]))
+            self.assertEqual((row["source_bytes"], row["source_time"]), (str(info.st_size), str(info.st_mtime_ns)))
+            self.assertEqual(row["source_digest"], digest_of(self.read("images", row["image"])))
+        self.list_of([*scenes(1), "images/a.pgm"])
+        self.batch("list.txt", "-o", "scenes")
+        self.assertEqual([bool(row["source_digest"]) for row in self.manifest("scenes")], [False, True])
+
+    def test_changed_photographs_are_done_again(self):
+        """The same size and the same time, or an older one: the content decides."""
+        for output in self.outputs():
+            self.batch("images", "-o", output)
+            before = {row["image"]: row["digest"] for row in self.rows(output)}
+            self.replace("a.pgm", blots(120, 90, 7))
+            old = os.stat(self.path("images", "b.pgm")).st_mtime - 1e6
+            self.replace("b.pgm", blots(120, 90, 8), keeps_times=False)
+            os.utime(self.path("images", "b.pgm"), (old, old))
+            out, errors = self.batch("images", "-o", output, "--resume", "--json")
+            self.assertIn("2 done, 1 kept, 0 failed, 2 changed since they were done", errors)
+            self.assertEqual(json.loads(out.splitlines()[-1])["summary"]["changed"], 2)
+            after = {row["image"]: row["digest"] for row in self.rows(output)}
+            self.assertEqual([after[name] == before[name] for name in ("a.pgm", "b.pgm", "c.pgm")], [False, False, True])
+            self.batch("images", "-o", "whole" + output)
+            self.assertEqual(self.rows("whole" + output) if output != "out" else self.tree("wholeout"),
+                             self.rows(output) if output != "out" else self.tree("out"))
+            self.assertNotIn("changed", self.batch("images", "-o", output, "--resume")[1])
+            for name in "ab":
+                self.replace(f"{name}.pgm", blots(120, 90, ord(name)))
+
+    def test_touched_photographs_are_kept(self):
+        for output in self.outputs():
+            self.batch("images", "-o", output)
+            later = time.time() + 50
+            os.utime(self.path("images", "a.pgm"), (later, later))
+            self.assertIn("3 kept", self.batch("images", "-o", output, "--resume")[1])
+            self.assertIn(str(os.stat(self.path("images", "a.pgm")).st_mtime_ns), self.rows(output)[0]["source_time"])
+
+    def test_removed_photographs_are_named(self):
+        for output in self.outputs():
+            self.batch("images", "-o", output)
+            os.unlink(self.path("images", "b.pgm"))
+            out, errors = self.batch("images", "-o", output, "--resume", "--json")
+            self.assertIn(f"b.pgm: is gone; its features stay in {output}\n", errors)
+            self.assertIn("2 kept, 0 failed, 1 gone", errors)
+            self.assertEqual(json.loads(out.splitlines()[-1])["summary"]["gone"], 1)
+            self.assertNotIn("gone", self.batch("images", "-o", output, "--resume")[1])
+            self.write("images/b.pgm", blots(120, 90, ord("b")))
+        names = ["images/a.pgm", "images/b.pgm", *scenes(2)]
+        self.list_of(names)
+        self.batch("list.txt", "-o", "listed")
+        self.list_of(names[1:3])  # what is only left out of the list is not gone
+        os.unlink(self.path("images", "b.pgm"))
+        _, errors = self.batch("list.txt", "-o", "listed", "--resume")
+        self.assertIn("images/b.pgm: is gone", errors)
+        self.assertIn("2 kept, 0 failed, 1 gone", errors)
+
+    def test_features_of_the_old_photograph_go_with_their_matches(self):
+        if "out.db" not in list(self.outputs()):
+            self.skipTest("built without SQLite")
+        self.batch("images", "-o", "out.db")
+        subprocess.run([COMMAND, "match", "--database", "out.db", "--quiet", "--no-verify"], cwd=self.folder, check=True)
+        pairs = "SELECT pair_id / 2147483647, pair_id % 2147483647 FROM matches ORDER BY pair_id"
+        self.assertEqual(self.ask(pairs), [(1, 2), (1, 3), (2, 3)])
+        self.replace("a.pgm", blots(160, 100, 9))  # of another size too
+        self.assertIn("1 done, 2 kept", self.batch("images", "-o", "out.db", "--resume")[1])
+        self.assertEqual(self.ask(pairs), [(2, 3)])
+        self.assertEqual(self.ask("SELECT width, height FROM cameras JOIN images USING (camera_id) WHERE name = 'a.pgm'"),
+                         [(160, 100)])
+        self.assertIn("3 kept", self.batch("images", "-o", "out.db", "--resume")[1])
+        # What the batch has not made stays without --replace.
+        self.ask("UPDATE keypoints SET data = zeroblob(length(data)) WHERE image_id = 2")
+        self.replace("b.pgm", blots(120, 90, 10))
+        self.assertIn("--replace", self.batch("images", "-o", "out.db", "--resume", status=FAILED)[1])
+        # A camera of several images stays.
+        self.batch("images", "-o", "shared.db", "--single-camera")
+        self.replace("c.pgm", blots(100, 90, 11))
+        _, errors = self.batch("images", "-o", "shared.db", "--single-camera", "--resume", status=FAILED)
+        self.assertIn("camera of 120x90", errors)
+
+    def test_what_changes_while_it_is_read_is_done_again(self):
+        self.batch("images", "-o", "out")
+        manifest = self.read("out", "manifest.csv")
+        digest = self.rows("out")[1]["source_digest"].encode()
+        self.write("out/manifest.csv", manifest.replace(digest, b""))  # as such a run leaves it
+        self.assertIn("1 done, 2 kept", self.batch("images", "-o", "out", "--resume")[1])
+        self.assertEqual(self.read("out", "manifest.csv"), manifest)
+
+    def earlier(self, data):
+        """A manifest as the version before had it: without the columns of the photographs."""
+        head, rows = data.splitlines(keepends=True)[:2], data.splitlines()[2:]
+        return b"".join([*head, *(b",".join(row.split(b",")[:8]) + b"\n" for row in rows)])
+
+    def test_manifests_of_earlier_versions(self):
+        for output in self.outputs():
+            self.batch("images", "-o", output)
+            name = output + ("/" if output == "out" else ".") + "manifest.csv"
+            whole = self.read(name)
+            self.write(name, self.earlier(whole))
+            self.assertIn("3 kept", self.batch("images", "-o", output, "--resume")[1])
+            self.assertEqual(self.read(name), whole)
+            self.replace("c.pgm", blots(120, 90, 20))
+            self.assertIn("1 done, 2 kept", self.batch("images", "-o", output, "--resume")[1])
+            self.replace("c.pgm", blots(120, 90, ord("c")))
+        # A journal goes on as it was begun.
+        self.batch("images", "-o", "out")
+        title, head, columns, *rows = self.earlier(self.read("out", "manifest.csv")).splitlines(keepends=True)
+        whole = self.tree()
+        os.unlink(self.path("out", "manifest.csv"))
+        os.unlink(self.path("out", "c.npz"))
+        journal = title + head + columns.replace(b"\n", b",milliseconds,check\n") + b"".join(map(journal_row, rows[:2]))
+        self.write("out/manifest.journal", journal)
+        self.write("images/d.pgm", b"P5 broken")
+        self.assertIn("1 done, 2 kept, 1 failed", self.batch("images", "-o", "out", "--resume", status=FAILED)[1])
+        os.unlink(self.path("images", "d.pgm"))
+        self.assertIn("3 kept", self.batch("images", "-o", "out", "--resume")[1])
+        self.assertEqual(self.tree(), whole)
 
 
 class Shards(BatchCase):

@@ -210,7 +210,7 @@ class Masks(CommandCase):
         arguments = ("batch", "photos", "--masks", "masks", "-o", "out")
         self.run_it(*arguments, "--quiet")
         title, settings, columns, row = self.read("out/manifest.csv").splitlines()
-        old = [title, settings, columns.rsplit(b",", 1)[0], row.rsplit(b",", 1)[0], b""]
+        old = [title, settings, b",".join(columns.split(b",")[:8]), b",".join(row.split(b",")[:8]), b""]
         self.write("out/manifest.csv", b"\n".join(old))
         _, errors = self.run_it(*arguments, "--resume")
         self.assertIn("manifest.csv: begins otherwise than this version writes it", errors)

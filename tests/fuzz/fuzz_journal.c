@@ -76,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   memcpy(text, data + 1, size - 1);
   const bool is_journal = (data[0] & 1u) != 0;
   recall(&manifest, text, size - 1, is_journal);
+  for (; manifest.gone_count > 0; manifest.gone_count--) free(manifest.gone[manifest.gone_count - 1]);
   if (is_journal) {
     size_t repaired_size = 0;
     char *repaired = repair(text, size - 1, &repaired_size);

@@ -29,6 +29,18 @@ def blots(width, height, seed):
     return b"P5 %d %d 255\n" % (width, height) + b"".join(rows)
 
 
+def fnv(data, digest=0xCBF29CE484222325):
+    """FNV-1a, 64 bits."""
+    for byte in data:
+        digest = (digest ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return digest
+
+
+def digest_of(data):
+    """The digest of manifests: FNV-1a of the FNV-1a of every eighth byte from the first, the second, ... on."""
+    return f"{fnv(b''.join(fnv(data[lane::8]).to_bytes(8, 'little') for lane in range(8))):016x}"
+
+
 def scenes(count, size="60x45"):
     return [f"@scene:{size}:{seed}" for seed in range(1, count + 1)]
 

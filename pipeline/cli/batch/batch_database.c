@@ -71,9 +71,10 @@ void batch_prepared_free(batch_prepared *prepared) {
 }
 
 hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
-                             char *message, size_t message_bytes) {
+                             bool replaces, char *message, size_t message_bytes) {
   pthread_mutex_lock(&database->lock);
-  const hs_status status = database_add_rows(database->handle, &database->camera, name, rows, exif);
+  const hs_status status = replaces ? database_replace_rows(database->handle, &database->camera, name, rows, exif)
+                                    : database_add_rows(database->handle, &database->camera, name, rows, exif);
   if (status != HS_OK) {
     const char *reason = hs_colmap_last_error(database->handle);
     hs_message_set(message, message_bytes, "%s", reason[0] != '\0' ? reason : hs_status_string(status));

@@ -39,9 +39,10 @@ typedef struct batch_prepared {
 batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *place);
 void batch_prepared_free(batch_prepared *prepared);
 
-/* Adds an image. */
+/* Adds an image. replaces: what the database has of it is an earlier run's, of another picture, and goes without
+   --replace. */
 hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
-                             char *message, size_t message_bytes);
+                             bool replaces, char *message, size_t message_bytes);
 
 /* Whether a failure ended the transaction: images added since the last commit are gone, and no more can be added. */
 bool batch_database_is_lost(const batch_database *database);

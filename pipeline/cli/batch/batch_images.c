@@ -32,6 +32,18 @@ static void conclude(batch_job *job, size_t place, const batch_record *record, i
   pthread_mutex_unlock(&job->lock);
 }
 
+void batch_images_note_gone(batch_job *job, const char *name) {
+  pthread_mutex_lock(&job->lock);
+  batch_report_gone(&job->report, name, job->store.place);
+  pthread_mutex_unlock(&job->lock);
+}
+
+static void note_changed(batch_job *job) {
+  pthread_mutex_lock(&job->lock);
+  job->report.changed++;
+  pthread_mutex_unlock(&job->lock);
+}
+
 static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
   record.state = BATCH_FAILED;
   record.status = status;
@@ -44,6 +56,26 @@ static bool is_manifest_output(const char *output) {
   const size_t length = strlen(output);
   return strncmp(output, "manifest", 8) == 0 && !strchr(output, '/') && length >= 12 &&
          strcmp(output + length - 4, ".csv") == 0;
+}
+
+/* An image that an earlier run has done: it is kept where its output is there, of the same picture and mask. Otherwise notes
+   what is to be done with the output. */
+static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
+  const batch_image_name *image = &job->list.images[place];
+  const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
+  batch_source now;
+  const batch_source_state source = batch_source_compare(image->path, &record.source, &now);
+  const bool is_there = batch_store_verify(&job->store, image, record.output_digest, source == SOURCE_UNKNOWN);
+  if (is_there && mask_digest == record.mask_digest && source != SOURCE_CHANGED) {
+    record.state = BATCH_KEPT;
+    if (now.is_recorded) record.source = now;
+    conclude(job, place, &record, -1, 0);
+    if (source == SOURCE_GONE) batch_images_note_gone(job, image->name);
+    return true;
+  }
+  job->manifest.records[place].replaces = is_there;
+  if (source == SOURCE_CHANGED) note_changed(job);
+  return false;
 }
 
 static bool is_wanted(void *user, size_t index) {
@@ -69,14 +101,9 @@ static bool is_wanted(void *user, size_t index) {
     conclude_failed(job, place, (batch_record){0}, status, message);
     return false;
   }
-  const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
-  job->manifest.records[place].mask_digest = mask_digest;
-  if (record.state == BATCH_CLAIMED && record.mask_digest == mask_digest &&
-      batch_store_verify(&job->store, image, record.output_digest)) {
-    record.state = BATCH_KEPT;
-    conclude(job, place, &record, -1, 0);
-    return false;
-  }
+  if (record.state == BATCH_CLAIMED && keep_claimed(job, place, record)) return false;
+  batch_source_begin(image->path, &job->manifest.records[place].source);
+  job->manifest.records[place].mask_digest = image_masks_digest(&job->masks, image->name);
   return true;
 }
 
@@ -86,6 +113,13 @@ static void end_run(batch_job *job, const char *message) {
   if (job->fatal[0] == '\0') snprintf(job->fatal, sizeof job->fatal, "%s", message);
   pthread_mutex_unlock(&job->lock);
   batch_stop(job->run);
+}
+
+/* Of an image that was read: what file that was. */
+static void note_loaded(void *user, size_t index) {
+  batch_job *job = user;
+  const size_t place = place_in_list(job, index);
+  batch_source_finish(job->list.images[place].path, &job->manifest.records[place].source);
 }
 
 void batch_images_commit(batch_job *job) {
@@ -104,8 +138,8 @@ void batch_images_commit(batch_job *job) {
 static hs_status add_prepared(batch_job *job, size_t place, const batch_result *result, batch_record *record,
                               char message[CLI_MESSAGE_BYTES]) {
   const batch_prepared *prepared = result->prepared;
-  const hs_status status =
-      batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif, message, CLI_MESSAGE_BYTES);
+  const hs_status status = batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif,
+                                           record->replaces, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
     /* Those that wait for the commit went too: the next run makes them, and this one. */
     job->pending_count = 0;
@@ -141,8 +175,12 @@ static hs_status write_file(batch_job *job, size_t place, int32_t writer, const 
 static void on_done(void *user, int32_t writer, const batch_result *result) {
   batch_job *job = user;
   const size_t place = place_in_list(job, result->index);
-  batch_record record = {
-      .width = result->width, .height = result->height, .mask_digest = job->manifest.records[place].mask_digest};
+  const batch_record *known = &job->manifest.records[place];
+  batch_record record = {.width = result->width,
+                         .height = result->height,
+                         .mask_digest = known->mask_digest,
+                         .source = known->source,
+                         .replaces = known->replaces};
   char message[CLI_MESSAGE_BYTES] = "";
   hs_status status = result->status;
   if (status != HS_OK)
@@ -183,6 +221,7 @@ void batch_images_work(batch_job *job, batch_work *work) {
   *work = (batch_work){.count = listed > skipped ? (listed - skipped + step - 1) / step : 0,
                        .path = path_of,
                        .wanted = is_wanted,
+                       .loaded = note_loaded,
                        .done = on_done,
                        .prepare = job->format == HS_FORMAT_COLMAP_DB ? prepare_result : NULL,
                        .discard = discard_prepared,

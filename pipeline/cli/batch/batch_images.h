@@ -49,6 +49,9 @@ typedef struct batch_job {
    they. */
 void batch_images_work(batch_job *job, batch_work *work);
 
+/* Names an image of an earlier run whose file is gone, and whose features stay. */
+void batch_images_note_gone(batch_job *job, const char *name);
+
 /* Makes permanent what is in the database, and only then calls it done. In the thread of the one writer, or after it. */
 void batch_images_commit(batch_job *job);
 

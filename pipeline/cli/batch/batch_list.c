@@ -180,6 +180,7 @@ cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
   if (strcmp(operand, "-") == 0) {
     result = read_lines(list, stdin, "standard input", end);
   } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
+    list->folder = operand;
     result = read_folder(list, operand);
     if (result == CLI_DONE && list->count == 0 && list->found.unreadable == 0) result = refuse_no_images(list, operand);
   } else {
@@ -231,6 +232,13 @@ const batch_image_name *batch_list_find(const batch_list *list, const char *name
   }
   if (low == list->count || strcmp(list->images[list->by_name[low]].name, name) != 0) return NULL;
   return &list->images[list->by_name[low]];
+}
+
+char *batch_list_path(const batch_list *list, const char *name) {
+  const size_t room = strlen(name) + (list->folder ? strlen(list->folder) : 0) + 2;
+  char *path = malloc(room);
+  if (path) snprintf(path, room, "%s%s%s", list->folder ? list->folder : "", list->folder ? "/" : "", name);
+  return path;
 }
 
 /* ---- names of outputs */

@@ -20,7 +20,8 @@ typedef struct batch_list {
   batch_image_name *images;
   size_t count;
   size_t *by_name;       /* places in images, sorted by name, then place */
-  folder_findings found; /* of a folder */
+  const char *folder;    /* the operand, where the names are below one; else null */
+  folder_findings found; /* of it */
   char **texts;          /* what images points to */
   size_t capacity;
 } batch_list;
@@ -41,6 +42,9 @@ bool batch_list_mark_shared(batch_list *list, char *(*output)(const char *name, 
 
 /* The first image of that name, null when there is none. */
 const batch_image_name *batch_list_find(const batch_list *list, const char *name);
+
+/* The path that an image of that name has, or had, in the folder or by itself; to be freed, null without memory. */
+char *batch_list_path(const batch_list *list, const char *name);
 
 /* A list's names as a path below a folder: without leading '/', '.' and '..' resolved as text, so that nothing gets
    outside; then the file name as output_name has it. To be freed; null without memory. */

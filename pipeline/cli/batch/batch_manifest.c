@@ -36,11 +36,22 @@ static void write_field(FILE *out, const char *text) {
 }
 
 static void write_head(FILE *out, const batch_manifest *manifest, bool is_journal) {
-  fprintf(out, "%s\n# %s\n%s%s%s\n", BATCH_RECALL_TITLE, manifest->settings, BATCH_RECALL_COLUMNS,
-          manifest->has_masks ? BATCH_RECALL_MASK_COLUMN : "", is_journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
+  const batch_columns columns = {manifest->columns.masks, manifest->columns.sources, is_journal};
+  char names[BATCH_COLUMNS_BYTES];
+  batch_columns_text(columns, names);
+  fprintf(out, "%s\n# %s\n%s\n", BATCH_RECALL_TITLE, manifest->settings, names);
 }
 
-static void write_record(FILE *out, const char *name, const batch_record *record, bool has_masks) {
+static void write_source(FILE *out, const batch_source *source) {
+  if (!source->is_recorded)
+    fputs(",,,", out);
+  else if (source->digest == 0)
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",", source->bytes, source->time_ns);
+  else
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%016" PRIx64, source->bytes, source->time_ns, source->digest);
+}
+
+static void write_record(FILE *out, const char *name, const batch_record *record, batch_columns columns) {
   const bool done = record->status == HS_OK;
   write_field(out, name);
   if (record->width > 0)
@@ -53,10 +64,11 @@ static void write_record(FILE *out, const char *name, const batch_record *record
     fputs(",,,", out);
   fprintf(out, ",%s,", hs_status_name(record->status));
   write_field(out, record->message ? record->message : "");
-  if (has_masks && record->mask_digest != 0)
+  if (columns.masks && record->mask_digest != 0)
     fprintf(out, ",%016" PRIx64, record->mask_digest);
-  else if (has_masks)
+  else if (columns.masks)
     fputc(',', out);
+  if (columns.sources) write_source(out, &record->source);
 }
 
 /* ---- names */
@@ -76,15 +88,16 @@ static char *make_path(const char *prefix, int32_t shard, int32_t shards, const 
 
 cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, const char *prefix, int32_t shard,
                              int32_t shards, const char *settings) {
-  *manifest = (batch_manifest){.list = list,
-                               .records = calloc(list->count + 1, sizeof *manifest->records),
-                               .settings = strdup(settings),
-                               .has_masks = batch_settings_have_masks(settings, strlen(settings)),
-                               .csv_path = make_path(prefix, shard, shards, ".csv"),
-                               .journal_path = make_path(prefix, shard, shards, ".journal"),
-                               .prefix = strdup(prefix),
-                               .journal = -1,
-                               .command = COMMAND_BATCH};
+  *manifest =
+      (batch_manifest){.list = list,
+                       .records = calloc(list->count + 1, sizeof *manifest->records),
+                       .settings = strdup(settings),
+                       .columns = {.masks = batch_settings_have_masks(settings, strlen(settings)), .sources = true},
+                       .csv_path = make_path(prefix, shard, shards, ".csv"),
+                       .journal_path = make_path(prefix, shard, shards, ".journal"),
+                       .prefix = strdup(prefix),
+                       .journal = -1,
+                       .command = COMMAND_BATCH};
   if (!manifest->records || !manifest->settings || !manifest->csv_path || !manifest->journal_path ||
       !manifest->prefix) {
     cli_error(COMMAND_BATCH, "no memory for the manifest");
@@ -106,6 +119,8 @@ void batch_manifest_free(batch_manifest *manifest) {
     if (file_bytes(manifest->journal) == 0) unlink(manifest->journal_path);
     close(manifest->journal);
   }
+  for (size_t i = 0; i < manifest->gone_count; i++) free(manifest->gone[i]);
+  free(manifest->gone);
   free(manifest->records);
   free(manifest->settings);
   free(manifest->csv_path);
@@ -206,11 +221,13 @@ cli_exit batch_manifest_open(batch_manifest *manifest, bool resume) {
   atomic_file_remove_left(manifest->csv_path);
   if (!resume) {
     manifest->has_old = access(manifest->csv_path, F_OK) == 0 || file_bytes(manifest->journal) > 0;
+    manifest->read = manifest->columns;
     return CLI_DONE;
   }
   const cli_exit result = batch_recall(manifest, &whole_bytes);
   if (result != CLI_DONE) return result;
   manifest->is_begun = whole_bytes > 0;
+  if (!manifest->is_begun) manifest->read = manifest->columns;
   if (manifest->is_begun && ftruncate(manifest->journal, (off_t)whole_bytes) != 0) {
     cli_error(COMMAND_BATCH, "%s: cannot be written: %s", manifest->journal_path, strerror(errno));
     return CLI_FAILED;
@@ -224,7 +241,7 @@ bool batch_manifest_append(batch_manifest *manifest, size_t index, double millis
   if (manifest->has_old && manifest->records[index].state != BATCH_DONE) return true;
   FILE *memory = open_memstream(&text, &length);
   if (!memory) return false;
-  write_record(memory, manifest->list->images[index].name, &manifest->records[index], manifest->has_masks);
+  write_record(memory, manifest->list->images[index].name, &manifest->records[index], manifest->read);
   fprintf(memory, ",%.3f", milliseconds);
   bool done = fflush(memory) == 0 && !ferror(memory);
   if (done) fprintf(memory, ",%08" PRIx32 "\n", crc_zip(0, text, length));
@@ -248,7 +265,7 @@ cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t st
   if (stream) {
     write_head(stream, manifest, false);
     for (size_t i = first; i < manifest->list->count; i += step) {
-      write_record(stream, manifest->list->images[i].name, &manifest->records[i], manifest->has_masks);
+      write_record(stream, manifest->list->images[i].name, &manifest->records[i], manifest->columns);
       fputc('\n', stream);
     }
     status = atomic_file_commit(&file);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "pipeline/cli/batch/batch_list.h"
+#include "pipeline/cli/batch/batch_source.h"
 
 typedef enum batch_state {
   BATCH_PENDING = 0, /* nothing known */
@@ -25,23 +26,36 @@ typedef enum batch_state {
 typedef struct batch_record {
   uint64_t features, digest;
   uint64_t output_digest;
-  uint64_t mask_digest;  /* of the file of --masks for this image; 0: there is none */
+  uint64_t mask_digest; /* of the file of --masks for this image; 0: there is none */
+  batch_source source;
+  bool replaces;         /* an earlier run's output is there, of another picture or mask */
   int32_t width, height; /* 0 when unknown */
   hs_status status;
   batch_state state;
   char *message; /* of a failure, from malloc; or null */
 } batch_record;
 
+/* The columns that not every manifest has. */
+typedef struct batch_columns {
+  bool masks; /* the settings name a folder of them */
+  bool sources;
+  bool journal;
+} batch_columns;
+
 typedef struct batch_manifest {
   const batch_list *list;
   batch_record *records; /* one for each image of the list */
   char *settings;        /* what the results depend on, one line */
-  bool has_masks;        /* the settings name a folder of them: rows have their digests */
+  batch_columns columns; /* of the manifest */
+  batch_columns read;    /* of the text that was read last; of the own journal: rows are added as it has them */
   char *csv_path, *journal_path;
-  char *prefix;       /* what the paths of all manifests of this output begin with */
-  int journal;        /* descriptor, locked; -1: not open */
-  bool is_begun;      /* the journal has this run's head */
-  bool has_old;       /* manifest and journal are still those of an earlier run, which may have other settings */
+  char *prefix;  /* what the paths of all manifests of this output begin with */
+  int journal;   /* descriptor, locked; -1: not open */
+  bool is_begun; /* the journal has this run's head */
+  bool has_old;  /* manifest and journal are still those of an earlier run, which may have other settings */
+  char **
+      gone; /* names in rows of earlier runs that are not in the list and not there any more; in no order, some twice */
+  size_t gone_count;
   command_id command; /* whose messages are printed */
 } batch_manifest;
 

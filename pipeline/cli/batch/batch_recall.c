@@ -13,13 +13,30 @@
 
 #include "pipeline/cli/batch/batch_rows.h"
 
+/* Notes an image that is in no list any more, if that is because its file is gone. */
+static void note_gone(batch_manifest *manifest, const char *name) {
+  batch_source now;
+  const batch_source nothing = {0};
+  char *path = batch_list_path(manifest->list, name);
+  const bool is_gone = path && batch_source_compare(path, &nothing, &now) == SOURCE_GONE;
+  free(path);
+  char **gone = is_gone ? realloc(manifest->gone, (manifest->gone_count + 1) * sizeof *gone) : NULL;
+  if (!gone) return; /* without memory only a note is lost */
+  manifest->gone = gone;
+  gone[manifest->gone_count] = strdup(name);
+  manifest->gone_count += gone[manifest->gone_count] != NULL;
+}
+
 /* Notes what a row says of an image of the list. False when a field is not what such a row has. */
 static bool take_row(batch_manifest *manifest, const batch_row *row) {
   batch_record record;
-  if (!batch_row_record(row, manifest->has_masks, &record)) return false;
+  if (!batch_row_record(row, manifest->read, &record)) return false;
   if (record.state == BATCH_FAILED) return true; /* a failure is tried again */
   const batch_image_name *image = batch_list_find(manifest->list, row->fields[0]);
-  if (image) manifest->records[image - manifest->list->images] = record;
+  if (image)
+    manifest->records[image - manifest->list->images] = record;
+  else
+    note_gone(manifest, row->fields[0]);
   return true;
 }
 
@@ -28,10 +45,10 @@ static bool take_row(batch_manifest *manifest, const batch_row *row) {
 size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size, bool is_journal,
                          bool *settings_differ, const char **settings) {
   const char *place = text, *end = text + size;
-  const int fields = batch_row_fields(manifest->has_masks, is_journal);
   size_t settings_length = 0;
   *settings_differ = false;
-  if (!batch_read_head(&place, end, is_journal, settings, &settings_length)) return 0;
+  if (!batch_read_head(&place, end, is_journal, settings, &settings_length, &manifest->read)) return 0;
+  const int fields = batch_row_fields(manifest->read);
   if (settings_length != strlen(manifest->settings) || memcmp(*settings, manifest->settings, settings_length) != 0) {
     *settings_differ = true;
     return settings_length;

@@ -79,6 +79,14 @@ static void report_doubts(const batch_report *report) {
               report->done, report->low_range);
 }
 
+void batch_report_gone(batch_report *report, const char *name, const char *place) {
+  char text[CLI_MESSAGE_BYTES];
+  report->gone++;
+  progress_line_clear(&report->line);
+  snprintf(text, sizeof text, "is gone; its features stay in %s", place);
+  cli_error_about(COMMAND_BATCH, name, text);
+}
+
 /* Images a second in this run, without those that failed. */
 static double rate_of(const batch_report *report) { return progress_line_rate(&report->line, report->done); }
 
@@ -90,12 +98,13 @@ void batch_report_progress(batch_report *report) {
 static void print_summary(const batch_report *report, double seconds, const batch_devices *devices,
                           const batch_times *times) {
   printf("{\"summary\": {\"images\": %zu, \"done\": %zu, \"kept\": %zu, \"failed\": %zu, \"without_features\": %zu, "
+         "\"changed\": %zu, \"gone\": %zu, "
          "\"seconds\": %.3f, "
          "\"images_per_second\": %.3f, \"first_second\": %.3f, \"cpu_seconds\": {\"read\": %.3f, \"extract\": %.3f, "
          "\"write\": %.3f}, \"busy\": {\"read\": %.3f, \"write\": %.3f, \"devices\": [",
-         report->total, report->done, report->kept, report->failed, report->empty, seconds, rate_of(report),
-         times->first_s, times->read_cpu_s, times->extract_cpu_s, times->write_cpu_s, times->read_busy,
-         times->write_busy);
+         report->total, report->done, report->kept, report->failed, report->empty, report->changed, report->gone,
+         seconds, rate_of(report), times->first_s, times->read_cpu_s, times->extract_cpu_s, times->write_cpu_s,
+         times->read_busy, times->write_busy);
   for (int32_t i = 0; i < devices->count; i++) printf("%s%.3f", i > 0 ? ", " : "", times->device_busy[i]);
   printf("]}, \"devices\": [");
   for (int32_t i = 0; i < devices->count; i++) {
@@ -114,6 +123,8 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
   if (!report->is_quiet) {
     fprintf(stderr, "%zu image%s: %zu done, %zu kept, %zu failed", report->total, report->total == 1 ? "" : "s",
             report->done, report->kept, report->failed);
+    if (report->changed > 0) fprintf(stderr, ", %zu changed since they were done", report->changed);
+    if (report->gone > 0) fprintf(stderr, ", %zu gone", report->gone);
     if (report->empty > 0) fprintf(stderr, ", %zu without a feature", report->empty);
     fprintf(stderr, ", %.1f s", seconds);
     if (report->done > 0) fprintf(stderr, ", %.1f a second on ", rate_of(report));

@@ -17,6 +17,7 @@ typedef struct batch_report {
   size_t total, kept, done, failed; /* images; done: in this run */
   size_t damaged, low_range; /* images done that the decoder reported damage of; whose samples use little of 16 bits */
   size_t empty;                     /* of those kept or done: without a feature */
+  size_t changed, gone;             /* since an earlier run */
   size_t of_device[BATCH_DEVICES_MOST];
 } batch_report;
 
@@ -36,6 +37,8 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
 
 /* Counts what was noticed in an image's file: names each that is damaged, and the first of a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);
+/* Counts and names an image of an earlier run that is there no more; place: of its features. */
+void batch_report_gone(batch_report *report, const char *name, const char *place);
 
 /* Draws the progress line, on a terminal. */
 void batch_report_progress(batch_report *report);

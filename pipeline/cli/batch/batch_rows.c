@@ -84,15 +84,32 @@ bool batch_settings_have_masks(const char *settings, size_t length) {
   return false;
 }
 
-int batch_row_fields(bool has_masks, bool is_journal) { return 8 + (has_masks ? 1 : 0) + (is_journal ? 2 : 0); }
+int batch_row_fields(batch_columns columns) {
+  return 8 + (columns.masks ? 1 : 0) + (columns.sources ? 3 : 0) + (columns.journal ? 2 : 0);
+}
 
-bool batch_row_record(const batch_row *row, bool has_masks, batch_record *record) {
+void batch_columns_text(batch_columns columns, char text[BATCH_COLUMNS_BYTES]) {
+  snprintf(text, BATCH_COLUMNS_BYTES, "%s%s%s%s", BATCH_RECALL_COLUMNS, columns.masks ? BATCH_RECALL_MASK_COLUMN : "",
+           columns.sources ? BATCH_RECALL_SOURCE_COLUMNS : "", columns.journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
+}
+
+/* Three fields, all empty where nothing was recorded; the last one alone where the file changed while it was read. */
+static bool read_source(const char *const *fields, batch_source *source) {
+  *source = (batch_source){.is_recorded = fields[0][0] != '\0'};
+  if (!source->is_recorded) return fields[1][0] == '\0' && fields[2][0] == '\0';
+  return parse_number(fields[0], 10, UINT64_MAX, &source->bytes) &&
+         parse_number(fields[1], 10, UINT64_MAX, &source->time_ns) &&
+         (fields[2][0] == '\0' || parse_number(fields[2], 16, UINT64_MAX, &source->digest));
+}
+
+bool batch_row_record(const batch_row *row, batch_columns columns, batch_record *record) {
   uint64_t width = 0, height = 0;
   const bool done = strcmp(row->fields[6], hs_status_name(HS_OK)) == 0;
   *record = (batch_record){.state = done ? BATCH_CLAIMED : BATCH_FAILED};
-  if (has_masks && row->fields[BATCH_MASK_FIELD][0] != '\0' &&
+  if (columns.masks && row->fields[BATCH_MASK_FIELD][0] != '\0' &&
       !parse_number(row->fields[BATCH_MASK_FIELD], 16, UINT64_MAX, &record->mask_digest))
     return false;
+  if (columns.sources && !read_source(row->fields + BATCH_MASK_FIELD + columns.masks, &record->source)) return false;
   if ((done || row->fields[1][0] != '\0') &&
       (!parse_number(row->fields[1], 10, INT32_MAX, &width) || !parse_number(row->fields[2], 10, INT32_MAX, &height)))
     return false;
@@ -120,16 +137,24 @@ static bool read_line(const char **place, const char *end, const char *start, co
   return true;
 }
 
-bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length) {
-  char columns[sizeof BATCH_RECALL_COLUMNS BATCH_RECALL_MASK_COLUMN BATCH_RECALL_JOURNAL_COLUMNS];
+bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length,
+                     batch_columns *columns) {
+  char text[BATCH_COLUMNS_BYTES];
   const char *rest = NULL;
   size_t rest_length = 0;
   if (!read_line(place, end, BATCH_RECALL_TITLE, &rest, &rest_length) || rest_length != 0) return false;
   if (!read_line(place, end, "# ", settings, length)) return false;
-  snprintf(columns, sizeof columns, "%s%s%s", BATCH_RECALL_COLUMNS,
-           batch_settings_have_masks(*settings, *length) ? BATCH_RECALL_MASK_COLUMN : "",
-           is_journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
-  return read_line(place, end, columns, &rest, &rest_length) && rest_length == 0;
+  *columns = (batch_columns){batch_settings_have_masks(*settings, *length), false, is_journal};
+  for (int sources = 1; sources >= 0; sources--) {
+    const char *at = *place;
+    columns->sources = sources != 0;
+    batch_columns_text(*columns, text);
+    if (read_line(&at, end, text, &rest, &rest_length) && rest_length == 0) {
+      *place = at;
+      return true;
+    }
+  }
+  return false;
 }
 
 /* ---- files */

@@ -6,18 +6,22 @@
 
 #include "pipeline/cli/batch/batch_manifest.h"
 
-/* The first line, the names of the columns, the one more where there are masks by name, and those that a journal has behind
-   them. The second line is "# " and the settings. */
+/* The first line, the names of the columns, the one more where there are masks by name, those of the images' files, which
+   manifests of earlier versions lack, and those that a journal has after them. The second line is "# " and the settings. */
 #define BATCH_RECALL_TITLE           "# hartsift batch 1"
 #define BATCH_RECALL_COLUMNS         "image,width,height,features,digest,output_digest,status,error"
 #define BATCH_RECALL_MASK_COLUMN     ",mask"
+#define BATCH_RECALL_SOURCE_COLUMNS  ",source_bytes,source_time,source_digest"
 #define BATCH_RECALL_JOURNAL_COLUMNS ",milliseconds,check"
 
-enum { BATCH_MASK_FIELD = 8, BATCH_FIELDS_MOST = 11 };
+enum { BATCH_MASK_FIELD = 8, BATCH_FIELDS_MOST = 14, BATCH_COLUMNS_BYTES = 256 };
 
-/* Whether the settings of a batch name a folder of masks; how many fields its rows have. */
+/* Whether the settings of a batch name a folder of masks. */
 bool batch_settings_have_masks(const char *settings, size_t length);
-int batch_row_fields(bool has_masks, bool is_journal);
+
+/* The names of columns as one line, without its end; how many fields their rows have. */
+void batch_columns_text(batch_columns columns, char text[BATCH_COLUMNS_BYTES]);
+int batch_row_fields(batch_columns columns);
 
 /* The fields of a row, unquoted. */
 typedef struct batch_row {
@@ -28,7 +32,8 @@ typedef struct batch_row {
 } batch_row;
 
 /* Reads the three lines above and moves behind them; *settings: within the text. False when they are not whole. */
-bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length);
+bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length,
+                     batch_columns *columns);
 
 /* Reads the row at *place and moves behind it; false when it is torn or has more fields than any row. */
 bool batch_read_row(const char **place, const char *end, batch_row *row);
@@ -39,7 +44,7 @@ bool batch_check_row(const char *text, const batch_row *row);
 
 /* What a row says: BATCH_CLAIMED, or BATCH_FAILED with its status and without its message. False when a field is not
    what such a row has. */
-bool batch_row_record(const batch_row *row, bool has_masks, batch_record *record);
+bool batch_row_record(const batch_row *row, batch_columns columns, batch_record *record);
 
 /* All that a descriptor gives, in memory from malloc; null with errno. */
 char *batch_read_whole(int descriptor, size_t *size);

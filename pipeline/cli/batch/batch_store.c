@@ -291,12 +291,12 @@ batch_prepared *batch_store_prepare(const batch_store *store, const hs_features 
 }
 
 hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
-                          char *message, size_t message_bytes) {
+                          bool replaces, char *message, size_t message_bytes) {
   char *output = batch_store_output(name, store);
   hs_status status = !output || !prepared ? HS_ERR_MEMORY : prepared->status;
   hs_message_set(message, message_bytes, "%s", prepared ? prepared->message : "");
   if (status == HS_OK)
-    status = batch_database_put(&store->database, output, &prepared->rows, exif, message, message_bytes);
+    status = batch_database_put(&store->database, output, &prepared->rows, exif, replaces, message, message_bytes);
   if (status != HS_OK && message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
   free(output);
   return status;
@@ -309,23 +309,24 @@ static bool is_newer(const struct stat *one, const struct stat *other) {
                                                       : one->st_mtim.tv_nsec > other->st_mtim.tv_nsec;
 }
 
+/* image: null, or it must not be newer. */
 static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
   struct stat image_info, output_info;
   uint64_t digest = 0;
   if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) return false;
   /* An image that is gone, or that is generated, has not changed. */
-  if (stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) return false;
+  if (image && stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) return false;
   return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
 }
 
-bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest) {
+bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest, bool by_time) {
   char *output = batch_store_output(image->name, store);
   bool verified = false;
   if (output && batch_store_is_database(store)) {
     verified = batch_database_verify(&store->database, output, output_digest);
   } else if (output) {
     char *target = store_path(store->place, output);
-    verified = target != NULL && store_verify_file(store, target, image->path, output_digest);
+    verified = target != NULL && store_verify_file(store, target, by_time ? image->path : NULL, output_digest);
     free(target);
   }
   free(output);

@@ -48,11 +48,12 @@ hs_status batch_store_put(const batch_store *store, int32_t writer, const char *
 
 /* For a database: what batch_store_add needs of an image's features, in any thread. Null: no memory. */
 batch_prepared *batch_store_prepare(const batch_store *store, const hs_features *features);
-/* Adds the features of image `name`, and what exif says of it, permanent with the next commit; one thread. */
+/* Adds the features of image `name`, and what exif says of it, permanent with the next commit; one thread. replaces: as
+   batch_database_put has it. */
 hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
-                          char *message, size_t message_bytes);
+                          bool replaces, char *message, size_t message_bytes);
 
-/* Whether the output of an image is there, of this digest, and, of a file, not older than the image. */
-bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest);
+/* Whether the output of an image is there, of this digest, and with by_time, of a file, not older than the image. */
+bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest, bool by_time);
 
 #endif

@@ -109,12 +109,13 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
   return true;
 }
 
-static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif) {
+/* renews: a position that is there is of another picture. */
+static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif, bool renews) {
   hs_colmap_position position;
   /* COLMAP takes no position without a height. */
   if (exif->has_altitude == 0) return HS_OK;
   const hs_status status = hs_colmap_read_position(database, image_id, &position);
-  if (status != HS_OK || position.found != 0) return status;
+  if (status != HS_OK || (position.found != 0 && !renews)) return status;
   position = (hs_colmap_position){.coordinates = {exif->latitude, exif->longitude, exif->altitude}};
   return hs_colmap_set_position(database, image_id, &position);
 }
@@ -176,7 +177,7 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
   hs_status status = hs_colmap_add_image(database, name, has_camera ? &camera : NULL, features, &added);
   if (status == HS_OK) compare_size(choice, features->image_width, features->image_height);
   if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
-  return status == HS_OK ? add_position(database, added, exif) : status;
+  return status == HS_OK ? add_position(database, added, exif, false) : status;
 }
 
 hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
@@ -187,7 +188,18 @@ hs_status database_add_rows(hs_colmap_database *database, database_camera *choic
   hs_status status = colmap_add_rows(database, name, has_camera ? &camera : NULL, rows, &added);
   if (status == HS_OK) compare_size(choice, rows->width, rows->height);
   if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
-  return status == HS_OK ? add_position(database, added, exif) : status;
+  return status == HS_OK ? add_position(database, added, exif, false) : status;
+}
+
+hs_status database_replace_rows(hs_colmap_database *database, database_camera *choice, const char *name,
+                                const colmap_rows *rows, const hs_exif *exif) {
+  hs_colmap_camera camera;
+  uint32_t added = 0;
+  const bool has_camera = camera_of(choice, rows->width, rows->height, exif, &camera);
+  hs_status status = colmap_replace_rows(database, name, has_camera ? &camera : NULL, rows, &added);
+  if (status == HS_OK) compare_size(choice, rows->width, rows->height);
+  if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
+  return status == HS_OK ? add_position(database, added, exif, true) : status;
 }
 
 /* ------------------------------------------------------------------ names */

@@ -42,6 +42,10 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
 /* The same with features that are converted already. */
 hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
                             const colmap_rows *rows, const hs_exif *exif);
+/* The same of a picture that has changed since its image was added: see colmap_replace_rows. A position that EXIF gives
+   takes the place of the one there. */
+hs_status database_replace_rows(hs_colmap_database *database, database_camera *choice, const char *name,
+                                const colmap_rows *rows, const hs_exif *exif);
 
 /* Says how many images have another size or focal length than the camera that is chosen for them. */
 void database_report_cameras(command_id command, const database_camera *choice);

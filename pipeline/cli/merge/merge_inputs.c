@@ -193,16 +193,16 @@ static bool add_image(merge_inputs *inputs, const merge_image *image) {
 }
 
 /* Takes all rows of a shard; false without memory. *damaged: the number of the first that cannot be read, or 0. */
-static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, size_t *damaged) {
+static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, batch_columns columns,
+                      size_t *damaged) {
   const merge_shard *shard = &inputs->shards[index];
-  const bool has_masks = batch_settings_have_masks(shard->settings, shard->settings_length);
   batch_row row = {.text = malloc((size_t)(end - place) + BATCH_FIELDS_MOST)};
   bool done = row.text != NULL;
   *damaged = 0;
   for (size_t number = 0; done && place < end; number++) {
     merge_image image = {.shard = index, .place = (size_t)(shard->shard - 1) + number * (size_t)shard->shards};
-    if (!batch_read_row(&place, end, &row) || row.count != batch_row_fields(has_masks, false) ||
-        !batch_row_record(&row, has_masks, &image.record)) {
+    if (!batch_read_row(&place, end, &row) || row.count != batch_row_fields(columns) ||
+        !batch_row_record(&row, columns, &image.record)) {
       *damaged = number + 1;
       break;
     }
@@ -228,11 +228,12 @@ static cli_exit read_shard(merge_inputs *inputs, size_t index) {
   if (descriptor >= 0) close(descriptor);
   if (!shard->text) return CLI_FAILED;
   const char *place = shard->text, *end = shard->text + size;
-  if (!batch_read_head(&place, end, false, &shard->settings, &shard->settings_length)) {
+  batch_columns columns;
+  if (!batch_read_head(&place, end, false, &shard->settings, &shard->settings_length, &columns)) {
     cli_error(COMMAND_MERGE, "%s: is no manifest of 'hartsift batch'", shard->manifest);
     return CLI_FAILED;
   }
-  if (!take_rows(inputs, index, place, end, &damaged)) return no_memory();
+  if (!take_rows(inputs, index, place, end, columns, &damaged)) return no_memory();
   if (damaged > 0) {
     cli_error(COMMAND_MERGE, "%s: row %zu is damaged: run 'hartsift batch' of it again", shard->manifest, damaged);
     return CLI_FAILED;

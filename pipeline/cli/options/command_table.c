@@ -78,10 +78,10 @@ static const char *const batch_more[] = {
     "are called by their names below DIR or in the list; the manifest is NAME.db.manifest.csv. What is in the database but "
     "differs makes an image fail, unless --replace is given.",
     "The manifest has the rows in the order of the list: image, width, height, features, digest of the features, digest of "
-    "the output, status, error. It does not depend on devices, threads or interruptions. Until everything is done, "
+    "the output, status, error, and size, time and digest of the image's file. It does not depend on devices, threads or interruptions. Until everything is done, "
     "manifest.journal stands there instead. SIGINT (Ctrl-C) or SIGTERM finishes what is being computed and ends with exit "
     "status 1; after that, or after any other end, --resume goes on: outputs that are there with the digest of the manifest, "
-    "and not older than their image, are kept, all others are made. With other options than before --resume refuses to. "
+    "of images whose content is what it was, are kept, all others are made; images that are gone are named. With other options than before --resume refuses to. "
     "Without it everything is made again; what an earlier run left stays until the first image is done.",
     "--shard I/N is for job arrays: run I does every N-th image from the I-th on, with a manifest-I-of-N.csv of its own in "
     "the same folder. --shard slurm takes I and N from a Slurm array, or the tasks of a step; --shard env:INDEX,COUNT from "
@@ -90,7 +90,7 @@ static const char *const batch_more[] = {
     "--shard verifies all outputs, does what is missing and writes the whole manifest.csv.",
     "With --json, standard output gets a record a line for each image in the order of completion: image, width, height, "
     "features, milliseconds (from its submission to its features), digest, kept, status, error; then one with the member "
-    "summary: counts, rate, when the first result was there, the CPU seconds of reading, extracting and writing, and the "
+    "summary: counts (also of images without features, changed and gone), rate, when the first result was there, the CPU seconds of reading, extracting and writing, and the "
     "parts of their time (busy) in which readers, writers and each device had work.",
     NULL,
 };

@@ -177,8 +177,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
                                   "--dsp: the largest [7/3; colmap 3]"),
     [OPTION_AFFINE] = FLAG("affine", OF_EXTRACTION | IN_BENCH, AT(affine),
                            "describe keypoints in the ellipses of their surroundings"),
-    [OPTION_RESUME] = FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
-                           "keep what an earlier run with the same options has done, if its output is intact"),
+    [OPTION_RESUME] =
+        FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
+             "keep what an earlier run with the same options has done, if output, image and mask are as they were"),
     [OPTION_NULL] = {.name = "null",
                      .letter = '0',
                      .kind = OPTION_KIND_FLAG,

@@ -50,6 +50,12 @@ hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const 
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                              const colmap_rows *rows, uint32_t *image_id) {
+  (void)database, (void)name, (void)camera, (void)rows, (void)image_id;
+  return HS_ERR_UNSUPPORTED;
+}
+
 hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
                                uint32_t *new_id) {
   (void)database, (void)source, (void)image_id, (void)new_id;

@@ -38,7 +38,13 @@ double colmap_writer_cpu_s(const hs_colmap_database *database);
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
 
-/* The same within a transaction; `features` tells the count, the image's size and the origin, which need not be the
+/* The same of an image whose picture is another one than that of its features in the database: whatever options.replace
+   says, these go with all matches of the image; where the size is another one, the camera becomes the given one, if no other
+   image has it. */
+hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                              const colmap_rows *rows, uint32_t *image_id);
+
+/* colmap_add_rows within a transaction; `features` tells the count, the image's size and the origin, which need not be the
    rows'. */
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                            const colmap_rows *rows, const hs_features *features, int64_t *image_id);

@@ -1,0 +1,53 @@
+/*
+ * Files of images that may change; see batch_source.h.
+ */
+#include "pipeline/cli/batch/batch_source.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "pipeline/formats/common/content_digest.h"
+#include "pipeline/image_io/image_io.h"
+
+static uint64_t nanoseconds(struct timespec time) {
+  return time.tv_sec < 0 ? 0 : (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* False, with errno, where it is no regular file: 0 for what there is and is none. */
+static bool look(const char *path, batch_source *source) {
+  struct stat info;
+  *source = (batch_source){0};
+  errno = 0;
+  if (image_is_no_file(path) || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  source->bytes = (uint64_t)info.st_size;
+  source->time_ns = nanoseconds(info.st_mtim);
+  source->changed_ns = nanoseconds(info.st_ctim);
+  return true;
+}
+
+void batch_source_begin(const char *path, batch_source *source) { (void)look(path, source); }
+
+void batch_source_finish(const char *path, batch_source *source) {
+  batch_source after;
+  digest_state state;
+  source->digest = 0;
+  if (source->changed_ns == 0) return; /* no file */
+  digest_start(&state);
+  const bool is_read = digest_add_file(&state, path) == HS_OK;
+  const uint64_t digest = digest_end(&state);
+  const bool is_same = look(path, &after) && after.bytes == source->bytes && after.time_ns == source->time_ns &&
+                       after.changed_ns == source->changed_ns && state.size == source->bytes;
+  source->is_recorded = true;
+  if (is_read && is_same) source->digest = digest != 0 ? digest : 1;
+}
+
+batch_source_state batch_source_compare(const char *path, const batch_source *recorded, batch_source *now) {
+  if (!look(path, now)) {
+    if (errno == ENOENT || errno == ENOTDIR) return SOURCE_GONE;
+    return recorded->is_recorded ? SOURCE_CHANGED : SOURCE_UNKNOWN;
+  }
+  if (recorded->is_recorded && recorded->bytes != now->bytes) return SOURCE_CHANGED;
+  batch_source_finish(path, now);
+  if (!recorded->is_recorded) return SOURCE_UNKNOWN;
+  return now->digest != 0 && now->digest == recorded->digest ? SOURCE_SAME : SOURCE_CHANGED;
+}

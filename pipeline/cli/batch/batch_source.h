@@ -1,0 +1,35 @@
+/*
+ * The file of an image as it was when it was read, so that a later run finds out whether another one has its name.
+ */
+#ifndef HARTSIFT_CLI_BATCH_BATCH_SOURCE_H
+#define HARTSIFT_CLI_BATCH_BATCH_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct batch_source {
+  bool is_recorded; /* false: it is no file that can be read twice, or was read by a version that recorded nothing */
+  uint64_t bytes;
+  uint64_t time_ns;    /* of its last change, since 1970 */
+  uint64_t changed_ns; /* of that of its inode; not recorded */
+  uint64_t digest;     /* of its content; 0: it changed while it was read */
+} batch_source;
+
+typedef enum batch_source_state {
+  SOURCE_SAME,
+  SOURCE_UNKNOWN, /* nothing was recorded */
+  SOURCE_GONE,
+  SOURCE_CHANGED /* or cannot be read any more */
+} batch_source_state;
+
+/* Before a file is read: its size and times; is_recorded is false until batch_source_finish. */
+void batch_source_begin(const char *path, batch_source *source);
+
+/* After it has been read: its digest, where it is still as batch_source_begin found it. */
+void batch_source_finish(const char *path, batch_source *source);
+
+/* Compares a file with what was recorded of it. The content decides: a copy may keep the time and even the size of
+   another one. *now: what the file is, where it is one that can be read twice. */
+batch_source_state batch_source_compare(const char *path, const batch_source *recorded, batch_source *now);
+
+#endif
