@@ -13,6 +13,7 @@
 #include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/image_io/scene.h"
 
 /* Stands beside the command; built where OpenCV or VLFeat is found. */
 #define BENCH_PEERS_PROGRAM "hartsift-bench-peers"
@@ -31,6 +32,7 @@ typedef struct bench_job {
   hs_options options[BENCH_JOBS_MAX];
   hs_expert_options expert; /* of options */
   size_t count;
+  bool outlook_is_said;
 } bench_job;
 
 static bool has_value(const bench_job *job, option_id id) { return job->set->values[id].given; }
@@ -73,6 +75,27 @@ static cli_exit fail(const char *name, const char *message) {
   return CLI_FAILED;
 }
 
+/* Says once how long all will take: each way's frame is timed, and other images are reckoned by their pixels. */
+static void say_outlook(bench_job *job, bench_contender *contenders, size_t count, const hs_image *image) {
+  const bool is_default = job->set->operand_count == 0;
+  const int images = is_default ? BENCH_DEFAULT_IMAGES : job->set->operand_count;
+  const int32_t repeats = (int32_t)job->set->values[OPTION_REPEATS].integer;
+  double round_ms = 0, seconds = 0;
+  if (job->outlook_is_said || job->set->values[OPTION_QUIET].given) return;
+  job->outlook_is_said = true;
+  for (size_t i = 0; i < count; i++)
+    if (!bench_rounds_try(&contenders[i], &round_ms)) return; /* said when it is timed */
+  for (int i = 0; i < images; i++) {
+    int32_t width = image->width, height = image->height;
+    uint32_t seed;
+    (void)scene_parse_name(is_default ? bench_default_images[i] : job->set->operands[i], &width, &height, &seed);
+    const double share = (double)width * height / ((double)image->width * image->height);
+    seconds += bench_rounds_seconds(round_ms * share, repeats);
+  }
+  cli_note("%d image%s, %zu way%s of each: about %.0f s", images, images == 1 ? "" : "s", count, count == 1 ? "" : "s",
+           seconds < 1 ? 1.0 : seconds);
+}
+
 static cli_exit time_image(bench_job *job, const char *name, const hs_image *image) {
   char message[CLI_MESSAGE_BYTES] = "";
   bench_frame_job frames[BENCH_JOBS_MAX];
@@ -84,6 +107,7 @@ static cli_exit time_image(bench_job *job, const char *name, const hs_image *ima
         bench_frame_job_open(&frames[open], &job->options[open], image, &contenders[open], message, sizeof message);
     open += status == HS_OK;
   }
+  if (status == HS_OK) say_outlook(job, contenders, open, image);
   cli_exit result = cli_exit_of_create(status);
   if (result != CLI_DONE) {
     (void)fail(name, message);

@@ -13,6 +13,7 @@
 #include "pipeline/cli/common/enough_memory.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/cli/common/output_name.h"
+#include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
 enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
@@ -63,6 +64,10 @@ static bool check_folders(const extract_job *job) {
   return true;
 }
 
+static bool is_binary(hs_format format) {
+  return format == HS_FORMAT_NPZ || format == HS_FORMAT_BIN || format == HS_FORMAT_VISUALSFM;
+}
+
 /* Combinations that the table cannot express. */
 static bool check_combinations(extract_job *job) {
   struct stat info;
@@ -82,6 +87,11 @@ static bool check_combinations(extract_job *job) {
   if (given(job, OPTION_JSON) && job->plan.to_stdout) {
     cli_error(COMMAND_EXTRACT, "--json and the features cannot share standard output: expected -o FILE or -o DIR");
     return false;
+  }
+  if (job->plan.to_stdout && is_binary(job->plan.format)) {
+    char what[64];
+    snprintf(what, sizeof what, "--format %s", format_by_id(job->plan.format)->name);
+    if (cli_refuses_terminal(COMMAND_EXTRACT, what)) return false;
   }
   const option_id without_detection[] = {OPTION_MASK,         OPTION_MASKS,     OPTION_REGION,
                                          OPTION_MAX_FEATURES, OPTION_SELECTION, OPTION_GRID};
@@ -310,8 +320,11 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
   }
   if (target->is_duplicate) {
     result->status = HS_ERR_ARGUMENT;
-    snprintf(result->message, sizeof result->message, "an earlier image has the same %s %s",
-             target->name != NULL ? "name" : "output", target->name ? target->name : target->path);
+    const char *advice = target->name && !given(job, OPTION_IMAGE_PATH)
+                             ? "; --image-path DIR tells images of several folders apart"
+                             : "";
+    snprintf(result->message, sizeof result->message, "an earlier image has the same %s %s%s",
+             target->name != NULL ? "name" : "output", target->name ? target->name : target->path, advice);
     return;
   }
   if (extract_file(job, result)) {
@@ -346,7 +359,10 @@ static void print_json(const extract_result *result) {
   printf(", \"output\": ");
   cli_write_json_string(stdout, result->output);
   printf(", \"status\": \"%s\", \"error\": ", hs_status_name(result->status));
-  cli_write_json_string(stdout, done ? NULL : result->message);
+  char message[CLI_MESSAGE_BYTES];
+  snprintf(message, sizeof message, "%s", result->message);
+  cli_name_options(COMMAND_EXTRACT, message, sizeof message);
+  cli_write_json_string(stdout, done ? NULL : message);
   printf("}\n");
   fflush(stdout);
 }

@@ -59,6 +59,7 @@ static cli_exit check_equalized(gray_array_job *job) {
               "--equalize '-': the image and the histogram cannot share standard output: expected -o FILE");
     return CLI_USAGE;
   }
+  if (to_stdout && cli_refuses_terminal(COMMAND_HIST, "--equalize '-'")) return CLI_USAGE;
   if (output->given && (strcmp(output->text, path) == 0 || cli_is_same_file(output->text, path))) {
     cli_error(COMMAND_HIST, "--equalize and --output name one file");
     return CLI_USAGE;

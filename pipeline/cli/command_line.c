@@ -75,7 +75,8 @@ static cli_exit run_top(const option_set *set, bool *handled) {
   } else if (values[OPTION_COMPLETION].given) {
     completion_writers[values[OPTION_COMPLETION].integer](stdout);
   } else if (set->operand_count == 0) {
-    cli_error(COMMAND_TOP, "a command is missing: 'hartsift help' lists them");
+    cli_error(COMMAND_TOP, "a command is missing: expected one of these; 'hartsift help' tells more");
+    option_write_commands(stderr);
     return CLI_USAGE;
   } else {
     return run_word(set, handled);
@@ -138,10 +139,15 @@ static void clean_up_at(int number) {
 int hs_command_main(int argc, char **argv) {
   if (!reserve_standard_descriptors()) return CLI_FAILED;
   signal(SIGPIPE, SIG_IGN); /* a reader that ends early shows as a failed write */
+  signal(SIGXFSZ, SIG_IGN); /* so does a file that is larger than ulimit -f allows */
   clean_up_at(SIGINT);
   clean_up_at(SIGTERM);
   clean_up_at(SIGHUP);
   clean_up_at(SIGQUIT);
+  clean_up_at(SIGALRM);
+  clean_up_at(SIGUSR1);
+  clean_up_at(SIGUSR2);
+  clean_up_at(SIGXCPU);
   command_id command = COMMAND_TOP;
   const cli_exit result = run(argc, argv, &command);
   return (int)cli_finish_stdout(command, result);

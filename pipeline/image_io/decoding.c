@@ -64,7 +64,7 @@ size_t image_sample_bytes(hs_sample_type type) { return type == HS_U8 ? 1 : type
 hs_status image_check_size(const image_request *request, uint64_t width, uint64_t height) {
   if (width == 0 || height == 0) return image_fail(request, HS_ERR_FORMAT, "the picture has no pixels");
   if (width > INT32_MAX || height > INT32_MAX || width > request->max_pixels / height) {
-    return image_fail(request, HS_ERR_LIMIT, "%llu x %llu pixels are more than the limit of %llu",
+    return image_fail(request, HS_ERR_LIMIT, "%llu x %llu pixels are more than the limit, max_pixels is %llu",
                       (unsigned long long)width, (unsigned long long)height, (unsigned long long)request->max_pixels);
   }
   return HS_OK;

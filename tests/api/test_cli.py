@@ -328,7 +328,7 @@ class Extract(CommandCase):
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_interrupted_leaves_nothing(self):
         """Stopped in the middle of writing, which takes a good while here, it takes its unfinished file with it."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU, signal.SIGUSR1, signal.SIGALRM):
             for _ in range(50):
                 run = subprocess.Popen(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', COMMAND, "extract", "@scene:1000x800:1",
                                         "--contrast", "0", "-o", "f.json"],

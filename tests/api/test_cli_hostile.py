@@ -86,7 +86,7 @@ class Pictures(HostileCase):
                                     "write(b'II*\\0\\0\\0\\0\\xff')\nwhile True: write(bytes(1 << 20))"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         with endless.stdout:
-            self.assert_small_failure("the 67108864 bytes of max_memory_bytes", "extract", "-", "--max-memory", "64M",
+            self.assert_small_failure("the 67108864 bytes of --max-memory", "extract", "-", "--max-memory", "64M",
                                       stdin=endless.stdout)
         endless.wait()
 
@@ -104,7 +104,7 @@ class Pictures(HostileCase):
         self.assertGreater(len(expected), 10000)
         self.assertEqual(self.extract("big.png", *coarse, "--max-memory", "9M")[0], expected)
         errors = self.extract("big.pgm", *coarse, "--max-memory", "9M", status=FAILED)[1]
-        self.assertIn("max_memory_bytes", errors)
+        self.assertIn("--max-memory", errors)
         for name, limit in (("big.png", "100K"), ("big.pgm", "12M")):  # what is said is enough for all of it
             errors = self.extract(name, *coarse, "--max-memory", limit, status=FAILED)[1]
             enough = re.search(r"smallest tiles (\d+) are enough", errors)
@@ -161,7 +161,7 @@ class Archives(HostileCase):
         size = str(os.path.getsize(self.path("f.npz")))
         for arguments in (("match", "f.npz", "f.npz"), ("extract", "@scene:120x90", "--keypoints", "f.npz")):
             _, errors = self.run_it(*arguments, "--max-memory", size, status=FAILED)
-            self.assertIn(f"more than the {size} bytes of max_memory_bytes", errors)
+            self.assertIn(f"more than the {size} bytes of --max-memory", errors)
             self.run_it(*arguments, "--max-memory", "64M")
 
     def test_size_that_the_shape_does_not_give(self):

@@ -47,7 +47,10 @@ static void note_changed(batch_job *job) {
 static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
   record.state = BATCH_FAILED;
   record.status = status;
-  record.message = strdup(message);
+  char text[CLI_MESSAGE_BYTES];
+  snprintf(text, sizeof text, "%s", message);
+  cli_name_options(COMMAND_BATCH, text, sizeof text);
+  record.message = strdup(text);
   conclude(job, place, &record, -1, 0);
 }
 

@@ -63,12 +63,29 @@ static void fill_figures(bench_contender *contenders, size_t count, const double
   }
 }
 
-static size_t rounds_that_fit(const bench_contender *contenders, size_t count) {
-  double round_ms = 0.0;
-  for (size_t c = 0; c < count; c++) round_ms += time_run(&contenders[c]);
+/* Rounds of so many milliseconds each. */
+static size_t rounds_within_budget(double round_ms) {
   const double fitting = bench_budget_ms / (round_ms > 0.001 ? round_ms : 0.001);
   return fitting < BENCH_ROUNDS_LEAST ? BENCH_ROUNDS_LEAST
                                       : (fitting > BENCH_ROUNDS_MOST ? BENCH_ROUNDS_MOST : (size_t)fitting);
+}
+
+static size_t rounds_that_fit(const bench_contender *contenders, size_t count) {
+  double round_ms = 0.0;
+  for (size_t c = 0; c < count; c++) round_ms += time_run(&contenders[c]);
+  return rounds_within_budget(round_ms);
+}
+
+bool bench_rounds_try(const bench_contender *contender, double *round_ms) {
+  if (!contender->run(contender->state)) return false;
+  *round_ms += time_run(contender);
+  return true;
+}
+
+double bench_rounds_seconds(double round_ms, int32_t rounds) {
+  const size_t kept = rounds > 0 ? (size_t)rounds : rounds_within_budget(round_ms);
+  const size_t extra = 2 + BENCH_WARM_UP + (rounds > 0 ? 0 : 1); /* verified twice, warmed up, timed for their number */
+  return (double)(kept + extra) * round_ms * 1e-3;
 }
 
 bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes) {

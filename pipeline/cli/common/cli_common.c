@@ -17,6 +17,45 @@
 
 enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text about them */
 
+/* The option that sets a field of the library's, by the field's name; OPTION_COUNT: the command has none. */
+static option_id option_of_field(command_id command, const char *field, size_t length) {
+  char name[64];
+  const bool is_memory = length == strlen("max_memory_bytes") && strncmp(field, "max_memory_bytes", length) == 0;
+  snprintf(name, sizeof name, "%.*s", is_memory ? 10 : (int)(length < sizeof name ? length : 0), field);
+  for (char *letter = strchr(name, '_'); letter; letter = strchr(letter, '_')) *letter = '-';
+  for (int id = 0; id < OPTION_COUNT; id++)
+    if (strcmp(option_get((option_id)id)->name, name) == 0 && option_belongs_to((option_id)id, command))
+      return (option_id)id;
+  return OPTION_COUNT;
+}
+
+void cli_name_options(command_id command, char *message, size_t bytes) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+  static const char advice[] = "; max_memory_bytes sets another limit";
+  char text[CLI_LINE_BYTES];
+  size_t used = 0;
+  for (const char *at = message; *at != '\0' && used + 1 < sizeof text;) {
+    const size_t length = strspn(at, letters);
+    const char end = at[length];
+    const bool is_word = length > 0 && memchr(at, '_', length) && (at == message || strchr(" (", at[-1])) &&
+                         (end == '\0' || strchr(" ;,)", end));
+    const option_id id = is_word ? option_of_field(command, at, length) : OPTION_COUNT;
+    if (id != OPTION_COUNT) {
+      used += (size_t)snprintf(text + used, sizeof text - used, "--%s", option_get(id)->name);
+      at += length;
+    } else if (strncmp(at, advice, sizeof advice - 1) == 0 &&
+               option_of_field(command, advice + 2, strlen("max_memory_bytes")) == OPTION_COUNT) {
+      at += sizeof advice - 1;
+    } else {
+      const size_t span = length > 0 ? length : 1;
+      used += (size_t)snprintf(text + used, sizeof text - used, "%.*s", (int)span, at);
+      at += span;
+    }
+  }
+  text[used < sizeof text ? used : sizeof text - 1] = '\0';
+  snprintf(message, bytes, "%s", text);
+}
+
 void cli_error(command_id command, const char *format, ...) {
   char program[64], line[CLI_LINE_BYTES];
   const char *name = command_get(command)->name;
@@ -25,6 +64,7 @@ void cli_error(command_id command, const char *format, ...) {
   snprintf(program, sizeof program, "hartsift%s%s", name[0] != '\0' ? " " : "", name);
   hs_message_set_about(line, sizeof line, program, format, arguments);
   va_end(arguments);
+  cli_name_options(command, line, sizeof line);
   fflush(stdout); /* keeps the order where both go to one place */
   fprintf(stderr, "%s\n", line);
 }
@@ -172,6 +212,12 @@ bool cli_stdout_is_gone(void) {
   /* A descriptor that was closed at the start; see reserve_standard_descriptors in command_line.c. */
   const int flags = fcntl(STDOUT_FILENO, F_GETFL);
   return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
+}
+
+bool cli_refuses_terminal(command_id command, const char *what) {
+  if (isatty(STDOUT_FILENO) != 1) return false;
+  cli_error(command, "%s: is no text, and standard output is a terminal: expected -o FILE, or a pipe", what);
+  return true;
 }
 
 cli_exit cli_finish_stdout(command_id command, cli_exit result) {

@@ -22,6 +22,8 @@ enum { CLI_MESSAGE_BYTES = 1024 };
 /* Prints "hartsift COMMAND: message" as one line on standard error. Names of files may have control characters, which
    could steer the terminal: '?' is printed instead of each, here and in the functions that follow. */
 __attribute__((format(printf, 2, 3))) void cli_error(command_id command, const char *format, ...);
+/* Names the command's options in a message of the library's: "--max-memory" for "max_memory_bytes". cli_error does so. */
+void cli_name_options(command_id command, char *message, size_t bytes);
 /* cli_error with "name: message", or the message alone where it names the file already, as messages of readers do. */
 void cli_error_about(command_id command, const char *name, const char *message);
 /* Prints one line on standard error: what was done. */
@@ -108,6 +110,9 @@ void cli_write_json_string(FILE *out, const char *text);
 
 /* True when nobody reads standard output (a closed pipe or descriptor): then failing to write is no news. */
 bool cli_stdout_is_gone(void);
+
+/* Refuses, with a message, to write what is no text to standard output where that is a terminal. what: "--format npz". */
+bool cli_refuses_terminal(command_id command, const char *what);
 
 /* Flushes standard output; turns CLI_DONE into CLI_FAILED when not all of it could be written. */
 cli_exit cli_finish_stdout(command_id command, cli_exit result);

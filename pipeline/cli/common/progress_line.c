@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/cli/options/terminal_width.h"
 
-enum { BAR_COLUMNS = 30, TIME_BYTES = 32 };
+enum { BAR_COLUMNS = 30, BAR_LEAST = 5, TIME_BYTES = 32, LINE_BYTES = 256 };
 
 void progress_line_begin(progress_line *line, bool is_quiet) {
   *line = (progress_line){.on_terminal = !is_quiet && isatty(STDERR_FILENO) == 1, .start_ms = cli_milliseconds()};
@@ -36,14 +37,23 @@ static void format_time(size_t left, double rate, char text[TIME_BYTES]) {
 
 void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t worked, size_t failed) {
   static const char full[] = "##############################";
-  char left[TIME_BYTES], failures[48] = "";
+  char left[TIME_BYTES], failures[48] = "", text[LINE_BYTES];
   if (!line->on_terminal || total == 0) return;
   const double rate = progress_line_rate(line, worked);
-  const int filled = (int)((double)ended / (double)total * BAR_COLUMNS);
   format_time(total - ended, rate, left);
   if (failed > 0) snprintf(failures, sizeof failures, ", %zu failed", failed);
-  fprintf(stderr, "\r[%.*s%*s] %zu of %zu, %.1f a second, %s left%s\033[K", filled, full, BAR_COLUMNS - filled, "",
-          ended, total, rate, left, failures);
+  const int length =
+      snprintf(text, sizeof text, "%zu of %zu, %.1f a second, %s left%s", ended, total, rate, left, failures);
+  /* The last column stays free: in it a terminal goes to the next line, where \r cannot take this one back. */
+  const int known = terminal_columns(stderr);
+  const int columns = (known > 0 ? known : TERMINAL_COLUMNS_USUAL) - 1;
+  const int room = columns - length - 3; /* brackets and a space */
+  const int bar = room < BAR_COLUMNS ? room : BAR_COLUMNS;
+  const int filled = (int)((double)ended / (double)total * bar);
+  if (bar >= BAR_LEAST)
+    fprintf(stderr, "\r[%.*s%*s] %s\033[K", filled, full, bar - filled, "", text);
+  else
+    fprintf(stderr, "\r%.*s\033[K", columns, text);
   fflush(stderr);
   line->is_drawn = true;
 }

@@ -97,6 +97,7 @@ bool draw_can_write(const char *path) {
 cli_exit draw_save_picture(const option_set *set, const char *path, const drawing *picture, const char *summary) {
   const bool to_stdout = strcmp(path, "-") == 0;
   const char *name = to_stdout ? "standard output" : path;
+  if (to_stdout && cli_refuses_terminal(set->command, "a picture")) return CLI_USAGE;
   char message[CLI_MESSAGE_BYTES] = "";
   for (int i = 0; i < set->operand_count; i++)
     if (cli_is_same_file(set->operands[i], path)) return draw_fail(path, "the output would overwrite an input");

@@ -6,14 +6,29 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { HELP_COLUMNS = 80, HELP_INDENT = 28, HELP_LEFT_BYTES = 128, HELP_NAMES_BYTES = 1024 };
+#include "pipeline/cli/options/terminal_width.h"
 
-/* Writes text wrapped at HELP_COLUMNS; column: of the output so far, indent: of the following lines. */
-static void write_wrapped(FILE *out, const char *text, int column, int indent) {
+enum { HELP_INDENT = 28, HELP_NARROW_INDENT = 4, HELP_LEFT_BYTES = 256, HELP_NAMES_BYTES = 1024 };
+
+/* Where help goes, and what it is wrapped to. */
+typedef struct help_page {
+  FILE *out;
+  int columns;
+  int indent; /* of the texts about options and commands; on a narrow terminal they begin on a line below */
+} help_page;
+
+static help_page page_of(FILE *out) {
+  const int columns = terminal_text_columns(out);
+  return (help_page){out, columns, columns < 2 * HELP_INDENT ? HELP_NARROW_INDENT : HELP_INDENT};
+}
+
+/* Writes text wrapped at words; column: of the output so far, indent: of the following lines. */
+static void write_wrapped(const help_page *page, const char *text, int column, int indent) {
+  FILE *out = page->out;
   bool first = true;
   while (*text != '\0') {
     const int length = (int)strcspn(text, " ");
-    if (!first && column + 1 + length > HELP_COLUMNS) {
+    if (!first && column + 1 + length > page->columns) {
       fprintf(out, "\n%*s", indent, "");
       column = indent;
     } else if (!first) {
@@ -38,39 +53,47 @@ static int format_option(char *text, size_t bytes, const option_spec *spec) {
                   has_value ? " " : "", has_value ? spec->argument : "");
 }
 
-static void write_help_entry(FILE *out, const char *left, const char *text) {
-  int column = fprintf(out, "  %s", left);
-  if (column > HELP_INDENT - 2) {
-    fputc('\n', out);
-    column = 0;
+static void write_help_entry(const help_page *page, const char *left, const char *text) {
+  const int width = (int)strlen(left) + 2;
+  fputs("  ", page->out);
+  if (width <= page->indent - 2) {
+    fprintf(page->out, "%-*s", page->indent - 2, left);
+  } else if (width <= page->columns) {
+    fprintf(page->out, "%s\n%*s", left, page->indent, "");
+  } else {
+    write_wrapped(page, left + strspn(left, " "), 2, 2 + HELP_NARROW_INDENT);
+    fprintf(page->out, "%*s", page->indent, "");
   }
-  fprintf(out, "%*s", HELP_INDENT - column, "");
-  write_wrapped(out, text, HELP_INDENT, HELP_INDENT);
+  write_wrapped(page, text, page->indent, page->indent);
 }
 
-static void write_paragraph(FILE *out, const char *text) {
-  fputc('\n', out);
-  write_wrapped(out, text, 0, 0);
+static void write_paragraph(const help_page *page, const char *text) {
+  fputc('\n', page->out);
+  write_wrapped(page, text, 0, 0);
 }
 
-static void write_commands(FILE *out) {
-  fprintf(out, "\nCommands:\n");
+static void write_commands(const help_page *page) {
   for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++)
-    write_help_entry(out, command_get((command_id)id)->name, command_get((command_id)id)->summary);
+    write_help_entry(page, command_get((command_id)id)->name, command_get((command_id)id)->summary);
 }
 
-static void write_options(FILE *out, command_id command) {
-  fprintf(out, "\nOptions:\n");
+void option_write_commands(FILE *out) {
+  const help_page page = page_of(out);
+  write_commands(&page);
+}
+
+static void write_options(const help_page *page, command_id command) {
+  write_paragraph(page, "Options:");
   for (int id = 0; id < OPTION_COUNT; id++) {
     if (!option_belongs_to((option_id)id, command) || option_is_of_extraction((option_id)id, command)) continue;
     char left[HELP_LEFT_BYTES];
     format_option(left, sizeof left, option_get((option_id)id));
-    write_help_entry(out, left, option_help((option_id)id, command));
+    write_help_entry(page, left, option_help((option_id)id, command));
   }
 }
 
 /* By name only. */
-static void write_options_of_extraction(FILE *out, command_id command) {
+static void write_options_of_extraction(const help_page *page, command_id command) {
   char names[HELP_NAMES_BYTES] = "";
   size_t used = 0;
   for (int id = 0; id < OPTION_COUNT; id++)
@@ -78,39 +101,46 @@ static void write_options_of_extraction(FILE *out, command_id command) {
       used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s", used > 0 ? " " : "",
                                option_get((option_id)id)->name);
   if (used == 0) return;
-  fprintf(out, "\nAlso those of extraction ('hartsift help extract' explains them):\n  ");
-  write_wrapped(out, names, 2, 2);
+  write_paragraph(page, "Also those of extraction ('hartsift help extract' explains them):");
+  fputs("  ", page->out);
+  write_wrapped(page, names, 2, 2);
 }
 
-static void write_examples(FILE *out, command_id command) {
+static void write_examples(const help_page *page, command_id command) {
   size_t place = 0;
   const text_pair *pair = text_next_example(command, &place);
-  if (pair) fprintf(out, "\nExamples:\n");
-  for (; pair; pair = text_next_example(command, &place)) write_help_entry(out, pair->name, pair->text);
+  if (pair) write_paragraph(page, "Examples:");
+  for (; pair; pair = text_next_example(command, &place)) write_help_entry(page, pair->name, pair->text);
 }
 
-static void write_pairs(FILE *out, const char *title, const text_pair *pair) {
-  fprintf(out, "\n%s:\n", title);
-  for (; pair->name; pair++) write_help_entry(out, pair->name, pair->text);
+static void write_pairs(const help_page *page, const char *title, const text_pair *pair) {
+  write_paragraph(page, title);
+  for (; pair->name; pair++) write_help_entry(page, pair->name, pair->text);
 }
 
 void option_write_help(FILE *out, command_id command) {
   const command_spec *spec = command_get(command);
   const bool is_top = command == COMMAND_TOP;
-  fprintf(out, "Usage: hartsift%s%s%s%s [OPTION...]\n", is_top ? "" : " ", spec->name,
-          spec->operands[0] != '\0' ? " " : "", spec->operands);
-  for (const char *const *detail = spec->details; *detail; detail++) write_paragraph(out, *detail);
+  const help_page page = page_of(out);
+  char usage[HELP_LEFT_BYTES];
+  snprintf(usage, sizeof usage, "Usage: hartsift%s%s%s%s [OPTION...]", is_top ? "" : " ", spec->name,
+           spec->operands[0] != '\0' ? " " : "", spec->operands);
+  write_wrapped(&page, usage, 0, HELP_NARROW_INDENT);
+  for (const char *const *detail = spec->details; *detail; detail++) write_paragraph(&page, *detail);
   if (spec->more[0]) {
     char text[HELP_NAMES_BYTES];
     snprintf(text, sizeof text, "The manual page has the rest: 'man hartsift-%s', or 'hartsift %s --man | man -l -'.",
              spec->name, spec->name);
-    write_paragraph(out, text);
+    write_paragraph(&page, text);
   }
-  if (is_top) write_commands(out);
-  write_options(out, command);
-  write_options_of_extraction(out, command);
-  write_examples(out, command);
+  if (is_top) {
+    write_paragraph(&page, "Commands:");
+    write_commands(&page);
+  }
+  write_options(&page, command);
+  write_options_of_extraction(&page, command);
+  write_examples(&page, command);
   if (!is_top) return;
-  write_pairs(out, "Exit status", text_exit_statuses);
-  write_pairs(out, "Environment", text_environment);
+  write_pairs(&page, "Exit status:", text_exit_statuses);
+  write_pairs(&page, "Environment:", text_environment);
 }

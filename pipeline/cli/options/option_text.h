@@ -19,7 +19,11 @@ extern const text_pair text_environment[];
 /* The next example of command from *place on, all of them for COMMAND_TOP; null after the last. */
 const text_pair *text_next_example(command_id command, size_t *place);
 
+/* Wrapped at words to the width of the terminal, or to COLUMNS. */
 void option_write_help(FILE *out, command_id command);
+
+/* The names of all commands, each with a line of text. */
+void option_write_commands(FILE *out);
 
 /* hartsift(1), or hartsift-COMMAND(1), as roff (man macros). */
 void option_write_man(FILE *out, command_id command);
