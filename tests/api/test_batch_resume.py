@@ -9,6 +9,7 @@ import random
 import shutil
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ import zlib
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, EndlessCase, blots, digest_of, scenes, waiting_in
 from command_case import COMMAND, DONE, FAILED, USAGE, main
+from exif_segment import position, with_exif
 
 
 def journal_row(row):
@@ -347,6 +349,21 @@ class Sources(BatchCase):
         self.replace("c.pgm", blots(100, 90, 11))
         _, errors = self.batch("images", "-o", "shared.db", "--single-camera", "--resume", status=FAILED)
         self.assertIn("camera of 120x90", errors)
+
+    def test_position_of_the_new_photograph(self):
+        if "out.db" not in list(self.outputs()):
+            self.skipTest("built without SQLite")
+        for name in ("a", "b"):
+            self.run_it("draw", f"@scene:120x90:{ord(name)}", "-o", f"{name}.jpg", "-q", "--max-features", "1")
+        self.write("photos/x.jpg", with_exif(self.read("a.jpg"), gps=position(10.5, 20.5, 30)))
+        self.batch("photos", "-o", "out.db")
+        self.write("photos/x.jpg", with_exif(self.read("b.jpg"), gps=position(-40.5, 50.5, 60)))
+        self.batch("photos", "-o", "out.db", "--resume")
+        (found,), = self.ask("SELECT position FROM pose_priors")
+        self.assertEqual([round(value, 6) for value in struct.unpack("<3d", found)], [-40.5, 50.5, 60])
+        self.write("photos/x.jpg", self.read("a.jpg"))  # says nothing: what is there may be somebody's own
+        self.batch("photos", "-o", "out.db", "--resume")
+        self.assertEqual(self.ask("SELECT position FROM pose_priors"), [(found,)])
 
     def test_what_changes_while_it_is_read_is_done_again(self):
         self.batch("images", "-o", "out")

@@ -13,14 +13,13 @@
 
 #include "pipeline/cli/batch/batch_rows.h"
 
-/* Notes an image that is in no list any more, if that is because its file is gone. */
+/* Notes an image that was in the folder and is there no more. A row may be of a run over a list, whose names are paths; what
+   a list leaves out is left out on purpose. */
 static void note_gone(batch_manifest *manifest, const char *name) {
-  batch_source now;
-  const batch_source nothing = {0};
-  char *path = batch_list_path(manifest->list, name);
-  const bool is_gone = path && batch_source_compare(path, &nothing, &now) == SOURCE_GONE;
+  char *path = manifest->list->folder ? batch_list_path(manifest->list, name) : NULL;
+  const bool was_removed = path && batch_source_is_gone(path) && batch_source_is_gone(name);
   free(path);
-  char **gone = is_gone ? realloc(manifest->gone, (manifest->gone_count + 1) * sizeof *gone) : NULL;
+  char **gone = was_removed ? realloc(manifest->gone, (manifest->gone_count + 1) * sizeof *gone) : NULL;
   if (!gone) return; /* without memory only a note is lost */
   manifest->gone = gone;
   gone[manifest->gone_count] = strdup(name);

@@ -41,6 +41,11 @@ void batch_source_finish(const char *path, batch_source *source) {
   if (is_read && is_same) source->digest = digest != 0 ? digest : 1;
 }
 
+bool batch_source_is_gone(const char *path) {
+  batch_source source;
+  return !look(path, &source) && (errno == ENOENT || errno == ENOTDIR);
+}
+
 batch_source_state batch_source_compare(const char *path, const batch_source *recorded, batch_source *now) {
   if (!look(path, now)) {
     if (errno == ENOENT || errno == ENOTDIR) return SOURCE_GONE;

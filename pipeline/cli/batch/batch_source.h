@@ -28,6 +28,8 @@ void batch_source_begin(const char *path, batch_source *source);
 /* After it has been read: its digest, where it is still as batch_source_begin found it. */
 void batch_source_finish(const char *path, batch_source *source);
 
+bool batch_source_is_gone(const char *path);
+
 /* Compares a file with what was recorded of it. The content decides: a copy may keep the time and even the size of
    another one. *now: what the file is, where it is one that can be read twice. */
 batch_source_state batch_source_compare(const char *path, const batch_source *recorded, batch_source *now);
