@@ -1,8 +1,8 @@
-# Parts: sets of sources that are compiled once for the product and, when tests are built, once more with HARTSIFT_TESTING=1,
-# which opens each stage's output. CUDA sources are compiled once for both: what they see must not depend on HARTSIFT_TESTING.
+# Parts: sets of sources whose objects are compiled once, for the library, the command and the tests alike. Tests reach what the
+# library does not export, because they link the objects (hartsift_internal, hartsift_testing) and not the shared library.
 
 # hartsift_add_part(<name> SOURCES <files> [FLAGS <flags>] [DEFINITIONS <definitions>] [PROPERTY <list>])
-# Objects join the lists HARTSIFT_PARTS and HARTSIFT_PARTS_TESTING, or those named by PROPERTY. No sources: no part.
+# Objects join the list HARTSIFT_PARTS, or the one that PROPERTY names. No sources: no part.
 function(hartsift_add_part name)
   cmake_parse_arguments(part "" "PROPERTY" "SOURCES;FLAGS;DEFINITIONS" ${ARGN})
   if(NOT part_SOURCES)
@@ -11,22 +11,12 @@ function(hartsift_add_part name)
   if(NOT part_PROPERTY)
     set(part_PROPERTY HARTSIFT_PARTS)
   endif()
-  set(testing_values 0)
-  if(HARTSIFT_TESTS)
-    list(APPEND testing_values 1)
-  endif()
-  foreach(testing ${testing_values})
-    set(suffix "")
-    if(testing)
-      set(suffix _TESTING)
-    endif()
-    string(TOLOWER "hartsift_${name}${suffix}" target)
-    add_library(${target} OBJECT ${part_SOURCES})
-    target_link_libraries(${target} PRIVATE hartsift_settings)
-    target_compile_options(${target} PRIVATE ${part_FLAGS})
-    target_compile_definitions(${target} PRIVATE HARTSIFT_TESTING=${testing} ${part_DEFINITIONS})
-    set_property(GLOBAL APPEND PROPERTY ${part_PROPERTY}${suffix} $<TARGET_OBJECTS:${target}>)
-  endforeach()
+  set(target hartsift_${name})
+  add_library(${target} OBJECT ${part_SOURCES})
+  target_link_libraries(${target} PRIVATE hartsift_settings)
+  target_compile_options(${target} PRIVATE ${part_FLAGS})
+  target_compile_definitions(${target} PRIVATE ${part_DEFINITIONS})
+  set_property(GLOBAL APPEND PROPERTY ${part_PROPERTY} $<TARGET_OBJECTS:${target}>)
 endfunction()
 
 # hartsift_part_objects(<result> <list>): the objects collected so far.

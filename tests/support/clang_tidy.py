@@ -1,5 +1,5 @@
-"""clang-tidy with the checks of .clang-tidy on the sources of the products, each as it is compiled first (not once more for tests and
-for each instruction set). Findings that are none stand with their reasons in clang_tidy_findings.txt, as CHECK:FILE; any other
+"""clang-tidy with the checks of .clang-tidy on the sources of the products, each as it is compiled first (not once more for
+each instruction set). Findings that are none stand with their reasons in clang_tidy_findings.txt, as CHECK:FILE; any other
 ends this with 1. Some minutes on two cores.
 
 usage: clang_tidy.py BUILD [FOLDER...]     (BUILD: a configured build folder; FOLDERs: of sources, default all)
