@@ -97,28 +97,47 @@ static uint32_t room_of_device(const hs_context *c, feature_records *records) {
 #define cuda_frame_room        room_of_device
 #include "pipeline/frame/gpu_cpu_split.c"
 
-/* A picture, what the CPU makes of it, and the device that plays it. */
-typedef struct played {
+/* The picture and what the CPU makes of it, once for all cases: the reference takes the longest. */
+static struct {
   hs_image image;
   hs_options options;
-  hs_features whole, expected;
+  hs_features features;
   reference_frame reference;
+} whole;
+
+static int make_whole(void **state) {
+  (void)state;
+  whole.image = extraction_scene(230, 190, 5, NULL);
+  whole.options = extraction_options(HS_PROFILE_LOWE);
+  whole.features = extraction_once(&whole.options, &whole.image);
+  return reference_frame_make(&whole.reference, &whole.image, &whole.options, NULL, 0) ? 0 : -1;
+}
+
+static int free_whole(void **state) {
+  (void)state;
+  reference_frame_free(&whole.reference);
+  hs_features_free(&whole.features);
+  hs_image_free(&whole.image);
+  return 0;
+}
+
+/* What is wanted of the picture, and the device that plays it. */
+typedef struct played {
+  hs_options options;
+  hs_features expected;
 } played;
 
 static void play_selected(played *p, int32_t max_features, hs_selection selection) {
-  p->image = extraction_scene(230, 190, 5, NULL);
-  p->options = extraction_options(HS_PROFILE_LOWE);
-  p->whole = extraction_once(&p->options, &p->image);
-  assert_true(reference_frame_make(&p->reference, &p->image, &p->options, NULL, 0));
+  p->options = whole.options;
   p->options.max_features = max_features;
   p->options.selection = selection;
-  p->expected = extraction_once(&p->options, &p->image);
+  p->expected = extraction_once(&p->options, &whole.image);
   memset(&device, 0, sizeof device);
-  device.whole = &p->whole;
-  device.reference = &p->reference;
-  device.records = calloc(p->whole.count, sizeof *device.records);
-  device.descriptors = calloc(p->whole.count, HS_DESCRIPTOR_LENGTH);
-  assert_true(device.records && device.descriptors && p->reference.geometry.octave_count >= 3);
+  device.whole = &whole.features;
+  device.reference = &whole.reference;
+  device.records = calloc(whole.features.count, sizeof *device.records);
+  device.descriptors = calloc(whole.features.count, HS_DESCRIPTOR_LENGTH);
+  assert_true(device.records && device.descriptors && whole.reference.geometry.octave_count >= 3);
 }
 
 static void play(played *p, int32_t max_features) { play_selected(p, max_features, HS_SELECT_RESPONSE); }
@@ -126,18 +145,15 @@ static void play(played *p, int32_t max_features) { play_selected(p, max_feature
 static void play_ends(played *p) {
   free(device.records);
   free(device.descriptors);
-  reference_frame_free(&p->reference);
-  hs_features_free(&p->whole);
   hs_features_free(&p->expected);
-  hs_image_free(&p->image);
 }
 
 static void check_frame(const played *p, hs_context *c, const char *what) {
   const place_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
-  const frame_request request = {.source = {.data = p->image.data,
-                                            .width = p->image.width,
-                                            .height = p->image.height,
-                                            .stride_bytes = (size_t)p->image.width,
+  const frame_request request = {.source = {.data = whole.image.data,
+                                            .width = whole.image.width,
+                                            .height = whole.image.height,
+                                            .stride_bytes = (size_t)whole.image.width,
                                             .type = SOURCE_U8,
                                             .layout = SOURCE_GRAY},
                                  .filter = all,
@@ -162,8 +178,8 @@ static void test_splits(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     played p;
     play_selected(&p, cases[i].most, cases[i].selection);
-    assert_true(cases[i].most == 0 || p.expected.count < p.whole.count);
-    for (p.options.split = 1; p.options.split <= p.reference.geometry.octave_count; p.options.split++) {
+    assert_true(cases[i].most == 0 || p.expected.count < whole.features.count);
+    for (p.options.split = 1; p.options.split <= whole.reference.geometry.octave_count; p.options.split++) {
       hs_context *c = extraction_context(&p.options);
       for (int frame = 0; frame < 2; frame++) check_frame(&p, c, "split");
       assert_int_equal(c->statistics.frames, 2);
@@ -214,7 +230,7 @@ static void test_no_room_on_the_cpu(void **state) {
   c->options.max_memory_bytes = 1;
   check_frame(&p, c, "without room for the CPU's part");
   assert_string_equal(hs_last_error(c), "");
-  assert_int_equal(c->splits->kept[0].split, p.reference.geometry.octave_count);
+  assert_int_equal(c->splits->kept[0].split, whole.reference.geometry.octave_count);
   const int32_t before = device.runs_whole;
   check_frame(&p, c, "the next one");
   assert_int_equal(device.runs_whole, before + 1);
@@ -230,5 +246,5 @@ int main(void) {
       cmocka_unit_test(test_measured_split),
       cmocka_unit_test(test_no_room_on_the_cpu),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, make_whole, free_whole);
 }
