@@ -15,6 +15,7 @@
 #include "cpu/dispatch.h"
 #include "pipeline/context/options.h"
 #include "pipeline/include/hartsift_expert.h"
+#include "tests/support/extent.h"
 #include "tests/support/reference_frame.h"
 #include "tests/support/stage_planes.h"
 
@@ -32,7 +33,7 @@ static void for_all(stage_queue *const *queues, const char *stage, const referen
                     const void *more) {
   for (int v = 0; stage_variant_names[v]; v++) {
     runner r = {.ops = cpu_variant_ops(stage_variant_names[v])};
-    for (int t = 0; r.ops && t < STAGE_THREAD_COUNTS; t++) {
+    for (int t = 0; r.ops && t < stage_threads(); t++) {
       r.queue = queues[t];
       snprintf(r.what, sizeof r.what, "%s %s, %d threads", stage, stage_variant_names[v], stage_thread_counts[t]);
       check(&r, f, more);
@@ -213,7 +214,7 @@ static hs_image scene(int32_t width, int32_t height, uint32_t seed) {
 }
 
 static void test_profiles(void **state) {
-  hs_image image = scene(233, 171, 5);
+  hs_image image = extent_is_short() ? scene(141, 117, 5) : scene(233, 171, 5);
   for (int profile = HS_PROFILE_LOWE; profile <= HS_PROFILE_COLMAP; profile++) {
     const hs_options o = options_of((hs_profile)profile);
     assert_true(check_frame(*state, &image, &o, NULL) > 50);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The AArch64 build under an emulator: every NEON stage against the reference, and whole frames against the stored digests,
-# which are those of x86. Ends with 77 (skipped) where the cross compiler or the emulator is missing.
+# The AArch64 build under an emulator: every NEON stage against the reference, and whole frames against this machine's command.
+# HARTSIFT_TESTS=whole: sweeps in full (tests/support/extent.h), and the larger frames of `hartsift selftest` against the stored
+# digests, which are those of x86. Ends with 77 (skipped) where the cross compiler or the emulator is missing.
 # usage: bash tests/agree/test_neon_qemu.sh [BUILD_FOLDER]   (in ctest its own folder of the build; else build/aarch64)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -57,17 +58,42 @@ run_logged() {
   echo "passed $name: $((SECONDS - start)) s"
 }
 
-# Frames take the longest and run beside the stages.
-run_logged selftest "$build/hartsift" selftest &
-selftest=$!
+# compare_frames: every profile, vector and plain C code, beside the bytes of this machine.
+compare_frames() {
+  local here=${HARTSIFT_COMMAND:-} scene=(extract @scene:150x110:3 --device cpu --threads 2 --format bin --quiet) profile code
+  if [ -z "$here" ]; then
+    echo "HARTSIFT_COMMAND names no command of this machine to compare frames with"
+    return 0
+  fi
+  for profile in lowe opencv vlfeat colmap; do
+    "$here" "${scene[@]}" --profile "$profile" -o "$build/$profile.here"
+    for code in neon ref; do
+      HARTSIFT_CPU=$code qemu-aarch64 "$build/hartsift" "${scene[@]}" --profile "$profile" -o "$build/$profile.$code"
+      cmp "$build/$profile.$code" "$build/$profile.here"
+    done
+  done
+  echo "passed frames of four profiles"
+}
+
+# run_selftest: it also passes without digests to compare with, which would tie this build to no other.
+run_selftest() {
+  local backend
+  run_logged selftest "$build/hartsift" selftest
+  for backend in 'plain C, 1 thread: .*digests stored' 'default, 2 threads: .*equal to the reference'; do
+    grep -q "^passed *$backend" "$build/selftest.log" || fail "selftest did not check \"$backend\""
+  done
+}
+
+# Frames run beside the stages.
+export HARTSIFT_TESTS=${HARTSIFT_TESTS:-short}
+(
+  compare_frames
+  [ "$HARTSIFT_TESTS" != whole ] || run_selftest
+) &
+frames=$!
 status=0
 for program in "${programs[@]}"; do
   (run_logged "$program" "$build/tests/$program") || status=1
 done
-wait "$selftest" || status=1
-
-# selftest also passes without digests to compare with, which would tie this build to no other.
-for backend in 'plain C, 1 thread: .*digests stored' 'default, 2 threads: .*equal to the reference'; do
-  grep -q "^passed *$backend" "$build/selftest.log" || fail "selftest did not check \"$backend\""
-done
+wait "$frames" || status=1
 exit "$status"

@@ -14,6 +14,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/octave_pass.h"
+#include "tests/support/extent.h"
 #include "tests/support/stage_planes.h"
 
 enum { KEYPOINT_BYTES = 28 };
@@ -264,8 +265,9 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
   const uint64_t found = expected.candidates;
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
-    for (int t = 0; ops && ops->octave && t < STAGE_THREAD_COUNTS; t++)
+    for (int t = 0; ops && ops->octave && t < stage_threads(); t++)
       for (int few = 0; few < 2; few++) {
+        if (!extent_pairs((size_t)t, (size_t)few, 2)) continue;
         const uint32_t kept = few ? all >> 1 & ~UINT32_C(1) : all; /* levels 1..S */
         char what[160];
         snprintf(what, sizeof what, "%s, %d x %d, S %d, rule %d, %d threads, levels %x", stage_variant_names[v],
@@ -400,7 +402,7 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
   octave_setting s = setting_of(c);
   for (int v = 0; stage_variant_names[v]; v++) {
     const stage_ops *ops = cpu_variant_ops(stage_variant_names[v]);
-    for (int t = 0; ops && ops->octave && t < STAGE_THREAD_COUNTS && stage_thread_counts[t] <= threads_most; t++) {
+    for (int t = 0; ops && ops->octave && t < stage_threads() && stage_thread_counts[t] <= threads_most; t++) {
       told to = {.stop_at = stop_at};
       octave_result got = in_one_pass(ops, queues[t], stage_thread_counts[t], &s, UINT32_MAX, &to);
       assert_int_equal(got.status, STAGE_CANCELLED);

@@ -2,8 +2,8 @@
 each: an exit status, a sentence that says why, no partial and no forgotten file, no memory kept, and a next run that does
 the rest.
 
-HARTSIFT_FAULTS_CALLS=N injects at so many calls of each kind, spread over the run, 0 at every one; else at three, so that a
-test takes seconds.
+HARTSIFT_FAULTS_CALLS=N injects at so many calls of each kind, spread over the run, 0 at every one, as HARTSIFT_TESTS=whole does;
+else at three, so that a test takes seconds.
 The faults themselves: failing_calls.c.
 """
 import collections
@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from command_case import COMMAND, CommandCase  # noqa: E402
 
 LIBRARY = os.environ.get("HARTSIFT_FAULTS_LIBRARY", "")
-CALLS_OF_A_KIND = int(os.environ.get("HARTSIFT_FAULTS_CALLS", "3"))
+CALLS_OF_A_KIND = int(os.environ.get("HARTSIFT_FAULTS_CALLS", "0" if os.environ.get("HARTSIFT_TESTS") == "whole" else "3"))
 TIMEOUT = 120
 
 # What a system call can report, by the kind of failing_calls.c. "short": half of what was asked for is read or written.

@@ -3,7 +3,8 @@
  * C library for this library, for the codecs and for SQLite. After each the call has ended with a status that says so or has
  * its usual result, everything is freed, and the same call succeeds.
  *
- * HARTSIFT_FAULTS_CALLS=0 takes every allocation; else the first ones of a call and a part of the others.
+ * HARTSIFT_FAULTS_CALLS=0 or HARTSIFT_TESTS=whole takes every allocation; else the first ones of a call and a part of the
+ * others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,11 +234,13 @@ static hs_status compute_primitives(uint64_t *result) {
 
 static long faults;
 
-/* The next allocation to let fail. */
-static long after(long at) {
-  const char *calls = getenv("HARTSIFT_FAULTS_CALLS");
-  return at < ALL_UP_TO || (calls && strcmp(calls, "0") == 0) ? at + 1 : at + 1 + at / STEPS;
+static bool all_are_wanted(void) {
+  const char *calls = getenv("HARTSIFT_FAULTS_CALLS"), *tests = getenv("HARTSIFT_TESTS");
+  return calls ? strcmp(calls, "0") == 0 : tests && strcmp(tests, "whole") == 0;
 }
+
+/* The next allocation to let fail. */
+static long after(long at) { return at < ALL_UP_TO || all_are_wanted() ? at + 1 : at + 1 + at / STEPS; }
 
 static hs_status run_failing(hs_status (*work)(uint64_t *result), long at, bool goes_on, uint64_t *result) {
   failing_memory *m = &failing_memory_state;

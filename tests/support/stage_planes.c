@@ -10,12 +10,15 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"
+#include "tests/support/extent.h"
 
 enum { GUARD_FLOATS = 16 };
 #define GUARD 12345.5f
 
 const char *const stage_variant_names[] = {"sse2", "avx2", "avx512", "neon", NULL};
-const int32_t stage_thread_counts[STAGE_THREAD_COUNTS] = {1, 2, 3, 7};
+const int32_t stage_thread_counts[STAGE_THREAD_COUNTS] = {1, 3, 2, 7};
+
+int stage_threads(void) { return extent_is_short() ? 2 : STAGE_THREAD_COUNTS; }
 
 int stage_variants_usable(void) {
   int count = 0;

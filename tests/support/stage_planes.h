@@ -40,8 +40,10 @@ extern const char *const stage_variant_names[];
 int stage_variants_usable(void);
 
 enum { STAGE_THREAD_COUNTS = 4 };
-/* Numbers of threads to run each variant on: 1, 2, 3, 7. */
+/* Numbers of threads: 1, 3, 2, 7. */
 extern const int32_t stage_thread_counts[STAGE_THREAD_COUNTS];
+/* How many of them to run each variant on: all; in the short form (extent.h) the first two. */
+int stage_threads(void);
 /* Set a group of tests up and end it: *state is an array of pools, one for each of stage_thread_counts, null for 1
    thread. Fails where this machine can run no variant: nothing would be compared. */
 int stage_queues_make(void **state);
