@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# The Python package's own tests on the library and the command of this build, without installing anything.
+# The Python package's own tests on the library and the command of this build, without installing anything. Those of Ray, which
+# waits a lot, are a test of their own (test_python_ray.sh).
+# usage: test_python_binding.sh [PYTEST_ARGUMENT...]     (default: all but Ray's)
 set -euo pipefail
 
 skip() {
@@ -13,4 +15,8 @@ python=${HARTSIFT_PYTHON:-python3}
 HARTSIFT_LIBRARY=$(dirname "$HARTSIFT_COMMAND")/libhartsift.so
 [ -f "$HARTSIFT_LIBRARY" ] || skip "this build has no shared library"
 export HARTSIFT_LIBRARY PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1
-exec "$python" -m pytest -q -rs -p no:cacheprovider python/tests
+[ $# -gt 0 ] || set -- python/tests --ignore=python/tests/test_ray.py
+status=0
+"$python" -m pytest -q -rs -p no:cacheprovider "$@" || status=$?
+[ "$status" -ne 5 ] || exit 77 # every file was skipped, with its reason
+exit "$status"
