@@ -15,6 +15,11 @@ function(hartsift_register_test name label)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77
     TIMEOUT ${HARTSIFT_TEST_SECONDS} ENVIRONMENT "${environment}")
+  list(FIND HARTSIFT_LONG_TESTS ${name} position)
+  if(position GREATER_EQUAL 0)
+    math(EXPR cost "10000 - ${position}") # beyond the seconds that ctest keeps of other tests
+    set_tests_properties(${name} PROPERTIES COST ${cost})
+  endif()
 endfunction()
 
 # hartsift_skip_test(<name> <label> <reason>): a test that cannot be built here; reported as skipped, never as passed.
