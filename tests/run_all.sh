@@ -3,12 +3,27 @@
 # found (and tests it where there is a GPU), lists what was skipped and why, and closes with the line "N passed, N failed,
 # N skipped". Where packages can be installed, only what needs a GPU, photographs beside the repository (HARTSIFT_DATA) or
 # root may be skipped; anything else counts as failed.
-# usage: bash tests/run_all.sh
+# usage: bash tests/run_all.sh [--whole]
+#
+# The ordinary run takes half an hour on two cores. Every mechanism is in it; what takes longest has a short form:
+#   agree.*            under a sanitizer or the emulator not every value of each setting with every other (tests/support/extent.h)
+#   agree.neon_qemu    small frames beside this machine's, not selftest's
+#   faults.*           at three calls of each kind, not at every one
+#   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
+#   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
+#   cuda, without GPU  without the Python package's tests of files, projects and type hints
+# --whole, for releases, takes all of it and the machines of tests/other_machines.sh: hours. HARTSIFT_TESTS=whole does so for one
+# test: HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tests/support/install_deps.sh
 . tests/support/install_deps.sh
 
+whole=no seconds=900
+if [ "${1:-}" = --whole ]; then
+  whole=yes seconds=14400
+  export HARTSIFT_TESTS=whole
+fi
 jobs=$(nproc)
 results=$PWD/build/results
 python=$PWD/build/venv/bin/python
@@ -35,73 +50,101 @@ step() {
   fi
 }
 
-# run_tests NAME CTEST_OPTION...: the whole output of every test goes to the results, on the terminal only what failed.
+# build NAME PRESET TARGETS [CMAKE_OPTION...]: a preset in build/NAME. TARGETS is one word; empty: all.
+build() {
+  local name=$1 preset=$2 targets
+  read -ra targets <<<"$3"
+  shift 3
+  step "configure $name" cmake --preset "$preset" -B "build/$name" -DPython3_EXECUTABLE="$python" -DHARTSIFT_TEST_SECONDS="$seconds" "$@" &&
+    step "build $name" cmake --build "build/$name" -j "$jobs" ${targets[0]:+--target "${targets[@]}"} &&
+    touch "$results/$name.built"
+}
+
+# Without a GPU the CUDA part is compiled for one generation.
+build_cuda() {
+  local architectures=90-real
+  if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then return 0; fi
+  if has_gpu; then architectures=native; fi
+  build cuda-check cuda "" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF
+}
+
+# Takes what the first build's tests leave of the processors, whose longest programs wait for others or run alone.
+build_the_others() {
+  renice -n 19 -p "$BASHPID" >/dev/null || true
+  build asan asan "" || true
+  build tsan tsan "${threaded_tests[*]/#*./test_}" || true
+  build fuzz fuzz fuzz_targets || true
+  build_cuda || true
+}
+
+# run_tests NAME CTEST_OPTION...: where it was built. The whole output of every test goes to the results, on the terminal only
+# what failed.
 run_tests() {
   local name=$1
   shift
+  [ -e "$results/$name.built" ] || return 0
   echo "== test $name"
   ctest "$@" --output-on-failure --output-junit "$results/$name.xml" \
     --test-output-size-passed 10000000 --test-output-size-failed 10000000 || true
   [ -s "$results/$name.xml" ] || note_failure "test $name"
 }
 
-build_and_test() {
-  local preset=$1
-  shift
-  step "configure $preset" cmake --preset "$preset" -DPython3_EXECUTABLE="$python" || return 0
-  step "build $preset" cmake --build --preset "$preset" -j "$jobs" || return 0
-  run_tests "$preset" --preset "$preset" --parallel "$jobs" "$@"
+test_asan() {
+  # A cluster of Slurm takes a minute and more, and runs the same batch as the other tests; windows take minutes, and whole
+  # frames go over the same code; saved inputs run under clang's sanitizers.
+  local left_out=(-LE '^fuzz$' -E '^(api\.slurm|agree\.windows_simd)$')
+  if [ "$whole" = yes ]; then left_out=(); fi
+  run_tests asan --preset asan --parallel "$jobs" "${left_out[@]}"
 }
 
-check_threads() {
+test_tsan() {
   local names
   names=$(IFS='|' && echo "${threaded_tests[*]}")
-  step "configure tsan" cmake --preset tsan -DPython3_EXECUTABLE="$python" || return 0
-  step "build tsan" cmake --build --preset tsan -j "$jobs" --target "${threaded_tests[@]/#*./test_}" || return 0
   run_tests tsan --preset tsan --parallel "$jobs" -R "^(${names//./\\.})$"
 }
 
-# Saved inputs and some seconds of new ones, from one seed, so that a change is judged by what it does and not by luck;
-# tests/fuzz/run.sh searches longer and elsewhere.
-fuzz() {
-  step "configure fuzz" cmake --preset fuzz -DPython3_EXECUTABLE="$python" || return 0
-  step "build fuzz" cmake --build --preset fuzz -j "$jobs" || return 0
+# Saved inputs and some seconds of new ones, from one seed, so that a change is judged by what it does and not by luck.
+test_fuzz() {
   HARTSIFT_FUZZ_SECONDS=3 HARTSIFT_FUZZ_SEED=1 run_tests fuzz --preset fuzz --parallel "$jobs"
 }
 
-# Without a GPU the CUDA part is compiled for one generation, and the tests show that a missing device is no error.
-check_cuda() {
-  # Packages and clusters have been tested with the other build, and take the longest.
-  local build_dir=build/cuda-check architectures=90-real
-  local tests=(--parallel "$jobs" -L 'api|prim' -E '^api\.(packages|python_package|slurm)$')
-  if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then
-    return 0
-  fi
+# Without a GPU the tests show that a missing device is no error. What depends on neither device nor library has been tested with
+# the first build.
+test_cuda() {
+  local same='layout|style|places|attacks|float_environment|no_codecs|packages|python_package|python_ray|slurm' ignored=()
+  local tests=(--parallel "$jobs" -L 'api|prim' -E "^api\.($same)$")
   if has_gpu; then
-    architectures=native
-    tests=()
+    tests=(-E '^api\.python_ray$')
+  elif [ "$whole" = no ]; then
+    ignored=(--ignore-glob='*/test_'{add_to_colmap,parquet,projects,types}.py)
   fi
-  step "configure cuda" cmake --preset cuda -B "$build_dir" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" \
-    -DPython3_EXECUTABLE="$python" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF || return 0
-  step "build cuda" cmake --build "$build_dir" -j "$jobs" || return 0
-  PYTEST_ADDOPTS='--ignore-glob=*/test_ray.py' run_tests cuda --test-dir "$build_dir" "${tests[@]}"
+  PYTEST_ADDOPTS="${ignored[*]}" run_tests cuda-check --test-dir build/cuda-check "${tests[@]}"
 }
 
 rm -rf "$results"
 mkdir -p "$results"
+environment=(build/venv tests/requirements.txt docs/site_requirements.txt)
 if step "install packages" install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" &&
-  step "make build/venv" make_python_environment build/venv tests/requirements.txt docs/site_requirements.txt; then
-  summary_options=(--strict)
+  step "make build/venv" begin_python_environment "${environment[@]}"; then
   mkdir -p "$LOCPATH"
   localedef -i de_DE -f UTF-8 "$LOCPATH/de_DE.UTF-8" || true
-else
-  python=$(command -v python3)
+  # Packages are fetched while the first build compiles.
+  step "fill build/venv" fill_python_environment "${environment[@]}" &
+  filled=$!
+  build cpu cpu "" || true
+  if wait "$filled"; then summary_options=(--strict); fi
 fi
-build_and_test cpu
-# A cluster of Slurm takes a minute and more, and runs the same batch as the other tests; windows take minutes, and whole
-# frames go over the same code.
-build_and_test asan -E '^(api\.slurm|agree\.windows_simd)$'
-check_threads
-fuzz
-check_cuda
+if [ "${#summary_options[@]}" -eq 0 ]; then
+  python=$(command -v python3)
+  build cpu cpu "" || true
+fi
+build_the_others &
+others=$!
+run_tests cpu --preset cpu --parallel "$jobs"
+wait "$others"
+test_asan
+test_tsan
+test_fuzz
+test_cuda
+if [ "$whole" = yes ]; then step "other machines" bash tests/other_machines.sh || true; fi
 "$python" -B tests/sum_results.py "${summary_options[@]}" "$results"/*.xml

@@ -72,12 +72,23 @@ find_python() {
 # make_python_environment FOLDER REQUIREMENTS...: a virtual environment of its own with the packages that the files name, so
 # that it does not matter which python3 the machine has. Nothing is done again while the files stay the same.
 make_python_environment() {
+  begin_python_environment "$@" && fill_python_environment "$@"
+}
+
+# The same in two parts: the interpreter, in some seconds, then the packages.
+begin_python_environment() {
   local folder=$1 python
   shift
   cat "$@" | cmp -s - "$folder/installed.txt" && return 0
   python=$(find_python) || return 1
   rm -rf "$folder"
-  "$python" -m venv "$folder" || return 1
+  "$python" -m venv "$folder"
+}
+
+fill_python_environment() {
+  local folder=$1
+  shift
+  cat "$@" | cmp -s - "$folder/installed.txt" && return 0
   "$folder/bin/python" -m pip install --quiet --disable-pip-version-check "${@/#/-r}" || return 1
   cat "$@" >"$folder/installed.txt"
 }
