@@ -2,15 +2,11 @@
  * Shapes of keypoints: every variant's patches and moments against the reference, byte for byte, on planes of all sizes and
  * with windows within them, across their edges and outside; and that of a patch is taken what is read.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "cpu/patch_rows.h"

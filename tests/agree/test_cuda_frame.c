@@ -2,13 +2,10 @@
  * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile, size, picture, option and
  * variant, over many runs, and through the device-pointer entries. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
 #include "pipeline/include/hartsift.h"

@@ -2,14 +2,10 @@
  * Files that stayed encoded until a GPU decodes them: features as from libjpeg's pixels, in flight and alone; damaged
  * ones, which must end as they do without a GPU. Skipped where there is none.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/encoded/decoder_check.h"

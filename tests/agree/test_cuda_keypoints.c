@@ -2,13 +2,11 @@
  * The CUDA keypoint stages against the reference, byte for byte: settled masks, keypoints, features, selection,
  * descriptors and records, for every variant. Octave levels and candidates come from the reference.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/stages_ref.h"
 #include "tests/support/reference_frame.h"

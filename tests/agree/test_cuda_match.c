@@ -3,13 +3,11 @@
  * edges, ties and copies everywhere, extreme descriptors, floats that are not finite, guides; and the pairs kept.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/stages_ref.h"
 #include "pipeline/include/hartsift.h"

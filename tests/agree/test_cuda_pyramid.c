@@ -3,15 +3,11 @@
  * every kernel, bases of every kind of picture, chains, and candidate masks. Skipped where there is no device.
  */
 #include <float.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/stages_ref.h"
 #include "tests/support/skip.h"

@@ -2,15 +2,11 @@
  * Detection on levels that no picture has: every variant this machine can run against the reference, keypoint for
  * keypoint. What follows the search is opened as far as it goes, so that nearly every extremum shows in the list.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "tests/support/extent.h"

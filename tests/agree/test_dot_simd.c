@@ -1,15 +1,11 @@
 /*
  * Dot products of vectors of bytes: every variant against sums of 64-bit numbers, of awkward lengths and extreme values.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "cpu/dot.h"
 #include "tests/support/feature_maker.h"

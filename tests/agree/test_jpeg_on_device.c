@@ -3,14 +3,10 @@
  * orientation; damaged and extreme ones, which it refuses or decodes as libjpeg does; and the same answers as on the
  * host. Skipped where there is no GPU.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "cuda/device/device.h"
 #include "cuda/jpeg/jpeg_cuda.h"

@@ -2,15 +2,11 @@
  * Detection, orientation and descriptors of whole frames: every variant this machine can run against the
  * reference, byte for byte, on what the reference made of generated pictures.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "pipeline/context/options.h"

@@ -2,15 +2,11 @@
  * Matching: every variant against the reference, byte for byte, on lists of awkward lengths, with duplicates, ties and
  * extreme values, of bytes and of floats, guided and not, for several numbers of threads.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"

@@ -2,15 +2,11 @@
  * An octave in one pass: every variant this machine can run against the reference's stages one after another, its levels
  * bit for bit and keypoint for keypoint.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "cpu/octave_pass.h"

@@ -1,13 +1,9 @@
 /* Base, level step and halving: every variant this machine can run against the reference, bit for bit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "tests/support/extent.h"

@@ -3,15 +3,11 @@
  * any number of matches, with awkward coordinates among them.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/two_view_ops.h"
 #include "pipeline/geometry/random.h"

@@ -2,15 +2,11 @@
  * Orientation and descriptor windows wherever they may lie: keypoints at random places of levels down to one sample, on
  * and beyond every border, of scales up to the largest window. Every variant against the reference, byte for byte.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "tests/support/extent.h"

@@ -2,15 +2,11 @@
  * Memory: every allocation may fail, nothing leaks, contexts stay usable; frames of a size known allocate nothing; the
  * size query tells what a context holds.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
 #include "tests/support/counted_allocator.h"

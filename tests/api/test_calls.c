@@ -2,14 +2,10 @@
  * Every bad argument has its status and a message, changes nothing, and leaves the context as good as before.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 

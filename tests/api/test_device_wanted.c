@@ -1,13 +1,9 @@
 /*
  * The primitives for device memory in a context on the CPU, which says so. Needs no device; skipped in a build without CUDA.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/skip.h"

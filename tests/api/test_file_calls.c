@@ -2,16 +2,12 @@
  * From files to features in one call: hs_extract_file, hs_submit_file and their kin give what loading and extraction give,
  * whatever is asked of the loading, one by one and in flight, and a file that cannot be read fails alone.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"

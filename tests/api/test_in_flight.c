@@ -1,16 +1,12 @@
 /*
  * Images in flight: order, bytes and bounds of hs_submit and hs_wait, on every device there is.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/context/context.h"
 #include "tests/support/extraction.h"

@@ -2,15 +2,11 @@
  * The calls of matching on a CUDA device against the same calls on the CPU: lists in host memory and on the device, both
  * descriptor types, every option; memory that is taken once, refused or missing. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"

@@ -2,15 +2,11 @@
  * Calls of matching: wrong arguments and options are named and leave everything as it was, empty lists are lists, every
  * allocation may fail, and known sizes allocate nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include <math.h>
 

@@ -3,15 +3,11 @@
  * lengths, ties, floats that are not finite, guides, several threads, no context at all, and a GPU where there is one.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "stages/match.h"

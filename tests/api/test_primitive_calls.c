@@ -1,13 +1,10 @@
 /* What the primitives refuse, with which status and words, and that nothing is written then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <math.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 

@@ -6,16 +6,12 @@
  * HARTSIFT_FAULTS_CALLS=0 or HARTSIFT_TESTS=whole takes every allocation; else the first ones of a call and a part of the
  * others.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_colmap.h"
 #include "pipeline/include/hartsift_geometry.h"

@@ -2,16 +2,12 @@
  * Frames on played GPUs: results that stay there, several GPUs, memory that others hold, a device that is lost, every
  * call of the device failing once, and what frames of other sizes leave behind.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"

@@ -2,16 +2,12 @@
  * JPEGs that stay encoded until a played GPU decodes them: the same features as from pixels, in every orientation,
  * alone and in groups, and by libjpeg wherever the device is not right, refuses or is not asked.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/image_io/made_jpeg.h"
 #include "tests/support/exif_maker.h"

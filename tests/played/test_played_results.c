@@ -3,17 +3,13 @@
  * where too much is lent; and pictures in ordinary or pinned memory.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/device/cuda_result_pool.h"
 #include "pipeline/frame/in_flight_ring.h"

@@ -2,14 +2,10 @@
  * Frames in tiles on played GPUs: memory that others hold leads to them, and every call of the device and every
  * allocation of the host fails once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"

@@ -1,14 +1,11 @@
 /* The public 1-D convolution against long double: every length up to 1100 and primes beyond, taps fewer and more than the
    signal has samples, all ends, every output; both types within the bound that is promised. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <math.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/array_maker.h"

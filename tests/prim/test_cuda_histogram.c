@@ -3,15 +3,11 @@
  * changes, on one block up to more than a tally of 32 bits can tell, with scratch memory that must be zero after each
  * launch. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/array_maker.h"

@@ -2,15 +2,11 @@
  * hs_cuda_histogram256 and hs_cuda_equalize against the CPU's, byte for byte: odd sizes, strides, masks, any alignment,
  * the sizes between which pictures are counted in another way. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/device_twins.h"
 #include "tests/support/skip.h"

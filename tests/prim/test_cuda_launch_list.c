@@ -2,14 +2,10 @@
  * Launches as a list and the graph that runs them: nothing happens before, a graph is changed to other addresses and
  * sizes, one of another shape is told apart, and a list that is too long says so. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/skip.h"
 

@@ -7,16 +7,12 @@
  * under such a checker: larger arrays are left out. HARTSIFT_TEST_FILTER: a pattern of names, the tests that are run.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/counted_allocator.h"

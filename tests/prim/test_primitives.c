@@ -1,14 +1,11 @@
 /* The public reductions, tiles, histogram and equalisation against oracles that share no code with them: every type, every
    length up to 1100 and primes beyond, strides, one-pixel rows, special values; with any number of threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <math.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/array_maker.h"

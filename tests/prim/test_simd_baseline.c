@@ -1,12 +1,9 @@
 /* The vector layer of the processor's baseline: what SSE2 has to put together, lane for lane against the C library. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <math.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/skip.h"
 

@@ -1,14 +1,10 @@
 /* Every variant of the primitives on runs against the plain C reference: lengths up to 1100 and primes beyond, all
    contents, unaligned beginnings, taps up to more than the outputs. Floats are compared by their bits, except that a NaN
    inside a sum may be any NaN until the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/primitives_ref.h"
 #include "cpu/primitives_threads.h"

@@ -3,14 +3,10 @@
  * shared. (On a GPU: test_affine_on_device.c; in tiles: test_affine_tiles.c.)
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 

@@ -3,16 +3,12 @@
  * variant; in flight and in groups, split with the CPU, of given keypoints, and left on the device.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

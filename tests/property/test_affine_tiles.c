@@ -2,15 +2,11 @@
  * Affine shape in tiles: the bytes of the untiled frame, frames included, on the CPU and on a GPU, within the memory that
  * was foretold. Shapes reach farther about a tile than any other window.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

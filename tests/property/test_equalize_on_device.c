@@ -2,15 +2,11 @@
  * options.equalize in a context of a GPU: the bytes of a context of the CPU, for gray and colour, with a mask, from device
  * memory, resident, in flight alone and in groups, and with given keypoints.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

@@ -2,15 +2,12 @@
  * Selection over a grid gives what ranking the full list cell by cell gives; equalisation in front of a frame gives what
  * equalising the picture by oneself gives.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <math.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"

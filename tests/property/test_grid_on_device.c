@@ -2,15 +2,11 @@
  * Selection over a grid in a context of a GPU: the bytes of a context of the CPU, for grids of every size, few and many
  * features to a cell, equal responses, in flight and in groups, and left on the device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

@@ -2,15 +2,11 @@
  * What must hold of matches whatever the descriptors: exchange of the images, order of the features, guides, tests that
  * only take away; and that views of one scene match where the geometry says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include <math.h>
 

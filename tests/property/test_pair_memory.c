@@ -3,15 +3,11 @@
  * features and nobody asks for the results.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
 #include "tests/support/collection_maker.h"

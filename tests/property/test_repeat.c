@@ -1,14 +1,10 @@
 /*
  * The same bytes: over runs, contexts, threads, other pictures in between, and whatever room the lists start with.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "cpu/stage_jobs.h"
 #include "pipeline/context/context.h"

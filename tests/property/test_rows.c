@@ -3,15 +3,11 @@
  * for every kind of file that can be read so, and those that cannot; damaged ones end as they do when they are decoded
  * first.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "pipeline/image_io/image_rows.h"
 #include "tests/support/exif_maker.h"

@@ -2,14 +2,10 @@
  * A picture that is decoded row by row while a GPU works off its tiles has the features that the CPU finds in the
  * whole, and the host holds a band of it. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"

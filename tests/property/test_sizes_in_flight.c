@@ -1,13 +1,9 @@
 /*
  * Pictures in flight of many sizes, most of them met once by each lane: the bytes that each gives alone on the CPU.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

@@ -2,16 +2,12 @@
  * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is tested without a
  * device too, on levels of the reference.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/frame/run_frame.h"
 #include "tests/support/extraction.h"

@@ -2,14 +2,10 @@
  * A frame in tiles gives the untiled frame's bytes: for every profile, with first octaves doubled or not, tiles from the
  * smallest up, and everything that changes what a frame does. It holds the memory that was foretold, and no more.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/extent.h"
 #include "tests/support/extraction.h"

@@ -2,14 +2,10 @@
  * A frame in tiles on a GPU gives the bytes of the untiled frame on the CPU: for every profile and everything that changes
  * what a frame does, and it holds the memory that was foretold. Skipped where there is no device.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

@@ -3,14 +3,10 @@
  * flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. Skipped where there is no
  * device. An argument picks tests by name.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/device_frames.h"
 #include "tests/support/skip.h"

@@ -3,12 +3,9 @@
  */
 #include "tests/support/colmap_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/colmap_tables.h"
 #include "tests/support/feature_maker.h"

@@ -4,13 +4,10 @@
 #include "tests/support/colmap_tables.h"
 #include "tests/support/skip.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #if HARTSIFT_HAVE_SQLITE
 

@@ -1,11 +1,9 @@
 /* See device_frames.h. */
 #include "tests/support/device_frames.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/skip.h"
 

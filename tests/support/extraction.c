@@ -2,12 +2,10 @@
 #include "tests/support/extraction.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #define PI 3.14159265358979323846
 

@@ -1,12 +1,10 @@
 /* See rows_check.h. */
 #include "tests/support/rows_check.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"

@@ -6,15 +6,12 @@
 #include "tests/support/scratch_folder.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 void scratch_folder_make(scratch_folder *folder) {
   const char *base = getenv("TMPDIR");

@@ -1,12 +1,10 @@
 /* Guarded planes, patterns and pools for tests of stages. */
 #include "tests/support/stage_planes.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
 #include "cpu/threads.h"

@@ -1,12 +1,8 @@
 #include "tests/support/verified.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 verified *verified_new(void) {
   verified *const v = calloc(1, sizeof *v);

@@ -1,13 +1,9 @@
 /*
  * Structs of options of other headers: programs shorter and longer than the library, played by sizes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_expert.h"

@@ -2,17 +2,13 @@
  * The engine of batches and what it is made of: queue, recycled buffers; every failing allocation; stopping.
  */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/cli/batch/batch_engine.h"
 #include "pipeline/cli/batch/bounded_queue.h"

@@ -1,14 +1,10 @@
 /*
  * Which JPEGs the readers of a batch decode, and that nothing else of a file changes by it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/cli/batch/batch_reader.h"
 #include "pipeline/image_io/made_jpeg.h"

@@ -3,15 +3,11 @@
  * cameras say, and views that are said to overlap do.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "bench/collection/collection.h"
 #include "pipeline/formats/common/crc.h"

@@ -1,15 +1,11 @@
 /*
  * The layer above SQLite's own files, on databases with a write-ahead log, as COLMAP makes them.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/scratch_folder.h"
 #include "tests/support/skip.h"

@@ -2,16 +2,12 @@
  * What COLMAP's database holds: keypoints, cameras, images that are there already; and damaged content.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_fixture.h"

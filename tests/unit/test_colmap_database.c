@@ -1,16 +1,12 @@
 /*
  * COLMAP's database as a file: every version's tables, names and options, and what is refused and left as it was.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/include/hartsift.h"

@@ -2,15 +2,11 @@
  * Databases that somebody made to harm: what they say of themselves is not trusted with more than data, and a row that
  * is damaged is seen even where its bytes are right.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/skip.h"
 

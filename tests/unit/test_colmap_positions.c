@@ -2,16 +2,12 @@
  * Where images were taken, in the tables of every version of COLMAP; and the models of cameras.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"

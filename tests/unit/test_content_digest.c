@@ -1,13 +1,9 @@
 /*
  * The digest of features and of files: by its definition, of every field, whatever the pieces.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/formats/common/content_digest.h"
 #include "tests/support/scratch_folder.h"

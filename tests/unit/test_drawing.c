@@ -2,14 +2,10 @@
  * Anti-aliased circles and lines: which pixels they touch, how much, and that nothing outside is touched.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/cli/draw/drawing.h"
 

@@ -3,13 +3,9 @@
  * every other machine (a digest over a fixed set of arguments).
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "stages/elementary.h"
 #include "stages/table_math.h"

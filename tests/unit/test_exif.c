@@ -2,15 +2,11 @@
  * What is read of EXIF: orientation, focal length by COLMAP's rule, GPS position; and that no byte of it is trusted.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/splitmix64.h"
 #include "pipeline/image_io/image_io.h"

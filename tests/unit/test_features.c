@@ -1,13 +1,9 @@
 /*
  * Room of feature lists: growing, keeping, failing without a change.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
 #include "tests/support/counted_allocator.h"

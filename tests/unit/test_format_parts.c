@@ -2,15 +2,11 @@
  * Parts under the feature formats: checksums, angles, bin order, .npy values, JSON strings, zip records.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/crc.h"

@@ -2,17 +2,13 @@
  * Feature files that are damaged, lie, or meet a failing allocator: a status and a reason, never a crash,
  * a leak or features that are not consistent.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/formats/formats.h"
 #include "tests/support/counted_allocator.h"

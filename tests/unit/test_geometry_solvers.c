@@ -3,15 +3,11 @@
  * its kind. The refits find the truth from nearby. Degenerate samples give nothing.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "cpu/two_view_ops.h"
 #include "pipeline/geometry/linear.h"

@@ -2,13 +2,9 @@
  * Which frames a device's context remembers: what is met again is known, the longest unmet goes first, and more sizes by
  * turns than there is room for are never taken for known. Which spare graph runs a frame met first.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/device/cuda_graph_cache.h"
 

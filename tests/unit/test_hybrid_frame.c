@@ -2,16 +2,12 @@
  * The split of a frame between a device and the CPU, with a device that is played: what it would leave in its pinned
  * results comes from a whole frame on the CPU, the level it hands over from the reference.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/frame/select_records.h"

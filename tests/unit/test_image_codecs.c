@@ -2,15 +2,11 @@
  * TIFF, WebP and BMP: kept files of every kind against the PNG and PNM of the same samples, orientations, what the EXIF
  * says, limits, every allocation failing, and files cut and changed anywhere.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/splitmix64.h"
 #include "pipeline/image_io/image_io.h"

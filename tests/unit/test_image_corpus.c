@@ -3,16 +3,12 @@
  * their folder): good ones decode to the size their manifest tells, broken ones fail with a reason.
  */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"

@@ -2,18 +2,14 @@
  * Loading by name and from memory, whatever the format: statuses, messages, limits, pipes, standard
  * input, scenes; and saving.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/cli/draw/save_picture.h"

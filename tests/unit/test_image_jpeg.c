@@ -2,15 +2,11 @@
  * JPEG files of every colour space and coding, compared with libjpeg's own planes and with each other;
  * files cut anywhere; EXIF orientations on a picture without symmetry.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/image_io/image_io.h"

@@ -2,15 +2,11 @@
  * PNG files of every colour type, depth and interlacing, compared sample by sample with what they must
  * decode to; files cut anywhere; every allocation failing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/formats/common/crc.h"
 #include "pipeline/include/hartsift.h"

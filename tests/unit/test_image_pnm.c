@@ -1,15 +1,11 @@
 /*
  * PNM files of every kind, written out by hand: exact pixels, scaling, comments, damaged headers.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"

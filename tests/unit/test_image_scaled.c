@@ -3,15 +3,11 @@
  * called directly; orientations, limits and cuts at these sizes; what is refused.
  */
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/image_io/image_io.h"

@@ -2,14 +2,10 @@
  * The GPU's JPEG decoder without a GPU: made files of every kind are packed, decoded by the same functions, and
  * compared with libjpeg pixel by pixel; changed ones are refused or decoded as libjpeg does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "stages/jpeg_transform.h"
 #include "tests/support/jpeg_cases.h"

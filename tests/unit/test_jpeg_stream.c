@@ -2,15 +2,11 @@
  * JPEGs kept as they are: which files stay encoded, with the sides, the place and the EXIF that decoding gives, and how
  * damaged headers, sizes and memory are dealt with. What is wrong with their coded data unit.jpeg_scan shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/image_io/jpeg_stream.h"
 #include "tests/support/counted_allocator.h"

@@ -1,15 +1,11 @@
 /*
  * Who takes which image in flight, and who is told of it: lanes without contexts, as a GPU's are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 /* Before what follows gives one of its names another meaning. */
 #include <pthread.h>
 

@@ -2,17 +2,13 @@
  * How much memory this process may hold: limits of control groups of both versions, of the address space, and the share
  * that a file may take.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/machine_memory.h"
 #include "tests/support/scratch_folder.h"

@@ -2,15 +2,11 @@
  * Files of matches: what is written is read again, in every format; what other hands wrote is read or refused with its
  * line; nothing in a file is believed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/cli/common/match_file.h"
 #include "tests/support/counted_allocator.h"

@@ -2,13 +2,9 @@
  * Size arithmetic, allocation and failure messages of the pipeline.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"

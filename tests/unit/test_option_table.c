@@ -2,15 +2,11 @@
  * The command line's table: every entry is complete, values are parsed or refused with a message that
  * names the option and what was expected, and the texts made from the table hold every option.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"

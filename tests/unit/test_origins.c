@@ -1,15 +1,11 @@
 /*
  * How descriptors were made: what every format keeps of it, what is refused because of it, in files and in matching.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/crc.h"

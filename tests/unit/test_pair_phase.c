@@ -2,15 +2,11 @@
  * Phases of runs over many pairs: every pair has its phase, no phase takes more memory than there is but for a pair that
  * alone is too large, all pairs of a collection need each image a bounded number of times, near ones only once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/pairs/pair_phase.h"
 #include "tests/support/feature_maker.h"

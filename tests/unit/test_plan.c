@@ -1,13 +1,9 @@
 /*
  * The plan of a frame: every buffer has its room, aligned and inside the slab, shared only by those not alive together.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "cpu/frame_graph.h"
 #include "cpu/keypoint_order.h"

@@ -2,12 +2,8 @@
  * Octaves of every rule, and the reflection of outside samples.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "stages/pyramid.h"
 

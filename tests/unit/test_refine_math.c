@@ -2,13 +2,9 @@
  * Refinement's arithmetic: quadratics are solved, pivots chosen as stated, steps and acceptance follow the rules.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "stages/refine.h"
 

@@ -2,12 +2,8 @@
  * The sigma schedule and the filter taps, against the C library's functions in double.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/context/options.h"
 #include "stages/scalespace.h"

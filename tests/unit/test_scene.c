@@ -1,13 +1,9 @@
 /*
  * The generated scene: names, exact repetition, views by homography, bad arguments, failing memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/base/memory.h"

@@ -2,14 +2,10 @@
  * The order of keypoints and features of tiles, against a sort by comparison: lists short and long, threads one and several,
  * tiles in turn and keypoints from anywhere, samples that stand there twice.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/support/test.h"
 
 #include "cpu/threads.h"
 #include "pipeline/frame/tile_sort.h"

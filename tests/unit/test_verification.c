@@ -3,15 +3,11 @@
  * matches, in degenerate arrangements. How the calls take options and arguments: test_verification_calls.c.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/geometry/iterations.h"
 #include "pipeline/geometry/random.h"

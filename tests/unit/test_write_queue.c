@@ -2,15 +2,11 @@
  * Writes that a thread carries out later: the file that comes of them, reading in between, and failures.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/base/splitmix64.h"
 #include "pipeline/formats/colmap/write_queue.h"
