@@ -1,0 +1,111 @@
+"""Scenes with true cameras, and what truth says about estimated cameras and about matches.
+
+A scene is a folder of pictures. intrinsics.txt holds, after a comment, width height fx fy cx cy [k1 k2 p1 p2 k3]; the centre of the
+top-left pixel is (0.5, 0.5). poses.txt has a line an image: its name and cam_from_world [R|t] row by row, or its name, a time, the
+camera's position and its rotation to the world as qx qy qz qw (layout of the TUM data sets). Both files may be missing.
+"""
+import dataclasses
+import itertools
+import pathlib
+
+import numpy as np
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".pgm", ".ppm"}
+
+
+@dataclasses.dataclass
+class Scene:
+    folder: pathlib.Path
+    images: list
+    poses: dict  # name -> cam_from_world, 3 x 4
+    calibration: np.ndarray = None  # 3 x 3
+    distortion: np.ndarray = None  # k1 k2 p1 p2 k3
+
+    @property
+    def name(self):
+        return self.folder.name
+
+
+def rotation_of(x, y, z, w):
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                     [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                     [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
+
+
+def rows_of(path):
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [line.split() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def read_pose(fields):
+    if len(fields) == 13:
+        return np.array(fields[1:], float).reshape(3, 4)
+    position, turn = np.array(fields[2:5], float), rotation_of(*map(float, fields[5:9])).T
+    return np.c_[turn, -turn @ position]
+
+
+def read_scene(folder):
+    folder = pathlib.Path(folder)
+    scene = Scene(folder, sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES),
+                  {fields[0]: read_pose(fields) for fields in rows_of(folder / "poses.txt")})
+    for fields in rows_of(folder / "intrinsics.txt")[:1]:
+        _, _, fx, fy, cx, cy, *terms = map(float, fields)
+        scene.calibration = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
+        scene.distortion = np.array(terms or [0.0] * 5)
+    return scene
+
+
+def rays(scene, points):
+    """Directions of pixels in the camera's frame, third component 1."""
+    distorted = (points - scene.calibration[:2, 2]) / scene.calibration[[0, 1], [0, 1]]
+    k1, k2, p1, p2, k3 = scene.distortion
+    x, y = distorted.T
+    for _ in range(20 if scene.distortion.any() else 0):
+        r = x * x + y * y
+        radial = 1 + r * (k1 + r * (k2 + r * k3))
+        x = (distorted[:, 0] - 2 * p1 * x * y - p2 * (r + 2 * x * x)) / radial
+        y = (distorted[:, 1] - p1 * (r + 2 * y * y) - 2 * p2 * x * y) / radial
+    return np.c_[x, y, np.ones(len(points))]
+
+
+def epipolar_errors(scene, a, b, points_a, points_b):
+    """Of each match between the images a and b: the larger distance from the true epipolar lines in pixels, and whether the point
+    is in front of both cameras."""
+    rotation = scene.poses[b][:, :3] @ scene.poses[a][:, :3].T
+    x, y, z = translation = scene.poses[b][:, 3] - rotation @ scene.poses[a][:, 3]
+    essential = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) @ rotation
+    u, v = rays(scene, points_a), rays(scene, points_b)
+    lines_b, lines_a = u @ essential.T, v @ essential
+    least = np.minimum(np.hypot(*lines_a.T[:2]), np.hypot(*lines_b.T[:2]))
+    errors = np.abs((v * lines_b).sum(1)) / np.maximum(least, 1e-300) * scene.calibration[0, 0]
+    # Signs of the depths where the rays come closest; parallel rays meet at infinity, in front.
+    u = u @ rotation.T
+    cross = np.cross(u, v)
+    norm = (cross * cross).sum(1)
+    behind = (np.cross(v, cross) @ translation > 0) | (np.cross(u, cross) @ translation > 0)
+    return errors, (norm < 1e-8) | ~behind
+
+
+def centre(pose):
+    return -pose[:, :3].T @ pose[:, 3]
+
+
+def pose_errors(found, truth):
+    """Estimated poses by name against true ones: median and 90 % of the angles between relative rotations in degrees, and the root
+    mean square distance of positions after the best similarity, in % of the largest distance between true cameras."""
+    names = sorted(set(found) & set(truth))
+    if len(names) < 3:
+        return None
+    angles = []
+    for a, b in itertools.combinations(names, 2):
+        turn, right = (p[a][:, :3] @ p[b][:, :3].T for p in (found, truth))
+        # The chord keeps its digits where the angle is small, which the trace does not.
+        angles.append(np.degrees(2 * np.arcsin(min(1.0, np.linalg.norm(turn - right) / np.sqrt(8)))))
+    p, q = (np.array([centre(poses[name]) for name in names]) for poses in (found, truth))
+    size = max(np.linalg.norm(a - b) for a, b in itertools.combinations(q, 2))
+    p, q = p - p.mean(0), q - q.mean(0)
+    u, s, vt = np.linalg.svd(q.T @ p)
+    signs = np.array([1, 1, np.sign(np.linalg.det(u @ vt))])
+    aligned = (s * signs).sum() / (p * p).sum() * p @ (u * signs @ vt).T
+    return {"rotation_deg": float(np.median(angles)), "rotation_deg_90": float(np.quantile(angles, 0.9)),
+            "position_percent": float(100 * np.sqrt(((aligned - q) ** 2).sum(1).mean()) / size)}
