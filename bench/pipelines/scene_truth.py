@@ -3,6 +3,7 @@
 A scene is a folder of pictures. intrinsics.txt holds, after a comment, width height fx fy cx cy [k1 k2 p1 p2 k3]; the centre of the
 top-left pixel is (0.5, 0.5). poses.txt has a line an image: its name and cam_from_world [R|t] row by row, or its name, a time, the
 camera's position and its rotation to the world as qx qy qz qw (layout of the TUM data sets). Both files may be missing.
+A folder that make_collection wrote is a scene too: images/ and cameras.txt.
 """
 import dataclasses
 import itertools
@@ -14,16 +15,22 @@ SUFFIXES = {".jpg", ".jpeg", ".png", ".pgm", ".ppm"}
 
 
 @dataclasses.dataclass
+class Camera:
+    matrix: np.ndarray  # 3 x 3
+    distortion: np.ndarray  # k1 k2 p1 p2 k3
+
+
+@dataclasses.dataclass
 class Scene:
-    folder: pathlib.Path
-    images: list
+    name: str
+    folder: pathlib.Path  # of the pictures
+    images: list  # names
     poses: dict  # name -> cam_from_world, 3 x 4
-    calibration: np.ndarray = None  # 3 x 3
-    distortion: np.ndarray = None  # k1 k2 p1 p2 k3
+    cameras: dict  # name -> Camera
 
     @property
-    def name(self):
-        return self.folder.name
+    def one_camera(self):
+        return len({tuple(camera.matrix.flat) for camera in self.cameras.values()}) <= 1
 
 
 def rotation_of(x, y, z, w):
@@ -44,23 +51,42 @@ def read_pose(fields):
     return np.c_[turn, -turn @ position]
 
 
-def read_scene(folder):
-    folder = pathlib.Path(folder)
-    scene = Scene(folder, sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES),
-                  {fields[0]: read_pose(fields) for fields in rows_of(folder / "poses.txt")})
-    for fields in rows_of(folder / "intrinsics.txt")[:1]:
-        _, _, fx, fy, cx, cy, *terms = map(float, fields)
-        scene.calibration = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
-        scene.distortion = np.array(terms or [0.0] * 5)
+def calibration(fx, fy, cx, cy):
+    return np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
+
+
+def pictures_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.suffix.lower() in SUFFIXES) if folder.is_dir() else []
+
+
+def read_collection(folder):
+    """What make_collection wrote."""
+    scene = Scene(folder.name, folder / "images", pictures_in(folder / "images"), {}, {})
+    for name, _, _, focal, cx, cy, *values in rows_of(folder / "cameras.txt"):
+        rotation, centre = np.array(values[:9], float).reshape(3, 3), np.array(values[9:], float)
+        scene.poses[name] = np.c_[rotation, -rotation @ centre]
+        scene.cameras[name] = Camera(calibration(float(focal), float(focal), float(cx) + 0.5, float(cy) + 0.5), np.zeros(5))
     return scene
 
 
-def rays(scene, points):
+def read_scene(folder):
+    folder = pathlib.Path(folder)
+    if (folder / "cameras.txt").exists():
+        return read_collection(folder)
+    scene = Scene(folder.name, folder, pictures_in(folder), {}, {})
+    scene.poses = {fields[0]: read_pose(fields) for fields in rows_of(folder / "poses.txt")}
+    for fields in rows_of(folder / "intrinsics.txt")[:1]:
+        _, _, fx, fy, cx, cy, *terms = map(float, fields)
+        scene.cameras = dict.fromkeys(scene.images, Camera(calibration(fx, fy, cx, cy), np.array(terms or [0.0] * 5)))
+    return scene
+
+
+def rays(camera, points):
     """Directions of pixels in the camera's frame, third component 1."""
-    distorted = (points - scene.calibration[:2, 2]) / scene.calibration[[0, 1], [0, 1]]
-    k1, k2, p1, p2, k3 = scene.distortion
+    distorted = (points - camera.matrix[:2, 2]) / camera.matrix[[0, 1], [0, 1]]
+    k1, k2, p1, p2, k3 = camera.distortion
     x, y = distorted.T
-    for _ in range(20 if scene.distortion.any() else 0):
+    for _ in range(20 if camera.distortion.any() else 0):
         r = x * x + y * y
         radial = 1 + r * (k1 + r * (k2 + r * k3))
         x = (distorted[:, 0] - 2 * p1 * x * y - p2 * (r + 2 * x * x)) / radial
@@ -74,10 +100,10 @@ def epipolar_errors(scene, a, b, points_a, points_b):
     rotation = scene.poses[b][:, :3] @ scene.poses[a][:, :3].T
     x, y, z = translation = scene.poses[b][:, 3] - rotation @ scene.poses[a][:, 3]
     essential = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) @ rotation
-    u, v = rays(scene, points_a), rays(scene, points_b)
+    u, v = rays(scene.cameras[a], points_a), rays(scene.cameras[b], points_b)
     lines_b, lines_a = u @ essential.T, v @ essential
-    least = np.minimum(np.hypot(*lines_a.T[:2]), np.hypot(*lines_b.T[:2]))
-    errors = np.abs((v * lines_b).sum(1)) / np.maximum(least, 1e-300) * scene.calibration[0, 0]
+    pixels = [np.hypot(*lines.T[:2]) / scene.cameras[name].matrix[0, 0] for name, lines in ((a, lines_a), (b, lines_b))]
+    errors = np.abs((v * lines_b).sum(1)) / np.maximum(np.minimum(*pixels), 1e-300)
     # Signs of the depths where the rays come closest; parallel rays meet at infinity, in front.
     u = u @ rotation.T
     cross = np.cross(u, v)
