@@ -58,7 +58,8 @@ def judge_pairs(database, scene, limit=4.0):
         inliers = np.frombuffer(data, np.uint32).reshape(count, 2)
         errors, in_front = epipolar_errors(scene, names[a], names[b], places[a][inliers[:, 0]], places[b][inliers[:, 1]])
         right = errors <= limit
-        pairs.append(Pair(names[a], names[b], config, matches.get(number, 0), count, int(right.sum()), int((right & ~in_front).sum())))
+        behind = int((right & ~in_front).sum())
+        pairs.append(Pair(names[a], names[b], config, matches.get(number, 0), count, int(right.sum()), behind))
     return pairs, sum(map(len, places.values())) / max(1, len(names))
 
 

@@ -23,6 +23,7 @@ try:
     import pycolmap
 
     import pipeline_steps as steps
+    import room_scene
 except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
@@ -45,10 +46,14 @@ def scene_folders(folder):
 
 
 def default_folders(settings, work):
-    """Those of HARTSIFT_SCENES, or the photographs of HARTSIFT_DATA; and a generated collection, with its program built."""
+    """Those of HARTSIFT_SCENES, or the photographs of HARTSIFT_DATA and the room rendered from some; and a generated collection,
+    where its program is built."""
     data = pathlib.Path(os.environ.get("HARTSIFT_DATA", ROOT.parent / "shared" / "data"))
     places = [os.environ["HARTSIFT_SCENES"]] if "HARTSIFT_SCENES" in os.environ else [data / "sfm", data / "slam" / "desk"]
     folders = [folder for place in map(pathlib.Path, places) if place.is_dir() for folder in scene_folders(place)]
+    if "HARTSIFT_SCENES" not in os.environ and (data / "stitching").is_dir():
+        room_scene.make_room(data, work / "room")
+        folders.append(work / "room")
     program = settings.hartsift.parent / "bench" / "make_collection"
     if program.exists() and "courtyard" not in [folder.name for folder in folders]:
         options = [str(word) for option in COURTYARD.items() for word in option]
@@ -162,7 +167,7 @@ def markdown(report):
              f"{report['hartsift']}; pycolmap {report['pycolmap']}; {report['host']}; device {report['settings']['device']}. "
              f"Medians of {report['runs']} runs with seeds of their own. Rotation: angles between relative rotations, all pairs of "
              "images. Position: root mean square after the best similarity, in % of the largest distance between cameras. A right "
-             "inlier is at most 4 px from both true epipolar lines, a right pair has more right inliers than others."]
+             "inlier is at most 4 px from both true epipolar lines, at least half of a right pair's inliers are right."]
     lines += [f"Options: {json.dumps(report['settings'])}"]
     for (scene,), rows in groups(report["rows"], "scene").items():
         lines += ["", f"## {scene}", "", *poses_table(rows)]

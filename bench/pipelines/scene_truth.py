@@ -33,7 +33,8 @@ class Scene:
         return len({tuple(camera.matrix.flat) for camera in self.cameras.values()}) <= 1
 
 
-def rotation_of(x, y, z, w):
+def rotation_of(*quaternion):
+    x, y, z, w = np.array(quaternion) / np.linalg.norm(quaternion)
     return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
                      [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
                      [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]])
@@ -116,9 +117,21 @@ def centre(pose):
     return -pose[:, :3].T @ pose[:, 3]
 
 
+def position_error(found, truth):
+    """Estimated positions against true ones, in one order: their root mean square distance after the best similarity, and the
+    largest distance between true ones."""
+    p, q = np.array(found), np.array(truth)
+    size = max(np.linalg.norm(a - b) for a, b in itertools.combinations(q, 2))
+    p, q = p - p.mean(0), q - q.mean(0)
+    u, s, vt = np.linalg.svd(q.T @ p)
+    signs = np.array([1, 1, np.sign(np.linalg.det(u @ vt))])
+    aligned = (s * signs).sum() / (p * p).sum() * p @ (u * signs @ vt).T
+    return float(np.sqrt(((aligned - q) ** 2).sum(1).mean())), float(size)
+
+
 def pose_errors(found, truth):
-    """Estimated poses by name against true ones: median and 90 % of the angles between relative rotations in degrees, and the root
-    mean square distance of positions after the best similarity, in % of the largest distance between true cameras."""
+    """Estimated poses by name against true ones: median and 90 % of the angles between relative rotations in degrees, and the
+    error of the positions in the truth's unit and in % of the largest distance between true cameras."""
     names = sorted(set(found) & set(truth))
     if len(names) < 3:
         return None
@@ -127,11 +140,6 @@ def pose_errors(found, truth):
         turn, right = (p[a][:, :3] @ p[b][:, :3].T for p in (found, truth))
         # The chord keeps its digits where the angle is small, which the trace does not.
         angles.append(np.degrees(2 * np.arcsin(min(1.0, np.linalg.norm(turn - right) / np.sqrt(8)))))
-    p, q = (np.array([centre(poses[name]) for name in names]) for poses in (found, truth))
-    size = max(np.linalg.norm(a - b) for a, b in itertools.combinations(q, 2))
-    p, q = p - p.mean(0), q - q.mean(0)
-    u, s, vt = np.linalg.svd(q.T @ p)
-    signs = np.array([1, 1, np.sign(np.linalg.det(u @ vt))])
-    aligned = (s * signs).sum() / (p * p).sum() * p @ (u * signs @ vt).T
-    return {"rotation_deg": float(np.median(angles)), "rotation_deg_90": float(np.quantile(angles, 0.9)),
-            "position_percent": float(100 * np.sqrt(((aligned - q) ** 2).sum(1).mean()) / size)}
+    error, size = position_error(*([centre(poses[name]) for name in names] for poses in (found, truth)))
+    return {"rotation_deg": float(np.median(angles)), "rotation_deg_90": float(np.quantile(angles, 0.9)), "position": error,
+            "position_percent": 100 * error / size}

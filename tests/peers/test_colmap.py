@@ -26,12 +26,12 @@ except ImportError:
     pycolmap = None
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import plane_views  # noqa: E402
 from exif_segment import equivalent_focal_length, focal_plane, orientation, position, with_exif  # noqa: E402
+from plane_views import HEIGHT, VIEWS, WIDTH  # noqa: E402
 
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 DEBIAN = shutil.which("colmap")
-WIDTH, HEIGHT, VIEWS = 400, 300, 5
-FOCAL = 1.2 * WIDTH  # what COLMAP assumes: few views of a small scene leave it in doubt
 FEATURES = 500  # most in a view
 
 
@@ -44,39 +44,11 @@ def run(*arguments, folder):
     return finished.stdout
 
 
-def scene(folder, seed):
-    """Gray values of a generated picture, larger than a view."""
-    side = 900
-    run(COMMAND, "draw", f"@scene:{side}x{side}:{seed}", "-o", "scene.ppm", "--max-features", 1, "--circle-scale", 0.1, "-q",
-        folder=folder)
-    data = (folder / "scene.ppm").read_bytes()
-    return numpy.frombuffer(data[-3 * side * side:], "u1").reshape(side, side, 3)[..., 0].astype(float)
-
-
-def render_view(planes, centre):
-    """Upright planes seen by a camera that looks along z: (texture, depth, left end, width)."""
-    x, y = numpy.meshgrid(numpy.arange(WIDTH), numpy.arange(HEIGHT))
-    rays = (x + 0.5 - WIDTH / 2) / FOCAL, (y + 0.5 - HEIGHT / 2) / FOCAL
-    picture = numpy.zeros((HEIGHT, WIDTH))
-    for texture, depth, left, width in planes:  # the farthest first
-        distance = depth - centre[2]
-        side = texture.shape[0] - 1
-        u = (centre[0] + rays[0] * distance - left) / width * side
-        v = (centre[1] + rays[1] * distance + width / 2) / width * side
-        seen = (u >= 0) & (u < side) & (v >= 0) & (v < side)
-        column, row = u[seen].astype(int), v[seen].astype(int)
-        a, b = u[seen] - column, v[seen] - row
-        picture[seen] = ((1 - a) * (1 - b) * texture[row, column] + a * (1 - b) * texture[row, column + 1]
-                         + (1 - a) * b * texture[row + 1, column] + a * b * texture[row + 1, column + 1])
-    return numpy.round(picture).astype(numpy.uint8)
-
-
 def make_views(folder):
-    planes = [(scene(folder, 1), 6.0, -3.6, 7.2), (scene(folder, 2), 4.2, -2.4, 2.6), (scene(folder, 3), 3.6, 0.3, 2.2)]
-    (folder / "photos").mkdir()
-    for i in range(VIEWS):
-        picture = render_view(planes, (-0.6 + 0.3 * i, 0.1 * (i % 2), 0.05 * i))
-        (folder / f"photos/{i}.pgm").write_bytes(b"P5 %d %d 255\n" % (WIDTH, HEIGHT) + picture.tobytes())
+    def in_folder(*arguments):
+        run(COMMAND, *arguments, folder=folder)
+        return folder
+    plane_views.make_views(in_folder, folder / "photos")
 
 
 def store_turned(picture, path):
