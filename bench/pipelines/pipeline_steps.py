@@ -1,4 +1,4 @@
-"""The steps from photographs to poses: features and matches of hartsift, COLMAP and OpenCV in a COLMAP database, COLMAP's mappers."""
+"""The steps from photographs to poses: features and matches in a COLMAP database, by several programs, and COLMAP's mappers."""
 import contextlib
 import dataclasses
 import pathlib

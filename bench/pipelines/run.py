@@ -203,6 +203,17 @@ def read_arguments():
     arguments = parser.parse_args()
     for name in ("front_ends", "mappers", "known_focal"):
         setattr(arguments, name, [word for word in getattr(arguments, name).split(",") if word])
+    known = {"front end": [f"{features}+{matcher}" for features in steps.EXTRACTORS for matcher in steps.MATCHERS],
+             "mapper": list(steps.MAPPERS)}
+    for kind, words in (("front end", arguments.front_ends), ("mapper", arguments.mappers)):
+        for word in set(words) - set(known[kind]):
+            parser.error(f"no {kind} {word}; there are {', '.join(known[kind])}")
+    for place in arguments.scenes:
+        if not place.is_dir() or not scene_folders(place):
+            parser.error(f"{place}: neither a scene nor a folder of scenes")
+    if not arguments.hartsift.exists():
+        parser.error(f"{arguments.hartsift} does not exist; name the command with --hartsift")
+    arguments.scenes = [folder for place in arguments.scenes for folder in scene_folders(place)]
     return arguments
 
 
@@ -213,9 +224,10 @@ def first_line(*command):
 def run_all(arguments, work):
     settings = steps.Settings(arguments.hartsift.resolve(), arguments.device, arguments.threads, arguments.affine_dsp,
                               arguments.guided, tuple(arguments.extract_options.split()), tuple(arguments.match_options.split()))
-    folders = [folder for place in arguments.scenes for folder in scene_folders(place)] or default_folders(settings, work)
+    folders = arguments.scenes or default_folders(settings, work)
     report = {"date": time.strftime("%Y-%m-%d"), "hartsift": first_line(settings.hartsift, "--version"),
-              "pycolmap": pycolmap.__version__, "host": f"{platform.machine()}, {os.cpu_count()} cores", "runs": arguments.runs,
+              "pycolmap": pycolmap.__version__, "runs": arguments.runs,
+              "host": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the start",
               "settings": {**dataclasses.asdict(settings), "hartsift": settings.hartsift.name, "reuse": arguments.reuse}, "rows": []}
     for folder in folders:
         scene = scene_truth.read_scene(folder)

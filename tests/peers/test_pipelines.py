@@ -150,6 +150,13 @@ class Driver(unittest.TestCase):
             self.assertEqual(table, finished.stdout[:-1])
             self.assertIn("| hartsift+hartsift | incremental |", table)
 
+    def test_words_that_mean_nothing(self):
+        """Refused before anything is computed."""
+        for words in (["--front-ends", "colmap"], ["--mappers", "local"], [ROOT / "no_such_scene"], [ROOT / "tests" / "peers"]):
+            command = [sys.executable, "-B", ROOT / "bench/pipelines/run.py", "--hartsift", COMMAND, *words]
+            finished = subprocess.run([str(word) for word in command], check=False, capture_output=True, text=True)
+            self.assertEqual(finished.returncode, 2, finished.stderr)
+
 
 def main():
     global COMMAND
