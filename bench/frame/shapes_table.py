@@ -3,9 +3,10 @@
 usage: shapes_table.py COMMAND DATA WORK [REPEATS [SET...]]
        (the command hartsift, the folder of photographs, a folder to work in, which of the sets of pictures)
 
-Sets: desk and room of colmap_table.py, and walk: the room seen from six places on a wide arc, neighbours 18 degrees
-apart, so that walls appear from far to the side. Poses are exact in both rooms. Every row has the same matcher,
-verification and mapper, pycolmap's with default options; features are RootSIFT at contrast 0.04 with COLMAP's limit of
+Sets: desk (slam/desk), eight frames of a hand-held camera with true poses and its known focal length; room of
+bench/pipelines/room_scene.py; and walk: the room seen from six places on a wide arc, neighbours 18 degrees
+apart, so that walls appear from far to the side. Poses are exact in both rooms. Every row has the same
+matcher, verification and mapper, pycolmap's with default options; features are RootSIFT at contrast 0.04 with COLMAP's limit of
 8192, and both programs' options are COLMAP's. Two views: every pair of pictures with 8 matches or more, an essential
 matrix by OpenCV's USAC_MAGSAC at 1 px from the raw matches and the true camera; the error is the larger of the angles of
 rotation and translation, a pair without a matrix counts as failed; AUC: the area under the recall's curve up to 5, 10 and
@@ -18,6 +19,7 @@ import resource
 import shutil
 import sqlite3
 import statistics
+import subprocess
 import sys
 import time
 
@@ -25,8 +27,12 @@ import cv2
 import numpy
 import pycolmap
 
-import colmap_table
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pipelines"))
+import pipeline_steps  # noqa: E402
+import room_scene  # noqa: E402
+import scene_truth  # noqa: E402
 
+THREADS = 2
 OPTIONS = ("", "dsp", "affine", "affine dsp")
 THEIRS = {"dsp": "domain_size_pooling", "affine": "estimate_affine_shape"}
 COLUMNS = {"matches a pair": 0, "AUC 5": 1, "AUC 10": 1, "AUC 20": 1, "registered": 0, "points": 0, "track length": 2,
@@ -39,61 +45,39 @@ WALK_VIEWS, WALK_STEP, WALK_RADIUS = 6, 18.0, 4.2
 class Scene:
     """Pictures in a folder with the true cameras: matrix of the camera, rotations (world to camera) and centres by name."""
 
-    def __init__(self, camera, poses, focal):
-        self.camera, self.poses, self.focal = camera, poses, focal
-        self.centres = {name: centre for name, (_, centre) in poses.items()}
-
-
-def turn_of_quaternion(x, y, z, w):
-    return numpy.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-                        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-                        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]])
+    def __init__(self, folder, first_pixel, focal_known):
+        self.truth, self.focal_known = scene_truth.read_scene(folder), focal_known
+        self.camera = next(iter(self.truth.cameras.values())).matrix.copy()
+        self.camera[:2, 2] -= first_pixel  # here the centre of the first pixel is (0, 0)
+        self.poses = {name: (pose[:, :3], scene_truth.centre(pose)) for name, pose in self.truth.poses.items()}
 
 
 def desk(data, folder):
-    colmap_table.desk_pictures(data, folder)
-    values = [float(v) for v in (data / "slam/desk/intrinsics.txt").read_text().splitlines()[1].split()]
-    camera = numpy.array([[values[2], 0, values[4]], [0, values[3], values[5]], [0, 0, 1]])
-    lines = [line.split() for line in (data / "slam/desk/poses.txt").read_text().splitlines() if not line.startswith("#")]
-    return Scene(camera, {line[0]: (turn_of_quaternion(*map(float, line[5:9])).T, numpy.array(line[2:5], dtype=float))
-                          for line in lines}, values[2])
-
-
-def rooms_camera():
-    (width, height), focal = colmap_table.ROOM_SIZE, colmap_table.ROOM_FOCAL
-    return numpy.array([[focal, 0, width / 2 - 0.5], [0, focal, height / 2 - 0.5], [0, 0, 1]])
+    shutil.copytree(data / "slam" / "desk", folder, dirs_exist_ok=True)
+    return Scene(folder, 0, True)
 
 
 def room(data, folder):
-    """The room of colmap_table.py; rotations as it has them."""
-    poses = {}
-    for name, centre in colmap_table.make_room(data, folder).items():
-        t = int(name[:2]) / (colmap_table.ROOM_VIEWS - 1) * 2 - 1
-        poses[name] = colmap_table.rotation_towards(centre, (-0.2 - 0.4 * t, 0.1, 5.0), 0.12 * numpy.cos(4 * t)), centre
-    return Scene(rooms_camera(), poses, None)
+    room_scene.make_room(data, folder)
+    return Scene(folder, 0.5, False)
 
 
 def walk(data, folder):
     """Around the two boards in the middle of the room, from one side wall to the other."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    rectangles, random, poses = colmap_table.walls(data), numpy.random.default_rng(11), {}
+    cameras = []
     for i in range(WALK_VIEWS):
         angle = numpy.radians((i - (WALK_VIEWS - 1) / 2) * WALK_STEP)
         centre = numpy.array([WALK_RADIUS * numpy.sin(angle), -0.3 + 0.2 * (i % 3), 5.0 - WALK_RADIUS * numpy.cos(angle)])
-        rotation = colmap_table.rotation_towards(centre, (0.0, 0.2, 5.0), 0.1 * (i % 2))
-        name = f"{i:02}.png"
-        noise = random.normal(0, 1.5, colmap_table.ROOM_SIZE[::-1])
-        cv2.imwrite(str(folder / name), colmap_table.render(rectangles, rotation, centre, noise))
-        poses[name] = rotation, centre
-    return Scene(rooms_camera(), poses, None)
+        cameras.append((room_scene.rotation_towards(centre, (0.0, 0.2, 5.0), 0.1 * (i % 2)), centre))
+    room_scene.make_room(data, folder, cameras, seed=11)
+    return Scene(folder, 0.5, False)
 
 
 # ------------------------------------------------------------------ features
 
 def extract_theirs(options, database, pictures):
     extraction = pycolmap.FeatureExtractionOptions()
-    extraction.use_gpu, extraction.num_threads = False, int(colmap_table.THREADS)
+    extraction.use_gpu, extraction.num_threads = False, THREADS
     extraction.sift.peak_threshold = 0.04 / 3
     for option in options.split():
         setattr(extraction.sift, THEIRS[option], True)
@@ -102,8 +86,8 @@ def extract_theirs(options, database, pictures):
 
 
 def extract_ours(command, options, database, pictures):
-    colmap_table.run(command, "extract", *sorted(pictures.glob("*.png")), "-o", database, "--single-camera", "--threads",
-                     colmap_table.THREADS, "--device", "cpu", "-q", *PROFILE, *(f"--{option}" for option in options.split()))
+    subprocess.run([command, "extract", *sorted(pictures.glob("*.png")), "-o", database, "--single-camera", "--threads",
+                    str(THREADS), "--device", "cpu", "-q", *PROFILE, *(f"--{option}" for option in options.split())], check=True)
 
 
 # ------------------------------------------------------------------ two views
@@ -161,29 +145,38 @@ def spent():
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
+def reconstruct(settings, scene, database, work, seed):
+    """Registered pictures, points, track length, reprojection error and position error in mm of the largest model."""
+    folder = work / f"models{seed}"
+    folder.mkdir()
+    models = pipeline_steps.map_incremental(settings, database, scene.truth, folder, seed, scene.focal_known)
+    if not models:
+        return 0, 0, 0.0, float("nan"), float("nan")
+    model = max(models.values(), key=lambda one: one.num_reg_images())
+    found = {image.name: image.cam_from_world().matrix() for image in model.images.values() if image.has_pose}
+    errors = scene_truth.pose_errors(found, scene.truth.poses)
+    return (len(found), model.num_points3D(), model.compute_mean_track_length(), model.compute_mean_reprojection_error(),
+            1000 * errors["position"] if errors else float("nan"))
+
+
 def one_row(command, options, scene, pictures, work, repeats):
     """command None: COLMAP's features."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    database, results = work / "database.db", []
+    settings, database = pipeline_steps.Settings(command, threads=THREADS), work / "database.db"
     start = spent()
     if command is None:
         extract_theirs(options, database, pictures)
     else:
         extract_ours(command, options, database, pictures)
     extraction = spent() - start
-    if scene.focal:
-        colmap_table.tell_focal_length(database, scene.focal)
+    if scene.focal_known:
+        pipeline_steps.tell_focal_length(database, scene.truth)
     start = spent()
-    colmap_table.Pycolmap.match(database)
+    pipeline_steps.match_colmap(settings, database, 0)
     matching = spent() - start
     pairs = two_views(scene, database)
-    for repeat in range(repeats):
-        folder = work / f"models{repeat}"
-        folder.mkdir()
-        models = colmap_table.Pycolmap.reconstruct(database, pictures, folder, scene.focal)
-        largest = max(models, key=lambda model: len(colmap_table.read_model(model)[0]), default=None)
-        results.append(colmap_table.score(largest, scene.centres))
+    results = [reconstruct(settings, scene, database, work, seed) for seed in range(repeats)]
     return [*pairs, *(statistics.median(column) for column in zip(*results)), extraction, matching]
 
 

@@ -1,10 +1,11 @@
 """Reconstructions by hloc and by OpenSfM from their own SIFT features and from hartsift's, side by side, as Markdown.
 
-usage: pipelines_table.py DATA WORK [desk|room ...]      (the folder of photographs, a folder to work in)
+usage: hloc_opensfm.py WORK SCENE...      (a folder to work in, scenes with poses.txt and intrinsics.txt, see scene_truth.py)
 
 For hloc its package and what it needs (PyTorch, pycolmap, h5py, kornia) must be importable. OpenSfM is run as a program of its
 own: OPENSFM names the folder of its source, built in place, and OPENSFM_PYTHON a Python that has what it needs and NumPy's
-hartsift (PYTHONPATH, HARTSIFT_LIBRARY); a row is left out where they are not set. Sets as in bench/frame/colmap_table.py.
+hartsift (PYTHONPATH, HARTSIFT_LIBRARY); a row is left out where they are not set. Of a scene named
+desk the focal length is given, since 0.33 m of travel leave it in doubt. COLMAP's own features: run.py.
 """
 import json
 import os
@@ -17,8 +18,8 @@ import time
 import cv2
 import numpy
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "frame"))
-from colmap_table import desk_centres, desk_pictures, make_room, position_error  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import scene_truth  # noqa: E402
 
 try:
     import pycolmap
@@ -49,7 +50,7 @@ def hloc_rows():
 def run_hloc(row, pictures, focal, work):
     """Camera centres by name, points, track length, error, seconds of extraction and of matching."""
     _, extractor, matcher = row
-    names = sorted(picture.name for picture in pictures.glob("*.png"))
+    names = scene_truth.pictures_in(pictures)
     pairs = work / "pairs.txt"
     start = time.monotonic()
     features = extract_features.main(extractor, pictures, work, as_half=False)
@@ -80,7 +81,7 @@ def opensfm_rows():
 def run_opensfm(row, pictures, focal, work):
     _, features, matcher = row
     shutil.copytree(pictures, work / "images")
-    height, width = cv2.imread(str(next(pictures.glob("*.png"))), 0).shape
+    height, width = cv2.imread(str(pictures / scene_truth.pictures_in(pictures)[0]), 0).shape
     settings = {"feature_type": features, "matcher_type": matcher, "feature_min_frames": 1500, "sift_peak_threshold": 0.04,
                 "optimize_camera_parameters": "no" if focal else "yes", "processes": 2}
     (work / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in settings.items()))
@@ -110,27 +111,29 @@ def run_opensfm(row, pictures, focal, work):
 
 # ------------------------------------------------------------------ the table
 
+def position_percent(centres, scene):
+    names = sorted(set(centres) & set(scene.poses))
+    if len(names) < 3:
+        return float("nan")
+    error, size = scene_truth.position_error([centres[name] for name in names],
+                                             [scene_truth.centre(scene.poses[name]) for name in names])
+    return 100 * error / size
+
+
 def main():
-    data, work = (pathlib.Path(name).resolve() for name in sys.argv[1:3])
-    chosen = sys.argv[3:] or ["desk", "room"]
+    work, *folders = (pathlib.Path(name).resolve() for name in sys.argv[1:])
     rows = [(row, run_hloc) for row in hloc_rows()] if reconstruction else []
     rows += [(row, run_opensfm) for row in opensfm_rows()] if OPENSFM and OPENSFM_PYTHON else []
-    for name in chosen:
-        pictures, focal = work / name, None
-        if name == "desk":
-            desk_pictures(data, pictures)
-            truth = desk_centres(data)
-            focal = float((data / "slam/desk/intrinsics.txt").read_text().splitlines()[1].split()[2])
-        else:
-            truth = make_room(data, pictures)
-        print(f"\n## {name}, {len(truth)} pictures\n\n| pipeline | registered | points | track length | reprojection error, px |"
-              " position error, mm | extract, s | match, s |\n|---|--:|--:|--:|--:|--:|--:|--:|")
+    for scene in map(scene_truth.read_scene, folders):
+        focal = scene.cameras[scene.images[0]].matrix[0, 0] if scene.name == "desk" else None
+        print(f"\n## {scene.name}, {len(scene.images)} pictures\n\n| pipeline | registered | points | track length |"
+              " reprojection error, px | position error, % | extract, s | match, s |\n|---|--:|--:|--:|--:|--:|--:|--:|")
         for row, function in rows:
             shutil.rmtree(work / "run", ignore_errors=True)
-            (work / "run").mkdir()
-            centres, points, length, error, extraction, matching = function(row, pictures, focal, work / "run")
+            (work / "run").mkdir(parents=True)
+            centres, points, length, error, extraction, matching = function(row, scene.folder, focal, work / "run")
             print(f"| {row[0]} | {len(centres)} | {points} | {length:.2f} | {error:.3f} |"
-                  f" {1000 * position_error(centres, truth):.1f} | {extraction:.1f} | {matching:.1f} |", flush=True)
+                  f" {position_percent(centres, scene):.3f} | {extraction:.1f} | {matching:.1f} |", flush=True)
 
 
 if __name__ == "__main__":
