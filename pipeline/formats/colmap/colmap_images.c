@@ -274,31 +274,6 @@ hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, co
   return status;
 }
 
-/* Another picture under an image's name, of another size: the camera becomes its own, unless other images have it too; then
-   check_size refuses. */
-static hs_status renew_camera(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera) {
-  uint8_t parameters[HS_COLMAP_PARAMETERS * PARAMETER_BYTES];
-  sqlite3_stmt *statement;
-  hs_colmap_image image;
-  int64_t users = 0;
-  hs_status status = colmap_find_image(database, name, 0, &image);
-  if (status != HS_OK || image.found == 0 || !camera) return status;
-  if (image.camera.width == camera->width && image.camera.height == camera->height) return HS_OK;
-  status = colmap_query(database, "SELECT COUNT(*) FROM images WHERE camera_id = ?", image.camera_id, &users, NULL);
-  if (status != HS_OK || users != 1) return status;
-  status = colmap_prepare(database,
-                          "UPDATE cameras SET model = ?, width = ?, height = ?, params = ?, prior_focal_length = ? "
-                          "WHERE camera_id = ?",
-                          &statement);
-  if (status == HS_OK) {
-    int code = bind_camera(statement, camera, parameters);
-    code |= sqlite3_bind_int64(statement, 6, image.camera_id);
-    status = colmap_step(database, statement, code, NULL);
-  }
-  colmap_done(database, statement);
-  return status;
-}
-
 static hs_status enter_rows(hs_colmap_database *database, const hs_colmap_camera *camera, const colmap_rows *rows) {
   const char *fault = camera ? colmap_camera_fault(camera) : NULL;
   if (fault) return colmap_fail(database, HS_ERR_ARGUMENT, "%s", fault);
@@ -325,10 +300,19 @@ hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, co
       .count = rows->count, .image_width = rows->width, .image_height = rows->height, .origin = rows->origin};
   const int32_t replace = database->options.replace;
   int64_t number = 0;
+  hs_colmap_image there;
+  hs_colmap_camera renewed;
   hs_status status = enter_rows(database, camera, rows);
   if (status != HS_OK) return status;
+  status = colmap_find_image(database, name, 0, &there);
+  /* Another picture under an image's name, of another size, gets the camera that a new image would. */
+  if (status == HS_OK && camera && camera->camera_id == 0 && there.found != 0 && there.camera.width > 0 &&
+      (there.camera.width != rows->width || there.camera.height != rows->height)) {
+    renewed = *camera;
+    if (renewed.tentative == HS_TENTATIVE_CAMERA) renewed.tentative = HS_TENTATIVE_PARAMETERS;
+    camera = &renewed;
+  }
   database->options.replace = 1;
-  status = renew_camera(database, name, camera);
   if (status == HS_OK) status = colmap_add_image(database, name, camera, rows, &known, &number);
   database->options.replace = replace;
   status = colmap_leave(database, status);
