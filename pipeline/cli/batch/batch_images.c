@@ -47,6 +47,7 @@ static void note_changed(batch_job *job) {
 static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
   record.state = BATCH_FAILED;
   record.status = status;
+  record.source = (batch_source){0}; /* rows of failures do not depend on how far reading came */
   char text[CLI_MESSAGE_BYTES];
   snprintf(text, sizeof text, "%s", message);
   cli_name_options(COMMAND_BATCH, text, sizeof text);
@@ -119,10 +120,16 @@ static void end_run(batch_job *job, const char *message) {
 }
 
 /* Of an image that was read: what file that was. */
-static void note_loaded(void *user, size_t index) {
+static hs_status note_loaded(void *user, size_t index, char *message, size_t message_bytes) {
   batch_job *job = user;
   const size_t place = place_in_list(job, index);
-  batch_source_finish(job->list.images[place].path, &job->manifest.records[place].source);
+  const char *path = job->list.images[place].path;
+  batch_source *source = &job->manifest.records[place].source;
+  const hs_status status = batch_source_finish(path, source);
+  if (status != HS_OK)
+    hs_message_set_errno(message, message_bytes, source->error, "%s: cannot be read a second time, for its digest",
+                         path);
+  return status;
 }
 
 void batch_images_commit(batch_job *job) {

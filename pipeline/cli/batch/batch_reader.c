@@ -21,7 +21,8 @@ static void batch_read_image(batch_run *batch, size_t index, batch_slot *slot) {
   slot->status = hs_load_image(batch->work.path(batch->work.user, index), &load, &slot->image);
   slot->width = slot->image.original_width ? slot->image.original_width : slot->image.width;
   slot->height = slot->image.original_height ? slot->image.original_height : slot->image.height;
-  if (slot->status == HS_OK && batch->work.loaded) batch->work.loaded(batch->work.user, index);
+  if (slot->status == HS_OK && batch->work.loaded)
+    slot->status = batch->work.loaded(batch->work.user, index, slot->message, sizeof slot->message);
   if (slot->status == HS_OK && batch->work.mask)
     slot->status =
         batch->work.mask(batch->work.user, index, &slot->image, &slot->mask, slot->message, sizeof slot->message);

@@ -13,12 +13,18 @@ static uint64_t nanoseconds(struct timespec time) {
   return time.tv_sec < 0 ? 0 : (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* False, with errno, where it is no regular file: 0 for what there is and is none. */
+static bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
+
+/* False, with source->error, where it is no regular file: 0 for what there is and is none. */
 static bool look(const char *path, batch_source *source) {
   struct stat info;
   *source = (batch_source){0};
-  errno = 0;
-  if (image_is_no_file(path) || stat(path, &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  if (image_is_no_file(path)) return false;
+  if (stat(path, &info) != 0) {
+    source->error = errno;
+    return false;
+  }
+  if (!S_ISREG(info.st_mode)) return false;
   source->bytes = (uint64_t)info.st_size;
   source->time_ns = nanoseconds(info.st_mtim);
   source->changed_ns = nanoseconds(info.st_ctim);
@@ -27,32 +33,40 @@ static bool look(const char *path, batch_source *source) {
 
 void batch_source_begin(const char *path, batch_source *source) { (void)look(path, source); }
 
-void batch_source_finish(const char *path, batch_source *source) {
+hs_status batch_source_finish(const char *path, batch_source *source) {
   batch_source after;
   digest_state state;
   source->digest = 0;
-  if (source->changed_ns == 0) return; /* no file */
+  if (source->error != 0) return HS_ERR_IO;
+  if (source->changed_ns == 0) return HS_OK; /* no file */
   digest_start(&state);
-  const bool is_read = digest_add_file(&state, path) == HS_OK;
-  const uint64_t digest = digest_end(&state);
-  const bool is_same = look(path, &after) && after.bytes == source->bytes && after.time_ns == source->time_ns &&
-                       after.changed_ns == source->changed_ns && state.size == source->bytes;
+  const hs_status status = digest_add_file(&state, path);
+  const int error = errno;
+  const bool is_there = look(path, &after);
+  if (after.error != 0 && !is_absence(after.error)) source->error = after.error;
+  if (status != HS_OK && !is_absence(after.error)) source->error = status == HS_ERR_MEMORY ? ENOMEM : error;
+  if (source->error != 0) return status != HS_OK ? status : HS_ERR_IO;
   source->is_recorded = true;
-  if (is_read && is_same) source->digest = digest != 0 ? digest : 1;
+  if (!is_there || after.bytes != source->bytes || after.time_ns != source->time_ns ||
+      after.changed_ns != source->changed_ns || state.size != source->bytes)
+    return HS_OK;
+  const uint64_t digest = digest_end(&state);
+  source->digest = digest != 0 ? digest : 1;
+  return HS_OK;
 }
 
 bool batch_source_is_gone(const char *path) {
   batch_source source;
-  return !look(path, &source) && (errno == ENOENT || errno == ENOTDIR);
+  return !look(path, &source) && is_absence(source.error);
 }
 
 batch_source_state batch_source_compare(const char *path, const batch_source *recorded, batch_source *now) {
   if (!look(path, now)) {
-    if (errno == ENOENT || errno == ENOTDIR) return SOURCE_GONE;
+    if (is_absence(now->error)) return SOURCE_GONE;
     return recorded->is_recorded ? SOURCE_CHANGED : SOURCE_UNKNOWN;
   }
   if (recorded->is_recorded && recorded->bytes != now->bytes) return SOURCE_CHANGED;
-  batch_source_finish(path, now);
+  (void)batch_source_finish(path, now); /* what cannot be read any more is to be read anew, which says why */
   if (!recorded->is_recorded) return SOURCE_UNKNOWN;
   return now->digest != 0 && now->digest == recorded->digest ? SOURCE_SAME : SOURCE_CHANGED;
 }
