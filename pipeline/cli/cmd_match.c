@@ -202,6 +202,7 @@ static cli_exit match_in_database(match_job *job) {
     plan.verify.tolerance = database_tolerance;
     if (given(job, OPTION_TOLERANCE)) plan.verify.tolerance = values[OPTION_TOLERANCE].number;
     plan.guided = given(job, OPTION_GUIDED);
+    plan.tries_essential = !given(job, OPTION_VERIFY);
   } else if (given(job, OPTION_TOLERANCE)) {
     return usage("--tolerance is for verification: expected without --no-verify");
   } else if (given(job, OPTION_GUIDED)) {

@@ -201,6 +201,7 @@ HS_API hs_status hs_colmap_read_position(hs_colmap_database *database, uint32_t 
 /* ---- pairs of images */
 
 struct hs_geometry; /* hartsift_geometry.h */
+struct hs_pose;
 
 /* The matches of two images a and b, and what was verified of them. */
 typedef struct hs_colmap_matches {
@@ -212,12 +213,14 @@ typedef struct hs_colmap_matches {
   /* What hs_verify found, each may be null; all null: not verified, which leaves it to COLMAP. found 0 counts too: the
      pair is recorded as verified without success. */
   const struct hs_geometry *fundamental, *essential, *homography;
-  int32_t reserved[8]; /* 0 */
+  const struct hs_pose *pose; /* of the essential matrix, for qvec and tvec; null: they stay empty */
+  int32_t watermark;          /* 1: configuration WATERMARK, whatever the geometry */
+  int32_t reserved[5];        /* 0 */
 } hs_colmap_matches;
 
 /* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the
    mapper works from: configuration CALIBRATED (essential matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a
-   homography alone, or one with more than 0.8 of the other's inliers), DEGENERATE (none found), and the matrices, in
+   homography alone, or one with more than 0.8 of the other's inliers), WATERMARK, DEGENERATE (none found), the matrices and the pose, in
    COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has none; other
    matches, inliers or configuration: see options.replace (matrices are not compared).
    Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */

@@ -58,6 +58,10 @@ typedef struct hs_pairs_options {
   int32_t find_plane;     /* 1: where a homography explains half of the inliers of another model or more, it is
                               estimated too (hs_pair_result.plane); needs verify; 0 or 1; 0 */
   double plane_tolerance; /* of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
+  int32_t find_essential; /* 1: verify is HS_FUNDAMENTAL, and where both cameras are known an essential matrix is
+                              estimated too, which takes its place if it has at least .95 of its inliers (COLMAP's rule);
+                              needs verify; 0 or 1; 0 */
+  int32_t reserved;       /* 0 */
 } hs_pairs_options;
 
 /* Sets guide, guide_matrix and guide_tolerance of *options such that candidates for matching are pairs of places that
@@ -80,13 +84,38 @@ typedef struct hs_pair_result {
                            HS_ERR_LIMIT where the two images alone are beyond max_memory_bytes, ... */
   const char *message;  /* the reason, for HS_OK "" */
   size_t match_count;   /* matches */
-  const hs_match_pair *matches; /* match_count, by ascending first */
-  const uint8_t *inliers;       /* match_count bytes, 1 for an inlier; null without verification */
-  const hs_geometry *geometry;  /* null without verification */
-  const hs_geometry *plane;     /* of find_plane; null: not estimated */
+  const hs_match_pair *matches;   /* match_count, by ascending first */
+  const uint8_t *inliers;         /* match_count bytes, 1 for an inlier; null without verification */
+  const hs_geometry *geometry;    /* null without verification */
+  const hs_geometry *plane;       /* of find_plane; null: not estimated */
+  const hs_geometry *fundamental; /* of find_essential, where geometry is the essential matrix; else null */
+  const hs_pose *pose;            /* of an essential matrix; null: none was found */
+  int32_t watermark;              /* 1: the inliers are a caption, a logo or a frame: 70 % and more are in the border of
+                              both images, a tenth of the diagonal wide, and one translation explains as many (COLMAP's
+                              rule); needs image_width of the features; else 0 */
+  int32_t reserved;               /* 0 */
   size_t unguided_matches; /* of a guided result: matches and inliers of the first pass, for hs_judge_pairs; else 0 */
   size_t unguided_inliers;
 } hs_pair_result;
+
+/* What verification finds of a pair. */
+typedef struct hs_pair_geometry {
+  hs_geometry model;       /* that the inliers agree with */
+  hs_geometry plane;       /* a homography for half of the inliers and more, if has_plane */
+  hs_geometry fundamental; /* found 1: where the model is an essential matrix by find_essential */
+  hs_pose pose;            /* of a model that is an essential matrix; else all 0 */
+  int32_t has_plane;       /* 1: plane was estimated */
+  int32_t watermark;       /* see hs_pair_result */
+  int32_t reserved[6];     /* 0 */
+} hs_pair_geometry;
+
+/* Verifies matches of two images as a run over pairs does. matches: `count` of them, the caller's. options: those of the
+   run; verify must not be null, and its cameras are those of a and b (fx 0: not known), its allocator and message are
+   used. inliers: count bytes of the caller, written: 1 for an inlier. Re-entrant; blocks, on the calling thread.
+   Statuses: HS_ERR_ARGUMENT (null, an index outside its list), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY; *found is all
+   0 then. */
+HS_API hs_status hs_verify_pair(const hs_features *a, const hs_features *b, const hs_match_pair *matches, size_t count,
+                                const hs_pairs_options *options, uint8_t *inliers, hs_pair_geometry *found);
 
 /* A run over a list of pairs. */
 typedef struct hs_pairs hs_pairs;

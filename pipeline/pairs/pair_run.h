@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "pipeline/base/adopt.h"
 #include "pipeline/context/context.h"
 #include "pipeline/device/cuda_pairs.h"
 #include "pipeline/include/hartsift_pairs.h"
@@ -42,7 +43,7 @@ typedef struct pair_image {
 /* A pair that has been worked on; one allocation with the matches and the inliers behind. */
 typedef struct pair_record {
   hs_pair_result result;
-  hs_geometry model, plane;
+  hs_pair_geometry found;
   hs_match_pair *matches;
   uint8_t *inliers;
   size_t bytes;
@@ -154,7 +155,10 @@ void pair_images_leave_device(hs_pairs *run);
 
 /* ---- pair_verify.c */
 
-/* Verifies a record's matches: fills its model, plane and inliers. message: why it failed, PAIR_MESSAGE_BYTES. */
+/* The options of a caller, of this version or another, over the defaults. */
+hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine, char reason[ADOPT_REASON_BYTES]);
+
+/* Verifies a record's matches: fills what was found and the inliers. message: why it failed, PAIR_MESSAGE_BYTES. */
 hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record *record, char *message);
 
 /* Options for matching a verified pair again along its model. */

@@ -65,8 +65,8 @@ static pair_record *guide(pair_job *job, pair_record *record) {
     return NULL;
   }
   again->result.unguided_matches = record->result.match_count;
-  again->result.unguided_inliers = record->model.inlier_count;
-  const bool better = again->model.found != 0 && again->model.inlier_count >= record->model.inlier_count;
+  again->result.unguided_inliers = record->found.model.inlier_count;
+  const bool better = again->found.model.found != 0 && again->found.model.inlier_count >= record->found.model.inlier_count;
   pair_record_free(run, better ? record : again);
   return better ? again : record;
 }
@@ -79,7 +79,7 @@ static pair_record *work_off(pair_job *job, pair_record *matched) {
     if (images[i]->state == PAIR_IMAGE_FAILED)
       return pair_record_failed(run, job->index, images[i]->status, images[i]->message);
   pair_record *record = verified(job, matched ? matched : match(job, &run->match));
-  if (record && run->options.guided && record->model.found != 0) record = guide(job, record);
+  if (record && run->options.guided && record->found.model.found != 0) record = guide(job, record);
   return record ? record : pair_record_failed(run, job->index, job->status, job->message);
 }
 

@@ -20,7 +20,7 @@
 #include "pipeline/pairs/pair_run.h"
 #include "pipeline/pairs/pairs_detach.h"
 
-OPTIONS_END_WITH(hs_pairs_options, plane_tolerance);
+OPTIONS_END_WITH(hs_pairs_options, reserved);
 static const options_kind kind = OPTIONS_KIND(hs_pairs_options, match);
 static const hs_pairs_options defaults = {.struct_size = sizeof defaults};
 
@@ -30,13 +30,19 @@ hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_s
   return options_give(options, struct_size, &defaults, kind);
 }
 
+hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine,
+                              char reason[ADOPT_REASON_BYTES]) {
+  *mine = defaults;
+  reason[0] = '\0';
+  return callers ? options_adopt(mine, callers, kind, reason) : HS_OK;
+}
+
 /* ------------------------------------------------------------------ checks */
 
 static hs_status check_options(hs_context *c, const hs_pairs_options *callers, hs_pairs *run) {
   char reason[PAIR_MESSAGE_BYTES] = "";
   hs_pairs_options *o = &run->options;
-  *o = defaults;
-  if (callers && options_adopt(o, callers, kind, reason) != HS_OK) return CONTEXT_FAIL(c, HS_ERR_OPTION, "%s", reason);
+  if (pairs_adopt_options(callers, o, reason) != HS_OK) return CONTEXT_FAIL(c, HS_ERR_OPTION, "%s", reason);
   hs_status status = match_check_options(o->match, &run->match, reason, sizeof reason);
   if (status != HS_OK) return CONTEXT_FAIL(c, status, "%s", reason);
   if (run->match.guide != HS_GUIDE_NONE)
@@ -46,13 +52,18 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.guided is %d, expected 0 or 1", (int)o->guided);
   if (o->find_plane != 0 && o->find_plane != 1)
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.find_plane is %d, expected 0 or 1", (int)o->find_plane);
+  if (o->find_essential != 0 && o->find_essential != 1)
+    return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.find_essential is %d, expected 0 or 1",
+                        (int)o->find_essential);
   if (!(o->plane_tolerance >= 0.0) || isinf(o->plane_tolerance))
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.plane_tolerance is %g, expected 0 or more",
                         o->plane_tolerance);
   if (!o->verify) {
-    if (o->guided != 0 || o->find_plane != 0)
+    if (o->guided != 0 || o->find_plane != 0 || o->find_essential != 0)
       return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.%s is 1 without verify",
-                          o->guided ? "guided" : "find_plane");
+                          o->guided       ? "guided"
+                          : o->find_plane ? "find_plane"
+                                          : "find_essential");
     return HS_OK;
   }
   /* Verifying no points checks the options; the cameras come with each pair. */

@@ -80,6 +80,7 @@ def extract(
         exif: of files, apply the orientation stored there.
         jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height.
         max_image_size: of files: make a larger picture smaller first; 0: never.
+        strict: of files: refuse those whose decoder reports damage; else they give a warning.
         options: any of ``hartsift.Options``. The main ones:
             ``profile``: "lowe" (the default), "opencv", "vlfeat" or "colmap", whose parameters and rules are taken;
             ``max_features``: the strongest so many; 0: all;
@@ -148,8 +149,8 @@ def extract_many(
 
     Args:
         images, return_errors, masks: as for ``Extractor.extract_many``.
-        channels, value_range, exif, jpeg_scale, max_image_size, options: as for ``hartsift.extract``; colours are RGB unless said
-            otherwise.
+        channels, value_range, exif, jpeg_scale, max_image_size, strict, options: as for ``hartsift.extract``; colours are RGB
+            unless said otherwise.
     """
     with Extractor(**options) as extractor:
         yield from extractor.extract_many(

@@ -347,7 +347,7 @@ class Extractor:
             keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation. Level 0 (as
                 for plain floats): octave and level follow from sigma. Orientation NaN: it is computed, and the keypoint
                 yields a feature for each of its orientations, possibly none.
-            image, channels, value_range, exif, jpeg_scale: as for ``extract``.
+            image, channels, value_range, exif, jpeg_scale, strict: as for ``extract``.
 
         Returns:
             The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
@@ -454,7 +454,7 @@ class Extractor:
                 and decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; other files this thread decodes. A
                 file must stay in its place until its features are yielded.
             return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
-            channels, value_range, exif, jpeg_scale, max_image_size: as for ``extract``.
+            channels, value_range, exif, jpeg_scale, max_image_size, strict: as for ``extract``.
             masks: a folder with the mask of photo.jpg as photo.jpg.png, or else photo.png, of sub/photo.jpg as
                 sub/photo.jpg.png, by the names given (COLMAP's rule). An image without one is taken whole; a warning says how
                 many have one, and that no image has one is an error: before the first of a list or a tuple, after the last

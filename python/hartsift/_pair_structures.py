@@ -160,7 +160,9 @@ class HsColmapMatches(ctypes.Structure):
         ("fundamental", c_void_p),
         ("essential", c_void_p),
         ("homography", c_void_p),
-        ("reserved", c_int32 * 8),
+        ("pose", c_void_p),
+        ("watermark", c_int32),
+        ("reserved", c_int32 * 5),
     ]
 
 

@@ -22,6 +22,7 @@ from ._matching import (
     Geometry,
     Matches,
     Model,
+    Pose,
     VerifyOptions,
     _camera,
     match_options,
@@ -29,7 +30,7 @@ from ._matching import (
     features_of_descriptors,
 )
 from ._options import enumerator, make_options
-from ._pair_structures import HsCamera, HsGeometry, HsMatchOptions, HsVerifyOptions
+from ._pair_structures import HsCamera, HsGeometry, HsMatchOptions, HsPose, HsVerifyOptions
 from ._retrieval import HsImagePair
 from ._structures import HsFeatures
 
@@ -73,6 +74,8 @@ class HsPairsOptions(ctypes.Structure):
         ("guided", c_int32),
         ("find_plane", c_int32),
         ("plane_tolerance", c_double),
+        ("find_essential", c_int32),
+        ("reserved", c_int32),
     ]
 
 
@@ -89,6 +92,12 @@ class HsPairResult(ctypes.Structure):
         ("inliers", c_void_p),
         ("geometry", POINTER(HsGeometry)),
         ("plane", POINTER(HsGeometry)),
+        ("fundamental", POINTER(HsGeometry)),
+        ("pose", POINTER(HsPose)),
+        ("watermark", c_int32),
+        ("reserved", c_int32),
+        ("unguided_matches", c_size_t),
+        ("unguided_inliers", c_size_t),
     ]
 
 
@@ -120,6 +129,9 @@ class PairMatches:
         geometry: what was verified; None without ``verify``.
         plane: the homography that half of the inliers of another model or more agree with, too; None: there is none,
             or it was not asked for.
+        fundamental: the fundamental matrix, where ``geometry`` is an essential one by ``find_essential``; else None.
+        pose: of the second camera, by an essential matrix; else None.
+        watermark: whether the inliers are a caption, a logo or a frame that both images have in their border.
     """
 
     first: int
@@ -127,6 +139,9 @@ class PairMatches:
     matches: Matches
     geometry: Optional[Geometry]
     plane: Optional[Geometry]
+    fundamental: Optional[Geometry] = None
+    pose: Optional[Pose] = None
+    watermark: bool = False
 
 
 def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
@@ -139,6 +154,8 @@ def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
         view.rms_error,
         view.plane_inliers,
         view.iterations,
+        bool(view.plane_only),
+        view.tolerance,
     )
 
 
@@ -151,12 +168,18 @@ def _copied(address: Optional[int], count: int, kind: Any) -> "npt.NDArray[Any]"
 
 def _outcome(result: HsPairResult) -> PairMatches:
     matches = Matches(_copied(result.matches, result.match_count, MATCH_DTYPE))
-    geometry = plane = None
+    geometry = plane = fundamental = pose = None
     if result.geometry:
         geometry = _geometry(result.geometry.contents, _copied(result.inliers, result.match_count, np.bool_))
     if result.plane:
         plane = _geometry(result.plane.contents, np.empty(0, np.bool_))
-    return PairMatches(result.images.first, result.images.second, matches, geometry, plane)
+    if result.fundamental:
+        fundamental = _geometry(result.fundamental.contents, np.empty(0, np.bool_))
+    if result.pose:
+        view = result.pose.contents
+        pose = Pose(np.array(view.rotation).reshape(3, 3), np.array(view.translation), view.in_front, view.used)
+    first, second = result.images.first, result.images.second
+    return PairMatches(first, second, matches, geometry, plane, fundamental, pose, bool(result.watermark))
 
 
 def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np.uint32]":
@@ -225,6 +248,7 @@ def match_many(
     guided: bool = False,
     find_plane: bool = False,
     plane_tolerance: float = 0.0,
+    find_essential: bool = False,
     cameras: "Optional[Sequence[Optional[CameraLike]]]" = None,
     verify_options: Optional[VerifyOptions] = None,
     **options: "Unpack[Options]",
@@ -243,6 +267,8 @@ def match_many(
         guided: where a geometry was found, match again among places that agree with it, and verify again.
         find_plane: where half of the inliers or more lie on one plane, estimate its homography too.
         plane_tolerance: of that homography, pixels; 0: the tolerance of ``verify_options``.
+        find_essential: with ``verify="fundamental"``: where both cameras are known, estimate an essential matrix too, and
+            take it if it has at least .95 of the inliers.
         cameras: of each image, as for ``verify``; None: not known.
         verify_options: see ``hartsift.VerifyOptions``.
         options: of the run's own context, see ``hartsift.Options``: device, threads, max_memory_bytes.
@@ -268,6 +294,7 @@ def match_many(
         guided=bool(guided),
         find_plane=bool(find_plane),
         plane_tolerance=plane_tolerance,
+        find_essential=bool(find_essential),
     )
     matching = match_options(ratio, max_distance, mutual, None, None, 4.0)
     wanted.match = ctypes.pointer(matching)

@@ -410,7 +410,6 @@ ADDED = [
         "matcher.add([t, q]); matcher.match(q)",
         "matcher.add((t, q)); matcher.match(queryDescriptors=q)",
         "matcher.add(descriptors=[t]); matcher.add([q]); matcher.match(q)",
-        "matcher.add([t, none, q]); matcher.match(q)",
         "matcher.add([U(t)]); matcher.match(q)",
         "matcher.add([t]); matcher.match(U(q))",
         "matcher.add([t8]); matcher.match(q8)",

@@ -443,7 +443,7 @@ def test_popsift_has_an_end(image):
 def test_fits_texture_takes_floats(monkeypatch):
     """OpenSfM's callers scale sizes; those are rounded up, and what is no size does not fit."""
     asked = []
-    monkeypatch.setattr(hartsift.pypopsift, "workspace_bytes", lambda *size, device: asked.append((*size, device)))
+    monkeypatch.setattr(hartsift.pypopsift, "workspace_bytes", lambda *size, device, first_octave: asked.append((*size, device)))
     for size in ((320.0, 240.2), (np.float32(319.5), np.float64(240.9)), (np.int64(320), 241)):
         assert hartsift.pypopsift.fits_texture(*size)
     assert asked == [(320, 241, "cuda")] * 3

@@ -274,7 +274,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              "instead: all in B that are at most this far from a feature of A, nearest first"),
     [OPTION_VERIFY] =
         CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
-               "find the geometry that most matches agree with, and mark those [--database: fundamental]"),
+               "find the geometry that most matches agree with, and mark those [--database: essential where both "
+               "cameras are known, else fundamental]"),
     [OPTION_NO_VERIFY] =
         FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification of the matches to COLMAP"),
     [OPTION_GUIDED] = FLAG("guided", IN_MATCH, OPTION_NO_FIELD,

@@ -12,17 +12,13 @@
 
 enum { PAIRS_A_THREAD = 4, GIVEN_MESSAGE_BYTES = 512 };
 
-/* A homography is worth estimating when so much of another model's support is in one plane: as pairs that are matched
-   have it (pair_verify.c). */
-static const double plane_share = 0.5;
-
 /* A pair of the block that is worked on. */
 typedef struct given_pair {
   hs_pair_result result;
   hs_features features[2]; /* keypoints */
   hs_match_pair *matches;
   uint8_t *inliers;
-  hs_geometry geometry, plane;
+  hs_pair_geometry found;
   char message[GIVEN_MESSAGE_BYTES];
 } given_pair;
 
@@ -71,37 +67,32 @@ static void read_pair(given_matches *g, given_pair *p) {
 
 /* ------------------------------------------------------------------ verifying */
 
-static hs_status verify(given_pair *p, const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
-  return hs_verify(&p->features[0], &p->features[1], p->matches, sizeof *p->matches, p->result.match_count, options,
-                   inliers, geometry);
-}
-
 /* queue_task */
 static void verify_pair(void *job, int32_t chunk, int32_t worker) {
   given_matches *g = job;
   given_pair *p = &g->block[chunk];
-  const database_image *a = &g->plan.images->each[p->result.images.first],
-                       *b = &g->plan.images->each[p->result.images.second];
-  hs_verify_options options = g->plan.verify, flat;
+  hs_pair_result *const result = &p->result;
+  const database_image *images = g->plan.images->each;
+  const database_image *a = &images[result->images.first], *b = &images[result->images.second];
+  hs_verify_options verify = g->plan.verify;
+  hs_pairs_options options = g->plan.options;
   (void)worker;
-  if (p->result.status != HS_OK) return;
-  options.message = p->message;
-  options.message_bytes = sizeof p->message;
-  options.camera_a = a->camera;
-  options.camera_b = b->camera;
-  if (options.model == HS_ESSENTIAL && (!a->is_calibrated || !b->is_calibrated)) options.model = HS_FUNDAMENTAL;
-  p->result.status = verify(p, &options, p->inliers, &p->geometry);
-  if (p->result.status != HS_OK) return;
-  p->result.inliers = p->inliers;
-  p->result.geometry = &p->geometry;
-  if (p->geometry.found == 0 || p->geometry.model == HS_HOMOGRAPHY ||
-      (double)p->geometry.plane_inliers < plane_share * (double)p->geometry.inlier_count)
-    return;
-  (void)hs_verify_options_init(&flat, HS_HOMOGRAPHY);
-  flat.tolerance = g->plan.plane_tolerance;
-  flat.seed = options.seed;
-  p->result.status = verify(p, &flat, NULL, &p->plane);
-  p->result.plane = &p->plane;
+  if (result->status != HS_OK) return;
+  options.verify = &verify;
+  verify.message = p->message;
+  verify.message_bytes = sizeof p->message;
+  verify.camera_a = a->is_calibrated ? a->camera : (hs_camera){0.0, 0.0, 0.0, 0.0};
+  verify.camera_b = b->is_calibrated ? b->camera : (hs_camera){0.0, 0.0, 0.0, 0.0};
+  const hs_pair_geometry *const found = &p->found;
+  result->status = hs_verify_pair(&p->features[0], &p->features[1], p->matches, result->match_count, &options,
+                                  p->inliers, &p->found);
+  if (result->status != HS_OK) return;
+  result->inliers = p->inliers;
+  result->geometry = &found->model;
+  result->plane = found->has_plane != 0 ? &found->plane : NULL;
+  result->fundamental = found->fundamental.found != 0 ? &found->fundamental : NULL;
+  result->pose = found->model.found != 0 && found->model.model == HS_ESSENTIAL ? &found->pose : NULL;
+  result->watermark = found->watermark;
 }
 
 /* ------------------------------------------------------------------ blocks */

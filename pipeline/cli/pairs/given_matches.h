@@ -13,7 +13,7 @@ typedef struct given_plan {
   const hs_image_pair *pairs;
   size_t count;
   hs_verify_options verify; /* its cameras are the images' */
-  double plane_tolerance;   /* of a homography next to another model */
+  hs_pairs_options options; /* what else is estimated; its verify is not used */
   int32_t threads;
   pair_failures *failures; /* gets why images cannot be read */
 } given_plan;

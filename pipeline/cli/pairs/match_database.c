@@ -151,6 +151,17 @@ static cli_exit match_all(database_job *job, hs_pairs *run, const stop_signals *
   return commit(job, true) == CLI_DONE ? result : CLI_FAILED;
 }
 
+static hs_pairs_options pair_options(const match_database_plan *plan) {
+  const bool verified = plan->verify.model != 0;
+  return (hs_pairs_options){.struct_size = sizeof(hs_pairs_options),
+                            .match = &plan->wanted,
+                            .verify = verified ? &plan->verify : NULL,
+                            .guided = plan->guided,
+                            .find_plane = verified,
+                            .plane_tolerance = verified ? plan->verify.tolerance * transfer_to_both : 0.0,
+                            .find_essential = verified && plan->tries_essential};
+}
+
 /* Verifies the matches that are there. */
 static cli_exit verify_given(database_job *job, const stop_signals *signals) {
   const pair_list *pairs = &job->pairs.to_verify;
@@ -160,7 +171,7 @@ static cli_exit verify_given(database_job *job, const stop_signals *signals) {
                            .pairs = pairs->each,
                            .count = pairs->count,
                            .verify = job->plan->verify,
-                           .plane_tolerance = job->plan->verify.tolerance * transfer_to_both,
+                           .options = pair_options(job->plan),
                            .threads = wanted > 0 ? wanted : cpu_usable_threads(),
                            .failures = &job->output.failures};
   if (pairs->count == 0) return CLI_DONE;
@@ -202,15 +213,9 @@ static cli_exit list_pairs(database_job *job) {
 
 static cli_exit match_pairs(database_job *job, const stop_signals *signals) {
   const match_database_plan *plan = job->plan;
-  const bool verified = plan->verify.model != 0;
   const hs_collection collection = {
       .images = job->views, .image_count = job->images.count, .read = read_image, .user = job};
-  const hs_pairs_options options = {.struct_size = sizeof options,
-                                    .match = &plan->wanted,
-                                    .verify = verified ? &plan->verify : NULL,
-                                    .guided = plan->guided,
-                                    .find_plane = verified,
-                                    .plane_tolerance = verified ? plan->verify.tolerance * transfer_to_both : 0.0};
+  const hs_pairs_options options = pair_options(plan);
   hs_pairs *run;
   const pair_list *pairs = &job->pairs.to_match;
   if (hs_pairs_start(&run, job->context, &collection, pairs->each, pairs->count, &options) != HS_OK)

@@ -12,8 +12,9 @@ typedef struct match_database_plan {
   const option_set *set;
   hs_match_options wanted;
   hs_verify_options verify;
-  bool guided;         /* verified pairs are matched again along their geometry */
-  bool keeps_doubtful; /* pairs that the collection contradicts stay */
+  bool guided;          /* verified pairs are matched again along their geometry */
+  bool tries_essential; /* where both cameras are known */
+  bool keeps_doubtful;  /* pairs that the collection contradicts stay */
 } match_database_plan;
 
 /* Matches the pairs of --pairs, or all; those that have matches already are left unless --replace is given. */

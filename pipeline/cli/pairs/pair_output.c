@@ -18,7 +18,10 @@ hs_status pair_output_store(pair_output *output, const hs_pair_result *result, b
   if (model && model->model == HS_HOMOGRAPHY) entry.homography = model;
   if (model && model->model == HS_FUNDAMENTAL) entry.fundamental = model;
   if (model && model->model == HS_ESSENTIAL) entry.essential = model;
+  if (result->fundamental) entry.fundamental = result->fundamental;
   if (result->plane) entry.homography = result->plane;
+  entry.pose = result->pose;
+  entry.watermark = result->watermark;
   const uint32_t first = images[result->images.first].image_id, second = images[result->images.second].image_id;
   hs_status status = is_stale ? colmap_drop_pair(output->database, first, second) : HS_OK;
   if (status == HS_OK) status = hs_colmap_add_matches(output->database, first, second, &entry);

@@ -11,14 +11,21 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
-enum { MATRIX_BYTES = 9 * 8, PAIR_BYTES = COLMAP_PAIR_BYTES, PAIR_COLUMNS = 2 };
+enum {
+  MATRIX_BYTES = 9 * 8,
+  QUATERNION_NUMBERS = 4,
+  POSE_NUMBERS = 7,
+  PAIR_BYTES = COLMAP_PAIR_BYTES,
+  PAIR_COLUMNS = 2
+};
 
 /* COLMAP's names for how two views are related. */
 typedef enum pair_config {
   CONFIG_DEGENERATE = 1,
   CONFIG_CALIBRATED = 2,
   CONFIG_UNCALIBRATED = 3,
-  CONFIG_PLANAR_OR_PANORAMIC = 6
+  CONFIG_PLANAR_OR_PANORAMIC = 6,
+  CONFIG_WATERMARK = 7
 } pair_config;
 
 /* A homography with more than this share of the other model's inliers explains the pair as well: COLMAP's default. */
@@ -34,6 +41,8 @@ typedef struct pair_entry {
   pair_config config;
   bool has_matrix[3]; /* F, E, H */
   uint8_t matrix[3][MATRIX_BYTES];
+  bool has_pose;
+  uint8_t pose[POSE_NUMBERS * 8]; /* quaternion w x y z, translation: from the lower image to the higher one */
 } pair_entry;
 
 /* ------------------------------------------------------------------ geometry in COLMAP's terms */
@@ -86,6 +95,42 @@ static bool put_matrix(const double m[9], uint8_t out[MATRIX_BYTES]) {
   return true;
 }
 
+/* The unit quaternion (w, x, y, z), w 0 or more, of a rotation; by its largest component, which keeps its digits. */
+static void quaternion_of(const double r[9], double q[4]) {
+  const double squares[4] = {1.0 + r[0] + r[4] + r[8], 1.0 + r[0] - r[4] - r[8], 1.0 - r[0] + r[4] - r[8],
+                             1.0 - r[0] - r[4] + r[8]};
+  int largest = 0;
+  for (int i = 1; i < 4; i++) largest = squares[i] > squares[largest] ? i : largest;
+  const double twice = sqrt(squares[largest]); /* of that component */
+  /* Products of components, four times each. */
+  const double products[4][4] = {{squares[0], r[7] - r[5], r[2] - r[6], r[3] - r[1]},
+                                 {r[7] - r[5], squares[1], r[1] + r[3], r[2] + r[6]},
+                                 {r[2] - r[6], r[1] + r[3], squares[2], r[5] + r[7]},
+                                 {r[3] - r[1], r[2] + r[6], r[5] + r[7], squares[3]}};
+  const double sign = products[largest][0] < 0.0 ? -1.0 : 1.0;
+  for (int i = 0; i < 4; i++) q[i] = sign * 0.5 * products[largest][i] / twice;
+}
+
+/* X_b = R X_a + t, or its inverse where the images are exchanged. False: not finite. */
+static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry) {
+  double rotation[9], numbers[POSE_NUMBERS];
+  memcpy(rotation, pose->rotation, sizeof rotation);
+  if (exchanged) transpose(rotation);
+  quaternion_of(rotation, numbers);
+  for (int row = 0; row < 3; row++) {
+    const double *const t = pose->translation, *const r = rotation + 3 * row;
+    numbers[QUATERNION_NUMBERS + row] = exchanged ? -(r[0] * t[0] + r[1] * t[1] + r[2] * t[2]) : t[row];
+  }
+  for (size_t i = 0; i < POSE_NUMBERS; i++) {
+    uint64_t bits;
+    if (!isfinite(numbers[i])) return false;
+    memcpy(&bits, &numbers[i], sizeof bits);
+    bytes_put_u64(entry->pose + 8 * i, bits);
+  }
+  entry->has_pose = true;
+  return true;
+}
+
 static bool is_found(const hs_geometry *geometry) { return geometry != NULL && geometry->found != 0; }
 
 /* False when a matrix is not finite. */
@@ -102,10 +147,11 @@ static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, p
     if (!put_matrix(m, entry->matrix[i])) return false;
     entry->has_matrix[i] = true;
   }
-  return true;
+  return !matches->pose || convert_pose(matches->pose, exchanged, entry);
 }
 
 static pair_config choose_config(const hs_colmap_matches *matches) {
+  if (matches->watermark != 0) return CONFIG_WATERMARK;
   const hs_geometry *epipolar = is_found(matches->essential) ? matches->essential : matches->fundamental;
   if (is_found(matches->homography) && (!is_found(epipolar) || (double)matches->homography->inlier_count >
                                                                    planar_share * (double)epipolar->inlier_count))
@@ -209,20 +255,24 @@ static hs_status insert_matches(hs_colmap_database *database, const pair_entry *
 }
 
 static hs_status insert_geometry(hs_colmap_database *database, const pair_entry *entry) {
-  const bool has_matrices = database->schema.has_matrices;
+  static const char *const insert[] = {
+      "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config) VALUES(?, ?, ?, ?, ?)",
+      "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config, F, E, H) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config, F, E, H, qvec, tvec)"
+      " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  const bool has_matrices = database->schema.has_matrices, has_poses = has_matrices && database->schema.has_poses;
   sqlite3_stmt *statement;
-  hs_status status = colmap_prepare(
-      database,
-      has_matrices
-          ? "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config, F, E, H) VALUES(?, ?, ?, ?, ?, ?, ?, ?)"
-          : "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config) VALUES(?, ?, ?, ?, ?)",
-      &statement);
+  hs_status status = colmap_prepare(database, insert[has_poses ? 2 : has_matrices ? 1 : 0], &statement);
   if (status == HS_OK) {
     int code = bind_list(statement, entry->pair_id, entry->verified, entry->inliers);
     code |= sqlite3_bind_int(statement, 5, (int)entry->config);
     for (int i = 0; has_matrices && i < 3; i++)
       if (entry->has_matrix[i])
         code |= sqlite3_bind_blob(statement, 6 + i, entry->matrix[i], MATRIX_BYTES, SQLITE_STATIC);
+    if (has_poses && entry->has_pose) {
+      code |= sqlite3_bind_blob(statement, 9, entry->pose, QUATERNION_NUMBERS * 8, SQLITE_STATIC);
+      code |= sqlite3_bind_blob(statement, 10, entry->pose + QUATERNION_NUMBERS * 8, 3 * 8, SQLITE_STATIC);
+    }
     status = colmap_step(database, statement, code, NULL);
   }
   colmap_done(database, statement);
