@@ -148,6 +148,77 @@ static void test_geometry(void **state) {
   }
 }
 
+/* Reads numbers of the only geometry. */
+static void read_numbers(const colmap_fixture *f, const char *column, double *numbers, size_t count) {
+  char sql[64];
+  snprintf(sql, sizeof sql, "SELECT %s FROM two_view_geometries", column);
+  size_t size = 0;
+  unsigned char *bytes = colmap_tables_blob(f->path, sql, &size);
+  assert_int_equal(size, count * sizeof *numbers);
+  memcpy(numbers, bytes, size);
+  free(bytes);
+}
+
+/* X_b = R X_a + t with the rotation of a quaternion (w, x, y, z). */
+static void move(const double q[4], const double t[3], const double in[3], double out[3]) {
+  const double w = q[0], x = q[1], y = q[2], z = q[3];
+  const double r[9] = {1 - 2 * (y * y + z * z), 2 * (x * y - z * w),     2 * (x * z + y * w),
+                       2 * (x * y + z * w),     1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
+                       2 * (x * z - y * w),     2 * (y * z + x * w),     1 - 2 * (x * x + y * y)};
+  for (size_t i = 0; i < 3; i++) out[i] = r[3 * i] * in[0] + r[3 * i + 1] * in[1] + r[3 * i + 2] * in[2] + t[i];
+}
+
+/* Turns by 90 and 180 degrees, where a component of the quaternion is the largest; in both orders of the images. */
+static void test_poses(void **state) {
+  colmap_fixture *f = *state;
+  const hs_geometry essential = {
+      .model = HS_ESSENTIAL, .found = 1, .inlier_count = 10, .matrix = {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+  const hs_pose poses[] = {
+      {.rotation = {1, 0, 0, 0, 1, 0, 0, 0, 1}, .translation = {0.6, 0.0, 0.8}},
+      {.rotation = {0, -1, 0, 1, 0, 0, 0, 0, 1}, .translation = {0.6, -0.8, 0.0}},
+      {.rotation = {1, 0, 0, 0, -1, 0, 0, 0, -1}, .translation = {0.0, 1.0, 0.0}},
+      {.rotation = {-1, 0, 0, 0, 1, 0, 0, 0, -1}, .translation = {0.0, 0.6, -0.8}},
+      {.rotation = {-1, 0, 0, 0, -1, 0, 0, 0, 1}, .translation = {1.0, 0.0, 0.0}},
+      {.rotation = {0, 0, 1, 1, 0, 0, 0, 1, 0}, .translation = {0.48, 0.6, 0.64}},
+  };
+  const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
+  for (size_t i = 0; i < 2 * sizeof poses / sizeof poses[0]; i++) {
+    const hs_pose *pose = &poses[i / 2];
+    const bool exchanged = i % 2 != 0;
+    double q[4], t[3], there[3];
+    hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
+    two_images(database, f);
+    const hs_colmap_matches matches = {.pairs = pairs, .count = 2, .essential = &essential, .pose = pose};
+    assert_int_equal(hs_colmap_add_matches(database, exchanged ? 2 : 1, exchanged ? 1 : 2, &matches), HS_OK);
+    colmap_fixture_finish(database);
+    read_numbers(f, "qvec", q, 4);
+    read_numbers(f, "tvec", t, 3);
+    assert_true(q[0] >= 0.0 && fabs(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3] - 1.0) < 1e-12);
+    const double point[3] = {0.3, -1.2, 2.5};
+    double expected[3];
+    for (size_t k = 0; k < 3; k++)
+      expected[k] = pose->rotation[3 * k] * point[0] + pose->rotation[3 * k + 1] * point[1] +
+                    pose->rotation[3 * k + 2] * point[2] + pose->translation[k];
+    move(q, t, exchanged ? expected : point, there);
+    for (size_t k = 0; k < 3; k++) assert_true(fabs(there[k] - (exchanged ? point : expected)[k]) < 1e-12);
+  }
+}
+
+/* A watermark is one whatever geometry explains it, and keeps its inliers. */
+static void test_watermark(void **state) {
+  colmap_fixture *f = *state;
+  const hs_geometry homography = {
+      .model = HS_HOMOGRAPHY, .found = 1, .inlier_count = 2, .matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+  const uint32_t pairs[2][2] = {{0, 1}, {2, 3}};
+  const hs_colmap_matches matches = {.pairs = pairs, .count = 2, .homography = &homography, .watermark = 1};
+  hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
+  two_images(database, f);
+  assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_OK);
+  colmap_fixture_finish(database);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT config FROM two_view_geometries"), 7);
+  assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM two_view_geometries"), 2);
+}
+
 /* The same inliers of another model are another geometry. */
 static void test_other_geometry(void **state) {
   colmap_fixture *f = *state;
@@ -236,8 +307,8 @@ static void test_damaged_counts(void **state) {
 int main(void) {
 #  define TEST(name) cmocka_unit_test_setup_teardown(name, colmap_fixture_set_up, colmap_fixture_tear_down)
   const struct CMUnitTest tests[] = {
-      TEST(test_matches_and_their_order), TEST(test_geometry),       TEST(test_other_geometry),
-      TEST(test_wrong_matches),           TEST(test_damaged_counts),
+      TEST(test_matches_and_their_order), TEST(test_geometry), TEST(test_other_geometry), TEST(test_wrong_matches),
+      TEST(test_damaged_counts),          TEST(test_poses),    TEST(test_watermark),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

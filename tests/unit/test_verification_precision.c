@@ -2,16 +2,12 @@
  * The second search of hs_verify_points: at the precision of the matches, among those that move as their neighbours do.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* cmocka.h needs the headers above. */
-#include <cmocka.h>
+
+#include "tests/support/test.h"
 
 #include "pipeline/geometry/random.h"
 #include "pipeline/include/hartsift.h"
