@@ -183,13 +183,15 @@ typedef struct hs_pair_inliers {
 
 /* When a pair is sure, and when doubtful. */
 typedef struct hs_judge_options {
-  size_t struct_size;    /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
-  size_t sure_inliers;   /* a sure pair has as many inliers; 100 */
-  double sure_share;     /* and they are this share of its matches; 0..1; 0.6 */
-  double doubtful_share; /* a pair whose share of inliers is below and whose support is too little is doubtful; 0..1;
+  size_t struct_size;  /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
+  size_t sure_inliers; /* a sure pair has as many inliers; 100 */
+  double sure_share;   /* and they are this share of its matches; 0..1; 0.6 */
+  double
+      doubtful_share; /* a pair whose share of inliers is below is doubtful where its support is too little, or where ten
+                              inliers and more, and more than are on one track, are on two; 0..1;
                               0.5. From here to sure_share it is doubtful where four inliers and more are on tracks, none of
                               them with both features on one */
-  double least_support;  /* share of inliers on one track that is enough; 0..1; 0.15 */
+  double least_support;          /* share of inliers on one track that is enough; 0..1; 0.15 */
   const hs_allocator *allocator; /* for working memory: 5 bytes a feature; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;          /* of room there */

@@ -9,7 +9,10 @@
 #include "pipeline/base/message.h"
 #include "pipeline/include/hartsift_pairs.h"
 
-enum { CONTRADICTED_LEAST = 4 /* inliers on tracks, none of them on one: no accident */ };
+enum {
+  DENIED_ALL = 4,  /* inliers on tracks, none of them on one: no accident */
+  DENIED_MOST = 10 /* inliers on two tracks, more than on one */
+};
 
 /* Sets of features (tracks) and of images (connected by sure pairs), as trees of parents. */
 typedef struct judge {
@@ -101,9 +104,10 @@ static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
   const bool unsupported = (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
   if (root_of(j->image_parent, pair->images.first) != root_of(j->image_parent, pair->images.second))
     return HS_PAIR_ONLY_LINK;
-  if (unsupported && share < j->options.doubtful_share) return HS_PAIR_DOUBTFUL;
-  if (pair->supported == 0 && pair->on_tracks >= CONTRADICTED_LEAST && share < j->options.sure_share)
-    return HS_PAIR_DOUBTFUL;
+  const size_t denied = pair->on_tracks - pair->supported;
+  const bool mostly_denied = denied >= DENIED_MOST && denied > pair->supported;
+  if ((unsupported || mostly_denied) && share < j->options.doubtful_share) return HS_PAIR_DOUBTFUL;
+  if (pair->supported == 0 && denied >= DENIED_ALL && share < j->options.sure_share) return HS_PAIR_DOUBTFUL;
   return HS_PAIR_SUPPORTED;
 }
 
