@@ -101,10 +101,12 @@ static hs_status join_sure_pairs(judge *j, hs_judged_pair *pairs, size_t count) 
 
 static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
   const double share = share_of(pair);
-  const bool unsupported = (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
   if (root_of(j->image_parent, pair->images.first) != root_of(j->image_parent, pair->images.second))
     return HS_PAIR_ONLY_LINK;
   const size_t denied = pair->on_tracks - pair->supported;
+  /* No inlier on tracks says nothing: other pairs may not see that part. */
+  const bool unsupported =
+      denied > 0 && (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
   const bool mostly_denied = denied >= DENIED_MOST && denied > pair->supported;
   if ((unsupported || mostly_denied) && share < j->options.doubtful_share) return HS_PAIR_DOUBTFUL;
   if (pair->supported == 0 && denied >= DENIED_ALL && share < j->options.sure_share) return HS_PAIR_DOUBTFUL;
