@@ -66,7 +66,8 @@ static pair_record *guide(pair_job *job, pair_record *record) {
   }
   again->result.unguided_matches = record->result.match_count;
   again->result.unguided_inliers = record->found.model.inlier_count;
-  const bool better = again->found.model.found != 0 && again->found.model.inlier_count >= record->found.model.inlier_count;
+  const bool better =
+      again->found.model.found != 0 && again->found.model.inlier_count >= record->found.model.inlier_count;
   pair_record_free(run, better ? record : again);
   return better ? again : record;
 }

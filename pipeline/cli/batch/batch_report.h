@@ -16,8 +16,8 @@ typedef struct batch_report {
   progress_line line;
   size_t total, kept, done, failed; /* images; done: in this run */
   size_t damaged, low_range; /* images done that the decoder reported damage of; whose samples use little of 16 bits */
-  size_t empty;                     /* of those kept or done: without a feature */
-  size_t changed, gone;             /* since an earlier run */
+  size_t empty;              /* of those kept or done: without a feature */
+  size_t changed, gone;      /* since an earlier run */
   size_t of_device[BATCH_DEVICES_MOST];
 } batch_report;
 

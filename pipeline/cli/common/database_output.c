@@ -180,26 +180,27 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
   return status == HS_OK ? add_position(database, added, exif, false) : status;
 }
 
-hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
-                            const colmap_rows *rows, const hs_exif *exif) {
+/* replaces: the picture has changed since its image was added. */
+static hs_status put_rows(hs_colmap_database *database, database_camera *choice, const char *name,
+                          const colmap_rows *rows, const hs_exif *exif, bool replaces) {
   hs_colmap_camera camera;
   uint32_t added = 0;
-  const bool has_camera = camera_of(choice, rows->width, rows->height, exif, &camera);
-  hs_status status = colmap_add_rows(database, name, has_camera ? &camera : NULL, rows, &added);
+  const hs_colmap_camera *const wanted = camera_of(choice, rows->width, rows->height, exif, &camera) ? &camera : NULL;
+  hs_status status = replaces ? colmap_replace_rows(database, name, wanted, rows, &added)
+                              : colmap_add_rows(database, name, wanted, rows, &added);
   if (status == HS_OK) compare_size(choice, rows->width, rows->height);
   if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
-  return status == HS_OK ? add_position(database, added, exif, false) : status;
+  return status == HS_OK ? add_position(database, added, exif, replaces) : status;
+}
+
+hs_status database_add_rows(hs_colmap_database *database, database_camera *choice, const char *name,
+                            const colmap_rows *rows, const hs_exif *exif) {
+  return put_rows(database, choice, name, rows, exif, false);
 }
 
 hs_status database_replace_rows(hs_colmap_database *database, database_camera *choice, const char *name,
                                 const colmap_rows *rows, const hs_exif *exif) {
-  hs_colmap_camera camera;
-  uint32_t added = 0;
-  const bool has_camera = camera_of(choice, rows->width, rows->height, exif, &camera);
-  hs_status status = colmap_replace_rows(database, name, has_camera ? &camera : NULL, rows, &added);
-  if (status == HS_OK) compare_size(choice, rows->width, rows->height);
-  if (status == HS_OK) status = compare_focal_length(database, choice, name, exif);
-  return status == HS_OK ? add_position(database, added, exif, true) : status;
+  return put_rows(database, choice, name, rows, exif, true);
 }
 
 /* ------------------------------------------------------------------ names */
