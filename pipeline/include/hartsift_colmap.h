@@ -145,9 +145,9 @@ typedef struct hs_colmap_image {
    for (camera null: any that its size fits), and its features must be absent or the same bytes, or options.replace be 1:
    HS_ERR_ARGUMENT otherwise, also when its camera is of another size. An image that gets another camera loses what was
    verified of its pairs, not its matches; one that a rig took with others keeps its camera: HS_ERR_ARGUMENT. Unless its
-   features are the same bytes, all matches of the image are dropped, because they count in features that went. Their origin is
-   kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the picture was turned by
-   its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
+   features are the same bytes, all matches of the image are dropped, because they count in features that went. Their
+   origin is kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the picture was
+   turned by its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
@@ -220,8 +220,8 @@ typedef struct hs_colmap_matches {
 
 /* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the
    mapper works from: configuration CALIBRATED (essential matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a
-   homography alone, or one with more than 0.8 of the other's inliers), WATERMARK, DEGENERATE (none found), the matrices and the pose, in
-   COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has none; other
+   homography alone, or one with more than 0.8 of the other's inliers), WATERMARK, DEGENERATE (none found), the matrices
+   and the pose, in COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has none; other
    matches, inliers or configuration: see options.replace (matrices are not compared).
    Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
