@@ -23,7 +23,7 @@ typedef struct judge {
   uint32_t *parent;        /* of each feature */
   uint8_t *is_on_track;    /* by feature: a sure pair has it */
   uint32_t *image_parent;
-  uint32_t *inliers; /* of the pair at hand */
+  uint32_t *inliers; /* of the current pair */
 } judge;
 
 static const options_kind kind = OPTIONS_KIND(hs_judge_options, sure_inliers);
@@ -143,34 +143,49 @@ static hs_status check(const judge *j, const hs_judged_pair *pairs, size_t count
     const hs_image_pair images = pairs[p].images;
     if (images.first >= source->image_count || images.second >= source->image_count || images.first == images.second)
       return fail(j, HS_ERR_ARGUMENT, "a pair is not of two images of the collection");
+    if (!RESERVED_IS_CLEAR(pairs[p].reserved))
+      return fail(j, HS_ERR_ARGUMENT, "reserved of a pair is set: start with {0}, or use a later library");
     *most = pairs[p].inlier_count > *most ? pairs[p].inlier_count : *most;
   }
   return HS_OK;
 }
 
-static hs_status allocate(judge *j, size_t most_inliers) {
+/* Numbers the features of all images. */
+static hs_status number_features(judge *j, size_t *features) {
   const hs_pair_inliers *const source = j->source;
-  uint64_t features = 0;
-  if (source->image_count >= UINT32_MAX) return fail(j, HS_ERR_LIMIT, "more than 2^32 - 2 images");
-  j->first_feature = hs_memory_alloc(j->allocator, (source->image_count + 1) * sizeof *j->first_feature);
-  j->image_parent = hs_memory_alloc(j->allocator, (source->image_count + 1) * sizeof *j->image_parent);
-  if (!j->first_feature || !j->image_parent) return fail(j, HS_ERR_MEMORY, "out of memory");
+  uint64_t count = 0;
   for (size_t i = 0; i < source->image_count; i++) {
     j->image_parent[i] = (uint32_t)i;
-    j->first_feature[i] = features;
-    if (source->feature_counts[i] > UINT32_MAX - features) return fail(j, HS_ERR_LIMIT, "more than 2^32 - 1 features");
-    features += source->feature_counts[i];
+    j->first_feature[i] = count;
+    if (source->feature_counts[i] > UINT32_MAX - count) return fail(j, HS_ERR_LIMIT, "more than 2^32 - 1 features");
+    count += source->feature_counts[i];
   }
-  size_t parent_bytes, inlier_bytes;
-  if (!hs_size_mul((size_t)features + 1, sizeof *j->parent, &parent_bytes) ||
-      !hs_size_mul(most_inliers + 1, 2 * sizeof *j->inliers, &inlier_bytes))
-    return fail(j, HS_ERR_LIMIT, "more features than memory can address");
-  j->parent = hs_memory_alloc(j->allocator, parent_bytes);
-  j->is_on_track = hs_memory_alloc(j->allocator, (size_t)features + 1);
-  j->inliers = hs_memory_alloc(j->allocator, inlier_bytes);
+  *features = (size_t)count;
+  return HS_OK;
+}
+
+/* An array of count + 1 elements, so that an empty one is no failure; null: no memory. */
+static void *allocate_array(const judge *j, size_t count, size_t element_bytes) {
+  size_t elements, bytes;
+  if (!hs_size_add(count, 1, &elements) || !hs_size_mul(elements, element_bytes, &bytes)) return NULL;
+  return hs_memory_alloc(j->allocator, bytes);
+}
+
+static hs_status allocate(judge *j, size_t most_inliers) {
+  const size_t images = j->source->image_count;
+  size_t features = 0;
+  if (images >= UINT32_MAX) return fail(j, HS_ERR_LIMIT, "more than 2^32 - 2 images");
+  j->first_feature = allocate_array(j, images, sizeof *j->first_feature);
+  j->image_parent = allocate_array(j, images, sizeof *j->image_parent);
+  if (!j->first_feature || !j->image_parent) return fail(j, HS_ERR_MEMORY, "out of memory");
+  const hs_status status = number_features(j, &features);
+  if (status != HS_OK) return status;
+  j->parent = allocate_array(j, features, sizeof *j->parent);
+  j->is_on_track = allocate_array(j, features, sizeof *j->is_on_track);
+  j->inliers = allocate_array(j, most_inliers, 2 * sizeof *j->inliers);
   if (!j->parent || !j->is_on_track || !j->inliers) return fail(j, HS_ERR_MEMORY, "out of memory");
-  for (uint64_t i = 0; i < features; i++) j->parent[i] = (uint32_t)i;
-  memset(j->is_on_track, 0, (size_t)features + 1);
+  for (size_t i = 0; i < features; i++) j->parent[i] = (uint32_t)i;
+  memset(j->is_on_track, 0, features);
   return HS_OK;
 }
 
@@ -193,6 +208,7 @@ hs_status hs_judge_pairs(const hs_pair_inliers *source, hs_judged_pair *pairs, s
   hs_status status = options ? options_adopt(&j.options, options, kind, reason) : HS_OK;
   if (status != HS_OK) return fail(&j, status, reason);
   j.allocator = j.options.allocator;
+  hs_message_set(j.options.message, j.options.message_bytes, "%s", "");
   for (size_t p = 0; p < count; p++) {
     pairs[p].verdict = HS_PAIR_SUPPORTED;
     pairs[p].on_tracks = pairs[p].supported = 0;

@@ -94,6 +94,7 @@ static hs_status init_load(void *o, size_t size) { return hs_load_options_init_s
 static hs_status init_file(void *o, size_t size) { return hs_file_options_init_sized(o, size); }
 static hs_status init_colmap(void *o, size_t size) { return hs_colmap_options_init_sized(o, size); }
 static hs_status init_patches(void *o, size_t size) { return hs_patch_options_init_sized(o, size); }
+static hs_status init_judge(void *o, size_t size) { return hs_judge_options_init_sized(o, size); }
 static hs_status init_retrieval(void *o, size_t size) { return hs_retrieval_options_init_sized(o, size); }
 static hs_status init_statistics(void *o, size_t size) { return hs_statistics_init_sized(o, size); }
 
@@ -111,6 +112,7 @@ static void test_every_struct_at_every_length(void **state) {
       {init_load, sizeof(hs_load_options), offsetof(hs_load_options, max_pixels) + sizeof(uint64_t)},
       {init_file, sizeof(hs_file_options), offsetof(hs_file_options, format) + sizeof(hs_format)},
       {init_colmap, sizeof(hs_colmap_options), offsetof(hs_colmap_options, read_only) + sizeof(int32_t)},
+      {init_judge, sizeof(hs_judge_options), offsetof(hs_judge_options, sure_inliers) + sizeof(size_t)},
       {init_retrieval, sizeof(hs_retrieval_options), offsetof(hs_retrieval_options, centres) + sizeof(int32_t)},
       {init_patches, sizeof(hs_patch_options), offsetof(hs_patch_options, size) + sizeof(int32_t)},
       {init_statistics, sizeof(hs_statistics), offsetof(hs_statistics, frames) + sizeof(uint64_t)},

@@ -1,0 +1,364 @@
+/*
+ * Whether verified pairs show the same place: collections whose points are numbered, so that what is right is known.
+ */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/test.h"
+
+#include "pipeline/base/splitmix64.h"
+#include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_pairs.h"
+#include "tests/support/counted_allocator.h"
+
+enum { PAIRS = 32, INLIERS = 200, FEATURES = 1000, IMAGES = 8, MESSAGE_BYTES = 128 };
+
+/* Feature k of an image is its view of point k, unless a pair is said to be of look-alikes. */
+typedef struct collection {
+  size_t feature_counts[IMAGES];
+  size_t image_count, pair_count, calls;
+  hs_judged_pair pairs[PAIRS];
+  uint32_t inliers[PAIRS][INLIERS][2];
+  hs_status failure; /* of reading fail_at */
+  size_t fail_at;
+  char message[MESSAGE_BYTES];
+} collection;
+
+static hs_status read_inliers(void *user, size_t pair, uint32_t *inliers) {
+  collection *c = user;
+  if (c->calls++ == c->fail_at && c->failure != HS_OK) return c->failure;
+  memcpy(inliers, c->inliers[pair], c->pairs[pair].inlier_count * sizeof c->inliers[pair][0]);
+  return HS_OK;
+}
+
+static int set_up(void **state) {
+  collection *c = calloc(1, sizeof *c);
+  if (!c) return -1;
+  for (size_t i = 0; i < IMAGES; i++) c->feature_counts[i] = FEATURES;
+  c->image_count = IMAGES;
+  *state = c;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  free(*state);
+  return 0;
+}
+
+/* Adds a pair of points `from` and following in the first image, shifted by `shift` in the second: 0 for a right pair. Its
+   inliers are `percent` of its matches. */
+static hs_judged_pair *add(collection *c, uint32_t a, uint32_t b, size_t inliers, int percent, uint32_t from,
+                           uint32_t shift) {
+  hs_judged_pair *const pair = &c->pairs[c->pair_count];
+  *pair = (hs_judged_pair){
+      .images = {a, b}, .inlier_count = inliers, .match_count = inliers * 100 / (size_t)percent, .verdict = 77};
+  for (uint32_t i = 0; i < inliers; i++) {
+    c->inliers[c->pair_count][i][0] = from + i;
+    c->inliers[c->pair_count][i][1] = from + i + shift;
+  }
+  c->pair_count++;
+  return pair;
+}
+
+static hs_judge_options given_options(collection *c) {
+  hs_judge_options o;
+  assert_int_equal(hs_judge_options_init(&o), HS_OK);
+  strcpy(c->message, "an earlier one");
+  o.message = c->message;
+  o.message_bytes = sizeof c->message;
+  return o;
+}
+
+static hs_status judge_with(collection *c, const hs_judge_options *options) {
+  const hs_pair_inliers source = {
+      .feature_counts = c->feature_counts, .image_count = c->image_count, .read = read_inliers, .user = c};
+  c->calls = 0;
+  return hs_judge_pairs(&source, c->pairs, c->pair_count, options);
+}
+
+static void judge(collection *c) {
+  const hs_judge_options o = given_options(c);
+  assert_int_equal(judge_with(c, &o), HS_OK);
+  assert_string_equal(c->message, "");
+}
+
+/* 0 to 3 see the points up to 400, 4 to 7 those from 600, in rows of sure pairs. */
+static void add_two_places(collection *c) {
+  for (uint32_t i = 0; i < 3; i++) {
+    add(c, i, i + 1, 200, 80, 0, 0);
+    add(c, i, i + 1, 200, 80, 200, 0);
+    add(c, i + 4, i + 5, 200, 80, 600, 0);
+  }
+}
+
+static void assert_verdict(const collection *c, size_t pair, hs_pair_verdict verdict, size_t on_tracks,
+                           size_t supported) {
+  assert_int_equal(c->pairs[pair].verdict, verdict);
+  assert_int_equal(c->pairs[pair].on_tracks, on_tracks);
+  assert_int_equal(c->pairs[pair].supported, supported);
+}
+
+/* Of each kind one, and what they are counted by. */
+static void test_verdicts(void **state) {
+  collection *c = *state;
+  add_two_places(c);
+  const size_t others = c->pair_count;
+  add(c, 0, 3, 60, 40, 100, 0);  /* right, through two images */
+  add(c, 0, 2, 60, 40, 0, 100);  /* a look-alike: another point of the same tracks' images */
+  add(c, 0, 2, 60, 40, 800, 0);  /* of points that no sure pair has */
+  add(c, 1, 6, 60, 40, 0, 600);  /* the places are linked by nothing else */
+  add(c, 0, 1, 100, 59, 0, 100); /* contradicted by all, and just not sure */
+  add(c, 0, 1, 100, 60, 0, 100); /* sure */
+  judge(c);
+  for (size_t p = 0; p < others; p++) assert_verdict(c, p, HS_PAIR_SURE, 0, 0);
+  assert_verdict(c, others + 5, HS_PAIR_SURE, 0, 0);
+  assert_verdict(c, others + 3, HS_PAIR_ONLY_LINK, 60, 0);
+  assert_int_equal(c->calls, c->pair_count);
+  /* The sure pair of look-alikes has joined the tracks of points 100 apart. Without it they say what is right: */
+  c->pair_count--;
+  judge(c);
+  assert_verdict(c, others, HS_PAIR_SUPPORTED, 60, 60);
+  assert_verdict(c, others + 1, HS_PAIR_DOUBTFUL, 60, 0);
+  assert_verdict(c, others + 2, HS_PAIR_DOUBTFUL, 0, 0);
+  assert_verdict(c, others + 4, HS_PAIR_DOUBTFUL, 100, 0);
+}
+
+/* The limits of each option, from both sides. */
+static void test_thresholds(void **state) {
+  collection *c = *state;
+  add(c, 0, 1, 200, 80, 0, 0);
+  add(c, 1, 2, 200, 80, 0, 0);
+  hs_judged_pair *weak = add(c, 0, 2, 100, 40, 0, 0);
+  uint32_t(*inliers)[2] = c->inliers[2];
+  hs_judge_options o = given_options(c);
+  for (uint32_t i = 15; i < 100; i++) inliers[i][1] = i + 1; /* 15 of 100 are right */
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 100, 15);
+  inliers[14][1] = 15;
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 100, 14);
+  o.least_support = 0.125;
+  assert_int_equal(judge_with(c, &o), HS_OK);
+  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 100, 14);
+  weak->match_count = 200; /* half of them */
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 100, 14);
+  o = given_options(c);
+  o.doubtful_share = 0.51;
+  assert_int_equal(judge_with(c, &o), HS_OK);
+  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 100, 14);
+  /* Between half and sure: four that are contradicted, and none that is not. */
+  for (uint32_t i = 0; i < 100; i++) inliers[i][1] = i + 1;
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 100, 0);
+  for (uint32_t i = 3; i < 100; i++) inliers[i][0] = 500 + i;
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 3, 0);
+  inliers[3][0] = 3;
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 4, 0);
+  weak->match_count = 0; /* fewer than inliers: all of them */
+  o = given_options(c);
+  o.sure_inliers = 101;
+  assert_int_equal(judge_with(c, &o), HS_OK);
+  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 4, 0);
+  judge(c);
+  assert_verdict(c, 2, HS_PAIR_SURE, 0, 0);
+}
+
+/* Nothing is sure in a sequence of few features: nothing is doubtful. */
+static void test_weak_collections(void **state) {
+  collection *c = *state;
+  for (uint32_t i = 0; i + 1 < IMAGES; i++) add(c, i, i + 1, 99, 95, 0, i == 3 ? 7 : 0);
+  add(c, 0, 7, 50, 30, 0, 0);
+  judge(c);
+  for (size_t p = 0; p < c->pair_count; p++) assert_verdict(c, p, HS_PAIR_ONLY_LINK, 0, 0);
+}
+
+/* An order of pairs, and one of the images of each pair. */
+static void test_any_order(void **state) {
+  collection *c = *state, *other = calloc(1, sizeof *other);
+  uint64_t random = 5;
+  assert_non_null(other);
+  add_two_places(c);
+  for (uint32_t k = 0; k < 8; k++) add(c, k % 4, (k + 1 + k / 4) % 4, 20 + 10 * k, 40, 13 * k, k % 2 == 0 ? 0 : 50);
+  for (uint32_t k = 0; k < 4; k++) add(c, k, k + 4, 30, 40, 7 * k, 600);
+  judge(c);
+  for (int round = 0; round < 20; round++) {
+    size_t order[PAIRS];
+    for (size_t p = 0; p < c->pair_count; p++) {
+      const size_t place = (size_t)(splitmix64_mix(random += SPLITMIX64_STEP) % (p + 1));
+      order[p] = order[place];
+      order[place] = p;
+    }
+    *other = *c;
+    for (size_t p = 0; p < c->pair_count; p++) {
+      const hs_judged_pair *const from = &c->pairs[order[p]];
+      other->pairs[p] = *from;
+      other->pairs[p].verdict = 9;
+      if (round % 2 == 1) other->pairs[p].images = (hs_image_pair){from->images.second, from->images.first};
+      for (size_t i = 0; i < from->inlier_count; i++)
+        for (size_t side = 0; side < 2; side++)
+          other->inliers[p][i][side] = c->inliers[order[p]][i][round % 2 == 1 ? 1 - side : side];
+    }
+    judge(other);
+    for (size_t p = 0; p < c->pair_count; p++) {
+      const hs_judged_pair *const expected = &c->pairs[order[p]];
+      assert_verdict(other, p, expected->verdict, expected->on_tracks, expected->supported);
+    }
+  }
+  free(other);
+}
+
+static void test_empty(void **state) {
+  collection *c = *state;
+  judge(c);
+  c->image_count = 0;
+  judge(c);
+  const hs_pair_inliers nothing = {.read = read_inliers, .user = c};
+  assert_int_equal(hs_judge_pairs(&nothing, NULL, 0, NULL), HS_OK);
+  c->image_count = IMAGES;
+  add_two_places(c);
+  add(c, 0, 2, 0, 50, 0, 0); /* no inliers: nothing to doubt */
+  add(c, 0, 6, 0, 50, 0, 0);
+  c->feature_counts[2] = FEATURES;
+  judge(c);
+  assert_verdict(c, c->pair_count - 2, HS_PAIR_SUPPORTED, 0, 0);
+  assert_verdict(c, c->pair_count - 1, HS_PAIR_ONLY_LINK, 0, 0);
+}
+
+static void assert_refused(collection *c, hs_status status, const char *message) {
+  const hs_judge_options o = given_options(c);
+  assert_int_equal(judge_with(c, &o), status);
+  assert_non_null(strstr(c->message, message));
+}
+
+static void test_wrong_collections(void **state) {
+  collection *c = *state;
+  add_two_places(c);
+  add(c, 0, 3, 60, 40, 100, 0);
+  c->inliers[0][5][0] = FEATURES;
+  assert_refused(c, HS_ERR_ARGUMENT, "beyond");
+  c->inliers[0][5][0] = FEATURES - 1;
+  c->inliers[c->pair_count - 1][59][1] = UINT32_MAX;
+  assert_refused(c, HS_ERR_ARGUMENT, "beyond");
+  c->inliers[c->pair_count - 1][59][1] = 159;
+  judge(c);
+  for (size_t i = 0; i < IMAGES; i++) {
+    c->feature_counts[i] = 0; /* an image without features cannot have inliers */
+    assert_refused(c, HS_ERR_ARGUMENT, "beyond");
+    c->feature_counts[i] = FEATURES;
+  }
+  const hs_image_pair wrong[] = {{0, IMAGES}, {UINT32_MAX, 1}, {3, 3}};
+  for (size_t i = 0; i < 3; i++) {
+    c->pairs[2].images = wrong[i];
+    assert_refused(c, HS_ERR_ARGUMENT, "two images");
+  }
+  c->pairs[2].images = (hs_image_pair){4, 5};
+  c->pairs[2].reserved[3] = 1;
+  assert_refused(c, HS_ERR_ARGUMENT, "reserved");
+  c->pairs[2].reserved[3] = 0;
+  const hs_pair_inliers mute = {.feature_counts = c->feature_counts, .image_count = IMAGES};
+  const hs_pair_inliers blind = {.image_count = IMAGES, .read = read_inliers};
+  assert_int_equal(hs_judge_pairs(NULL, c->pairs, 1, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_judge_pairs(&mute, c->pairs, 1, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_judge_pairs(&blind, c->pairs, 1, NULL), HS_ERR_ARGUMENT);
+  c->pair_count = 0;
+  const hs_pair_inliers source = {.feature_counts = c->feature_counts, .image_count = IMAGES, .read = read_inliers};
+  assert_int_equal(hs_judge_pairs(&source, NULL, 1, NULL), HS_ERR_ARGUMENT);
+}
+
+/* Numbers that no machine holds are refused before memory is asked for. */
+static void test_sizes_beyond_limits(void **state) {
+  collection *c = *state;
+  counted_allocator counter = {0};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_judge_options o = given_options(c);
+  o.allocator = &allocator;
+  const size_t counts[][2] = {{UINT32_MAX, 1}, {SIZE_MAX, 1}, {SIZE_MAX - 1, SIZE_MAX}, {1, SIZE_MAX}};
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    c->feature_counts[0] = counts[i][0];
+    c->feature_counts[1] = counts[i][1];
+    assert_int_equal(judge_with(c, &o), HS_ERR_LIMIT);
+    assert_non_null(strstr(c->message, "2^32"));
+  }
+  c->feature_counts[0] = c->feature_counts[1] = FEATURES;
+  add_two_places(c);
+  const size_t inliers[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8, SIZE_MAX / 8 - 1};
+  for (size_t i = 0; i < sizeof inliers / sizeof inliers[0]; i++) {
+    c->pairs[4].inlier_count = inliers[i];
+    o.allocator = i < 3 ? &allocator : NULL; /* the last one is a size, which no allocator has */
+    assert_int_equal(judge_with(c, &o), HS_ERR_MEMORY);
+    assert_int_equal(c->calls, 0);
+  }
+  const hs_pair_inliers many = {
+      .feature_counts = c->feature_counts, .image_count = UINT32_MAX, .read = read_inliers, .user = c};
+  assert_int_equal(hs_judge_pairs(&many, NULL, 0, &o), HS_ERR_LIMIT);
+  assert_int_equal(counter.alive, 0);
+}
+
+static void test_options(void **state) {
+  collection *c = *state;
+  add_two_places(c);
+  const double wrong[] = {-0.01, 1.01, -(double)INFINITY, (double)NAN};
+  for (size_t field = 0; field < 3; field++) {
+    static const char *const names[] = {"sure_share", "doubtful_share", "least_support"};
+    for (size_t i = 0; i < 4; i++) {
+      hs_judge_options o = given_options(c);
+      *(field == 0 ? &o.sure_share : field == 1 ? &o.doubtful_share : &o.least_support) = wrong[i];
+      assert_int_equal(judge_with(c, &o), HS_ERR_OPTION);
+      assert_non_null(strstr(c->message, names[field]));
+    }
+    for (int end = 0; end < 2; end++) {
+      hs_judge_options o = given_options(c);
+      *(field == 0 ? &o.sure_share : field == 1 ? &o.doubtful_share : &o.least_support) = end;
+      assert_int_equal(judge_with(c, &o), HS_OK);
+    }
+  }
+  hs_judge_options o = given_options(c);
+  o.struct_size = 0;
+  assert_int_equal(judge_with(c, &o), HS_ERR_OPTION);
+  assert_int_equal(hs_judge_options_init(NULL), HS_ERR_ARGUMENT);
+}
+
+/* What reading returns comes back, wherever it happens, with all memory given back; so does each failing allocation. */
+static void test_failures(void **state) {
+  collection *c = *state;
+  counted_allocator counter = {.fill = 0xa5};
+  const hs_allocator allocator = counted_allocator_make(&counter);
+  hs_judge_options o = given_options(c);
+  o.allocator = &allocator;
+  add_two_places(c);
+  add(c, 0, 3, 60, 40, 100, 0);
+  c->failure = HS_ERR_IO;
+  for (c->fail_at = 0; c->fail_at < c->pair_count; c->fail_at++) {
+    assert_int_equal(judge_with(c, &o), HS_ERR_IO);
+    assert_int_equal(c->calls, c->fail_at + 1);
+    assert_int_equal(counter.alive, 0);
+  }
+  c->failure = HS_OK;
+  size_t failed = 0;
+  for (bool done = false; !done; failed++) {
+    counter.made = 0;
+    counter.fail_at = failed + 1;
+    const hs_status status = judge_with(c, &o);
+    done = status == HS_OK;
+    if (!done) assert_int_equal(status, HS_ERR_MEMORY);
+    assert_int_equal(counter.alive, 0);
+  }
+  assert_int_equal(failed, 6); /* five arrays */
+  assert_verdict(c, c->pair_count - 1, HS_PAIR_SUPPORTED, 60, 60);
+  assert_true(counter.most_bytes < 5 * IMAGES * FEATURES + 4096 + INLIERS * 8);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+  const struct CMUnitTest tests[] = {
+      TEST(test_verdicts),  TEST(test_thresholds), TEST(test_weak_collections),
+      TEST(test_any_order), TEST(test_empty),      TEST(test_wrong_collections),
+      TEST(test_options),   TEST(test_failures),   TEST(test_sizes_beyond_limits),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
