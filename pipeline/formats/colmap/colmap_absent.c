@@ -142,6 +142,11 @@ hs_status colmap_read_inliers(hs_colmap_database *database, int64_t pair_id, uin
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_count_held_keypoints(hs_colmap_database *database, uint32_t image_id, size_t *count) {
+  (void)database, (void)image_id, (void)count;
+  return HS_ERR_UNSUPPORTED;
+}
+
 hs_status colmap_note_first_pass(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, size_t matches,
                                  size_t inliers) {
   (void)database, (void)image_a, (void)image_b, (void)matches, (void)inliers;

@@ -91,7 +91,7 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
     lose_transaction(database);
   else
-    colmap_schema_find_origins(database);
+    colmap_schema_find_own_tables(database);
   return status;
 }
 

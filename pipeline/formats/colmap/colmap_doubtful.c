@@ -9,26 +9,43 @@
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/byte_order.h"
 
-/* COLMAP's configuration for a pair without a geometry. */
-#define DEGENERATE "1"
-
 static const char create_doubtful[] =
     "CREATE TABLE IF NOT EXISTS hartsift_doubtful_pairs (pair_id INTEGER PRIMARY KEY NOT NULL, reason TEXT NOT NULL,"
     " matches INTEGER NOT NULL, on_tracks INTEGER NOT NULL, supported INTEGER NOT NULL, rows INTEGER NOT NULL,"
     " cols INTEGER NOT NULL, data BLOB, config INTEGER NOT NULL, F BLOB, E BLOB, H BLOB, qvec BLOB, tvec BLOB)";
+/* `rows` is the number of inliers of the last pass: where another program has replaced them, the row speaks of others. */
 static const char create_guided[] =
-    "CREATE TABLE IF NOT EXISTS hartsift_guided (pair_id INTEGER PRIMARY KEY NOT NULL, matches INTEGER NOT NULL,"
-    " inliers INTEGER NOT NULL)";
+    "CREATE TABLE IF NOT EXISTS hartsift_guided (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL,"
+    " matches INTEGER NOT NULL, inliers INTEGER NOT NULL)";
 
 /* ------------------------------------------------------------------ listing */
 
-static const char next_verified[] =
-    "SELECT g.pair_id, g.rows, coalesce(m.rows, g.rows), NULL FROM two_view_geometries g"
-    " LEFT JOIN matches m ON m.pair_id = g.pair_id WHERE g.pair_id > ? AND g.rows > 0 ORDER BY g.pair_id LIMIT 1";
+/* Lengths are asked for, not the lists: SQLite knows them without reading these. */
+#define MATCHES_OF_PAIR "CASE WHEN length(m.data) = m.rows * 8 THEN m.rows END"
+#define NEXT_VERIFIED(matches, inliers, join)                                                                          \
+  "SELECT g.pair_id, g.rows, " matches ", " inliers ", length(g.data) = g.rows * 8 FROM two_view_geometries g"         \
+  " LEFT JOIN matches m ON m.pair_id = g.pair_id" join                                                                 \
+  " WHERE g.pair_id > ? AND g.rows > 0 ORDER BY g.pair_id LIMIT 1"
+
+static const char next_verified[] = NEXT_VERIFIED("coalesce(" MATCHES_OF_PAIR ", g.rows)", "NULL", "");
 static const char next_verified_guided[] =
-    "SELECT g.pair_id, g.rows, coalesce(f.matches, m.rows, g.rows), f.inliers FROM two_view_geometries g"
-    " LEFT JOIN matches m ON m.pair_id = g.pair_id LEFT JOIN hartsift_guided f ON f.pair_id = g.pair_id"
-    " WHERE g.pair_id > ? AND g.rows > 0 ORDER BY g.pair_id LIMIT 1";
+    NEXT_VERIFIED("coalesce(f.matches, " MATCHES_OF_PAIR ", g.rows)", "f.inliers",
+                  " LEFT JOIN hartsift_guided f ON f.pair_id = g.pair_id AND f.rows = g.rows AND f.inliers BETWEEN 0"
+                  " AND f.matches AND f.matches <= 4294967295");
+
+static void take_verified(sqlite3_stmt *statement, colmap_verified_pair *pair) {
+  const int64_t stored = sqlite3_column_int64(statement, 1), matches = sqlite3_column_int64(statement, 2);
+  const bool is_guided = sqlite3_column_type(statement, 3) != SQLITE_NULL;
+  pair->pair_id = sqlite3_column_int64(statement, 0);
+  pair->images[0] = (uint32_t)(pair->pair_id / COLMAP_PAIR_BASE);
+  pair->images[1] = (uint32_t)(pair->pair_id % COLMAP_PAIR_BASE);
+  pair->is_damaged = sqlite3_column_type(statement, 1) != SQLITE_INTEGER || sqlite3_column_int64(statement, 4) == 0 ||
+                     pair->pair_id / COLMAP_PAIR_BASE >= COLMAP_PAIR_BASE || pair->images[0] >= pair->images[1];
+  if (pair->is_damaged) return;
+  pair->stored = (size_t)stored;
+  pair->matches = (size_t)matches;
+  pair->inliers = is_guided ? (size_t)sqlite3_column_int64(statement, 3) : pair->stored;
+}
 
 hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colmap_verified_pair *pair) {
   sqlite3_stmt *statement;
@@ -39,19 +56,23 @@ hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colm
   status = colmap_prepare(database, database->schema.has_guided ? next_verified_guided : next_verified, &statement);
   if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, after), &has_row);
   if (status == HS_OK && has_row) {
-    const int64_t stored = sqlite3_column_int64(statement, 1), matches = sqlite3_column_int64(statement, 2);
-    const bool is_guided = sqlite3_column_type(statement, 3) != SQLITE_NULL;
-    const int64_t inliers = is_guided ? sqlite3_column_int64(statement, 3) : stored;
-    pair->pair_id = sqlite3_column_int64(statement, 0);
-    pair->images[0] = (uint32_t)(pair->pair_id / COLMAP_PAIR_BASE);
-    pair->images[1] = (uint32_t)(pair->pair_id % COLMAP_PAIR_BASE);
-    pair->stored = (size_t)stored;
-    pair->matches = matches > 0 ? (size_t)matches : 0;
-    pair->inliers = inliers > 0 ? (size_t)inliers : 0;
-    if (pair->pair_id <= after || pair->pair_id / COLMAP_PAIR_BASE >= COLMAP_PAIR_BASE)
+    take_verified(statement, pair);
+    /* In a file whose pages are damaged rows need not be in order: the caller would not come to an end. */
+    if (pair->pair_id <= after)
       status = colmap_fail(database, HS_ERR_FORMAT, "pair %lld is damaged", (long long)pair->pair_id);
   }
   colmap_done(database, statement);
+  return status;
+}
+
+hs_status colmap_count_held_keypoints(hs_colmap_database *database, uint32_t image_id, size_t *count) {
+  /* A keypoint is two float32 or more. */
+  static const char sql[] = "SELECT rows FROM keypoints WHERE image_id = ? AND rows BETWEEN 0 AND length(data) / 8";
+  int64_t rows = 0;
+  *count = 0;
+  hs_status status = colmap_enter_reading(database);
+  if (status == HS_OK) status = colmap_query(database, sql, image_id, &rows, NULL);
+  if (status == HS_OK && rows > 0 && rows <= INT32_MAX) *count = (size_t)rows;
   return status;
 }
 
@@ -96,38 +117,59 @@ hs_status colmap_note_first_pass(hs_colmap_database *database, uint32_t image_a,
   if (!database->schema.has_guided) status = colmap_run(database, create_guided);
   if (status == HS_OK) {
     database->schema.has_guided = true;
-    status = run_with(database, "INSERT OR REPLACE INTO hartsift_guided(pair_id, matches, inliers) VALUES(?, ?, ?)",
+    status = run_with(database,
+                      "INSERT OR REPLACE INTO hartsift_guided(pair_id, rows, matches, inliers)"
+                      " SELECT pair_id, rows, ?2, ?3 FROM two_view_geometries WHERE pair_id = ?1",
                       numbers, 3);
   }
   return colmap_leave(database, status);
 }
 
-/* The columns that not every version of COLMAP has, as they are read and as they are written. */
-static const char *matrices_of(const hs_colmap_database *database) {
-  return database->schema.has_poses ? ", F, E, H, qvec, tvec" : database->schema.has_matrices ? ", F, E, H" : "";
+hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
+                                 int64_t pair_id) {
+  static const char sql[] = "SELECT matches, inliers FROM hartsift_guided WHERE pair_id = ?";
+  sqlite3_stmt *statement;
+  bool has_row = false;
+  size_t matches = 0, inliers = 0;
+  if (!source->schema.has_guided) return HS_OK;
+  hs_status status = colmap_prepare(source, sql, &statement);
+  if (status == HS_OK) status = colmap_step(source, statement, sqlite3_bind_int64(statement, 1, pair_id), &has_row);
+  if (status == HS_OK && has_row) {
+    matches = (size_t)sqlite3_column_int64(statement, 0);
+    inliers = (size_t)sqlite3_column_int64(statement, 1);
+  }
+  colmap_done(source, statement);
+  if (status != HS_OK) return colmap_fail(database, status, "%s", source->message);
+  return has_row ? colmap_note_first_pass(database, to[0], to[1], matches, inliers) : HS_OK;
+}
+
+/* The columns of a geometry; not every version of COLMAP has all of them. */
+static const char *columns_of(const hs_colmap_database *database) {
+  return database->schema.has_poses      ? "rows, cols, data, config, F, E, H, qvec, tvec"
+         : database->schema.has_matrices ? "rows, cols, data, config, F, E, H"
+                                         : "rows, cols, data, config";
 }
 
 hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t on_tracks, size_t supported) {
   const int64_t numbers[] = {pair_id, (int64_t)on_tracks, (int64_t)supported};
-  const char *const more = matrices_of(database);
   char sql[512];
   hs_status status = colmap_enter(database);
   if (status != HS_OK) return status;
   if (!database->schema.has_doubtful) status = colmap_run(database, create_doubtful);
   if (status == HS_OK) {
+    const char *const columns = columns_of(database);
     database->schema.has_doubtful = true;
-    snprintf(
-        sql, sizeof sql,
-        "INSERT OR REPLACE INTO hartsift_doubtful_pairs(pair_id, reason, matches, on_tracks, supported, rows, cols,"
-        " data, config%s) SELECT pair_id, 'tracks of sure pairs do not confirm it',"
-        " (SELECT rows FROM matches WHERE matches.pair_id = ?1), ?2, ?3, rows, cols, data, config%s"
-        " FROM two_view_geometries WHERE pair_id = ?1",
-        more, more);
+    snprintf(sql, sizeof sql,
+             "INSERT OR REPLACE INTO hartsift_doubtful_pairs(pair_id, reason, matches, on_tracks, supported, %s)"
+             " SELECT pair_id, 'tracks of sure pairs do not confirm it',"
+             " coalesce((SELECT rows FROM matches WHERE matches.pair_id = ?1), -1), ?2, ?3, %s"
+             " FROM two_view_geometries WHERE pair_id = ?1 AND rows > 0",
+             columns, columns);
     status = run_with(database, sql, numbers, 3);
   }
   if (status == HS_OK) {
     snprintf(sql, sizeof sql,
-             "UPDATE two_view_geometries SET rows = 0, data = x'', config = " DEGENERATE "%s%s WHERE pair_id = ?",
+             "UPDATE two_view_geometries SET rows = 0, data = x'', config = 1%s%s WHERE pair_id = ? AND rows > 0",
              database->schema.has_matrices ? ", F = NULL, E = NULL, H = NULL" : "",
              database->schema.has_poses ? ", qvec = NULL, tvec = NULL" : "");
     status = run_with(database, sql, numbers, 1);
@@ -137,32 +179,39 @@ hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t
 
 /* ------------------------------------------------------------------ taking back */
 
-/* What is left of a pair that was set aside, and its matches are still the same in number. */
-static const char unchanged[] =
-    " FROM hartsift_doubtful_pairs d WHERE EXISTS (SELECT 1 FROM two_view_geometries g WHERE g.pair_id = d.pair_id"
-    " AND g.rows = 0 AND g.config = " DEGENERATE ") AND EXISTS (SELECT 1 FROM matches m WHERE m.pair_id = d.pair_id"
-    " AND m.rows = d.matches)";
+/* Columns that this library does not know stay as they are. which: the pairs. */
+static hs_status move_back(hs_colmap_database *database, const char *which, const int64_t *numbers, int count) {
+  const char *const columns = columns_of(database);
+  char sql[1024];
+  snprintf(sql, sizeof sql,
+           "UPDATE two_view_geometries SET (%s) = (SELECT %s FROM hartsift_doubtful_pairs d"
+           " WHERE d.pair_id = two_view_geometries.pair_id)"
+           " WHERE pair_id IN (SELECT pair_id FROM hartsift_doubtful_pairs d WHERE " COLMAP_IS_SET_ASIDE "%s)",
+           columns, columns, which);
+  return run_with(database, sql, numbers, count);
+}
 
 hs_status colmap_take_back(hs_colmap_database *database, size_t *count) {
-  char sql[1024];
   int64_t found = 0;
-  const char *const more = matrices_of(database);
   *count = 0;
   hs_status status = colmap_enter(database);
   if (status != HS_OK) return status;
   if (database->schema.has_doubtful) {
-    snprintf(sql, sizeof sql, "SELECT count(*)%s", unchanged);
-    status = colmap_query(database, sql, 0, &found, NULL);
-    snprintf(sql, sizeof sql,
-             "REPLACE INTO two_view_geometries(pair_id, rows, cols, data, config%s)"
-             " SELECT pair_id, rows, cols, data, config%s%s",
-             more, more, unchanged);
-    if (status == HS_OK) status = colmap_run(database, sql);
+    status = colmap_query(database, "SELECT count(*) FROM hartsift_doubtful_pairs d WHERE " COLMAP_IS_SET_ASIDE, 0,
+                          &found, NULL);
+    if (status == HS_OK) status = move_back(database, "", NULL, 0);
     if (status == HS_OK) status = colmap_run(database, "DELETE FROM hartsift_doubtful_pairs");
   }
   status = colmap_leave(database, status);
   if (status == HS_OK) *count = (size_t)found;
   return status;
+}
+
+hs_status colmap_take_pair_back(hs_colmap_database *database, int64_t pair_id) {
+  if (!database->schema.has_doubtful) return HS_OK;
+  const hs_status status = move_back(database, " AND d.pair_id = ?", &pair_id, 1);
+  return status == HS_OK ? run_with(database, "DELETE FROM hartsift_doubtful_pairs WHERE pair_id = ?", &pair_id, 1)
+                         : status;
 }
 
 hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
@@ -171,18 +220,5 @@ hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
     status = run_with(database, "DELETE FROM hartsift_doubtful_pairs WHERE pair_id = ?", &pair_id, 1);
   if (status == HS_OK && database->schema.has_guided)
     status = run_with(database, "DELETE FROM hartsift_guided WHERE pair_id = ?", &pair_id, 1);
-  return status;
-}
-
-hs_status colmap_forget_pairs_of(hs_colmap_database *database, int64_t image_id) {
-  hs_status status = HS_OK;
-  if (database->schema.has_doubtful)
-    status = run_with(
-        database, "DELETE FROM hartsift_doubtful_pairs WHERE pair_id / 2147483647 = ?1 OR pair_id % 2147483647 = ?1",
-        &image_id, 1);
-  if (status == HS_OK && database->schema.has_guided)
-    status =
-        run_with(database, "DELETE FROM hartsift_guided WHERE pair_id / 2147483647 = ?1 OR pair_id % 2147483647 = ?1",
-                 &image_id, 1);
   return status;
 }

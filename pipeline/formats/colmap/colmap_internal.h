@@ -37,8 +37,8 @@ typedef struct colmap_schema {
   colmap_priors priors;
   bool has_prior_columns; /* images.prior_tx, prior_ty and prior_tz */
   bool has_origins;       /* this library's table hartsift_origins */
-  bool has_doubtful;      /* this library's tables hartsift_doubtful_pairs */
-  bool has_guided;        /* and hartsift_guided */
+  bool has_doubtful;      /* hartsift_doubtful_pairs */
+  bool has_guided;        /* hartsift_guided */
 } colmap_schema;
 
 /* A statement that was compiled once. */
@@ -121,8 +121,8 @@ hs_status colmap_read_origin(hs_colmap_database *database, uint32_t image_id, hs
 
 /* Finds out what the database has; makes the tables where it has none at all and may be written to. */
 hs_status colmap_schema_settle(hs_colmap_database *database);
-/* Finds out again whether there is the table hartsift_origins, after work on the database was undone. */
-void colmap_schema_find_origins(hs_colmap_database *database);
+/* Finds out again which of this library's tables are there, after work on the database was undone. */
+void colmap_schema_find_own_tables(hs_colmap_database *database);
 
 /* ---- colmap_pair_rows.c */
 
@@ -140,12 +140,19 @@ void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
 
 /* ---- colmap_doubtful.c */
 
+/* Whether a row d of hartsift_doubtful_pairs is still what the pair's entry was: the entry is as setting it aside left it
+   (COLMAP's configuration 1, no inliers), and there are as many matches. Else another program has written since. */
+#define COLMAP_IS_SET_ASIDE                                                                                            \
+  "EXISTS (SELECT 1 FROM two_view_geometries g WHERE g.pair_id = d.pair_id AND g.rows = 0 AND g.config = 1)"           \
+  " AND d.matches = coalesce((SELECT m.rows FROM matches m WHERE m.pair_id = d.pair_id), -1)"
+
+/* Moves the geometry of one pair back, if it was set aside: before the pair's entries are compared with others. */
+hs_status colmap_take_pair_back(hs_colmap_database *database, int64_t pair_id);
 /* Removes what this library's tables say of a pair, whose entries are made anew. */
 hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
-/* The same of all pairs that an image is in. */
-hs_status colmap_forget_pairs_of(hs_colmap_database *database, int64_t image_id);
-/* Reads a geometry that was set aside in place of the entry that was left of it. */
-#define COLMAP_SELECT_SET_ASIDE "SELECT rows, data FROM hartsift_doubtful_pairs WHERE pair_id = ?"
+/* Copies what hartsift_guided has of a pair of the source, once the target has its verified matches. */
+hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
+                                 int64_t pair_id);
 
 /* ---- colmap_pair_drops.c */
 

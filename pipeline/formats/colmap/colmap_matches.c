@@ -314,6 +314,7 @@ static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, 
     status = colmap_query(database, "DELETE FROM matches WHERE pair_id = ?", entry->pair_id, NULL, NULL);
     if (status == HS_OK)
       status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, NULL, NULL);
+    if (status == HS_OK) status = colmap_forget_pair(database, entry->pair_id);
   }
   return status == HS_OK ? insert_matches(database, entry) : status;
 }
@@ -335,6 +336,7 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
     return same ? HS_OK : refuse(database, image_a, image_b, "verified matches");
   if (there)
     status = colmap_query(database, "DELETE FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, NULL, NULL);
+  if (status == HS_OK) status = colmap_forget_pair(database, entry->pair_id);
   return status == HS_OK ? insert_geometry(database, entry) : status;
 }
 
@@ -347,9 +349,9 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   if (status != HS_OK) return status;
   pair_entry entry = {0};
   status = make_entry(database, image_a, image_b, matches, &entry);
+  if (status == HS_OK) status = colmap_take_pair_back(database, entry.pair_id);
   if (status == HS_OK) status = settle_matches(database, image_a, image_b, &entry);
   if (status == HS_OK) status = settle_geometry(database, image_a, image_b, &entry);
-  if (status == HS_OK) status = colmap_forget_pair(database, entry.pair_id);
   hs_memory_release(database->options.allocator, entry.matches);
   hs_memory_release(database->options.allocator, entry.inliers);
   return colmap_leave(database, status);

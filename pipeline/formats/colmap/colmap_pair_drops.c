@@ -5,22 +5,31 @@
 
 /* Where an image has the lower number, its pairs are a range of numbers; where it has the higher one, there is one number
    for each image below it. A scan of the table would read all matches. */
-static const char *const drop_pairs[] = {
-    "DELETE FROM matches WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",
-    "DELETE FROM matches WHERE pair_id IN (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1)",
-    "DELETE FROM two_view_geometries WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",
-    "DELETE FROM two_view_geometries WHERE pair_id IN"
-    " (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1)",
+#define DROP_PAIRS(table)                                                                                              \
+  {                                                                                                                    \
+    "DELETE FROM " table " WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",                       \
+        "DELETE FROM " table " WHERE pair_id IN (SELECT image_id * 2147483647 + ?1 FROM images WHERE image_id < ?1)"   \
+  }
+
+enum { PAIR_TABLES = 4, DROPS_OF_TABLE = 2 };
+
+static const char *const drop_pairs[PAIR_TABLES][DROPS_OF_TABLE] = {
+    DROP_PAIRS("matches"),
+    DROP_PAIRS("two_view_geometries"),
+    DROP_PAIRS("hartsift_doubtful_pairs"),
+    DROP_PAIRS("hartsift_guided"),
 };
 
 hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id) {
   static const char has_entries[] =
       "SELECT EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries)";
+  const bool is_there[PAIR_TABLES] = {true, true, database->schema.has_doubtful, database->schema.has_guided};
   int64_t has_any = 0;
   hs_status status = colmap_query(database, has_entries, 0, &has_any, NULL);
-  for (size_t i = 0; status == HS_OK && has_any != 0 && i < sizeof drop_pairs / sizeof drop_pairs[0]; i++)
-    status = colmap_query(database, drop_pairs[i], image_id, NULL, NULL);
-  if (status == HS_OK && has_any != 0) status = colmap_forget_pairs_of(database, image_id);
+  if (has_any == 0) return status;
+  for (int table = 0; table < PAIR_TABLES; table++)
+    for (int i = 0; status == HS_OK && is_there[table] && i < DROPS_OF_TABLE; i++)
+      status = colmap_query(database, drop_pairs[table][i], image_id, NULL, NULL);
   return status;
 }
 

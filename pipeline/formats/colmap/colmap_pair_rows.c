@@ -310,9 +310,10 @@ static void exchange(pair_copy *copy) {
 
 /* Where a pair's geometry is. One that was set aside is copied as it was: what confirms it may be in the target. */
 static hs_status find_geometry(hs_colmap_database *source, int64_t pair_id, const char **table) {
+  static const char sql[] = "SELECT 1 FROM hartsift_doubtful_pairs d WHERE d.pair_id = ? AND " COLMAP_IS_SET_ASIDE;
   bool is_aside = false;
   hs_status status = HS_OK;
-  if (source->schema.has_doubtful) status = colmap_query(source, COLMAP_SELECT_SET_ASIDE, pair_id, NULL, &is_aside);
+  if (source->schema.has_doubtful) status = colmap_query(source, sql, pair_id, NULL, &is_aside);
   *table = is_aside ? "hartsift_doubtful_pairs" : "two_view_geometries";
   return status;
 }
@@ -365,7 +366,7 @@ static hs_status settle_list(hs_colmap_database *database, const char *select, c
         "overwritten",
         (long long)(pair_id / COLMAP_PAIR_BASE), (long long)(pair_id % COLMAP_PAIR_BASE));
   for (; status == HS_OK && *drops; drops++) status = colmap_query(database, *drops, pair_id, NULL, NULL);
-  return status;
+  return status == HS_OK ? colmap_forget_pair(database, pair_id) : status;
 }
 
 static hs_status insert_list(hs_colmap_database *database, const char *sql, int64_t pair_id, const copied_list *list,
@@ -402,14 +403,16 @@ static hs_status write_numbers(hs_colmap_database *database, pair_column column,
   return status;
 }
 
-static hs_status write_pair(hs_colmap_database *database, int64_t pair_id, const pair_copy *copy) {
+/* *has_written: the target got the verified matches, and did not have them already. */
+static hs_status write_pair(hs_colmap_database *database, int64_t pair_id, const pair_copy *copy, bool *has_written) {
   static const char drop_matches[] = "DELETE FROM matches WHERE pair_id = ?";
   static const char drop_verified[] = "DELETE FROM two_view_geometries WHERE pair_id = ?";
   static const char *const of_matches[] = {drop_matches, drop_verified, NULL}, *const of_verified[] = {drop_verified,
                                                                                                        NULL};
   bool is_there = false;
-  hs_status status = HS_OK;
-  if (copy->matches.is_there) {
+  *has_written = false;
+  hs_status status = colmap_take_pair_back(database, pair_id);
+  if (status == HS_OK && copy->matches.is_there) {
     status = settle_list(database, COLMAP_SELECT_MATCHES, of_matches, pair_id, &copy->matches, &is_there);
     if (status == HS_OK && !is_there)
       status = insert_list(database, "INSERT INTO matches(pair_id, rows, cols, data) VALUES(?, ?, 2, ?)", pair_id,
@@ -418,6 +421,7 @@ static hs_status write_pair(hs_colmap_database *database, int64_t pair_id, const
   if (status != HS_OK || !copy->verified.is_there) return status;
   status = settle_list(database, COLMAP_SELECT_VERIFIED, of_verified, pair_id, &copy->verified, &is_there);
   if (status != HS_OK || is_there) return status;
+  *has_written = true;
   status =
       insert_list(database, "INSERT INTO two_view_geometries(pair_id, rows, cols, data, config) VALUES(?, ?, 2, ?, ?)",
                   pair_id, &copy->verified, copy->config);
@@ -439,7 +443,11 @@ hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], h
   if (status == HS_OK) status = colmap_enter(database);
   if (status == HS_OK) {
     if ((from[0] > from[1]) != (to[0] > to[1])) exchange(&copy);
-    status = colmap_leave(database, write_pair(database, colmap_pair_number(to[0], to[1]), &copy));
+    bool has_written;
+    status = write_pair(database, colmap_pair_number(to[0], to[1]), &copy, &has_written);
+    if (status == HS_OK && has_written)
+      status = colmap_copy_first_pass(database, to, source, colmap_pair_number(from[0], from[1]));
+    status = colmap_leave(database, status);
   }
   hs_memory_release(source->options.allocator, copy.matches.bytes);
   hs_memory_release(source->options.allocator, copy.verified.bytes);

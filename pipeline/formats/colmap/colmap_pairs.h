@@ -41,6 +41,8 @@ typedef struct colmap_verified_pair {
   uint32_t images[2];
   size_t matches, inliers; /* of the matches before verification; of a guided pair's first pass */
   size_t stored;           /* inliers in the database */
+  bool is_damaged;         /* the list is of another length than the entry says, or the number is no pair's: the counts
+                              above are 0 */
 } colmap_verified_pair;
 
 /* The next one by COLMAP's numbers of pairs; after: -1 at first. pair->pair_id: -1: there is none. */
@@ -49,14 +51,19 @@ hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colm
 /* Reads the inliers of a pair of ascending images: 2 x count indices, count as colmap_next_verified gave it. */
 hs_status colmap_read_inliers(hs_colmap_database *database, int64_t pair_id, uint32_t *inliers, size_t count);
 
+/* How many keypoints an image has; 0 where the entry holds fewer than it says. */
+hs_status colmap_count_held_keypoints(hs_colmap_database *database, uint32_t image_id, size_t *count);
+
 /* Remembers what a guided pair's first pass found, in the table hartsift_guided. */
 hs_status colmap_note_first_pass(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, size_t matches,
                                  size_t inliers);
 
-/* Moves a pair's geometry to the table hartsift_doubtful_pairs, and leaves it DEGENERATE without inliers. */
+/* Moves a pair's geometry to the table hartsift_doubtful_pairs, and leaves configuration 1 (degenerate) without inliers.
+   Does nothing to a pair without inliers. */
 hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t on_tracks, size_t supported);
 
-/* Moves all geometries back that were set aside, but for those whose matches are others by now. */
+/* Moves all geometries back that were set aside, except where another program has written to the pair since; *count: how
+   many. The table is empty then. */
 hs_status colmap_take_back(hs_colmap_database *database, size_t *count);
 
 /* Copies the entries of a pair from another database, where its images have the numbers `from`, to those of the images

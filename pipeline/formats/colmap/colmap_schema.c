@@ -6,7 +6,7 @@
 
 #include "pipeline/formats/colmap/colmap_internal.h"
 
-enum { SCHEMA_COLUMNS_MOST = 8 };
+enum { SCHEMA_COLUMNS_MOST = 14 };
 
 typedef struct table_layout {
   const char *table;
@@ -29,14 +29,23 @@ static const table_layout frame_tables[] = {
     {"frames", "frame_id", {"frame_id", "rig_id"}, NULL},
     {"frame_data", NULL, {"frame_id", "data_id", "sensor_id", "sensor_type"}, NULL},
 };
-static const table_layout origin_table = {
-    "hartsift_origins",
-    "image_id",
-    {"image_id", "features", "method_version", "profile", "norm", "exif_orientation"},
-    NULL};
+/* This library's own, each there or not. */
+static const table_layout own_tables[] = {
+    {"hartsift_origins",
+     "image_id",
+     {"image_id", "features", "method_version", "profile", "norm", "exif_orientation"},
+     NULL},
+    {"hartsift_doubtful_pairs",
+     "pair_id",
+     {"pair_id", "reason", "matches", "on_tracks", "supported", "rows", "cols", "data", "config", "F", "E", "H", "qvec",
+      "tvec"},
+     NULL},
+    {"hartsift_guided", "pair_id", {"pair_id", "rows", "matches", "inliers"}, NULL},
+};
 enum {
   COMMON_TABLES = sizeof common_tables / sizeof common_tables[0],
-  FRAME_TABLES = sizeof frame_tables / sizeof frame_tables[0]
+  FRAME_TABLES = sizeof frame_tables / sizeof frame_tables[0],
+  OWN_TABLES = sizeof own_tables / sizeof own_tables[0]
 };
 
 /* The layout that COLMAP 3.8 has, which passes over pose_priors; later versions take that table over, and add what is
@@ -187,15 +196,19 @@ static hs_status find_priors(hs_colmap_database *database) {
   return status == HS_OK ? has_columns(database, "images", in_images, 3, &database->schema.has_prior_columns) : status;
 }
 
-void colmap_schema_find_origins(hs_colmap_database *database) {
+/* In the order of own_tables. */
+static bool *own_table_flag(colmap_schema *schema, size_t table) {
+  bool *const flags[OWN_TABLES] = {&schema->has_origins, &schema->has_doubtful, &schema->has_guided};
+  return flags[table];
+}
+
+void colmap_schema_find_own_tables(hs_colmap_database *database) {
   char message[COLMAP_MESSAGE_BYTES]; /* of what is being undone */
   memcpy(message, database->message, sizeof message);
-  if (has_table(database, origin_table.table, &database->schema.has_origins) != HS_OK)
-    database->schema.has_origins = false;
-  if (has_table(database, "hartsift_doubtful_pairs", &database->schema.has_doubtful) != HS_OK)
-    database->schema.has_doubtful = false;
-  if (has_table(database, "hartsift_guided", &database->schema.has_guided) != HS_OK)
-    database->schema.has_guided = false;
+  for (size_t i = 0; i < OWN_TABLES; i++) {
+    bool *const there = own_table_flag(&database->schema, i);
+    if (has_table(database, own_tables[i].table, there) != HS_OK) *there = false;
+  }
   memcpy(database->message, message, sizeof message);
 }
 
@@ -215,9 +228,10 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   static const char *const poses[] = {"qvec", "tvec"};
   if (status == HS_OK) status = has_columns(database, "two_view_geometries", poses, 2, &schema->has_poses);
   if (status == HS_OK) status = find_priors(database);
-  if (status == HS_OK) status = has_table(database, origin_table.table, &schema->has_origins);
-  if (status == HS_OK) status = has_table(database, "hartsift_doubtful_pairs", &schema->has_doubtful);
-  if (status == HS_OK) status = has_table(database, "hartsift_guided", &schema->has_guided);
-  if (status == HS_OK && schema->has_origins) status = check_table(database, &origin_table);
+  for (size_t i = 0; status == HS_OK && i < OWN_TABLES; i++) {
+    bool *const there = own_table_flag(schema, i);
+    status = has_table(database, own_tables[i].table, there);
+    if (status == HS_OK && *there) status = check_table(database, &own_tables[i]);
+  }
   return status == HS_OK ? check_frames(database) : status;
 }
