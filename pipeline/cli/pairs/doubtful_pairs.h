@@ -5,10 +5,19 @@
 #ifndef HARTSIFT_CLI_PAIRS_DOUBTFUL_PAIRS_H
 #define HARTSIFT_CLI_PAIRS_DOUBTFUL_PAIRS_H
 
+#include "pipeline/cli/common/stop_signals.h"
 #include "pipeline/cli/pairs/pair_output.h"
 
-/* keep: pairs that were set aside are only taken back. Commits. Prints what was done, or why it failed. */
-cli_exit doubtful_pairs_settle(hs_colmap_database *database, const database_images *images, bool keep, bool is_quiet,
-                               bool has_json);
+typedef struct doubtful_plan {
+  hs_colmap_database *database;
+  const database_images *images;
+  const stop_signals *signals; /* one that comes ends the work, and nothing of it is kept */
+  uint64_t max_memory_bytes;   /* 0: no limit */
+  bool keeps;                  /* pairs that were set aside are only taken back */
+  bool is_quiet, has_json;
+} doubtful_plan;
+
+/* Commits. Prints what was done, or why it failed. */
+cli_exit doubtful_pairs_settle(const doubtful_plan *plan);
 
 #endif

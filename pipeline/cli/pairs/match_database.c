@@ -225,6 +225,17 @@ static cli_exit match_pairs(database_job *job, const stop_signals *signals) {
   return result;
 }
 
+static cli_exit settle_doubtful(const database_job *job, const stop_signals *signals) {
+  const doubtful_plan plan = {.database = job->database,
+                              .images = &job->images,
+                              .signals = signals,
+                              .max_memory_bytes = job->options.max_memory_bytes,
+                              .keeps = job->plan->keeps_doubtful,
+                              .is_quiet = given(job, OPTION_QUIET),
+                              .has_json = job->output.has_json};
+  return doubtful_pairs_settle(&plan);
+}
+
 static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   cli_exit result = verify_given(job, signals);
   if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
@@ -232,11 +243,8 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
   if (job->stopped_by != 0) say_stopped(job);
-  if (job->stopped_by == 0 && job->plan->verify.model != 0 && !colmap_is_lost(job->database) &&
-      doubtful_pairs_settle(job->database, &job->images, job->plan->keeps_doubtful, given(job, OPTION_QUIET),
-                            job->output.has_json) != CLI_DONE)
-    result = CLI_FAILED;
-  return result;
+  const bool judges = job->stopped_by == 0 && job->plan->verify.model != 0 && !colmap_is_lost(job->database);
+  return judges && settle_doubtful(job, signals) != CLI_DONE ? CLI_FAILED : result;
 }
 
 /* Which pairs there are to match. Nothing is stored yet, so that signals may end the process, as they do by themselves. */

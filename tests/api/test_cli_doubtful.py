@@ -1,0 +1,309 @@
+"""Pairs that the command sets aside because the collection contradicts them: which, for how long, and out of what databases.
+
+Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
+"""
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from command_case import COMMAND, DONE, FAILED, USAGE, CommandCase, main  # noqa: E402
+
+TABLES = """
+CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL, width INTEGER NOT NULL,
+ height INTEGER NOT NULL, params BLOB, prior_focal_length INTEGER NOT NULL);
+CREATE TABLE images (image_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, name TEXT NOT NULL UNIQUE, camera_id INTEGER NOT NULL,
+ prior_qw REAL, prior_qx REAL, prior_qy REAL, prior_qz REAL, prior_tx REAL, prior_ty REAL, prior_tz REAL);
+CREATE TABLE keypoints (image_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL, data BLOB);
+CREATE TABLE descriptors (image_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL, data BLOB);
+CREATE TABLE matches (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL, data BLOB);
+CREATE TABLE two_view_geometries (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL, cols INTEGER NOT NULL, data BLOB,
+ config INTEGER NOT NULL, F BLOB, E BLOB, H BLOB, qvec BLOB, tvec BLOB);
+"""
+BASE = 2147483647
+FACADE, WINDOWS, CLUTTER, CORNER = 200, 45, 80, 270
+WIDTH, HEIGHT, FOCAL = 1200, 900, 900
+# Images 1 to 3 see one facade, 4 to 6 another one with the same windows; 3 and 4 see the corner between them.
+IMAGES = 6
+SURE = {(1, 2), (1, 3), (2, 3), (3, 4), (4, 5), (4, 6), (5, 6)}
+ALIKE = set(itertools.combinations(range(1, IMAGES + 1), 2)) - SURE
+
+
+def descriptor(dice):
+    values = [dice.random() ** 3 for _ in range(128)]
+    length = sum(value * value for value in values) ** 0.5
+    return bytes(min(255, int(512 * value / length)) for value in values)
+
+
+def points(dice, count):
+    return [(dice.uniform(-5, 5), dice.uniform(-4, 4), dice.uniform(9, 14)) for _ in range(count)]
+
+
+def facades():
+    """The (point, descriptor) lists of the six images. Windows are in the same places of both facades, clutter is not."""
+    dice = random.Random(7)
+    windows, clutter = [[descriptor(dice) for _ in range(count)] for count in (WINDOWS, CLUTTER)]
+    window_places = points(dice, WINDOWS)
+    corner = [(place, descriptor(dice)) for place in points(dice, CORNER)]
+    of_facade = []
+    for _ in range(2):
+        of_facade.append([(place, descriptor(dice)) for place in points(dice, FACADE)] + list(zip(window_places, windows))
+                         + list(zip(points(dice, CLUTTER), clutter)))
+    return [of_facade[image // 3] + (corner if image in (2, 3) else []) for image in range(IMAGES)]
+
+
+def keypoint(point, image, is_corner):
+    """Along a facade the camera moves sideways and a little forward, past the corner upward."""
+    x, y, z = point
+    step = image % 3 - 1
+    sideways, up, forward = (0.1, 0.9, -0.2) if is_corner else (0.7, -0.2, 0.4)
+    z -= forward * step
+    return FOCAL * (x - sideways * step) / z + WIDTH / 2, FOCAL * (y - up * step) / z + HEIGHT / 2, 3.0, 0.0, 0.0, 3.0
+
+
+class Doubtful(CommandCase):
+    features = None
+
+    def setUp(self):
+        super().setUp()
+        if Doubtful.features is None:
+            Doubtful.features = facades()
+        self.make("d.db", range(1, IMAGES + 1))
+
+    def make(self, name, images):
+        """A database of these of the six images, numbered from 1 on."""
+        with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
+            database.executescript(TABLES)
+            for number, image in enumerate(images, 1):
+                features = self.features[image - 1]
+                places = [keypoint(point, image - 1, i >= FACADE + WINDOWS + CLUTTER) for i, (point, _) in enumerate(features)]
+                database.execute("INSERT INTO cameras VALUES(?, 2, ?, ?, ?, 0)",
+                                 (number, WIDTH, HEIGHT, struct.pack("<4d", 1.2 * WIDTH, WIDTH / 2, HEIGHT / 2, 0)))
+                database.execute("INSERT INTO images(image_id, name, camera_id) VALUES(?, ?, ?)", (number, f"{image}.jpg", number))
+                database.execute("INSERT INTO keypoints VALUES(?, ?, 6, ?)",
+                                 (number, len(features), b"".join(struct.pack("<6f", *place) for place in places)))
+                database.execute("INSERT INTO descriptors VALUES(?, ?, 128, ?)",
+                                 (number, len(features), b"".join(d for _, d in features)))
+
+    def ask(self, sql, *parameters, name="d.db"):
+        with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
+            database.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+            return database.execute(sql, parameters).fetchall()
+
+    def rows(self, name="d.db"):
+        """All that the tables of pairs hold, by the names of images."""
+        names = dict(self.ask("SELECT image_id, name FROM images", name=name))
+        present = {table for table, in self.ask("SELECT name FROM sqlite_master WHERE type = 'table'", name=name)}
+        return {table: [(names.get(row[0] // BASE), names.get(row[0] % BASE), *row[1:])
+                        for row in self.ask(f"SELECT * FROM {table} ORDER BY pair_id", name=name)]
+                for table in ("matches", "two_view_geometries", "hartsift_doubtful_pairs", "hartsift_guided") if table in present}
+
+    def aside(self, name="d.db"):
+        return {tuple(int(image.split(".")[0]) for image in row[:2]) for row in self.rows(name)["hartsift_doubtful_pairs"]}
+
+    def match(self, *arguments, status=DONE, name="d.db"):
+        self.output, self.errors = self.run_it("match", "--database", name, "--device", "cpu", *arguments, status=status)
+        return self.output.decode()
+
+    # ---------------------------------------------------------------- the decision
+
+    def test_look_alikes_are_left_out(self):
+        self.match("--doubtful", "keep")
+        kept = self.rows()
+        self.assertNotIn("hartsift_doubtful_pairs", kept)
+        inliers = {(int(a[0]), int(b[0])): rows for a, b, rows, *_ in kept["two_view_geometries"]}
+        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # each of them passes as a pair
+        self.assertTrue(all(inliers[pair] >= 100 for pair in SURE), inliers)
+        records = [json.loads(line) for line in self.match("--json").splitlines()]
+        self.assertEqual({(int(r["image_a"][0]), int(r["image_b"][0])) for r in records}, ALIKE)
+        self.assertIn(f"{len(ALIKE)} of {len(ALIKE) + len(SURE)} verified pairs left out", self.errors)
+        for record in records:
+            self.assertIs(record["doubtful"], True)
+            self.assertLess(record["supported"], 0.15 * record["inliers"])
+            self.assertGreaterEqual(record["on_tracks"], record["supported"])
+        self.assertEqual(self.aside(), ALIKE)
+        self.assertEqual(self.rows()["matches"], kept["matches"])
+        for before, row in zip(kept["two_view_geometries"], self.rows()["two_view_geometries"]):
+            if (int(row[0][0]), int(row[1][0])) in SURE:
+                self.assertEqual(row, before)
+            else:
+                self.assertEqual(row[2:], (0, 2, b"", 1, None, None, None, None, None))
+        self.match("--doubtful", "keep")
+        self.assertIn(f"{len(ALIKE)} doubtful pairs taken back", self.errors)
+        self.assertEqual({**self.rows(), "hartsift_doubtful_pairs": []}, {**kept, "hartsift_doubtful_pairs": []})
+
+    def test_again_and_again(self):
+        self.match("-q")
+        self.assertEqual(self.errors, "")
+        once = self.rows()
+        self.assertEqual(self.aside(), ALIKE)
+        for arguments in ((), ("--threads", "3"), ("--pairs", "sequential:1"), ("--replace",)):
+            self.match(*arguments)
+            self.assertEqual(self.rows(), once, arguments)
+        self.match("--no-verify")  # judges nothing, and finds all pairs done
+        self.assertEqual(self.rows(), once)
+
+    def test_guided_pairs_are_judged_by_their_first_pass(self):
+        self.match("--guided")
+        once = self.rows()
+        self.assertEqual(self.aside(), ALIKE)
+        self.assertNotEqual(once["hartsift_guided"], [])
+        self.match("--guided")
+        self.assertEqual(self.rows(), once)
+
+    def test_only_link_stays(self):
+        """Without the corner's pair nothing is sure about the two facades."""
+        self.match("--doubtful", "keep")
+        self.ask("UPDATE two_view_geometries SET rows = 0, data = x'', config = 1 WHERE pair_id = ?", 3 * BASE + 4)
+        before = self.rows()["two_view_geometries"]
+        self.match()
+        self.assertEqual(self.rows()["two_view_geometries"], before)
+        self.assertEqual(self.match("--json"), "")
+
+    def test_usage(self):
+        for arguments in (("--doubtful", "keep", "--no-verify"), ("--doubtful", "perhaps"), ("--doubtful",)):
+            self.match(*arguments, status=USAGE)
+        self.write("a.pgm", b"P5 9 9 255\n" + bytes(81))
+        self.run_it("match", "a.pgm", "a.pgm", "--doubtful", "drop", status=USAGE)
+
+    # ---------------------------------------------------------------- runs that end early, and in parts
+
+    def test_killed_runs(self):
+        self.make("one.db", range(1, IMAGES + 1))
+        self.match(name="one.db")
+        for kind in (signal.SIGKILL, signal.SIGINT):
+            os.remove(self.path("d.db"))
+            self.make("d.db", range(1, IMAGES + 1))
+            for pause in (0.005, 0.02, 0.05, 0.1, 0.2, 0.4):
+                process = subprocess.Popen([COMMAND, "match", "--database", "d.db", "--device", "cpu"], cwd=self.folder,
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(pause)
+                process.send_signal(kind)
+                process.wait()
+                doubtful = self.rows().get("hartsift_doubtful_pairs", [])
+                self.assertIn(len(doubtful), (0, len(ALIKE)))  # all or none
+            self.match()
+            self.assertEqual(self.rows(), self.rows("one.db"))
+
+    def write_pairs(self, name, pairs):
+        """Verified pairs of scenes, made up: (first, second, inliers, matches, feature of the second - of the first)."""
+        numbers = {scene.split("_")[-1]: number for number, scene in self.ask("SELECT image_id, name FROM images", name=name)}
+        for first, second, inliers, matches, shift in pairs:
+            if not {first, second} <= set(numbers):
+                continue
+            rows = [(i, i + shift) if i + shift < inliers else (i, i + shift - inliers) for i in range(inliers)]
+            rows += [(i, inliers + matches - 1 - i) for i in range(inliers, matches)]
+            if numbers[first] > numbers[second]:
+                rows = [row[::-1] for row in rows]
+            pair = BASE * min(numbers[first], numbers[second]) + max(numbers[first], numbers[second])
+            data = b"".join(struct.pack("<2I", *row) for row in rows)
+            self.ask("INSERT OR IGNORE INTO matches VALUES(?, ?, 2, ?)", pair, matches, data, name=name)
+            self.ask("INSERT OR IGNORE INTO two_view_geometries(pair_id, rows, cols, data, config, F) VALUES(?, ?, 2, ?, 3, ?)", pair,
+                     inliers, data[:8 * inliers], struct.pack("<9d", 0, 0, inliers, 0, 0, 2, 3, 4, matches), name=name)
+
+    def test_parts_that_are_merged(self):
+        """Shards that were matched and judged alone, put together and matched, are one run."""
+        scenes = [f"@scene:320x240:{i}" for i in range(1, 7)]
+        self.write("list.txt", "\n".join(scenes).encode())
+        for output, more in (("whole.db", ()), ("a.db", ("--shard", "1/2")), ("b.db", ("--shard", "2/2"))):
+            self.run_it("batch", "list.txt", "-o", output, "-q", "--device", "cpu", "--profile", "colmap", *more)
+        self.assertGreater(min(self.ask("SELECT min(rows) FROM keypoints", name="whole.db")[0]), 150)
+        # Odd scenes are a shard, even ones the other; 1 and 5 contradict 3, and only 1 and 2 link the shards.
+        pairs = [("1", "3", 120, 140, 0), ("3", "5", 110, 130, 0), ("2", "4", 120, 140, 0),
+                 ("4", "6", 40, 90, 0), ("5", "1", 45, 110, 9)]
+        links = [("1", "2", 105, 120, 0), ("2", "3", 50, 120, 20), ("1", "4", 50, 120, 0)]
+        for name in ("a.db", "b.db"):
+            self.write_pairs(name, pairs)
+            self.write(f"{name}.txt", b"# none\n")
+            self.match("--pairs", f"{name}.txt", name=name)
+        self.assertEqual(self.ask("SELECT on_tracks, supported FROM hartsift_doubtful_pairs", name="a.db"), [(45, 0)])
+        self.write_pairs("whole.db", pairs + links)
+        untouched = self.rows("whole.db")
+        self.match("--pairs", "a.db.txt", name="whole.db")
+        self.assertEqual(len(self.rows("whole.db")["hartsift_doubtful_pairs"]), 2)
+        for order in (("a.db", "b.db"), ("b.db", "a.db")):
+            for _ in range(2):  # onto what is there already, and judged, the second time
+                self.run_it("merge", *order, "-o", "all.db", "-q")
+                self.write_pairs("all.db", links)
+                self.match("--pairs", "a.db.txt", "--doubtful", "keep", name="all.db")
+                self.assertEqual(self.rows("all.db")["two_view_geometries"], untouched["two_view_geometries"])
+                self.match("--pairs", "a.db.txt", name="all.db")
+                self.assertEqual(self.rows("all.db"), self.rows("whole.db"))
+            os.remove(self.path("all.db"))
+            os.remove(self.path("all.db.manifest.csv"))
+
+    # ---------------------------------------------------------------- databases that lie
+
+    def test_damaged_rows_take_no_other_along(self):
+        self.match("--doubtful", "keep")
+        self.write("listed.txt", b"1.jpg 2.jpg\n")
+        before = self.read("d.db")
+        pair = 2 * BASE + 3  # a sure one
+        beyond = struct.pack("<2I", 5000000, 1)
+        for damage, values in (("rows = 7", ()), ("rows = 4611686018427387904", ()), ("data = NULL", ()),
+                               ("data = substr(data, 9) || ?", (beyond,)), ("data = CAST(substr(data, 9) AS BLOB) || ?", (beyond,)),
+                               ("rows = 1, data = ?", (beyond,)), ("rows = 1, data = ?", (struct.pack("<2I", 1, 2 ** 32 - 1),)),
+                               ("pair_id = ?", (BASE + 1,)), ("pair_id = ?", (3 * BASE + 2,)), ("pair_id = ?", (2 ** 63 - 1,)),
+                               ("pair_id = ?", (-7,)), ("pair_id = ?", (77 * BASE + 99,))):
+            self.write("d.db", before)
+            self.ask(f"UPDATE two_view_geometries SET {damage} WHERE pair_id = {pair}", *values)
+            self.match("--pairs", "listed.txt")
+            self.assertEqual(self.aside(), ALIKE, damage)
+            if values not in ((-7,), (77 * BASE + 99,)):
+                self.assertIn("1 verified pair not judged", self.errors)
+
+    def test_counts_of_features_that_lie(self):
+        self.match("--doubtful", "keep")
+        self.write("listed.txt", b"1.jpg 2.jpg\n")
+        before = self.read("d.db")
+        for rows in (0, -1, 2 ** 31 - 1, 2 ** 32, 2 ** 62, 2 ** 63 - 1):
+            self.write("d.db", before)
+            self.ask("UPDATE keypoints SET rows = ? WHERE image_id = 6", rows)
+            self.match("--pairs", "listed.txt")
+            self.assertEqual(self.aside(), {pair for pair in ALIKE if 6 not in pair}, rows)
+        self.write("d.db", before)
+        self.ask("DELETE FROM images WHERE image_id = 6")
+        self.match("--pairs", "listed.txt")
+        self.assertEqual(len(self.ask("SELECT * FROM hartsift_doubtful_pairs")), len([p for p in ALIKE if 6 not in p]))
+
+    def test_counts_of_matches_that_lie(self):
+        """They take no pair away that would have stayed, and none is a number that does not fit."""
+        self.match("--doubtful", "keep")
+        self.write("listed.txt", b"1.jpg 2.jpg\n")
+        self.ask("UPDATE matches SET rows = 4611686018427387904 WHERE pair_id = ?", 2 * BASE + 3)
+        self.ask("CREATE TABLE hartsift_guided (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL,"
+                 " matches INTEGER NOT NULL, inliers INTEGER NOT NULL)")
+        self.ask("INSERT INTO hartsift_guided SELECT pair_id, rows, 9223372036854775807, 1 FROM two_view_geometries")
+        self.match("--pairs", "listed.txt")
+        self.assertEqual(self.aside(), ALIKE)
+
+    def test_matches_that_were_deleted(self):
+        """COLMAP keeps geometries whose matches are gone. How many others there were is not known then: they stay."""
+        self.match("--doubtful", "keep")
+        self.ask("DELETE FROM matches WHERE pair_id = ?", BASE + 6)
+        self.write("listed.txt", b"1.jpg 2.jpg\n")
+        for _ in range(2):
+            self.match("--pairs", "listed.txt")
+            self.assertEqual(self.aside(), ALIKE - {(1, 6)})
+
+    def test_memory(self):
+        self.match("--doubtful", "keep")
+        before = self.rows()
+        self.match("--max-memory", "50k", status=FAILED)
+        self.assertIn("expected a larger --max-memory, or --doubtful keep", self.errors)
+        self.assertEqual(self.rows(), before)
+        self.match("--max-memory", "50k", "--doubtful", "keep")
+        self.match("--max-memory", "5M")
+        self.assertEqual(self.aside(), ALIKE)
+
+
+if __name__ == "__main__":
+    main()
