@@ -18,6 +18,7 @@ from ._extractor import Extractor
 from ._features import KEYPOINT_DTYPE, Features, Origin
 from ._files import FORMATS, read_features, write_features, write_hdf5
 from ._images import load_image, render_scene
+from ._judging import PairVerdict, judge_pairs
 from ._library import HAS_CUDA, METHOD_VERSION
 from ._library import VERSION as __version__
 from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, VerifyOptions, match, relative_pose, verify
@@ -73,6 +74,7 @@ __all__ = [
     "Origin",
     "OutOfMemoryError",
     "PairMatches",
+    "PairVerdict",
     "Pose",
     "Retrieval",
     "SIFT",
@@ -93,6 +95,7 @@ __all__ = [
     "find_k_nearest",
     "find_within",
     "histogram256",
+    "judge_pairs",
     "load_image",
     "match",
     "match_many",

@@ -132,6 +132,8 @@ class PairMatches:
         fundamental: the fundamental matrix, where ``geometry`` is an essential one by ``find_essential``; else None.
         pose: of the second camera, by an essential matrix; else None.
         watermark: whether the inliers are a caption, a logo or a frame that both images have in their border.
+        unguided: of a pair that was matched again along its geometry (``guided``), the numbers of matches and inliers
+            of the first pass; None of any other.
     """
 
     first: int
@@ -142,6 +144,7 @@ class PairMatches:
     fundamental: Optional[Geometry] = None
     pose: Optional[Pose] = None
     watermark: bool = False
+    unguided: Optional[Tuple[int, int]] = None
 
 
 def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
@@ -179,7 +182,8 @@ def _outcome(result: HsPairResult) -> PairMatches:
         view = result.pose.contents
         pose = Pose(np.array(view.rotation).reshape(3, 3), np.array(view.translation), view.in_front, view.used)
     first, second = result.images.first, result.images.second
-    return PairMatches(first, second, matches, geometry, plane, fundamental, pose, bool(result.watermark))
+    unguided = (result.unguided_matches, result.unguided_inliers) if result.unguided_matches else None
+    return PairMatches(first, second, matches, geometry, plane, fundamental, pose, bool(result.watermark), unguided)
 
 
 def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np.uint32]":

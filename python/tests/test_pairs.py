@@ -37,6 +37,8 @@ def test_chosen_pairs_and_guided(views):
     guided = list(hartsift.match_many(views, pairs, ratio=0.6, verify="fundamental", guided=True, device="cpu"))
     assert [(r.first, r.second) for r in guided] == [(2, 0), (4, 3), (0, 5)]
     assert guided[0].geometry.inlier_count > plain[0].geometry.inlier_count
+    matches, inliers = guided[0].unguided
+    assert (matches, inliers) == (len(plain[0].matches), plain[0].geometry.inlier_count) and plain[0].unguided is None
     assert plain[0].plane.model == "homography" and plain[0].plane.found  # a picture, shifted
     alone = list(hartsift.match_many([v.descriptors for v in views], pairs, device="cpu"))
     assert alone[0].geometry is None and len(alone[0].matches) > 50

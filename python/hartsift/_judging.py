@@ -1,0 +1,179 @@
+"""Whether verified pairs show the same place, by the tracks that a collection's sure pairs make."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Sequence, Tuple, Type, cast
+
+import numpy as np
+
+from . import _library
+from ._errors import ArgumentError, check
+from ._library import library
+from ._retrieval import HsImagePair
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from typing_extensions import Literal
+
+    Verdict = Literal["supported", "sure", "only-link", "doubtful"]
+
+#: HS_PAIR_...
+VERDICTS = {"supported": 0, "sure": 1, "only-link": 2, "doubtful": 3}
+
+_LARGEST = (1 << 32) - 1
+_MESSAGE_BYTES = 256
+_READ = ctypes.CFUNCTYPE(c_int, c_void_p, c_size_t, c_void_p)
+
+
+class HsJudgedPair(ctypes.Structure):
+    """hs_judged_pair"""
+
+    _fields_ = [
+        ("images", HsImagePair),
+        ("match_count", c_size_t),
+        ("inlier_count", c_size_t),
+        ("verdict", c_int),
+        ("on_tracks", c_size_t),
+        ("supported", c_size_t),
+        ("reserved", c_int32 * 4),
+    ]
+
+
+class HsPairInliers(ctypes.Structure):
+    """hs_pair_inliers"""
+
+    _fields_ = [("feature_counts", c_void_p), ("image_count", c_size_t), ("read", _READ), ("user", c_void_p)]
+
+
+class HsJudgeOptions(ctypes.Structure):
+    """hs_judge_options"""
+
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("sure_inliers", c_size_t),
+        ("sure_share", c_double),
+        ("doubtful_share", c_double),
+        ("least_support", c_double),
+        ("allocator", c_void_p),
+        ("message", c_void_p),
+        ("message_bytes", c_size_t),
+    ]
+
+
+STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
+    str(structure.__doc__): structure for structure in (HsJudgedPair, HsPairInliers, HsJudgeOptions)
+}
+
+library.hs_judge_options_init_sized.restype = library.hs_judge_pairs.restype = c_int
+library.hs_judge_options_init_sized.argtypes = [POINTER(HsJudgeOptions), c_size_t]
+library.hs_judge_pairs.argtypes = [POINTER(HsPairInliers), c_void_p, c_size_t, POINTER(HsJudgeOptions)]
+
+
+@dataclass(frozen=True)
+class PairVerdict:
+    """What the collection says of a verified pair.
+
+    Attributes:
+        verdict: ``"sure"``: many inliers, and most of its matches; its inliers join features to tracks.
+            ``"supported"``: the tracks confirm it, or do not contradict it. ``"only-link"``: sure pairs do not connect its
+            images. ``"doubtful"``: they do, and their tracks do not confirm it, as of buildings that look alike.
+        on_tracks: inliers with both features on tracks; 0 for a sure pair.
+        supported: of these, those with both on the same one.
+    """
+
+    verdict: "Verdict"
+    on_tracks: int
+    supported: int
+
+
+def _whole(values: Any, what: str) -> "npt.NDArray[np.int64]":
+    """Whole numbers of 0 to 2^32 - 1."""
+    given = np.asarray(values)
+    if given.size == 0:
+        return np.zeros(given.shape, np.int64)
+    if given.dtype.kind not in "iu":
+        raise ArgumentError(f"{what} are {given.dtype}, expected whole numbers")
+    if given.min() < 0 or given.max() > _LARGEST:
+        raise ArgumentError(f"{what} are {given.min()} to {given.max()}, expected 0..2^32 - 1")
+    return cast("npt.NDArray[np.int64]", given.astype(np.int64))
+
+
+def _inliers_of(pair: int, inliers: Any) -> "npt.NDArray[np.uint32]":
+    given = _whole(inliers, f"inliers of pair {pair}")
+    if given.size == 0:
+        return np.zeros((0, 2), np.uint32)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise ArgumentError(f"inliers of pair {pair} have shape {given.shape}, expected (N, 2)")
+    return np.ascontiguousarray(given, np.uint32)
+
+
+def judge_pairs(
+    feature_counts: "npt.ArrayLike",
+    pairs: "Iterable[Tuple[int, int, int, npt.ArrayLike]]",
+    *,
+    sure_inliers: int = 100,
+    sure_share: float = 0.6,
+    doubtful_share: float = 0.5,
+    least_support: float = 0.15,
+) -> List[PairVerdict]:
+    """Which verified pairs contradict the rest of their collection, as ``hartsift match --database`` decides it.
+
+    Buildings repeat: facades with the same windows give pairs that agree with a geometry and are of different places. Pairs
+    with many inliers join features to tracks; the two features of another pair's inlier should be on one track. Leave out
+    what is ``"doubtful"``. What this cannot tell: sure pairs that are wrong, and collections without sure pairs.
+
+    Args:
+        feature_counts: of each image.
+        pairs: of each verified pair the two images, the number of its matches before verification, and its inliers
+            [N, 2]: a feature of the first image, one of the second. Of a pair that was matched again along its geometry,
+            the number of matches is as many as the first pass would have for these inliers: inliers / share.
+        sure_inliers: a pair is sure with as many inliers ...
+        sure_share: ... that are this share of its matches.
+        doubtful_share: from this share on a pair is doubtful only where four inliers and more are on tracks, none of them
+            with both features on one.
+        least_support: share of the inliers on one track that is enough.
+
+    Returns:
+        One verdict a pair, in their order. They do not depend on it.
+
+    Raises:
+        hartsift.ArgumentError: an image or a feature that is not there, or an option out of its range.
+
+    >>> features = [hartsift.extract(name) for name in names]
+    >>> found = [r for r in hartsift.match_many(features, verify="fundamental") if r.geometry.found]
+    >>> verdicts = hartsift.judge_pairs(
+    ...     [len(f) for f in features],
+    ...     [(r.first, r.second, len(r.matches), r.matches.pairs[r.geometry.inliers]) for r in found],
+    ... )
+    >>> found = [r for r, v in zip(found, verdicts) if v.verdict != "doubtful"]
+    """
+    counts = np.ascontiguousarray(_whole(feature_counts, "feature_counts"), np.uintp)
+    if counts.ndim != 1:
+        raise ArgumentError(f"feature_counts have shape {counts.shape}, expected (N,)")
+    given: Sequence[Tuple[int, int, int, Any]] = list(pairs)
+    numbers = _whole([pair[:3] for pair in given], "images and numbers of matches of pairs").reshape(-1, 3)
+    lists = [_inliers_of(index, pair[3]) for index, pair in enumerate(given)]
+    judged = (HsJudgedPair * max(len(given), 1))()
+    for pair, (first, second, matches), inliers in zip(judged, numbers.tolist(), lists):
+        pair.images.first, pair.images.second = first, second
+        pair.match_count, pair.inlier_count = matches, len(inliers)
+
+    def read(_user: Any, pair: int, inliers: int) -> int:
+        ctypes.memmove(inliers, lists[pair].ctypes.data, lists[pair].nbytes)
+        return _library.HS_OK
+
+    source = HsPairInliers(counts.ctypes.data, len(counts), _READ(read), None)
+    options, message = HsJudgeOptions(), (c_char * _MESSAGE_BYTES)()
+    check(library.hs_judge_options_init_sized(ctypes.byref(options), ctypes.sizeof(options)))
+    if not 0 <= sure_inliers <= _LARGEST:
+        raise ArgumentError(f"sure_inliers is {sure_inliers}, expected 0..2^32 - 1")
+    options.sure_inliers, options.sure_share = sure_inliers, sure_share
+    options.doubtful_share, options.least_support = doubtful_share, least_support
+    options.message, options.message_bytes = ctypes.addressof(message), _MESSAGE_BYTES
+    status = library.hs_judge_pairs(ctypes.byref(source), ctypes.addressof(judged), len(given), ctypes.byref(options))
+    check(status, message.value)
+    names = {number: cast("Verdict", name) for name, number in VERDICTS.items()}
+    return [PairVerdict(names[pair.verdict], pair.on_tracks, pair.supported) for pair in judged[: len(given)]]
