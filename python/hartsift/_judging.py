@@ -132,9 +132,10 @@ def judge_pairs(
             the number of matches is as many as the first pass would have for these inliers: inliers / share.
         sure_inliers: a pair is sure with as many inliers ...
         sure_share: ... that are this share of its matches.
-        doubtful_share: from this share on a pair is doubtful only where four inliers and more are on tracks, none of them
-            with both features on one.
-        least_support: share of the inliers on one track that is enough.
+        doubtful_share: a pair whose share of inliers is below is doubtful where its support is too little, or where ten
+            inliers and more, and more than are on one track, are on two. From here to ``sure_share`` it is doubtful where
+            four inliers and more are on tracks, none of them with both features on one.
+        least_support: share of inliers on one track that is enough.
 
     Returns:
         One verdict a pair, in their order. They do not depend on it.

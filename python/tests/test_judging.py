@@ -34,7 +34,10 @@ def test_verdicts():
     found = hartsift.judge_pairs(COUNTS, pairs)
     assert found == [hartsift.PairVerdict("sure", 0, 0)] * 3 + EXPECTED
     assert hartsift.judge_pairs(np.array(COUNTS), iter(pairs[::-1])) == found[::-1]
-    assert hartsift.judge_pairs(COUNTS, pairs, least_support=0.3)[-1].verdict == "doubtful"
+    mixed = pair(0, 2, 100, 40, start=190)  # 10 on one track, one of them on two instead, 30 on none
+    mixed[3][9, 1] = 5
+    assert hartsift.judge_pairs(COUNTS, [*pairs, mixed])[-1] == hartsift.PairVerdict("supported", 10, 9)
+    assert hartsift.judge_pairs(COUNTS, [*pairs, mixed], least_support=0.3)[-1].verdict == "doubtful"
     assert hartsift.judge_pairs(COUNTS, pairs, doubtful_share=0.0)[-3].verdict == "doubtful"
     assert hartsift.judge_pairs(COUNTS, pairs, sure_inliers=201)[3].verdict == "only-link"
     assert hartsift.judge_pairs(COUNTS, pairs, sure_inliers=40, sure_share=0.4)[4].verdict == "sure"

@@ -336,6 +336,10 @@ static void test_first_passes(void **state) {
   assert_int_equal(add_to(database, 1, 4, 3), HS_OK); /* verified anew, without a guide */
   check_next(database, PAIR(1, 3), PAIR(1, 4), 3, 2);
   colmap_fixture_finish(database);
+  colmap_tables_run(f->path, "UPDATE two_view_geometries SET config = 7 WHERE pair_id = 2147483650");
+  database = colmap_fixture_open(f, 0, 0);
+  check_next(database, PAIR(1, 2), PAIR(1, 4), 3, 2); /* a watermark is no geometry of the place */
+  hs_colmap_close(database);
 }
 
 /* Entries that lie, of pairs that cannot be: passed over one by one, and none is read. */

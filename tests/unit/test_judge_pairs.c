@@ -121,51 +121,59 @@ static void test_verdicts(void **state) {
   judge(c);
   assert_verdict(c, others, HS_PAIR_SUPPORTED, 60, 60);
   assert_verdict(c, others + 1, HS_PAIR_DOUBTFUL, 60, 0);
-  assert_verdict(c, others + 2, HS_PAIR_DOUBTFUL, 0, 0);
+  assert_verdict(c, others + 2, HS_PAIR_SUPPORTED, 0, 0);
   assert_verdict(c, others + 4, HS_PAIR_DOUBTFUL, 100, 0);
 }
 
-/* The limits of each option, from both sides. */
+/* Pair 2 gets so many inliers on one track, so many on two, and the others with a feature that is on none. */
+static void set_support(collection *c, uint32_t supported, uint32_t denied) {
+  for (uint32_t i = 0; i < 100; i++) {
+    c->inliers[2][i][0] = i < supported + denied ? i : 500 + i;
+    c->inliers[2][i][1] = i < supported ? i : i + 1;
+  }
+}
+
+/* The limits of each rule, from both sides. */
 static void test_thresholds(void **state) {
   collection *c = *state;
   add(c, 0, 1, 200, 80, 0, 0);
   add(c, 1, 2, 200, 80, 0, 0);
   hs_judged_pair *weak = add(c, 0, 2, 100, 40, 0, 0);
-  uint32_t(*inliers)[2] = c->inliers[2];
-  hs_judge_options o = given_options(c);
-  for (uint32_t i = 15; i < 100; i++) inliers[i][1] = i + 1; /* 15 of 100 are right */
-  judge(c);
-  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 100, 15);
-  inliers[14][1] = 15;
-  judge(c);
-  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 100, 14);
-  o.least_support = 0.125;
-  assert_int_equal(judge_with(c, &o), HS_OK);
-  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 100, 14);
-  weak->match_count = 200; /* half of them */
-  judge(c);
-  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 100, 14);
-  o = given_options(c);
-  o.doubtful_share = 0.51;
-  assert_int_equal(judge_with(c, &o), HS_OK);
-  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 100, 14);
-  /* Between half and sure: four that are contradicted, and none that is not. */
-  for (uint32_t i = 0; i < 100; i++) inliers[i][1] = i + 1;
-  judge(c);
-  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 100, 0);
-  for (uint32_t i = 3; i < 100; i++) inliers[i][0] = 500 + i;
-  judge(c);
-  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 3, 0);
-  inliers[3][0] = 3;
-  judge(c);
-  assert_verdict(c, 2, HS_PAIR_DOUBTFUL, 4, 0);
+  static const struct {
+    uint32_t supported, denied;
+    size_t matches;
+    double least_support, doubtful_share;
+    hs_pair_verdict verdict;
+  } cases[] = {
+      {15, 1, 250, 0.15, 0.5, HS_PAIR_SUPPORTED},  {14, 1, 250, 0.15, 0.5, HS_PAIR_DOUBTFUL},
+      {14, 0, 250, 0.15, 0.5, HS_PAIR_SUPPORTED},  {0, 0, 250, 0.15, 0.5, HS_PAIR_SUPPORTED},
+      {14, 1, 250, 0.125, 0.5, HS_PAIR_SUPPORTED}, {14, 1, 200, 0.15, 0.5, HS_PAIR_SUPPORTED},
+      {14, 1, 200, 0.15, 0.51, HS_PAIR_DOUBTFUL},  {20, 20, 250, 0.15, 0.5, HS_PAIR_SUPPORTED},
+      {20, 21, 250, 0.15, 0.5, HS_PAIR_DOUBTFUL},  {8, 9, 250, 0.05, 0.5, HS_PAIR_SUPPORTED},
+      {8, 10, 250, 0.05, 0.5, HS_PAIR_DOUBTFUL},   {20, 21, 200, 0.15, 0.5, HS_PAIR_SUPPORTED},
+      {0, 3, 180, 0.15, 0.5, HS_PAIR_SUPPORTED},   {0, 4, 180, 0.15, 0.5, HS_PAIR_DOUBTFUL},
+      {1, 99, 180, 0.15, 0.5, HS_PAIR_SUPPORTED},  {0, 100, 160, 0.15, 0.5, HS_PAIR_SURE},
+      {0, 1, 250, 0.0, 0.5, HS_PAIR_SUPPORTED},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    hs_judge_options o = given_options(c);
+    o.least_support = cases[i].least_support;
+    o.doubtful_share = cases[i].doubtful_share;
+    weak->match_count = cases[i].matches;
+    set_support(c, cases[i].supported, cases[i].denied);
+    assert_int_equal(judge_with(c, &o), HS_OK);
+    const bool is_sure = cases[i].verdict == HS_PAIR_SURE;
+    assert_verdict(c, 2, cases[i].verdict, is_sure ? 0 : cases[i].supported + cases[i].denied,
+                   is_sure ? 0 : cases[i].supported);
+  }
   weak->match_count = 0; /* fewer than inliers: all of them */
-  o = given_options(c);
-  o.sure_inliers = 101;
-  assert_int_equal(judge_with(c, &o), HS_OK);
-  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 4, 0);
+  hs_judge_options o = given_options(c);
   judge(c);
   assert_verdict(c, 2, HS_PAIR_SURE, 0, 0);
+  o.sure_inliers = 101;
+  set_support(c, 0, 4);
+  assert_int_equal(judge_with(c, &o), HS_OK);
+  assert_verdict(c, 2, HS_PAIR_SUPPORTED, 4, 0);
 }
 
 /* Nothing is sure in a sequence of few features: nothing is doubtful. */

@@ -20,12 +20,13 @@ static const char create_guided[] =
 
 /* ------------------------------------------------------------------ listing */
 
-/* Lengths are asked for, not the lists: SQLite knows them without reading these. */
+/* Lengths are asked for, not the lists: SQLite knows them without reading these. Not of COLMAP's configuration 7, a watermark,
+   which says nothing about the place and which mappers pass over. */
 #define MATCHES_OF_PAIR "CASE WHEN length(m.data) = m.rows * 8 THEN m.rows END"
 #define NEXT_VERIFIED(matches, inliers, join)                                                                          \
   "SELECT g.pair_id, g.rows, " matches ", " inliers ", length(g.data) = g.rows * 8 FROM two_view_geometries g"         \
-  " LEFT JOIN matches m ON m.pair_id = g.pair_id" join                                                                 \
-  " WHERE g.pair_id > ? AND g.rows > 0 ORDER BY g.pair_id LIMIT 1"
+  " LEFT JOIN matches m ON m.pair_id = g.pair_id" join " WHERE g.pair_id > ? AND g.rows > 0 AND g.config <> 7"         \
+  " ORDER BY g.pair_id LIMIT 1"
 
 static const char next_verified[] = NEXT_VERIFIED("coalesce(" MATCHES_OF_PAIR ", g.rows)", "NULL", "");
 static const char next_verified_guided[] =

@@ -45,7 +45,7 @@ typedef struct colmap_verified_pair {
                               above are 0 */
 } colmap_verified_pair;
 
-/* The next one by COLMAP's numbers of pairs; after: -1 at first. pair->pair_id: -1: there is none. */
+/* The next one by COLMAP's numbers of pairs, watermarks left out; after: -1 at first. pair->pair_id: -1: there is none. */
 hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colmap_verified_pair *pair);
 
 /* Reads the inliers of a pair of ascending images: 2 x count indices, count as colmap_next_verified gave it. */
