@@ -277,14 +277,14 @@ static const option_spec option_specs[OPTION_COUNT] = {
                "find the geometry that most matches agree with, and mark those [--database: essential where both "
                "cameras are known, else fundamental]"),
     [OPTION_NO_VERIFY] =
-        FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification of the matches to COLMAP"),
+        FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification to COLMAP"),
     [OPTION_GUIDED] = FLAG("guided", IN_MATCH, OPTION_NO_FIELD,
                            "where a geometry was found, match again among places that agree with it, and verify again"),
     [OPTION_DOUBTFUL] = CHOICE("doubtful", "drop|keep", IN_MATCH, OPTION_NO_FIELD,
-                               "--database: weak pairs that the tracks of sure pairs do not confirm, as of look-alike "
-                               "buildings: leave them out, or take back those that were left out [drop]"),
+                               "--database: weak pairs that sure ones contradict (look-alikes): leave them out, or take "
+                               "back [drop]"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
-                                "--verify: largest error of an inlier, pixels [2; --database 4]"),
+                                "largest error of an inlier, pixels [2; --database 4]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
                            "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
     [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH,
