@@ -148,15 +148,16 @@ HS_API void hs_pairs_end(hs_pairs *run);
  *
  * Buildings repeat: two facades with the same windows give pairs that agree with a geometry by a few dozen matches and are
  * of different places. Such a pair contradicts the others. Pairs with many inliers that are most of their matches are sure:
- * their inliers join features to tracks. Of a weak pair between images that sure pairs connect, directly or through
- * others, the two features of an inlier should be on one track; where next to none are, it is doubtful. A weak pair that is
- * the only link between two parts of a collection contradicts nothing and stays. What this cannot tell: sure pairs that are
- * wrong (a symmetric building), and collections without sure pairs.
+ * their inliers join features to tracks. Of a weak pair between images that up to three sure pairs connect, one after the
+ * other, the two features of an inlier should be on one track; where next to none are, it is doubtful. A weak pair that is
+ * the only link between two parts of a collection, or that may close a loop, contradicts nothing and stays. What this cannot
+ * tell: sure pairs that are wrong (a symmetric building), and collections without sure pairs.
  */
 typedef enum hs_pair_verdict {
   HS_PAIR_SUPPORTED = 0, /* tracks confirm it, or do not contradict it */
   HS_PAIR_SURE = 1,      /* it made the tracks */
-  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images */
+  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images, or only four of them and more in a row, which it would
+                            make a loop of */
   HS_PAIR_DOUBTFUL = 3   /* sure pairs connect its images, and their tracks do not confirm it */
 } hs_pair_verdict;
 

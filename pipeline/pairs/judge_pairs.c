@@ -23,7 +23,10 @@ typedef struct judge {
   uint32_t *parent;        /* of each feature */
   uint8_t *is_on_track;    /* by feature: a sure pair has it */
   uint32_t *image_parent;
-  uint32_t *inliers; /* of the current pair */
+  uint64_t *neighbor_range; /* of each image in `neighbors`, and the end */
+  uint32_t *neighbors;      /* images of its sure pairs */
+  uint32_t *near_mark;      /* by image: number + 1 of the image that it was last found near to */
+  uint32_t *inliers;        /* of the current pair */
 } judge;
 
 static const options_kind kind = OPTIONS_KIND(hs_judge_options, sure_inliers);
@@ -70,6 +73,13 @@ static hs_status fail(const judge *j, hs_status status, const char *message) {
   return status;
 }
 
+/* An array of count + 1 elements, so that an empty one is no failure; null: no memory. */
+static void *allocate_array(const judge *j, size_t count, size_t element_bytes) {
+  size_t elements, bytes;
+  if (!hs_size_add(count, 1, &elements) || !hs_size_mul(elements, element_bytes, &bytes)) return NULL;
+  return hs_memory_alloc(j->allocator, bytes);
+}
+
 /* Reads a pair's inliers and turns them into numbers of features. */
 static hs_status read_inliers(const judge *j, const hs_judged_pair *pair, size_t index) {
   const uint32_t image[2] = {pair->images.first, pair->images.second};
@@ -99,6 +109,61 @@ static hs_status join_sure_pairs(judge *j, hs_judged_pair *pairs, size_t count) 
   return HS_OK;
 }
 
+/* ------------------------------------------------------------------ how far apart images are */
+
+/* Lists with which images each one has sure pairs. */
+static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t count) {
+  const size_t images = j->source->image_count;
+  size_t sure = 0;
+  for (size_t p = 0; p < count; p++) sure += pairs[p].verdict == HS_PAIR_SURE;
+  j->neighbor_range = allocate_array(j, images + 1, sizeof *j->neighbor_range);
+  j->neighbors = allocate_array(j, sure, 2 * sizeof *j->neighbors);
+  j->near_mark = allocate_array(j, images, sizeof *j->near_mark);
+  if (!j->neighbor_range || !j->neighbors || !j->near_mark) return fail(j, HS_ERR_MEMORY, "out of memory");
+  uint64_t *const end = j->neighbor_range + 1; /* of each image's, while they are counted and filled */
+  memset(j->neighbor_range, 0, (images + 2) * sizeof *j->neighbor_range);
+  memset(j->near_mark, 0, images * sizeof *j->near_mark);
+  for (size_t p = 0; p < count; p++) {
+    if (pairs[p].verdict != HS_PAIR_SURE) continue;
+    end[pairs[p].images.first + 1]++;
+    end[pairs[p].images.second + 1]++;
+  }
+  for (size_t i = 1; i <= images; i++) end[i] += end[i - 1];
+  for (size_t p = 0; p < count; p++) {
+    const hs_image_pair pair = pairs[p].images;
+    if (pairs[p].verdict != HS_PAIR_SURE) continue;
+    j->neighbors[end[pair.first]++] = pair.second;
+    j->neighbors[end[pair.second]++] = pair.first;
+  }
+  return HS_OK;
+}
+
+/* Marks what one or two sure pairs join to an image. */
+static void mark_near(judge *j, uint32_t image) {
+  const uint64_t *const range = j->neighbor_range;
+  const uint32_t mark = image + 1;
+  if (j->near_mark[image] == mark) return; /* as it was for the pair before */
+  j->near_mark[image] = mark;
+  for (uint64_t i = range[image]; i < range[image + 1]; i++) {
+    const uint32_t next = j->neighbors[i];
+    j->near_mark[next] = mark;
+    for (uint64_t k = range[next]; k < range[next + 1]; k++) j->near_mark[j->neighbors[k]] = mark;
+  }
+}
+
+/* Whether at most three sure pairs join two images. Of images further apart, the tracks of one need not reach the other: such
+   a pair may close a loop, with the two features of a right inlier on two tracks. */
+static bool is_near(judge *j, hs_image_pair images) {
+  const uint32_t mark = images.first + 1;
+  mark_near(j, images.first);
+  bool found = j->near_mark[images.second] == mark;
+  for (uint64_t i = j->neighbor_range[images.second]; !found && i < j->neighbor_range[images.second + 1]; i++)
+    found = j->near_mark[j->neighbors[i]] == mark;
+  return found;
+}
+
+/* ------------------------------------------------------------------ verdicts */
+
 static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
   const double share = share_of(pair);
   if (root_of(j->image_parent, pair->images.first) != root_of(j->image_parent, pair->images.second))
@@ -126,6 +191,7 @@ static hs_status judge_others(judge *j, hs_judged_pair *pairs, size_t count) {
       pair->supported += root_of(j->parent, a) == root_of(j->parent, b);
     }
     pair->verdict = verdict_of(j, pair);
+    if (pair->verdict == HS_PAIR_DOUBTFUL && !is_near(j, pair->images)) pair->verdict = HS_PAIR_ONLY_LINK;
   }
   return HS_OK;
 }
@@ -164,13 +230,6 @@ static hs_status number_features(judge *j, size_t *features) {
   return HS_OK;
 }
 
-/* An array of count + 1 elements, so that an empty one is no failure; null: no memory. */
-static void *allocate_array(const judge *j, size_t count, size_t element_bytes) {
-  size_t elements, bytes;
-  if (!hs_size_add(count, 1, &elements) || !hs_size_mul(elements, element_bytes, &bytes)) return NULL;
-  return hs_memory_alloc(j->allocator, bytes);
-}
-
 static hs_status allocate(judge *j, size_t most_inliers) {
   const size_t images = j->source->image_count;
   size_t features = 0;
@@ -192,6 +251,9 @@ static hs_status allocate(judge *j, size_t most_inliers) {
 static void release(const judge *j) {
   hs_memory_release(j->allocator, j->first_feature);
   hs_memory_release(j->allocator, j->image_parent);
+  hs_memory_release(j->allocator, j->neighbor_range);
+  hs_memory_release(j->allocator, j->neighbors);
+  hs_memory_release(j->allocator, j->near_mark);
   hs_memory_release(j->allocator, j->parent);
   hs_memory_release(j->allocator, j->is_on_track);
   hs_memory_release(j->allocator, j->inliers);
@@ -216,6 +278,7 @@ hs_status hs_judge_pairs(const hs_pair_inliers *source, hs_judged_pair *pairs, s
   status = check(&j, pairs, count, &most);
   if (status == HS_OK) status = allocate(&j, most);
   if (status == HS_OK) status = join_sure_pairs(&j, pairs, count);
+  if (status == HS_OK) status = list_neighbors(&j, pairs, count);
   if (status == HS_OK) status = judge_others(&j, pairs, count);
   release(&j);
   return status;

@@ -79,7 +79,8 @@ class PairVerdict:
     Attributes:
         verdict: ``"sure"``: many inliers, and most of its matches; its inliers join features to tracks.
             ``"supported"``: the tracks confirm it, or do not contradict it. ``"only-link"``: sure pairs do not connect its
-            images. ``"doubtful"``: they do, and their tracks do not confirm it, as of buildings that look alike.
+            images, or only four of them and more in a row, which it would make a loop of. ``"doubtful"``: they do, and their
+            tracks do not confirm it, as of buildings that look alike.
         on_tracks: inliers with both features on tracks; 0 for a sure pair.
         supported: of these, those with both on the same one.
     """

@@ -168,6 +168,16 @@ class Doubtful(CommandCase):
         self.assertEqual(self.rows()["two_view_geometries"], before)
         self.assertEqual(self.match("--json"), "")
 
+    def test_a_pair_that_may_close_a_loop_stays(self):
+        """Images 1 and 6 are four sure pairs apart where those of 1 and 3, and of 4 and 6, are none."""
+        self.match("--doubtful", "keep")
+        for pair in (BASE + 3, 4 * BASE + 6):
+            self.ask("DELETE FROM two_view_geometries WHERE pair_id = ?", pair)
+            self.ask("DELETE FROM matches WHERE pair_id = ?", pair)
+        self.write("listed.txt", b"1.jpg 2.jpg\n")
+        self.match("--pairs", "listed.txt")
+        self.assertEqual(self.aside(), {pair for pair in ALIKE if pair not in ((1, 5), (1, 6), (2, 6))})
+
     def test_usage(self):
         for arguments in (("--doubtful", "keep", "--no-verify"), ("--doubtful", "perhaps"), ("--doubtful",)):
             self.match(*arguments, status=USAGE)
@@ -244,14 +254,14 @@ class Doubtful(CommandCase):
 
     def test_damaged_rows_take_no_other_along(self):
         self.match("--doubtful", "keep")
-        self.write("listed.txt", b"1.jpg 2.jpg\n")
+        self.write("listed.txt", b"2.jpg 3.jpg\n")
         before = self.read("d.db")
-        pair = 2 * BASE + 3  # a sure one
+        pair = BASE + 2  # a sure one, next to others
         beyond = struct.pack("<2I", 5000000, 1)
         for damage, values in (("rows = 7", ()), ("rows = 4611686018427387904", ()), ("data = NULL", ()),
                                ("data = substr(data, 9) || ?", (beyond,)), ("data = CAST(substr(data, 9) AS BLOB) || ?", (beyond,)),
                                ("rows = 1, data = ?", (beyond,)), ("rows = 1, data = ?", (struct.pack("<2I", 1, 2 ** 32 - 1),)),
-                               ("pair_id = ?", (BASE + 1,)), ("pair_id = ?", (3 * BASE + 2,)), ("pair_id = ?", (2 ** 63 - 1,)),
+                               ("pair_id = ?", (BASE + 1,)), ("pair_id = ?", (2 * BASE + 1,)), ("pair_id = ?", (2 ** 63 - 1,)),
                                ("pair_id = ?", (-7,)), ("pair_id = ?", (77 * BASE + 99,))):
             self.write("d.db", before)
             self.ask(f"UPDATE two_view_geometries SET {damage} WHERE pair_id = {pair}", *values)
