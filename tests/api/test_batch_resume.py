@@ -265,9 +265,9 @@ class Sources(BatchCase):
     def rows(self, output):
         return self.manifest("", output + ("/" if output == "out" else ".") + "manifest.csv")
 
-    def ask(self, sql):
-        with contextlib.closing(sqlite3.connect(self.path("out.db"))) as database, database:
-            return database.execute(sql).fetchall()
+    def ask(self, sql, database="out.db"):
+        with contextlib.closing(sqlite3.connect(self.path(database))) as opened, opened:
+            return opened.execute(sql).fetchall()
 
     def test_rows_tell_what_was_read(self):
         self.batch("images", "-o", "out")
@@ -344,11 +344,15 @@ class Sources(BatchCase):
         self.ask("UPDATE keypoints SET data = zeroblob(length(data)) WHERE image_id = 2")
         self.replace("b.pgm", blots(120, 90, 10))
         self.assertIn("--replace", self.batch("images", "-o", "out.db", "--resume", status=FAILED)[1])
-        # A camera of several images stays.
+        # A camera of several images stays: the new picture gets the camera that one run gives it.
+        cameras = "SELECT name, camera_id, width, height FROM cameras JOIN images USING (camera_id) ORDER BY name"
         self.batch("images", "-o", "shared.db", "--single-camera")
         self.replace("c.pgm", blots(100, 90, 11))
-        _, errors = self.batch("images", "-o", "shared.db", "--single-camera", "--resume", status=FAILED)
-        self.assertIn("camera of 120x90", errors)
+        self.batch("images", "-o", "shared.db", "--single-camera", "--resume")
+        resumed = self.ask(cameras, "shared.db")
+        self.assertEqual(resumed, [("a.pgm", 1, 160, 100), ("b.pgm", 2, 120, 90), ("c.pgm", 3, 100, 90)])
+        self.batch("images", "-o", "one.db", "--single-camera")
+        self.assertEqual(self.ask(cameras, "one.db"), resumed)
 
     def test_position_of_the_new_photograph(self):
         if "out.db" not in list(self.outputs()):
