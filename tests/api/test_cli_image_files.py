@@ -416,7 +416,7 @@ class Streams(ImageCase):
         self.assertIn(b"VP8X", webp)
         cases = [(b"P5 100000 100000 255\n", "more than the limit", ()), (b"P5 100 100 70000\n", "the maximum", ()),
                  (b"P7\nWIDTH 9\nHEIGHT 9\nDEPTH 7\nMAXVAL 255\nENDHDR\n", "depth 7", ()),
-                 (b"P5 9000 9000 255\n", "limit of 1000", ("--max-pixels", "1000")),
+                 (b"P5 9000 9000 255\n", "--max-pixels is 1000", ("--max-pixels", "1000")),
                  (b"P5 30000 30000 255\n", "decoding 30000 x 30000", ("--max-memory", "64M")),
                  (b"P5 100 100 255\n", "only a JPEG", ("--decode-scale", "2")),
                  (png_header(100000, 100000) + chunk(b"IDAT", b""), "more than the limit", ()),

@@ -95,7 +95,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_IMAGE_PATH] =
         TEXT("image-path", "DIR", IN_EXTRACT | IN_MATCH, "name images for COLMAP by their paths below DIR"),
     [OPTION_SINGLE_CAMERA] = FLAG("single-camera", IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
-                                  "let the images of one size share one camera of a database"),
+                                  "let images of one size share a camera of a database"),
     [OPTION_SINGLE_CAMERA_PER_FOLDER] = FLAG("single-camera-per-folder", IN_EXTRACT | IN_BATCH | IN_MERGE,
                                              OPTION_NO_FIELD, "the same within each folder of their names"),
     [OPTION_CAMERA_ID] = INTEGER("camera-id", 1, UINT32_MAX, IN_EXTRACT | IN_BATCH | IN_MERGE, OPTION_NO_FIELD,
@@ -111,8 +111,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              .field = OPTION_NO_FIELD,
                              .help = "COLMAP's model for the cameras of a database [SIMPLE_RADIAL]"},
     [OPTION_CAMERA_PARAMS] = TEXT("camera-params", "P1,P2,...", IN_EXTRACT | IN_BATCH,
-                                  "their parameters, in the order of the model, taken for known; "
-                                  "without it the focal length comes from EXIF, or is 1.2 times the larger side"),
+                                  "their parameters in the model's order, taken for known [the focal length of "
+                                  "EXIF, or 1.2 times the larger side]"),
     [OPTION_REPLACE] =
         FLAG("replace", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_MERGE, OPTION_NO_FIELD,
              "replace what a database has of an image if it differs, instead of refusing; new features drop its old "
@@ -212,8 +212,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
         TEXT("mask", "IMAGE", IN_BOTH | IN_HIST, "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_MASKS] =
         TEXT("masks", "DIR", IN_EXTRACT | IN_BATCH,
-             "masks by image name, as COLMAP has them: DIR/NAME.png, else NAME's ending replaced by .png; an "
-             "image without one is taken whole"),
+             "masks named as for COLMAP: DIR/NAME.png, else with NAME's ending replaced; images without one are whole"),
     [OPTION_REGION] = OTHER("region", OPTION_KIND_REGION, "X,Y,W,H", IN_BOTH, OPTION_NO_FIELD,
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
@@ -249,8 +248,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
         FLAG("strict", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD, "refuse images whose decoder reports damage"),
     [OPTION_DECODER] = CHOICE(
         "decoder", "auto|cpu|gpu", IN_EXTRACT | IN_BATCH | IN_INFO, AT(decoder),
-        "what decodes JPEG files, to the same pixels: auto, in a batch the GPU where there is one that passed its "
-        "comparison, but small files the CPU where it has time, else the CPU; gpu fails where there is none [auto]"),
+        "what decodes JPEG files, to the same pixels; auto: the CPU, in a batch also a GPU that passed its comparison, "
+        "except for small files where the CPU has time; gpu: fails where there is none [auto]"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", OF_EXTRACTION | IN_INFO | IN_BENCH,
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_MAX_MEMORY] =
@@ -276,13 +275,13 @@ static const option_spec option_specs[OPTION_COUNT] = {
         CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
                "find the geometry that most matches agree with, and mark those [--database: essential where both "
                "cameras are known, else fundamental]"),
-    [OPTION_NO_VERIFY] =
-        FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification to COLMAP"),
+    [OPTION_NO_VERIFY] = FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification to COLMAP"),
     [OPTION_GUIDED] = FLAG("guided", IN_MATCH, OPTION_NO_FIELD,
                            "where a geometry was found, match again among places that agree with it, and verify again"),
-    [OPTION_DOUBTFUL] = CHOICE("doubtful", "drop|keep", IN_MATCH, OPTION_NO_FIELD,
-                               "--database: weak pairs that sure ones contradict (look-alikes): leave them out, or take "
-                               "back [drop]"),
+    [OPTION_DOUBTFUL] =
+        CHOICE("doubtful", "drop|keep", IN_MATCH, OPTION_NO_FIELD,
+               "--database: weak pairs that sure ones contradict (look-alikes): leave them out, or take "
+               "back [drop]"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
                                 "largest error of an inlier, pixels [2; --database 4]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
