@@ -220,9 +220,9 @@ typedef struct hs_colmap_matches {
 
 /* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the
    mapper works from: configuration CALIBRATED (essential matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a
-   homography alone, or one with more than 0.8 of the other's inliers), WATERMARK, DEGENERATE (none found), the matrices
-   and the pose, in COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has none; other
-   matches, inliers or configuration: see options.replace (matrices are not compared).
+   homography alone, or one with more than 0.8 of the other's inliers), WATERMARK, DEGENERATE (none found), the matrices and
+   the pose, in COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has
+   none; other matches, inliers or configuration: see options.replace (matrices are not compared).
    Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);
