@@ -133,8 +133,8 @@ typedef struct hs_options {
                                   with the one that goes beyond max_features keypoints (C); over a grid as
                                   HS_SELECT_SCALE. The colmap profile has it with 8192: for an exact number there set
                                   another one */
-  /* Keep keypoints whose rounded place lies inside, pixels; width 0: everywhere; 0. HS_ERR_ARGUMENT of an image that has no
-     pixel inside */
+  /* Keep keypoints whose rounded position is inside, pixels; width 0: everywhere; 0. HS_ERR_ARGUMENT for an image that has
+     no pixel inside */
   int32_t region_x, region_y, region_width, region_height;
   int32_t grid_columns, grid_rows; /* spread max_features evenly over this many cells of the image: every cell's best
                                   (by selection, ties by the order), then every cell's second, ...; within the last round
@@ -256,17 +256,17 @@ HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_
 
 /* Describes given keypoints, on the device of the context. Blocks. keypoints[count]: x, y, sigma, orientation
    (any finite value; NaN: its orientations are computed and the keypoint yields one feature each, possibly none) and
-   level 1..S with its octave, or level 0: the octave and level nearest to sigma; so for an octave or level that this
-   image's pyramid does not have, and where the size has no window in it. features: as hs_extract, one for each keypoint
-   in the order given (several or none where the orientation was NaN); position, sigma and response copied, octave and
-   level those that were read.
+   level 1..S with its octave, or level 0. A keypoint of level 0 is described in the octave and level nearest to sigma; so
+   is one whose octave or level this image's pyramid does not have, or whose sigma is too small or too large for its octave.
+   features: as hs_extract, one for each keypoint in the order given (several or none where the orientation was NaN), with
+   the keypoint's position, sigma and response and the octave and level that were used.
    Every keypoint in the picture is described, at any size: x in [-0.5, width - 0.5], y likewise, sigma above 0 and 1e9 at
-   most. Samples of its window outside the picture, or beyond the end of a coarse octave, do not vote. A window is at least
-   that of 0.6 samples of its octave and at most that which covers the coarsest one (stages/METHOD.md).
+   most. Samples of its window that are outside the picture, or beyond the end of a coarse octave, do not vote. The size of
+   a window is bounded: from sigma 0.6 in samples of the first octave to the size of the coarsest one (stages/METHOD.md).
    statuses: null, or [count]: HS_OK, or HS_ERR_KEYPOINT where a keypoint cannot be described (its features'
-   descriptors are zero): outside the picture, sigma 0 or another number that is none, or a picture too small for any
-   octave. keypoints must not lie in features->keypoints. Describing the library's own keypoints gives the bytes of
-   extraction. max_features, mask and region do not apply.
+   descriptors are zero): it is outside the picture, its sigma is not above 0, a number is not finite, or the picture is too
+   small for any octave. keypoints must not overlap features->keypoints. Describing the library's own keypoints gives the
+   bytes of extraction. max_features, mask and region do not apply.
    Statuses: as hs_extract; HS_ERR_KEYPOINT is only ever in `statuses`. */
 HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                              hs_features *features, hs_status *statuses);
@@ -336,17 +336,16 @@ typedef struct hs_exif {
 /* Bytes of a text in hs_load_notes. */
 enum { HS_NOTE_BYTES = 256 };
 
-/* What loading noticed in a file that it nevertheless made a picture of; 0 where there was nothing. */
+/* What loading noticed in a file that gave a picture. Fields are 0 where nothing was noticed. */
 typedef struct hs_load_notes {
-  int32_t
-      damages; /* how often the decoder reported damage: wrong checksums, lost or surplus data, wrong headers. Pixels
-                      may be wrong then */
+  int32_t damages;        /* number of damages that the decoder reported: wrong checksums, lost or surplus data, wrong
+                              headers. Pixels may be wrong then */
   int32_t is_low_range;   /* 1: no value range was given, and the samples use so little of the type's range that few
                               features or none will be found, as with 12 bits or temperatures in 16 bits */
-  double lowest, highest; /* such a picture's least and greatest sample */
-  float range_low, range_high;   /* the value range that may be meant there */
+  double lowest, highest; /* if is_low_range: the least and the greatest sample */
+  float range_low, range_high;   /* if is_low_range: the value range that may be meant */
   char damage[HS_NOTE_BYTES];    /* "NAME: " and the first report of damage, zero-terminated; "": none */
-  char low_range[HS_NOTE_BYTES]; /* "NAME: " and a sentence that says it; "": is_low_range is 0 */
+  char low_range[HS_NOTE_BYTES]; /* "NAME: " and the warning of a low range; "": is_low_range is 0 */
   int32_t reserved[16];          /* 0 */
 } hs_load_notes;
 
@@ -377,14 +376,14 @@ typedef struct hs_load_options {
   int32_t
       only_files; /* 1: a path names a file, whatever it is: for names that a program's users give. 0: "-" is standard
                          input, "@scene" a picture. 0 */
-  int32_t strict; /* 1: a file whose decoder reports damage is HS_ERR_FORMAT even where it gives a picture, see
-                     hs_load_notes. 0 */
+  int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage that leaves a picture is noted
+                     (hs_load_notes). 0 */
   int32_t unused; /* 0 */
   hs_load_notes *notes; /* null, or gets what was noticed; all 0 after a failure; null */
-  /* Samples that are black and white, low < high, both finite: integers in another range than their type's (12 bits,
-     temperatures), samples of TIFF files with a sign or floats. The picture is then HS_F32 of this range; samples half a
-     range or more outside are HS_ERR_ARGUMENT. 0, 0: the type's range, MinSampleValue and MaxSampleValue of a 16-bit TIFF
-     (scaled to 16 bits, as the maximum of a PNM is), 0..1 for floats. 0, 0 */
+  /* The sample values of black and white, low < high, both finite. For integers that use another range than their type's
+     (12 bits, temperatures), and for signed or float samples of TIFF files. The picture is then HS_F32 of this range;
+     samples half a range or more outside are HS_ERR_ARGUMENT. 0, 0: the type's range, MinSampleValue and MaxSampleValue of
+     a 16-bit TIFF (scaled to 16 bits, like the maximum of a PNM), 0..1 for floats. 0, 0 */
   float range_low, range_high;
 } hs_load_options;
 
@@ -394,8 +393,8 @@ HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t str
 
 /* Decodes PNG, JPEG, TIFF (the first picture that is no reduced copy), WebP, BMP or PGM/PPM/PAM, told apart by content, not
    name; or renders a scene for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free
-   releases. 16-bit files keep 16 bits; floats, and samples with a sign or of 32 bits, become HS_F32. A path "-" is standard
-   input. With options->only_files both are names of files. options may be null. Blocks.
+   releases. 16-bit files keep 16 bits; float, signed and 32-bit samples become HS_F32. A path "-" is standard input.
+   With options->only_files both are names of files. options may be null. Blocks.
    options->message says why a call failed, in the words that the command prints: "NAME: reason".
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);

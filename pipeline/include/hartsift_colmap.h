@@ -37,14 +37,14 @@ extern "C" {
 /* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
-/* Which camera a new image gets. Images that are there must have theirs by the same rule: HS_ERR_ARGUMENT otherwise, or
-   with options.replace their camera is changed. */
+/* Which camera a new image gets. An image that the database has already must have the camera that the rule gives:
+   HS_ERR_ARGUMENT otherwise, or with options.replace it gets that camera. */
 enum {
-  HS_CAMERAS_OWN = 0, /* one of its own; images that are there keep what they have */
-  HS_CAMERAS_BY_VALUE =
-      1,                  /* the first one of the same model, size and parameters that is not one of a rig of several */
-  HS_CAMERAS_BY_SIZE = 2, /* that of the images of the same size; the first image decides about its parameters, as with
-                              COLMAP's single_camera. Where these have several, or one of a rig: HS_ERR_ARGUMENT */
+  HS_CAMERAS_OWN = 0,      /* a camera that no other image has; images that the database has keep their cameras */
+  HS_CAMERAS_BY_VALUE = 1, /* the first camera of the same model, size and parameters that is not in a rig of several */
+  HS_CAMERAS_BY_SIZE = 2,  /* the camera of the images of the same size; the first image decides its parameters, as with
+                              COLMAP's single_camera. If these images have several cameras, or one that is in a rig of
+                              several: HS_ERR_ARGUMENT */
   HS_CAMERAS_BY_FOLDER = 3 /* the same among the images in its folder, as with COLMAP's single_camera_per_folder */
 };
 
@@ -92,12 +92,12 @@ HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 /* Room for the parameters of any model. */
 enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
-/* How much of a camera is a default: for a new image that shares no camera, and not for one that is there. */
+/* How much of a given camera is a default. A new image without a shared camera gets all of it; an image that has a camera,
+   in the database or by a rule for sharing, may differ in what is a default. */
 enum {
-  HS_TENTATIVE_NOTHING = 0, /* the image must have this camera */
-  HS_TENTATIVE_PARAMETERS =
-      1,                  /* it must have the model; parameters as those of EXIF need not be the ones that it has */
-  HS_TENTATIVE_CAMERA = 2 /* the model neither */
+  HS_TENTATIVE_NOTHING = 0,    /* the image must have this camera */
+  HS_TENTATIVE_PARAMETERS = 1, /* parameters may differ, as when they are from EXIF; the model must be equal */
+  HS_TENTATIVE_CAMERA = 2      /* model and parameters may differ */
 };
 
 /* A camera as COLMAP has it. Lengths in pixels; the corner of the top-left pixel is (0, 0). */
@@ -107,8 +107,8 @@ typedef struct hs_colmap_camera {
   int32_t width, height; /* 1 or more */
   int32_t prior_focal_length;              /* 1: the focal length is known (calibration, EXIF); 0: a guess */
   int32_t parameter_count;                 /* as the model has; 1..16 */
-  uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the one of this number
-                                                that the database has, and the other fields are not looked at */
+  uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the number of a camera
+                                                in the database, and the other fields are ignored */
   int32_t tentative;                       /* adding an image: how much of this is a default; HS_TENTATIVE_NOTHING */
   int32_t reserved[1];                     /* 0 */
   double parameters[HS_COLMAP_PARAMETERS]; /* in the model's order; parameter_count of them */
@@ -139,15 +139,16 @@ typedef struct hs_colmap_image {
 /* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders;
    UTF-8. camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
    HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
-   the image gets a frame of its own, of its camera's rig; a new camera gets a rig of its own.
-   A camera that is not tentative must have its principal point in the picture: HS_ERR_ARGUMENT.
-   An image of that name keeps its number and frame. Its camera must be the one that camera and options.share_cameras ask
-   for (camera null: any that its size fits), and its features must be absent or the same bytes, or options.replace be 1:
-   HS_ERR_ARGUMENT otherwise, also when its camera is of another size. An image that gets another camera loses what was
-   verified of its pairs, not its matches; one that a rig took with others keeps its camera: HS_ERR_ARGUMENT. Unless its
-   features are the same bytes, all matches of the image are dropped, because they count in features that went. Their
-   origin is kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the picture was
-   turned by its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
+   the image gets a new frame, of its camera's rig; a new camera gets a new rig.
+   A camera that is not tentative must have its principal point in the picture: HS_ERR_ARGUMENT otherwise.
+   An image of that name keeps its number and frame. Without options.replace it must have the camera that `camera` and
+   options.share_cameras ask for (camera null: any of its size), and no features or the same bytes: HS_ERR_ARGUMENT
+   otherwise. With options.replace camera and features are replaced, but an image in a rig of several cameras keeps its
+   camera: HS_ERR_ARGUMENT if another is asked for. In either case the camera must be of the size of the features' image:
+   HS_ERR_ARGUMENT otherwise. With another camera the geometry of the image's pairs is dropped; with other features all its
+   matches are, because their indices are of the former features.
+   The origin of features is kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the
+   picture was turned by its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
@@ -219,10 +220,10 @@ typedef struct hs_colmap_matches {
 } hs_colmap_matches;
 
 /* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the
-   mapper works from: configuration CALIBRATED (essential matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a
-   homography alone, or one with more than 0.8 of the other's inliers), WATERMARK, DEGENERATE (none found), the matrices and
-   the pose, in COLMAP's coordinates. A pair that has the same matches already is left, and gets the geometry if it has
-   none; other matches, inliers or configuration: see options.replace (matrices are not compared).
+   mapper works from, in COLMAP's coordinates: the matrices, the pose and the configuration, which is CALIBRATED (essential
+   matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a homography alone, or one with more than 0.8 of the other
+   model's inliers), WATERMARK or DEGENERATE (none found). A pair that has the same matches already is left, and gets the
+   geometry if it has none; other matches, inliers or configuration: see options.replace (matrices are not compared).
    Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);

@@ -62,13 +62,14 @@ typedef struct hs_verify_options {
   const hs_allocator *allocator; /* for working memory; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;          /* of room there */
-  int32_t refine;         /* fundamental, essential. 1: measure the precision of the matches from the first inliers, and
-                              search again at it among those that move as their neighbours do (disparity gradient at
-                              most 1: Burt and Julesz 1980; Pollard, Mayhew and Frisby 1985). Along rows of equal windows
-                              wrong matches agree with an epipolar geometry within a wide tolerance; this leaves them
-                              out. Where a plane explains a fundamental matrix' inliers and nothing off it agrees beyond
-                              chance, the inliers become the plane's; 0: the first search alone; 0 or 1; 1 */
-  int32_t refine_matches; /* inliers below which the first search stands; 0 or more; 30 */
+  int32_t refine;         /* fundamental, essential. 1: a second search among the inliers of the first that move as
+                              their neighbours do (disparity gradient at most 1: Burt and Julesz 1980; Pollard, Mayhew
+                              and Frisby 1985), with a smaller tolerance, measured from their errors. It leaves out wrong
+                              matches that agree within a wide tolerance, as along rows of equal windows. If a plane
+                              explains the inliers of a fundamental matrix, and no more matches off the plane agree than
+                              by chance, the plane's inliers are kept alone (plane_only). 0: the first search alone; 0
+                              or 1; 1 */
+  int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
 } hs_verify_options;
 
 /* What most matches agree with. */
@@ -84,10 +85,10 @@ typedef struct hs_geometry {
                               search finds; near inlier_count the scene is a plane or the camera only turned, and F is
                               not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn in the first search; they are tried 16 at a time */
-  int32_t plane_only;      /* F: 1: a plane explains the inliers, and too little agrees off it to fix the epipole: the
-                              inliers are the plane's, and the matrix is one of many that fit it; else 0 */
-  double tolerance;        /* largest error of an inlier, pixels: that of the options, or the smaller one that was
-                              measured (refine) */
+  int32_t plane_only;      /* F: 1: matches off the plane are too few to determine the epipole: the inliers are the
+                              plane's, and the matrix is one of many that fit them; else 0 */
+  double tolerance;        /* largest error of an inlier, pixels: the option's tolerance, or the smaller one that the
+                              second search measured (refine) */
   int32_t reserved[6];     /* 0 */
 } hs_geometry;
 

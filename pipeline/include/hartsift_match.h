@@ -30,8 +30,9 @@ typedef struct hs_match_options {
   size_t struct_size;     /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
   double ratio;           /* keep a pair whose distance is below ratio times that of the second nearest, 0: no such
                               test; 0..1; 0.8 (Lowe, section 7.1). In squares: d1 < (ratio * ratio) * d2, in doubles.
-                              A lone candidate of a guide passes; of a second list of one feature, without a guide,
-                              the test is made the other way, so that at most one pair is kept */
+                              With a guide a candidate without a second nearest passes. Without a guide and with one
+                              feature in the second image, the test compares the features of the first image instead,
+                              so that at most one pair is kept */
   double max_distance;    /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
   int32_t mutual;         /* 1: both features must be each other's match, with all tests passed both ways: exchanging
                               the images then only exchanges the members of the pairs. 0: one way; 0 or 1; 1 */

@@ -58,16 +58,16 @@ typedef struct hs_pairs_options {
   int32_t find_plane;     /* 1: where a homography explains half of the inliers of another model or more, it is
                               estimated too (hs_pair_result.plane); needs verify; 0 or 1; 0 */
   double plane_tolerance; /* of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
-  int32_t find_essential; /* 1: verify is HS_FUNDAMENTAL, and where both cameras are known an essential matrix is
-                              estimated too, which takes its place if it has at least .95 of its inliers (COLMAP's rule);
-                              needs verify; 0 or 1; 0 */
+  int32_t find_essential; /* 1: where both cameras are known an essential matrix is estimated too. It replaces the
+                              fundamental matrix if it has at least .95 of that one's inliers (COLMAP's rule). Needs a
+                              verify of HS_FUNDAMENTAL; 0 or 1; 0 */
   int32_t reserved;       /* 0 */
 } hs_pairs_options;
 
-/* Sets guide, guide_matrix and guide_tolerance of *options such that candidates for matching are pairs of places that
-   agree with a geometry that was found, within its tolerance (hs_geometry.tolerance; 0: that of *verify). The cameras of
-   *verify count for HS_ESSENTIAL. hs_pairs_options.guided does the same, with the homography where the geometry is
-   plane_only. The tolerance of a homography is taken times sqrt 2, because guides measure in the second image alone.
+/* Sets guide, guide_matrix and guide_tolerance of *options, so that candidates for matching agree with a geometry that was
+   found, within geometry->tolerance (0: the tolerance of *verify). Of *verify, HS_ESSENTIAL also uses the cameras.
+   hs_pairs_options.guided does the same, with the homography where the geometry is plane_only. A homography's tolerance is
+   multiplied by sqrt 2, because guides measure in the second image alone.
    Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (a struct_size that is not set). */
 HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geometry,
                                       const hs_verify_options *verify);
@@ -90,28 +90,29 @@ typedef struct hs_pair_result {
   const hs_geometry *plane;       /* of find_plane; null: not estimated */
   const hs_geometry *fundamental; /* of find_essential, where geometry is the essential matrix; else null */
   const hs_pose *pose;            /* of an essential matrix; null: none was found */
-  int32_t watermark;              /* 1: the inliers are a caption, a logo or a frame: 70 % and more are in the border of
-                              both images, a tenth of the diagonal wide, and one translation explains as many (COLMAP's
-                              rule); needs image_width of the features; else 0 */
+  int32_t watermark;              /* 1: the inliers are a caption, a logo or a frame: at least 70 % are in the border of
+                              both images, which is a tenth of the diagonal wide, and one translation explains at least
+                              70 % (COLMAP's rule); else 0, also where a list has no image_width */
   int32_t reserved;               /* 0 */
-  size_t unguided_matches; /* of a guided result: matches and inliers of the first pass, for hs_judge_pairs; else 0 */
+  size_t unguided_matches; /* if the guided pass replaced the first one: the first one's matches and, next, its inliers,
+                              for hs_judge_pairs; else 0 */
   size_t unguided_inliers;
 } hs_pair_result;
 
 /* What verification finds of a pair. */
 typedef struct hs_pair_geometry {
-  hs_geometry model;       /* that the inliers agree with */
-  hs_geometry plane;       /* a homography for half of the inliers and more, if has_plane */
-  hs_geometry fundamental; /* found 1: where the model is an essential matrix by find_essential */
-  hs_pose pose;            /* of a model that is an essential matrix; else all 0 */
+  hs_geometry model;       /* the inliers agree with it */
+  hs_geometry plane;       /* of find_plane, if has_plane */
+  hs_geometry fundamental; /* of find_essential, if model is the essential matrix; else all 0 */
+  hs_pose pose;            /* if model is an essential matrix; else all 0 */
   int32_t has_plane;       /* 1: plane was estimated */
   int32_t watermark;       /* see hs_pair_result */
   int32_t reserved[6];     /* 0 */
 } hs_pair_geometry;
 
-/* Verifies matches of two images as a run over pairs does. matches: `count` of them, the caller's. options: those of the
-   run; verify must not be null, and its cameras are those of a and b (fx 0: not known), its allocator and message are
-   used. inliers: count bytes of the caller, written: 1 for an inlier. Re-entrant; blocks, on the calling thread.
+/* Verifies matches of two images as a run over pairs does. matches: `count` of them, the caller's. options: as for the run;
+   options->verify must not be null: its cameras are used for a and b (fx 0: not known), like its allocator and message.
+   inliers: count bytes of the caller, written: 1 for an inlier. Re-entrant; blocks, on the calling thread.
    Statuses: HS_ERR_ARGUMENT (null, an index outside its list), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY; *found is all
    0 then. */
 HS_API hs_status hs_verify_pair(const hs_features *a, const hs_features *b, const hs_match_pair *matches, size_t count,
@@ -120,7 +121,7 @@ HS_API hs_status hs_verify_pair(const hs_features *a, const hs_features *b, cons
 /* A run over a list of pairs. */
 typedef struct hs_pairs hs_pairs;
 
-/* Begins to work off `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
+/* Starts to match `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
    hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has
    one, do the work; until hs_pairs_end it must not be used for anything else but hs_destroy. Its max_memory_bytes
    bounds what the run holds in host memory and, besides, on the device; 0: half of the machine's and of the device's
@@ -134,7 +135,7 @@ HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_co
 /* Waits for the next pair of the list. *result: valid until the next call on the run; null with HS_OK: all have been
    given, or the next was not ready within wait_ms milliseconds (-1: waits as long as it takes).
    Statuses: HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the run
-   cannot go on; the results given so far were good, and every further call fails alike. */
+   cannot continue; the results given so far are good, and every further call fails with the same status. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
 
 /* Why hs_pairs_next failed, "" if it did not. Valid until hs_pairs_end. */

@@ -101,8 +101,8 @@ typedef struct hs_image {
   /* set by loading: the size before max_image_size made the picture smaller; 0: it is as large as it was. Extraction does
      not look at them: hs_features_to_original does */
   int32_t original_width, original_height;
-  /* set by loading with keep_encoded and hs_load_options.strict or notes: 1: a call that decodes this HS_JPEG refuses it
-     with HS_ERR_FORMAT where libjpeg reports damage; loading the file without keep_encoded says which */
+  /* set by loading with keep_encoded and hs_load_options.strict or notes. 1: the call that decodes this HS_JPEG refuses it
+     with HS_ERR_FORMAT if libjpeg reports damage; loading the file without keep_encoded gives the report */
   int32_t refuse_damage;
   int32_t reserved[4]; /* 0 */
 } hs_image;
