@@ -96,7 +96,7 @@ typedef struct hs_pair_result {
   int32_t reserved;               /* 0 */
   size_t unguided_matches; /* if the guided pass replaced the first one: the first one's matches and, next, its inliers,
                               for hs_judge_pairs; else 0 */
-  size_t unguided_inliers;
+  size_t unguided_inliers; /* see unguided_matches */
 } hs_pair_result;
 
 /* What verification finds of a pair. */
@@ -164,7 +164,7 @@ typedef enum hs_pair_verdict {
 
 /* A verified pair of a collection. Start with {0}. */
 typedef struct hs_judged_pair {
-  hs_image_pair images;
+  hs_image_pair images;    /* indices of two images of the collection */
   size_t match_count;      /* matches before verification, without a guide */
   size_t inlier_count;     /* of them */
   hs_pair_verdict verdict; /* written, like the two below */
@@ -176,11 +176,11 @@ typedef struct hs_judged_pair {
 /* Where the inliers of pairs come from. All of it stays the caller's. */
 typedef struct hs_pair_inliers {
   const size_t *feature_counts; /* image_count entries; below 2^32 in all */
-  size_t image_count;
+  size_t image_count;           /* of the collection */
   /* Writes 2 x inlier_count indices of pairs[pair]: first image's feature, second image's feature, ... Called once for each
      pair, sure pairs first, on the calling thread; what it returns other than HS_OK ends the call. */
   hs_status (*read)(void *user, size_t pair, uint32_t *inliers);
-  void *user;
+  void *user; /* the caller's, handed to read */
 } hs_pair_inliers;
 
 /* When a pair is sure, and when doubtful. */
@@ -189,10 +189,9 @@ typedef struct hs_judge_options {
   size_t sure_inliers; /* a sure pair has as many inliers; 100 */
   double sure_share;   /* and they are this share of its matches; 0..1; 0.6 */
   double
-      doubtful_share; /* a pair whose share of inliers is below is doubtful where its support is too little, or where ten
-                              inliers and more, and more than are on one track, are on two; 0..1;
-                              0.5. From here to sure_share it is doubtful where four inliers and more are on tracks, none of
-                              them with both features on one */
+      doubtful_share; /* below this share of inliers a pair is doubtful if its support is too little, or if at least ten
+                              inliers, and more than are on one track, are on two; from here to sure_share only if
+                              at least four inliers are on two tracks and none on one; 0..1; 0.5 */
   double least_support;          /* share of inliers on one track that is enough; 0..1; 0.15 */
   const hs_allocator *allocator; /* for working memory: 5 bytes a feature; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */

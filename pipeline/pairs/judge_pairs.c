@@ -151,8 +151,8 @@ static void mark_near(judge *j, uint32_t image) {
   }
 }
 
-/* Whether at most three sure pairs join two images. Of images further apart, the tracks of one need not reach the other: such
-   a pair may close a loop, with the two features of a right inlier on two tracks. */
+/* Whether at most three sure pairs join two images. Of images further apart, the tracks of one need not reach the other:
+   such a pair may close a loop, with the two features of a right inlier on two tracks. */
 static bool is_near(judge *j, hs_image_pair images) {
   const uint32_t mark = images.first + 1;
   mark_near(j, images.first);

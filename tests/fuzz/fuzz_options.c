@@ -113,11 +113,12 @@ static void check_verify(input_bytes *input, fuzz_struct *any) {
 
 static void check_load(input_bytes *input, fuzz_struct *any) {
   static const size_t kept[] = {offsetof(hs_load_options, allocator), offsetof(hs_load_options, message),
-                                offsetof(hs_load_options, message_bytes), offsetof(hs_load_options, exif)};
+                                offsetof(hs_load_options, message_bytes), offsetof(hs_load_options, exif),
+                                offsetof(hs_load_options, notes)};
   static const uint8_t picture[] = "P5 3 2 255\nabcdef";
   hs_image image = {0};
   fuzz_require(hs_load_options_init(&any->load) == HS_OK);
-  change_fields(input, any->bytes, sizeof any->load, kept, 4);
+  change_fields(input, any->bytes, sizeof any->load, kept, sizeof kept / sizeof kept[0]);
   change_size(input, any, sizeof any->load);
   (void)hs_load_image_memory(picture, sizeof picture - 1, &any->load, &image);
   hs_image_free(&image);

@@ -44,11 +44,16 @@ def run(*arguments, folder):
     return finished.stdout
 
 
-def make_views(folder):
+def command_in(folder):
+    """Runs the command in a folder and returns it, for plane_views."""
     def in_folder(*arguments):
         run(COMMAND, *arguments, folder=folder)
         return folder
-    plane_views.make_views(in_folder, folder / "photos")
+    return in_folder
+
+
+def make_views(folder):
+    plane_views.make_views(command_in(folder), folder / "photos")
 
 
 def store_turned(picture, path):
@@ -353,7 +358,8 @@ class Pycolmap(Case):
             for name, focal in zip(("left/1", "left/2", "right/1", "right/2", "right/3"), (None, 28, 24, None, 35)):
                 path = photos / f"{name}.jpg"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                assert pycolmap.Bitmap.from_array(scene(self.folder, 3)[:160, :240].astype("u1")).write(str(path))
+                picture = plane_views.texture(command_in(self.folder), 3)[:160, :240].astype("u1")
+                assert pycolmap.Bitmap.from_array(numpy.ascontiguousarray(picture)).write(str(path))
                 path.write_bytes(with_exif(path.read_bytes(), exif=equivalent_focal_length(focal) if focal else ()))
         return photos
 

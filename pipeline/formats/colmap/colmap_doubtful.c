@@ -20,7 +20,7 @@ static const char create_guided[] =
 
 /* ------------------------------------------------------------------ listing */
 
-/* Lengths are asked for, not the lists: SQLite knows them without reading these. Not of COLMAP's configuration 7, a watermark,
+/* Lengths are asked for, not the lists: SQLite knows them without reading these. Not of configuration 7, a watermark,
    which says nothing about the place and which mappers pass over. */
 #define MATCHES_OF_PAIR "CASE WHEN length(m.data) = m.rows * 8 THEN m.rows END"
 #define NEXT_VERIFIED(matches, inliers, join)                                                                          \
@@ -213,13 +213,4 @@ hs_status colmap_take_pair_back(hs_colmap_database *database, int64_t pair_id) {
   const hs_status status = move_back(database, " AND d.pair_id = ?", &pair_id, 1);
   return status == HS_OK ? run_with(database, "DELETE FROM hartsift_doubtful_pairs WHERE pair_id = ?", &pair_id, 1)
                          : status;
-}
-
-hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
-  hs_status status = HS_OK;
-  if (database->schema.has_doubtful)
-    status = run_with(database, "DELETE FROM hartsift_doubtful_pairs WHERE pair_id = ?", &pair_id, 1);
-  if (status == HS_OK && database->schema.has_guided)
-    status = run_with(database, "DELETE FROM hartsift_guided WHERE pair_id = ?", &pair_id, 1);
-  return status;
 }

@@ -148,14 +148,14 @@ void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
 
 /* Moves the geometry of one pair back, if it was set aside: before the pair's entries are compared with others. */
 hs_status colmap_take_pair_back(hs_colmap_database *database, int64_t pair_id);
-/* Removes what this library's tables say of a pair, whose entries are made anew. */
-hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
 /* Copies what hartsift_guided has of a pair of the source, once the target has its verified matches. */
 hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
                                  int64_t pair_id);
 
 /* ---- colmap_pair_drops.c */
 
+/* Removes what this library's tables say of a pair, whose entries are made anew. */
+hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
 /* Removes the entries of all pairs that an image is in: they count in features that it had before. */
 hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
 /* The same for an image that is new, whose number may have been another image's. */

@@ -33,6 +33,16 @@ hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id) {
   return status;
 }
 
+hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
+  static const char forget_doubtful[] = "DELETE FROM hartsift_doubtful_pairs WHERE pair_id = ?";
+  static const char forget_guided[] = "DELETE FROM hartsift_guided WHERE pair_id = ?";
+  hs_status status = HS_OK;
+  if (database->schema.has_doubtful) status = colmap_query(database, forget_doubtful, pair_id, NULL, NULL);
+  if (status == HS_OK && database->schema.has_guided)
+    status = colmap_query(database, forget_guided, pair_id, NULL, NULL);
+  return status;
+}
+
 /* Whether a pair has an entry of an image whose number is image_id or higher. */
 static const char find_strays[] =
     "SELECT EXISTS (SELECT 1 WHERE (EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries))"
