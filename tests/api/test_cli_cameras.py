@@ -166,6 +166,8 @@ class Chosen(CameraCase):
                            ("--single-camera-per-folder",), ("--camera-id", "1")):
                 errors = self.run_it(command, *operands, "-o", "folder/", *option, status=USAGE)[1]
                 self.assertIn(f"{option[0]} is for databases", errors)
+        errors = self.run_it("extract", *self.photos, "-o", "folder/", "--image-path", "photos", status=USAGE)[1]
+        self.assertIn("--image-path is for databases", errors)
         errors = self.extract(*self.photos, "-o", "d.db", "--camera-params", "0,120,80,0", status=FAILED)[1]
         self.assertIn("a focal length of the camera is not above 0", errors)
         self.assertFalse(os.path.exists(self.path("d.db")))

@@ -99,7 +99,8 @@ bool database_camera_choose(const option_set *set, database_camera *choice, char
 
 bool database_options_are_used(const option_set *set, bool to_database, char *message, size_t message_bytes) {
   static const option_id for_databases[] = {OPTION_REPLACE,   OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER,
-                                            OPTION_CAMERA_ID, OPTION_CAMERA_MODEL,  OPTION_CAMERA_PARAMS};
+                                            OPTION_CAMERA_ID, OPTION_CAMERA_MODEL,  OPTION_CAMERA_PARAMS,
+                                            OPTION_IMAGE_PATH};
   for (size_t i = 0; !to_database && i < sizeof for_databases / sizeof for_databases[0]; i++) {
     if (!set->values[for_databases[i]].given) continue;
     hs_message_set(message, message_bytes, "--%s is for databases: expected -o NAME.db or --format colmap-db",
