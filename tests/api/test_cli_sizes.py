@@ -45,7 +45,7 @@ class Sizes(CommandCase):
             row = next(row for row in rows if row["image"] == name)
             self.assertEqual(row["width"] + "," + row["height"], size)
         _, errors = self.run_it("batch", "photos", "-o", "out", "--resume", "--quiet", "--format", "csv", status=USAGE)
-        self.assertIn("max-image-size", errors)
+        self.assertIn("with other options: max-image-size=100; now: the defaults; expected the same", errors)
 
     def test_refusals(self):
         for option in (("--region", "1,1,9,9"), ("--keypoints", "k.csv")):

@@ -204,4 +204,6 @@ void batch_list_differences(const char *one, size_t one_size, const char *other,
       used += (size_t)snprintf(out + used, CLI_MESSAGE_BYTES - used, " %.*s", (int)span, at);
     at += span + 1;
   }
+  if (used == 0)
+    snprintf(out, CLI_MESSAGE_BYTES, " the defaults"); /* options that are only written where they are given */
 }
