@@ -265,6 +265,8 @@ static void note_findings(const batch_job *job) {
   if (job->set->values[OPTION_QUIET].given) return;
   folder_explain_passed_over(found, text, sizeof text);
   if (text[0] != '\0') cli_note("%s: %s", job->set->operands[0], text);
+  if (found->has_left_out)
+    cli_note("%s: is the folder of --masks: its files are not taken for images", job->set->values[OPTION_MASKS].text);
   if (found->repeated > 0)
     cli_note("%s: is searched under another name already and was passed over%s", found->repeated_path,
              found->repeated > 1 ? ", as other links to folders were" : "");
@@ -275,7 +277,9 @@ static cli_exit prepare_and_run(batch_job *job) {
   char tag[64] = "";
   const char line_end = job->set->values[OPTION_NULL].given ? '\0' : '\n';
   cli_exit result = read_own_options(job);
-  result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], line_end) : result;
+  const option_value *masks = &job->set->values[OPTION_MASKS];
+  const char *mask_folder = masks->given ? masks->text : NULL;
+  result = result == CLI_DONE ? batch_list_read(&job->list, job->set->operands[0], mask_folder, line_end) : result;
   if (result == CLI_DONE) {
     note_findings(job);
     cli_fill_options(job->set, &job->options, &job->expert);

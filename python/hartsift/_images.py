@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import pathlib
+import re
 import warnings
 import weakref
 from dataclasses import dataclass
@@ -434,11 +435,16 @@ def fit_mask(mask: Any, view: HsImage) -> Any:
     return np.asarray(mask)[rows[:, None], columns]
 
 
+def _below_folder(name: str) -> str:
+    """An image's name without what leads out of a folder at its begin: FOLDER/../photos/a.png would be the photograph."""
+    return re.sub(r"^(?:\.{0,2}/)+", "", name)
+
+
 def mask_path(folder: "Union[str, os.PathLike[str]]", name: Any) -> Optional[str]:
     """The file of an image's mask by COLMAP's rule, FOLDER/NAME.png, else NAME with its ending replaced; None: there is none."""
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentError(f"masks by name are for files: {type(name).__name__} has no name")
-    whole = os.fspath(name).lstrip("/")
+    whole = _below_folder(os.fspath(name))
     for stem in (whole, os.path.splitext(whole)[0]):
         path = os.path.join(os.fspath(folder), stem + ".png")
         try:
@@ -479,9 +485,10 @@ class MaskCount:
     def conclude(self) -> None:
         """Refuses a folder without a mask for any image; warns where some have none."""
         if self.count and not self.found:
-            stem = os.path.splitext(self.first)[0]
+            name = _below_folder(self.first)
+            stem = os.path.splitext(name)[0]
             raise FileError(f"masks {self.folder!r}: 0 of {self.count} images have a mask there: for {self.first} expected "
-                            f"{self.first}.png, or else {stem}.png")
+                            f"{name}.png, or else {stem}.png")
         if self.found < self.count:
             text = f"{self.found} of {self.count} images have a mask in {self.folder}, the others are taken whole"
             warnings.warn(text, UserWarning, stacklevel=3)

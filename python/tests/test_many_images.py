@@ -76,6 +76,9 @@ def test_masks_by_name(image, tmp_path, monkeypatch):
     for given in (names, iter(names)):
         with pytest.warns(UserWarning, match="2 of 3 images have a mask in masks"):
             assert list(hartsift.extract_many(given, masks="masks")) == [left, left, whole]
+    outside = f"../{tmp_path.name}/a.pgm"  # masks/../NAME/a.pgm.png is none of the masks
+    with pytest.raises(hartsift.FileError, match=f"for {outside} expected {tmp_path.name}/a.pgm.png, or else {tmp_path.name}/a.png"):
+        next(hartsift.extract_many([outside], masks="masks"))
     with pytest.raises(hartsift.FileError, match="0 of 3 images have a mask there: for a.pgm expected a.pgm.png, or else a.png"):
         next(hartsift.extract_many(names, masks="empty"))
     taken = []

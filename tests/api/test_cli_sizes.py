@@ -159,6 +159,30 @@ class Masks(CommandCase):
         _, errors = self.extract("photos/a.pgm", "photos/b.pgm", "-o", "x/", "--masks", "masks", "--quiet")
         self.assertEqual(errors, "")
 
+    def test_names_that_lead_out_of_the_folder(self):
+        """masks/../photos/a.pgm.png is none of the masks: what leads out of a folder at the begin of a name is left out."""
+        home = os.path.basename(self.folder)
+        self.write("photos/a.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
+        self.write("photos/a.png", pgm(60, 40))
+        self.write("list.txt", f"../{home}/photos/a.pgm\n{self.path('photos/a.pgm')}\n".encode())
+        self.write("masks/photos/b.png", pgm(60, 40))
+        _, errors = self.run_it("batch", "list.txt", "-o", "out", "--masks", "masks", status=FAILED)
+        self.assertIn(f"for ../{home}/photos/a.pgm expected {home}/photos/a.pgm.png, or else {home}/photos/a.png", errors)
+        self.write(f"masks/{home}/photos/a.png", pgm(60, 40))
+        _, errors = self.run_it("batch", "list.txt", "-o", "out", "--masks", "masks")
+        self.assertIn("1 of 2 images has a mask", errors)
+
+    def test_masks_among_the_images(self):
+        """They are no images; in the very folder of the images they would be."""
+        for name in ("photos/a.png", "photos/masks/a.png"):
+            self.write(name, pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
+        os.symlink("masks", self.path("photos/link"))
+        _, errors = self.run_it("batch", "photos", "-o", "out", "--masks", "photos/masks")
+        self.assertIn("photos/masks: is the folder of --masks: its files are not taken for images", errors)
+        self.assertIn("1 image: 1 done", errors)
+        _, errors = self.run_it("batch", "photos", "-o", "out", "--masks", "photos/./", status=USAGE)
+        self.assertIn("is the folder of the images", errors)
+
     def test_region_outside_the_picture(self):
         self.write("photo.pgm", pgm(60, 40, lambda x, y: (x * x // 9 + y * 5) % 256))
         for region in ("60,0,10,10", "0,40,10,10", "5000,5000,1,1"):

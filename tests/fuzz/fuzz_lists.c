@@ -31,7 +31,7 @@ static char *name_output(const char *name, const void *user) {
 
 static void check_images(const char *path, char end, hs_format format) {
   batch_list list;
-  if (batch_list_read(&list, path, end) != CLI_DONE) return;
+  if (batch_list_read(&list, path, NULL, end) != CLI_DONE) return;
   fuzz_require(batch_list_mark_shared(&list, name_output, &format));
   for (size_t i = 0; i < list.count; i++) {
     const char *name = list.images[i].name;

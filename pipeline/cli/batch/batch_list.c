@@ -51,10 +51,10 @@ static int compare_images(const void *one, const void *other) {
   return strcmp(((const batch_image_name *)one)->name, ((const batch_image_name *)other)->name);
 }
 
-static cli_exit read_folder(batch_list *list, const char *folder) {
+static cli_exit read_folder(batch_list *list, const char *folder, const char *masks) {
   const size_t length = strlen(folder);
   folder_listing listing = {list, length + (folder[length - 1] == '/' ? 0 : 1)};
-  if (!folder_search(folder, take_found, &listing, &list->found)) {
+  if (!folder_search(folder, masks, take_found, &listing, &list->found)) {
     cli_error(COMMAND_BATCH, "no memory for the names of the images");
     return CLI_FAILED;
   }
@@ -173,15 +173,22 @@ static cli_exit refuse_no_images(const batch_list *list, const char *folder) {
   return CLI_FAILED;
 }
 
-cli_exit batch_list_read(batch_list *list, const char *operand, char end) {
-  struct stat info;
+cli_exit batch_list_read(batch_list *list, const char *operand, const char *masks, char end) {
+  struct stat info, of_masks;
   memset(list, 0, sizeof *list);
   cli_exit result;
   if (strcmp(operand, "-") == 0) {
     result = read_lines(list, stdin, "standard input", end);
   } else if (stat(operand, &info) == 0 && S_ISDIR(info.st_mode)) {
     list->folder = operand;
-    result = read_folder(list, operand);
+    if (masks && stat(masks, &of_masks) == 0 && of_masks.st_ino == info.st_ino && of_masks.st_dev == info.st_dev) {
+      cli_error(COMMAND_BATCH,
+                "--masks '%s': is the folder of the images: expected another one, since all its masks would "
+                "be images too",
+                masks);
+      return CLI_USAGE;
+    }
+    result = read_folder(list, operand, masks);
     if (result == CLI_DONE && list->count == 0 && list->found.unreadable == 0) result = refuse_no_images(list, operand);
   } else {
     result = read_list_file(list, operand, end);

@@ -29,9 +29,9 @@ typedef struct batch_list {
 /* operand: a folder (searched with all folders in it for files with an image's ending, sorted by name, byte by byte),
    a text file with one image a line, or "-" for such a text on standard input. Lines keep their order; empty ones are
    passed over, and so is a byte-order mark before the first; end: the byte that ends a line, a line feed or 0. Links are
-   followed as folder_search has it. On failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list
-   is empty. */
-cli_exit batch_list_read(batch_list *list, const char *operand, char end);
+   followed as folder_search has it. masks: a folder whose files are not taken for images of `operand`; null: none. On
+   failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list is empty. */
+cli_exit batch_list_read(batch_list *list, const char *operand, const char *masks, char end);
 void batch_list_free(batch_list *list);
 
 /* Adds an image by its name at the end of a list that is not searched by name. False without memory. */

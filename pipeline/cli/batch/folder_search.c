@@ -38,6 +38,7 @@ typedef struct folder_walk {
   folder_findings *findings;
   folder_key *visited; /* a hash table without gaps in its runs */
   size_t visited_count, visited_capacity;
+  folder_key left_out;
   path_list links; /* to folders: searched when all folders without links are */
   bool in_links;
 } folder_walk;
@@ -201,6 +202,10 @@ static bool look_at_entry(folder_walk *walk, char *path) {
    are not unique must not hide one. */
 static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
   bool is_new = false;
+  if (walk->left_out.is_set && info->st_ino == walk->left_out.number && info->st_dev == walk->left_out.device) {
+    walk->findings->has_left_out = true;
+    return true;
+  }
   if (!note_visited(walk, info, &is_new)) return false;
   if (walk->in_links && !is_new) {
     if (walk->findings->repeated++ == 0) walk->findings->repeated_path = strdup(folder);
@@ -248,11 +253,13 @@ static bool search_links(folder_walk *walk) {
   return done;
 }
 
-bool folder_search(const char *folder, bool (*take)(void *user, char *path), void *user, folder_findings *findings) {
+bool folder_search(const char *folder, const char *left_out, bool (*take)(void *user, char *path), void *user,
+                   folder_findings *findings) {
   folder_walk walk = {.take = take, .user = user, .findings = findings};
   struct stat info;
   bool done = true;
   *findings = (folder_findings){0};
+  if (left_out && stat(left_out, &info) == 0) walk.left_out = (folder_key){info.st_dev, info.st_ino, true};
   if (stat(folder, &info) != 0)
     note_unreadable(&walk, folder, "");
   else

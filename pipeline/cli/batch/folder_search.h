@@ -23,13 +23,15 @@ typedef struct folder_findings {
   size_t ending_count;
   size_t repeated;     /* folders that a link leads to and that are searched under another name */
   char *repeated_path; /* the first of them, from malloc; null: none */
+  bool has_left_out;   /* the folder `left_out` was met */
 } folder_findings;
 
 /* Calls `take` with the path (from malloc, to be taken over) of each file with an image's ending, in no order. Links to
    files and to folders are followed; a folder is searched once, under its name without links if it has one below `folder`,
-   else under the first of the links' names. Names that begin with '.' are left out. False: no memory, or take gave
-   false. */
-bool folder_search(const char *folder, bool (*take)(void *user, char *path), void *user, folder_findings *findings);
+   else under the first of the links' names. Names that begin with '.' are left out, and so is the folder left_out (null:
+   none). False: no memory, or take gave false. */
+bool folder_search(const char *folder, const char *left_out, bool (*take)(void *user, char *path), void *user,
+                   folder_findings *findings);
 void folder_findings_free(folder_findings *findings);
 
 bool folder_has_image_ending(const char *name);

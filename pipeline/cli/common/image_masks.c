@@ -38,8 +38,18 @@ static size_t stem_length(const char *name) {
   return dot && dot != base ? (size_t)(dot - name) : strlen(name);
 }
 
+/* An image's name without what leads out of a folder at its begin: DIR/../photos/a.png would be the photograph itself. */
+static const char *below_folder(const char *name) {
+  for (;;) {
+    const size_t dots = strspn(name, ".");
+    if (dots > 2 || name[dots] != '/') return name;
+    name += dots + 1;
+  }
+}
+
 /* The path of an image's mask, to be freed; null without memory. *found: there is one, whether or not it can be read. */
-static char *find_mask(const image_masks *masks, const char *name, bool *found) {
+static char *find_mask(const image_masks *masks, const char *image, bool *found) {
+  const char *name = below_folder(image);
   const size_t lengths[] = {strlen(name), stem_length(name)};
   const size_t bytes = strlen(masks->folder) + lengths[0] + sizeof "/.png";
   char *path = malloc(bytes);
@@ -66,11 +76,11 @@ bool image_masks_count(const image_masks *masks, size_t count, const char *(*nam
                    with == 1 ? "has" : "have", masks->folder);
     return true;
   }
-  const char *name = name_of(user, 0);
+  const char *image = name_of(user, 0), *name = below_folder(image);
   const int stem = (int)stem_length(name);
   hs_message_set(message, message_bytes,
                  "--masks '%s': 0 of %zu image%s have a mask there: for %s expected %s.png, or else %.*s.png",
-                 masks->folder, count, count == 1 ? "" : "s", name, name, stem, name);
+                 masks->folder, count, count == 1 ? "" : "s", image, name, stem, name);
   return false;
 }
 
