@@ -422,7 +422,8 @@ def picture_of_file(
     memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range)
     if memory.notes.is_low_range:
         kind, itemsize = ("u", 2) if memory.view.type == _library.HS_U16 else ("f", 4)
-        check_extremes(kind, itemsize, memory.notes.lowest, memory.notes.highest, None, "the image")
+        what = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else "the image"
+        check_extremes(kind, itemsize, memory.notes.lowest, memory.notes.highest, None, what)
     return Picture(memory.view, memory, exif=memory.exif)
 
 

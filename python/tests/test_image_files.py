@@ -109,7 +109,7 @@ def test_value_range_of_files(image, tmp_path):
     assert hartsift.extract(tiff(unit)) == hartsift.extract(unit)
 
 
-def test_low_ranges_warn(image):
+def test_low_ranges_warn(image, tmp_path):
     thermal = (29500 + 3 * image.astype(np.uint16)).astype(np.uint16)
     for source in (thermal, png(thermal), tiff(thermal)):
         with pytest.warns(UserWarning, match=r"samples from 2\d+ to 3\d+ only.*value_range=\(2\d+, 3\d+\)"):
@@ -117,6 +117,10 @@ def test_low_ranges_warn(image):
     deep = image.astype(np.uint16) * 16
     with pytest.warns(UserWarning, match=r"value_range=\(0, 4095\)"):
         hartsift.extract(tiff(deep))
+    for name in ("a.tif", "b.tif"):  # of many files each is named
+        (tmp_path / name).write_bytes(tiff(deep))
+    with pytest.warns(UserWarning, match="b.tif has samples from 96 to 4080 only"):
+        list(hartsift.extract_many([tmp_path / "a.tif", str(tmp_path / "b.tif")]))
     with warnings.catch_warnings():  # MaxSampleValue
         warnings.simplefilter("error")
         assert len(hartsift.extract(tiff(deep, extra=[(281, 3, 4095)]))) > 20

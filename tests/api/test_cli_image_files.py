@@ -306,7 +306,7 @@ class Samples(ImageCase):
             self.write(f"photos/{name}.png", png(twelve, 16))
         errors = self.run_it("batch", "photos", "-o", "out", "-q")[1]
         self.assertEqual(errors.count("samples are"), 1)
-        self.assertIn("of 3 images done 3 use little of the range", errors)
+        self.assertIn("3 of 3 images done use little of the range", errors)
         ranged = ["batch", "photos", "-o", "ranged", "-q", "--value-range", "0:4095"]
         self.assertEqual(self.run_it(*ranged)[1], "")
         self.assertEqual(self.run_it(*ranged, "--resume")[1], "")
@@ -377,7 +377,7 @@ class Damage(ImageCase):
         for name in self.damaged:
             self.assertEqual(errors.count(f"{name}: lib") + errors.count(f"{name}: the end"), 1, errors)
         total = len(self.sound) + len(self.damaged)
-        self.assertIn(f"of {total} images done the decoders reported damage of {len(self.damaged)}", errors)
+        self.assertIn(f"the decoders reported damage of {len(self.damaged)} of {total} images done", errors)
         errors = self.run_it("batch", "photos", "-o", "strict", "-q", "--strict", status=FAILED)[1]
         self.assertEqual(sum(name in errors for name in self.damaged), len(self.damaged))
         self.assertEqual(len(self.files("strict")) - 1, len(self.sound))

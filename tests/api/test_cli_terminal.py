@@ -118,6 +118,13 @@ class Messages(BatchCase):
         os.rename(self.path("photo.pgm"), self.path("max_memory_bytes.pgm"))
         self.assertIn("max_memory_bytes.pgm", self.extract("max_memory_bytes.pgm", "--max-memory", "1M", status=FAILED)[1])
 
+    def test_options_are_named_as_options(self):
+        self.write("deep.pgm", b"P5 60 40 65535\n" + bytes(range(240)) * 20)
+        for arguments in (["extract", "deep.pgm", "-o", "f.npz"], ["batch", "deep", "-o", "out"], ["match", "deep.pgm", "deep.pgm"]):
+            self.write("deep", b"deep.pgm\n")
+            errors = self.run_it(*arguments, "--equalize", status=FAILED)[1]
+            self.assertIn("deep.pgm: --equalize is for 8-bit images", errors)
+
     def test_equal_names_of_a_database(self):
         self.need_databases()
         for name in ("a/x.pgm", "b/x.pgm"):

@@ -71,12 +71,11 @@ void batch_report_notes(batch_report *report, const hs_load_notes *notes) {
 /* What of the images done may be wrong, in one line each. */
 static void report_doubts(const batch_report *report) {
   if (report->damaged > 0)
-    cli_error(COMMAND_BATCH, "warning: of %zu images done the decoders reported damage of %zu", report->done,
-              report->damaged);
+    cli_error(COMMAND_BATCH, "warning: the decoders reported damage of %zu of %zu images done", report->damaged,
+              report->done);
   if (report->low_range > 0)
-    cli_error(COMMAND_BATCH,
-              "warning: of %zu images done %zu use little of the range of their samples: see --value-range",
-              report->done, report->low_range);
+    cli_error(COMMAND_BATCH, "warning: %zu of %zu images done %s little of the range of the samples: see --value-range",
+              report->low_range, report->done, report->low_range == 1 ? "uses" : "use");
 }
 
 void batch_report_gone(batch_report *report, const char *name, const char *place) {

@@ -17,6 +17,9 @@
 
 enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text about them */
 
+/* "options.NAME": the library's way to name an option that is a field of hs_options. */
+static const char options_prefix[] = "options.";
+
 /* The option that sets a field of the library's, by the field's name; OPTION_COUNT: the command has none. */
 static option_id option_of_field(command_id command, const char *field, size_t length) {
   char name[64];
@@ -35,19 +38,20 @@ void cli_name_options(command_id command, char *message, size_t bytes) {
   char text[CLI_LINE_BYTES];
   size_t used = 0;
   for (const char *at = message; *at != '\0' && used + 1 < sizeof text;) {
-    const size_t length = strspn(at, letters);
-    const char end = at[length];
-    const bool is_word = length > 0 && memchr(at, '_', length) && (at == message || strchr(" (", at[-1])) &&
-                         (end == '\0' || strchr(" ;,)", end));
-    const option_id id = is_word ? option_of_field(command, at, length) : OPTION_COUNT;
+    const size_t prefix = strncmp(at, options_prefix, sizeof options_prefix - 1) == 0 ? sizeof options_prefix - 1 : 0;
+    const size_t length = strspn(at + prefix, letters);
+    const char end = at[prefix + length];
+    const bool is_word = length > 0 && (prefix > 0 || memchr(at, '_', length)) &&
+                         (at == message || strchr(" (", at[-1])) && (end == '\0' || strchr(" ;,)", end));
+    const option_id id = is_word ? option_of_field(command, at + prefix, length) : OPTION_COUNT;
     if (id != OPTION_COUNT) {
       used += (size_t)snprintf(text + used, sizeof text - used, "--%s", option_get(id)->name);
-      at += length;
+      at += prefix + length;
     } else if (strncmp(at, advice, sizeof advice - 1) == 0 &&
                option_of_field(command, advice + 2, strlen("max_memory_bytes")) == OPTION_COUNT) {
       at += sizeof advice - 1;
     } else {
-      const size_t span = length > 0 ? length : 1;
+      const size_t span = prefix > 0 ? prefix : length > 0 ? length : 1;
       used += (size_t)snprintf(text + used, sizeof text - used, "%.*s", (int)span, at);
       at += span;
     }
@@ -151,9 +155,8 @@ cli_exit cli_exit_of_create(hs_status status) {
 }
 
 void cli_print_create_error(command_id command, const char *message) {
-  static const char prefix[] = "options.";
-  const size_t prefix_length = sizeof prefix - 1;
-  if (strncmp(message, prefix, prefix_length) == 0) {
+  const size_t prefix_length = sizeof options_prefix - 1;
+  if (strncmp(message, options_prefix, prefix_length) == 0) {
     const char *field = message + prefix_length;
     const size_t length = strcspn(field, " ");
     char name[64];
