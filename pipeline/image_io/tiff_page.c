@@ -75,11 +75,12 @@ static void look_through(page_search *search, bool first_only) {
 hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64_t *offset) {
   const tiff_page first = page_of(request, tiff);
   const bool is_raw = has_tag(tiff, TIFFTAG_DNGVERSION);
-  page_search search = {.request = request, .tiff = tiff, .least_pixels = first.is_reduced ? 1 : first.pixels + 1};
+  const bool is_extra = first.is_reduced || first.is_mask; /* a mask alone may be what is wanted */
+  page_search search = {.request = request, .tiff = tiff, .least_pixels = is_extra ? 1 : first.pixels + 1};
   uint64_t offsets[TIFF_SUB_PAGES_MOST];
   *offset = 0;
-  if (!first.is_reduced && !is_raw && sub_pages(tiff, offsets) == 0) return HS_OK;
-  look_through(&search, !first.is_reduced && !is_raw);
+  if (!is_extra && !is_raw && sub_pages(tiff, offsets) == 0) return HS_OK;
+  look_through(&search, !is_extra && !is_raw);
   *offset = search.offset;
   if (search.offset != 0) return HS_OK;
   if (first.is_reduced)

@@ -183,6 +183,16 @@ class Pages(ImageCase):
         self.write("unsaid.tif", tiff(gray_page(self.small, sub=(gray_page(self.rows),))))
         self.assertEqual(self.features("unsaid.tif"), self.expected)
 
+    def test_masks_are_passed_over(self):
+        """A page that is the transparency mask of another one; alone it is a picture like any other."""
+        white = [b"\xff" * len(row) for row in self.rows]
+        mask = gray_page(white, extra=((254, LONG, [4]),))
+        for pages in ((mask, gray_page(self.rows)), (mask, gray_page(self.small, extra=self.REDUCED), gray_page(self.rows))):
+            self.write("a.tif", tiff(*pages))
+            self.assertEqual(self.features("a.tif"), self.expected)
+        self.write("a.tif", tiff(mask))
+        self.assertEqual(self.features("full.tif", "--mask", "a.tif"), self.expected)
+
     def test_first_page_stays_where_nothing_says_otherwise(self):
         mask = gray_page(self.rows, extra=((254, LONG, [4]),))
         for pages in ((gray_page(self.rows), gray_page(self.small, extra=self.REDUCED)),
