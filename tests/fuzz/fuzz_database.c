@@ -18,6 +18,7 @@
 #include "tests/support/feature_maker.h"
 
 enum { FUZZ_FEATURES = 5, FUZZ_IMAGES_MOST = 40, FUZZ_MAX_FEATURES = 4096, FUZZ_STEPS = 20000, FUZZ_SQL_BYTES = 4096 };
+enum { FUZZ_BYTES_MOST = 1 << 30 /* of a row: SQLite's limit */ };
 
 typedef struct fuzz_base {
   hs_features features;
@@ -45,12 +46,32 @@ static hs_colmap_database *open_database(const char *path, int32_t read_only, ch
 /* Two images with features, matches and a place. */
 static bool add_content(hs_colmap_database *database, const hs_features *features, uint32_t ids[2]) {
   const hs_match_pair pairs[2] = {{0, 1, 1, 2}, {3, 2, 1, 2}};
-  const hs_colmap_matches matches = {.pairs = pairs, .pair_stride_bytes = sizeof pairs[0], .count = 2};
+  const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
+  const hs_colmap_matches matches = {
+      .pairs = pairs, .pair_stride_bytes = sizeof pairs[0], .count = 2, .fundamental = &geometry};
   const hs_colmap_position position = {.found = 1, .is_cartesian = 1, .coordinates = {1, 2, 3}};
   return hs_colmap_add_image(database, "fuzz_a.jpg", NULL, features, &ids[0]) == HS_OK &&
          hs_colmap_add_image(database, "fuzz_b.jpg", NULL, features, &ids[1]) == HS_OK &&
          hs_colmap_add_matches(database, ids[0], ids[1], &matches) == HS_OK &&
          hs_colmap_set_position(database, ids[0], &position) == HS_OK;
+}
+
+/* Everything aside, and back: what is left of a pair is what it was, or an error says why not. */
+static void move_pairs(const char *path) {
+  char message[256];
+  hs_colmap_database *database = open_database(path, 0, message, sizeof message);
+  colmap_verified_pair pair = {.pair_id = -1}, again;
+  size_t count = 0;
+  if (!database) return;
+  for (int i = 0; i < FUZZ_IMAGES_MOST; i++) {
+    if (colmap_next_verified(database, pair.pair_id, &pair) != HS_OK || pair.pair_id < 0) break;
+    if (colmap_note_first_pass(database, pair.images[0], pair.images[1], 9, 5) != HS_OK) break;
+    if (colmap_set_aside(database, pair.pair_id, 3, 1) != HS_OK) break;
+  }
+  if (colmap_take_back(database, &count) != HS_OK) fuzz_require(hs_colmap_last_error(database)[0] != '\0');
+  (void)colmap_next_verified(database, -1, &again);
+  (void)hs_colmap_commit(database);
+  hs_colmap_close(database);
 }
 
 /* The first row's text, to be freed; null without a row. */
@@ -80,6 +101,8 @@ static void make_base(fuzz_base *base) {
   unlink(path);
   hs_colmap_database *database = open_database(path, 0, message, sizeof message);
   fuzz_require(database && add_content(database, &base->features, ids) && hs_colmap_commit(database) == HS_OK);
+  fuzz_require(colmap_note_first_pass(database, ids[0], ids[1], 3, 2) == HS_OK); /* the tables of this library's own */
+  fuzz_require(colmap_set_aside(database, 2147483649, 1, 0) == HS_OK && hs_colmap_commit(database) == HS_OK);
   hs_colmap_close(database);
   fuzz_require(sqlite3_open(path, &sqlite) == SQLITE_OK);
   fuzz_require(sqlite3_exec(sqlite, "PRAGMA page_size = 512; VACUUM", NULL, NULL, NULL) == SQLITE_OK);
@@ -182,6 +205,27 @@ static void read_pairs(hs_colmap_database *database) {
   }
 }
 
+/* What is judged of pairs: lists as long as they are said to be, and a first pass with no more inliers than matches. */
+static void read_verified(hs_colmap_database *database) {
+  colmap_verified_pair pair = {.pair_id = -1};
+  for (int i = 0; i < FUZZ_IMAGES_MOST; i++) {
+    const int64_t before = pair.pair_id;
+    size_t keypoints;
+    if (colmap_next_verified(database, before, &pair) != HS_OK || pair.pair_id < 0) break;
+    fuzz_require(pair.pair_id > before);
+    if (pair.is_damaged) continue;
+    fuzz_require(pair.images[0] < pair.images[1] && pair.stored <= FUZZ_BYTES_MOST / 8 && pair.matches <= UINT32_MAX);
+    fuzz_require(pair.inliers <= UINT32_MAX);
+    uint32_t *inliers = calloc(pair.stored + 1, 2 * sizeof *inliers);
+    fuzz_require(inliers != NULL);
+    if (colmap_read_inliers(database, pair.pair_id, inliers, pair.stored) != HS_OK)
+      fuzz_require(hs_colmap_last_error(database)[0] != '\0');
+    free(inliers);
+    if (colmap_count_held_keypoints(database, pair.images[0], &keypoints) == HS_OK)
+      fuzz_require(keypoints <= FUZZ_BYTES_MOST / 8);
+  }
+}
+
 static void read_all(const char *path) {
   char message[256];
   hs_colmap_database *database = open_database(path, 1, message, sizeof message);
@@ -195,6 +239,7 @@ static void read_all(const char *path) {
     after = image.image_id;
   }
   if (database) read_pairs(database);
+  if (database) read_verified(database);
   hs_colmap_close(database);
 }
 
@@ -238,6 +283,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                      : kind == 1 ? patch(&base, &input)
                                  : input_file(input.data, input.size);
   read_all(path);
+  move_pairs(path);
   write_some(path, &base);
   return 0;
 }
