@@ -46,8 +46,8 @@ def scene_folders(folder):
 
 
 def default_folders(settings, work):
-    """Those of HARTSIFT_SCENES, or the photographs of HARTSIFT_DATA and the room rendered from some; and a generated collection,
-    where its program is built."""
+    """The scenes of HARTSIFT_SCENES, or the photographs of HARTSIFT_DATA and the room rendered from some; and a
+    generated collection, where its program is built."""
     data = pathlib.Path(os.environ.get("HARTSIFT_DATA", ROOT.parent / "shared" / "data"))
     places = [os.environ["HARTSIFT_SCENES"]] if "HARTSIFT_SCENES" in os.environ else [data / "sfm", data / "slam" / "desk"]
     folders = [folder for place in map(pathlib.Path, places) if place.is_dir() for folder in scene_folders(place)]
@@ -165,7 +165,7 @@ def pairs_table(rows):
 def markdown(report):
     lines = ["# From photographs to poses", "", f"Written by `python3 bench/pipelines/run.py` on {report['date']}: "
              f"{report['hartsift']}; pycolmap {report['pycolmap']}; {report['host']}; device {report['settings']['device']}. "
-             f"Medians of {report['runs']} runs with seeds of their own. Rotation: angles between relative rotations, all pairs of "
+             f"Medians of {report['runs']} runs with different seeds. Rotation: angles between relative rotations, all pairs of "
              "images. Position: root mean square after the best similarity, in % of the largest distance between cameras. A right "
              "inlier is at most 4 px from both true epipolar lines, at least half of a right pair's inliers are right."]
     lines += [f"Options: {json.dumps(report['settings'])}"]

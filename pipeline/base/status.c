@@ -15,7 +15,7 @@ static const status_text texts[] = {
     {HS_ERR_OPTION, "HS_ERR_OPTION", "An option is out of its range."},
     {HS_ERR_IMAGE, "HS_ERR_IMAGE", "The image view is inconsistent: size, stride, type or layout."},
     {HS_ERR_KEYPOINT, "HS_ERR_KEYPOINT",
-     "The keypoint cannot be described: it is outside the picture, or its numbers are no keypoint's."},
+     "The keypoint cannot be described: it is outside the picture, has no size or is not a number."},
     {HS_ERR_CAPACITY, "HS_ERR_CAPACITY", "The caller's arrays are too small; the full count was given."},
     {HS_ERR_LIMIT, "HS_ERR_LIMIT", "The image or the work is larger than the limits allow."},
     {HS_ERR_FORMAT, "HS_ERR_FORMAT", "The content is damaged or of no known kind."},

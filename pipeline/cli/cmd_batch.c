@@ -48,7 +48,7 @@ static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
   }
   if (named != HS_FORMAT_AUTO && named != HS_FORMAT_COLMAP_DB) {
     snprintf(message, message_bytes,
-             "--output '%s': expected a directory, which such a name is with '/' behind it, or a database NAME.db",
+             "--output '%s': expected a directory, which such a name is with '/' after it, or a database NAME.db",
              path);
     return false;
   }
@@ -207,7 +207,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
   const batch_report *report = &job->report;
   const size_t ended = report->done + report->kept + report->failed;
   const bool is_untouched = job->manifest.has_old && report->done == 0;
-  const char *outlook = is_untouched ? "no image was done, the earlier run's results stay" : "--resume goes on";
+  const char *outlook = is_untouched ? "no image was done, the earlier run's results stay" : "--resume continues";
   if (status != HS_OK) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(status));
   } else if (job->fatal[0] != '\0') {
@@ -258,7 +258,7 @@ static cli_exit run_batch(batch_job *job, const batch_work *work) {
   return result;
 }
 
-/* What of a folder is not in the list of images. */
+/* Says which files of the folders are not in the list of images. */
 static void note_findings(const batch_job *job) {
   const folder_findings *found = &job->list.found;
   char text[FOLDER_TEXT_BYTES];

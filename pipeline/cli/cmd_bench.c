@@ -169,7 +169,7 @@ static cli_exit run_peers(const option_set *set) {
   if (!find_peers_program(path, sizeof path)) {
     cli_error(COMMAND_BENCH,
               "--against needs " BENCH_PEERS_PROGRAM
-              " beside this command: install OpenCV or VLFeat for developers (libopencv-dev, libvlfeat-dev), "
+              " next to this command: install OpenCV or VLFeat for developers (libopencv-dev, libvlfeat-dev), "
               "then, in hartsift's sources, `cmake --preset default && cmake --build --preset default`, and run "
               "build/default/hartsift");
     return CLI_FAILED;

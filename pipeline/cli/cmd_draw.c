@@ -29,7 +29,7 @@ static cli_exit check_usage(const option_set *set) {
     return CLI_USAGE;
   }
   if (set->operand_count > OPERANDS_MATCHES && set->operand_count != OPERANDS_MATCHES_FEATURES) {
-    cli_error(COMMAND_DRAW, "expected the features of both images behind MATCHES, or of none");
+    cli_error(COMMAND_DRAW, "expected the features of both images after MATCHES, or of none");
     return CLI_USAGE;
   }
   if (set->operand_count > OPERANDS_KEYPOINTS &&

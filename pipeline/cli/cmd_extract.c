@@ -49,15 +49,15 @@ typedef struct extract_result {
 
 static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
 
-/* Without --image-path images are called by their last names, which have no folders. */
+/* Without --image-path an image has its file's name, without folders. */
 static bool check_folders(const extract_job *job) {
   if (!given(job, OPTION_SINGLE_CAMERA_PER_FOLDER) || given(job, OPTION_IMAGE_PATH)) return true;
   for (int i = 0; i < job->set->operand_count; i++) {
     const char *image = job->set->operands[i];
     if (!strchr(image, '/') || output_is_scene(image)) continue;
     cli_error(COMMAND_EXTRACT,
-              "--single-camera-per-folder goes by the folders in the images' names, and %s is called %s: expected "
-              "--image-path DIR, the folder that its name begins below",
+              "--single-camera-per-folder needs folders in the images' names, and the name of %s is %s: expected "
+              "--image-path DIR, the folder above these folders",
               image, strrchr(image, '/') + 1);
     return false;
   }
@@ -110,7 +110,7 @@ static bool check_combinations(extract_job *job) {
   return true;
 }
 
-/* What masks know an image by: its name in the database, else the file's. */
+/* The name that an image's mask is looked up by: its name in the database, else the file's. */
 static const char *mask_name(const output_target *target, const char *path) {
   const char *slash = strrchr(path, '/');
   return target->name ? target->name : slash ? slash + 1 : path;
@@ -295,7 +295,7 @@ static hs_status load_image(extract_job *job, extract_result *result, hs_image *
   return status;
 }
 
-/* A JPEG that was left to the GPU and failed says what is wrong with it when it is decoded here, or has pixels after all. */
+/* Decodes a JPEG here that was left to the GPU and failed: that gives the reason, or pixels after all. */
 static void compute_again(extract_job *job, const output_target *target, hs_image *image, extract_result *result) {
   const int32_t keeps = job->input.load.keep_encoded;
   if (image->layout != HS_JPEG || hs_status_class_of(result->status) != HS_CLASS_ARGUMENT) return;
@@ -388,7 +388,7 @@ static cli_exit open_database(extract_job *job) {
   return CLI_FAILED;
 }
 
-/* Whether a failure, as of a full disk, took back what was added: no image can follow. */
+/* Whether a failure (a full disk) undid what was added, so that no further image can follow. */
 static bool is_lost(const extract_job *job) { return job->database && colmap_is_lost(job->database); }
 
 /* What was added becomes permanent; where nothing was, a new database does not appear. */

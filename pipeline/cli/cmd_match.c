@@ -277,7 +277,7 @@ static hs_status verify_matches(match_job *job, const hs_matches *matches, uint8
                    &job->verify, *inliers, geometry);
 }
 
-/* What to match again along: the geometry, or the homography where a plane alone is determined. */
+/* The geometry that guides matching again, or the homography where only a plane is determined. */
 static hs_status guide_options(match_job *job, hs_match_options *guided) {
   hs_geometry plane = {0};
   if (job->geometry.plane_only != 0) {
@@ -402,7 +402,7 @@ static void report(const match_job *job) {
            job->milliseconds, to_stdout ? "standard output" : job->output);
 }
 
-/* What COLMAP's text calls the images. */
+/* The images' names in COLMAP's text. */
 static cli_exit name_images(match_job *job) {
   const option_value *folder = &job->set->values[OPTION_IMAGE_PATH];
   if (job->format != MATCH_FORMAT_COLMAP) return CLI_DONE;

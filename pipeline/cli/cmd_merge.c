@@ -73,7 +73,7 @@ static cli_exit check_outputs(const merge_job *job) {
 
 /* ---- the manifest of all */
 
-/* How a database's images share cameras, as batch writes it; what the shards say of it follows. */
+/* How a database's images share cameras, as batch writes it; the settings of the shards follow. */
 static void write_cameras(FILE *out, const merge_job *job) {
   const merge_output *output = &job->output;
   size_t length = 0;

@@ -68,8 +68,8 @@ static hs_status save_single(feature_target *target, const feature_format *forma
   return HS_OK;
 }
 
-/* The name of the second file: the format's own ending exchanged; a compressed first one may have either beside it. False
-   when the name has another ending. */
+/* The name of the second file, with the format's other ending; if the first is compressed, the second may be or not.
+   False when the name has another ending. */
 static bool beside_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
   char packed[FORMAT_ENDING_BYTES];
   (void)snprintf(packed, sizeof packed, "%s" GZIP_ENDING, format->endings[0]);
@@ -210,7 +210,7 @@ static hs_status load_content(feature_source *source, hs_format id, hs_features 
   const feature_format *format =
       id == HS_FORMAT_AUTO ? format_of_content(source->path, source->bytes, source->size) : format_by_id(id);
   if (!format && source->size >= 5 && memcmp(source->bytes, "<?xml", 5) == 0)
-    return source_fail(source, HS_ERR_FORMAT, "XML is not read: of OpenCV's storages, those in YAML are");
+    return source_fail(source, HS_ERR_FORMAT, "OpenCV's storages in XML are not read, only YAML is");
   if (!format) return source_fail(source, HS_ERR_FORMAT, "neither name nor content is of a known feature format");
   if (format->read_from && format_is_compressed_name(source->path))
     return source_fail(source, HS_ERR_UNSUPPORTED, "a compressed database is not read: decompress it first");

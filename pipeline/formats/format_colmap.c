@@ -41,7 +41,7 @@ static hs_status colmap_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* COLMAP takes numbers with fractions and drops these. Values of unit norm would all become 0, which nobody means. */
+/* COLMAP takes numbers with fractions and cuts these off. Values of unit norm would become 0, so they are refused. */
 static hs_status colmap_read_descriptor(text_cursor *cursor, uint8_t *descriptor) {
   bool has_fractions = false, beyond_one = false;
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {

@@ -192,7 +192,7 @@ static hs_status json_read_head(text_cursor *cursor, json_head *head) {
   }
   if (!cursor_at_end(cursor)) return cursor_fail(cursor, "something follows the closing bracket");
   if (!head->features.at && head->is_storage)
-    return cursor_fail(cursor, "an OpenCV storage in JSON is not read, one in YAML is");
+    return cursor_fail(cursor, "OpenCV's storages in JSON are not read, only YAML is");
   if (!head->features.at) return cursor_fail(cursor, "there is no \"features\"");
   if (!head->typed) return cursor_fail(cursor, "there is no \"descriptor_type\"");
   if (head->version != JSON_VERSION) {

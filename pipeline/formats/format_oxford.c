@@ -134,7 +134,7 @@ static hs_status oxford_check_format(const text_cursor *cursor, hs_descriptor_ty
   const size_t second = OXFORD_SECOND_FORMAT + (type == HS_DESCRIPTOR_U8 ? (size_t)HS_DESCRIPTOR_LENGTH : 0);
   const size_t left = (size_t)(cursor->end - cursor->at);
   if (text_count_words((const uint8_t *)cursor->at, left, second + 1, NULL) != second) return HS_OK;
-  (void)cursor_fail(cursor, "regions of %d numbers: of compute_descriptors' formats the first (-o1) is read, with 5",
+  (void)cursor_fail(cursor, "regions of %d numbers, expected 5: compute_descriptors' first format (-o1)",
                     (int)OXFORD_SECOND_FORMAT);
   return HS_ERR_UNSUPPORTED;
 }

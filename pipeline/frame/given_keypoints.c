@@ -3,9 +3,8 @@
 
 #include <math.h>
 
-/* Octave (relative to original pixels) and level nearest to sigma: t = S log2(sigma / sigma0) rounds to a level of the
-   endless ladder, which the octaves cut in pieces of S. Finer than the first octave: its level 1; coarser than the last:
-   its level S. */
+/* Octave (relative to original pixels) and level nearest to sigma: t = S log2(sigma / sigma0), rounded, counts the
+   levels of all octaves, S in each. Finer than the first octave: its level 1; coarser than the last: its level S. */
 static void nearest_level(const sift_params *p, int32_t first_octave, int32_t last_octave, float sigma, int32_t *octave,
                           int32_t *level) {
   const float t = (float)p->scales * hs_log2(sigma / p->sigma0);
@@ -28,10 +27,11 @@ typedef struct sigma_range {
   float least, most;
 } sigma_range;
 
-/* Below the least, a window at the corner of the picture may hold no sample that votes: the last voting column and row can
-   be 3 samples away. At the most, the patch's four middle cells cover the octave from any of its samples, and the radius of
-   the descriptor's window, the larger one, is within WINDOW_RADIUS_MAX: more would only cost votes their bits
-   (fixed_point.h). Detected keypoints are within: sigma0 = 0.8 gives more than the least, sigma0 = 4 and S = 1 give 22.6. */
+/* Below the least scale a window at the corner of the picture may have no sample that votes: the last voting column and
+   row can be 3 samples away. At the largest one the patch's four middle cells cover the octave from any of its samples;
+   the descriptor's window is larger, and its radius is within WINDOW_RADIUS_MAX, because a larger one costs votes their
+   bits (fixed_point.h). Detected keypoints are between them: sigma0 = 0.8 gives more than the least, sigma0 = 4 and S =
+   1 give 22.6. */
 static sigma_range sigmas_described(const domain_sizes *d, int32_t width, int32_t height) {
   const float largest = d->count > 0 && d->size[d->count - 1] > 1.0f ? d->size[d->count - 1] : 1.0f;
   const float windows = (float)WINDOW_RADIUS_MAX / (DESCRIBE_CELL_SIGMA * DESCRIBE_WINDOW_CELLS * largest);

@@ -13,11 +13,11 @@ typedef struct given_place {
   float sigma;          /* what it is described with, in pixels */
 } given_place;
 
-/* Octave and level of a keypoint: as it says (level 1..S), or nearest to its sigma for level 0, for a place that the
-   pyramid does not have, and for one where its window would be too small or too wide. The sigma is the keypoint's own, cut
-   to what has a window there. Not describable: a number is not finite, sigma not above 0, the centre outside the picture,
-   or the picture too small for an octave. A coarse octave may end up to a sample before the picture does; a window about a
-   centre beyond it votes with the samples that there are. */
+/* Octave and level of a keypoint: the ones it has (level 1..S), or the ones nearest to its sigma, for level 0, for a
+   level that the pyramid does not have, and for one in which its window would be too small or too large. sigma: the
+   keypoint's, or the nearest for which there is a window. Not describable: a number is not finite, sigma not above 0,
+   the centre outside the picture, or the picture too small for an octave. A coarse octave may end up to a sample before
+   the picture does; a window about a centre beyond its end votes with the samples that there are. */
 given_place given_place_of(const pyramid_geometry *geometry, const sift_params *params, const source_view *picture,
                            const hs_keypoint *keypoint);
 

@@ -16,9 +16,9 @@ typedef struct smoothness_scratch {
   uint32_t *cell;              /* of each match */
 } smoothness_scratch;
 
-/* smooth[i]: 1 where the displacement b - H a of match i differs from that of enough of its nearest neighbours by at most
-   max(floor, their distance); neighbours are taken in image b around H a and around b, and both must agree. A match that
-   H sends to infinity is not smooth. floor: working units. Returns how many are smooth. */
+/* smooth[i]: 1 where enough of the nearest neighbours of match i have a displacement b - H a that differs from match
+   i's by at most max(floor, their distance). Neighbours are taken in image b, around H a and around b, and both must
+   agree. A match that H sends to infinity is not smooth. floor: working units. Returns how many are smooth. */
 size_t smoothness_mark(const geometry_matches *matches, const double homography[9], double floor,
                        const smoothness_scratch *scratch, uint8_t *smooth);
 

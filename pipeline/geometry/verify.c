@@ -17,8 +17,9 @@
 #include "pipeline/base/message.h"
 
 #define COORDINATE_MAX 1.0e6
-/* The second search: its tolerance is so many times the median error of the first one's smooth inliers, the final one so
-   many times that. Errors of keypoints have heavy tails: 99 of 100 are within 16 medians (Strecha's castle and entry). */
+/* The second search's tolerance is SEARCH_MEDIANS times the median error of the first one's smooth inliers, the final
+   tolerance INLIER_SEARCHES times that. Errors of keypoints have heavy tails: 99 of 100 are within 16 medians
+   (Strecha's castle and entry). */
 #define SEARCH_MEDIANS  3.0
 #define INLIER_SEARCHES 4.0
 #define PRECISION_LEAST 0.5                 /* pixels; below that a keypoint's position is rounding and noise */
@@ -30,7 +31,7 @@ enum {
   PLANE_ITERATIONS = 100,
   PLANE_MATCHES = 256,
   MEDIAN_OF = 255,
-  OFF_PLANE_LEAST = 8 /* matches off a plane that can fix an epipole */
+  OFF_PLANE_LEAST = 8 /* fewest matches off a plane that determine the epipole */
 };
 
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
@@ -289,7 +290,7 @@ static void to_caller(const verification *v, const geometry_candidate *best, dou
 
 /* ------------------------------------------------------------------ the second search */
 
-/* A verification on its way: the model, its plane, and what counts as an inlier. */
+/* The state of a verification: the model, its plane, and what counts as an inlier. */
 typedef struct outcome {
   geometry_candidate best, plane;
   bool has_plane, plane_only;
@@ -332,9 +333,9 @@ static double median_square(const geometry_problem *problem, const double matrix
   return count > 0 ? squares[count / 2] : 0.0;
 }
 
-/* Whether the matches off the plane agree with the matrix more often than unrelated ones would: those lie anywhere, so one
-   in threshold / 1 (the mean distance of the points from their centre is 1, so a line crosses some two units) does. Where
-   they do not, the plane alone is known, and the epipole is anywhere. */
+/* Whether more matches off the plane agree with the matrix than by chance. Unrelated matches are anywhere: the mean
+   distance of the points from their centre is 1 and a line crosses some two units, so that about the share
+   found->threshold of them agrees. Where no more do, only the plane is known, and the epipole can be anywhere. */
 static bool second_surface(const verification *v, const outcome *found) {
   const geometry_problem planar = planar_problem(v, &v->problem.matches);
   const double limit = planar.threshold * planar.threshold;
@@ -349,7 +350,7 @@ static bool second_surface(const verification *v, const outcome *found) {
   return agreeing >= (double)OFF_PLANE_LEAST && agreeing > by_chance + 4.0 * sqrt(by_chance);
 }
 
-/* The inliers become those of the plane. */
+/* Takes the plane's inliers instead of the model's. */
 static void keep_plane(const verification *v, outcome *found) {
   geometry_problem planar = planar_problem(v, &v->problem.matches);
   planar.threshold *= PLANE_ERROR;
@@ -358,8 +359,8 @@ static void keep_plane(const verification *v, outcome *found) {
   found->count = geometry_count_inliers(&planar, found->plane.matrix, v->mask, &found->squares);
 }
 
-/* Searches again among the smooth inliers, at the precision that their errors show, so that wrong matches which agree by
-   the tolerance alone do not decide. `marked`: the first inliers. */
+/* Searches again among the smooth inliers, within a tolerance measured from their errors, so that wrong matches which
+   agree only within the first tolerance do not decide. `marked`: the first inliers. */
 static void refine(verification *v, const geometry_matches *marked, random_state *random, outcome *found) {
   const hs_verify_options *const o = v->options;
   const double least = PRECISION_LEAST * v->scale, most = v->problem.threshold;

@@ -39,7 +39,7 @@ typedef struct image_need {
   uint64_t bytes; /* 0: nothing is known */
 } image_need;
 
-/* What decoding found out besides the pixels. */
+/* What decoding learns in addition to the pixels. */
 typedef struct image_findings {
   hs_load_notes notes;
   double declared_low, declared_high; /* samples that the file says are black and white; 0, 0: it says nothing */
@@ -124,8 +124,8 @@ void extremes_add(sample_extremes *extremes, const void *samples, size_t count, 
 /* Samples of 8 or 16 bits as floats of the same value. */
 void range_widen(const void *samples, size_t count, hs_sample_type type, float *floats);
 
-/* Checks the extremes of a picture whose samples have this type: with a range given or declared, that the samples can be
-   meant in it (HS_ERR_ARGUMENT, without a range given HS_ERR_UNSUPPORTED); else notes a low range. */
+/* Checks the extremes of a picture whose samples have this type. With a range given or declared: whether the samples
+   fit it (HS_ERR_ARGUMENT, without a range given HS_ERR_UNSUPPORTED); else notes a low range. */
 hs_status range_check(const image_request *request, const sample_extremes *extremes, hs_sample_type type);
 
 /* Brings a decoded picture into the value range that was given or declared: 16 bits stretched to it, or floats with it.

@@ -22,7 +22,7 @@ typedef struct jpeg_reader {
   jmp_buf jump;
   const image_request *request;
   byte_source bytes;
-  bool ran_out;    /* libjpeg asked for bytes behind the end of the file */
+  bool ran_out;    /* libjpeg asked for bytes after the end of the file */
   bool has_pixels; /* all rows are decoded: what is wrong with the rest of the file is only noted */
   exif_tags tags;
   int orientation; /* to be applied */

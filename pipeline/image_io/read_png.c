@@ -160,7 +160,7 @@ static void read_png_allocate(read_png_state *decoder) {
   if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes))
     read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
   decoder->placement = exif_place(orientation, width, height);
-  /* libpng holds three rows of its own, a turned row is one more, and the limit must not overflow when all are added up. */
+  /* libpng holds three rows, and a turned row is one more: their sum must not overflow the limit. */
   const uint64_t few_rows = (orientation > 1 ? 4u : 3u) * (uint64_t)row_bytes;
   const uint64_t working_bytes =
       rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + few_rows + READ_PNG_DECODER_BYTES;

@@ -45,7 +45,7 @@ typedef struct read_tiff_state {
   uint16_t bits, samples, photometric, planar, orientation, format;
   tiff_sample sample;  /* TIFF_PLAIN: up to 16 bits without a sign; all others become floats */
   hs_sample_type type; /* of the picture */
-  bool is_searching;   /* pages are read that are not the picture's */
+  bool is_searching;   /* pages are read in search of the picture's */
   bool tiled;
   uint32_t band_rows; /* rows that are decoded before they are converted */
   uint32_t tile_width, tile_rows;
@@ -253,7 +253,7 @@ static void read_tiff_declared(const read_tiff_state *s) {
   }
 }
 
-/* Floats without a range are 0 to 1; of other such samples nobody knows which are black and white. */
+/* Floats without a range are 0 to 1; for other such samples black and white are not known. */
 static hs_status read_tiff_check_range(const read_tiff_state *s) {
   const image_findings *found = s->request->found;
   const bool is_known = image_has_range(s->request) || (found && found->declared_low < found->declared_high);

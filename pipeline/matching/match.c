@@ -128,8 +128,8 @@ static hs_status check(const match_reason *why, const hs_features *first, const 
   if (!origin_comparable(first, second, reason, sizeof reason)) return REFUSE(why, HS_ERR_ARGUMENT, "%s", reason);
   r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
   r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
-  /* Of a list of one feature no second nearest is there that the ratio could be taken of. Every feature would pass, so the
-     test is made the other way. Next to a guide a lone candidate is one of many that were ruled out. */
+  /* In a list of one feature there is no second nearest for the ratio, and every feature would pass: so the features of
+     the other list are compared. With a guide a lone candidate is one of many that were ruled out. */
   r->mutual = o.mutual != 0 || (o.ratio > 0.0 && second->count == 1 && !guided);
   return HS_OK;
 }

@@ -21,12 +21,12 @@
 static const double plane_share = 0.5;
 /* COLMAP's: cameras are believed where their essential matrix has this share of the fundamental matrix' inliers. */
 static const double essential_share = 0.95;
-/* COLMAP's of a watermark: width of the border by the image's diagonal, share of the inliers there and of those that one
-   translation explains, and its error. */
+/* COLMAP's for a watermark: width of the border as a share of the image's diagonal; share of the inliers that must be
+   in it, and that one translation must explain; largest error of these. */
 static const double border_width = 0.1, watermark_share = 0.7, watermark_error = 4.0;
 enum { TRANSLATIONS = 64 };
 
-/* A pair on its way through verification. */
+/* A pair that is being verified. */
 typedef struct pair_work {
   verify_scratch *scratch;
   const hs_features *a, *b;

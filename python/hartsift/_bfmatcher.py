@@ -377,7 +377,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _second_form(name: str, number: Any, keyword: Any, mask: Any, masks: Any, compact: Any) -> Tuple[Any, Any, Any, Any]:
-    """Arguments of a call (query, number, masks, compactResult), whose positions are those of train and what follows it."""
+    """Arguments of a call (query, number, masks, compactResult), in the positions of train and of the arguments after it."""
     given = None if keyword is MISSING else keyword
     if given is not None and not isinstance(given, (list, tuple)):
         raise ArrayTypeError(f"trainDescriptors is {number!r} and {name} is given: expected an array, or {name} in its place")

@@ -184,10 +184,10 @@ class ColmapDatabase:
         path: the file.
         read_only: the file must be there and is only read.
         replace: replace features, matches and cameras that are there already and differ; else they are refused.
-        share_cameras: a new image gets its own camera (False), the first of the same model, size and parameters (True), that of
-            the images of the same size ("size"), or that of those of the same size in its folder ("folder"). The last two
-            are COLMAP's ``single_camera`` and ``single_camera_per_folder``: the first image decides about a focal length
-            that comes from EXIF. Images that are there must have theirs by the same rule.
+        share_cameras: a new image gets its own camera (False), the first of the same model, size and parameters (True), the
+            camera of the images of the same size ("size"), or of the images of the same size in its folder ("folder"). The
+            last two are COLMAP's ``single_camera`` and ``single_camera_per_folder``: the first image decides about a focal
+            length that comes from EXIF. Images that the database has must have the camera of the same rule.
         wait_ms: how long to wait while another program writes, milliseconds; 0: 10000.
     """
 
@@ -277,10 +277,10 @@ class ColmapDatabase:
                 length, unless one is given, and the image its position, unless it has one.
             exif: whether COLMAP's folder has JPEGs turned by their EXIF orientation. COLMAP itself does not turn them:
                 files are read as stored, and features of a turned photograph are refused, unless this is True.
-            camera: the camera that the image must have, or the number of one that the database has. An image that is there
-                with another one is refused, or changed where the database was opened with replace. None: for a new image
-                that shares none ``colmap_camera`` of the features' image size.
-            focal_length: of that one, pixels; 0: that of EXIF, or unknown.
+            camera: the camera that the image must have, or the number of one that the database has. An image that the
+                database has with another camera is refused, or with the database's ``replace`` gets this one. None: a new
+                image without a shared camera gets ``colmap_camera`` of the features' image size.
+            focal_length: of a new image without ``camera``, pixels; 0: EXIF's, or unknown.
         """
         taken = HsExif()
         if not isinstance(features, Features) and is_file_source(features):
@@ -326,7 +326,7 @@ class ColmapDatabase:
 
         Args:
             image_id: the image's number.
-            coordinates: as those of ``ColmapPosition``, or such a position, as ``read_position`` gives it.
+            coordinates: as in ``ColmapPosition``, or a ``ColmapPosition``, as ``read_position`` gives it.
             cartesian: whether they are x, y, z; None: as the ``ColmapPosition`` says, else latitude, longitude, altitude.
         """
         if coordinates is None:

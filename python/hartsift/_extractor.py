@@ -453,7 +453,7 @@ class Extractor:
                 ``extract_batch``. Those on a device are extracted from one after the other. The library's threads read
                 and decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; other files this thread decodes. A
                 file must stay in its place until its features are yielded.
-            return_errors: yield the exception in the place of an image that failed and go on; else it is raised.
+            return_errors: yield the exception in the place of an image that failed and continue; else it is raised.
             channels, value_range, exif, jpeg_scale, max_image_size, strict: as for ``extract``.
             masks: a folder with the mask of photo.jpg as photo.jpg.png, or else photo.png, of sub/photo.jpg as
                 sub/photo.jpg.png, by the names given (COLMAP's rule). An image without one is taken whole; a warning says how
@@ -547,7 +547,7 @@ class Extractor:
             return error
 
     def _begin_one(self, sources: Union[Sources, Error]) -> Union[None, Features, Error]:
-        """Submits an image, or extracts at once where it lies on a device; or why it could not be done."""
+        """Submits an image, or extracts at once if it is on a device; or returns why it could not be done."""
         if isinstance(sources, Error):
             return sources
         picture, masking = sources

@@ -276,7 +276,7 @@ def without_masked(image: "np.ma.MaskedArray[Any, Any]", mask: Any) -> "Tuple[np
     if mask is not None:
         other, _ = plain_array(mask, None)
         if device_array(other) is not None:
-            raise ArgumentError("the image is a masked array in host memory, and the mask lies on a device")
+            raise ArgumentError("the image is a masked array in host memory, and the mask is on a device")
         wanted = np.asarray(other)
         if wanted.shape not in (valid.shape, (*valid.shape, 1)):
             raise ArgumentError(f"the mask has shape {wanted.shape}, the image {valid.shape}")

@@ -221,9 +221,9 @@ class Geometry:
         rms_error: root mean square of the inliers' errors, pixels.
         plane_inliers: inliers that one homography explains too; near inlier_count F and E are not determined.
         iterations: samples drawn in the first search.
-        plane_only: whether a plane explains the inliers and too little off it agrees to fix a fundamental matrix; the
-            inliers are then the plane's.
-        tolerance: largest error of an inlier, pixels: that of the options, or the smaller one that was measured.
+        plane_only: whether matches off a plane are too few to determine a fundamental matrix; the inliers are then the
+            plane's.
+        tolerance: largest error of an inlier, pixels: the option's, or the smaller one that the second search measured.
     """
 
     model: Model
@@ -313,8 +313,8 @@ class VerifyOptions(TypedDict, total=False):
     min_inliers: int  #: fewer, and nothing is found
     check_plane: bool  #: complete a fundamental matrix whose inliers are mostly of one plane
     seed: int  #: of the random samples
-    refine: bool  #: search again at the measured precision, among matches that move as their neighbours do
-    refine_matches: int  #: inliers below which the first search stands
+    refine: bool  #: a second search at the measured precision, among matches that move as their neighbours do
+    refine_matches: int  #: with fewer inliers there is no second search
 
 
 def _set_verify_options(options: HsVerifyOptions, settings: Mapping[str, Any]) -> None:

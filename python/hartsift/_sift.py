@@ -345,7 +345,7 @@ class SIFT:
             nfeatures, nOctaveLayers, contrastThreshold, edgeThreshold, sigma, descriptorType, enable_precise_upscale: as for
                 ``hartsift.SIFT``; None: the default.
             as_cv2: False: records in the place of cv2.KeyPoints, which need no OpenCV.
-            options: any of ``hartsift.Options`` besides.
+            options: further ones of ``hartsift.Options``.
         """
         return SIFT(
             nfeatures,

@@ -1,4 +1,4 @@
-"""Numbers that are none, infinite or beyond float32: NumPy warns of nothing, and what they are given to refuses them or goes on."""
+"""Numbers that are none, infinite or beyond float32: NumPy gives no warning, and the functions refuse or take them."""
 
 import warnings
 

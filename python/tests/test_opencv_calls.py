@@ -103,7 +103,7 @@ def places(keypoints):
 
 
 def assert_keypoints(ours, theirs):
-    """The same ones where they were given, else those of OpenCV, found by hartsift."""
+    """Equal keypoints where they were given, else OpenCV's, found by hartsift."""
     assert abs(len(ours) - len(theirs)) <= 2 + len(theirs) // 50
     a, b = places(ours), places(theirs)
     assert (np.hypot(*np.moveaxis(a[:, None] - b[None], -1, 0)).min(1) < 0.1).mean() > 0.94 or np.array_equal(a, b, True)

@@ -323,7 +323,7 @@ def test_wrong_batches(pictures):
 
 
 def test_masked_arrays_as_masks(image):
-    """What such a mask masks is zero, whatever lies under it."""
+    """Masked pixels of a mask are zero, whatever their values."""
     mask = np.ones(image.shape, np.uint8)
     mask[:40] = 0
     expected = hartsift.extract(image, mask)

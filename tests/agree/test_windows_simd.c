@@ -65,8 +65,8 @@ static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
   c->counts[0] = c->counts[1] = KEYPOINTS;
   for (uint32_t i = 0; i < KEYPOINTS; i++) {
     const float w = (float)c->octave.width, h = (float)c->octave.height;
-    /* Places in the octave's samples, some up to a sample outside, as those of a picture whose octave ends before it does;
-       a few exactly on samples, without a shift. */
+    /* Positions in samples of the octave. Some are up to a sample outside, as where an octave ends before its picture;
+       a few are exactly on samples, without a shift. */
     float x = unit_random(random) * (w + 2.0f) - 1.0f, y = unit_random(random) * (h + 2.0f) - 1.0f;
     if (i % 6 == 0) x = (float)hs_floor_int(x), y = (float)hs_floor_int(y);
     k->x[i] = 0.5f * x;

@@ -37,7 +37,7 @@ class Resuming(EndlessCase):
         title, head, columns, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)
         rows = [journal_row(row) for row in rows]
         fields = rows[1].split(b",")
-        for place in range(1, 12):  # width, height, features, both digests, status, error, those of the file, milliseconds
+        for place in range(1, 12):  # width, height, features, both digests, status, error, the file's columns, milliseconds
             damaged = list(fields)
             damaged[place] = (b"1" if damaged[place][:1] != b"1" else b"2") + damaged[place][1:]
             for row in (b",".join(damaged), b",".join(damaged[:place] + [damaged[place] + b"\0"] + damaged[place + 1:])):
@@ -393,7 +393,7 @@ class Sources(BatchCase):
             self.replace("c.pgm", blots(120, 90, 20))
             self.assertIn("1 done, 2 kept", self.batch("images", "-o", output, "--resume")[1])
             self.replace("c.pgm", blots(120, 90, ord("c")))
-        # A journal goes on as it was begun.
+        # A journal keeps the columns that it was begun with.
         self.batch("images", "-o", "out")
         title, head, columns, *rows = self.earlier(self.read("out", "manifest.csv")).splitlines(keepends=True)
         whole = self.tree()

@@ -54,7 +54,7 @@ class Case(CommandCase):
 
 
 class Stale(Case):
-    """Matches that count in features which are gone."""
+    """Matches whose indices are of features that are gone."""
 
     def assert_within(self):
         features = dict(self.ask("SELECT image_id, rows FROM keypoints"))
@@ -65,7 +65,7 @@ class Stale(Case):
                     self.assertLess(second, features[pair % PAIR_BASE])
 
     def test_features_that_were_cleared(self):
-        """By COLMAP's database_cleaner, of all images or of one: new ones take all matches of theirs along."""
+        """By COLMAP's database_cleaner, of all images or of one: an image that gets new ones loses all its matches."""
         self.match("-q")
         matched = self.read("d.db")
         for where, left in (("", 0), (" WHERE image_id = 2", 3)):

@@ -1,4 +1,4 @@
-"""What the command takes from image files besides pixels, and what it says of files that are damaged, are reduced copies,
+"""What the command takes from image files in addition to pixels, and what it says of files that are damaged, are reduced copies,
 or use little of the range of their samples. Every file is made here.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
@@ -33,7 +33,7 @@ def chunk(name, data, checksum=0):
 
 
 def png(rows, bits=8, before=b"", after=b"", end=True):
-    """A gray PNG of rows of bytes. before, after: chunks in front of the pixels and behind them."""
+    """A gray PNG of rows of bytes. before, after: chunks before and after the pixels."""
     width = len(rows[0]) * 8 // bits
     header = struct.pack(">IIBBBBB", width, len(rows), bits, 0, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows))
@@ -387,7 +387,7 @@ class Damage(ImageCase):
         for name in self.damaged:
             self.assertEqual(errors.count(f"{name}: lib") + errors.count(f"{name}: the end"), 1, errors)
         total = len(self.sound) + len(self.damaged)
-        self.assertIn(f"the decoders reported damage of {len(self.damaged)} of {total} images done", errors)
+        self.assertIn(f"decoders reported damage in {len(self.damaged)} of {total} images done", errors)
         errors = self.run_it("batch", "photos", "-o", "strict", "-q", "--strict", status=FAILED)[1]
         self.assertEqual(sum(name in errors for name in self.damaged), len(self.damaged))
         self.assertEqual(len(self.files("strict")) - 1, len(self.sound))

@@ -208,7 +208,7 @@ class Rigs(PairsCase):
         self.assertEqual(sorted(tuple(sorted(pair)) for pair in self.pairs("--pairs", "sequential:1")), self.follow(rig, 1))
 
     def test_images_that_are_missing(self):
-        """A camera that missed a frame goes on with its next one, and the frame is still followed by others' images."""
+        """A camera that missed a frame continues with its next one, and the frame is still followed by others' images."""
         rig = [["a/0", "b/0"], ["a/1", None], ["a/2", "b/2"], [None, "b/3"], ["a/4", "b/4"]]
         self.make(rig)
         found = self.pairs("--pairs", "sequential:1")

@@ -76,7 +76,7 @@ class Match(CommandCase):
         _, errors = self.match("one.png", "photos/right/b c/d.png", "-o", "n.txt", status=FAILED)
         self.assertIn("an image's name with a blank", errors)
         _, errors = self.match("photos/left/b.png", "one.png", "-o", "n.txt", "--image-path", "photos", status=FAILED)
-        self.assertIn("one.png: does not lie in the folder of --image-path, photos", errors)
+        self.assertIn("one.png: is not in the folder of --image-path, photos", errors)
         _, errors = self.match("left/a.png", "right/a.png", "-o", "n.csv", "--image-path", ".", status=USAGE)
         self.assertIn("--image-path is for the text of COLMAP", errors)
         self.assertFalse(os.path.exists(self.path("n.txt")) or os.path.exists(self.path("n.csv")))

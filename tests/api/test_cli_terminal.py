@@ -1,4 +1,4 @@
-"""The command hartsift at a terminal: widths of help and progress, what is no text, messages in terms of its options; and limits of
+"""The command hartsift at a terminal: widths of help and progress, binary output, messages in terms of its options; and limits of
 the shell (ulimit), which leave nothing half done.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 
-# Beside the tests, not in a package.
+# Next to the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots, scenes  # noqa: E402
 from command_case import COMMAND, DONE, FAILED, USAGE, main, pgm  # noqa: E402
@@ -100,7 +100,7 @@ class Terminals(BatchCase):
         self.addCleanup(os.close, output)
         self.addCleanup(os.close, inner)
         _, errors = self.extract("photo.pgm", "--format", "npz", stdout=inner, status=USAGE)
-        self.assertIn("--format npz: is no text, and standard output is a terminal: expected -o FILE", errors)
+        self.assertIn("--format npz is not text, and standard output is a terminal: expected -o FILE", errors)
 
 
 class Messages(BatchCase):

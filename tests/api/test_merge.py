@@ -222,9 +222,9 @@ class Matches(MergeCase):
         self.run_it("match", "--database", "a.db", "-q")
         self.ask("a.db", "UPDATE matches SET rows = 1, data = ? WHERE pair_id = 2147483650", struct.pack("<2I", 0, 99999))
         _, errors = self.merge("a.db", "-o", "merged.db", "-q")
-        self.assertIn("a.db: the matches of 3 pairs are left, with images that its manifest does not list", errors)
+        self.assertIn("a.db: the matches of 3 pairs with images that its manifest does not list are left out", errors)
         self.assertIn("the matches of pair 2147483650 are of features up to 0 and 99999", errors)
-        self.assertIn("the matches of 1 pair are left: 'hartsift match --database' makes them anew", errors)
+        self.assertIn("the matches of 1 pair are left out: 'hartsift match --database' makes them anew", errors)
         self.assertEqual(self.ask("merged.db", "SELECT pair_id FROM matches ORDER BY 1"), [(2147483649,), (4294967297,)])
 
     def test_others_that_are_there(self):

@@ -316,7 +316,7 @@ static void test_every_place_and_size(void **state) {
   hs_image_free(&noise);
 }
 
-/* The same bytes whoever computes them. */
+/* The same bytes from every implementation. */
 static void test_borders_on_variants(void **state) {
   (void)state;
   static const char *const variants[] = {"orient=ref,describe=ref", "orient=sse2,describe=sse2",

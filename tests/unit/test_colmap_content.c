@@ -186,7 +186,7 @@ static void make_rig(colmap_fixture *f) {
                              "DELETE FROM frames WHERE frame_id = 2; UPDATE frame_data SET frame_id = 1");
 }
 
-/* A picture of one camera of a rig is never taken for one of another: by its folder or by number alone it is known. */
+/* Which camera of a rig took a picture is known by its folder or by a number, and never guessed. */
 static void test_cameras_of_rigs(void **state) {
   colmap_fixture *f = *state;
   make_rig(f);

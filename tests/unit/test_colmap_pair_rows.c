@@ -1,6 +1,6 @@
 /*
- * Entries of pairs in COLMAP's database: none outlives the features that it counts in, and copies mean the same under other
- * numbers.
+ * Entries of pairs in COLMAP's database: none outlives the features that its indices are of, and copies mean the same
+ * under other numbers.
  */
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +55,8 @@ static void check_dropped(const colmap_fixture *f) {
   }
 }
 
-/* However features went, and whether the new ones are others or not: the entries of an image that gets some are gone. */
+/* An image that gets features loses its entries, however the former features went, and even if the new ones are equal.
+   */
 static void test_cleared_features(void **state) {
   static const char *const clearings[] = {
       "DELETE FROM keypoints WHERE image_id = 2; DELETE FROM descriptors WHERE image_id = 2",
@@ -222,7 +223,8 @@ static void test_copying_in_either_order(void **state) {
   }
 }
 
-/* What would count beyond the features is not copied, nor what is no list; another entry is refused. */
+/* Entries with indices beyond the features, and entries that are no list, are not copied; one that differs is refused.
+   */
 static void test_what_is_not_copied(void **state) {
   static const char *const damages[] = {"UPDATE matches SET data = substr(data, 1, 12)", "UPDATE matches SET rows = 3",
                                         "UPDATE two_view_geometries SET rows = -1",

@@ -249,7 +249,7 @@ static const wrong_text wrong_texts[] = {
     {"json", "{}", "there is no \"features\""},
     {"json", "{\"features\": []}", "there is no \"descriptor_type\""},
     {"json", "{\"descriptor_type\": \"u16\", \"features\": []}", "none of u8"},
-    {"json", "{\"keypoints\": [1]}", "an OpenCV storage in JSON is not read"},
+    {"json", "{\"keypoints\": [1]}", "OpenCV's storages in JSON are not read"},
     {"json", JSON_HEAD "]} 1", "something follows"},
     {"json", JSON_HEAD "], \"count\": 2}", "count does not agree"},
     {"json", JSON_HEAD "], \"image_width\": -4}", "image size"},

@@ -471,7 +471,7 @@ static void test_quoted_csv(void **state) {
   hs_features_free(&features);
 }
 
-/* What Oxford's extract_features calls its files is written as that. */
+/* Names as Oxford's extract_features gives them mean its format when writing. */
 static void test_oxford_names(void **state) {
   (void)state;
   static const char *const names[] = {"a.ppm.haraff.sift", "a.hesaff.sift", "a.harlap.sift", "a.haraff"};

@@ -79,7 +79,7 @@ static void test_known_cameras(void **state) {
   free(c);
 }
 
-/* Without cameras, without the wish, and with wrong cameras the fundamental matrix stays. */
+/* Without cameras, without find_essential, and with wrong cameras the fundamental matrix stays. */
 static void test_fundamental_stays(void **state) {
   (void)state;
   pair_case *const c = case_of(TWO_VIEW_VOLUME, 300, 60, 7);

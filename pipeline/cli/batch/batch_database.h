@@ -39,8 +39,8 @@ typedef struct batch_prepared {
 batch_prepared *batch_prepare(const hs_features *features, hs_bin_layout layout, const char *place);
 void batch_prepared_free(batch_prepared *prepared);
 
-/* Adds an image. replaces: what the database has of it is an earlier run's, of another picture, and goes without
-   --replace. */
+/* Adds an image. replaces: the database has features that an earlier run made of another picture; they are replaced,
+   also without --replace. */
 hs_status batch_database_put(batch_database *database, const char *name, const colmap_rows *rows, const hs_exif *exif,
                              bool replaces, char *message, size_t message_bytes);
 

@@ -40,7 +40,7 @@ typedef struct batch_work {
   const char *(*path)(void *user, size_t index);
   /* From a reading thread, before the image is read; false: nothing is to be done for it. Null: all are wanted. */
   bool (*wanted)(void *user, size_t index);
-  /* From the reading thread, after an image was read; a failure, with a message, becomes the image's. Or null. */
+  /* Called by the reading thread after an image was read; a failure, with a message, becomes the image's. May be null. */
   hs_status (*loaded)(void *user, size_t index, char *message, size_t message_bytes);
   /* From a writing thread (0..writers-1), once for each wanted image, unless the batch is stopped first. */
   void (*done)(void *user, int32_t writer, const batch_result *result);

@@ -102,8 +102,8 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
-/* A file that stayed encoded says what is wrong with it when it is read again. True: it has pixels nevertheless, which the
-   slot then has. */
+/* Decodes a file again that stayed encoded and failed. True: this time it gave pixels, which the slot then has; else
+   *status and reason are of this attempt. */
 static bool feeder_decode(const batch_run *batch, batch_slot *slot, hs_status *status, char *reason, size_t bytes) {
   hs_load_options load = batch->load;
   char said[BATCH_MESSAGE_BYTES] = "";

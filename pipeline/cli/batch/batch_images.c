@@ -62,8 +62,8 @@ static bool is_manifest_output(const char *output) {
          strcmp(output + length - 4, ".csv") == 0;
 }
 
-/* An image that an earlier run has done: it is kept where its output is there, of the same picture and mask. Otherwise notes
-   what is to be done with the output. */
+/* Keeps an image of an earlier run if its output is there and picture and mask have not changed. Otherwise notes what
+   is to be done with the output. */
 static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
   const batch_image_name *image = &job->list.images[place];
   const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
@@ -111,7 +111,7 @@ static bool is_wanted(void *user, size_t index) {
   return true;
 }
 
-/* Nothing more can be stored. The first reason is the one that is told. */
+/* Nothing more can be stored. Only the first reason is reported. */
 static void end_run(batch_job *job, const char *message) {
   pthread_mutex_lock(&job->lock);
   if (job->fatal[0] == '\0') snprintf(job->fatal, sizeof job->fatal, "%s", message);
@@ -119,7 +119,7 @@ static void end_run(batch_job *job, const char *message) {
   batch_stop(job->run);
 }
 
-/* Of an image that was read: what file that was. */
+/* Records the file that an image was read from. */
 static hs_status note_loaded(void *user, size_t index, char *message, size_t message_bytes) {
   batch_job *job = user;
   const size_t place = place_in_list(job, index);
@@ -151,7 +151,7 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_result *
   const hs_status status = batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif,
                                            record->replaces, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
-    /* Those that wait for the commit went too: the next run makes them, and this one. */
+    /* Images that wait for the commit are lost too: the next run makes them and this one. */
     job->pending_count = 0;
     end_run(job, message);
     return HS_OK;

@@ -43,7 +43,7 @@ bool batch_list_mark_shared(batch_list *list, char *(*output)(const char *name, 
 /* The first image of that name, null when there is none. */
 const batch_image_name *batch_list_find(const batch_list *list, const char *name);
 
-/* The path that an image of that name has in the list's folder, or by itself; to be freed, null without memory. */
+/* The path of an image by its name: below the list's folder, if there is one. To be freed; null without memory. */
 char *batch_list_path(const batch_list *list, const char *name);
 
 /* A list's names as a path below a folder: without leading '/', '.' and '..' resolved as text, so that nothing gets

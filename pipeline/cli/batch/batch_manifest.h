@@ -47,12 +47,12 @@ typedef struct batch_manifest {
   batch_record *records; /* one for each image of the list */
   char *settings;        /* what the results depend on, one line */
   batch_columns columns; /* of the manifest */
-  batch_columns read;    /* of the text that was read last; of the own journal: rows are added as it has them */
+  batch_columns read;    /* of the text that was read last; rows added to the own journal have the same */
   char *csv_path, *journal_path;
   char *prefix;  /* what the paths of all manifests of this output begin with */
   int journal;   /* descriptor, locked; -1: not open */
   bool is_begun; /* the journal has this run's head */
-  bool has_old;  /* manifest and journal are still those of an earlier run, which may have other settings */
+  bool has_old;  /* manifest and journal are still an earlier run's, which may have other settings */
   char **
       gone; /* names in rows of earlier runs that are not in the list and not there any more; in no order, some twice */
   size_t gone_count;

@@ -13,8 +13,8 @@
 
 #include "pipeline/cli/batch/batch_rows.h"
 
-/* Notes an image that was in the folder and is there no more. A row may be of a run over a list, whose names are paths; what
-   a list leaves out is left out on purpose. */
+/* Notes an image that was removed from the folder. The rows of a run over a list have paths as names: what is not in a
+   list any more was left out on purpose. */
 static void note_gone(batch_manifest *manifest, const char *name) {
   char *path = manifest->list->folder ? batch_list_path(manifest->list, name) : NULL;
   const bool was_removed = path && batch_source_is_gone(path) && batch_source_is_gone(name);

@@ -68,10 +68,10 @@ void batch_report_notes(batch_report *report, const hs_load_notes *notes) {
   }
 }
 
-/* What of the images done may be wrong, in one line each. */
+/* Warnings about the images done, a line for each kind. */
 static void report_doubts(const batch_report *report) {
   if (report->damaged > 0)
-    cli_error(COMMAND_BATCH, "warning: the decoders reported damage of %zu of %zu images done", report->damaged,
+    cli_error(COMMAND_BATCH, "warning: decoders reported damage in %zu of %zu images done", report->damaged,
               report->done);
   if (report->low_range > 0)
     cli_error(COMMAND_BATCH, "warning: %zu of %zu images done %s little of the range of the samples: see --value-range",

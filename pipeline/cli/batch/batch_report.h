@@ -37,7 +37,7 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
 
 /* Counts what was noticed in an image's file: names each that is damaged, and the first of a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);
-/* Counts and names an image of an earlier run that is there no more; place: of its features. */
+/* Counts and names an image of an earlier run whose file is gone. place: where its features are. */
 void batch_report_gone(batch_report *report, const char *name, const char *place);
 
 /* Draws the progress line, on a terminal. */

@@ -6,8 +6,9 @@
 
 #include "pipeline/cli/batch/batch_manifest.h"
 
-/* The first line, the names of the columns, the one more where there are masks by name, those of the images' files, which
-   manifests of earlier versions lack, and those that a journal has after them. The second line is "# " and the settings. */
+/* The first line; the names of the columns; the further column of runs with masks by name; the columns of the images'
+   files, which manifests of earlier versions lack; the columns that a journal adds at the end. The second line is "# "
+   and the settings. */
 #define BATCH_RECALL_TITLE           "# hartsift batch 1"
 #define BATCH_RECALL_COLUMNS         "image,width,height,features,digest,output_digest,status,error"
 #define BATCH_RECALL_MASK_COLUMN     ",mask"

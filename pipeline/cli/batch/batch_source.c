@@ -15,7 +15,7 @@ static uint64_t nanoseconds(struct timespec time) {
 
 static bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
 
-/* False, with source->error, where it is no regular file: 0 for what there is and is none. */
+/* False if it is not a regular file. source->error: the system's reason; 0 if something else is there. */
 static bool look(const char *path, batch_source *source) {
   struct stat info;
   *source = (batch_source){0};
@@ -66,7 +66,7 @@ batch_source_state batch_source_compare(const char *path, const batch_source *re
     return recorded->is_recorded ? SOURCE_CHANGED : SOURCE_UNKNOWN;
   }
   if (recorded->is_recorded && recorded->bytes != now->bytes) return SOURCE_CHANGED;
-  (void)batch_source_finish(path, now); /* what cannot be read any more is to be read anew, which says why */
+  (void)batch_source_finish(path, now); /* reading it again gives the reason of a failure */
   if (!recorded->is_recorded) return SOURCE_UNKNOWN;
   return now->digest != 0 && now->digest == recorded->digest ? SOURCE_SAME : SOURCE_CHANGED;
 }

@@ -53,7 +53,7 @@ batch_prepared *batch_store_prepare(const batch_store *store, const hs_features 
 hs_status batch_store_add(batch_store *store, const char *name, const batch_prepared *prepared, const hs_exif *exif,
                           bool replaces, char *message, size_t message_bytes);
 
-/* Whether the output of an image is there, of this digest, and with by_time, of a file, not older than the image. */
+/* Whether an image's output is there and has this digest; by_time: and, if it is a file, is not older than the image. */
 bool batch_store_verify(batch_store *store, const batch_image_name *image, uint64_t output_digest, bool by_time);
 
 #endif

@@ -14,13 +14,13 @@
 #include "pipeline/base/path_text.h"
 #include "pipeline/cli/common/cli_common.h"
 
-/* What files are read as tells their content; the ending only says which files of a folder are meant. */
+/* A file's content decides how it is read; the ending only says which files of a folder are images. */
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif",  ".mpo", ".pbm", ".pgm",
                                             ".ppm", ".pnm", ".pam",  ".tif", ".tiff", ".webp", ".bmp", ".dib"};
 
 enum { IMAGE_ENDINGS = sizeof image_endings / sizeof image_endings[0], SHOWN_ENDINGS = 8, FIRST_FOLDERS = 64 };
 
-/* A folder by what it is, whatever its name. */
+/* Identifies a folder, whatever its name. */
 typedef struct folder_key {
   dev_t device;
   ino_t number;
@@ -168,7 +168,7 @@ static bool search_below(folder_walk *walk, const char *folder, const struct sta
 
 typedef enum entry_kind { ENTRY_UNKNOWN, ENTRY_FILE, ENTRY_OTHER, ENTRY_FOLDER, ENTRY_LINK_TO_FOLDER } entry_kind;
 
-/* *info: of what a link leads to. A link that leads nowhere counts as a file, so that an image is reported. */
+/* *info: of the target of a link. A link without a target counts as a file, so that an image is reported. */
 static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info) {
   if (lstat(path, info) != 0) {
     if (errno != ENOENT) note_unreadable(walk, path, ""); /* only what is gone may be left out in silence */
@@ -198,8 +198,8 @@ static bool look_at_entry(folder_walk *walk, char *path) {
   return done;
 }
 
-/* Below links only what was not searched yet: without links a folder is met once, and a file system whose numbers of files
-   are not unique must not hide one. */
+/* Folders that links lead to are searched only once. Without links a folder is met once anyway, and must not be left
+   out in a file system whose numbers of files are not unique. */
 static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
   bool is_new = false;
   if (walk->left_out.is_set && info->st_ino == walk->left_out.number && info->st_dev == walk->left_out.device) {
@@ -234,8 +234,8 @@ static int compare_paths(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Links in the order of their names, so that the names of images do not depend on that of a folder's entries; then the links
-   that those folders have. */
+/* Links in the order of their names, so that the names of images do not depend on the order of a folder's entries; then
+   the links found through them. */
 static bool search_links(folder_walk *walk) {
   bool done = true;
   walk->in_links = true;

@@ -1,5 +1,5 @@
 /*
- * The images in a folder and in all folders below it, and what of them is no image by its name.
+ * The images in a folder and in all folders below it, and how many other files there are, by ending.
  */
 #ifndef HARTSIFT_CLI_BATCH_FOLDER_SEARCH_H
 #define HARTSIFT_CLI_BATCH_FOLDER_SEARCH_H
@@ -15,7 +15,7 @@ typedef struct folder_ending {
   size_t count;
 } folder_ending;
 
-/* What a search found besides images. */
+/* What a search found in addition to images. */
 typedef struct folder_findings {
   size_t unreadable;  /* folders and entries that could not be read; each was named on standard error */
   size_t passed_over; /* files without an image's ending */

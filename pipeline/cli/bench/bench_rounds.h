@@ -35,7 +35,7 @@ typedef struct bench_contender {
    rounds 0: as many as fit into a few seconds, 5 to 50. False with a message. */
 bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes);
 
-/* Runs a contender twice and adds the second run's milliseconds, for an outlook. False: it failed. */
+/* Runs a contender twice and adds the second run's milliseconds, to estimate how long all will take. False: it failed. */
 bool bench_rounds_try(const bench_contender *contender, double *round_ms);
 /* How long bench_rounds_run will take if a round takes so long. */
 double bench_rounds_seconds(double round_ms, int32_t rounds);

@@ -219,7 +219,7 @@ bool cli_stdout_is_gone(void) {
 
 bool cli_refuses_terminal(command_id command, const char *what) {
   if (isatty(STDOUT_FILENO) != 1) return false;
-  cli_error(command, "%s: is no text, and standard output is a terminal: expected -o FILE, or a pipe", what);
+  cli_error(command, "%s is not text, and standard output is a terminal: expected -o FILE, or a pipe", what);
   return true;
 }
 

@@ -90,7 +90,7 @@ hs_load_options cli_mask_options(const hs_load_options *of_images);
    --max-image-size say. */
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes);
 
-/* Makes a mask of 16 bits or of floats one of 8 bits, in place: black only where a sample is 0. */
+/* Converts a mask of 16 bits or of floats to 8 bits, in place: black only where a sample is 0. */
 void cli_narrow_mask(hs_image *mask);
 
 /* Reads a feature file in any format, within the memory that the input allows. *features is an empty struct. */
@@ -111,7 +111,7 @@ void cli_write_json_string(FILE *out, const char *text);
 /* True when nobody reads standard output (a closed pipe or descriptor): then failing to write is no news. */
 bool cli_stdout_is_gone(void);
 
-/* Refuses, with a message, to write what is no text to standard output where that is a terminal. what: "--format npz". */
+/* Refuses, with a message, to write anything but text to a terminal on standard output. what: "--format npz". */
 bool cli_refuses_terminal(command_id command, const char *what);
 
 /* Flushes standard output; turns CLI_DONE into CLI_FAILED when not all of it could be written. */

@@ -169,7 +169,7 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
   if (several && !is_folder && hs_format_of_name(output) != HS_FORMAT_AUTO) {
     snprintf(message, message_bytes,
              "--output '%s' is the name of one file: expected a directory for the features of several images, with '/' "
-             "behind a name such as this one",
+             "after a name such as this one",
              output);
     return CLI_USAGE;
   }

@@ -56,7 +56,7 @@ static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PA
   return 0;
 }
 
-/* Of options that each say which camera an image gets, one at most. */
+/* At most one of the options that choose an image's camera may be given. */
 static bool is_one_choice(const option_set *set, char *message, size_t message_bytes) {
   static const option_id choices[] = {OPTION_CAMERA_ID, OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER,
                                       OPTION_CAMERA_MODEL, OPTION_CAMERA_PARAMS};
@@ -64,7 +64,7 @@ static bool is_one_choice(const option_set *set, char *message, size_t message_b
   option_id first = OPTION_COUNT;
   for (int i = 0; i < CHOICES; i++) {
     if (!set->values[choices[i]].given) continue;
-    /* A camera by number excludes all others; these are shared in one way. */
+    /* --camera-id excludes all other options for cameras; cameras are shared in one way only. */
     if (first != OPTION_COUNT && (first == OPTION_CAMERA_ID || (i >= SHARING_FROM && i <= SHARING_TO))) {
       hs_message_set(message, message_bytes, "--%s and --%s: expected one of them", option_get(first)->name,
                      option_get(choices[i])->name);
@@ -110,7 +110,7 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
   return true;
 }
 
-/* renews: a position that is there is of another picture. */
+/* renews: the position in the database is of another picture. */
 static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif, bool renews) {
   hs_colmap_position position;
   /* COLMAP takes no position without a height. */
@@ -121,7 +121,7 @@ static hs_status add_position(hs_colmap_database *database, uint32_t image_id, c
   return hs_colmap_set_position(database, image_id, &position);
 }
 
-/* The camera for an image; false: one of no size, which the database chooses. */
+/* The camera for an image; false: its size is not known, so that the database chooses. */
 static bool camera_of(const database_camera *choice, int32_t width, int32_t height, const hs_exif *exif,
                       hs_colmap_camera *camera) {
   const hs_status status = hs_colmap_camera_init_model(camera, choice->model, width, height, exif->focal_length);
@@ -134,7 +134,7 @@ static bool camera_of(const database_camera *choice, int32_t width, int32_t heig
   return status == HS_OK || choice->camera_id != 0;
 }
 
-/* Counts an image whose focal length, which EXIF has, is not that of the camera that it got from others. */
+/* Counts an image that shares a camera whose focal length is not the one in the image's EXIF. */
 static hs_status compare_focal_length(hs_colmap_database *database, database_camera *choice, const char *name,
                                       const hs_exif *exif) {
   hs_colmap_image image;
@@ -165,9 +165,8 @@ void database_report_cameras(command_id command, const database_camera *choice) 
                                           : "images of one size share a camera, these have others");
   const size_t count = choice->other_focal_lengths;
   if (count > 0)
-    cli_error(command,
-              "%zu image%s in EXIF a focal length that differs by more than 1 %% from that of the shared camera", count,
-              count == 1 ? " has" : "s have");
+    cli_error(command, "%zu image%s in EXIF a focal length that differs by more than 1 %% from the shared camera's",
+              count, count == 1 ? " has" : "s have");
 }
 
 hs_status database_add_image(hs_colmap_database *database, database_camera *choice, const char *name,
@@ -238,9 +237,9 @@ static char *name_below(const char *image, const char *folder, char *message, si
     top = resolved_folder(closed);
   }
   if (!closed || !place || !top) {
-    snprintf(message, message_bytes, "cannot tell where %s lies below %s: %s", image, folder, strerror(errno));
+    snprintf(message, message_bytes, "cannot tell where %s is below %s: %s", image, folder, strerror(errno));
   } else if (strncmp(place, top, strlen(top)) != 0) {
-    snprintf(message, message_bytes, "does not lie in the folder of --image-path, %s", folder);
+    snprintf(message, message_bytes, "is not in the folder of --image-path, %s", folder);
   } else {
     const char *slash = strrchr(image, '/');
     const char *below = place + strlen(top);

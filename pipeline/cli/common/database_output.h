@@ -22,21 +22,21 @@ typedef struct database_camera {
   int32_t tentative;          /* as in hs_colmap_camera: all that is not given */
   int32_t width, height;      /* of the first image */
   size_t other_sizes;         /* images of another size than the first */
-  size_t other_focal_lengths; /* images whose EXIF has another one than the camera that they share */
+  size_t other_focal_lengths; /* images whose EXIF has another focal length than their shared camera */
   int32_t model;
   int32_t parameter_count; /* 0: not given */
   double parameters[HS_COLMAP_PARAMETERS];
 } database_camera;
 
-/* False, with a message that names the option, where the parameters are none, or not as many as the model has, or options
-   exclude each other. */
+/* False, with a message that names the option, where the parameters are not numbers, or not as many as the model has,
+   or where options exclude each other. */
 bool database_camera_choose(const option_set *set, database_camera *choice, char *message, size_t message_bytes);
 
 /* Refuses options that are for databases where the output is none. False with a message. */
 bool database_options_are_used(const option_set *set, bool to_database, char *message, size_t message_bytes);
 
-/* Adds an image. It gets the camera chosen; a new one, where no parameters were chosen, with the focal length that exif has,
-   and exif's position. A position that the database has stays. */
+/* Adds an image with the camera chosen and, unless the database has one, exif's position. A new camera without given
+   parameters gets the focal length of exif. */
 hs_status database_add_image(hs_colmap_database *database, database_camera *choice, const char *name,
                              const hs_features *features, const hs_exif *exif);
 /* The same with features that are converted already. */
@@ -55,9 +55,9 @@ void database_report_cameras(command_id command, const database_camera *choice);
    image does not lie in the folder. */
 char *database_image_name(const char *image, const char *folder, char *message, size_t message_bytes);
 
-/* What COLMAP is to call two images, or the images of two files of features, that are named without a database: as above
-   where folder is given, else by their paths below the folder that both are in. To be freed; null where that is not told,
-   because one is a scene or standard input. False with a message. */
+/* COLMAP's names for two images, or for the images of two files of features, without a database: as above if folder is
+   given, else their paths below the folder that both are in. To be freed; null where one is a scene or standard input,
+   which have no path. False with a message. */
 bool database_pair_names(char *const images[2], const char *folder, char *names[2], char *message,
                          size_t message_bytes);
 

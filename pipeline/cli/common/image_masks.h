@@ -1,6 +1,7 @@
 /*
- * The mask of each image: one of --mask for all, or one of its own in the folder of --masks, by COLMAP's rule: DIR/NAME.png,
- * else DIR/NAME with its ending replaced by .png. Both are of the picture as it was before --max-image-size made it smaller.
+ * The mask of each image: the one of --mask for all, or its mask in the folder of --masks, by COLMAP's rule:
+ * DIR/NAME.png, else DIR/NAME with its ending replaced by .png. Both are of the picture as it was before
+ * --max-image-size made it smaller.
  */
 #ifndef HARTSIFT_CLI_COMMON_IMAGE_MASKS_H
 #define HARTSIFT_CLI_COMMON_IMAGE_MASKS_H

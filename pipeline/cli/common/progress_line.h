@@ -15,8 +15,8 @@ typedef struct progress_line {
 /* Begins the clock. is_quiet: nothing is ever drawn. */
 void progress_line_begin(progress_line *line, bool is_quiet);
 
-/* Draws the line on standard error, if that is a terminal, within its width. ended: of total; worked: those that took
-   this run's time; failed: mentioned if there are any. */
+/* Draws the line on standard error, if that is a terminal, within its width. ended: how many of total; worked: how many
+   of them took this run's time; failed: mentioned if there are any. */
 void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t worked, size_t failed);
 
 /* Takes the line away, before anything else is printed. */

@@ -147,7 +147,7 @@ static cli_exit check_distances(const match_operands *o) {
              "these are not the features that were matched: match %zu, of features %" PRIu32 " and %" PRIu32
              ", has the distance %g there and %g here: expected %s",
              i + 1, pair->first, pair->second, (double)pair->distance, found,
-             o->context ? "the options that match was given, or the files of features behind MATCHES"
+             o->context ? "the options that match was given, or the files of features after MATCHES"
                         : "the files of features that match was given");
     return draw_fail(o->set->operands[2], message);
   }

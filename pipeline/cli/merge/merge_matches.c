@@ -57,15 +57,15 @@ static cli_exit copy_pairs(merge_output *output, const source_images *images, me
   }
   totals->left += unknown + unfit;
   if (unknown > 0)
-    cli_error(COMMAND_MERGE, "%s: the matches of %zu pair%s are left, with images that its manifest does not list",
+    cli_error(COMMAND_MERGE, "%s: the matches of %zu pair%s with images that its manifest does not list are left out",
               images->place, unknown, unknown == 1 ? "" : "s");
   if (unfit > 0)
-    cli_error(COMMAND_MERGE, "%s; the matches of %zu pair%s are left: 'hartsift match --database' makes them anew", why,
-              unfit, unfit == 1 ? "" : "s");
+    cli_error(COMMAND_MERGE, "%s; the matches of %zu pair%s are left out: 'hartsift match --database' makes them anew",
+              why, unfit, unfit == 1 ? "" : "s");
   return CLI_DONE;
 }
 
-/* Counts shards that have one database as the first of them. */
+/* Shards of one database all count as the first of them. */
 static bool name_databases(merge_output *output, const merge_inputs *inputs) {
   size_t *first = calloc(inputs->shard_count, sizeof *first);
   if (!first) return false;

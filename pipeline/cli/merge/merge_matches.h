@@ -7,7 +7,7 @@
 #include "pipeline/cli/merge/merge_output.h"
 
 typedef struct merge_match_totals {
-  size_t copied, left; /* pairs; left: an image of theirs was not merged, or their lists fit no features */
+  size_t copied, left; /* pairs; left: not copied, because an image was not merged or an index is beyond the features */
 } merge_match_totals;
 
 /* Copies the entries of all pairs whose images were merged, after all images; says which are left and why. Prints why when

@@ -50,7 +50,7 @@ static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
          set->values[OPTION_EXIF].given;
 }
 
-/* What the databases were made with: one run would have shared their cameras so. */
+/* How the databases share cameras: one run over all images would have shared them in that way. */
 static int32_t sharing_of_inputs(const merge_inputs *inputs) {
   size_t length = 0;
   const char *value = merge_setting(&inputs->shards[0], "single-camera=", &length);
@@ -80,8 +80,8 @@ static bool choose_cameras(merge_output *output, const merge_inputs *inputs) {
   output->sharing = is_given ? output->camera.sharing : before;
   if (!is_given || before == HS_CAMERAS_OWN || (before == output->sharing && output->camera.camera_id == 0))
     return true;
-  cli_error(COMMAND_MERGE, "the databases were made with images that share cameras in another way: expected the merge "
-                           "without options for cameras, which keeps it");
+  cli_error(COMMAND_MERGE, "images of the databases share cameras in another way: expected a merge without options "
+                           "for cameras, which keeps that");
   return false;
 }
 

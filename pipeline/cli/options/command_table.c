@@ -43,7 +43,7 @@ static const char *const match_details[] = {
     "standard input, @scene[:WxH[:SEED]] a generated picture. Every descriptor of A is compared with every one of B, "
     "exactly. Prints CSV: index_a, index_b, distance, and with --verify inlier.",
     "--database FILE matches the images of a COLMAP database, verifies the matches and adds them with their geometry for "
-    "COLMAP's mapper. Pairs that have both are left, so that a stopped run goes on; matches without geometry are "
+    "COLMAP's mapper. Pairs that have both are left, so that a stopped run continues; matches without geometry are "
     "verified.",
     NULL,
 };
@@ -54,7 +54,7 @@ static const char *const match_more[] = {
     "COLMAP.",
     "With --database, --verify essential takes the cameras of the database where their focal length is known and there is "
     "no distortion, and a fundamental matrix elsewhere. What is done is saved twice a second; Ctrl-C (SIGINT) or SIGTERM "
-    "saves the rest and ends, and the same command goes on. --replace makes matches anew that are there. With --json, "
+    "saves the rest and ends, and the same command continues. --replace makes matches anew that are there. With --json, "
     "standard output gets one record a line for each pair: image_a, image_b, matches, inliers, model.",
     NULL,
 };
@@ -63,7 +63,7 @@ static const char *const batch_details[] = {
     "Extracts the features of many images, several at once, on one or more devices. DIR: all images in it and in the "
     "folders below it. LIST: a text file with one image a line, '-': the same on standard input.",
     "Each image gets a file in the folder of -o, and manifest.csv there one row an image; an image that fails is named and "
-    "the rest is done. With -o NAME.db all goes to a database of COLMAP's. Ctrl-C stops, --resume goes on.",
+    "the rest is done. With -o NAME.db all goes to a database of COLMAP's. Ctrl-C stops, --resume continues.",
     NULL,
 };
 
@@ -79,14 +79,14 @@ static const char *const batch_more[] = {
     "differs makes an image fail, unless --replace is given.",
     "The manifest has the rows in the order of the list: image, width, height, features, digest of the features, digest of "
     "the output, status, error, and size, time and digest of the image's file. It does not depend on devices, threads or interruptions. Until everything is done, "
-    "manifest.journal stands there instead. SIGINT (Ctrl-C) or SIGTERM finishes what is being computed and ends with exit "
-    "status 1; after that, or after any other end, --resume goes on: outputs that are there with the digest of the manifest, "
+    "manifest.journal is there instead. SIGINT (Ctrl-C) or SIGTERM finishes what is being computed and ends with exit "
+    "status 1; after that, or after any other end, --resume continues: outputs that are there with the digest of the manifest, "
     "of images whose content is what it was, are kept, all others are made; images that are gone are named. With other options than before --resume refuses to. "
     "Without it everything is made again; what an earlier run left stays until the first image is done.",
     "--shard I/N is for job arrays: run I does every N-th image from the I-th on, with a manifest-I-of-N.csv of its own in "
     "the same folder. --shard slurm takes I and N from a Slurm array, or the tasks of a step; --shard env:INDEX,COUNT from "
     "variables of these names, env:INDEX+1,COUNT where they count from 0; COUNT may be a number. With --resume a task that is "
-    "started again goes on. Afterwards 'hartsift merge' puts all together, or the same command with --resume and without "
+    "started again continues. Afterwards 'hartsift merge' puts all together, or the same command with --resume and without "
     "--shard verifies all outputs, does what is missing and writes the whole manifest.csv.",
     "With --json, standard output gets a record a line for each image in the order of completion: image, width, height, "
     "features, milliseconds (from its submission to its features), digest, kept, status, error; then one with the member "
@@ -97,7 +97,7 @@ static const char *const batch_more[] = {
 
 static const char *const merge_details[] = {
     "Puts the outputs of several runs of batch together: of the shards of one, or of batches of different images. IN is the "
-    "folder or the database NAME.db that was batch's -o, or a manifest in or beside it. All must have been made with the same "
+    "folder or the database NAME.db that was batch's -o, or a manifest in or next to it. All must have been made with the same "
     "options and the same method version. The result is that of one run, with its manifest.csv.",
     NULL,
 };
@@ -171,7 +171,7 @@ static const char *const bench_details[] = {
     "ways are verified first and timed by turns. Prints a table in Markdown, or with --json a list of records: name, width, "
     "height, program, profile, device, threads, features, median_ms, min_ms, p90_ms, ratio (to the first way).",
     "--against compares with OpenCV's cv::SIFT (and profile opencv) or with VLFeat (and profile vlfeat, both at contrast "
-    "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers beside this command, which a "
+    "0.04) on the CPU, with the peak memory of each; it needs hartsift-bench-peers next to this command, which a "
     "build of all targets makes where the libraries are found (libopencv-dev, libvlfeat-dev).",
     NULL,
 };

@@ -101,7 +101,7 @@ static void write_options_of_extraction(const help_page *page, command_id comman
       used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s", used > 0 ? " " : "",
                                option_get((option_id)id)->name);
   if (used == 0) return;
-  write_paragraph(page, "Also those of extraction ('hartsift help extract' explains them):");
+  write_paragraph(page, "Also the options of extraction ('hartsift help extract' explains them):");
   fputs("  ", page->out);
   write_wrapped(page, names, 2, 2);
 }

@@ -295,7 +295,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
     [OPTION_AGAINST] = CHOICE("against", "opencv|vlfeat", IN_BENCH, OPTION_NO_FIELD,
-                              "time that library beside hartsift, by turns in one process"),
+                              "time that library too, in turns with hartsift in one process"),
     [OPTION_PRINT_DIGESTS] = FLAG("print-digests", IN_SELFTEST, OPTION_NO_FIELD,
                                   "print the C source of the table of stored digests instead of comparing with it"),
     [OPTION_QUIET] = {.name = "quiet",

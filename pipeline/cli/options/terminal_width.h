@@ -8,10 +8,10 @@
 
 enum { TERMINAL_COLUMNS_USUAL = 80 };
 
-/* Columns of the terminal that a stream leads to; 0: it is none, or does not know. */
+/* Columns of the terminal that a stream leads to; 0: it is no terminal, or the width is not known. */
 int terminal_columns(FILE *stream);
 
-/* Columns for running text: what the variable COLUMNS says, else those of the terminal, but at most the usual ones. */
+/* Columns for running text: the variable COLUMNS, else the terminal's, but at most the usual number. */
 int terminal_text_columns(FILE *stream);
 
 #endif

@@ -191,7 +191,7 @@ static cli_exit verify_given(database_job *job, const stop_signals *signals) {
 
 static void say_stopped(database_job *job) {
   const pair_totals *t = &job->output.totals;
-  cli_error(COMMAND_MATCH, "%s: stopped by %s with %zu of %zu pairs left; the same command goes on", job->images.path,
+  cli_error(COMMAND_MATCH, "%s: stopped by %s with %zu of %zu pairs left; the same command continues", job->images.path,
             stop_signal_name(job->stopped_by), t->pairs - t->kept - t->done - t->failed, t->pairs);
 }
 

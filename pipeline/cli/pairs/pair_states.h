@@ -15,14 +15,15 @@ typedef struct pair_wish {
 /* Filled by pair_states_sort, in the order of the list of pairs. */
 typedef struct sorted_pairs {
   pair_list to_match, to_verify;
-  bool *is_stale;          /* by pair to match: has entries that fit no features, which go when new ones are stored */
+  bool *is_stale;          /* by pair to match: has entries that fit no features; they are removed when new ones are
+                              stored */
   size_t done;             /* pairs that are left as they are */
   size_t replaced;         /* pairs to match that have entries, with pair_wish.replaces */
   size_t without_geometry; /* of these */
 } sorted_pairs;
 
-/* Sorts pairs. An entry that is damaged, or counts in features that its images do not have, is as good as none; prints
-   which these are. Prints why when it fails; *sorted is freed by sorted_pairs_free in any case. */
+/* Sorts pairs. An entry that is damaged, or has indices beyond its images' features, counts as none, and is reported.
+   Prints why when it fails; sorted is freed by sorted_pairs_free in any case. */
 cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pair_wish wish, sorted_pairs *sorted);
 
 void sorted_pairs_free(sorted_pairs *sorted);

@@ -17,7 +17,7 @@ typedef struct rig_image {
 typedef struct rig_sequence {
   const pair_choice *choice;
   const pair_source *source;
-  rig_image *images; /* sorted as the step at work needs them */
+  rig_image *images; /* sorted as the current step needs them */
   const char **names;
   size_t *starts;   /* of each frame in images that are sorted by frame, and of what follows the last one */
   uint32_t *sorted; /* the images by frame */

@@ -10,9 +10,9 @@
 
 /* Null, or why this cannot be a camera. */
 const char *colmap_camera_fault(const hs_colmap_camera *camera);
-/* Null, or why a camera that was calibrated cannot be of pictures of its size: COLMAP's mapper would pass over them. */
+/* Null, or why a calibrated camera cannot be right for pictures of its size: COLMAP's mapper would pass over them. */
 const char *colmap_camera_misfit(const hs_colmap_camera *camera);
-/* COLMAP's name for a model; that of one that is not known is "?". */
+/* COLMAP's name for a model; "?" for an unknown one. */
 const char *colmap_model_name(int32_t model);
 
 #endif

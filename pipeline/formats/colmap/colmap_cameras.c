@@ -167,7 +167,7 @@ hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool
   return database->schema.has_frames ? colmap_query(database, sql, camera_id, NULL, is_in_rig) : HS_OK;
 }
 
-/* The rig that a camera is of; a camera alone is a rig too, which is made where there is none. */
+/* A camera's rig. A camera without one gets a rig of this camera alone. */
 static hs_status rig_of(hs_colmap_database *database, int64_t camera_id, int64_t *rig_id) {
   static const char sql[] = "SELECT rig_id FROM rigs WHERE ref_sensor_type = 0 AND ref_sensor_id = ?1 UNION ALL"
                             " SELECT rig_id FROM rig_sensors WHERE sensor_type = 0 AND sensor_id = ?1";
@@ -193,7 +193,7 @@ hs_status colmap_insert_frame(hs_colmap_database *database, int64_t image_id, in
 
 /* ------------------------------------------------------------------ another camera for an image */
 
-/* An image that a rig took together with others cannot go to another camera alone. */
+/* An image that a rig took together with others cannot change its camera alone. */
 static hs_status check_alone(hs_colmap_database *database, const hs_colmap_image *image) {
   static const char others[] = "SELECT 1 FROM frame_data WHERE NOT (data_id = ?1 AND sensor_type = 0) AND frame_id IN"
                                " (SELECT frame_id FROM frame_data WHERE data_id = ?1 AND sensor_type = 0)";
@@ -228,7 +228,7 @@ static hs_status move_frame(hs_colmap_database *database, int64_t image_id, int6
   return status;
 }
 
-/* A camera that no image has any more, and the rig that it was alone. */
+/* Removes a camera that no image has any more, and the rig of this camera alone. */
 static hs_status drop_unused(hs_colmap_database *database, int64_t camera_id) {
   bool is_used = false;
   hs_status status = colmap_query(database, "SELECT 1 FROM images WHERE camera_id = ?1", camera_id, NULL, &is_used);

@@ -16,7 +16,7 @@ static colmap_choice *slot_of(hs_colmap_database *database, const char *folder) 
   return &database->choices[hash % COLMAP_CHOICES];
 }
 
-/* What decides among the cameras of a folder: what is tentative does not. */
+/* The fields that choose among the cameras of a folder: all that are not tentative. */
 static hs_colmap_camera key_of(const hs_colmap_camera *camera) {
   hs_colmap_camera key = *camera;
   if (camera->tentative != HS_TENTATIVE_NOTHING) {
@@ -43,7 +43,7 @@ static void remember(hs_colmap_database *database, const char *folder, const hs_
   choice->is_taken = !folder || choice->folder != NULL;
 }
 
-/* That of a camera which changes, or which an image leaves. */
+/* Forgets the choice of a camera that changes or loses an image. */
 static void forget_camera(hs_colmap_database *database, int64_t camera_id) {
   for (int i = 0; i < COLMAP_CHOICES; i++)
     if (database->choices[i].camera_id == camera_id) database->choices[i].is_taken = false;
@@ -100,7 +100,7 @@ static char *folder_of(const char *name) {
   return sqlite3_mprintf("%.*s", slash ? (int)(slash - name) : 0, name);
 }
 
-/* Refuses a camera that an image would get by its size, or its folder, alone though there are others. */
+/* Refuses to choose by an image's size or folder alone where that leaves several cameras. */
 static hs_status check_group(hs_colmap_database *database, const char *name, const char *folder,
                              const hs_colmap_camera *wanted, const colmap_group *group) {
   const bool by_value = wanted->tentative == HS_TENTATIVE_NOTHING && !group->has_rigs;
@@ -127,8 +127,8 @@ static hs_status find_group(hs_colmap_database *database, const char *folder, co
   return status;
 }
 
-/* *camera_id: that of the images of the same size, in the image's folder or everywhere; -1: there is none. own: that the
-   image has, -1: it is new. */
+/* *camera_id: the camera of the images of the same size, in the image's folder or everywhere; -1: there is none. own:
+   the camera that the image has; -1: it is new. */
 static hs_status choose_shared(hs_colmap_database *database, const char *name, const hs_colmap_camera *wanted,
                                int64_t own, int64_t *camera_id) {
   const bool by_folder = database->options.share_cameras == HS_CAMERAS_BY_FOLDER;
@@ -144,7 +144,7 @@ static hs_status choose_shared(hs_colmap_database *database, const char *name, c
   hs_status status = find_group(database, folder, wanted, &group);
   if (status == HS_OK && (group.count > 1 || group.first != own))
     status = check_group(database, name, folder, wanted, &group);
-  /* With the option replace the first of several stays the one to take. */
+  /* With the option replace the first of several cameras is taken. */
   if (status == HS_OK && group.count > 0 && (folder || !group.is_in_rig))
     remember(database, folder, wanted, group.first);
   *camera_id = group.first;

@@ -162,8 +162,8 @@ static hs_status insert_features(hs_colmap_database *database, int64_t image_id,
                      blobs->count);
 }
 
-/* Drops an image's features, how they were made, and the matches of every pair that it is in: they count in the old
-   features. Matches may be there where no features are: COLMAP's database_cleaner leaves them. */
+/* Drops an image's features, their origin, and the matches of all its pairs, whose indices are of these features. There
+   may be matches without features: COLMAP's database_cleaner leaves them. */
 static hs_status drop_features(hs_colmap_database *database, int64_t image_id, bool is_new) {
   hs_status status = colmap_query(database, "DELETE FROM keypoints WHERE image_id = ?", image_id, NULL, NULL);
   if (status == HS_OK)
@@ -208,7 +208,7 @@ static hs_status check_size(hs_colmap_database *database, const hs_colmap_image 
       (long)features->image_height);
 }
 
-/* The camera that is asked for; where none is, what is usual for the size of the features or of the camera there. */
+/* The camera that is asked for; else the default one for the size of the features, or of the image's camera. */
 static hs_status complete_camera(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                  const hs_features *features, const hs_colmap_image *there, hs_colmap_camera *wanted) {
   const bool sized = features->image_width > 0 && features->image_height > 0;

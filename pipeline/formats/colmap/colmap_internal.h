@@ -156,7 +156,7 @@ hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to
 
 /* Removes what this library's tables say of a pair, whose entries are made anew. */
 hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
-/* Removes the entries of all pairs that an image is in: they count in features that it had before. */
+/* Removes the entries of all pairs that an image is in: their indices are of its former features. */
 hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
 /* The same for an image that is new, whose number may have been another image's. */
 hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);

@@ -1,5 +1,5 @@
 /*
- * Entries of pairs that count in features which are gone, removed with an image's features.
+ * Removes entries of pairs whose indices are of features that are gone, together with an image's features.
  */
 #include "pipeline/formats/colmap/colmap_internal.h"
 

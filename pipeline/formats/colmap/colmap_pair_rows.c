@@ -13,7 +13,7 @@
 
 int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b) {
   const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
-  /* Numbers that no image has would make another pair's. */
+  /* Numbers that no image can have would give another pair's number. */
   return high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
 }
 

@@ -66,8 +66,8 @@ hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t
    many. The table is empty then. */
 hs_status colmap_take_back(hs_colmap_database *database, size_t *count);
 
-/* Copies the entries of a pair from another database, where its images have the numbers `from`, to those of the images
-   `to`; the order of the two may change. What a pair has already: as in hs_colmap_add_matches. HS_ERR_FORMAT: an entry is
+/* Copies the entries of a pair from another database. Its images have the numbers `from` there and `to` here; the order
+   of the two may change. Entries that the pair has here: as in hs_colmap_add_matches. HS_ERR_FORMAT: an entry is
    damaged, or has an index beyond the features of its image, and nothing is copied. The reason is `database`'s. */
 hs_status colmap_copy_pair(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
                            const uint32_t from[2]);

@@ -38,9 +38,9 @@ double colmap_writer_cpu_s(const hs_colmap_database *database);
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
 
-/* The same of an image whose picture is another one than that of its features in the database: whatever options.replace
-   says, these go with all matches of the image; where the size is another one, the camera becomes the given one, if no other
-   image has it. */
+/* The same for an image whose picture has changed since its features were added: they are replaced whatever
+   options.replace says, and all matches of the image are dropped. If the size has changed too, the image gets the
+   camera that a new one would. */
 hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               const colmap_rows *rows, uint32_t *image_id);
 

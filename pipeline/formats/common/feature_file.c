@@ -125,7 +125,7 @@ static hs_status load_fill(int descriptor, const feature_source *source, const c
   return HS_OK;
 }
 
-/* What max_features features can need: a wrong file does not fill the memory. */
+/* Bytes that max_features features can need, so that a wrong file does not fill the memory. */
 static uint64_t content_most(const feature_source *source) {
   if (source->max_features > (UINT64_MAX >> 14)) return UINT64_MAX;
   return source->max_features * FEATURE_TEXT_MOST_BYTES + FILE_EXTRA_BYTES;

@@ -1,4 +1,4 @@
-/* Decompressing a file's content, whose size is not known before: nothing that the file claims is believed. */
+/* Decompresses a file's content. Its size is not known before: what the file claims is not trusted. */
 #include "pipeline/formats/common/gzip_content.h"
 
 #include <string.h>

@@ -29,7 +29,7 @@ bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size
 /* The next word as a number; `what` names it in the message. */
 hs_status cursor_double(text_cursor *cursor, bool across_lines, const char *what, double *value);
 hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, int64_t *value);
-/* The next field of a line of comma-separated values, without blanks and quotes around it, and the comma behind it.
+/* The next field of a line of comma-separated values, without blanks and quotes around it, and the comma after it.
    False at the end of the line. */
 bool cursor_field(text_cursor *cursor, const char **field, size_t *size);
 /* The next such field, the index-th of its line from 0, as a number. */
