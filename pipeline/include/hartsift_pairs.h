@@ -147,18 +147,18 @@ HS_API void hs_pairs_end(hs_pairs *run);
 
 /* Whether verified pairs show the same place.
  *
- * Buildings repeat: two facades with the same windows give pairs that agree with a geometry by a few dozen matches and are
- * of different places. Such a pair contradicts the others. Pairs with many inliers that are most of their matches are sure:
- * their inliers join features to tracks. Of a weak pair between images that up to three sure pairs connect, one after the
- * other, the two features of an inlier should be on one track; where next to none are, it is doubtful. A weak pair that is
- * the only link between two parts of a collection, or that may close a loop, contradicts nothing and stays. What this cannot
- * tell: sure pairs that are wrong (a symmetric building), and collections without sure pairs.
+ * Buildings repeat: pictures of two facades with the same windows can have a few dozen matches that agree with a geometry,
+ * although they show different places. Such a pair contradicts the others. A pair with many inliers that are most of its
+ * matches is sure; the inliers of sure pairs join features to tracks. If one to three sure pairs in a row connect the images
+ * of a weak pair, the two features of its inliers should be on one track; if they hardly ever are, the pair is doubtful. A
+ * weak pair that is the only link between two parts of a collection, or that may close a loop, contradicts nothing and
+ * stays. What this cannot judge: sure pairs that are wrong (a symmetric building), and collections without sure pairs.
  */
 typedef enum hs_pair_verdict {
   HS_PAIR_SUPPORTED = 0, /* tracks confirm it, or do not contradict it */
   HS_PAIR_SURE = 1,      /* it made the tracks */
-  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images, or only four of them and more in a row, which it would
-                            make a loop of */
+  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images, or only four or more in a row, so that it may close a
+                            loop */
   HS_PAIR_DOUBTFUL = 3   /* sure pairs connect its images, and their tracks do not confirm it */
 } hs_pair_verdict;
 
@@ -178,21 +178,22 @@ typedef struct hs_pair_inliers {
   const size_t *feature_counts; /* image_count entries; below 2^32 in all */
   size_t image_count;           /* of the collection */
   /* Writes 2 x inlier_count indices of pairs[pair]: first image's feature, second image's feature, ... Called once for each
-     pair, sure pairs first, on the calling thread; what it returns other than HS_OK ends the call. */
+     pair, sure pairs first, on the calling thread; a status other than HS_OK ends the call. */
   hs_status (*read)(void *user, size_t pair, uint32_t *inliers);
   void *user; /* the caller's, handed to read */
 } hs_pair_inliers;
 
 /* When a pair is sure, and when doubtful. */
 typedef struct hs_judge_options {
-  size_t struct_size;  /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
-  size_t sure_inliers; /* a sure pair has as many inliers; 100 */
-  double sure_share;   /* and they are this share of its matches; 0..1; 0.6 */
-  double
-      doubtful_share; /* below this share of inliers a pair is doubtful if its support is too little, or if at least ten
-                              inliers, and more than are on one track, are on two; from here to sure_share only if
-                              at least four inliers are on two tracks and none on one; 0..1; 0.5 */
-  double least_support;          /* share of inliers on one track that is enough; 0..1; 0.15 */
+  size_t struct_size;    /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
+  size_t sure_inliers;   /* fewest inliers of a sure pair; 100 */
+  double sure_share;     /* their least share of the pair's matches; 0..1; 0.6 */
+  double doubtful_share; /* inliers support a pair if both features are on one track, and deny it if they are on two. A
+                              pair whose inliers are a smaller share of its matches is doubtful if at least one denies it
+                              and less than least_support of them support it, or if ten or more deny it and fewer support
+                              it. From this share to sure_share it is doubtful if four or more deny it and none supports
+                              it; 0..1; 0.5 */
+  double least_support;  /* share of inliers whose support is enough; 0..1; 0.15 */
   const hs_allocator *allocator; /* for working memory: 5 bytes a feature; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;          /* of room there */
