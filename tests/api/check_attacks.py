@@ -1,34 +1,54 @@
 #!/usr/bin/env python3
-"""Every row of tests/ATTACKS.md names a test that exists: a file below tests/ or python/tests/ and a function in it."""
+"""Every row of tests/ATTACKS.md ends with tests that exist: files below tests/ or at a path of the repository, each with functions
+in it, as `file`: `function` `function`."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ROW = re.compile(r"^\| (?!attack )(?P<attack>[^|]+) \|(?P<outcome>[^|]+)\| `(?P<file>[^`]+)`: (?P<names>.+) \|$")
-NAME = re.compile(r"`(\w+)`")
+COLUMNS = {"attack": 3, "report": 4}  # by the first column's title
+CODE = re.compile(r"`([^`]+)`")
 
 
-def faults_of(line, number):
-    """What is wrong with one row."""
-    row = ROW.match(line)
-    if not row:
-        return [f"ATTACKS.md:{number}: is no row of attack, outcome and test"]
-    files = [path for path in (ROOT / "tests" / row["file"], ROOT / row["file"]) if path.is_file()]
-    names = NAME.findall(row["names"])
-    if not files or not names:
-        return [f"ATTACKS.md:{number}: there is no {row['file']}, or no test of it is named"]
-    text = files[0].read_text(encoding="utf-8")
-    return [f"ATTACKS.md:{number}: {row['file']} has no {name}" for name in names
-            if not re.search(r"\b(def|void) " + name + r"\(", text)]
+def faults_of_tests(cell):
+    """What is wrong with the tests that a row names."""
+    text, file, named = None, "", 0
+    for word in CODE.findall(cell):
+        if re.fullmatch(r"\w+", word):
+            named += 1
+            if text is not None and not re.search(r"\b(def|void) " + word + r"\(", text):
+                yield f"{file} has no {word}"
+            continue
+        file = word
+        paths = [path for path in (ROOT / "tests" / file, ROOT / file) if path.is_file()]
+        text = paths[0].read_text(encoding="utf-8") if paths else ""
+        if not paths:
+            yield f"there is no {file}"
+    if text is None or named == 0:
+        yield "names no test"
+
+
+def faults_of(line, number, columns):
+    """What is wrong with one row of so many columns."""
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    if len(cells) != columns or not all(cells):
+        return [f"ATTACKS.md:{number}: is no row of {columns} columns"]
+    return [f"ATTACKS.md:{number}: {fault}" for fault in faults_of_tests(cells[-1])]
 
 
 def main():
     lines = (ROOT / "tests" / "ATTACKS.md").read_text(encoding="utf-8").splitlines()
-    rows = [(number, line) for number, line in enumerate(lines, 1)
-            if line.startswith("|") and not line.startswith(("| attack |", "|---"))]
-    faults = [fault for number, line in rows for fault in faults_of(line, number)]
-    print("\n".join(faults + [f"{len(rows)} attacks, {len(faults)} faults"]))
+    rows, faults, columns = 0, [], 0
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("|") or line.startswith("|---"):
+            continue
+        title = line.split("|")[1].strip()
+        if title in COLUMNS:
+            columns = COLUMNS[title]
+        else:
+            rows += 1
+            faults += faults_of(line, number, columns)
+    print("\n".join(faults + [f"{rows} attacks and reports, {len(faults)} faults"]))
     return 1 if faults or not rows else 0
 
 
