@@ -51,7 +51,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
   if (st == HS_OK && c->no_device[0] && c->device_shown)
     hs_message_set(message, message_bytes, "the CPU does the work: %s", c->no_device);
   if (st == HS_OK && adopted.decoder == HS_DECODER_GPU && hs_decodes_jpeg(c, why, sizeof why) < 1) {
-    hs_message_set(message, message_bytes, "options.decoder is HS_DECODER_GPU, but no GPU decodes JPEGs: %s", why);
+    hs_message_set(message, message_bytes, "options.decoder asks for a GPU, but no GPU decodes JPEGs: %s", why);
     st = HS_ERR_NO_DEVICE;
   }
   if (st == HS_OK && !c->cuda) st = context_start_queue_explained(c, message, message_bytes);

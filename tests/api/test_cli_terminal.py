@@ -17,7 +17,7 @@ import termios
 # Next to the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots, scenes  # noqa: E402
-from command_case import COMMAND, DONE, FAILED, USAGE, main, pgm  # noqa: E402
+from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main, pgm  # noqa: E402
 
 SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "info", "selftest", "bench")
 
@@ -124,6 +124,8 @@ class Messages(BatchCase):
             self.write("deep", b"deep.pgm\n")
             errors = self.run_it(*arguments, "--equalize", status=FAILED)[1]
             self.assertIn("deep.pgm: --equalize is for 8-bit images", errors)
+        errors = self.extract("deep.pgm", "-o", "f.npz", "--device", "cpu", "--decoder", "gpu", status=NO_DEVICE)[1]
+        self.assertIn("--decoder asks for a GPU", errors)
 
     def test_equal_names_of_a_database(self):
         self.need_databases()
@@ -160,6 +162,15 @@ class Limits(BatchCase):
         self.batch("list.txt", "-o", "out", status=FAILED, preexec_fn=self.limit(resource.RLIMIT_FSIZE, 4096))
         self.assertEqual([row["status"] for row in self.manifest()], ["HS_ERR_IO"])
         self.assertEqual(list(self.tree()), ["manifest.csv"])
+
+    def test_databases_that_grow_too_large(self):
+        self.need_databases()
+        self.write("photo.pgm", blots(400, 300, 1))
+        for size in (4096, 40960, 140000):
+            _, errors = self.extract("photo.pgm", "-o", "d.db", status=FAILED, preexec_fn=self.limit(resource.RLIMIT_FSIZE, size))
+            self.assertIn("(File too large); nothing of the open transaction was kept", errors)
+            self.extract("photo.pgm", "-o", "d.db")
+            os.unlink(self.path("d.db"))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
 /* Statements on COLMAP's database, and how a failure of one is told. */
+#include <stdio.h>
 #include <string.h>
 
 #include "pipeline/base/message.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
+
+enum { COLMAP_REASON_BYTES = 128 };
 
 hs_status colmap_fail(hs_colmap_database *database, hs_status status, const char *format, ...) {
   va_list arguments;
@@ -33,7 +36,11 @@ static hs_status status_of_sqlite(int code) {
 
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   const int code = sqlite3_errcode(database->sqlite);
-  const char *more = (code & 0xff) == SQLITE_BUSY ? " by another program" : "";
+  char more[COLMAP_REASON_BYTES] = "";
+  const int system_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
+  if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
+  if (system_code != 0)
+    snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* "disk I/O error" alone tells nothing */
   return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
 }
 
