@@ -229,6 +229,14 @@ class Match(Case):
             _, errors = self.run_it("match", "--database", "d.db", "--pairs", "wrong.txt", status=FAILED)
             self.assertIn("wrong.txt:1: ", errors)
             self.assertIn(reason, errors)
+        # An image that failed, as one of a list may have, ends no run.
+        with open(self.path("some.txt"), "w", encoding="utf-8") as file:
+            file.write("a.pgm x.pgm\nx.pgm b.pgm\n" + "".join(f"y{i}.pgm a.pgm\n" for i in range(50)) + "a.pgm b.pgm\n")
+        output, errors = self.run_it("match", "--database", "d.db", "--pairs", "some.txt", "--json", "--replace", status=FAILED)
+        self.assertEqual([json.loads(line)["image_b"] for line in output.decode().splitlines()], ["b.pgm"])
+        self.assertEqual(errors.count("x.pgm"), 1)
+        self.assertIn("19 more lines with other images", errors)
+        self.assertIn("53 pairs (0 already had matches, 52 failed)", errors)
         _, errors = self.run_it("match", "--database", "d.db", "--pairs", "sequentiel:5", status=FAILED)
         self.assertIn("--pairs 'sequentiel:5': cannot be opened", errors)
         self.assertIn("expected all, sequential:N", errors)

@@ -205,7 +205,8 @@ static cli_exit list_pairs(database_job *job) {
                               .max_memory_bytes = job->options.max_memory_bytes};
   cli_exit result = pair_list_make(&source, &pairs);
   if (result == CLI_DONE) result = pair_states_sort(&source, &pairs, wish, &job->pairs);
-  job->output.totals.pairs = pairs.count;
+  job->output.totals.pairs = pairs.count + pairs.left_out;
+  job->output.totals.failed = pairs.left_out;
   job->output.totals.kept = job->pairs.done;
   pair_list_free(&pairs);
   return result;

@@ -13,6 +13,7 @@
 typedef struct pair_list {
   hs_image_pair *each;
   size_t count;
+  size_t left_out; /* lines of a file with an image that the database has not */
 } pair_list;
 
 /* Adds a pair at the end; false: no memory. */

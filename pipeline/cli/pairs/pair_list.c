@@ -34,11 +34,15 @@ typedef struct named_image {
   size_t index; /* of the images */
 } named_image;
 
+enum { PAIR_UNKNOWN_MOST = 32 };
+
 typedef struct pair_file {
   const char *path;
   const database_images *images;
   named_image *by_name; /* sorted */
   pair_list *pairs;
+  char *unknown[PAIR_UNKNOWN_MOST]; /* names of no image, each of which was named to the user */
+  size_t unknown_count, further;    /* further: lines with others */
 } pair_file;
 
 static int compare_names(const void *one, const void *other) {
@@ -60,6 +64,27 @@ static size_t index_of(const pair_file *file, const char *name) {
   return found ? found->index : file->images->count;
 }
 
+/* Names an image that the database has not, once however many pairs it is in. */
+static void tell_unknown(pair_file *file, const char *name, size_t number) {
+  for (size_t i = 0; i < file->unknown_count; i++)
+    if (strcmp(file->unknown[i], name) == 0) return;
+  char *copy = file->unknown_count < PAIR_UNKNOWN_MOST ? strdup(name) : NULL;
+  if (!copy) {
+    file->further++;
+    return;
+  }
+  file->unknown[file->unknown_count++] = copy;
+  cli_error(COMMAND_MATCH, "--pairs: %s:%zu: '%s' is not an image with features in %s: its pairs are left out",
+            file->path, number, name, file->images->path);
+}
+
+static void end_unknown(pair_file *file) {
+  if (file->further > 0)
+    cli_error(COMMAND_MATCH, "--pairs: %s: %zu more lines with other images that are not in %s with features",
+              file->path, file->further, file->images->path);
+  for (size_t i = 0; i < file->unknown_count; i++) free(file->unknown[i]);
+}
+
 /* "NAME NAME" or, for names with spaces, with a tab between. */
 static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   char *separator = strchr(line, '\t');
@@ -75,9 +100,9 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(file, names[i]);
     if (found[i] == file->images->count) {
-      cli_error(COMMAND_MATCH, "--pairs: %s:%zu: '%s' is not an image with features in %s", file->path, number,
-                names[i], file->images->path);
-      return CLI_FAILED;
+      tell_unknown(file, names[i], number);
+      file->pairs->left_out++;
+      return CLI_DONE;
     }
   }
   if (found[0] == found[1]) {
@@ -155,6 +180,7 @@ static cli_exit read_file(const char *path, const database_images *images, pair_
   cli_exit result = CLI_FAILED;
   if (file) {
     result = read_lines(&from, file);
+    end_unknown(&from);
     (void)fclose(file);
     if (result == CLI_DONE) result = drop_repeated(images, pairs);
   } else {
