@@ -181,6 +181,20 @@ class Matches(MergeCase):
             found[tuple(sorted((one, other)))] = (*lists, config, matrix is not None)
         return found
 
+    def test_rigs_that_are_lost_are_said(self):
+        """Two of three images are in a rig of two cameras."""
+        self.make("a.db", ["80x60:4", "70x60:4", "90x60:4"])
+        with contextlib.closing(sqlite3.connect(self.path("a.db"))) as connection:
+            connection.executescript("""CREATE TABLE rigs (rig_id INTEGER PRIMARY KEY, ref_sensor_id INTEGER, ref_sensor_type INTEGER);
+                CREATE TABLE rig_sensors (rig_id INTEGER, sensor_id INTEGER, sensor_type INTEGER, sensor_from_rig BLOB);
+                CREATE TABLE frames (frame_id INTEGER PRIMARY KEY, rig_id INTEGER);
+                CREATE TABLE frame_data (frame_id INTEGER, data_id INTEGER, sensor_id INTEGER, sensor_type INTEGER);
+                INSERT INTO rigs VALUES(1, 1, 0), (2, 3, 0); INSERT INTO rig_sensors VALUES(1, 2, 0, NULL);
+                INSERT INTO frames VALUES(1, 1), (2, 2); INSERT INTO frame_data VALUES(1, 1, 1, 0), (1, 2, 2, 0), (2, 3, 3, 0)""")
+        _, errors = self.merge("a.db", "-o", "merged.db")
+        self.assertIn("a.db: rigs and frames are not merged: 2 images are of rigs there", errors)
+        self.assertNotIn("rigs", self.merge("merged.db", "-o", "again.db")[1])
+
     def test_in_another_order(self):
         """Images are numbered by name, so half of the pairs change the order of their images."""
         self.make("a.db", ["80x60:4", "70x60:4", "90x60:4"])

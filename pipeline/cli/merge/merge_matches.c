@@ -65,6 +65,23 @@ static cli_exit copy_pairs(merge_output *output, const source_images *images, me
   return CLI_DONE;
 }
 
+/* Says how many images were in rigs of several cameras and are not any more. */
+static cli_exit tell_lost_rigs(const merge_output *output, const source_images *images) {
+  size_t lost = 0;
+  for (size_t i = 0; i < images->count; i++) {
+    colmap_frame before, after;
+    if (colmap_read_frame(output->source, images->first[i].from, &before) != HS_OK) return fail(output->source);
+    if (colmap_read_frame(output->database, images->first[i].to, &after) != HS_OK) return fail(output->database);
+    lost += before.frame_id >= 0 && before.is_of_rig && !(after.frame_id >= 0 && after.is_of_rig);
+  }
+  if (lost > 0)
+    cli_error(COMMAND_MERGE,
+              "%s: rigs and frames are not merged: %zu image%s of rigs there: configure the rigs again with COLMAP "
+              "(rig_configurator)",
+              images->place, lost, lost == 1 ? " is" : "s are");
+  return CLI_DONE;
+}
+
 /* Shards of one database all count as the first of them. */
 static bool name_databases(merge_output *output, const merge_inputs *inputs) {
   size_t *first = calloc(inputs->shard_count, sizeof *first);
@@ -91,7 +108,8 @@ cli_exit merge_copy_matches(merge_output *output, const merge_inputs *inputs, me
     for (next = i; next < output->merged_count && output->merged[next].shard == shard;) next++;
     const source_images images = {&output->merged[i], next - i, inputs->shards[shard].place};
     if (merge_open_source(output, inputs, shard, message, sizeof message)) {
-      result = copy_pairs(output, &images, totals);
+      result = tell_lost_rigs(output, &images);
+      if (result == CLI_DONE) result = copy_pairs(output, &images, totals);
     } else {
       cli_error(COMMAND_MERGE, "%s", message);
       result = CLI_FAILED;
