@@ -252,6 +252,15 @@ class Match(Case):
         self.assertNotIn("an earlier failure", errors)
         self.assertEqual(self.ask("SELECT count(*) FROM matches"), [(0,)])
 
+    def test_an_image_without_features(self):
+        with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
+            database.execute("DELETE FROM keypoints WHERE image_id = 2")
+            database.commit()
+        _, errors = self.run_it("match", "--database", "d.db")
+        self.assertIn("d.db: 1 of 3 images has no features and is in no pair", errors)
+        self.assertIn("d.db: 2 images, 1 pair ", errors)
+        self.assertNotIn("no features", self.run_it("match", "--database", "d.db", "--quiet")[1])
+
     def test_an_image_without_descriptors(self):
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
             database.execute("DELETE FROM descriptors WHERE image_id = 2")

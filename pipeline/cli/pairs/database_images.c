@@ -46,6 +46,7 @@ cli_exit database_images_read(hs_colmap_database *database, database_images *ima
       cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(database));
       return CLI_FAILED;
     }
+    images->without += image.found != 0 && image.features < 0;
     if (image.found != 0 && image.features >= 0 && !add_image(images, &image)) {
       cli_error(COMMAND_MATCH, "%s: no memory for its images", images->path);
       return CLI_FAILED;

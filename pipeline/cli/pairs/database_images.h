@@ -19,6 +19,7 @@ typedef struct database_images {
   const char *path; /* of the database, for messages; the caller's */
   database_image *each;
   size_t count;
+  size_t without; /* further images of the database, without an entry of keypoints */
 } database_images;
 
 /* Lists them; *images has its path and is empty otherwise. Prints why when it fails; what was listed is freed by

@@ -251,6 +251,10 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
 /* Which pairs there are to match. Nothing is stored yet, so that signals may end the process, as they do by themselves. */
 static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
+  if (result == CLI_DONE && job->images.without > 0 && !given(job, OPTION_QUIET))
+    cli_note("%s: %zu of %zu images ha%s no features and %s in no pair: 'hartsift extract' adds them", job->images.path,
+             job->images.without, job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
+             job->images.without == 1 ? "is" : "are");
   if (result == CLI_DONE && !pair_failures_begin(&job->output.failures, &job->images))
     result = fail(job, "no memory for its images");
   if (result == CLI_DONE) result = list_pairs(job);
