@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import signal
 import sys
@@ -22,11 +23,24 @@ def _value(text: str) -> Union[int, float, str, "tuple[int, ...]"]:
     return tuple(map(int, text.split(","))) if re.fullmatch(r"-?\d+(,-?\d+)+", text) else text
 
 
+def _range(text: str) -> "tuple[float, float]":
+    try:
+        low, high = map(float, text.split(":"))
+    except ValueError:
+        low = high = math.nan
+    if not -math.inf < low < high < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected LOW:HIGH, two numbers, LOW below HIGH")
+    return low, high
+
+
 def add_extraction_options(parser: argparse.ArgumentParser) -> None:
     """Adds all options, and those of reading images."""
     reading = parser.add_argument_group("reading of images")
     reading.add_argument("--no-exif", dest="exif", action="store_false", help="leave images as stored")
     reading.add_argument("--jpeg-scale", type=int, default=1, metavar="N", help="decode JPEG files to 1/N of their size")
+    reading.add_argument("--strict", action="store_true", help="refuse images whose decoder reports damage")
+    reading.add_argument("--value-range", type=_range, default=None, metavar="LOW:HIGH",
+                         help="samples that are black and white, as 0:4095 for 12 bits in 16-bit files")
     reading.add_argument("--readers", type=int, default=None, metavar="N", help="threads that read and decode ahead")
     add_option_arguments(parser)
 
@@ -44,7 +58,9 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
 def extraction_options(arguments: argparse.Namespace) -> Dict[str, Any]:
     """The options given, as keyword arguments."""
     found = option_arguments(arguments)
-    found.update(exif=arguments.exif, jpeg_scale=arguments.jpeg_scale)
+    found.update(exif=arguments.exif, jpeg_scale=arguments.jpeg_scale, strict=arguments.strict)
+    if arguments.value_range is not None:
+        found["value_range"] = arguments.value_range
     if arguments.readers is not None:
         found["readers"] = arguments.readers
     return found

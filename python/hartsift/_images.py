@@ -321,6 +321,7 @@ def _load(
     max_image_size: int = 0,
     strict: bool = False,
     value_range: Optional[ValueRange] = None,
+    name: str = "",
     only_files: bool = True,
 ) -> _ImageMemory:
     low, high = checked_range(value_range) or (0.0, 0.0)
@@ -345,15 +346,17 @@ def _load(
     options.exif = ctypes.addressof(memory.exif)
     options.notes = ctypes.addressof(memory.notes)
     check(read(ctypes.byref(options), ctypes.byref(memory.view)), message.value)
-    warn_of_damage(memory.notes)
+    warn_of_damage(memory.notes, name)
     return memory
 
 
-def warn_of_damage(notes: HsLoadNotes) -> None:
-    """Warns where the decoder of a file reported damage."""
+def warn_of_damage(notes: HsLoadNotes, name: str = "") -> None:
+    """Warns where the decoder of a file reported damage. name: of what the bytes are of."""
     if notes.damages > 0:
         more = f"; {notes.damages} such reports" if notes.damages > 1 else ""
         text = notes.damage.decode("utf-8", "replace")
+        if name:
+            text = text.replace("the image in memory", name, 1)
         warn(f"{text}{more}: pixels may be wrong, strict=True refuses them")
 
 
@@ -398,9 +401,10 @@ def load_memory(
     max_image_size: int = 0,
     strict: bool = False,
     value_range: Optional[ValueRange] = None,
+    name: str = "",
 ) -> _ImageMemory:
     """Decodes a file, or its bytes, or renders a scene. max_pixels 0: 2^31."""
-    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict, value_range
+    limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict, value_range, name
     encoded = content_of(source)
     if encoded is not None:
         return _load(lambda options, view: library.hs_load_image_memory(encoded, len(encoded), options, view), *limits)
@@ -417,12 +421,13 @@ def picture_of_file(
     value_range: Optional[ValueRange],
     max_image_size: int = 0,
     strict: bool = False,
+    name: str = "",
 ) -> Picture:
-    """A picture from a file, gray as the command reads it. limits: pixels, bytes."""
-    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range)
+    """A picture from a file, gray as the command reads it. limits: pixels, bytes. name: of what the bytes are of."""
+    memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range, name)
     if memory.notes.is_low_range:
         kind, itemsize = ("u", 2) if memory.view.type == _library.HS_U16 else ("f", 4)
-        what = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else "the image"
+        what = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else name or "the image"
         check_extremes(kind, itemsize, memory.notes.lowest, memory.notes.highest, None, what)
     return Picture(memory.view, memory, exif=memory.exif)
 

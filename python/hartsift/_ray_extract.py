@@ -10,11 +10,12 @@ import pyarrow as pa
 import ray
 import ray.data
 
-from ._arrow import options_text, table_of_rows
+from ._arrow import table_of_rows
 from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._options import make_options
-from ._sources import ImageSource, extract_rows, find_images
+from ._samples import ValueRange, checked_range
+from ._sources import ImageSource, extract_rows, find_images, reading_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,12 +33,20 @@ class ExtractionActor:
     """What an actor runs: one extractor, used for batch after batch."""
 
     def __init__(
-        self, options: Dict[str, Any], exif: bool, jpeg_scale: int, readers: int, filesystem: Any = None
+        self,
+        options: Dict[str, Any],
+        exif: bool,
+        jpeg_scale: int,
+        readers: int,
+        filesystem: Any = None,
+        strict: bool = False,
+        value_range: Optional[ValueRange] = None,
     ) -> None:
         self._extractor = Extractor(**options)
-        self._reading: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, readers=readers, filesystem=filesystem)
+        pictures: Dict[str, Any] = dict(exif=exif, jpeg_scale=jpeg_scale, strict=strict, value_range=value_range)
+        self._reading: Dict[str, Any] = dict(readers=readers, filesystem=filesystem, **pictures)
         self._descriptor = self._extractor.options["descriptor"]
-        self._text = options_text({**self._extractor.options, "exif": exif, "jpeg_scale": jpeg_scale})
+        self._text = reading_options(self._extractor, **pictures)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Features of the images that a table names by `path` (or holds as `bytes`) and, where it is there, `image`."""
@@ -84,6 +93,8 @@ def extract(
     filesystem: Any = None,
     exif: bool = True,
     jpeg_scale: int = 1,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
     readers: Optional[int] = None,
     ray_remote_args: Optional[Dict[str, Any]] = None,
     **options: "Unpack[Options]",
@@ -105,7 +116,7 @@ def extract(
         concurrency: actors; None: as many as the cluster has room for.
         batch_size: images that an actor gets at once, and does again if it is lost.
         filesystem: of pyarrow, that paths are in; None: the local one of each node, and that of each URI.
-        exif, jpeg_scale: as for ``hartsift.extract``.
+        exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
         readers: threads of an actor that read and decode ahead; None: one for each of its CPUs.
         ray_remote_args: further arguments of the actors.
         options: see ``hartsift.Options``.
@@ -129,6 +140,8 @@ def extract(
             "options": settings,
             "exif": exif,
             "jpeg_scale": jpeg_scale,
+            "strict": strict,
+            "value_range": checked_range(value_range),
             "readers": readers or max(1, int(num_cpus)),
             "filesystem": filesystem,
         },

@@ -17,9 +17,10 @@ import pyarrow as pa
 from pyarrow import fs
 
 from . import _library
-from ._arrow import ImageRow
+from ._arrow import ImageRow, options_text
 from ._errors import ArgumentError, Error, FileError, OutOfMemoryError
 from ._images import Picture, picture_of_file
+from ._samples import ValueRange
 
 if TYPE_CHECKING:
     from ._extractor import Extractor
@@ -304,6 +305,18 @@ def _priors_of(picture: Picture) -> Dict[str, float]:
     return priors
 
 
+def reading_options(
+    extractor: "Extractor", exif: bool, jpeg_scale: int, strict: bool = False, value_range: Optional[ValueRange] = None
+) -> str:
+    """The text of options that rows of this extractor get; strict and value_range are in it where they are given."""
+    options = {**extractor.options, "exif": exif, "jpeg_scale": jpeg_scale}
+    if strict:
+        options["strict"] = True
+    if value_range is not None:
+        options["value_range"] = list(value_range)
+    return options_text(options)
+
+
 def extract_rows(
     extractor: "Extractor",
     sources: Iterable[ImageSource],
@@ -311,6 +324,8 @@ def extract_rows(
     filesystem: Any = None,
     exif: bool = True,
     jpeg_scale: int = 1,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
     readers: int = 2,
 ) -> Iterator[ImageRow]:
     """A row for each image, in their order: several are read and decoded ahead by threads, several are in flight. An
@@ -321,7 +336,8 @@ def extract_rows(
 
     def load(source: ImageSource) -> Tuple[ImageSource, Union[Picture, Error]]:
         try:
-            return source, picture_of_file(source.read(filesystem), limits, exif, jpeg_scale, None)
+            content = source.read(filesystem)
+            return source, picture_of_file(content, limits, exif, jpeg_scale, value_range, 0, strict, source.name)
         except Exception as error:
             return source, reason_of(error)
 

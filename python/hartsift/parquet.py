@@ -23,14 +23,14 @@ from ._arrow import (
     ROW_GROUP_IMAGES,
     feature_schema,
     iterate_features,
-    options_text,
     table_of_rows,
 )
 from ._errors import ArgumentError
 from ._extractor import Extractor
 from ._features import Features
 from ._merge import find_files, merge, naming, write_whole
-from ._sources import at, extract_rows, find_images, parse_shard, path_of_shard, resolve
+from ._samples import ValueRange, checked_range
+from ._sources import at, extract_rows, find_images, parse_shard, path_of_shard, reading_options, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,11 +43,6 @@ PathLike = Union[str, "os.PathLike[str]"]
 _DEFAULT_READERS = 2
 
 
-def reading_options(extractor: Extractor, exif: bool, jpeg_scale: int) -> str:
-    """The text of options that rows of this extractor get."""
-    return options_text({**extractor.options, "exif": exif, "jpeg_scale": jpeg_scale})
-
-
 def batch(
     images: Union[PathLike, Iterable[str]],
     output: PathLike,
@@ -56,6 +51,8 @@ def batch(
     filesystem: Any = None,
     exif: bool = True,
     jpeg_scale: int = 1,
+    strict: bool = False,
+    value_range: Optional[ValueRange] = None,
     readers: int = _DEFAULT_READERS,
     **options: "Unpack[Options]",
 ) -> Tuple[int, int]:
@@ -66,7 +63,7 @@ def batch(
         output: a name that ends in ``.parquet``; of a shard it becomes NAME-I-of-N.parquet.
         shard: ``"I/N"``, ``"slurm"`` or ``"env:INDEX,COUNT"``: do images I, I+N, I+2N, ... only.
         filesystem: of pyarrow, that images and output are in.
-        exif, jpeg_scale: as for ``hartsift.extract``.
+        exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
         readers: threads that read and decode images ahead.
         options: see ``hartsift.Options``.
 
@@ -79,12 +76,15 @@ def batch(
     if not path.endswith(".parquet"):
         raise ArgumentError(f"{path}: expected a name that ends in .parquet")
     path = path_of_shard(path, index, count)
+    value_range = checked_range(value_range)
     sources = find_images(images, filesystem)[index - 1 :: count]
     counted = [0, 0, 0]
     with Extractor(**options) as extractor:
-        text, descriptor = reading_options(extractor, exif, jpeg_scale), extractor.options["descriptor"]
+        text = reading_options(extractor, exif, jpeg_scale, strict, value_range)
+        descriptor = extractor.options["descriptor"]
         rows = extract_rows(
-            extractor, sources, filesystem=filesystem, exif=exif, jpeg_scale=jpeg_scale, readers=readers
+            extractor, sources, filesystem=filesystem, exif=exif, jpeg_scale=jpeg_scale, strict=strict,
+            value_range=value_range, readers=readers
         )
 
         def tables() -> Iterator[Any]:

@@ -1,5 +1,6 @@
 """Parquet files of features: what is in them for pyarrow and DuckDB, shards, and files put together."""
 
+import argparse
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import hartsift
+from hartsift._arguments import add_extraction_options, extraction_options
 from pictures import manifest_digests, write_picture, write_pictures
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -493,3 +495,27 @@ def test_full_disk(photos, tmp_path):
     ended = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert ended.returncode == 1 and "a.parquet: cannot be written, nothing of it is kept" in ended.stderr, ended.stderr
     assert "Traceback" not in ended.stderr and list(tmp_path.iterdir()) == []
+
+
+def test_value_range_and_strict(tmp_path, image):
+    """What a warning advises is there; options tell what rows were made with."""
+    (tmp_path / "photos").mkdir()
+    deep = b"P5 320 240 65535\n" + (image.astype(np.uint16) * 16).astype(">u2").tobytes()
+    (tmp_path / "photos/deep.pgm").write_bytes(deep)
+    output = tmp_path / "a.parquet"
+    with pytest.warns(UserWarning, match="^deep.pgm has .*value_range"):
+        assert parquet.batch(tmp_path / "photos", output, device="cpu") == (1, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parquet.batch(tmp_path / "photos", output, device="cpu", value_range=(0, 4095))
+    (row, features), = parquet.read(output)
+    assert features == hartsift.extract(tmp_path / "photos/deep.pgm", device="cpu", value_range=(0, 4095))
+    assert '"value_range": [0.0, 4095.0]' in row["options"] and '"strict"' not in row["options"]
+    with pytest.raises(hartsift.ArgumentError, match="value_range is"):
+        parquet.batch(tmp_path / "photos", output, value_range=(5, 1))
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_extraction_options(parser)
+    given = extraction_options(parser.parse_args(["--value-range", "0:4095", "--strict"]))
+    assert given["value_range"] == (0, 4095) and given["strict"] is True
+    with pytest.raises(argparse.ArgumentError, match="LOW below HIGH"):
+        parser.parse_args(["--value-range", "9:5"])
