@@ -93,6 +93,17 @@ static bool matrix_from_parallax(const geometry_matches *matches, const double h
   return linear_normalize(f, 9);
 }
 
+bool plane_epipolar(const double homography[9], double matrix[9]) {
+  double transposed[9], epipole[3], cross[9], moved[9];
+  linear_transpose3(matrix, transposed);
+  if (!linear_null3(transposed, epipole)) return false;
+  cross_matrix(epipole, cross);
+  linear_multiply3(cross, homography, moved);
+  if (!linear_normalize(moved, 9)) return false;
+  memcpy(matrix, moved, sizeof moved);
+  return true;
+}
+
 /* The matches clearly off the plane, because parallax is known to a fraction of itself, in the scratch columns. */
 static geometry_matches matches_off(const geometry_problem *planar, const double h[9], const search_scratch *scratch) {
   const geometry_matches *const all = &planar->matches;

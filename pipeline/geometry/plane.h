@@ -12,4 +12,8 @@
 void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random,
                     const search_scratch *scratch, geometry_candidate *candidate);
 
+/* *matrix becomes [e']x H, e' its epipole in image b, which the matches of the plane of H satisfy whatever e' is. False:
+   it has no epipole; it stays. */
+bool plane_epipolar(const double homography[9], double matrix[9]);
+
 #endif

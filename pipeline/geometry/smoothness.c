@@ -16,7 +16,7 @@ typedef struct cell_grid {
   uint32_t start[CELLS * CELLS + 1];
 } cell_grid;
 
-/* Points whose coordinates are not finite fall into the first cell. */
+/* Values beyond the range fall into the first or the last cell, NaN into the first. */
 static uint32_t index_in(double value, double least, double scale) {
   const double at = (value - least) * scale;
   if (!(at > 0.0)) return 0;
@@ -34,12 +34,14 @@ static void range_of(const double *values, size_t count, double *least, double *
   *scale = high > low ? (double)CELLS / (high - low) : 0.0;
 }
 
-/* Sorts by counting, so equal cells keep the order of the matches. */
-static void build_grid(cell_grid *grid, const double *x, const double *y, size_t count,
+/* Over points in image b, whose matches give the range: a homography sends points near its horizon anywhere. Sorts by
+   counting, so equal cells keep the order of the matches. */
+static void build_grid(cell_grid *grid, const geometry_matches *matches, const double *x, const double *y,
                        const smoothness_scratch *scratch) {
+  const size_t count = matches->count;
   double least[2], scale[2];
-  range_of(x, count, &least[0], &scale[0]);
-  range_of(y, count, &least[1], &scale[1]);
+  range_of(matches->bx, count, &least[0], &scale[0]);
+  range_of(matches->by, count, &least[1], &scale[1]);
   for (int c = 0; c <= CELLS * CELLS; c++) grid->start[c] = 0;
   for (size_t i = 0; i < count; i++) {
     scratch->cell[i] = CELLS * index_in(y[i], least[1], scale[1]) + index_in(x[i], least[0], scale[0]);
@@ -93,7 +95,7 @@ static bool moves_alike(const cell_grid *grid, const geometry_matches *matches, 
     uint32_t k = grid->start[CELLS * r + w.left] + skip;
     for (; k < end; k += step) {
       const uint32_t other = grid->order[k];
-      if (other == match) continue;
+      if (other == match || !isfinite(scratch->mapped_x[other])) continue;
       const double ex = matches->bx[other] - scratch->mapped_x[other] - dx;
       const double ey = matches->by[other] - scratch->mapped_y[other] - dy;
       const double sx = grid->x[other] - grid->x[match], sy = grid->y[other] - grid->y[match];
@@ -122,10 +124,10 @@ size_t smoothness_mark(const geometry_matches *matches, const double homography[
   cell_grid grid;
   size_t count = 0;
   map_points(matches, homography, scratch);
-  build_grid(&grid, scratch->mapped_x, scratch->mapped_y, matches->count, scratch);
+  build_grid(&grid, matches, scratch->mapped_x, scratch->mapped_y, scratch);
   for (size_t i = 0; i < matches->count; i++)
     smooth[i] = isfinite(scratch->mapped_x[i]) && moves_alike(&grid, matches, scratch, i, floor);
-  build_grid(&grid, matches->bx, matches->by, matches->count, scratch);
+  build_grid(&grid, matches, matches->bx, matches->by, scratch);
   for (size_t i = 0; i < matches->count; i++) {
     if (smooth[i] != 0) smooth[i] = moves_alike(&grid, matches, scratch, i, floor);
     count += smooth[i];

@@ -8,6 +8,7 @@
 #include "cpu/float_environment.h"
 #include "cpu/two_view_ops.h"
 #include "pipeline/geometry/linear.h"
+#include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/search.h"
 #include "pipeline/geometry/smoothness.h"
@@ -25,6 +26,7 @@
 #define PRECISION_LEAST 0.5                 /* pixels; below that a keypoint's position is rounding and noise */
 #define SMOOTH_FLOOR    3.0                 /* pixels that neighbours may always differ by */
 #define KEPT_SHARE      0.75                /* of the smooth inliers, below which the second search has failed */
+#define PLANE_SHARE     0.5                 /* of the inliers, that a plane must hold to stand for them */
 #define PLANE_ERROR     0.70710678118654752 /* an error in one image, spread over both */
 enum {
   ITERATIONS_MAX = 100000000,
@@ -333,10 +335,13 @@ static double median_square(const geometry_problem *problem, const double matrix
   return count > 0 ? squares[count / 2] : 0.0;
 }
 
-/* Whether more matches off the plane agree with the matrix than by chance. Unrelated matches are anywhere: the mean
-   distance of the points from their centre is 1 and a line crosses some two units, so that about the share
-   found->threshold of them agrees. Where no more do, only the plane is known, and the epipole can be anywhere. */
-static bool second_surface(const verification *v, const outcome *found) {
+/* Whether only a plane is known: it holds most inliers, and off it no more matches agree with the matrix than by chance.
+   Unrelated matches are anywhere: points are some two units across, so that a band of the threshold to both sides of a line
+   has 2 threshold / 2 of them. */
+static bool only_plane(const verification *v, const geometry_matches *marked, const outcome *found) {
+  const geometry_problem inliers = planar_problem(v, marked);
+  if ((double)geometry_count_inliers(&inliers, found->plane.matrix, NULL, NULL) < PLANE_SHARE * (double)marked->count)
+    return false;
   const geometry_problem planar = planar_problem(v, &v->problem.matches);
   const double limit = planar.threshold * planar.threshold;
   double off = 0.0, agreeing = 0.0;
@@ -347,15 +352,17 @@ static bool second_surface(const verification *v, const outcome *found) {
     agreeing += v->mask[i];
   }
   const double by_chance = off * found->threshold;
-  return agreeing >= (double)OFF_PLANE_LEAST && agreeing > by_chance + 4.0 * sqrt(by_chance);
+  return agreeing < (double)OFF_PLANE_LEAST || agreeing <= by_chance + 4.0 * sqrt(by_chance);
 }
 
-/* Takes the plane's inliers instead of the model's. */
+/* Takes the plane's inliers instead of the model's, and a matrix that fits them. */
 static void keep_plane(const verification *v, outcome *found) {
   geometry_problem planar = planar_problem(v, &v->problem.matches);
   planar.threshold *= PLANE_ERROR;
   geometry_polish(&planar, &found->plane);
   found->plane_only = true;
+  found->threshold = planar.threshold;
+  (void)plane_epipolar(found->plane.matrix, found->best.matrix);
   found->count = geometry_count_inliers(&planar, found->plane.matrix, v->mask, &found->squares);
 }
 
@@ -427,7 +434,8 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
     found.has_plane = find_plane(v, &marked, random, &found.plane);
     if (found.has_plane && o->refine != 0 && found.count >= (size_t)o->refine_matches) {
       refine(v, &marked, random, &found);
-      if (o->model == HS_FUNDAMENTAL && !second_surface(v, &found)) keep_plane(v, &found);
+      marked = marked_matches(v);
+      if (o->model == HS_FUNDAMENTAL && only_plane(v, &marked, &found)) keep_plane(v, &found);
       marked = marked_matches(v);
       if (!suffices(v, &found, &marked)) return;
     }

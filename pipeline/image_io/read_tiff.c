@@ -232,6 +232,11 @@ static hs_status read_tiff_palette(read_tiff_state *s) {
   return HS_OK;
 }
 
+/* Whether floats hold a range and its width; what they do not hold is no range that anybody meant. */
+static bool read_tiff_range_holds(double low, double high) {
+  return low >= -1.0e38 && high <= 1.0e38 && (float)low < (float)high;
+}
+
 /* The samples that the file says are black and white, of 16 bits, with a sign, or floats. */
 static void read_tiff_declared(const read_tiff_state *s) {
   uint16_t low = 0, high = 0;
@@ -241,7 +246,7 @@ static void read_tiff_declared(const read_tiff_state *s) {
                       s->photometric == PHOTOMETRIC_RGB;
   if (!found || !levels || (s->sample == TIFF_PLAIN && s->bits != 16)) return;
   if (s->sample != TIFF_PLAIN && TIFFGetField(s->tiff, TIFFTAG_SMAXSAMPLEVALUE, &most) &&
-      TIFFGetField(s->tiff, TIFFTAG_SMINSAMPLEVALUE, &least)) {
+      TIFFGetField(s->tiff, TIFFTAG_SMINSAMPLEVALUE, &least) && read_tiff_range_holds(least, most)) {
     found->declared_low = least;
     found->declared_high = most;
   }

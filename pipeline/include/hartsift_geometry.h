@@ -64,9 +64,9 @@ typedef struct hs_verify_options {
   size_t message_bytes;          /* of room there */
   int32_t refine;         /* fundamental, essential. 1: a second search among the inliers of the first that move as
                               their neighbours do (disparity gradient at most 1: Burt and Julesz 1980; Pollard, Mayhew
-                              and Frisby 1985), with a smaller tolerance, measured from their errors. It leaves out wrong
+                              and Frisby 1985), with a smaller tolerance, measured from their errors, and at least 2 pixels in the end. It leaves out wrong
                               matches that agree within a wide tolerance, as along rows of equal windows. If a plane
-                              explains the inliers of a fundamental matrix, and no more matches off the plane agree than
+                              explains half of the inliers of a fundamental matrix and more, and no more matches off the plane agree than
                               by chance, the plane's inliers are kept alone (plane_only). 0: the first search alone; 0
                               or 1; 1 */
   int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
@@ -86,7 +86,8 @@ typedef struct hs_geometry {
                               not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn in the first search; they are tried 16 at a time */
   int32_t plane_only;      /* F: 1: matches off the plane are too few to determine the epipole: the inliers are the
-                              plane's, and the matrix is one of many that fit them; else 0 */
+                              plane's, the tolerance and rms_error are its, and the matrix is one of many that fit
+                              them; else 0 */
   double tolerance;        /* largest error of an inlier, pixels: the option's tolerance, or the smaller one that the
                               second search measured (refine) */
   int32_t reserved[6];     /* 0 */

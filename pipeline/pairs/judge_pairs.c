@@ -25,6 +25,7 @@ typedef struct judge {
   uint32_t *image_parent;
   uint64_t *neighbor_range; /* of each image in `neighbors`, and the end */
   uint32_t *neighbors;      /* images of its sure pairs */
+  uint32_t marked_for;      /* number + 1 of the image of the last marks */
   uint32_t *near_mark;      /* by image: number + 1 of the image that it was last found near to */
   uint32_t *inliers;        /* of the current pair */
 } judge;
@@ -142,7 +143,8 @@ static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t co
 static void mark_near(judge *j, uint32_t image) {
   const uint64_t *const range = j->neighbor_range;
   const uint32_t mark = image + 1;
-  if (j->near_mark[image] == mark) return; /* as it was for the pair before */
+  if (j->marked_for == mark) return;
+  j->marked_for = mark;
   j->near_mark[image] = mark;
   for (uint64_t i = range[image]; i < range[image + 1]; i++) {
     const uint32_t next = j->neighbors[i];

@@ -158,6 +158,9 @@ void pair_images_leave_device(hs_pairs *run);
 /* The options of a caller, of this version or another, over the defaults. */
 hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine, char reason[ADOPT_REASON_BYTES]);
 
+/* What is wrong with a field of these, or null. */
+const char *pairs_options_fault(const hs_pairs_options *options);
+
 /* Verifies a record's matches: fills what was found and the inliers. message: why it failed, PAIR_MESSAGE_BYTES. */
 hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record *record, char *message);
 

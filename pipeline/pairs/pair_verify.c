@@ -14,6 +14,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/adopt.h"
+#include "pipeline/base/message.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/pairs/pair_run.h"
 
@@ -134,17 +135,19 @@ static hs_status verify_work(pair_work *w) {
   hs_status status = both ? verify_calibrated(w) : verify(w, &w->verify, w->inliers, model);
   if (status != HS_OK || model->found == 0) return status;
   if (model->model == HS_ESSENTIAL) status = find_pose(w);
-  if (status == HS_OK && w->options->find_plane != 0 && model->model != HS_HOMOGRAPHY &&
-      (double)model->plane_inliers >= plane_share * (double)model->inlier_count)
-    status = find_plane(w);
+  const bool is_planar =
+      model->model != HS_HOMOGRAPHY && (double)model->plane_inliers >= plane_share * (double)model->inlier_count;
+  /* A guided pass of a plane_only pair goes by the plane, whether it is asked for or not. */
+  const bool for_guide = w->options->guided != 0 && model->plane_only != 0;
+  if (status == HS_OK && ((w->options->find_plane != 0 && is_planar) || for_guide)) status = find_plane(w);
   w->found->watermark = is_watermark(w);
   return status;
 }
 
 /* Points to what was found. */
-static void take_found(hs_pair_result *result, const hs_pair_geometry *found) {
+static void take_found(const hs_pairs *run, const hs_pair_geometry *found, hs_pair_result *result) {
   result->geometry = &found->model;
-  result->plane = found->has_plane != 0 ? &found->plane : NULL;
+  result->plane = run->options.find_plane != 0 && found->has_plane != 0 ? &found->plane : NULL;
   result->fundamental = found->fundamental.found != 0 ? &found->fundamental : NULL;
   result->pose = found->model.model == HS_ESSENTIAL && found->model.found != 0 ? &found->pose : NULL;
   result->watermark = found->watermark;
@@ -168,7 +171,7 @@ hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record 
   memset(&record->found, 0, sizeof record->found);
   const hs_status status = verify_work(&work);
   record->result.inliers = record->inliers;
-  take_found(&record->result, &record->found);
+  take_found(run, &record->found, &record->result);
   return status;
 }
 
@@ -182,6 +185,10 @@ hs_status hs_verify_pair(const hs_features *a, const hs_features *b, const hs_ma
   memset(found, 0, sizeof *found);
   if (!a || !b || (count > 0 && (!matches || !inliers))) return HS_ERR_ARGUMENT;
   hs_status status = pairs_adopt_options(options, &mine, reason);
+  const char *fault = status == HS_OK ? pairs_options_fault(&mine) : reason;
+  if (status == HS_OK && fault) status = HS_ERR_OPTION;
+  if (status != HS_OK && options && mine.verify && geometry_adopt_options(mine.verify, &full) == HS_OK)
+    hs_message_set(full.message, full.message_bytes, "%s", fault);
   if (status == HS_OK) status = mine.verify ? geometry_adopt_options(mine.verify, &full) : HS_ERR_ARGUMENT;
   if (status != HS_OK) return status;
   verify_scratch scratch = {full.allocator, NULL, 0};

@@ -33,16 +33,8 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
   if (run->match.guide != HS_GUIDE_NONE)
     return CONTEXT_FAIL(c, HS_ERR_OPTION, "match options.guide is %d, expected 0: pairs differ in what guides them",
                         (int)run->match.guide);
-  if (o->guided != 0 && o->guided != 1)
-    return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.guided is %d, expected 0 or 1", (int)o->guided);
-  if (o->find_plane != 0 && o->find_plane != 1)
-    return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.find_plane is %d, expected 0 or 1", (int)o->find_plane);
-  if (o->find_essential != 0 && o->find_essential != 1)
-    return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.find_essential is %d, expected 0 or 1",
-                        (int)o->find_essential);
-  if (!(o->plane_tolerance >= 0.0) || isinf(o->plane_tolerance))
-    return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.plane_tolerance is %g, expected 0 or more",
-                        o->plane_tolerance);
+  const char *fault = pairs_options_fault(o);
+  if (fault) return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.%s", fault);
   if (!o->verify) {
     if (o->guided != 0 || o->find_plane != 0 || o->find_essential != 0)
       return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.%s is 1 without verify",

@@ -41,6 +41,9 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
 
     A module has one extractor for each device it has seen; calls from several threads take their turns. The features
     carry no gradient.
+
+    Args:
+        options: of ``hartsift.Options``, but ``device``.
     """
 
     def __init__(self, **options: "Unpack[Options]") -> None:
@@ -161,6 +164,10 @@ class LocalFeature(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, img: Any, mask: Optional[Any] = None) -> Tuple[Any, Any, Any]:
         """Features of images (B, C, H, W), all with the same number: use ``max_features``, or batches of one.
+
+        Args:
+            img: as ``images`` of ``SIFT.forward``.
+            mask: as ``masks`` of ``SIFT.forward``; None: the whole images.
 
         Returns:
             local affine frames (B, N, 2, 3), responses (B, N), descriptors (B, N, 128).

@@ -207,6 +207,18 @@ static void test_loops(void **state) {
 }
 
 /* An order of pairs, and one of the images of each pair. */
+/* Looking at one image's surroundings in between changes nothing for another. */
+static void test_surroundings_in_turn(void **state) {
+  collection *c = *state;
+  for (uint32_t k = 0; k < 3; k++) add(c, k, k + 1, 200, 90, 0, 0);
+  for (int round = 0; round < 3; round++) {
+    add(c, 0, 2, 40, 40, 0, 100);
+    add(c, 3, 1, 40, 40, 0, 100);
+  }
+  judge(c);
+  for (size_t p = 3; p < c->pair_count; p++) assert_verdict(c, p, HS_PAIR_DOUBTFUL, 40, 0);
+}
+
 static void test_any_order(void **state) {
   collection *c = *state, *other = calloc(1, sizeof *other);
   uint64_t random = 5;
@@ -384,11 +396,10 @@ static void test_failures(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
   const struct CMUnitTest tests[] = {
-      TEST(test_verdicts),          TEST(test_thresholds),
-      TEST(test_weak_collections),  TEST(test_loops),
-      TEST(test_any_order),         TEST(test_empty),
-      TEST(test_wrong_collections), TEST(test_options),
-      TEST(test_failures),          TEST(test_sizes_beyond_limits),
+      TEST(test_verdicts), TEST(test_thresholds),           TEST(test_weak_collections),
+      TEST(test_loops),    TEST(test_surroundings_in_turn), TEST(test_any_order),
+      TEST(test_empty),    TEST(test_wrong_collections),    TEST(test_options),
+      TEST(test_failures), TEST(test_sizes_beyond_limits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

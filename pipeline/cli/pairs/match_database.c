@@ -181,8 +181,9 @@ static cli_exit verify_given(database_job *job, const stop_signals *signals) {
   for (const hs_pair_result *next; result == CLI_DONE && job->stopped_by == 0;) {
     next = given_matches_next(run);
     if (!next) break;
-    job->output.totals.given += next->status == HS_OK;
+    const size_t done = job->output.totals.done;
     if (!take_result(job, next, false) || commit(job, false) != CLI_DONE) result = CLI_FAILED;
+    job->output.totals.given += job->output.totals.done - done;
     tick(job, signals);
   }
   given_matches_end(run);
@@ -240,11 +241,12 @@ static cli_exit settle_doubtful(const database_job *job, const stop_signals *sig
 static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   cli_exit result = verify_given(job, signals);
   if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
+  const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* single pairs may have failed */
   if (job->output.totals.failed > 0) result = CLI_FAILED;
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
   if (job->stopped_by != 0) say_stopped(job);
-  const bool judges = job->stopped_by == 0 && job->plan->verify.model != 0 && !colmap_is_lost(job->database);
+  const bool judges = is_whole && job->plan->verify.model != 0 && !colmap_is_lost(job->database);
   return judges && settle_doubtful(job, signals) != CLI_DONE ? CLI_FAILED : result;
 }
 

@@ -34,6 +34,8 @@ typedef enum pair_config {
 /* A homography with more than this share of the other model's inliers explains the pair as well: COLMAP's default. */
 static const double planar_share = 0.8;
 
+#define POSE_SLACK 1e-6 /* of the squared lengths of a pose's quaternion and direction, which are 1 */
+
 /* A call's arguments as the database has them: the image of the lower number first. */
 typedef struct pair_entry {
   int64_t pair_id;
@@ -114,9 +116,9 @@ static void quaternion_of(const double r[9], double q[4]) {
   for (int i = 0; i < 4; i++) q[i] = sign * 0.5 * products[largest][i] / twice;
 }
 
-/* X_b = R X_a + t, or its inverse where the images are exchanged. False: not finite. */
+/* X_b = R X_a + t, or its inverse where the images are exchanged. False: no rotation with a direction of length 1. */
 static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry) {
-  double rotation[9], numbers[POSE_NUMBERS];
+  double rotation[9], numbers[POSE_NUMBERS], squares = 0.0, length = 0.0;
   memcpy(rotation, pose->rotation, sizeof rotation);
   if (exchanged) transpose(rotation);
   quaternion_of(rotation, numbers);
@@ -124,6 +126,9 @@ static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry)
     const double *const t = pose->translation, *const r = rotation + 3 * row;
     numbers[QUATERNION_NUMBERS + row] = exchanged ? -(r[0] * t[0] + r[1] * t[1] + r[2] * t[2]) : t[row];
   }
+  for (int i = 0; i < QUATERNION_NUMBERS; i++) squares += numbers[i] * numbers[i];
+  for (int i = QUATERNION_NUMBERS; i < POSE_NUMBERS; i++) length += numbers[i] * numbers[i];
+  if (!(fabs(squares - 1.0) < POSE_SLACK && fabs(length - 1.0) < POSE_SLACK)) return false;
   for (size_t i = 0; i < POSE_NUMBERS; i++) {
     uint64_t bits;
     if (!isfinite(numbers[i])) return false;
@@ -150,7 +155,7 @@ static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, p
     if (!put_matrix(m, entry->matrix[i])) return false;
     entry->has_matrix[i] = true;
   }
-  return !matches->pose || convert_pose(matches->pose, exchanged, entry);
+  return true;
 }
 
 static pair_config choose_config(const hs_colmap_matches *matches) {
@@ -234,6 +239,10 @@ static hs_status make_entry(hs_colmap_database *database, uint32_t image_a, uint
     return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu matches", matches->count);
   if (!convert_matrices(matches, exchanged, entry))
     return colmap_fail(database, HS_ERR_ARGUMENT, "a matrix of the geometry is not finite");
+  if (matches->pose && (!is_found(matches->essential) || !convert_pose(matches->pose, exchanged, entry)))
+    return colmap_fail(
+        database, HS_ERR_ARGUMENT,
+        "the pose of the geometry is no rotation with a direction of length 1, or has no essential matrix");
   return fill_entry(database, matches, limits, exchanged, entry);
 }
 
@@ -479,13 +488,17 @@ static hs_status read_numbers(hs_colmap_database *source, const char *table, pai
 
 /* ------------------------------------------------------------------ the other order of images */
 
-/* False: it has no inverse. */
+/* False: it has no inverse of finite numbers. */
 static bool invert(double m[MATRIX_NUMBERS]) {
   double adjugate[MATRIX_NUMBERS];
   matrix3_adjugate(m, adjugate);
   const double determinant = m[0] * adjugate[0] + m[1] * adjugate[3] + m[2] * adjugate[6];
-  for (int i = 0; i < MATRIX_NUMBERS && determinant != 0.0; i++) m[i] = adjugate[i] / determinant;
-  return determinant != 0.0;
+  bool is_finite = determinant != 0.0;
+  for (int i = 0; i < MATRIX_NUMBERS && is_finite; i++) {
+    m[i] = adjugate[i] / determinant;
+    is_finite = isfinite(m[i]);
+  }
+  return is_finite;
 }
 
 /* From x' = R x + t to x = R^T x' - R^T t; the quaternion is (w, x, y, z), of length 1. */
