@@ -64,11 +64,11 @@ typedef struct hs_verify_options {
   size_t message_bytes;          /* of room there */
   int32_t refine;         /* fundamental, essential. 1: a second search among the inliers of the first that move as
                               their neighbours do (disparity gradient at most 1: Burt and Julesz 1980; Pollard, Mayhew
-                              and Frisby 1985), with a smaller tolerance, measured from their errors, and at least 2 pixels in the end. It leaves out wrong
-                              matches that agree within a wide tolerance, as along rows of equal windows. If a plane
-                              explains half of the inliers of a fundamental matrix and more, and no more matches off the plane agree than
-                              by chance, the plane's inliers are kept alone (plane_only). 0: the first search alone; 0
-                              or 1; 1 */
+                              and Frisby 1985), with a smaller tolerance, measured from their errors, and at least 2
+                              pixels in the end. It leaves out wrong matches that agree within a wide tolerance, as
+                              along rows of equal windows. If a plane explains at least half of the inliers of a
+                              fundamental matrix, and no more matches off the plane agree than by chance, the plane's
+                              inliers are kept alone (plane_only). 0: the first search alone; 0 or 1; 1 */
   int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
 } hs_verify_options;
 
