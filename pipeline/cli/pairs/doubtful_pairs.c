@@ -30,15 +30,15 @@ static cli_exit fail_database(const doubtful_job *job) {
   return CLI_FAILED;
 }
 
-/* Whether the work goes on; looks for a signal now and then. */
-static bool goes_on(doubtful_job *job) {
+/* Whether to continue; looks for a signal now and then. */
+static bool should_continue(doubtful_job *job) {
   if (job->stopped_by == 0 && job->looked_at++ % PAIRS_PER_LOOK == 0)
     job->stopped_by = stop_signals_take(job->plan->signals);
   return job->stopped_by == 0;
 }
 
 static cli_exit say_stopped(const doubtful_job *job) {
-  cli_error(COMMAND_MATCH, "%s: stopped by %s before its doubtful pairs were left out; the same command goes on",
+  cli_error(COMMAND_MATCH, "%s: stopped by %s before its doubtful pairs were left out; the same command continues",
             job->plan->images->path, stop_signal_name(job->stopped_by));
   return CLI_FAILED;
 }
@@ -80,7 +80,7 @@ static size_t count_matches(const colmap_verified_pair *pair) {
 static cli_exit list_pairs(doubtful_job *job) {
   const database_images *const images = job->plan->images;
   colmap_verified_pair next = {.pair_id = -1};
-  while (goes_on(job)) {
+  while (should_continue(job)) {
     if (colmap_next_verified(job->plan->database, next.pair_id, &next) != HS_OK) return fail_database(job);
     if (next.pair_id < 0) return CLI_DONE;
     hs_judged_pair pair = {.match_count = count_matches(&next), .inlier_count = next.stored};
@@ -126,7 +126,7 @@ static cli_exit count_features(doubtful_job *job) {
 static hs_status read_inliers(void *user, size_t pair, uint32_t *inliers) {
   doubtful_job *const job = user;
   const hs_judged_pair *const judged = &job->pairs[pair];
-  if (!goes_on(job)) return HS_ERR_INTERNAL;
+  if (!should_continue(job)) return HS_ERR_INTERNAL;
   hs_status status = colmap_read_inliers(job->plan->database, job->pair_ids[pair], inliers, judged->inlier_count);
   for (size_t i = 0; status == HS_OK && i < judged->inlier_count; i++)
     if (inliers[2 * i] >= job->feature_counts[judged->images.first] ||
