@@ -28,8 +28,9 @@ def functions_of(module):
 
 @pytest.mark.parametrize("name", ["hartsift", "parquet", "ray", "pypopsift", "alicevision", "openmvg", "bundler", "torch"])
 def test_every_argument_is_named(name):
-    full = name if name == "hartsift" else f"hartsift.{name}"
-    module = pytest.importorskip(full, exc_type=ImportError)
+    if name == "torch":
+        pytest.importorskip("torch", reason="needs the PyTorch of a GPU host, too large to install for this alone")
+    module = pytest.importorskip(name if name == "hartsift" else f"hartsift.{name}")
     missing = []
     for function, thing, text in functions_of(module):
         names = [one for one in inspect.signature(thing).parameters if one not in ("self", "cls")]
