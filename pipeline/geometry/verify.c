@@ -433,11 +433,15 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
   if (o->model != HS_HOMOGRAPHY) {
     found.has_plane = find_plane(v, &marked, random, &found.plane);
     if (found.has_plane && o->refine != 0 && found.count >= (size_t)o->refine_matches) {
+      const outcome first = found;
       refine(v, &marked, random, &found);
       marked = marked_matches(v);
       if (o->model == HS_FUNDAMENTAL && only_plane(v, &marked, &found)) keep_plane(v, &found);
       marked = marked_matches(v);
-      if (!suffices(v, &found, &marked)) return;
+      if (!suffices(v, &found, &marked)) {
+        found = first;
+        count_outcome(v, &found);
+      }
     }
   }
   report(v, &found, inliers, geometry);

@@ -29,15 +29,19 @@ static value_range range_of_type(hs_sample_type type) {
 
 /* ---- samples */
 
+static void widen(sample_extremes *e, double low, double high) {
+  const bool is_first = e->low > e->high;
+  if (is_first || low < e->low) e->low = low;
+  if (is_first || high > e->high) e->high = high;
+}
+
 static void add_u8(sample_extremes *e, const uint8_t *samples, size_t count) {
   uint8_t low = samples[0], high = samples[0];
   for (size_t i = 0; i < count; i++) {
     low = samples[i] < low ? samples[i] : low;
     high = samples[i] > high ? samples[i] : high;
   }
-  const bool is_first = e->low > e->high;
-  if (is_first || low < e->low) e->low = low;
-  if (is_first || high > e->high) e->high = high;
+  widen(e, low, high);
 }
 
 static void add_u16(sample_extremes *e, const uint16_t *samples, size_t count) {
@@ -46,9 +50,7 @@ static void add_u16(sample_extremes *e, const uint16_t *samples, size_t count) {
     low = samples[i] < low ? samples[i] : low;
     high = samples[i] > high ? samples[i] : high;
   }
-  const bool is_first = e->low > e->high;
-  if (is_first || low < e->low) e->low = low;
-  if (is_first || high > e->high) e->high = high;
+  widen(e, low, high);
 }
 
 static void add_f32(sample_extremes *e, const float *samples, size_t count) {

@@ -68,7 +68,8 @@ typedef struct hs_verify_options {
                               pixels in the end. It leaves out wrong matches that agree within a wide tolerance, as
                               along rows of equal windows. If a plane explains at least half of the inliers of a
                               fundamental matrix, and no more matches off the plane agree than by chance, the plane's
-                              inliers are kept alone (plane_only). 0: the first search alone; 0 or 1; 1 */
+                              inliers are kept alone (plane_only). Where
+                              that leaves too few, the first search stands. 0: the first search alone; 0 or 1; 1 */
   int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
 } hs_verify_options;
 

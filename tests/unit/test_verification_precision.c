@@ -111,6 +111,31 @@ static void test_plane_only(void **state) {
   free(v);
 }
 
+/* A plane of fewer inliers than wanted takes nothing away from what the first search found. */
+static void test_plane_of_too_few(void **state) {
+  (void)state;
+  verified *const v = verified_new();
+  int tried = 0;
+  for (uint64_t seed = 0; seed < 10; seed++) {
+    two_view_make(TWO_VIEW_PLANE, 300, 90, 0.4, 40 + seed, &v->scene);
+    hs_verify_options o = verified_options(HS_FUNDAMENTAL, &v->scene);
+    run(v, &o);
+    const size_t of_plane = v->geometry.inlier_count;
+    o.refine = 0;
+    o.min_inliers = (int32_t)of_plane + 1;
+    run(v, &o);
+    if (v->geometry.found == 0) continue;
+    tried++;
+    o.refine = 1;
+    run(v, &o);
+    assert_int_equal(v->geometry.found, 1);
+    assert_int_equal(v->geometry.plane_only, 0);
+    assert_true(v->geometry.inlier_count > of_plane);
+  }
+  assert_true(tried > 0);
+  free(v);
+}
+
 /* Fewer inliers than refine_matches: the first search stands. */
 static void test_few_matches_stand(void **state) {
   (void)state;
@@ -132,6 +157,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_rows_of_windows),
       cmocka_unit_test(test_plane_only),
+      cmocka_unit_test(test_plane_of_too_few),
       cmocka_unit_test(test_few_matches_stand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
