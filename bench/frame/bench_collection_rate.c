@@ -1,13 +1,13 @@
 /*
  * Rate of many different pictures in flight, from memory: what a batch from files is compared with.
  *
- *   bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--lanes N] [--sleep 0|1] [--rounds N]
- *                         [--encoded 0|1] IMAGE...
+ *   bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--workload latency|throughput]
+ *                         [--rounds N] [--encoded 0|1] IMAGE...
  *
  * The pictures are decoded first, into pinned memory where there is a device; with --encoded 1 they stay JPEG files in
  * memory, which the device decodes. Then all of them pass through one context, in the order given, as often as --rounds
- * says, after one round that is not counted; results are taken by hs_wait_view. --lanes, --sleep: as `hartsift batch`
- * chooses them. Prints the images a second.
+ * says, after one round that is not counted; results are taken by hs_wait_view, for throughput by hs_wait_any. Prints the
+ * images a second.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,13 +16,12 @@
 #include <time.h>
 
 #include "bench/frame/pinned_picture.h"
-#include "pipeline/context/context.h"
 #include "pipeline/include/hartsift.h"
 
 typedef struct collection_bench {
   hs_options options;
-  int32_t in_flight, lanes;
-  bool sleep, encoded;
+  int32_t in_flight;
+  bool encoded;
   int rounds, count;
   char **names;
   hs_image *images;
@@ -34,20 +33,30 @@ static double now_s(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Waits for one image; *count: its features. */
+static hs_status wait_for_one(hs_context *c, const collection_bench *b, size_t *count) {
+  static hs_features list;
+  uint64_t image;
+  const hs_features *view = NULL;
+  const bool in_any_order = b->options.workload == HS_WORKLOAD_THROUGHPUT;
+  const hs_status st = in_any_order ? hs_wait_any(c, &list, &image) : hs_wait_view(c, &view);
+  *count = st != HS_OK ? 0 : in_any_order ? list.count : view->count;
+  return st;
+}
+
 /* Passes all pictures through the context so many times; returns the features of one round, 0 on failure. */
 static size_t pass(hs_context *c, const collection_bench *b, int rounds) {
   const int all = rounds * b->count;
-  const hs_features *view = NULL;
-  size_t features = 0;
+  size_t features = 0, of_image = 0;
   for (int next = 0, waited = 0; waited < all; waited++) {
     while (next < all && next - waited < b->in_flight) {
       if (hs_submit(c, &b->images[next % b->count], NULL) != HS_OK) return 0;
       next++;
     }
-    if (hs_wait_view(c, &view) != HS_OK) return 0;
-    if (waited < b->count) features += view->count;
+    if (wait_for_one(c, b, &of_image) != HS_OK) return 0;
+    features += of_image;
   }
-  return features;
+  return features / (size_t)rounds;
 }
 
 static int run(collection_bench *b) {
@@ -57,8 +66,6 @@ static int run(collection_bench *b) {
     fprintf(stderr, "bench_collection_rate: %s\n", why);
     return 1;
   }
-  c->gpu_lanes = b->lanes;
-  c->lanes_sleep = b->sleep;
   const size_t features = pass(c, b, 1);
   const double start = now_s();
   const bool ok = features > 0 && pass(c, b, b->rounds) == features;
@@ -78,10 +85,8 @@ static bool parse_option(collection_bench *b, const char *name, const char *valu
     b->options.max_features = (int32_t)atol(value);
   else if (strcmp(name, "--in-flight") == 0)
     b->in_flight = (int32_t)atol(value);
-  else if (strcmp(name, "--lanes") == 0)
-    b->lanes = (int32_t)atol(value);
-  else if (strcmp(name, "--sleep") == 0)
-    b->sleep = atoi(value) != 0;
+  else if (strcmp(name, "--workload") == 0)
+    b->options.workload = strcmp(value, "throughput") == 0 ? HS_WORKLOAD_THROUGHPUT : HS_WORKLOAD_LATENCY;
   else if (strcmp(name, "--encoded") == 0)
     b->encoded = atoi(value) != 0;
   else if (strcmp(name, "--rounds") == 0)
@@ -109,10 +114,9 @@ int main(int argc, char **argv) {
   b.names = argv + i;
   b.count = argc - i;
   b.options.in_flight = b.in_flight;
-  if (b.count < 1 || b.rounds < 1 || b.in_flight < 1 || b.lanes < 0 || b.lanes > 16 ||
-      strncmp(b.names[0], "--", 2) == 0) {
-    fprintf(stderr, "usage: bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] [--lanes N] "
-                    "[--sleep 0|1] [--rounds N] [--encoded 0|1] IMAGE...\n");
+  if (b.count < 1 || b.rounds < 1 || b.in_flight < 1 || strncmp(b.names[0], "--", 2) == 0) {
+    fprintf(stderr, "usage: bench_collection_rate [--device cpu|cuda] [--max-features N] [--in-flight N] "
+                    "[--workload latency|throughput] [--rounds N] [--encoded 0|1] IMAGE...\n");
     return 2;
   }
   b.images = calloc((size_t)b.count, sizeof *b.images);

@@ -45,13 +45,8 @@ struct hs_context {
   struct cuda_match_state *cuda_match; /* null: no matching on the device yet */
   unsigned char *match_memory;         /* of matching; grows to the largest lists */
   size_t match_bytes;
-  pid_t process;    /* that made it; in a forked child its threads and its device do not exist */
-  bool is_lane;     /* works beside others on images in in_flight_ring */
-  bool lanes_sleep; /* while a GPU works on their frames: other threads of the program need the cores */
-  bool any_order;   /* all results are taken by in_flight_wait_any: images that are ready overtake those that are not */
-  int32_t gpu_lanes;    /* that work on images in flight on a GPU, up to CPU_LANES; 0: CUDA_LANES */
-  uint32_t blocks_lent; /* most blocks of results on a device that the caller may keep; 0: RESULT_BLOCKS_LENT */
-  int32_t ring_images;  /* that the ring has room for, where more than in flight: done ones, out of turn; or 0 */
+  pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
+  bool is_lane;                     /* works beside others on images in in_flight_ring */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
   struct hs_pairs *pairs;           /* the run over pairs that is under way */
 
@@ -77,6 +72,9 @@ struct hs_context {
   char error_location[ERROR_LOCATION_BYTES];
   char report[REPORT_BYTES];
 };
+
+/* Whether images in flight are scheduled for the rate of a collection, not for each result soon. */
+static inline bool context_for_throughput(const hs_context *c) { return c->options.workload == HS_WORKLOAD_THROUGHPUT; }
 
 /* Forgets the failure of the call before, and how far it was. */
 void context_clear_error(hs_context *context);

@@ -9,7 +9,7 @@
 #include "pipeline/base/message.h"
 #include "stages/table_math.h"
 
-OPTIONS_END_WITH(hs_options, affine);
+OPTIONS_END_WITH(hs_options, unused);
 OPTIONS_END_WITH(hs_expert_options, variant);
 static const options_kind kind = OPTIONS_KIND(hs_options, profile);
 static const options_kind expert_kind = OPTIONS_KIND(hs_expert_options, octave_rule);
@@ -206,6 +206,7 @@ static hs_status check_ints(const hs_options *o, char *message, size_t message_b
       {"equalize", o->equalize, 0, 1},
       {"dsp", o->dsp, 0, 1},
       {"affine", o->affine, 0, 1},
+      {"workload", (int64_t)o->workload, 0, HS_WORKLOAD_THROUGHPUT},
       {"dsp_sizes", o->dsp_sizes, 2, DOMAIN_SIZES_MAX},
       {"grid_columns", o->grid_columns, o->grid_rows > 0 ? 1 : 0, 4096},
       {"grid_rows", o->grid_rows, o->grid_columns > 0 ? 1 : 0, 4096},

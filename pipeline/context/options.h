@@ -7,7 +7,7 @@
  *   2. its default where it is not 0 (set_lowe and the other profiles) and its range: pipeline/context/options.c;
  *   3. what a stage sees of it: stages/params.h and options_params, or the file that acts on it;
  *   4. its option of the command, or the reason why it has none: pipeline/cli/options/option_table.c;
- *   5. its field in HsOptions: python/hartsift/_library.py, and the names of its values in _options.py;
+ *   5. its field in HsOptions: python/hartsift/_structures.py, and the names of its values in _options.py;
  *   6. where it changes the method: the table and the text of stages/METHOD.md, and new digests of the selftest;
  *   7. tests/unit/test_options.c, and a test of what it does.
  */

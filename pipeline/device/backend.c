@@ -125,8 +125,6 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->scales = owner->scales;
   c->ops = owner->ops;
   c->is_lane = true;
-  c->lanes_sleep = owner->lanes_sleep;
-  c->blocks_lent = owner->blocks_lent;
   c->keypoint_capacity = owner->keypoint_capacity;
   c->feature_capacity = owner->feature_capacity;
   c->splits = owner->splits;

@@ -187,7 +187,7 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
   const size_t frame_bytes = found->frames ? sizeof *found->frames : 0;
   const size_t bytes =
       found->count * (sizeof *found->keypoints + frame_bytes + features_descriptor_bytes(found->descriptor_type));
-  const uint32_t most = c->blocks_lent > 0 ? c->blocks_lent : RESULT_BLOCKS_LENT;
+  const uint32_t most = context_for_throughput(c) ? RESULT_BLOCKS_LENT_THROUGHPUT : RESULT_BLOCKS_LENT;
   if (allocator || bytes < LENT_BYTES_LEAST ||
       !cuda_result_pool_lend(s->pool, s->results[set].block, arrays, most, &allocator))
     return features_copy(features, found, allocator);
@@ -314,7 +314,7 @@ hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_fra
 
 /* Waits for what was enqueued; spins where nothing is said, which is sooner. */
 static stage_status finish(const hs_context *c, cuda_stream stream) {
-  if (!c->lanes_sleep) return device_stream_wait(stream);
+  if (!context_for_throughput(c)) return device_stream_wait(stream);
   const stage_status st = device_event_record(c->cuda->ended, stream);
   return st == STAGE_OK ? device_event_finish(c->cuda->ended) : st;
 }

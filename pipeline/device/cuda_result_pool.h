@@ -4,7 +4,7 @@
  * A block is held by a context's set of results while frames write to it, and lent to the caller's lists of features
  * afterwards, without a copy: hs_features.allocator is then the pool's. It goes back when the last array in it is
  * released, by whichever thread, also after the context's end; the pool's memory is freed when the context has ended and
- * nothing is lent any more. At most RESULT_BLOCKS_LENT blocks, or as many as the context says, are lent at once, so that a
+ * nothing is lent any more. At most RESULT_BLOCKS_LENT blocks, or RESULT_BLOCKS_LENT_THROUGHPUT, are lent at once, so that a
  * program which keeps all its results does not pin the machine's memory: what comes beyond is copied.
  *
  * In a forked child blocks are neither given back nor freed, because only the parent has the device.
@@ -17,7 +17,7 @@
 #include "pipeline/include/hartsift.h"
 #include "stages/base.h"
 
-enum { RESULT_BLOCKS_LENT = 16 };
+enum { RESULT_BLOCKS_LENT = 16, RESULT_BLOCKS_LENT_THROUGHPUT = 64 };
 
 typedef struct cuda_result_pool cuda_result_pool;
 

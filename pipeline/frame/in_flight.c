@@ -15,8 +15,13 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
 
-/* IN_FLIGHT_FILES: where files are read for a GPU, since each takes a core for longer than the GPU works on it. */
-enum { IN_FLIGHT_DEFAULT = 8, IN_FLIGHT_FILES = 64 };
+enum {
+  IN_FLIGHT_DEFAULT = 8,
+  IN_FLIGHT_FILES = 64,      /* where files are read for a GPU: each takes a core for longer than the GPU works on it */
+  IN_FLIGHT_THROUGHPUT = 48, /* on a GPU: enough for its workers and their next images */
+  /* The ring of HS_WORKLOAD_THROUGHPUT is longer than images are in flight: small ones pass a large one that came before. */
+  THROUGHPUT_RING = 128
+};
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 
@@ -102,13 +107,19 @@ void in_flight_end(hs_context *c) {
   c->in_flight = NULL;
 }
 
+int32_t in_flight_most(const hs_context *c, bool for_files) {
+  if (c->options.in_flight > 0) return c->options.in_flight;
+  if (!c->cuda) return IN_FLIGHT_DEFAULT;
+  if (context_for_throughput(c)) return IN_FLIGHT_THROUGHPUT;
+  return for_files ? IN_FLIGHT_FILES : IN_FLIGHT_DEFAULT;
+}
+
 static hs_status start(hs_context *owner, bool for_files) {
-  const int32_t chosen = for_files && owner->cuda ? IN_FLIGHT_FILES : IN_FLIGHT_DEFAULT;
-  const int32_t in_flight = owner->options.in_flight > 0 ? owner->options.in_flight : chosen;
-  const int32_t threads = context_threads(owner);
-  const int32_t gpu_lanes = owner->gpu_lanes > 0 ? owner->gpu_lanes : CUDA_LANES;
+  const int32_t in_flight = in_flight_most(owner, for_files), threads = context_threads(owner);
+  const bool throughput = context_for_throughput(owner);
+  const int32_t gpu_lanes = throughput ? CUDA_LANES_THROUGHPUT : CUDA_LANES;
   const int32_t lanes = least(in_flight, owner->cuda ? gpu_lanes : least(threads, CPU_LANES));
-  const int32_t room = owner->ring_images > in_flight ? owner->ring_images : in_flight;
+  const int32_t room = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
   /* One slot more than may be in flight: the one whose results are being looked at. */
   const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
   in_flight_ring *f = hs_memory_alloc(owner->options.allocator, bytes);
@@ -118,7 +129,8 @@ static hs_status start(hs_context *owner, bool for_files) {
   f->lane_most = lanes;
   f->threads = threads;
   f->on_device = owner->cuda != NULL;
-  f->any_order = owner->any_order;
+  f->any_order = throughput;
+  f->most = in_flight;
   if (!open_lock(f)) {
     hs_memory_release(owner->options.allocator, f);
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
@@ -156,12 +168,17 @@ static int32_t lanes_for(hs_context *c, const hs_image *image) {
   return f->sized_lanes;
 }
 
+/* Slots that were taken out of order become free with the oldest; not while the one before it is being looked at. */
+static void skip_taken(in_flight_ring *f) {
+  while (!f->viewed && f->oldest != f->end && ring_slot(f, f->oldest)->taken) f->oldest++;
+}
+
 /* The slot of the next image, cleared but for its lists; null: all are in use. Under the lock. */
 static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
   in_flight_ring *f = c->in_flight;
-  const uint64_t count = f->end - f->oldest;
-  if (count + 1 >= (uint64_t)f->slot_count) {
-    (void)CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%llu images are in flight: wait for one", (unsigned long long)count);
+  skip_taken(f);
+  if (f->waited_for >= f->most || f->end - f->oldest + 1 >= (uint64_t)f->slot_count) {
+    (void)CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%d images are in flight: wait for one", (int)f->waited_for);
     return NULL;
   }
   in_flight_slot *s = ring_slot(f, f->end);
@@ -175,6 +192,7 @@ static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
 /* The slot is filled. Under the lock. */
 static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
   f->end++;
+  f->waited_for++;
   if (s->state == SLOT_READY)
     in_flight_wake_lanes(f);
   else
@@ -263,12 +281,17 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   pthread_mutex_lock(&f->lock);
   if (f->viewed) give_back(f, f->oldest - 1);
   f->viewed = false;
+  skip_taken(f);
   const bool there = f->oldest != f->end;
   *image = f->oldest;
   while (there && !(any ? find_done(f, image) : ring_slot(f, *image)->done)) pthread_cond_wait(&f->done, &f->lock);
   if (there) ring_slot(f, *image)->taken = true;
-  while (f->oldest != f->end && ring_slot(f, f->oldest)->taken) f->oldest++;
+  f->waited_for -= there;
   f->viewed = there && !any;
+  if (f->viewed)
+    f->oldest++; /* alone: its slot is the one before the oldest */
+  else
+    skip_taken(f);
   if (there && any && ring_slot(f, *image)->status != HS_OK) give_back(f, *image);
   pthread_mutex_unlock(&f->lock);
   if (!there) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
@@ -281,6 +304,13 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   return s->status;
 }
 
+/* Images that overtake others fill the workers' memory for results, so that the oldest might find none. */
+static hs_status wait_oldest(hs_context *c, uint64_t *image) {
+  if (context_for_throughput(c))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "options.workload is HS_WORKLOAD_THROUGHPUT: expected hs_wait_any");
+  return wait_one(c, false, image);
+}
+
 hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
@@ -288,7 +318,7 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
   *features = NULL;
   uint64_t image;
-  const hs_status st = wait_one(c, false, &image);
+  const hs_status st = wait_oldest(c, &image);
   if (st == HS_OK) *features = &ring_slot(c->in_flight, image)->features;
   return st;
 }
@@ -321,12 +351,17 @@ hs_status hs_wait(hs_context *c, hs_features *features) {
   context_clear_error(c);
   if (!features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features is null");
   uint64_t image;
-  const hs_status st = wait_one(c, false, &image);
+  const hs_status st = wait_oldest(c, &image);
   return st == HS_OK ? hand_over(c, image, features) : st;
 }
 
-hs_status in_flight_wait_any(hs_context *c, hs_features *features, uint64_t *image) {
+hs_status hs_wait_any(hs_context *c, hs_features *features, uint64_t *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (image) *image = UINT64_MAX;
+  if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
+  if (!features || !image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "%s is null", features ? "image" : "features");
+  if (hs_count_in_flight(c) == 0) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
   const hs_status st = wait_one(c, true, image);
   return st == HS_OK ? hand_over(c, *image, features) : st;
 }
@@ -335,7 +370,7 @@ int32_t hs_count_in_flight(const hs_context *c) {
   if (!c || !c->in_flight) return 0;
   in_flight_ring *f = c->in_flight;
   pthread_mutex_lock(&f->lock);
-  const int32_t count = (int32_t)(f->end - f->oldest);
+  const int32_t count = f->waited_for;
   pthread_mutex_unlock(&f->lock);
   return count;
 }

@@ -17,9 +17,9 @@ typedef struct in_flight_ring in_flight_ring;
    finished. */
 void in_flight_end(hs_context *context);
 
-/* hs_wait, but of whichever image is done first: *image is its number, counted from 0 by hs_submit since the context was
-   made. Images that a caller takes in this way it takes in no other. */
-hs_status in_flight_wait_any(hs_context *context, hs_features *features, uint64_t *image);
+/* Most images that the context lets be submitted and not yet taken, by options.in_flight and options.workload. for_files:
+   the first is a file. */
+int32_t in_flight_most(const hs_context *context, bool for_files);
 
 /* Adds what the lanes hold and have done to *statistics. null is allowed. */
 void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);

@@ -11,9 +11,13 @@
 #include "pipeline/device/cuda_frame.h"
 #include "pipeline/encoded/file_source.h"
 
-/* Lanes on a GPU unless the context asks for others (gpu_lanes; four fill the multiprocessors with large images, eight with
-   small ones), most lanes on a CPU, most readers. */
-enum { CUDA_LANES = 8, CPU_LANES = 16, READERS_MOST = 64 };
+enum {
+  CUDA_LANES = 8, /* workers on a GPU: four fill the multiprocessors with large images, eight with small ones */
+  /* With HS_WORKLOAD_THROUGHPUT: more than fill it from memory, because a worker's picture is decoded before its frame. */
+  CUDA_LANES_THROUGHPUT = 16,
+  CPU_LANES = 16, /* most workers on a CPU */
+  READERS_MOST = 64
+};
 
 /* How far an image is before a lane may take it. */
 typedef enum slot_state {
@@ -30,7 +34,7 @@ typedef struct in_flight_slot {
   file_source source;         /* from_file: where the image comes from */
   file_picture picture;       /* from_file: what was read; image and mask view it */
   bool from_file, unreadable; /* unreadable: status and error say why */
-  bool masked, done, taken;   /* taken: out of turn, by in_flight_wait_any */
+  bool masked, done, taken;   /* taken: by the caller */
   bool fell_back;             /* error says why */
   bool is_own;                /* GPU: features views `own` */
   hs_status status;
@@ -57,6 +61,7 @@ struct in_flight_ring {
   bool ending, viewed; /* viewed: image oldest - 1 is still being looked at */
   bool on_device;
   bool any_order;                                 /* images that are ready overtake those that are not */
+  int32_t most, waited_for;                       /* images submitted and not yet taken: most, and now */
   int32_t lane_count, lane_most;                  /* lanes that run, and that are to; a GPU's come one after another */
   int32_t slot_count, threads;                    /* threads: that the lanes share */
   int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */

@@ -97,6 +97,16 @@ typedef enum hs_decoder {
   HS_DECODER_GPU = 2   /* a GPU; hs_create fails where none does */
 } hs_decoder;
 
+/* What images in flight (hs_submit) are scheduled for. */
+typedef enum hs_workload {
+  HS_WORKLOAD_LATENCY = 0, /* each result soon, in the order of submission */
+  /* Most images a second of a collection. Results are taken by hs_wait_any alone. Images that are ready overtake those
+     that are still read, and up to 128 may be between submission and the end of the oldest. On a GPU up to 16 workers
+     (else 8) process images; they sleep while the GPU works, so that the cores decode images; and the caller may keep
+     64 results without a copy (else 16). This takes more device and pinned memory. */
+  HS_WORKLOAD_THROUGHPUT = 1
+} hs_workload;
+
 struct hs_expert_options; /* hartsift_expert.h */
 
 /* Every default below is the lowe profile's; stages/METHOD.md has the table of all four profiles.
@@ -112,8 +122,8 @@ typedef struct hs_options {
   int32_t device_index;      /* which GPU; 0 or more; 0 */
   int32_t split;             /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
                                   for each size of image finds fastest, which may be all; 0..32; 0 */
-  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8, or 64 (see hs_submit_file);
-                                  0..256; 0 */
+  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8, or 64 (see hs_submit_file), or on a
+                                  GPU 48 for HS_WORKLOAD_THROUGHPUT; 0..256; 0 */
   int32_t images_per_launch; /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
                                   0..64; 0 */
   uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
@@ -182,6 +192,9 @@ typedef struct hs_options {
   /* 1: orient and describe each keypoint in the ellipse that its gradients give it (Baumberg, CVPR 2000; C:
      estimate_affine_shape), for strong changes of viewpoint; hs_features.frames has it. 0 or 1; 0 */
   int32_t affine;
+  hs_workload
+      workload;   /* what images in flight are scheduled for: as above, no byte depends on it; HS_WORKLOAD_LATENCY */
+  int32_t unused; /* 0 */
 } hs_options;
 
 /* Fills *options with a profile's defaults. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */
@@ -233,8 +246,9 @@ HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t widt
    and out, see hs_features; unchanged on failure. The context grows to the largest image seen; after that, nothing is
    allocated when *features has room. On a GPU, 128 KiB of features and more are not copied: *features gets the pinned
    memory that the device wrote, and hs_features_free gives it back, from any thread and also after hs_destroy. So are
-   hs_wait's. Up to 16 images' memory is lent at once; those beyond, and all where options.allocator is set, are copied.
-   In a forked child such lists can be read and freed; what is written there the parent sees.
+   hs_wait's. Up to 16 images' memory (64 with HS_WORKLOAD_THROUGHPUT) is lent at once; those beyond, and all where
+   options.allocator is set, are copied. In a forked child such lists can be read and freed; what is written there the
+   parent sees.
    Statuses: HS_ERR_ARGUMENT (null; another mask), HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
    HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted), HS_ERR_DEVICE. */
 HS_API hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
@@ -291,12 +305,18 @@ HS_API hs_status hs_submit(hs_context *context, const hs_image *image, const hs_
 
 /* Waits for the oldest image in flight and copies its features to *features (as hs_extract). The status is that image's
    own; after a failure, which ends that image only, the next call is about the next one. HS_ERR_ARGUMENT when none is in
-   flight. */
+   flight, and for HS_WORKLOAD_THROUGHPUT (see hs_wait_any). */
 HS_API hs_status hs_wait(hs_context *context, hs_features *features);
 
 /* The same without a copy: *features points to a list of the context that stays valid until the next hs_wait,
    hs_wait_view or hs_destroy; null on failure. On a GPU it is pinned memory that the device wrote. */
 HS_API hs_status hs_wait_view(hs_context *context, const hs_features **features);
+
+/* hs_wait, but of the image that is done first, or was done first of several. *image: its number; the submissions of a
+   context are numbered from 0. With HS_WORKLOAD_THROUGHPUT this is the only way to take results, else it may be mixed
+   with hs_wait and hs_wait_view. A failure is that of image *image. Statuses: as hs_wait; HS_ERR_ARGUMENT: null, or none
+   is in flight; then *image is UINT64_MAX. */
+HS_API hs_status hs_wait_any(hs_context *context, hs_features *features, uint64_t *image);
 
 /* How many images are submitted and not yet waited for; 0 for null. */
 HS_API int32_t hs_count_in_flight(const hs_context *context);

@@ -36,7 +36,7 @@ ENUMERATIONS: Dict[str, Dict[str, int]] = {
     "device": _DEVICES,
     "decoder": {"auto": 0, "cpu": 1, "gpu": 2},
 }
-_NOT_OFFERED = {"struct_size", "allocator", "expert", "unused"}
+_NOT_OFFERED = {"struct_size", "allocator", "expert", "unused", "workload"}  # workload: see Batch
 
 
 def _offered(structure: Any) -> Dict[str, Any]:

@@ -127,6 +127,8 @@ class HsOptions(ctypes.Structure):
         ("dsp_largest", c_float),
         ("decoder", c_int),
         ("affine", c_int32),
+        ("workload", c_int),
+        ("unused", c_int32),
     ]
 
 

@@ -16,7 +16,7 @@ NOT_IN_OPTION_TABLE = {
     "layout",                                    # the format of a file has its own order of bins
     "device", "device_index",                    # --device
     "region_x", "region_y", "region_width", "region_height", "grid_columns", "grid_rows",  # --region, --grid
-    "in_flight", "images_per_launch",            # the batch engine's
+    "in_flight", "images_per_launch", "workload",           # the batch engine's
     "allocator",
 }
 # What is checked by its type or as a whole, not by a line of its own.

@@ -27,7 +27,8 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define hs_wait                  lanes_wait
 #define hs_wait_view             lanes_wait_view
 #define hs_count_in_flight       lanes_count_in_flight
-#define in_flight_wait_any       lanes_wait_any
+#define hs_wait_any              lanes_wait_any
+#define in_flight_most           lanes_most_in_flight
 #define pthread_cond_wait        counted_wait
 #define in_flight_lane_main      lanes_lane_main
 #define in_flight_wake_lanes     lanes_wake_lanes
@@ -72,6 +73,7 @@ static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most)
   s->state = SLOT_READY;
   s->lane = -1;
   f->end++;
+  f->waited_for++;
   in_flight_wake_lanes(f);
   pthread_mutex_unlock(&f->lock);
 }
@@ -227,48 +229,54 @@ static void test_given_as_they_end(void **state) {
   c->in_flight = f;
   for (int i = 0; i < 3; i++) add_image(f, LANES, 1);
   end_image(f, 2, HS_OK);
-  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_OK);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
   assert_int_equal(image, 2);
   assert_int_equal(f->oldest, 0);
   hs_message_set(ring_slot(f, 0)->error, sizeof ring_slot(f, 0)->error, "%s", "too large");
   end_image(f, 0, HS_ERR_MEMORY);
-  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_ERR_MEMORY);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_ERR_MEMORY);
   assert_int_equal(image, 0);
   assert_string_equal(c->error, "too large");
   assert_int_equal(f->oldest, 1);
   end_image(f, 1, HS_OK);
-  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_OK);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
   assert_int_equal(image, 1);
   assert_int_equal(f->oldest, 3);
-  assert_int_equal(in_flight_wait_any(c, &list, &image), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_ERR_ARGUMENT);
   hs_features_free(&list);
   free(c);
   ring_free(f);
 }
 
-/* A ring with more room than images in flight, as a batch's: what is done waits there for one that takes longer, and
-   leaves no memory behind. */
+/* Throughput: the ring is longer than images are in flight, so that those after one that takes longer are taken and make
+   room for others; what is taken leaves no memory in the ring. */
 static void test_ring_is_longer(void **state) {
   (void)state;
-  enum { RING = 12 };
+  enum { IMAGES = 12 };
   hs_options options;
   hs_context *c = NULL;
   hs_image picture;
   hs_features expected = {0}, list = {0};
   assert_int_equal(hs_options_init(&options, HS_PROFILE_LOWE), HS_OK);
   options.device = HS_DEVICE_CPU;
-  options.threads = options.in_flight = LANES;
+  options.threads = LANES;
+  options.in_flight = IMAGES;
+  options.workload = HS_WORKLOAD_THROUGHPUT;
   assert_int_equal(hs_create(&c, &options), HS_OK);
   assert_int_equal(hs_render_scene(120, 90, 1, NULL, NULL, &picture), HS_OK);
   assert_int_equal(hs_extract(c, &picture, NULL, &expected), HS_OK);
   assert_true(expected.count > 0);
-  c->ring_images = RING;
-  for (int i = 0; i < RING; i++) assert_int_equal(hs_submit(c, &picture, NULL), HS_OK);
+  for (int i = 0; i < IMAGES; i++) assert_int_equal(hs_submit(c, &picture, NULL), HS_OK);
   assert_int_equal(hs_submit(c, &picture, NULL), HS_ERR_CAPACITY);
+  assert_int_equal(hs_count_in_flight(c), IMAGES);
   assert_int_equal(c->in_flight->lane_count, LANES);
-  for (int i = 0; i < RING; i++) {
+  assert_true(c->in_flight->slot_count > 2 * IMAGES);
+  assert_int_equal(hs_wait(c, &list), HS_ERR_ARGUMENT);
+  assert_non_null(strstr(c->error, "options.workload is HS_WORKLOAD_THROUGHPUT: expected hs_wait_any"));
+  for (int i = 0; i < IMAGES; i++) {
     uint64_t image;
-    assert_int_equal(in_flight_wait_any(c, &list, &image), HS_OK);
+    assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
+    assert_int_equal(hs_count_in_flight(c), IMAGES - 1 - i);
     assert_int_equal(list.count, expected.count);
     assert_memory_equal(list.keypoints, expected.keypoints, expected.count * sizeof *expected.keypoints);
     assert_memory_equal(list.descriptors, expected.descriptors, expected.count * HS_DESCRIPTOR_LENGTH);
@@ -281,6 +289,43 @@ static void test_ring_is_longer(void **state) {
   hs_destroy(c);
 }
 
+/* In another order and in order by turns: the list that is looked at stays until the next call. */
+static void test_any_among_oldest(void **state) {
+  (void)state;
+  in_flight_ring *f = ring_make();
+  hs_context *c = calloc(1, sizeof *c);
+  hs_features list = {0};
+  const hs_features *view;
+  uint64_t image;
+  assert_non_null(c);
+  f->on_device = false;
+  c->in_flight = f;
+  f->most = 4;
+  for (int i = 0; i < 4; i++) add_image(f, LANES, 1);
+  end_image(f, 1, HS_OK);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
+  assert_int_equal(image, 1);
+  end_image(f, 0, HS_OK);
+  assert_int_equal(hs_wait_view(c, &view), HS_OK);
+  assert_ptr_equal(view, &ring_slot(f, 0)->features);
+  assert_int_equal(f->oldest, 1); /* image 1 was taken; with its slot free, image 0's would be free too */
+  assert_int_equal(hs_count_in_flight(c), 2);
+  end_image(f, 3, HS_OK);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
+  assert_int_equal(image, 3);
+  assert_int_equal(f->oldest, 2);
+  end_image(f, 2, HS_OK);
+  assert_int_equal(hs_wait(c, &list), HS_OK);
+  assert_int_equal(hs_count_in_flight(c), 0);
+  assert_int_equal(hs_wait(c, &list), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait_any(NULL, &list, &image), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_wait_any(c, &list, &image), HS_ERR_ARGUMENT);
+  assert_true(image == UINT64_MAX);
+  hs_features_free(&list);
+  free(c);
+  ring_free(f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_full_lane_passes_on),
@@ -289,6 +334,7 @@ int main(void) {
       cmocka_unit_test(test_overtaking),
       cmocka_unit_test(test_given_as_they_end),
       cmocka_unit_test(test_ring_is_longer),
+      cmocka_unit_test(test_any_among_oldest),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

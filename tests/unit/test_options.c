@@ -67,6 +67,7 @@ static const float_row float_rows[] = {
     ROW(dsp_smallest, 0.6666667f, 0.6666667f, 0.6666667f, 0.16666667f),
     ROW(dsp_largest, 2.3333333f, 2.3333333f, 2.3333333f, 3.0f),
     ROW(affine, 0, 0, 0, 0),
+    ROW(workload, 0, 0, 0, 0),
 };
 enum { INT_ROWS = sizeof int_rows / sizeof int_rows[0], FLOAT_ROWS = sizeof float_rows / sizeof float_rows[0] };
 
@@ -163,6 +164,7 @@ static const int_range_case int_ranges[] = {
     RANGE(dsp, 0, 1),
     RANGE(dsp_sizes, 2, 16),
     RANGE(affine, 0, 1),
+    RANGE(workload, 0, 1),
 };
 
 static void put_int(hs_options *o, size_t offset, int32_t v) { memcpy((unsigned char *)o + offset, &v, sizeof v); }

@@ -36,24 +36,16 @@ static void batch_fail(batch_run *batch, batch_slot *slot, hs_status status, con
 }
 
 hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_bytes) {
-  const hs_options *options = &feeder->batch->work.devices[feeder->device];
-  const hs_status status = hs_create_explained(&feeder->context, options, message, message_bytes);
+  hs_options options = feeder->batch->work.devices[feeder->device];
+  options.workload = HS_WORKLOAD_THROUGHPUT;
+  const hs_status status = hs_create_explained(&feeder->context, &options, message, message_bytes);
   const bool on_cpu = status == HS_OK && !feeder->context->cuda;
   const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
   feeder->submitted = 0;
   pthread_mutex_lock(&feeder->batch->lock); /* a context is made again while the other feeders look */
   feeder->speed.guess = guess;
   pthread_mutex_unlock(&feeder->batch->lock);
-  feeder->most = options->in_flight > 0 ? options->in_flight : BATCH_IN_FLIGHT;
-  if (status == HS_OK && !feeder->context->cuda) feeder->context->ring_images = BATCH_RING;
-  if (status == HS_OK && feeder->context->cuda && options->in_flight == 0) {
-    feeder->most = BATCH_FLYING;
-    feeder->context->options.in_flight = BATCH_RING;
-    feeder->context->lanes_sleep = true;
-    feeder->context->gpu_lanes = BATCH_LANES;
-    feeder->context->any_order = true;
-    feeder->context->blocks_lent = BATCH_BLOCKS_LENT;
-  }
+  if (status == HS_OK) feeder->most = in_flight_most(feeder->context, false);
   return status;
 }
 
@@ -131,7 +123,7 @@ static void feeder_collect(batch_feeder *feeder) {
   batch_run *batch = feeder->batch;
   hs_features *list = bounded_queue_pop(&batch->free_lists);
   uint64_t image;
-  hs_status status = in_flight_wait_any(feeder->context, list, &image);
+  hs_status status = hs_wait_any(feeder->context, list, &image);
   batch_slot *slot = feeder_take(feeder, image, true);
   slot->milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {

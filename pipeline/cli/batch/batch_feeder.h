@@ -8,14 +8,7 @@
 #include "pipeline/cli/batch/device_share.h"
 
 enum {
-  BATCH_IN_FLIGHT = 8, /* the meaning of 0 in hs_options.in_flight */
-  /* Of a GPU: more lanes than fill it from memory, because a lane's picture is decoded before its frame runs. */
-  BATCH_LANES = 16,
-  BATCH_FLYING = 48,       /* images in a GPU's hands: enough for its lanes and their next ones */
-  BATCH_FLYING_MOST = 256, /* the range of hs_options.in_flight */
-  /* A device's ring is longer than that: small images go on while a large one that came before them is still worked on. */
-  BATCH_RING = 128,
-  BATCH_BLOCKS_LENT = 64 /* results that wait to be written, without a copy */
+  BATCH_FLYING_MOST = 256 /* the range of hs_options.in_flight */
 };
 
 struct batch_feeder {
