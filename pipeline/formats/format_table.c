@@ -5,18 +5,20 @@
 #include "pipeline/base/path_text.h"
 #include "pipeline/formats/formats.h"
 
-/* Of two formats with one ending the earlier one is written by it. */
-static const feature_format *const format_table[] = {
-    &format_colmap, &format_npz,     &format_csv, &format_json,      &format_lowe,      &format_vlfeat,
-    &format_opencv, &format_openmvg, &format_bin, &format_colmap_db, &format_visualsfm, &format_oxford};
+#define FORMAT_ADDRESS(ID, word) [HS_FORMAT_##ID - 1] = &format_##word,
+static const feature_format *const format_table[FORMAT_COUNT] = {FEATURE_FORMATS(FORMAT_ADDRESS)};
 
-const feature_format *format_at(size_t index) {
-  return index < sizeof format_table / sizeof format_table[0] ? format_table[index] : NULL;
-}
+const feature_format *format_at(size_t index) { return index < FORMAT_COUNT ? format_table[index] : NULL; }
 
 const feature_format *format_by_id(hs_format id) {
-  for (size_t i = 0; format_at(i) != NULL; i++)
-    if (format_at(i)->id == id) return format_at(i);
+  switch (id) { /* the compiler warns of an enumerator that FEATURE_FORMATS lacks */
+#define FORMAT_CASE(ID, word)                                                                                          \
+  case HS_FORMAT_##ID:                                                                                                 \
+    return &format_##word;
+    FEATURE_FORMATS(FORMAT_CASE)
+  case HS_FORMAT_AUTO:
+    return NULL;
+  }
   return NULL;
 }
 
@@ -69,6 +71,11 @@ const feature_format *format_of_content(const char *path, const uint8_t *bytes, 
 const feature_format *format_of_file(const char *path) {
   uint8_t bytes[SOURCE_BEGINNING_BYTES];
   return format_of_content(path, bytes, source_read_beginning(path, bytes));
+}
+
+const char *hs_format_name(hs_format format) {
+  const feature_format *known = format_by_id(format);
+  return known ? known->name : NULL;
 }
 
 int32_t hs_format_ignores_exif(hs_format format) {

@@ -1,16 +1,14 @@
 /*
- * Feature files: the table of formats, and the entry points that the public functions, the command line and the tests
+ * Feature files: the registry of formats, and the entry points that the public functions, the command line and the tests
  * share. FORMATS.md describes the layouts.
  *
- * To add a format (tests/api/check_places.py names what was forgotten):
- *   1. its number in hs_format and its endings in the comment there: pipeline/include/hartsift.h;
- *   2. writer, reader, probe and their table: pipeline/formats/format_<name>.c;
- *   3. its line in the declaration below and in pipeline/formats/format_table.c (of one ending the first is written);
- *   4. its row and its section in pipeline/formats/FORMATS.md, and its name in README.md;
- *   5. its name in the choices and the help of --format: pipeline/cli/options/option_table.c;
- *   6. its name and number in FORMATS of python/hartsift/_files.py;
- *   7. what a round trip keeps: tests/unit/test_formats.c; what is refused: tests/unit/test_formats_broken.c;
- *   8. seeds of the fuzzer: tests/support/make_feature_seeds.py writes tests/fuzz/corpus/features/<name>_*.
+ * To add a format:
+ *   1. its number in hs_format, the next one: pipeline/include/hartsift.h;
+ *   2. its line in FEATURE_FORMATS below: without it format_table.c does not compile;
+ *   3. its feature_format with writer, reader and probe: pipeline/formats/format_<name>.c, else nothing links.
+ * The choices, help, manual page and completions of --format and Python's FORMATS come from these. Tests demand its row
+ * and section in FORMATS.md, its name in Python's FileFormat and a seed of the fuzzer
+ * (tests/support/make_feature_seeds.py).
  */
 #ifndef HARTSIFT_FORMATS_FORMATS_H
 #define HARTSIFT_FORMATS_FORMATS_H
@@ -41,10 +39,28 @@ typedef struct feature_format {
   hs_status (*read_from)(const feature_source *source, hs_features *features);
 } feature_format;
 
-extern const feature_format format_colmap, format_colmap_db, format_npz, format_csv, format_json, format_lowe,
-    format_vlfeat, format_opencv, format_openmvg, format_bin, format_visualsfm, format_oxford;
+/* Every format: the end of its hs_format and of its feature_format, by number. Of two formats with one ending the first
+   is what that ending writes. */
+#define FEATURE_FORMATS(FORMAT)                                                                                        \
+  FORMAT(COLMAP, colmap)                                                                                               \
+  FORMAT(NPZ, npz)                                                                                                     \
+  FORMAT(CSV, csv)                                                                                                     \
+  FORMAT(JSON, json)                                                                                                   \
+  FORMAT(LOWE, lowe)                                                                                                   \
+  FORMAT(VLFEAT, vlfeat)                                                                                               \
+  FORMAT(OPENCV, opencv)                                                                                               \
+  FORMAT(OPENMVG, openmvg)                                                                                             \
+  FORMAT(BIN, bin)                                                                                                     \
+  FORMAT(COLMAP_DB, colmap_db)                                                                                         \
+  FORMAT(VISUALSFM, visualsfm)                                                                                         \
+  FORMAT(OXFORD, oxford)
 
-/* The i-th format in the order of the table, null past the end. */
+#define FORMAT_DECLARED(ID, word) extern const feature_format format_##word;
+FEATURE_FORMATS(FORMAT_DECLARED)
+#define FORMAT_COUNTED(ID, word) +1
+enum { FORMAT_COUNT = FEATURE_FORMATS(FORMAT_COUNTED) };
+
+/* The i-th format in the order of the registry, null past the end. */
 const feature_format *format_at(size_t index);
 /* Null for HS_FORMAT_AUTO, unknown values and unknown names. */
 const feature_format *format_by_id(hs_format id);

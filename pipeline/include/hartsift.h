@@ -528,6 +528,9 @@ HS_API hs_status hs_save_features(const char *path, const hs_features *features,
 HS_API hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options);
 /* The format of a file name's ending, HS_FORMAT_AUTO when it has none. */
 HS_API hs_format hs_format_of_name(const char *path);
+/* The format's name, as --format takes it: "npz" for HS_FORMAT_NPZ. Null for HS_FORMAT_AUTO and for numbers that are no
+   format; formats have the numbers from 1 on without a gap. */
+HS_API const char *hs_format_name(hs_format format);
 /* 1: the program that the format is of reads JPEGs as stored, whatever their EXIF orientation, so that features for it
    come from images loaded with ignore_exif 1. 0: no such program, or no such format. */
 HS_API int32_t hs_format_ignores_exif(hs_format format);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-from typing import TYPE_CHECKING, Any, Literal, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Literal, Optional, Union
 
 import numpy as np
 
@@ -35,22 +35,18 @@ FileFormat = Literal[
     "visualsfm",
     "oxford",
 ]
+
+
+def _formats() -> Dict[str, int]:
+    names, number = {"auto": 0}, 1
+    while name := library.hs_format_name(number):
+        names[name.decode("ascii")] = number
+        number += 1
+    return names
+
+
 #: Formats by the names of the command's option --format.
-FORMATS = {
-    "auto": 0,
-    "colmap": 1,
-    "npz": 2,
-    "csv": 3,
-    "json": 4,
-    "lowe": 5,
-    "vlfeat": 6,
-    "opencv": 7,
-    "openmvg": 8,
-    "bin": 9,
-    "colmap-db": 10,
-    "visualsfm": 11,
-    "oxford": 12,
-}
+FORMATS: Dict[str, int] = _formats()
 
 PathLike = Union[str, "os.PathLike[str]"]
 

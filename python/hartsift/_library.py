@@ -94,6 +94,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_submit_encoded": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
     "hs_image_free": (None, [_IMAGE]),
     "hs_format_of_name": (c_int, [c_char_p]),
+    "hs_format_name": (c_char_p, [c_int]),
     "hs_format_ignores_exif": (c_int32, [c_int]),
     "hs_digest_features": (c_int, [_FEATURES, POINTER(c_uint64)]),
     "hs_render_scene": (c_int, [c_int32, c_int32, c_uint32, c_void_p, c_void_p, _IMAGE]),

@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import typing
 
 import pytest
 
@@ -92,6 +93,10 @@ def test_every_field_of_the_options_is_typed():
     fields = {field[0] for structure in structures for field in structure._fields_}
     fields -= {"struct_size", "allocator", "expert", "unused"}
     assert fields | {"region", "grid"} == set(hartsift.Options.__annotations__)
+
+
+def test_every_format_is_typed():
+    assert set(typing.get_args(_files.FileFormat)) == set(_files.FORMATS)
 
 
 def test_a_foreign_library_is_refused(tmp_path):

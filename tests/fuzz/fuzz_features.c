@@ -94,7 +94,7 @@ static void fuzz_read_repaired(const feature_format *format, feature_source *sou
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < FUZZ_HEAD_BYTES) return 0;
-  const feature_format *format = format_by_id((hs_format)(data[0] % (HS_FORMAT_OXFORD + 1u)));
+  const feature_format *format = format_by_id((hs_format)(data[0] % (FORMAT_COUNT + 1u)));
   size_t beside_size = data[1] | (size_t)data[2] << 8;
   data += FUZZ_HEAD_BYTES;
   size -= FUZZ_HEAD_BYTES;

@@ -90,7 +90,7 @@ static void check_text(const char *text) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
-  const hs_format format = (hs_format)(1u + (data[0] >> 1) % HS_FORMAT_OXFORD);
+  const hs_format format = (hs_format)(1u + (data[0] >> 1) % FORMAT_COUNT);
   const char end = (data[0] & 1u) != 0 ? '\0' : '\n';
   char *path = strdup(input_file(data + 1, size - 1));
   input_bytes rest = {data + 1, size - 1};

@@ -165,7 +165,11 @@ static void test_names_and_endings(void **state) {
     assert_non_null(format_by_name(promises[p].name));
     assert_int_equal(format_by_name(promises[p].name)->id, promises[p].id);
     assert_ptr_equal(format_by_id(promises[p].id), format_by_name(promises[p].name));
+    assert_string_equal(hs_format_name(promises[p].id), promises[p].name);
   }
+  for (size_t i = 0; i < FORMAT_COUNT; i++) assert_int_equal(format_at(i)->id, i + 1);
+  assert_null(hs_format_name(HS_FORMAT_AUTO));
+  assert_null(hs_format_name((hs_format)(FORMAT_COUNT + 1)));
   /* One more: a database, which needs the names of images; see test_colmap_content.c. */
   assert_non_null(format_by_id(HS_FORMAT_COLMAP_DB));
   assert_non_null(format_at(PROMISES));
@@ -182,6 +186,29 @@ static void test_names_and_endings(void **state) {
   assert_null(format_by_name("NPZ"));
   assert_null(format_by_name(NULL));
   assert_null(format_by_id(HS_FORMAT_AUTO));
+}
+
+/* The row of the overview in FORMATS.md: name, endings, whether lists without descriptors fit; and the section. */
+static void test_formats_are_documented(void **state) {
+  (void)state;
+  FILE *file = fopen(HARTSIFT_SOURCE_DIR "/pipeline/formats/FORMATS.md", "r");
+  assert_non_null(file);
+  bool has_row[FORMAT_COUNT] = {false}, has_section[FORMAT_COUNT] = {false};
+  char line[1024], begin[64];
+  while (fgets(line, sizeof line, file)) {
+    for (size_t i = 0; i < FORMAT_COUNT; i++) {
+      const feature_format *format = format_at(i);
+      (void)snprintf(begin, sizeof begin, "## %s\n", format->name);
+      if (strcmp(line, begin) == 0) has_section[i] = true;
+      (void)snprintf(begin, sizeof begin, "| `%s` | `%s`", format->name, format->endings[0]);
+      if (strncmp(line, begin, strlen(begin)) != 0) continue;
+      has_row[i] = true;
+      assert_int_equal(strstr(line, ", none |") != NULL, format->without_descriptors);
+    }
+  }
+  (void)fclose(file);
+  for (size_t i = 0; i < FORMAT_COUNT; i++)
+    if (!has_row[i] || !has_section[i]) fail_msg("FORMATS.md has no row or no section for %s", format_at(i)->name);
 }
 
 /* Without an ending, and with that of another format, the content decides. */
@@ -399,6 +426,7 @@ int main(void) {
       cmocka_unit_test(test_round_trips),
       cmocka_unit_test(test_lists_without_descriptors_are_refused_where_they_do_not_fit),
       cmocka_unit_test(test_names_and_endings),
+      cmocka_unit_test(test_formats_are_documented),
       cmocka_unit_test(test_content_decides),
       cmocka_unit_test(test_equal_features_give_equal_bytes),
       cmocka_unit_test(test_writing_where_nothing_can_be_written),

@@ -69,6 +69,16 @@ static void choices_are_the_formats(void **state) {
   for (size_t i = 0; format_at(i) != NULL; i++)
     snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? "|" : "", format_at(i)->name);
   assert_string_equal(option_get(OPTION_FORMAT)->choices, names);
+  char expanded[OPTION_TEXT_BYTES];
+  const char *text = option_expand("one of {formats}.", expanded);
+  assert_int_equal(strncmp(text, "one of colmap, npz, ", 20), 0);
+  assert_string_equal(strstr(text, " or "), " or oxford.");
+  text = option_expand("{formats as stored}", expanded);
+  for (size_t i = 0; format_at(i) != NULL; i++) {
+    const bool is_named = strstr(text, format_at(i)->name) != NULL;
+    assert_int_equal(is_named, format_at(i)->as_stored);
+  }
+  assert_string_equal(option_expand("{\"tiles\": []}", expanded), "{\"tiles\": []}");
 }
 
 static void values_are_parsed(void **state) {

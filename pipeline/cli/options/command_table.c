@@ -28,7 +28,7 @@ static const char *const extract_more[] = {
     "image that is there must have the same features, and the camera that the options ask for, if any; else it is refused, "
     "or with --replace changed. All is added at once, after the last image. New images get a camera with the focal length "
     "of the EXIF, marked as known, and their GPS position.",
-    "Images are turned by their EXIF orientation, but not for the formats colmap, colmap-db, openmvg and visualsfm: "
+    "Images are turned by their EXIF orientation, but not for the formats {formats as stored}: "
     "those programs read them as stored, and there the coordinates must fit.",
     "With --keypoints, each keypoint's octave and level come from the file where it has them, else from its scale. "
     "Those outside the picture or without a size cannot be described: they are named on standard error and get a "

@@ -84,6 +84,8 @@ void option_write_bash_completion(FILE *out) {
 
 /* Text inside '...[...]' of _arguments: no quotes, brackets and colons escaped. */
 static void write_zsh_text(FILE *out, const char *text) {
+  char expanded[OPTION_TEXT_BYTES];
+  text = option_expand(text, expanded);
   for (; *text != '\0'; text++) {
     if (*text == '\'') {
       fputs("'\\''", out);
@@ -155,6 +157,8 @@ void option_write_zsh_completion(FILE *out) {
 
 /* Text inside '...' of fish. */
 static void write_fish_text(FILE *out, const char *text) {
+  char expanded[OPTION_TEXT_BYTES];
+  text = option_expand(text, expanded);
   for (; *text != '\0'; text++) {
     if (*text == '\'' || *text == '\\') fputc('\\', out);
     fputc(*text, out);

@@ -54,6 +54,7 @@ static int format_option(char *text, size_t bytes, const option_spec *spec) {
 }
 
 static void write_help_entry(const help_page *page, const char *left, const char *text) {
+  char expanded[OPTION_TEXT_BYTES];
   const int width = (int)strlen(left) + 2;
   fputs("  ", page->out);
   if (width <= page->indent - 2) {
@@ -64,12 +65,13 @@ static void write_help_entry(const help_page *page, const char *left, const char
     write_wrapped(page, left + strspn(left, " "), 2, 2 + HELP_NARROW_INDENT);
     fprintf(page->out, "%*s", page->indent, "");
   }
-  write_wrapped(page, text, page->indent, page->indent);
+  write_wrapped(page, option_expand(text, expanded), page->indent, page->indent);
 }
 
 static void write_paragraph(const help_page *page, const char *text) {
+  char expanded[OPTION_TEXT_BYTES];
   fputc('\n', page->out);
-  write_wrapped(page, text, 0, 0);
+  write_wrapped(page, option_expand(text, expanded), 0, 0);
 }
 
 static void write_commands(const help_page *page) {

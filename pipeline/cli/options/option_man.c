@@ -9,6 +9,8 @@
 
 /* roff: a backslash and a dash are escaped, a dot or quote at the start of a line is hidden. */
 static void write_roff(FILE *out, const char *text) {
+  char expanded[OPTION_TEXT_BYTES];
+  text = option_expand(text, expanded);
   if (*text == '.' || *text == '\'') fputs("\\&", out);
   for (; *text != '\0'; text++)
     if (*text == '\\')

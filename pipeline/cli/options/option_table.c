@@ -56,6 +56,9 @@
 #define OTHER(name_, kind_, argument_, commands_, field_, help_)                                                       \
   { .name = name_, .kind = kind_, .argument = argument_, .commands = commands_, .field = field_, .help = help_ }
 
+/* "colmap|npz|...": the library's formats, filled by the first option_get. */
+static char format_choices[256];
+
 static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_HELP] = {.name = "help",
                      .letter = 'h',
@@ -83,12 +86,11 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_FORMAT] = {.name = "format",
                        .kind = OPTION_KIND_CHOICE,
                        .argument = "FMT",
-                       .choices = "colmap|npz|csv|json|lowe|vlfeat|opencv|openmvg|bin|colmap-db|visualsfm|oxford",
+                       .choices = format_choices,
                        .commands = IN_EXTRACT | IN_BATCH,
                        .field = OPTION_NO_FIELD,
-                       .help = "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, "
-                               "colmap-db, visualsfm or oxford; else the ending of FILE tells, csv on standard output, "
-                               "npz in DIR"},
+                       .help = "format of the features: {formats}; else the ending of FILE tells, csv on standard "
+                               "output, npz in DIR"},
     [OPTION_MATCH_FORMAT] =
         CHOICE("format", "csv|json|colmap", IN_MATCH, OPTION_NO_FIELD,
                "format of the matches; else the ending of FILE tells (.json; .txt: colmap), or csv"),
@@ -223,8 +225,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, OF_EXTRACTION, AT(input_blur),
                                  "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_EXIF] = FLAG("exif", OF_EXTRACTION | IN_MERGE, OPTION_NO_FIELD,
-                         "turn images by their EXIF orientation [the default but for the formats colmap, colmap-db, "
-                         "openmvg and visualsfm, whose programs read them as stored]"),
+                         "turn images by their EXIF orientation [the default but for the formats "
+                         "{formats as stored}, whose programs read them as stored]"),
     [OPTION_NO_EXIF] = FLAG("no-exif", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD,
                             "leave images as stored: ignore their EXIF orientation"),
     [OPTION_DECODE_SCALE] =
@@ -318,9 +320,7 @@ static const struct {
     {OPTION_REPLACE, IN_MERGE, "replace what is there and differs, instead of refusing"},
     {OPTION_EXIF, IN_MERGE,
      "NAME.db: take features of images turned by their EXIF orientation: COLMAP gets turned copies"},
-    {OPTION_FORMAT, IN_BATCH,
-     "format of the features: colmap, npz, csv, json, lowe, vlfeat, opencv, openmvg, bin, colmap-db, visualsfm or oxford "
-     "[npz; colmap-db with -o NAME.db]"},
+    {OPTION_FORMAT, IN_BATCH, "format of the features: {formats} [npz; colmap-db with -o NAME.db]"},
     {OPTION_REPLACE, IN_MATCH, "--database: make matches anew that are there"},
     {OPTION_MAX_MEMORY, IN_MATCH,
      "refuse images that need more memory, 0: no limit; --database: hold no more of them at a time, 0: half of the machine's; "
@@ -336,7 +336,18 @@ const char *option_help(option_id id, command_id command) {
   return option_specs[id].help;
 }
 
-const option_spec *option_get(option_id id) { return &option_specs[id]; }
+static void list_formats(char *choices, size_t bytes, bool as_stored) {
+  size_t used = 0;
+  for (int id = 1; hs_format_name((hs_format)id) != NULL && used < bytes; id++)
+    if (!as_stored || hs_format_ignores_exif((hs_format)id) != 0)
+      used +=
+          (size_t)snprintf(choices + used, bytes - used, "%s%s", used > 0 ? "|" : "", hs_format_name((hs_format)id));
+}
+
+const option_spec *option_get(option_id id) {
+  if (format_choices[0] == '\0') list_formats(format_choices, sizeof format_choices, false);
+  return &option_specs[id];
+}
 
 bool option_belongs_to(option_id id, command_id command) { return (option_specs[id].commands >> command & 1u) != 0; }
 
@@ -346,8 +357,8 @@ bool option_is_of_extraction(option_id id, command_id command) {
          option_belongs_to(id, command);
 }
 
-/* "a|b|c" as "a, b or c". */
-static void describe_choices(const char *choices, char *text, size_t bytes) {
+/* "a|b|c" as "a, b or c", with last " or ". */
+static void describe_choices(const char *choices, const char *last, char *text, size_t bytes) {
   size_t used = 0;
   while (used < bytes) {
     const size_t length = strcspn(choices, "|");
@@ -356,11 +367,28 @@ static void describe_choices(const char *choices, char *text, size_t bytes) {
     const bool is_last_but_one = !is_last && !strchr(next + 1, '|');
     used += (size_t)snprintf(text + used, bytes - used, "%.*s%s", (int)length, choices,
                              is_last           ? ""
-                             : is_last_but_one ? " or "
+                             : is_last_but_one ? last
                                                : ", ");
     if (is_last) return;
     choices = next + 1;
   }
+}
+
+const char *option_expand(const char *text, char expanded[OPTION_TEXT_BYTES]) {
+  static const struct {
+    const char *mark, *last;
+    bool as_stored;
+  } lists[] = {{"{formats}", " or ", false}, {"{formats as stored}", " and ", true}};
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    const char *at = strstr(text, lists[i].mark);
+    if (!at) continue;
+    char choices[sizeof format_choices], names[2 * sizeof format_choices];
+    list_formats(choices, sizeof choices, lists[i].as_stored);
+    describe_choices(choices, lists[i].last, names, sizeof names);
+    snprintf(expanded, OPTION_TEXT_BYTES, "%.*s%s%s", (int)(at - text), text, names, at + strlen(lists[i].mark));
+    return expanded;
+  }
+  return text;
 }
 
 void option_describe_expected(const option_spec *spec, char *text, size_t bytes) {
@@ -372,7 +400,7 @@ void option_describe_expected(const option_spec *spec, char *text, size_t bytes)
     snprintf(text, bytes, "%s", spec->argument);
     break;
   case OPTION_KIND_CHOICE:
-    describe_choices(spec->choices, text, bytes);
+    describe_choices(spec->choices, " or ", text, bytes);
     break;
   case OPTION_KIND_INTEGER:
     snprintf(text, bytes, "a whole number from %.0f to %.0f", spec->low, spec->high);

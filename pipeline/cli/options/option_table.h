@@ -185,6 +185,11 @@ bool option_belongs_to(option_id id, command_id command);
 bool option_is_of_extraction(option_id id, command_id command);
 /* What the option does in that command; option_get(id)->help is what it does in most. */
 const char *option_help(option_id id, command_id command);
+
+/* The text of the table with the names of formats for "{formats}" and "{formats as stored}" (those whose programs do not
+   turn images by their EXIF orientation): text itself, or expanded. */
+enum { OPTION_TEXT_BYTES = 2048 };
+const char *option_expand(const char *text, char expanded[OPTION_TEXT_BYTES]);
 /* COMMAND_COUNT when there is no such subcommand. */
 command_id command_find(const char *name);
 
