@@ -1,9 +1,9 @@
 /*
- * A program as users write it, built once for each header that a program may have been compiled with: today's, the frozen
- * one of 0.1, and a played later one with fields appended. All run on the library of today. Around every struct that the
- * library fills stand guard bytes, because a library that writes its own idea of a struct's size ends there.
+ * A program as users write it, built once for each header that a program may have been compiled with: today's, an earlier
+ * one whose structs of options end sooner, and a later one with a field appended to each (join_headers.cmake). All run on
+ * the library of today. Guard bytes follow every struct that the library fills and must not change.
  *
- * HARTSIFT_HEADER: the header. HARTSIFT_LATER: it has the field `later` at the end of every struct of options.
+ * HARTSIFT_HEADER: the header. HARTSIFT_LATER: every struct of options ends with the field `later`.
  */
 #include HARTSIFT_HEADER
 #ifdef HARTSIFT_EXPERT_HEADER
