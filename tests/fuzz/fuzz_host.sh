@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the programs of a package of pack.sh, all targets side by side, on some cores of a machine, at the lowest priority.
 # usage: fuzz_host.sh SECONDS CORES     CORES: as taskset has them, 0-15
-# Variables: OUT: a folder (the present one). fuzz/table there gets the rows for HOURS.md, fuzz/inputs.tar.gz found/, inputs that
+# Variables: OUT: a folder (the present one). fuzz/table there gets a row for each target, fuzz/inputs.tar.gz found/, inputs that
 # failed, small/, new ones that reach what the saved ones do not, and logs/, what the targets said.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -4,7 +4,7 @@
 # input. An input that fails is kept in the folder HARTSIFT_FUZZ_FOUND (found beside the program) and the job goes on, three times
 # at most. New inputs worth keeping go to HARTSIFT_FUZZ_KEPT, where that is set, and of those the few that reach what the saved ones
 # do not, to HARTSIFT_FUZZ_SMALL. HARTSIFT_FUZZ_SEED (0: another one every time) chooses the new inputs. What was done is printed as
-# a row of HOURS.md, and appended to HARTSIFT_FUZZ_TABLE.
+# a row of a table, and appended to the file HARTSIFT_FUZZ_TABLE.
 # usage: fuzz_target.sh PROGRAM NAME INPUTS...
 set -euo pipefail
 program=$1 name=$2

@@ -14,7 +14,7 @@ for program in "$built"/fuzz_*; do
 done
 strip --strip-debug "$pack"/fuzz/programs/*
 ldd "$built"/fuzz_* | awk '$3 ~ /^\// && $1 !~ /^lib(c|m)\.so/ { print $3 }' | sort -u | xargs cp -L -t "$pack/fuzz/lib"
-cp -r tests/fuzz/corpus/. "$pack/fuzz/corpus"
+tar -xf tests/fuzz/corpus.tar.xz -C "$pack/fuzz/corpus"
 cp -r tests/data/images "$pack/fuzz/images"
 cp -r tests/fuzz/dictionaries tests/fuzz/fuzz_target.sh tests/fuzz/fuzz_host.sh "$pack/fuzz"
 git rev-parse --short HEAD >"$pack/fuzz/commit"
