@@ -41,9 +41,9 @@ struct hs_context {
   vote_scales scales;
   stage_ops ops;
   stage_queue *queue;
-  struct cuda_state *cuda;             /* null: the CPU does the work */
-  struct cuda_match_state *cuda_match; /* null: no matching on the device yet */
-  unsigned char *match_memory;         /* of matching; grows to the largest lists */
+  const struct engine *engine; /* that runs frames and matching (engine.h) */
+  void *engine_state;          /* what it holds for this context; null: nothing */
+  unsigned char *match_memory; /* of matching; grows to the largest lists */
   size_t match_bytes;
   pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
   bool is_lane;                     /* works beside others on images in in_flight_ring */

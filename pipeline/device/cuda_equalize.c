@@ -24,7 +24,7 @@ stage_status cuda_equalize_room(cuda_state *s) {
 /* Picture i, on a stream of its own scratch. */
 static stage_status equalize_one(const hs_context *c, const record_target *target, int32_t i, int32_t scratch,
                                  cuda_stream stream) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   const source_view *v = &target->base;
   const size_t apart = (size_t)i * s->plan.device_bytes;
   uint8_t *picture = (uint8_t *)(uintptr_t)v->data + apart;
@@ -44,7 +44,7 @@ static stage_status equalize_one(const hs_context *c, const record_target *targe
 }
 
 stage_status cuda_record_equalize(const hs_context *c, const record_target *target) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   const picture_group group = {target->group, s->plan.device_bytes};
   const int32_t streams = target->group < SIDE_STREAMS ? target->group : SIDE_STREAMS;
   stage_status st = STAGE_OK;

@@ -16,13 +16,14 @@ hs_status cuda_failure(hs_context *c, stage_status st, const char *what) {
   if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%s: too large for a grid of the device", what);
   const char *why = device_error_text();
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
-  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "CUDA device %d (%s), %s: %s", c->cuda->device, c->cuda->info.name, what, why);
+  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "CUDA device %d (%s), %s: %s", cuda_of(c)->device, cuda_of(c)->info.name, what,
+                      why);
 }
 
 hs_status cuda_memory_failure(hs_context *c, stage_status st, const char *what, size_t needed) {
   char reason[ERROR_TEXT_BYTES / 2];
   if (st != STAGE_OUT_OF_MEMORY) return cuda_failure(c, st, what);
   (void)device_error_text(); /* clears it */
-  cuda_memory_reason(c->cuda, what, needed, reason, sizeof reason);
-  return CONTEXT_FAIL(c, HS_ERR_MEMORY, "CUDA device %d: %s", c->cuda->device, reason);
+  cuda_memory_reason(cuda_of(c), what, needed, reason, sizeof reason);
+  return CONTEXT_FAIL(c, HS_ERR_MEMORY, "CUDA device %d: %s", cuda_of(c)->device, reason);
 }

@@ -17,6 +17,7 @@
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/uber_level.h"
 #include "pipeline/device/cuda_equalize.h"
+#include "pipeline/device/cuda_match.h"
 #include "pipeline/device/cuda_room.h"
 #include "pipeline/device/cuda_variants.h"
 
@@ -38,7 +39,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   if (st == STAGE_OK) st = device_stream_create(&s->upload);
   for (int i = 0; i < UPLOAD_BANDS_MAX && st == STAGE_OK; i++) st = device_event_create(&s->uploaded[i], false);
   for (int i = 0; i < STAGING_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->slot_copied[i], false);
-  for (int i = 0; i < CUDA_TILE_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->tile_ended[i], false);
+  for (int i = 0; i < TILE_SLOTS && st == STAGE_OK; i++) st = device_event_create(&s->tile_ended[i], false);
   for (int i = 0; i < SIDE_STREAMS && st == STAGE_OK; i++) {
     st = device_stream_create_urgent(&s->side[i], 1);
     if (st == STAGE_OK) st = device_event_create(&s->joined[i], false);
@@ -64,7 +65,7 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
 /* Allocates what a context holds on the device besides the memory of a frame; this also shows that the device is usable
    and runs the code of this build. */
 static hs_status start_device(hs_context *c, char *message, size_t bytes) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   char reason[320];
   int32_t previous = -1;
   stage_status st = device_enter(s->device, &previous);
@@ -78,7 +79,7 @@ static hs_status start_device(hs_context *c, char *message, size_t bytes) {
   return st == STAGE_OK ? HS_OK : HS_ERR_NO_DEVICE;
 }
 
-hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, size_t bytes) {
+static hs_status create(hs_context *c, const char *variant, char *message, size_t bytes) {
   char reason[320];
   const int32_t index = c->options.device_index, count = device_count(reason, sizeof reason);
   if (count == 0) {
@@ -97,11 +98,11 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
   }
   memset(s, 0, sizeof *s);
   s->device = index;
-  c->cuda = s;
+  c->engine_state = s;
   if (!c->is_lane) s->jpeg = hs_memory_alloc(c->options.allocator, sizeof *s->jpeg);
   if (!c->is_lane && !s->jpeg) {
     hs_message_set(message, bytes, "out of memory for a device context");
-    cuda_frame_destroy(c);
+    cuda_frame_close(c);
     return HS_ERR_MEMORY;
   }
   if (s->jpeg) memset(s->jpeg, 0, sizeof *s->jpeg);
@@ -116,14 +117,15 @@ hs_status cuda_frame_create(hs_context *c, const char *variant, char *message, s
     st = HS_ERR_MEMORY;
   }
   if (st == HS_OK) st = start_device(c, message, bytes);
-  if (st != HS_OK) cuda_frame_destroy(c);
+  if (st != HS_OK) cuda_frame_close(c);
   return st;
 }
 
-void cuda_frame_destroy(hs_context *c) {
-  cuda_state *s = c->cuda;
+void cuda_frame_close(hs_context *c) {
+  cuda_state *s = cuda_of(c);
   int32_t previous = -1;
   if (!s) return;
+  cuda_match_destroy(c);
   if (device_enter(s->device, &previous) == STAGE_OK) {
     if (s->stream) (void)device_stream_wait(s->stream);
     if (s->upload) (void)device_stream_wait(s->upload);
@@ -141,7 +143,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_event_destroy(s->ended);
     for (int i = 0; i < UPLOAD_BANDS_MAX; i++) device_event_destroy(s->uploaded[i]);
     for (int i = 0; i < STAGING_SLOTS; i++) device_event_destroy(s->slot_copied[i]);
-    for (int i = 0; i < CUDA_TILE_SLOTS; i++) device_event_destroy(s->tile_ended[i]);
+    for (int i = 0; i < TILE_SLOTS; i++) device_event_destroy(s->tile_ended[i]);
     for (int i = 0; i < SIDE_STREAMS; i++) {
       device_event_destroy(s->joined[i]);
       device_stream_destroy(s->side[i]);
@@ -155,7 +157,7 @@ void cuda_frame_destroy(hs_context *c) {
     device_free_pinned(s->handover);
     device_free_pinned(s->given);
     device_free_pinned(s->slots);
-    for (int i = 0; i < CUDA_RESULT_SETS; i++) cuda_result_pool_drop(s->pool, s->results[i].block);
+    for (int i = 0; i < RESULT_SETS; i++) cuda_result_pool_drop(s->pool, s->results[i].block);
     cuda_result_pool_leave(s->pool);
   }
   device_leave(previous);
@@ -164,16 +166,18 @@ void cuda_frame_destroy(hs_context *c) {
   if (s->copiers) queue_stop(s->copiers);
   hs_memory_release(c->options.allocator, s->copiers);
   hs_memory_release(c->options.allocator, s);
-  c->cuda = NULL;
+  c->engine_state = NULL;
 }
 
-hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message, size_t bytes) {
-  const hs_status st = cuda_frame_create(c, NULL, message, bytes);
-  if (st != HS_OK) return st;
-  c->cuda->variants = owner->cuda->variants;
-  c->cuda->jpeg = owner->cuda->jpeg;
-  cuda_result_pool_leave(c->cuda->pool);
-  c->cuda->pool = cuda_result_pool_share(owner->cuda->pool);
+hs_status cuda_frame_open(hs_context *c, const hs_context *owner, const char *variant, char *message, size_t bytes) {
+  const hs_status st = create(c, variant, message, bytes);
+  if (st != HS_OK || !owner) return st;
+  cuda_state *s = cuda_of(c);
+  const cuda_state *shared = cuda_of(owner);
+  s->variants = shared->variants;
+  s->jpeg = shared->jpeg;
+  cuda_result_pool_leave(s->pool);
+  s->pool = cuda_result_pool_share(shared->pool);
   return HS_OK;
 }
 
@@ -181,7 +185,7 @@ hs_status cuda_frame_clone(hs_context *c, const hs_context *owner, char *message
 enum { LENT_BYTES_LEAST = 128 << 10 };
 
 hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   const hs_allocator *allocator = c->options.allocator;
   const uint32_t arrays = 1u + (found->descriptors != NULL) + (found->frames != NULL);
   const size_t frame_bytes = found->frames ? sizeof *found->frames : 0;
@@ -195,10 +199,10 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
   return HS_OK;
 }
 
-void cuda_frame_use_results(hs_context *c, int32_t set) { c->cuda->set = set; }
+void cuda_frame_use_results(hs_context *c, int32_t set) { cuda_of(c)->set = set; }
 
 /* Where the frame's picture is and its results go. */
-static record_target target_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place) {
+static record_target target_of(const cuda_state *s, const frame_request *r, const frame_placement *place) {
   record_target t = {.source = r->source, .group = (int32_t)cuda_group_of(place), .given = place->given};
   t.source.data = cuda_slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
@@ -225,13 +229,13 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   return t;
 }
 
-static cuda_stream stream_of(const cuda_state *s, const cuda_frame_place *place) {
+static cuda_stream stream_of(const cuda_state *s, const frame_placement *place) {
   return place->stream ? place->stream : s->stream;
 }
 
 /* Starts a frame that has its room. */
-static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+static hs_status launch(hs_context *c, const frame_request *r, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   cuda_graph graph = NULL;
   const cuda_stream stream = stream_of(s, place);
   record_target target = target_of(s, r, place);
@@ -257,8 +261,8 @@ static hs_status launch(hs_context *c, const frame_request *r, const cuda_frame_
 
 /* Clears the masks whenever their layout changes, because refinement reads the words between octaves too, and a frame of
    another size has left bits there. */
-static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+static hs_status clear_masks(hs_context *c, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   const plan_entry *e = plan_find(&s->plan, BUFFER_CANDIDATES, 0);
   mask_layout layout;
   memset(&layout, 0, sizeof layout); /* padding too: layouts are compared as bytes */
@@ -278,8 +282,8 @@ static hs_status clear_masks(hs_context *c, const cuda_frame_place *place) {
   return HS_OK;
 }
 
-static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+static hs_status begin(hs_context *c, const frame_request *r, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   hs_status st = cuda_make_room(c, r, place);
   if (st == HS_OK && !place->resident) st = cuda_make_result_room(c, cuda_group_of(place), r->descriptor_bytes);
   if (st == HS_OK && place->octaves > 0) st = cuda_make_handover_room(c);
@@ -304,9 +308,10 @@ static hs_status begin(hs_context *c, const frame_request *r, const cuda_frame_p
   return HS_OK;
 }
 
-hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const frame_placement *place) {
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = begin(c, r, place);
   device_leave(previous);
   return st;
@@ -315,12 +320,12 @@ hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const cuda_fra
 /* Waits for what was enqueued; spins where nothing is said, which is sooner. */
 static stage_status finish(const hs_context *c, cuda_stream stream) {
   if (!context_for_throughput(c)) return device_stream_wait(stream);
-  const stage_status st = device_event_record(c->cuda->ended, stream);
-  return st == STAGE_OK ? device_event_finish(c->cuda->ended) : st;
+  const stage_status st = device_event_record(cuda_of(c)->ended, stream);
+  return st == STAGE_OK ? device_event_finish(cuda_of(c)->ended) : st;
 }
 
-static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat) {
-  cuda_state *s = c->cuda;
+static hs_status end(hs_context *c, const frame_placement *place, bool *repeat) {
+  cuda_state *s = cuda_of(c);
   *repeat = false;
   if (s->plan.geometry.octave_count == 0 && !place->decoded) return HS_OK;
   const stage_status done = finish(c, stream_of(s, place));
@@ -349,8 +354,8 @@ static hs_status end(hs_context *c, const cuda_frame_place *place, bool *repeat)
   return HS_OK;
 }
 
-hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
-  cuda_state *s = c->cuda;
+hs_status cuda_frame_end(hs_context *c, const frame_placement *place, frame_result *result, bool *repeat) {
+  cuda_state *s = cuda_of(c);
   int32_t previous;
   if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = end(c, place, repeat);
@@ -360,6 +365,7 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
   const size_t room = s->kept_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
   for (size_t i = 0; i < cuda_group_of(place); i++) {
     const unsigned char *descriptors = pinned->descriptors;
+    result[i].lists = NULL;
     result[i].count = s->mail->counts[i].features;
     result[i].keypoints =
         place->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
@@ -378,13 +384,12 @@ hs_status cuda_frame_end(hs_context *c, const cuda_frame_place *place, cuda_fram
 }
 
 bool cuda_frame_groups(const hs_context *c) {
-  const cuda_variants *v = &c->cuda->variants, defaults = {0};
+  const cuda_variants *v = &cuda_of(c)->variants, defaults = {0};
   return c->options.scales == 3 && !cuda_wants_blur_work(c) && v->pyramid == defaults.pyramid &&
          v->refine == defaults.refine && v->orient == defaults.orient && v->describe == defaults.describe;
 }
 
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame_place *place,
-                         cuda_frame_result *result) {
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const frame_placement *place, frame_result *result) {
   bool repeat = true;
   hs_status st = HS_OK;
   while (st == HS_OK && repeat) {
@@ -397,7 +402,7 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const cuda_frame
 /* Spins, because the device sets the flag within a fraction of a millisecond. Now and then it queries the stream, which
    finds a frame that failed. */
 hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   const volatile uint32_t *flag = &s->mail->handed_over;
   spin_wait wait = {0};
   while (!*flag) {
@@ -416,10 +421,24 @@ hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
   return HS_OK;
 }
 
-int cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
-  const cuda_state *s = c->cuda;
+/* The decoder of JPEGs, once somebody has asked for it. */
+static void write_decoder(const hs_context *c, char *text, size_t bytes) {
+  const cuda_jpeg *j = cuda_of(c)->jpeg;
+  if (j->state == DECODER_READY)
+    snprintf(text, bytes, "JPEG: the GPU (%s)\n", j->reason);
+  else if (!c->engine->decoder)
+    snprintf(text, bytes, "JPEG: libjpeg (the GPU: %s)\n", c->engine->no_decoder);
+  else if (j->state != DECODER_UNKNOWN)
+    snprintf(text, bytes, "JPEG: libjpeg (the GPU: %s)\n", j->reason);
+}
+
+size_t cuda_frame_report(const hs_context *c, char *text, size_t bytes) {
+  const cuda_state *s = cuda_of(c);
   const int n = snprintf(text, bytes, "device: CUDA %d, %s, compute capability %d.%d, driver %d.%d\n", s->device,
                          s->info.name, s->info.major, s->info.minor, s->info.driver / 1000, s->info.driver % 1000 / 10);
-  const size_t at = n > 0 && (size_t)n < bytes ? (size_t)n : 0;
-  return (int)at + cuda_variants_report(&s->variants, text + at, bytes - at);
+  size_t at = n > 0 && (size_t)n < bytes ? (size_t)n : 0;
+  const int variants = cuda_variants_report(&s->variants, text + at, bytes - at);
+  if (variants > 0 && (size_t)variants < bytes - at) at += (size_t)variants;
+  write_decoder(c, text + at, bytes - at);
+  return at + strlen(text + at);
 }

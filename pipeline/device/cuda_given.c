@@ -30,8 +30,8 @@ static stage_status make_block(cuda_state *s, uint32_t capacity) {
 
 size_t cuda_given_bytes(const cuda_state *s) { return s->given_capacity > 0 ? block_bytes(s->given_capacity) : 0; }
 
-hs_status cuda_given_room(hs_context *c, cuda_given *given, keypoint_list *keypoints, feature_list *features) {
-  cuda_state *s = c->cuda;
+hs_status cuda_given_room(hs_context *c, user_keypoints *given, keypoint_list *keypoints, feature_list *features) {
+  cuda_state *s = cuda_of(c);
   int32_t previous;
   given->capacity = capacity_for(given->count);
   stage_status st = device_enter(s->device, &previous);
@@ -48,7 +48,7 @@ hs_status cuda_given_room(hs_context *c, cuda_given *given, keypoint_list *keypo
   return HS_OK;
 }
 
-stage_status cuda_given_upload(const cuda_state *s, const cuda_given *given, cuda_stream stream) {
+stage_status cuda_given_upload(const cuda_state *s, const user_keypoints *given, cuda_stream stream) {
   const unsigned char *lists = s->given + COUNTS_BYTES;
   const size_t keypoint_bytes = (size_t)given->capacity * KEYPOINT_BYTES;
   unsigned char *counts = cuda_slab_buffer(s, BUFFER_COUNTS), *keypoints = cuda_slab_buffer(s, BUFFER_KEYPOINTS);
@@ -61,7 +61,7 @@ stage_status cuda_given_upload(const cuda_state *s, const cuda_given *given, cud
 }
 
 hs_status cuda_given_keypoints_of(hs_context *c, uint32_t count, const uint32_t **keypoint) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   void *memory;
   hs_status st = context_scratch(c, SCRATCH_ORIENTATIONS, (size_t)count + 1, sizeof **keypoint, &memory);
   if (st != HS_OK) return st;

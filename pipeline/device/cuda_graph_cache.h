@@ -21,7 +21,7 @@ typedef struct graph_key {
   float range_low, range_high;
   bool masked, equalized, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity, kept_capacity;
-  int32_t octaves, group;     /* as in cuda_frame_place */
+  int32_t octaves, group;     /* as in frame_placement */
   int32_t given;              /* keypoints: 0 none, 1 with their orientations, 2 without */
   uint64_t memory_generation; /* raised when the slab or the handover's memory moves */
 } graph_key;
@@ -31,7 +31,7 @@ typedef struct graph_entry {
   uint64_t met;     /* number of the frame that was the last of this key; 0: none was */
   uint64_t first;   /* and of the first one */
   cuda_graph graph; /* null until the key is met again */
-  /* Device memory for the views of a group, CUDA_GROUP_MAX of them; null until a group needs it. It stays when the entry
+  /* Device memory for the views of a group, FRAME_GROUP_MAX of them; null until a group needs it. It stays when the entry
      is taken over, because freeing device memory waits for all work on the device. */
   cuda_frame_view *views;
 } graph_entry;

@@ -5,7 +5,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_state.h"
 
-static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_frame_place *place,
+static graph_key key_of(const cuda_state *s, const frame_request *r, const frame_placement *place,
                         const record_target *target) {
   graph_key k;
   memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
@@ -33,7 +33,7 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const cuda_
 
 /* The views of a group, which its kernels read. */
 static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->group;
   cuda_frame_view *views = hs_memory_alloc(c->options.allocator, bytes);
   if (!views) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a group", bytes);
@@ -41,7 +41,7 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
   stage_status st = STAGE_OK;
   if (!e->views) {
     void *memory = NULL;
-    st = device_alloc(&memory, sizeof(cuda_frame_view) * CUDA_GROUP_MAX);
+    st = device_alloc(&memory, sizeof(cuda_frame_view) * FRAME_GROUP_MAX);
     e->views = memory;
   }
   if (st == STAGE_OK) st = device_copy_to(e->views, views, bytes, s->stream);
@@ -52,8 +52,8 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
 
 /* The graph of an entry met again. */
 static hs_status make_graph(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
-  const cuda_stream stream = c->cuda->stream;
-  graph_spare *spare = graph_cache_spare_of(&c->cuda->graphs, e);
+  const cuda_stream stream = cuda_of(c)->stream;
+  graph_spare *spare = graph_cache_spare_of(&cuda_of(c)->graphs, e);
   if (spare) {
     e->graph = listed_graph_take(&spare->listed);
     spare->shape = spare->frame = 0;
@@ -72,7 +72,7 @@ static hs_status make_graph(hs_context *c, const frame_request *r, const record_
 }
 
 static launch_list *list_of(const hs_context *c) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   if (s->launches) return s->launches;
   s->launches = hs_memory_alloc(c->options.allocator, launch_list_bytes());
   if (s->launches) memset(s->launches, 0, launch_list_bytes());
@@ -83,7 +83,7 @@ static launch_list *list_of(const hs_context *c) {
    there is no memory for one; it goes kernel by kernel then. */
 static hs_status change_spare(hs_context *c, const frame_request *r, const record_target *target, uint64_t frame,
                               cuda_graph *graph) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   if (!list_of(c)) return HS_OK;
   stage_status st = launch_list_begin(s->launches);
   if (st == STAGE_OK) st = launch_list_end(s->launches, cuda_record_frame(c, r, target));
@@ -99,9 +99,9 @@ static hs_status change_spare(hs_context *c, const frame_request *r, const recor
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "making the frame's graph");
 }
 
-hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_place *place, record_target *target,
+hs_status cuda_graph_of(hs_context *c, const frame_request *r, const frame_placement *place, record_target *target,
                         cuda_graph *graph) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   const graph_key key = key_of(s, r, place, target);
   bool again;
   graph_entry *e = graph_cache_meet(&s->graphs, &key, &again);
@@ -121,7 +121,7 @@ hs_status cuda_graph_of(hs_context *c, const frame_request *r, const cuda_frame_
 
 stage_status cuda_launch_frame(const hs_context *c, const frame_request *r, const record_target *target,
                                cuda_graph graph, cuda_stream stream) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   if (graph) return device_graph_launch(graph, stream);
   if (stream == s->stream) return cuda_record_frame(c, r, target);
   /* The frame runs on the context's streams; they wait for the caller's stream, and it waits for them. */

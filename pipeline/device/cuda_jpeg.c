@@ -10,7 +10,7 @@
    memory, which a file of any content could ask for. */
 enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MOST = 64 << 20, CLASS_LEAST = 1 << 20 };
 
-_Static_assert(sizeof(uint32_t) * CUDA_JPEG_MOST <= ALIGNMENT, "the words stand in front of the pictures");
+_Static_assert(sizeof(uint32_t) * JPEG_GROUP_MAX <= ALIGNMENT, "the words stand in front of the pictures");
 
 static size_t align(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -30,34 +30,25 @@ static size_t wanted_by_all(const hs_context *c, atomic_size_t *most, size_t byt
   return seen < bytes ? bytes : seen;
 }
 
-/* The octaves of a hybrid context are divided between GPU and CPU, and the CPU needs the pixels. */
-static const char *reason_against(const hs_context *c) {
-  if (!c->cuda) return "the context works on the CPU";
-  return c->options.device == HS_DEVICE_HYBRID ? "the context is a hybrid one" : NULL;
-}
-
-cuda_jpeg_state cuda_jpeg_open(hs_context *c) {
-  if (reason_against(c)) return CUDA_JPEG_OFF;
-  cuda_jpeg *j = c->cuda->jpeg;
-  if (j->state != CUDA_JPEG_UNKNOWN) return j->state;
+decoder_state cuda_jpeg_open(hs_context *c) {
+  cuda_jpeg *j = cuda_of(c)->jpeg;
+  if (j->state != DECODER_UNKNOWN) return j->state;
   const bool is_off = c->options.decoder == HS_DECODER_CPU;
   hs_message_set(j->reason, sizeof j->reason, "%s",
                  is_off ? "options.decoder is HS_DECODER_CPU" : "on its multiprocessors");
-  j->state = is_off ? CUDA_JPEG_OFF : CUDA_JPEG_OPEN;
+  j->state = is_off ? DECODER_OFF : DECODER_OPEN;
   return j->state;
 }
 
 void cuda_jpeg_judge(hs_context *c, const char *reason) {
-  cuda_jpeg *j = c->cuda->jpeg;
-  j->state = reason ? CUDA_JPEG_WRONG : CUDA_JPEG_READY;
+  cuda_jpeg *j = cuda_of(c)->jpeg;
+  j->state = reason ? DECODER_WRONG : DECODER_READY;
   if (reason) hs_message_set(j->reason, sizeof j->reason, "%s", reason);
 }
 
-cuda_jpeg_state cuda_jpeg_ask(const hs_context *c, const char **reason) {
-  *reason = reason_against(c);
-  if (*reason) return CUDA_JPEG_OFF;
-  *reason = c->cuda->jpeg->reason;
-  return c->cuda->jpeg->state;
+decoder_state cuda_jpeg_ask(const hs_context *c, const char **reason) {
+  *reason = cuda_of(c)->jpeg->reason;
+  return cuda_of(c)->jpeg->state;
 }
 
 /* Waits until what was enqueued has read the packed pictures. */
@@ -68,7 +59,7 @@ static stage_status finish(cuda_state *s) {
 }
 
 static stage_status make_pinned(hs_context *c, size_t bytes) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   stage_status st = finish(s);
   if (st != STAGE_OK || bytes <= s->packed_bytes) return st;
   device_free_pinned(s->packed);
@@ -83,7 +74,7 @@ static stage_status make_pinned(hs_context *c, size_t bytes) {
 }
 
 void *cuda_jpeg_room(hs_context *c, size_t bytes) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   const uint64_t limit = c->options.max_memory_bytes;
   int32_t previous;
   if (bytes > PACKED_MOST || (limit > 0 && size_class(bytes) > limit / 2)) return NULL;
@@ -94,12 +85,12 @@ void *cuda_jpeg_room(hs_context *c, size_t bytes) {
   return st == STAGE_OK ? s->packed : NULL;
 }
 
-static size_t pitch_of(const cuda_jpeg_picture *p) { return align((size_t)p->width, ROW_ALIGNMENT); }
+static size_t pitch_of(const packed_jpeg *p) { return align((size_t)p->width, ROW_ALIGNMENT); }
 
-static size_t bytes_of(const cuda_jpeg_picture *p) { return align(pitch_of(p) * (size_t)p->height, ALIGNMENT); }
+static size_t bytes_of(const packed_jpeg *p) { return align(pitch_of(p) * (size_t)p->height, ALIGNMENT); }
 
 /* What decoding one picture after another needs beside their pixels. */
-static size_t scratch_of(const cuda_jpeg_picture *pictures, int32_t count) {
+static size_t scratch_of(const packed_jpeg *pictures, int32_t count) {
   size_t most = 0;
   for (int32_t i = 0; i < count; i++) {
     const size_t own = jpeg_scratch_bytes(&pictures[i].shape);
@@ -109,18 +100,18 @@ static size_t scratch_of(const cuda_jpeg_picture *pictures, int32_t count) {
 }
 
 /* max_memory_bytes is for the frame and for what it is decoded with. */
-static bool is_within_limit(hs_context *c, const cuda_jpeg_picture *first, size_t bytes) {
+static bool is_within_limit(hs_context *c, const packed_jpeg *first, size_t bytes) {
   const uint64_t limit = c->options.max_memory_bytes;
   uint64_t frame = 0, pinned = 0;
-  if (bytes > c->cuda->info.memory_bytes / DEVICE_SHARE) return false;
+  if (bytes > cuda_of(c)->info.memory_bytes / DEVICE_SHARE) return false;
   if (limit == 0) return true;
   if (cuda_frame_query(c, first->width, first->height, &frame, &pinned) != HS_OK) return false;
-  if (frame < c->cuda->slab_bytes) frame = c->cuda->slab_bytes;
+  if (frame < cuda_of(c)->slab_bytes) frame = cuda_of(c)->slab_bytes;
   return frame <= limit && size_class(bytes) <= limit - frame;
 }
 
 static stage_status make_device_room(hs_context *c, size_t bytes) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   if (bytes <= s->decoded_bytes) return STAGE_OK;
   cuda_jpeg_drop_decoded(s);
   void *memory = NULL;
@@ -137,8 +128,7 @@ static int64_t step_in_rows(int64_t step, int32_t width, size_t pitch) {
   return step == width ? row : step == -(int64_t)width ? -row : step;
 }
 
-static jpeg_decode_args args_of(const cuda_jpeg_picture *p, unsigned char *gray, unsigned char *scratch,
-                                uint32_t *refused) {
+static jpeg_decode_args args_of(const packed_jpeg *p, unsigned char *gray, unsigned char *scratch, uint32_t *refused) {
   const size_t pitch = pitch_of(p);
   const int64_t row = p->start / p->width;
   return (jpeg_decode_args){.shape = p->shape,
@@ -152,26 +142,26 @@ static jpeg_decode_args args_of(const cuda_jpeg_picture *p, unsigned char *gray,
 }
 
 /* The words that say what was refused, the pictures, and what each is decoded with in turn. */
-static stage_status decode(cuda_state *s, const cuda_jpeg_picture *pictures, int32_t count, size_t scratch_bytes,
-                           cuda_jpeg_rows *rows) {
+static stage_status decode(cuda_state *s, const packed_jpeg *pictures, int32_t count, size_t scratch_bytes,
+                           decoded_rows *rows) {
   uint32_t *words = (uint32_t *)(void *)s->decoded;
   unsigned char *scratch = s->decoded + ALIGNMENT, *gray = scratch + scratch_bytes;
   stage_status st = STAGE_OK;
   for (int32_t i = 0; i < count && st == STAGE_OK; i++) {
     const jpeg_decode_args args = args_of(&pictures[i], gray, scratch, words + i);
-    rows[i] = (cuda_jpeg_rows){gray, pitch_of(&pictures[i])};
+    rows[i] = (decoded_rows){gray, pitch_of(&pictures[i])};
     gray += bytes_of(&pictures[i]);
     st = jpeg_decode_launch(&args, s->stream);
   }
   return st == STAGE_OK ? device_copy_from(s->mail->refused, words, sizeof *words * (size_t)count, s->stream) : st;
 }
 
-bool cuda_jpeg_decode(hs_context *c, const cuda_jpeg_picture *pictures, int32_t count, cuda_jpeg_rows *rows) {
-  cuda_state *s = c->cuda;
+bool cuda_jpeg_decode(hs_context *c, const packed_jpeg *pictures, int32_t count, decoded_rows *rows) {
+  cuda_state *s = cuda_of(c);
   const size_t scratch = scratch_of(pictures, count);
   size_t bytes = ALIGNMENT + scratch;
   int32_t previous;
-  assert(count >= 1 && count <= CUDA_JPEG_MOST);
+  assert(count >= 1 && count <= JPEG_GROUP_MAX);
   for (int32_t i = 0; i < count; i++) bytes += bytes_of(&pictures[i]);
   if (!is_within_limit(c, pictures, bytes) || device_enter(s->device, &previous) != STAGE_OK) return false;
   stage_status st = make_device_room(c, bytes);
@@ -184,16 +174,16 @@ bool cuda_jpeg_decode(hs_context *c, const cuda_jpeg_picture *pictures, int32_t 
 }
 
 int32_t cuda_jpeg_refused(const hs_context *c) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   for (int32_t i = 0; i < s->decoded_count; i++)
     if (s->mail->refused[i] != 0) return i;
   return -1;
 }
 
-hs_status cuda_jpeg_fetch(hs_context *c, const cuda_jpeg_rows *rows, int32_t width, int32_t height, unsigned char *to) {
-  const cuda_stream stream = c->cuda->stream;
+hs_status cuda_jpeg_fetch(hs_context *c, const decoded_rows *rows, int32_t width, int32_t height, unsigned char *to) {
+  const cuda_stream stream = cuda_of(c)->stream;
   int32_t previous;
-  stage_status st = device_enter(c->cuda->device, &previous);
+  stage_status st = device_enter(cuda_of(c)->device, &previous);
   if (st == STAGE_OK)
     st = device_copy_rows_to(to, (size_t)width, rows->data, rows->stride_bytes, (size_t)width, (size_t)height, stream);
   if (st == STAGE_OK) st = device_stream_wait(stream);

@@ -21,7 +21,7 @@ static void *part(unsigned char *slab, size_t *offset, size_t bytes) {
 }
 
 /* Lists in host memory are copied, and those that vector loads cannot read. */
-static bool needs_copy(const match_list *list, const cuda_match_place *place) {
+static bool needs_copy(const match_list *list, const match_placement *place) {
   return !place->on_device || (uintptr_t)list->descriptors % VECTOR_BYTES != 0;
 }
 
@@ -30,7 +30,7 @@ static bool wants_backward(match_wanted wanted) {
 }
 
 /* Lays a request out in a slab (null: only its sizes). */
-static void lay_out(const match_request *r, const cuda_match_place *place, match_wanted wanted, size_t extra_bytes,
+static void lay_out(const match_request *r, const match_placement *place, match_wanted wanted, size_t extra_bytes,
                     unsigned char *slab, device_matching *d) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   const match_list *lists[2] = {&r->first, &r->second};
@@ -58,7 +58,7 @@ static void lay_out(const match_request *r, const cuda_match_place *place, match
 _Static_assert(sizeof(match_pair) == sizeof(match_nearest), "pinned memory has room for either");
 
 static hs_status grow_slab(hs_context *c, size_t bytes) {
-  struct cuda_match_state *s = c->cuda_match;
+  struct cuda_match_state *s = cuda_of(c)->matching;
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && bytes > limit)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "matching needs %zu bytes on the device, max_memory_bytes is %llu", bytes,
@@ -75,7 +75,7 @@ static hs_status grow_slab(hs_context *c, size_t bytes) {
 }
 
 static hs_status grow_pinned(hs_context *c, size_t bytes) {
-  struct cuda_match_state *s = c->cuda_match;
+  struct cuda_match_state *s = cuda_of(c)->matching;
   if (bytes <= s->pinned_bytes) return HS_OK;
   device_free_pinned(s->pinned);
   s->pinned_bytes = 0;
@@ -85,33 +85,34 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
   return HS_OK;
 }
 
-hs_status cuda_match_make_room(hs_context *c, const match_request *r, const cuda_match_place *place,
-                               match_wanted wanted, size_t extra_bytes, device_matching *d) {
+hs_status cuda_match_make_room(hs_context *c, const match_request *r, const match_placement *place, match_wanted wanted,
+                               size_t extra_bytes, device_matching *d) {
   if (r->first.count > CUDA_MATCH_COUNT_MAX || r->second.count > CUDA_MATCH_COUNT_MAX)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a list has more than %u features, the most on a device",
                         (unsigned)CUDA_MATCH_COUNT_MAX);
-  if (!c->cuda_match) {
-    c->cuda_match = hs_memory_alloc(c->options.allocator, sizeof *c->cuda_match);
-    if (!c->cuda_match)
-      return CONTEXT_FAIL(c, HS_ERR_MEMORY, "out of memory: %zu bytes for matching", sizeof *c->cuda_match);
-    memset(c->cuda_match, 0, sizeof *c->cuda_match);
+  struct cuda_match_state *matching = cuda_of(c)->matching;
+  if (!matching) {
+    matching = hs_memory_alloc(c->options.allocator, sizeof *matching);
+    if (!matching) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "out of memory: %zu bytes for matching", sizeof *matching);
+    memset(matching, 0, sizeof *matching);
+    cuda_of(c)->matching = matching;
   }
-  if (!c->cuda_match->prepared) {
+  if (!matching->prepared) {
     const stage_status st = cuda_match_prepare();
     if (st != STAGE_OK) return cuda_failure(c, st, "preparing matching");
-    c->cuda_match->prepared = true;
+    matching->prepared = true;
   }
   lay_out(r, place, wanted, extra_bytes, NULL, d);
   hs_status st = grow_slab(c, d->slab_bytes);
   if (st == HS_OK) st = grow_pinned(c, d->pinned_bytes);
-  if (st == HS_OK) lay_out(r, place, wanted, extra_bytes, c->cuda_match->slab, d);
+  if (st == HS_OK) lay_out(r, place, wanted, extra_bytes, matching->slab, d);
   return st;
 }
 
 /* ------------------------------------------------------------------ work */
 
-stage_status cuda_match_bring(const match_request *r, const cuda_match_place *place, int which,
-                              const device_matching *d, cuda_stream stream) {
+stage_status cuda_match_bring(const match_request *r, const match_placement *place, int which, const device_matching *d,
+                              cuda_stream stream) {
   const match_list *list = which == 0 ? &r->first : &r->second;
   const size_t value = r->type == MATCH_F32 ? sizeof(float) : 1, count = list->count;
   stage_status st = STAGE_OK;
@@ -131,7 +132,7 @@ stage_status cuda_match_bring(const match_request *r, const cuda_match_place *pl
 }
 
 /* Enqueues a request and what comes back to pinned memory: a count and pairs ALIGNMENT bytes on, or both nearest. */
-static stage_status enqueue(const struct cuda_match_state *s, const match_request *r, const cuda_match_place *place,
+static stage_status enqueue(const struct cuda_match_state *s, const match_request *r, const match_placement *place,
                             match_wanted wanted, const device_matching *d, cuda_stream stream) {
   unsigned char *results = (unsigned char *)s->pinned + ALIGNMENT,
                 *d_results = (unsigned char *)s->d_pinned + ALIGNMENT;
@@ -158,14 +159,15 @@ static stage_status enqueue(const struct cuda_match_state *s, const match_reques
 }
 
 /* Runs a request; the results are in pinned memory then. */
-static hs_status run(hs_context *c, const match_request *r, const cuda_match_place *place, match_wanted wanted) {
-  const cuda_stream stream = place->stream ? place->stream : c->cuda->stream;
+static hs_status run(hs_context *c, const match_request *r, const match_placement *place, match_wanted wanted) {
+  const cuda_stream stream = place->stream ? place->stream : cuda_of(c)->stream;
   device_matching d;
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = cuda_match_make_room(c, r, place, wanted, 0, &d);
   if (st == HS_OK) {
-    stage_status done = enqueue(c->cuda_match, r, place, wanted, &d, stream);
+    stage_status done = enqueue(cuda_of(c)->matching, r, place, wanted, &d, stream);
     /* Copies may still be reading the caller's lists, also after a failure. */
     const stage_status waited = device_stream_wait(stream);
     if (done == STAGE_OK) done = waited;
@@ -175,40 +177,40 @@ static hs_status run(hs_context *c, const match_request *r, const cuda_match_pla
   return st;
 }
 
-hs_status cuda_match_run(hs_context *c, const match_request *r, const cuda_match_place *place, match_nearest *forward,
+hs_status cuda_match_run(hs_context *c, const match_request *r, const match_placement *place, match_nearest *forward,
                          match_nearest *backward) {
   const hs_status st = run(c, r, place, backward ? WANTED_BOTH_NEAREST : WANTED_NEAREST);
   if (st != HS_OK) return st;
-  const unsigned char *results = (const unsigned char *)c->cuda_match->pinned + ALIGNMENT;
+  const unsigned char *results = (const unsigned char *)cuda_of(c)->matching->pinned + ALIGNMENT;
   const size_t bytes = r->first.count * sizeof *forward;
   if (bytes > 0) memcpy(forward, results, bytes);
   if (backward && r->second.count > 0) memcpy(backward, results + bytes, r->second.count * sizeof *backward);
   return HS_OK;
 }
 
-hs_status cuda_match_pairs(hs_context *c, const match_request *r, const cuda_match_place *place,
+hs_status cuda_match_pairs(hs_context *c, const match_request *r, const match_placement *place,
                            const match_pair **pairs, size_t *count) {
   const hs_status st = run(c, r, place, r->mutual ? WANTED_MUTUAL_PAIRS : WANTED_PAIRS);
   if (st != HS_OK) return st;
-  *pairs = (const match_pair *)(const void *)((const unsigned char *)c->cuda_match->pinned + ALIGNMENT);
-  *count = *(const uint32_t *)c->cuda_match->pinned;
+  *pairs = (const match_pair *)(const void *)((const unsigned char *)cuda_of(c)->matching->pinned + ALIGNMENT);
+  *count = *(const uint32_t *)cuda_of(c)->matching->pinned;
   return HS_OK;
 }
 
 void cuda_match_destroy(hs_context *c) {
-  struct cuda_match_state *s = c->cuda_match;
+  struct cuda_match_state *s = cuda_of(c)->matching;
   int32_t previous = -1;
   if (!s) return;
-  if (device_enter(c->cuda->device, &previous) == STAGE_OK) {
+  if (device_enter(cuda_of(c)->device, &previous) == STAGE_OK) {
     device_free(s->slab);
     device_free_pinned(s->pinned);
   }
   device_leave(previous);
   hs_memory_release(c->options.allocator, s);
-  c->cuda_match = NULL;
+  cuda_of(c)->matching = NULL;
 }
 
-void cuda_match_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
-  *device_bytes = c->cuda_match ? c->cuda_match->slab_bytes : 0;
-  *pinned_bytes = c->cuda_match ? c->cuda_match->pinned_bytes : 0;
+void cuda_match_memory(const struct cuda_state *s, uint64_t *device_bytes, uint64_t *pinned_bytes) {
+  *device_bytes += s->matching ? s->matching->slab_bytes : 0;
+  *pinned_bytes += s->matching ? s->matching->pinned_bytes : 0;
 }

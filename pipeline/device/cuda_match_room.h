@@ -32,11 +32,11 @@ typedef enum match_wanted { WANTED_NEAREST, WANTED_BOTH_NEAREST, WANTED_PAIRS, W
 
 /* The state, made when it is first wanted, and all memory of a request. On the context's device. Statuses: HS_ERR_LIMIT,
    HS_ERR_MEMORY, HS_ERR_DEVICE. */
-hs_status cuda_match_make_room(hs_context *context, const match_request *request, const cuda_match_place *place,
+hs_status cuda_match_make_room(hs_context *context, const match_request *request, const match_placement *place,
                                match_wanted wanted, size_t extra_bytes, device_matching *d);
 
 /* Brings the first (0) or the second list (1) to the device, with its places. */
-stage_status cuda_match_bring(const match_request *request, const cuda_match_place *place, int which,
+stage_status cuda_match_bring(const match_request *request, const match_placement *place, int which,
                               const device_matching *d, cuda_stream stream);
 
 #endif

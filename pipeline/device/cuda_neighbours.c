@@ -38,7 +38,7 @@ static size_t lay_out(const match_request *r, uint32_t k, unsigned char *base, d
 }
 
 /* Memory of a search: as large a chunk as there is memory for. */
-static hs_status make_room(hs_context *c, const match_request *r, const cuda_match_place *place, uint32_t k,
+static hs_status make_room(hs_context *c, const match_request *r, const match_placement *place, uint32_t k,
                            device_search *s) {
   const uint64_t nearest = (uint64_t)k * sizeof(match_neighbour) / sizeof(float), pitch = s->squares.pitch;
   const uint64_t widest = pitch > nearest ? pitch : nearest, fit = CHUNK_FLOATS / (widest > 0 ? widest : 1);
@@ -60,7 +60,7 @@ static hs_status make_room(hs_context *c, const match_request *r, const cuda_mat
 }
 
 /* Lists, places and norms; then the squares of a chunk. */
-static stage_status bring_lists(const match_request *r, const cuda_match_place *place, const device_search *s,
+static stage_status bring_lists(const match_request *r, const match_placement *place, const device_search *s,
                                 cuda_stream stream) {
   stage_status st = cuda_match_bring(r, place, 0, &s->room, stream);
   if (st == STAGE_OK) st = cuda_match_bring(r, place, 1, &s->room, stream);
@@ -84,7 +84,7 @@ static device_search search_of(const match_request *r, float bound) {
 
 /* ------------------------------------------------------------------ the k nearest */
 
-static stage_status nearest_chunks(const match_request *r, const cuda_match_place *place, uint32_t k, device_search *s,
+static stage_status nearest_chunks(const match_request *r, const match_placement *place, uint32_t k, device_search *s,
                                    match_neighbour *nearest, cuda_stream stream) {
   stage_status st = bring_lists(r, place, s, stream);
   for (uint32_t first = 0; st == STAGE_OK && first < r->first.count; first += s->squares.rows) {
@@ -99,15 +99,16 @@ static stage_status nearest_chunks(const match_request *r, const cuda_match_plac
 
 hs_status cuda_neighbours_nearest(hs_context *c, const match_request *r, float bound, uint32_t k,
                                   match_neighbour *nearest) {
-  const cuda_match_place place = {NULL, false};
+  const match_placement place = {NULL, false};
   device_search s = search_of(r, bound);
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = make_room(c, r, &place, k, &s);
   if (st == HS_OK) {
-    stage_status done = nearest_chunks(r, &place, k, &s, nearest, c->cuda->stream);
+    stage_status done = nearest_chunks(r, &place, k, &s, nearest, cuda_of(c)->stream);
     /* Copies may still be at work, also after a failure. */
-    const stage_status waited = device_stream_wait(c->cuda->stream);
+    const stage_status waited = device_stream_wait(cuda_of(c)->stream);
     if (done == STAGE_OK) done = waited;
     if (done != STAGE_OK) st = cuda_failure(c, done, "looking for neighbours");
   }
@@ -119,7 +120,7 @@ hs_status cuda_neighbours_nearest(hs_context *c, const match_request *r, float b
 
 /* Brings home the lists of rows [first, end) of a chunk, whose counts are there, as many rows at once as fit. */
 static hs_status fetch_lists(hs_context *c, device_search *s, match_neighbour *found) {
-  const cuda_stream stream = c->cuda->stream;
+  const cuda_stream stream = cuda_of(c)->stream;
   uint32_t *starts = s->host_counts + s->squares.rows;
   const squares_args all = s->squares;
   stage_status st = STAGE_OK;
@@ -147,8 +148,8 @@ static hs_status fetch_lists(hs_context *c, device_search *s, match_neighbour *f
 
 /* Counts the rows of a chunk and brings them home. */
 static hs_status within_chunk(hs_context *c, const match_request *r, uint32_t first, device_search *s,
-                              cuda_neighbours_take take, void *user) {
-  const cuda_stream stream = c->cuda->stream;
+                              neighbours_take take, void *user) {
+  const cuda_stream stream = cuda_of(c)->stream;
   match_neighbour *found = NULL;
   stage_status done = begin_chunk(r, first, s, stream);
   if (done == STAGE_OK) done = cuda_neighbours_count_launch(&s->squares, s->bound, s->counts, stream);
@@ -160,22 +161,22 @@ static hs_status within_chunk(hs_context *c, const match_request *r, uint32_t fi
   return st == HS_OK ? fetch_lists(c, s, found) : st;
 }
 
-hs_status cuda_neighbours_within(hs_context *c, const match_request *r, float bound, cuda_neighbours_take take,
-                                 void *user) {
-  const cuda_match_place place = {NULL, false};
+hs_status cuda_neighbours_within(hs_context *c, const match_request *r, float bound, neighbours_take take, void *user) {
+  const match_placement place = {NULL, false};
   device_search s = search_of(r, bound);
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = make_room(c, r, &place, 0, &s);
   /* Pinned memory has room for a pair, four words, for each row of the first list; this takes two. */
   if (st == HS_OK) {
-    s.host_counts = c->cuda_match->pinned;
-    const stage_status done = bring_lists(r, &place, &s, c->cuda->stream);
+    s.host_counts = cuda_of(c)->matching->pinned;
+    const stage_status done = bring_lists(r, &place, &s, cuda_of(c)->stream);
     if (done != STAGE_OK) st = cuda_failure(c, done, "bringing descriptors");
   }
   for (uint32_t first = 0; st == HS_OK && first < r->first.count; first += s.squares.rows)
     st = within_chunk(c, r, first, &s, take, user);
-  (void)device_stream_wait(c->cuda->stream); /* copies may still be at work after a failure */
+  (void)device_stream_wait(cuda_of(c)->stream); /* copies may still be at work after a failure */
   device_leave(previous);
   return st;
 }

@@ -11,7 +11,7 @@
 
 enum { PINNED_ALIGNMENT = 256 };
 
-struct cuda_pair_image {
+struct device_descriptors {
   cuda_match_image view;
 };
 
@@ -20,26 +20,24 @@ typedef struct pair_batch {
   cuda_event finished;
   unsigned char *slab, *pinned, *d_pinned;
   uint32_t count;
-  const match_pair *results[CUDA_PAIRS_A_BATCH]; /* host addresses */
+  const match_pair *results[PAIRS_PER_BATCH]; /* host addresses */
 } pair_batch;
 
-struct cuda_pairs {
+struct pair_matcher {
   int32_t device;
   const hs_allocator *allocator;
   cuda_stream images, batches;
   uint64_t batch_bytes;
-  pair_batch each[CUDA_PAIR_BATCHES];
+  pair_batch each[PAIR_BATCHES];
 };
 
 /* ------------------------------------------------------------------ sizes */
 
 enum {
-  TASKS_BYTES = CUDA_PAIRS_A_BATCH * sizeof(cuda_match_task),
-  COUNTS_BYTES = CUDA_PAIRS_A_BATCH * sizeof(uint32_t),
+  TASKS_BYTES = PAIRS_PER_BATCH * sizeof(cuda_match_task),
+  COUNTS_BYTES = PAIRS_PER_BATCH * sizeof(uint32_t),
   LAYOUT_SLACK = 6 * PINNED_ALIGNMENT /* of a task's parts */
 };
-
-bool cuda_pairs_wanted(const hs_context *c) { return c->cuda != NULL; }
 
 uint64_t cuda_pairs_image_bytes(size_t count) {
   cuda_match_image unused;
@@ -54,7 +52,7 @@ uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count) {
 uint64_t cuda_pairs_free_bytes(const hs_context *c) {
   size_t free_bytes = 0, all;
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return 0;
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK) return 0;
   if (device_memory(&free_bytes, &all) != STAGE_OK) free_bytes = 0;
   device_leave(previous);
   return free_bytes / 2;
@@ -62,13 +60,13 @@ uint64_t cuda_pairs_free_bytes(const hs_context *c) {
 
 /* ------------------------------------------------------------------ making and ending */
 
-stage_status cuda_pairs_enter(const cuda_pairs *p, int32_t *previous) { return device_enter(p->device, previous); }
+stage_status cuda_pairs_enter(const pair_matcher *p, int32_t *previous) { return device_enter(p->device, previous); }
 
 void cuda_pairs_leave(int32_t previous) { device_leave(previous); }
 
 const char *cuda_pairs_error(void) { return device_error_text(); }
 
-static stage_status make_batch(const cuda_pairs *p, pair_batch *b) {
+static stage_status make_batch(const pair_matcher *p, pair_batch *b) {
   void *slab = NULL, *pinned = NULL, *d_pinned = NULL;
   stage_status st = device_event_create(&b->finished, false);
   if (st == STAGE_OK) st = device_alloc(&slab, (size_t)p->batch_bytes + TASKS_BYTES);
@@ -81,8 +79,8 @@ static stage_status make_batch(const cuda_pairs *p, pair_batch *b) {
   return st;
 }
 
-static void free_all(cuda_pairs *p) {
-  for (int i = 0; i < CUDA_PAIR_BATCHES; i++) {
+static void free_all(pair_matcher *p) {
+  for (int i = 0; i < PAIR_BATCHES; i++) {
     device_free(p->each[i].slab);
     device_free_pinned(p->each[i].pinned);
     if (p->each[i].finished) device_event_destroy(p->each[i].finished);
@@ -91,13 +89,13 @@ static void free_all(cuda_pairs *p) {
   if (p->batches) device_stream_destroy(p->batches);
 }
 
-hs_status cuda_pairs_open(hs_context *c, uint64_t batch_bytes, cuda_pairs **pairs, char *message,
+hs_status cuda_pairs_open(hs_context *c, uint64_t batch_bytes, pair_matcher **pairs, char *message,
                           size_t message_bytes) {
   int32_t previous;
-  cuda_pairs *p = hs_memory_alloc(c->options.allocator, sizeof *p);
+  pair_matcher *p = hs_memory_alloc(c->options.allocator, sizeof *p);
   if (!p) return HS_ERR_MEMORY;
   memset(p, 0, sizeof *p);
-  p->device = c->cuda->device;
+  p->device = cuda_of(c)->device;
   p->allocator = c->options.allocator;
   p->batch_bytes = batch_bytes;
   stage_status st = device_enter(p->device, &previous);
@@ -105,7 +103,7 @@ hs_status cuda_pairs_open(hs_context *c, uint64_t batch_bytes, cuda_pairs **pair
   if (st == STAGE_OK) st = cuda_match_prepare();
   if (st == STAGE_OK) st = device_stream_create(&p->images);
   if (st == STAGE_OK) st = device_stream_create(&p->batches);
-  for (int i = 0; i < CUDA_PAIR_BATCHES && st == STAGE_OK; i++) st = make_batch(p, &p->each[i]);
+  for (int i = 0; i < PAIR_BATCHES && st == STAGE_OK; i++) st = make_batch(p, &p->each[i]);
   if (st != STAGE_OK) {
     hs_message_set(message, message_bytes, "%s", device_error_text());
     if (entered) free_all(p);
@@ -117,7 +115,7 @@ hs_status cuda_pairs_open(hs_context *c, uint64_t batch_bytes, cuda_pairs **pair
   return st == STAGE_OK ? HS_OK : (st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE);
 }
 
-void cuda_pairs_close(cuda_pairs *p) {
+void cuda_pairs_close(pair_matcher *p) {
   int32_t previous;
   if (!p) return;
   if (device_enter(p->device, &previous) == STAGE_OK) {
@@ -130,9 +128,9 @@ void cuda_pairs_close(cuda_pairs *p) {
 
 /* ------------------------------------------------------------------ images */
 
-stage_status cuda_pairs_bring(cuda_pairs *p, const void *descriptors, uint32_t count, cuda_pair_image **image) {
+stage_status cuda_pairs_bring(pair_matcher *p, const void *descriptors, uint32_t count, device_descriptors **image) {
   void *memory = NULL;
-  cuda_pair_image *i = hs_memory_alloc(p->allocator, sizeof *i);
+  device_descriptors *i = hs_memory_alloc(p->allocator, sizeof *i);
   *image = NULL;
   if (!i) return STAGE_OUT_OF_MEMORY;
   const size_t bytes = cuda_match_image_layout(count, NULL, &i->view);
@@ -153,7 +151,7 @@ stage_status cuda_pairs_bring(cuda_pairs *p, const void *descriptors, uint32_t c
   return st;
 }
 
-void cuda_pairs_drop(cuda_pairs *p, cuda_pair_image *image) {
+void cuda_pairs_drop(pair_matcher *p, device_descriptors *image) {
   if (!image) return;
   device_free(image->view.descriptors);
   hs_memory_release(p->allocator, image);
@@ -164,7 +162,7 @@ void cuda_pairs_drop(cuda_pairs *p, cuda_pair_image *image) {
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* Lays the tasks of a batch out, keys before nearest, and their matches on the host. */
-static void lay_out(pair_batch *b, const cuda_pair_of_images *images, bool mutual, cuda_match_many_args *args) {
+static void lay_out(pair_batch *b, const descriptor_pair *images, bool mutual, cuda_match_many_args *args) {
   cuda_match_task *tasks = (cuda_match_task *)(void *)b->pinned;
   unsigned char *const keys = b->slab + TASKS_BYTES;
   size_t key_bytes = 0, nearest_bytes = 0, matches = 0;
@@ -190,7 +188,7 @@ static void lay_out(pair_batch *b, const cuda_pair_of_images *images, bool mutua
   args->key_bytes = key_bytes;
 }
 
-stage_status cuda_pairs_begin(cuda_pairs *p, int32_t batch, const cuda_pair_of_images *images, uint32_t count,
+stage_status cuda_pairs_begin(pair_matcher *p, int32_t batch, const descriptor_pair *images, uint32_t count,
                               const match_limits *limits, bool mutual) {
   pair_batch *b = &p->each[batch];
   cuda_match_many_args args = {.limits = *limits, .mutual = mutual};
@@ -201,9 +199,9 @@ stage_status cuda_pairs_begin(cuda_pairs *p, int32_t batch, const cuda_pair_of_i
   return st == STAGE_OK ? device_event_record(b->finished, p->batches) : st;
 }
 
-stage_status cuda_pairs_finish(cuda_pairs *p, int32_t batch) { return device_event_finish(p->each[batch].finished); }
+stage_status cuda_pairs_finish(pair_matcher *p, int32_t batch) { return device_event_finish(p->each[batch].finished); }
 
-const match_pair *cuda_pairs_result(const cuda_pairs *p, int32_t batch, uint32_t pair, uint32_t *count) {
+const match_pair *cuda_pairs_result(const pair_matcher *p, int32_t batch, uint32_t pair, uint32_t *count) {
   const pair_batch *b = &p->each[batch];
   *count = ((const uint32_t *)(const void *)(b->pinned + TASKS_BYTES))[pair];
   return b->results[pair];

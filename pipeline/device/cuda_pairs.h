@@ -1,6 +1,5 @@
 /*
- * Many pairs of images matched on a context's CUDA device: images that stay there, and batches of pairs in turn. In a
- * build without CUDA the same functions fail.
+ * Many pairs of images matched on a context's CUDA device: images that stay there, and batches of pairs in turn.
  *
  * Called from two threads at most: one brings and drops images, one runs batches; each has a stream of its own and wraps
  * its calls in device_enter and device_leave. What goes wrong is in device_error_text() of the calling thread.
@@ -8,55 +7,37 @@
 #ifndef HARTSIFT_DEVICE_CUDA_PAIRS_H
 #define HARTSIFT_DEVICE_CUDA_PAIRS_H
 
-#include "pipeline/context/context.h"
-#include "stages/match.h"
-
-enum {
-  CUDA_PAIR_BATCHES = 3, /* in flight, so that the device never waits for the host */
-  CUDA_PAIRS_A_BATCH = 256
-};
-
-typedef struct cuda_pairs cuda_pairs;
-
-/* An image on the device; empty: null. */
-typedef struct cuda_pair_image cuda_pair_image;
-
-typedef struct cuda_pair_of_images {
-  const cuda_pair_image *first, *second;
-} cuda_pair_of_images;
-
-/* Whether a context has such a device at all. */
-bool cuda_pairs_wanted(const hs_context *context);
+#include "pipeline/context/engine.h"
 
 /* Device memory that may be taken now: half of what is free. 0: it cannot be told. */
 uint64_t cuda_pairs_free_bytes(const hs_context *context);
 
 /* batch_bytes: device memory of each batch; half as much is pinned on the host. message: why it failed. Statuses:
-   HS_ERR_MEMORY, HS_ERR_DEVICE; HS_ERR_NO_DEVICE without CUDA. */
-hs_status cuda_pairs_open(hs_context *context, uint64_t batch_bytes, cuda_pairs **pairs, char *message,
+   HS_ERR_MEMORY, HS_ERR_DEVICE. */
+hs_status cuda_pairs_open(hs_context *context, uint64_t batch_bytes, pair_matcher **pairs, char *message,
                           size_t message_bytes);
-void cuda_pairs_close(cuda_pairs *pairs);
+void cuda_pairs_close(pair_matcher *pairs);
 
 /* Bytes on the device of an image, and of one pair in a batch. */
 uint64_t cuda_pairs_image_bytes(size_t count);
 uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count);
 
 /* Makes the calling thread one of this device's. */
-stage_status cuda_pairs_enter(const cuda_pairs *pairs, int32_t *previous);
+stage_status cuda_pairs_enter(const pair_matcher *pairs, int32_t *previous);
 void cuda_pairs_leave(int32_t previous);
 
 /* Copies 8-bit descriptors to the device and waits for them. */
-stage_status cuda_pairs_bring(cuda_pairs *pairs, const void *descriptors, uint32_t count, cuda_pair_image **image);
-void cuda_pairs_drop(cuda_pairs *pairs, cuda_pair_image *image);
+stage_status cuda_pairs_bring(pair_matcher *pairs, const void *descriptors, uint32_t count, device_descriptors **image);
+void cuda_pairs_drop(pair_matcher *pairs, device_descriptors *image);
 
-/* Begins to match count pairs (1..CUDA_PAIRS_A_BATCH) of together at most batch_bytes, as batch number `batch`, which
+/* Begins to match count pairs (1..PAIRS_PER_BATCH) of together at most batch_bytes, as batch number `batch`, which
    must not be in flight. */
-stage_status cuda_pairs_begin(cuda_pairs *pairs, int32_t batch, const cuda_pair_of_images *images, uint32_t count,
+stage_status cuda_pairs_begin(pair_matcher *pairs, int32_t batch, const descriptor_pair *images, uint32_t count,
                               const match_limits *limits, bool mutual);
 /* Waits for it. */
-stage_status cuda_pairs_finish(cuda_pairs *pairs, int32_t batch);
+stage_status cuda_pairs_finish(pair_matcher *pairs, int32_t batch);
 /* The matches of one of its pairs, valid until the batch begins again. */
-const match_pair *cuda_pairs_result(const cuda_pairs *pairs, int32_t batch, uint32_t pair, uint32_t *count);
+const match_pair *cuda_pairs_result(const pair_matcher *pairs, int32_t batch, uint32_t pair, uint32_t *count);
 
 /* What device_error_text() says, in every build. */
 const char *cuda_pairs_error(void);

@@ -67,11 +67,11 @@ static stage_status make_room(cuda_primitives *p, size_t bytes) {
 
 /* After the arguments have passed; a call that has begun is to be ended. */
 static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device_call *call) {
-  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
-  cuda_primitives *p = &c->cuda->primitives;
-  *call = (device_call){c, p, stream ? (cuda_stream)stream : c->cuda->stream, !stream, -1};
-  stage_status st = device_enter(c->cuda->device, &call->previous);
-  if (st == STAGE_OK && !p->zeros) st = open_memory(p, c->cuda->stream);
+  if (!cuda_of(c)) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  cuda_primitives *p = &cuda_of(c)->primitives;
+  *call = (device_call){c, p, stream ? (cuda_stream)stream : cuda_of(c)->stream, !stream, -1};
+  stage_status st = device_enter(cuda_of(c)->device, &call->previous);
+  if (st == STAGE_OK && !p->zeros) st = open_memory(p, cuda_of(c)->stream);
   if (st == STAGE_OK) st = make_room(p, scratch_bytes);
   /* On every stream, because one handle can mean several streams: cudaStreamPerThread does, and so does the handle of a
      destroyed stream that is used again. Before the first call the event has not been recorded, and nothing waits. */
@@ -95,7 +95,7 @@ static hs_status end(device_call *call, stage_status st) {
 
 static zero_words *zeros_of(const device_call *call) { return (zero_words *)(void *)call->memory->zeros; }
 
-static int32_t processors_of(const hs_context *c) { return c->cuda ? c->cuda->info.multiprocessors : 1; }
+static int32_t processors_of(const hs_context *c) { return cuda_of(c) ? cuda_of(c)->info.multiprocessors : 1; }
 
 /* ------------------------------------------------------------------ reductions */
 
@@ -221,7 +221,7 @@ hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream,
 /* The taps as the signal's type has them, in memory of the context. Earlier copies have already read
    it, because it is not pinned. */
 static hs_status round_taps(hs_context *c, const double *taps, size_t count, prim_element type) {
-  cuda_primitives *p = &c->cuda->primitives;
+  cuda_primitives *p = &cuda_of(c)->primitives;
   if (count > p->tap_room) {
     hs_memory_release(c->options.allocator, p->taps);
     p->tap_room = 0;

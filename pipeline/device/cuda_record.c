@@ -95,7 +95,7 @@ static void view_lists(recording *r) {
 }
 
 base_args cuda_base_args(const hs_context *c, const source_view *source) {
-  const octave_view o = view_octave(c->cuda, c->cuda->slab, 0);
+  const octave_view o = view_octave(cuda_of(c), cuda_of(c)->slab, 0);
   /* Levels 1 to 3 are still free: they hold the plain picture, the doubled one and filtered rows where no kernel does
      it all at once. */
   base_args args = {.source = *source,
@@ -307,11 +307,11 @@ static stage_status record_reset(const recording *r) {
 
 static recording recording_of(const hs_context *c, const frame_request *request, const record_target *target) {
   const recording r = {.context = c,
-                       .state = c->cuda,
+                       .state = cuda_of(c),
                        .request = request,
                        .handover = target->handover,
-                       .slab = c->cuda->slab,
-                       .group = {target->group, c->cuda->plan.device_bytes},
+                       .slab = cuda_of(c)->slab,
+                       .group = {target->group, cuda_of(c)->plan.device_bytes},
                        .given = target->given.count > 0};
   return r;
 }

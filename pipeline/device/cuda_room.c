@@ -6,6 +6,7 @@
 #include "pipeline/context/options.h"
 
 #include "pipeline/device/cuda_equalize.h"
+#include "pipeline/device/cuda_match.h"
 
 _Static_assert((int)OPTIONS_DEVICE_CELLS_MOST == GRID_DEVICE_CELLS, "cells of a grid on a device");
 
@@ -32,8 +33,8 @@ static uint64_t first_samples(const frame_plan *plan) {
 
 /* How many of the listed features the results have room for: as many as the selection keeps, which by levels of detail may
    be more than max_features; without one, of pictures in flight, as many as those seen before lead to expect. */
-static void decide_kept(const hs_context *c, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+static void decide_kept(const hs_context *c, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   const uint32_t listed = s->plan.request.feature_capacity, most = options_device_most(&c->options);
   const bool is_bound = most > 0 && place->given.count == 0 && c->options.selection != HS_SELECT_LEVELS;
   uint32_t kept = listed;
@@ -48,7 +49,7 @@ static void decide_kept(const hs_context *c, const cuda_frame_place *place) {
 }
 
 bool cuda_outgrows_results(hs_context *c, uint32_t features) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   if (s->expected_samples == 0 || features <= s->kept_capacity) return false;
   cuda_result_pool_note(s->pool, s->expected_samples, features);
   c->statistics.regrown_frames++;
@@ -64,8 +65,8 @@ static int32_t octaves_described(const hs_context *c, const source_view *v, int3
 }
 
 /* The plan of a frame: state->plan and what goes with it. */
-static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+static hs_status make_plan(hs_context *c, const frame_request *r, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   const source_view *v = &r->source;
   plan_request request = {.width = v->width,
                           .height = v->height,
@@ -73,7 +74,7 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
                           .keypoint_capacity = c->keypoint_capacity,
                           .feature_capacity = c->feature_capacity,
                           .descriptor_bytes = r->descriptor_bytes};
-  const cuda_given *given = &place->given;
+  const user_keypoints *given = &place->given;
   if (place->octaves > 0) request.rules.octaves = octaves_described(c, v, place->octaves);
   if (given->count > 0) {
     const uint32_t room = given->capacity + given->capacity / 2;
@@ -104,16 +105,16 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const cuda_fra
 
 /* Bytes that a decoded picture takes on the device beside the frame. One that this frame does not use is given back where
    max_memory_bytes has no room for both. */
-static size_t bytes_beside(hs_context *c, const cuda_frame_place *place, size_t frame_bytes) {
-  cuda_state *s = c->cuda;
+static size_t bytes_beside(hs_context *c, const frame_placement *place, size_t frame_bytes) {
+  cuda_state *s = cuda_of(c);
   const uint64_t limit = c->options.max_memory_bytes;
   if (place->decoded) return s->decoded_bytes;
   if (limit > 0 && frame_bytes > limit - s->decoded_bytes) cuda_jpeg_drop(s);
   return 0;
 }
 
-hs_status cuda_plan_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+hs_status cuda_plan_room(hs_context *c, const frame_request *r, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   size_t bytes;
   s->untiled_bytes = SIZE_MAX;
   const hs_status st = make_plan(c, r, place);
@@ -121,8 +122,8 @@ hs_status cuda_plan_room(hs_context *c, const frame_request *r, const cuda_frame
   return st;
 }
 
-hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+hs_status cuda_make_room(hs_context *c, const frame_request *r, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   const source_view *v = &r->source;
   const hs_status st = cuda_plan_room(c, r, place);
   if (st != HS_OK) return st;
@@ -136,7 +137,7 @@ hs_status cuda_make_room(hs_context *c, const frame_request *r, const cuda_frame
 }
 
 hs_status cuda_make_slab(hs_context *c, size_t bytes) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   if (bytes <= s->slab_bytes) return HS_OK;
   cuda_graphs_drop(s);
   device_free(s->slab);
@@ -160,7 +161,7 @@ static size_t frames_bytes(const hs_context *c, size_t features) {
 }
 
 hs_status cuda_make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   result_set *r = &s->results[s->set];
   const size_t features = s->kept_capacity * group + s->room_beyond;
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
@@ -184,7 +185,7 @@ plane_view cuda_handover_plane(const cuda_state *s, float *data) {
 }
 
 hs_status cuda_make_handover_room(hs_context *c) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   const plane_view level = cuda_handover_plane(s, NULL);
   const size_t floats = level.stride * (size_t)level.height;
   if (floats <= s->handover_floats) return HS_OK;
@@ -203,17 +204,17 @@ hs_status cuda_make_handover_room(hs_context *c) {
 }
 
 void cuda_frame_want_room(hs_context *c, uint32_t features) {
-  if (features > c->cuda->room_beyond) c->cuda->room_beyond = features;
+  if (features > cuda_of(c)->room_beyond) cuda_of(c)->room_beyond = features;
 }
 
 uint32_t cuda_frame_room(const hs_context *c, feature_records *records) {
-  const result_set *r = &c->cuda->results[c->cuda->set];
-  *records = (feature_records){r->records, r->frames, r->descriptors, c->cuda->plan.request.descriptor_bytes};
+  const result_set *r = &cuda_of(c)->results[cuda_of(c)->set];
+  *records = (feature_records){r->records, r->frames, r->descriptors, cuda_of(c)->plan.request.descriptor_bytes};
   return r->features;
 }
 
 void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pinned_bytes) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
   if (s) *device_bytes += s->decoded_bytes;
@@ -221,6 +222,7 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
                           s->slot_bytes * STAGING_SLOTS + s->packed_bytes
                     : 0;
   if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
+  if (s) cuda_match_memory(s, device_bytes, pinned_bytes);
 }
 
 hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
@@ -229,10 +231,10 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
                                  .descriptor_bytes = descriptor_bytes,
                                  .equalize = c->options.equalize != 0};
-  const cuda_frame_place place = {0};
+  const frame_placement place = {0};
   const hs_status st = make_plan(c, &request, &place);
   if (st != HS_OK) return st;
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
   *pinned_bytes = align(s->kept_capacity * sizeof(hs_keypoint)) + frames_bytes(c, s->kept_capacity) +
                   s->kept_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) + sizeof *s->mail;
@@ -242,6 +244,6 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
 int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
   uint64_t device_bytes = 0, pinned = 0;
   if (cuda_frame_query(c, width, height, &device_bytes, &pinned) != HS_OK) return 1;
-  const uint64_t lanes = c->cuda->info.memory_bytes / 2 / device_bytes;
+  const uint64_t lanes = cuda_of(c)->info.memory_bytes / 2 / device_bytes;
   return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
 }

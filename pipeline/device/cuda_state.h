@@ -56,18 +56,18 @@ typedef struct mask_layout {
 
 /* What a frame tells the host besides its features. */
 typedef struct frame_mail {
-  cuda_frame_counts counts[CUDA_GROUP_MAX];      /* of each picture */
-  cuda_tile_counts tile_counts[CUDA_TILE_SLOTS]; /* of the tiles under way */
-  cuda_outputs outputs;                          /* the other way: where the frame's results go */
-  uint32_t handed_over;                          /* 1: the level is there; the host clears it */
-  cuda_outputs tile_outputs[CUDA_TILE_SLOTS];    /* the other way too */
-  uint32_t refused[CUDA_JPEG_MOST];              /* of each picture decoded: 0, or libjpeg is to decide */
+  cuda_frame_counts counts[FRAME_GROUP_MAX]; /* of each picture */
+  cuda_tile_counts tile_counts[TILE_SLOTS];  /* of the tiles under way */
+  cuda_outputs outputs;                      /* the other way: where the frame's results go */
+  uint32_t handed_over;                      /* 1: the level is there; the host clears it */
+  cuda_outputs tile_outputs[TILE_SLOTS];     /* the other way too */
+  uint32_t refused[JPEG_GROUP_MAX];          /* of each picture decoded: 0, or libjpeg is to decide */
 } frame_mail;
 
 /* What a context and its lanes know of decoding JPEGs. */
 typedef struct cuda_jpeg {
-  cuda_jpeg_state state;
-  char reason[CUDA_JPEG_REASON_BYTES];
+  decoder_state state;
+  char reason[JPEG_REASON_BYTES];
   atomic_size_t packed_most, decoded_most; /* bytes that any of them has wanted */
 } cuda_jpeg;
 
@@ -99,10 +99,10 @@ typedef struct cuda_state {
   uint32_t given_features; /* that a frame of given keypoints had beyond its list; 0: none had */
   uint32_t room_beyond;    /* features that the results must have room for besides the frame's own */
   cuda_result_pool *pool;  /* a lane's is its owner's */
-  result_set results[CUDA_RESULT_SETS];
+  result_set results[RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
-  cuda_event tile_ended[CUDA_TILE_SLOTS];
+  cuda_event tile_ended[TILE_SLOTS];
   cuda_jpeg *jpeg;       /* a lane's is its owner's */
   unsigned char *packed; /* pinned: pictures on their way to be decoded */
   size_t packed_bytes;
@@ -124,7 +124,11 @@ typedef struct cuda_state {
   launch_list *launches; /* of a frame met first; null until there is one */
 
   cuda_primitives primitives;
+  struct cuda_match_state *matching; /* null: nothing was matched yet */
 } cuda_state;
+
+/* A context's state; null: it works on the CPU. */
+static inline cuda_state *cuda_of(const hs_context *c) { return c->engine_state; }
 
 /* Room for a frame's lists, as its plan counts and its recording uses it. */
 static inline cuda_keypoint_capacity cuda_list_capacity(uint32_t mask_words, uint32_t keypoints, uint32_t features,
@@ -140,7 +144,7 @@ typedef struct record_target {
   int32_t group;            /* pictures, 1 or more, each with its part of the slab */
   const cuda_frame_view *group_views; /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
-  cuda_given given;
+  user_keypoints given;
 } record_target;
 
 /* A buffer of the plan in the slab, null where the plan has none. */
@@ -155,7 +159,7 @@ void cuda_jpeg_drop(cuda_state *state);
 void cuda_jpeg_drop_decoded(cuda_state *state);
 
 /* Given keypoints to the lists of the frame being prepared. */
-stage_status cuda_given_upload(const cuda_state *state, const cuda_given *given, cuda_stream stream);
+stage_status cuda_given_upload(const cuda_state *state, const user_keypoints *given, cuda_stream stream);
 /* Pinned bytes held for them. */
 size_t cuda_given_bytes(const cuda_state *state);
 
@@ -164,11 +168,11 @@ base_args cuda_base_args(const hs_context *context, const source_view *source);
 
 /* Bands in which a picture is uploaded to `source`, on the device, while its base is made: 1 where the base is part of
    the graph instead. */
-int32_t cuda_upload_bands(const hs_context *context, const cuda_frame_place *place, const source_view *source);
+int32_t cuda_upload_bands(const hs_context *context, const frame_placement *place, const source_view *source);
 /* Bytes that pictures need to be staged in. */
 size_t cuda_staging_bytes(const source_view *source);
 /* Pinned memory for a picture that lies in ordinary memory, before it is uploaded. */
-stage_status cuda_upload_room(hs_context *context, const frame_request *request, const cuda_frame_place *place);
+stage_status cuda_upload_room(hs_context *context, const frame_request *request, const frame_placement *place);
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);
@@ -181,7 +185,7 @@ void cuda_record_views(const hs_context *context, const frame_request *request, 
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
 /* The graph of a frame; null where it is to be launched kernel by kernel. Sets target->group_views. */
-hs_status cuda_graph_of(hs_context *context, const frame_request *request, const cuda_frame_place *place,
+hs_status cuda_graph_of(hs_context *context, const frame_request *request, const frame_placement *place,
                         record_target *target, cuda_graph *graph);
 /* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may
    still be running on all streams of the state. */

@@ -152,7 +152,7 @@ static bool add_picture(frame_plan *plan, const cuda_tile_needs *needs, int32_t 
   const size_t rows = first < 0 ? (size_t)height / 2 + 1 : ((size_t)height + 1) << first;
   const size_t all = (size_t)plan->request.height;
   bool ok = true;
-  for (int32_t slot = 0; slot < CUDA_TILE_SLOTS && ok; slot++)
+  for (int32_t slot = 0; slot < TILE_SLOTS && ok; slot++)
     ok = add(plan, BUFFER_PICTURE, slot, rows < all ? rows : all, cuda_tile_pitch(plan, needs->pixel_bytes));
   return ok;
 }

@@ -18,7 +18,7 @@ typedef struct tile_run {
   hs_context *context;
   cuda_state *state;
   const frame_request *request;
-  const cuda_tile *tile;
+  const device_tile *tile;
   int32_t octaves;                     /* its own, and those that descriptors are pooled over */
   plane_region crop;                   /* in samples of its own */
   octave_view crops[TILE_OCTAVES_MAX]; /* what is made of each, as if there were no more of the picture */
@@ -58,7 +58,7 @@ static void view_octaves(tile_run *t) {
 }
 
 static void view_part(tile_run *t) {
-  const cuda_tile *tile = t->tile;
+  const device_tile *tile = t->tile;
   const plane_view plane = {NULL, t->state->plan.geometry.width[tile->octave],
                             t->state->plan.geometry.height[tile->octave], 0};
   cuda_tile_part *part = &t->view.part;
@@ -136,7 +136,7 @@ static stage_status upload(const tile_run *t, source_view *crop) {
       (const void *)((uintptr_t)whole->data + (uintptr_t)r.y0 * whole->stride_bytes + (uintptr_t)r.x0 * pixel_bytes);
   request.source.width = r.x1 - r.x0;
   request.source.height = r.y1 - r.y0;
-  const cuda_frame_place place = {0};
+  const frame_placement place = {0};
   record_target target = {.source = request.source, .group = 1};
   s->picture_pitch = cuda_tile_pitch(&s->plan, pixel_bytes);
   target.source.data = buffer(s, BUFFER_PICTURE, t->tile->slot);
@@ -286,49 +286,50 @@ static void wait_for_all(const cuda_state *s) {
 
 void cuda_tiles_abandon(hs_context *c) {
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return;
-  wait_for_all(c->cuda);
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK) return;
+  wait_for_all(cuda_of(c));
   device_leave(previous);
 }
 
 /* What a call's stages came to. */
 static hs_status end_call(hs_context *c, stage_status st, int32_t previous) {
   const hs_status status = st == STAGE_OK ? HS_OK : cuda_failure(c, st, "running a tile");
-  if (st != STAGE_OK) wait_for_all(c->cuda);
+  if (st != STAGE_OK) wait_for_all(cuda_of(c));
   device_leave(previous);
   return status;
 }
 
-hs_status cuda_tile_begin(hs_context *c, const frame_request *r, const cuda_tile *tile) {
-  tile_run t = {.context = c, .state = c->cuda, .request = r, .tile = tile};
+hs_status cuda_tile_begin(hs_context *c, const frame_request *r, const device_tile *tile) {
+  tile_run t = {.context = c, .state = cuda_of(c), .request = r, .tile = tile};
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   view_tile(&t);
   stage_status st = make_levels(&t);
   if (st == STAGE_OK) st = find_keypoints(&t);
   return end_call(c, st, previous);
 }
 
-hs_status cuda_tile_finish(hs_context *c, const cuda_tile *tile, cuda_tile_result *result) {
-  cuda_state *s = c->cuda;
+hs_status cuda_tile_finish(hs_context *c, const device_tile *tile, device_tile_result *result) {
+  cuda_state *s = cuda_of(c);
   unsigned char *block = s->results[s->set].block->host;
   const cuda_tile_lists lists = view_results(s, tile->slot, block, s->mail);
   int32_t previous;
-  *result = (cuda_tile_result){0};
+  *result = (device_tile_result){0};
   if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const stage_status st = device_event_finish(s->tile_ended[tile->slot]);
   if (st != STAGE_OK) return end_call(c, st, previous);
   const cuda_tile_counts *n = lists.counts;
-  *result = (cuda_tile_result){.candidates = tile->seed ? 0 : n->candidates,
-                               .keypoints = n->keypoints,
-                               .features = n->features,
-                               .strays = n->strays,
-                               .keypoint_list = lists.keypoints,
-                               .feature_list = lists.features,
-                               .shapes = lists.shapes,
-                               .descriptors = block + (size_t)tile->slot * cuda_tile_result_bytes(&s->plan),
-                               .stray_list = lists.strays,
-                               .complete = n->keypoints <= lists.keypoints.capacity &&
-                                           n->features <= lists.features.capacity && n->strays <= TILE_DEVICE_STRAYS};
+  *result = (device_tile_result){.candidates = tile->seed ? 0 : n->candidates,
+                                 .keypoints = n->keypoints,
+                                 .features = n->features,
+                                 .strays = n->strays,
+                                 .keypoint_list = lists.keypoints,
+                                 .feature_list = lists.features,
+                                 .shapes = lists.shapes,
+                                 .descriptors = block + (size_t)tile->slot * cuda_tile_result_bytes(&s->plan),
+                                 .stray_list = lists.strays,
+                                 .complete = n->keypoints <= lists.keypoints.capacity &&
+                                             n->features <= lists.features.capacity && n->strays <= TILE_DEVICE_STRAYS};
   return end_call(c, st, previous);
 }

@@ -56,7 +56,7 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
   if (plan_make_tile_lists(&lists, band_bytes, &room->lists) != HS_OK) return false;
   room->device_bytes = room->device.device_bytes;
   room->host_bytes = room->lists.host_bytes + context_scratch_bytes(&c->options, &room->lists) +
-                     CUDA_TILE_SLOTS * cuda_tile_result_bytes(&room->device) + staging_bytes(&room->device, &r->source);
+                     TILE_SLOTS * cuda_tile_result_bytes(&room->device) + staging_bytes(&room->device, &r->source);
   return true;
 }
 
@@ -73,12 +73,12 @@ static uint64_t device_most(hs_context *c, hs_status status) {
   const uint64_t limit = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX;
   size_t free_bytes = 0, all = 0;
   if (status != HS_ERR_MEMORY || device_memory(&free_bytes, &all) != STAGE_OK) return limit;
-  const uint64_t most = (uint64_t)(free_bytes - free_bytes / FREE_LEFT) + c->cuda->slab_bytes;
+  const uint64_t most = (uint64_t)(free_bytes - free_bytes / FREE_LEFT) + cuda_of(c)->slab_bytes;
   return most < limit ? most : limit;
 }
 
 static hs_status prepare(hs_context *c, const frame_request *r, hs_status status) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   tiled_room room = {.host_most = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX};
   room.device_most = device_most(c, status);
   if (s->untiled_bytes <= room.device_most || !plan_tiles(c, r, &room)) return status;
@@ -98,7 +98,7 @@ static hs_status prepare(hs_context *c, const frame_request *r, hs_status status
   s->expected_samples = 0;
   memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* tiles lay their own masks there */
   const stage_status held =
-      cuda_result_pool_hold(s->pool, CUDA_TILE_SLOTS * cuda_tile_result_bytes(&s->plan), &s->results[s->set].block);
+      cuda_result_pool_hold(s->pool, TILE_SLOTS * cuda_tile_result_bytes(&s->plan), &s->results[s->set].block);
   if (held != STAGE_OK) {
     s->results[s->set] = (result_set){0};
     return cuda_failure(c, held, "pinned memory for the results of a tile");
@@ -112,25 +112,26 @@ static hs_status prepare(hs_context *c, const frame_request *r, hs_status status
 
 hs_status cuda_tiles_prepare(hs_context *c, const frame_request *r, hs_status status) {
   int32_t previous;
-  if (device_enter(c->cuda->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
+  if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
+    return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = prepare(c, r, status);
   device_leave(previous);
   return st == HS_OK ? st : context_give_up_room(c, st);
 }
 
 void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0, int32_t *y1) {
-  const frame_plan *plan = &c->cuda->plan;
+  const frame_plan *plan = &cuda_of(c)->plan;
   cuda_tile_rows(&plan->request, &plan->geometry, core, y0, y1);
 }
 
 /* What a frame of this room holds. */
 static void bytes_of(const hs_context *c, const tiled_room *room, uint64_t *device_bytes, uint64_t *host_bytes) {
   *device_bytes = room->device_bytes + sizeof(vote_scales);
-  *host_bytes = room->host_bytes + sizeof *c->cuda->mail;
+  *host_bytes = room->host_bytes + sizeof *cuda_of(c)->mail;
 }
 
 bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
-  const uint64_t limit = c->options.max_memory_bytes, untiled_bytes = c->cuda->plan.device_bytes;
+  const uint64_t limit = c->options.max_memory_bytes, untiled_bytes = cuda_of(c)->plan.device_bytes;
   tiled_room room = {.device_most = limit, .host_most = limit};
   if (limit == 0 || untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes >= untiled_bytes)
     return false;
@@ -140,10 +141,10 @@ bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_by
 
 bool cuda_tiles_query_rows(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   const uint64_t limit = c->options.max_memory_bytes;
-  const cuda_frame_place whole = {.octaves = c->options.device == HS_DEVICE_HYBRID ? c->options.split : 0};
+  const frame_placement whole = {.octaves = c->options.device == HS_DEVICE_HYBRID ? c->options.split : 0};
   tiled_room room = {.device_most = limit, .host_most = limit};
   (void)cuda_plan_room(c, r, &whole); /* what does not even have a plan needs tiles */
-  if (c->cuda->untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes > limit ||
+  if (cuda_of(c)->untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes > limit ||
       room.host_bytes > limit)
     return false;
   bytes_of(c, &room, device_bytes, host_bytes);

@@ -5,33 +5,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_TILES_H
 #define HARTSIFT_DEVICE_CUDA_TILES_H
 
-#include "pipeline/context/context.h"
-#include "stages/detect.h"
-
-/* Tiles under way at once: the device works on one while the host lists the features of the one before. */
-enum { CUDA_TILE_SLOTS = 2 };
-
-/* A tile, or the surroundings of a stray. */
-typedef struct cuda_tile {
-  int32_t octave; /* of the picture's geometry; octaves are worked off one after another */
-  plane_region core;
-  const detect_stray *seed; /* null: the tile is searched */
-  bool gives_base;          /* the samples of the next octave's level 0 that lie in it are taken */
-  int32_t slot;             /* 0..CUDA_TILE_SLOTS-1 */
-  source_view source;       /* the picture, or, at the place where it would be, the rows of cuda_tiles_rows */
-} cuda_tile;
-
-/* What was found in a tile, in pinned memory of the context until the slot's next tile. Counts go on past the capacities. */
-typedef struct cuda_tile_result {
-  uint64_t candidates;
-  uint32_t keypoints, features, strays;
-  keypoint_list keypoint_list;
-  feature_list feature_list;  /* names keypoints of the list above */
-  const affine_shape *shapes; /* of the keypoints; null without shapes */
-  const unsigned char *descriptors;
-  const detect_stray *stray_list;
-  bool complete; /* no count is beyond its capacity; else the lists are of no use */
-} cuda_tile_result;
+#include "pipeline/context/engine.h"
 
 /* Makes the plans of a frame that its device has no room for untiled: context->plan, the lists on the host, and with it the
    slab; and the memory on the device. `status` is what the untiled frame failed with, HS_ERR_LIMIT or HS_ERR_MEMORY; it is
@@ -44,9 +18,9 @@ void cuda_tiles_rows(const hs_context *context, const plane_region *core, int32_
 
 /* Starts a tile, after those that were started before. Its slot's tile before is finished. Statuses: HS_ERR_DEVICE,
    HS_ERR_MEMORY; no tile is under way then. */
-hs_status cuda_tile_begin(hs_context *context, const frame_request *request, const cuda_tile *tile);
+hs_status cuda_tile_begin(hs_context *context, const frame_request *request, const device_tile *tile);
 /* Waits for it. Statuses as above. */
-hs_status cuda_tile_finish(hs_context *context, const cuda_tile *tile, cuda_tile_result *result);
+hs_status cuda_tile_finish(hs_context *context, const device_tile *tile, device_tile_result *result);
 /* Waits until nothing reads the caller's picture: where tiles under way are not wanted any more. */
 void cuda_tiles_abandon(hs_context *context);
 

@@ -13,7 +13,7 @@ static int32_t bands_for(int64_t pixels) {
   return pixels < 4000000 ? 3 : UPLOAD_BANDS_MAX;
 }
 
-int32_t cuda_upload_bands(const hs_context *c, const cuda_frame_place *place, const source_view *source) {
+int32_t cuda_upload_bands(const hs_context *c, const frame_placement *place, const source_view *source) {
   const base_args args = cuda_base_args(c, source);
   if (c->is_lane) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
   /* What lies on the device was written on the frame's stream, which the uploads' does not wait for. */
@@ -50,7 +50,7 @@ size_t cuda_staging_bytes(const source_view *v) { return slot_for(v) * STAGING_S
 /* Threads that share the copies of a picture; without them the caller copies alone. Lanes have none: others copy beside
    them. */
 static void start_copiers(hs_context *c) {
-  cuda_state *s = c->cuda;
+  cuda_state *s = cuda_of(c);
   const int32_t wanted = options_threads(&c->options), threads = wanted < COPIERS_MOST ? wanted : COPIERS_MOST;
   if (s->copiers || c->is_lane || threads < 2) return;
   stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
@@ -60,8 +60,8 @@ static void start_copiers(hs_context *c) {
     hs_memory_release(c->options.allocator, queue);
 }
 
-stage_status cuda_upload_room(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
-  cuda_state *s = c->cuda;
+stage_status cuda_upload_room(hs_context *c, const frame_request *r, const frame_placement *place) {
+  cuda_state *s = cuda_of(c);
   const int32_t group = place->group > 1 ? place->group : 1;
   s->staged = false;
   if (place->source_on_device) return STAGE_OK;
@@ -149,7 +149,7 @@ static row_copy rows_of(const cuda_state *s, const source_view *v, unsigned char
    band is staged by the host while the device works on those before. */
 static stage_status upload_bands(const hs_context *c, const frame_request *r, const record_target *target,
                                  int32_t bands, uint32_t *turn, cuda_stream stream) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   const base_args args = cuda_base_args(c, &target->base);
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
   stage_status st = STAGE_OK;
@@ -167,7 +167,7 @@ static stage_status upload_bands(const hs_context *c, const frame_request *r, co
 
 stage_status cuda_upload(const hs_context *c, const frame_request *r, const record_target *target, int32_t bands,
                          cuda_stream stream) {
-  const cuda_state *s = c->cuda;
+  const cuda_state *s = cuda_of(c);
   unsigned char *picture = (unsigned char *)(uintptr_t)target->source.data;
   const int32_t height = r->source.height;
   uint32_t turn = 0;

@@ -5,8 +5,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/message.h"
-#include "pipeline/device/backend.h"
-#include "pipeline/device/cuda_jpeg.h"
+#include "pipeline/context/backend.h"
 #include "pipeline/encoded/decoder_check.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/image_io/jpeg_stream.h"
@@ -33,9 +32,9 @@ made_jpeg decoder_check_made(uint32_t number) {
 
 /* The made files of one call, and their pixels by libjpeg. */
 typedef struct made_set {
-  unsigned char *files[CUDA_JPEG_MOST];
-  size_t sizes[CUDA_JPEG_MOST];
-  hs_image expected[CUDA_JPEG_MOST];
+  unsigned char *files[JPEG_GROUP_MAX];
+  size_t sizes[JPEG_GROUP_MAX];
+  hs_image expected[JPEG_GROUP_MAX];
 } made_set;
 
 static bool make_set(uint32_t first, int32_t count, made_set *set) {
@@ -49,17 +48,17 @@ static bool make_set(uint32_t first, int32_t count, made_set *set) {
 }
 
 static void free_set(made_set *set) {
-  for (int32_t i = 0; i < CUDA_JPEG_MOST; i++) {
+  for (int32_t i = 0; i < JPEG_GROUP_MAX; i++) {
     free(set->files[i]);
     hs_image_free(&set->expected[i]);
   }
 }
 
 /* Pixels that differ; -1: they cannot be fetched. */
-static int64_t compare(hs_context *c, const cuda_jpeg_rows *rows, const hs_image *expected) {
+static int64_t compare(hs_context *c, const decoded_rows *rows, const hs_image *expected) {
   unsigned char pixels[SIDE_MOST * SIDE_MOST];
   const int32_t count = expected->width * expected->height;
-  if (cuda_jpeg_fetch(c, rows, expected->width, expected->height, pixels) != HS_OK) return -1;
+  if (c->engine->decoder->fetch(c, rows, expected->width, expected->height, pixels) != HS_OK) return -1;
   int64_t different = 0;
   for (int32_t i = 0; i < count; i++) different += pixels[i] != ((const unsigned char *)expected->data)[i];
   return different;
@@ -67,9 +66,9 @@ static int64_t compare(hs_context *c, const cuda_jpeg_rows *rows, const hs_image
 
 bool decoder_check_run(hs_context *c, uint32_t first, int32_t count, char *reason, size_t reason_bytes) {
   made_set set;
-  hs_image files[CUDA_JPEG_MOST];
-  const hs_image *views[CUDA_JPEG_MOST] = {NULL};
-  cuda_jpeg_rows rows[CUDA_JPEG_MOST];
+  hs_image files[JPEG_GROUP_MAX];
+  const hs_image *views[JPEG_GROUP_MAX] = {NULL};
+  decoded_rows rows[JPEG_GROUP_MAX];
   memset(&set, 0, sizeof set);
   bool equal = make_set(first, count, &set);
   if (!equal) hs_message_set(reason, reason_bytes, "it could not be compared with libjpeg");
@@ -87,10 +86,10 @@ bool decoder_check_run(hs_context *c, uint32_t first, int32_t count, char *reaso
   }
   for (int32_t i = 0; i < count && equal; i++) {
     const int64_t different = compare(c, &rows[i], &set.expected[i]);
-    equal = different == 0 && cuda_jpeg_refused(c) < 0;
-    if (!equal && cuda_jpeg_refused(c) >= 0)
+    equal = different == 0 && c->engine->decoder->refused(c) < 0;
+    if (!equal && c->engine->decoder->refused(c) >= 0)
       hs_message_set(reason, reason_bytes, "it refuses made picture %lu",
-                     (unsigned long)first + (unsigned long)cuda_jpeg_refused(c));
+                     (unsigned long)first + (unsigned long)c->engine->decoder->refused(c));
     else if (!equal)
       hs_message_set(reason, reason_bytes, "its pixels differ from libjpeg's: %lld of made picture %lu",
                      (long long)different, (unsigned long)first + (unsigned long)i);
@@ -100,27 +99,30 @@ bool decoder_check_run(hs_context *c, uint32_t first, int32_t count, char *reaso
 }
 
 bool decoder_check_ready(hs_context *c) {
-  char reason[CUDA_JPEG_REASON_BYTES] = "";
+  char reason[JPEG_REASON_BYTES] = "";
   const char *said;
-  if (cuda_jpeg_ask(c, &said) == CUDA_JPEG_READY) return true;
-  if (cuda_jpeg_open(c) != CUDA_JPEG_OPEN) return false;
+  const engine_decoder *decoder = c->engine->decoder;
+  if (!decoder) return false;
+  if (decoder->state(c, &said) == DECODER_READY) return true;
+  if (decoder->open(c) != DECODER_OPEN) return false;
   bool equal = true;
-  for (uint32_t first = 0; first < CHECKED && equal; first += CUDA_JPEG_MOST)
-    equal = decoder_check_run(c, first, CUDA_JPEG_MOST, reason, sizeof reason);
-  cuda_jpeg_judge(c, equal ? NULL : reason);
+  for (uint32_t first = 0; first < CHECKED && equal; first += JPEG_GROUP_MAX)
+    equal = decoder_check_run(c, first, JPEG_GROUP_MAX, reason, sizeof reason);
+  decoder->judge(c, equal ? NULL : reason);
   return equal;
 }
 
 int32_t hs_decodes_jpeg(hs_context *c, char *message, size_t message_bytes) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   const char *said = "the context is null";
-  cuda_jpeg_state state = CUDA_JPEG_OFF;
+  decoder_state state = DECODER_OFF;
   if (c) {
     context_clear_error(c);
     (void)decoder_check_ready(c);
-    state = cuda_jpeg_ask(c, &said);
+    said = c->engine->no_decoder;
+    if (c->engine->decoder) state = c->engine->decoder->state(c, &said);
     backend_report(c);
   }
   hs_message_set(message, message_bytes, "%s", said);
-  return state == CUDA_JPEG_READY ? 1 : state == CUDA_JPEG_WRONG ? -1 : 0;
+  return state == DECODER_READY ? 1 : state == DECODER_WRONG ? -1 : 0;
 }

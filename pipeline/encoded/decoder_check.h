@@ -10,7 +10,7 @@
 /* Whether the context's device may decode; asked and compared where that has not been done. */
 bool decoder_check_ready(hs_context *context);
 
-/* Compares made pictures first..first+count-1, at most CUDA_JPEG_MOST of them. False: reason says what differs. */
+/* Compares made pictures first..first+count-1, at most JPEG_GROUP_MAX of them. False: reason says what differs. */
 bool decoder_check_run(hs_context *context, uint32_t first, int32_t count, char *reason, size_t reason_bytes);
 
 /* One of the pictures compared. The kinds of sampling take turns, then what they are made of. */

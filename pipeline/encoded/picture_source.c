@@ -66,38 +66,39 @@ static unsigned char *open_files(hs_context *c, const hs_image *const *images, i
     bytes[i] -= bytes[i] % PACKED_ALIGNMENT;
     if (!hs_size_add(all, bytes[i], &all)) return NULL;
   }
-  return cuda_jpeg_room(c, all);
+  return c->engine->decoder->packed_memory(c, all);
 }
 
 static bool pack(const hs_image *image, jpeg_stream *stream, unsigned char *memory, size_t bytes,
-                 cuda_jpeg_picture *picture) {
+                 packed_jpeg *picture) {
   const stored_sides sides = stored(image);
   const exif_placement placement = exif_place(image->exif_orientation, sides.width, sides.height);
-  *picture = (cuda_jpeg_picture){.packed = memory,
-                                 .width = image->width,
-                                 .height = image->height,
-                                 .start = placement.start,
-                                 .step_x = placement.step_x,
-                                 .step_y = placement.step_y};
+  *picture = (packed_jpeg){.packed = memory,
+                           .width = image->width,
+                           .height = image->height,
+                           .start = placement.start,
+                           .step_x = placement.step_x,
+                           .step_y = placement.step_y};
   return jpeg_pack(image->data, image->stride_bytes, stream, memory, bytes, &picture->shape) &&
          picture->shape.width == sides.width && picture->shape.height == sides.height;
 }
 
-bool picture_decode(hs_context *c, const hs_image *const *images, int32_t count, cuda_jpeg_rows *rows) {
-  cuda_jpeg_picture pictures[CUDA_JPEG_MOST];
-  size_t bytes[CUDA_JPEG_MOST];
+bool picture_decode(hs_context *c, const hs_image *const *images, int32_t count, decoded_rows *rows) {
+  packed_jpeg pictures[JPEG_GROUP_MAX];
+  size_t bytes[JPEG_GROUP_MAX];
   jpeg_stream *streams;
   unsigned char *memory = open_files(c, images, count, &streams, bytes);
   for (int32_t i = 0; i < count && memory; i++) {
     if (!pack(images[i], &streams[i], memory, bytes[i], &pictures[i])) return false;
     memory += bytes[i];
   }
-  return memory && cuda_jpeg_decode(c, pictures, count, rows);
+  return memory && c->engine->decoder->decode(c, pictures, count, rows);
 }
 
 static bool decodes_on_device(const hs_context *c) {
   const char *reason;
-  return cuda_jpeg_ask(c, &reason) == CUDA_JPEG_READY;
+  const engine_decoder *decoder = c->engine->decoder;
+  return decoder && decoder->state(c, &reason) == DECODER_READY;
 }
 
 static hs_status decode_here(hs_context *c, const hs_image *image, unsigned char *pixels) {
@@ -132,7 +133,7 @@ hs_status picture_sources(hs_context *c, const hs_image *const *images, int32_t 
     if (!hs_size_add(bytes, (size_t)seen.width * (size_t)seen.height, &bytes)) st = HS_ERR_LIMIT;
   }
   if (st != HS_OK || images[0]->layout != HS_JPEG) return st;
-  cuda_jpeg_rows rows[CUDA_JPEG_MOST];
+  decoded_rows rows[JPEG_GROUP_MAX];
   if (on_device && decodes_on_device(c) && picture_decode(c, images, count, rows)) {
     for (int32_t i = 0; i < count; i++) {
       requests[i].source.data = rows[i].data;

@@ -2,16 +2,16 @@
 #include "pipeline/include/hartsift_cuda.h"
 
 #include "cpu/float_environment.h"
-#include "pipeline/device/cuda_frame.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/image_view.h"
 
 /* Checks and runs a frame whose picture is on the device. */
-static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const cuda_frame_place *place,
-                     cuda_frame_result *result) {
-  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const frame_placement *place,
+                     frame_result *result) {
+  if (!c->engine->offloads) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
                            .equalize = c->options.equalize != 0};
   hs_status st = image_view_source(c, image, &request.source);
@@ -22,7 +22,7 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
         c, HS_ERR_UNSUPPORTED,
         "options.grid_columns x grid_rows is %d x %d: for results that stay on the device at most %d cells",
         c->options.grid_columns, c->options.grid_rows, OPTIONS_DEVICE_CELLS_MOST);
-  st = cuda_frame_run(c, &request, place, result);
+  st = c->engine->run(c, &request, place, result);
   if (st == HS_OK && !place->resident) st = grid_choice_result(c, &request, result);
   return st;
 }
@@ -33,8 +33,8 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const cuda_frame_place place = {.stream = stream, .source_on_device = true, .resident = true};
-  cuda_frame_result result = {0};
+  const frame_placement place = {.stream = stream, .source_on_device = true, .resident = true};
+  frame_result result = {0};
   const hs_status st = run(c, image, mask, &place, &result);
   if (st != HS_OK) return st;
   *features = (hs_cuda_features){.count = result.count,
@@ -54,8 +54,8 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const cuda_frame_place place = {.stream = stream, .source_on_device = true};
-  cuda_frame_result result = {0};
+  const frame_placement place = {.stream = stream, .source_on_device = true};
+  frame_result result = {0};
   hs_status st = run(c, image, mask, &place, &result);
   if (st != HS_OK) return st;
   const hs_features found = {.count = result.count,
@@ -66,6 +66,6 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
                              .image_width = image->width,
                              .image_height = image->height,
                              .origin = context_origin(c, image)};
-  st = cuda_frame_give(c, 0, &found, features);
+  st = c->engine->give(c, 0, &found, features);
   return st == HS_OK ? st : CONTEXT_FAIL(c, st, "cannot make room for %u features", result.count);
 }

@@ -8,9 +8,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/device/backend.h"
-#include "pipeline/device/cuda_frame.h"
-#include "pipeline/device/cuda_given.h"
+#include "pipeline/context/backend.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/frame/given_keypoints.h"
@@ -113,26 +111,26 @@ static uint32_t count_part(const frame_request *r, bool oriented) {
 static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_geometry *g, bool oriented,
                           given_part *part) {
   const uint32_t count = count_part(r, oriented);
-  cuda_frame_place place = {.given = {.count = count, .oriented = oriented, .octaves = g->octave_count}};
-  cuda_frame_result result = {0};
+  frame_placement place = {.given = {.count = count, .oriented = oriented, .octaves = g->octave_count}};
+  frame_result result = {0};
   workspace w = {0};
   void *memory;
   *part = (given_part){0};
   if (count == 0) return HS_OK;
   hs_status st = context_scratch(c, oriented ? SCRATCH_ORIENTED : SCRATCH_TO_ORIENT, count, sizeof *w.sources, &memory);
-  if (st == HS_OK) st = cuda_given_room(c, &place.given, &w.keypoints, &w.features);
+  if (st == HS_OK) st = c->engine->user_lists(c, &place.given, &w.keypoints, &w.features);
   if (st != HS_OK) return st;
   w.sources = memory;
   given_append(g, c, r, GIVEN_EVERY_OCTAVE, oriented, &w);
-  cuda_frame_use_results(c, oriented ? 0 : 1); /* the results of both parts are used together */
-  st = cuda_frame_run(c, r, &place, &result);
+  c->engine->use_results(c, oriented ? 0 : 1); /* the results of both parts are used together */
+  st = c->engine->run(c, r, &place, &result);
   *part = (given_part){.count = result.count,
                        .source = w.sources,
                        .records = result.keypoints,
                        .descriptors = result.descriptors,
                        .frames = result.frames};
-  if (st == HS_OK && !oriented) st = cuda_given_keypoints_of(c, result.count, &part->keypoint);
-  cuda_frame_use_results(c, 0);
+  if (st == HS_OK && !oriented) st = c->engine->user_keypoints_of(c, result.count, &part->keypoint);
+  c->engine->use_results(c, 0);
   return st;
 }
 
@@ -157,8 +155,8 @@ static hs_status run(hs_context *c, const hs_image *image, frame_request *r, giv
   hs_status st = picture_sources(c, &image, 1, false, r);
   if (st != HS_OK) return st;
   image_view_everywhere(image, &r->filter); /* neither mask nor region applies */
-  r->equalize = c->options.equalize && c->cuda;
-  if (!c->cuda) return run_on_cpu(c, r, out);
+  r->equalize = c->options.equalize && c->engine->equalizes;
+  if (!c->engine->user_lists) return run_on_cpu(c, r, out);
   st = context_progress(c, 0, 1);
   if (st == HS_OK) st = run_on_device(c, r, out);
   if (!backend_falls_back(c, st)) return st;

@@ -3,16 +3,12 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/context/context.h"
-#include "pipeline/device/backend.h"
-#include "pipeline/device/cuda_frame.h"
-#include "pipeline/device/cuda_jpeg.h"
-#include "pipeline/device/cuda_tiles.h"
+#include "pipeline/context/backend.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/extract_rows.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
-#include "pipeline/frame/gpu_cpu_split.h"
 #include "pipeline/frame/listed_features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
@@ -22,48 +18,35 @@ _Static_assert((int)RULE_OPENCV == HS_RULE_OPENCV && (int)RULE_VLFEAT == HS_RULE
 _Static_assert((int)DESCRIBE_LENGTH == HS_DESCRIPTOR_LENGTH, "descriptor length");
 _Static_assert(sizeof(hs_keypoint) == 24, "documented size of a keypoint");
 
-/* The features of a frame, wherever it ran: as records (from a device), else in the lists of the workspace. */
+/* The features of a frame, and the memory for its lists where they are listed. */
 typedef struct frame_output {
-  bool on_device;
-  uint32_t count;
-  const hs_keypoint *records;
-  const void *descriptors;
-  const hs_frame *frames;
+  frame_result result;
   workspace lists;
 } frame_output;
 
 /* The first `count` features; descriptors of descriptor_bytes each, 0: none. */
-static void copy_features(const hs_context *c, const frame_output *f, uint32_t count, size_t descriptor_bytes,
+static void copy_features(const hs_context *c, const frame_result *f, uint32_t count, size_t descriptor_bytes,
                           hs_keypoint *keypoints, void *descriptors) {
   if (count == 0) return;
-  if (!f->records) {
-    listed_features_copy(c->queue, &f->lists, count, descriptor_bytes, keypoints, descriptors);
+  if (f->lists) {
+    listed_features_copy(c->queue, f->lists, count, descriptor_bytes, keypoints, descriptors);
     return;
   }
-  memcpy(keypoints, f->records, count * sizeof *keypoints);
+  memcpy(keypoints, f->keypoints, count * sizeof *keypoints);
   if (descriptor_bytes > 0) memcpy(descriptors, f->descriptors, count * descriptor_bytes);
 }
 
-static hs_status run_on_device(hs_context *c, const frame_request *request, frame_output *out) {
-  const cuda_frame_place place = {.source_on_device = request->source_on_device, .decoded = request->source_on_device};
-  cuda_frame_result result = {0};
-  hs_status st = c->options.device == HS_DEVICE_HYBRID ? gpu_cpu_split_run(c, request, &result)
-                                                       : cuda_frame_run(c, request, &place, &result);
-  if (st == HS_OK) st = grid_choice_result(c, request, &result);
-  *out = (frame_output){.on_device = true,
-                        .count = result.count,
-                        .records = result.keypoints,
-                        .descriptors = result.descriptors,
-                        .frames = result.frames};
-  return st;
+static hs_status run_whole(hs_context *c, const frame_request *request, frame_output *out) {
+  const frame_placement place = {.source_on_device = request->source_on_device, .decoded = request->source_on_device};
+  out->result = (frame_result){.lists = &out->lists};
+  const hs_status st = c->engine->run(c, request, &place, &out->result);
+  return st == HS_OK && !out->result.lists ? grid_choice_result(c, request, &out->result) : st;
 }
 
 /* A frame whose features are listed by the host. */
 static hs_status run_listed(hs_context *c, const frame_request *request, frame_output *out) {
-  *out = (frame_output){0};
-  const hs_status st = run_frame(c, request, &out->lists);
-  if (st == HS_OK) out->count = *out->lists.features.count;
-  return st;
+  out->result = (frame_result){.lists = &out->lists};
+  return cpu_engine_run(c, request, NULL, &out->result);
 }
 
 /* The device has no room for the whole: its tiles may fit. Equalised pictures are the host's, because a tile alone has not
@@ -77,53 +60,48 @@ static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *requ
   return run_listed(c, request, out);
 }
 
-/* The whole, else its tiles. A JPEG is decoded by libjpeg instead where the device refuses it, or has no room to decode it
-   beside the frame. */
+/* The whole, else its tiles. A JPEG is decoded by libjpeg instead where the device refuses it, or has no memory to decode
+   it next to the frame. */
 static hs_status run_whole_or_tiles(hs_context *c, const hs_image *image, frame_request *request, frame_output *out) {
-  hs_status st = run_on_device(c, request, out);
+  hs_status st = run_whole(c, request, out);
   const bool is_full = st == HS_ERR_LIMIT || st == HS_ERR_MEMORY;
-  if (request->source_on_device && (is_full || (st == HS_OK && cuda_jpeg_refused(c) >= 0))) {
+  if (request->source_on_device && (is_full || (st == HS_OK && c->engine->decoder->refused(c) >= 0))) {
     context_clear_error(c);
     st = picture_sources(c, &image, 1, false, request);
-    if (st == HS_OK) st = run_on_device(c, request, out);
+    if (st == HS_OK) st = run_whole(c, request, out);
   }
-  return st == HS_ERR_LIMIT || st == HS_ERR_MEMORY ? run_tiles(c, st, request, out) : st;
+  return c->engine->tiles && (st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) ? run_tiles(c, st, request, out) : st;
 }
 
-/* Checks, and runs on the context's device. For a lane, in_flight_lanes.c falls back to the CPU instead, because it holds
+/* Checks, and runs on the context's engine. For a worker, in_flight_lanes.c falls back to the CPU instead, because it holds
    the results of several images at once. */
 static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
                              frame_output *out) {
-  bool on_device = c->cuda && !request->on_cpu;
   request->may_tile = true;
-  /* A mask lies where the caller has it, and the picture beside it. */
-  hs_status st = picture_sources(c, &image, 1, on_device && !mask, request);
+  /* A mask is in the caller's memory, and the picture must be in the same. */
+  hs_status st = picture_sources(c, &image, 1, !request->on_cpu && !mask, request);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
   if (st != HS_OK) return st;
-  *out = (frame_output){0};
-  /* Where octaves are split, the CPU may do them all. */
-  request->equalize = c->options.equalize && on_device && c->options.device != HS_DEVICE_HYBRID;
+  request->equalize = c->options.equalize && c->engine->equalizes && !request->on_cpu;
   if (!request->equalize) st = equalize_picture(c, &request->source);
   if (st != HS_OK) return st;
-  if (on_device) st = context_progress(c, 0, 1);
-  if (on_device && st == HS_OK) st = run_whole_or_tiles(c, image, request, out);
-  if (on_device && !c->is_lane && backend_falls_back(c, st)) {
+  if (!request->on_cpu) {
+    if (!c->engine->reports_progress) st = context_progress(c, 0, 1);
+    if (st == HS_OK) st = run_whole_or_tiles(c, image, request, out);
+    if (c->is_lane || !backend_falls_back(c, st)) return st;
     backend_note_fallback(c, c->error);
     context_clear_error(c);
-    st = HS_OK;
-    on_device = false;
+    st = request->equalize ? equalize_picture(c, &request->source) : HS_OK;
+    request->untiled_status = HS_OK;
   }
-  if (on_device) return st;
-  if (request->equalize) st = equalize_picture(c, &request->source);
-  request->untiled_status = HS_OK;
   return st == HS_OK ? run_listed(c, request, out) : st;
 }
 
 /* A device's records as a list. */
-static hs_features view_of(const hs_context *c, const hs_image *image, const frame_output *out,
+static hs_features view_of(const hs_context *c, const hs_image *image, const frame_result *out,
                            hs_descriptor_type type) {
   return (hs_features){.count = out->count,
-                       .keypoints = (hs_keypoint *)(uintptr_t)out->records,
+                       .keypoints = (hs_keypoint *)(uintptr_t)out->keypoints,
                        .descriptors = type != HS_DESCRIPTOR_NONE ? (void *)(uintptr_t)out->descriptors : NULL,
                        .frames = (hs_frame *)(uintptr_t)out->frames,
                        .descriptor_type = type,
@@ -133,19 +111,19 @@ static hs_features view_of(const hs_context *c, const hs_image *image, const fra
 }
 
 /* The frame's features into the caller's list. */
-static hs_status copy_out(hs_context *c, const hs_image *image, const frame_output *out, hs_descriptor_type type,
+static hs_status copy_out(hs_context *c, const hs_image *image, const frame_result *out, hs_descriptor_type type,
                           hs_features *features) {
   const size_t descriptor_bytes = features_descriptor_bytes(type);
-  if (out->on_device) {
+  if (!out->lists) {
     const hs_features found = view_of(c, image, out, type);
-    const hs_status given = cuda_frame_give(c, 0, &found, features);
+    const hs_status given = c->engine->give(c, 0, &found, features);
     return given == HS_OK ? given : CONTEXT_FAIL(c, given, "cannot make room for %u features", out->count);
   }
   const hs_status st =
       features_reserve_framed(features, out->count, type, c->options.affine != 0, c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %u features", out->count);
   copy_features(c, out, out->count, descriptor_bytes, features->keypoints, features->descriptors);
-  for (uint32_t i = 0; features->frames && i < out->count; i++) features->frames[i] = workspace_frame(&out->lists, i);
+  for (uint32_t i = 0; features->frames && i < out->count; i++) features->frames[i] = workspace_frame(out->lists, i);
   features->count = out->count;
   features->image_width = image->width;
   features->image_height = image->height;
@@ -161,7 +139,7 @@ static hs_status extract(hs_context *c, const hs_image *image, const hs_image *m
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(type), .on_cpu = on_cpu};
   frame_output out;
   const hs_status st = run_checked(c, image, mask, &request, &out);
-  return st == HS_OK ? copy_out(c, image, &out, type, features) : st;
+  return st == HS_OK ? copy_out(c, image, &out.result, type, features) : st;
 }
 
 hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *mask, hs_features *features) {
@@ -170,12 +148,12 @@ hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *m
 
 bool extract_rows_may(const hs_context *c) { return context_may_take_rows(&c->options, &c->params); }
 
-/* Whether tiles are wanted and their rows fit: of the device where there is one, else of the CPU. */
+/* Whether tiles are wanted and their rows fit: of the engine where it has its own, else of the host. */
 static bool fits_in_rows(hs_context *c, frame_request *request) {
   uint64_t device_bytes, host_bytes;
-  if (!c->cuda) return context_fits_in_rows(c, request);
+  if (!c->engine->tiles) return context_fits_in_rows(c, request);
   request->untiled_status = HS_ERR_LIMIT;
-  return cuda_tiles_query_rows(c, request, &device_bytes, &host_bytes);
+  return c->engine->tiles->query_rows(c, request, &device_bytes, &host_bytes);
 }
 
 bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs_image *mask, hs_features *features,
@@ -190,7 +168,7 @@ bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs
   }
   if (*st == HS_OK) *st = image_view_filter(c, image, mask, &request.filter);
   if (*st == HS_OK) *st = run_listed(c, &request, &out);
-  if (*st == HS_OK) *st = copy_out(c, image, &out, type, features);
+  if (*st == HS_OK) *st = copy_out(c, image, &out.result, type, features);
   /* Lists that grew may leave no room for rows, and a device no room for tiles. */
   const bool is_full = *st == HS_ERR_LIMIT || backend_falls_back(c, *st);
   if (!is_full || feed->failure != HS_OK) return true;
@@ -207,10 +185,11 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
   frame_output out;
   hs_status st = run_checked(c, image, mask, &request, &out);
-  if (st == HS_OK && !out.on_device) st = copy_out(c, image, &out, c->options.descriptor, &c->view);
+  const bool is_listed = out.result.lists != NULL;
+  if (st == HS_OK && is_listed) st = copy_out(c, image, &out.result, c->options.descriptor, &c->view);
   if (st != HS_OK) return st;
-  if (out.on_device) c->pinned_view = view_of(c, image, &out, c->options.descriptor);
-  *features = out.on_device ? &c->pinned_view : &c->view;
+  if (!is_listed) c->pinned_view = view_of(c, image, &out.result, c->options.descriptor);
+  *features = is_listed ? &c->view : &c->pinned_view;
   return HS_OK;
 }
 
@@ -235,8 +214,8 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
   frame_output out;
   const hs_status st = run_checked(c, image, mask, &request, &out);
   if (st != HS_OK) return st;
-  const uint32_t full = out.count, fits = full < capacity ? full : (uint32_t)capacity;
-  copy_features(c, &out, fits, request.descriptor_bytes, keypoints, descriptors);
+  const uint32_t full = out.result.count, fits = full < capacity ? full : (uint32_t)capacity;
+  copy_features(c, &out.result, fits, request.descriptor_bytes, keypoints, descriptors);
   *count = full;
   if (fits < full) return CONTEXT_FAIL(c, HS_ERR_CAPACITY, "%u features, room for %zu", full, capacity);
   return HS_OK;

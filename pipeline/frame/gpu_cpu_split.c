@@ -1,14 +1,17 @@
 /* The split of a frame's octaves between a GPU and the CPU, and the measurement that chooses it. */
 #include "pipeline/frame/gpu_cpu_split.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/frame/equalize_picture.h"
 #include "pipeline/frame/grid_choice.h"
-#include "pipeline/frame/select_records.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
 #include "pipeline/frame/run_frame.h"
+#include "stages/portable.h"
+#include "stages/select.h"
 
 /* Each split is timed TRIALS times and its best time counts. Splits are tried from "all on the GPU" downwards, until one
    takes GIVE_UP_RATIO times as long as the best so far. */
@@ -22,11 +25,11 @@ static double now_ms(void) {
 }
 
 /* The CPU's features, in the defined order those of the smaller octaves, behind the GPU's. False: no room for them. */
-static bool append(hs_context *c, const workspace *w, cuda_frame_result *result) {
+static bool append(hs_context *c, const workspace *w, frame_result *result) {
   feature_records r;
-  const uint32_t count = *w->features.count, room = cuda_frame_room(c, &r), first = result->count;
+  const uint32_t count = *w->features.count, room = c->engine->split->records(c, &r), first = result->count;
   if (count > room - first) {
-    cuda_frame_want_room(c, count + count / 4 + 32);
+    c->engine->split->want_capacity(c, count + count / 4 + 32);
     return false;
   }
   for (uint32_t i = 0; i < count; i++)
@@ -38,12 +41,51 @@ static bool append(hs_context *c, const workspace *w, cuda_frame_result *result)
   return true;
 }
 
+/* ------------------------------------------------- selection among finished features */
+
+/* Responses and sigmas are not negative, so their bits order as they do. */
+static uint32_t response_key(const void *list, uint32_t i) {
+  return hs_float_bits(((const hs_keypoint *)list)[i].response);
+}
+
+static uint32_t sigma_key(const void *list, uint32_t i) { return hs_float_bits(((const hs_keypoint *)list)[i].sigma); }
+
+static uint32_t level_key(const void *list, uint32_t i) {
+  const hs_keypoint *k = &((const hs_keypoint *)list)[i];
+  return select_level_key(k->octave, k->level);
+}
+
+/* But for the orientation the records are the same. */
+static bool joins(const void *list, uint32_t i) {
+  const hs_keypoint *b = &((const hs_keypoint *)list)[i];
+  hs_keypoint a = b[-1];
+  a.orientation = b->orientation;
+  return memcmp(&a, b, sizeof a) == 0;
+}
+
+uint32_t select_records(const feature_records *r, uint32_t count, uint32_t most, hs_selection selection) {
+  const select_key key = selection == HS_SELECT_SCALE ? sigma_key : response_key;
+  uint32_t kept = 0;
+  if (count <= most) return count;
+  if (selection == HS_SELECT_LEVELS) {
+    const uint32_t first = select_first_level(r->keypoints, count, most, level_key, joins);
+    for (uint32_t i = first; i < count; i++) feature_records_move(r, i, i - first);
+    return count - first;
+  }
+  select_cut cut = select_find_cut(r->keypoints, count, most, key);
+  for (uint32_t i = 0; i < count; i++) {
+    if (!select_keeps(&cut, key(r->keypoints, i))) continue;
+    feature_records_move(r, i, kept++);
+  }
+  return kept;
+}
+
 /* GPU and CPU each kept their best max_features (with a grid only the CPU did), so the best of all are among them. */
-static hs_status select_best(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+static hs_status select_best(hs_context *c, const frame_request *r, frame_result *result) {
   feature_records records;
   const uint32_t most = (uint32_t)c->options.max_features;
   if (most == 0 || result->count <= most) return HS_OK;
-  (void)cuda_frame_room(c, &records);
+  (void)c->engine->split->records(c, &records);
   if (options_use_grid(&c->options))
     return grid_choice_records(c, &records, r->source.width, r->source.height, &result->count);
   result->count = select_records(&records, result->count, most, c->options.selection);
@@ -60,21 +102,20 @@ static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t feat
 
 /* One attempt with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short and has been
    grown. */
-static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, cuda_frame_result *result,
-                           bool *repeat) {
-  const cuda_frame_place place = {.octaves = octaves};
+static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, frame_result *result, bool *repeat) {
+  const frame_placement place = {.octaves = octaves};
   const hs_statistics before = c->statistics;
   frame_request small = *r;
   workspace work;
   *repeat = false;
-  hs_status st = cuda_frame_begin(c, r, &place);
+  hs_status st = c->engine->split->begin(c, r, &place);
   if (st != HS_OK) return st;
   small.skipped_octaves = octaves;
   small.may_tile = false;
-  st = cuda_frame_handed_over(c, &small.handed_over);
+  st = c->engine->split->level(c, &small.handed_over);
   if (st == HS_OK) st = run_frame(c, &small, &work);
   const hs_statistics on_cpu = c->statistics;
-  const hs_status ended = cuda_frame_end(c, &place, result, repeat);
+  const hs_status ended = c->engine->split->finish(c, &place, result, repeat);
   if (st == HS_OK) st = ended;
   c->statistics.frames = before.frames; /* each part has counted its own: the frame counts once, when it is whole */
   if (st != HS_OK || *repeat) return st;
@@ -88,9 +129,9 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
   return st;
 }
 
-static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, cuda_frame_result *result) {
-  const cuda_frame_place whole = {0};
-  if (octaves >= all) return cuda_frame_run(c, r, &whole, result);
+static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, frame_result *result) {
+  const frame_placement whole = {0};
+  if (octaves >= all) return c->engine->split->run(c, r, &whole, result);
   hs_status st = HS_OK;
   for (bool repeat = true; repeat && st == HS_OK;) st = run_split(c, r, octaves, result, &repeat);
   return st;
@@ -98,7 +139,7 @@ static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int
 
 /* The best time of a split; the first run, which may record a graph and grow lists, does not count. */
 static hs_status time_split(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *best) {
-  cuda_frame_result result;
+  frame_result result;
   hs_status st = HS_OK;
   for (int trial = 0; trial <= TRIALS && st == HS_OK; trial++) {
     const double start = now_ms();
@@ -162,7 +203,7 @@ static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int3
   return st;
 }
 
-hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+static hs_status run_divided(hs_context *c, const frame_request *r, frame_result *result) {
   pyramid_geometry geometry;
   int32_t split = 0;
   if (pyramid_geometry_of(r->source.width, r->source.height, &c->rules, &geometry) != STAGE_OK)
@@ -170,4 +211,24 @@ hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, cuda_frame_re
                         r->source.height);
   const hs_status st = choose(c, r, geometry.octave_count, &split);
   return st == HS_OK ? run(c, r, split, geometry.octave_count, result) : st;
+}
+
+hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, const frame_placement *place, frame_result *result) {
+  frame_request equalized = *r;
+  hs_status st = HS_OK;
+  if (place->source_on_device || place->resident || place->given.count > 0)
+    return c->engine->split->run(c, r, place, result);
+  /* The CPU may compute all octaves, so the host equalizes the picture. */
+  if (r->equalize) st = equalize_picture(c, &equalized.source);
+  equalized.equalize = false;
+  return st == HS_OK ? run_divided(c, &equalized, result) : st;
+}
+
+size_t gpu_cpu_split_report(const hs_context *c, char *text, size_t bytes) {
+  char split[32] = "measured for each size";
+  if (c->options.split > 0) snprintf(split, sizeof split, "%d on the device", c->options.split);
+  const size_t at = c->engine->split->report(c, text, bytes);
+  snprintf(text + at, bytes - at, "octaves: %s, the smaller ones by the CPU (descriptors: %s)\n", split,
+           c->ops.variant[STAGE_DESCRIBE]);
+  return at + strlen(text + at);
 }

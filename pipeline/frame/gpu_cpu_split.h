@@ -6,10 +6,17 @@
 #ifndef HARTSIFT_FRAME_GPU_CPU_SPLIT_H
 #define HARTSIFT_FRAME_GPU_CPU_SPLIT_H
 
-#include "pipeline/device/cuda_frame.h"
+#include "pipeline/context/engine.h"
 
-/* Runs a frame (request->given is null) of a context with both. The features lie in the context's pinned results, as
-   after cuda_frame_run. Statuses: those of cuda_frame_run and run_frame. */
-hs_status gpu_cpu_split_run(hs_context *context, const frame_request *request, cuda_frame_result *result);
+/* engine.run and engine.report of the hybrid engine. What begins or stays on the device, and user keypoints, are the
+   device's alone. Statuses: those of engine_split and run_frame. */
+hs_status gpu_cpu_split_run(hs_context *context, const frame_request *request, const frame_placement *placement,
+                            frame_result *result);
+size_t gpu_cpu_split_report(const hs_context *context, char *text, size_t bytes);
+
+/* Selection among finished features, in place: what stages/select.h does for lists within a frame. Keeps the `most` best
+   of count features in their order and returns how many those are: by response or by sigma, the larger first, ties by
+   the order. */
+uint32_t select_records(const feature_records *records, uint32_t count, uint32_t most, hs_selection selection);
 
 #endif

@@ -70,7 +70,7 @@ hs_status grid_choice_records(hs_context *c, const feature_records *r, int32_t w
   return HS_OK;
 }
 
-hs_status grid_choice_result(hs_context *c, const frame_request *r, cuda_frame_result *result) {
+hs_status grid_choice_result(hs_context *c, const frame_request *r, frame_result *result) {
   /* The pinned results are the context's own. */
   const feature_records records = {.keypoints = (hs_keypoint *)(uintptr_t)result->keypoints,
                                    .frames = (hs_frame *)(uintptr_t)result->frames,

@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_FRAME_GRID_CHOICE_H
 #define HARTSIFT_FRAME_GRID_CHOICE_H
 
-#include "pipeline/device/cuda_frame.h"
+#include "pipeline/context/engine.h"
 
 /* Reserves the host memory for ranking so many features. Statuses: HS_ERR_MEMORY, HS_ERR_LIMIT. */
 hs_status grid_choice_reserve(hs_context *context, uint32_t features);
@@ -19,6 +19,6 @@ hs_status grid_choice_records(hs_context *context, const feature_records *record
                               uint32_t *count);
 
 /* The same for what a device frame left in the context's pinned memory. */
-hs_status grid_choice_result(hs_context *context, const frame_request *request, cuda_frame_result *result);
+hs_status grid_choice_result(hs_context *context, const frame_request *request, frame_result *result);
 
 #endif

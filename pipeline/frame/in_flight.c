@@ -8,7 +8,7 @@
 #include "cpu/float_environment.h"
 #include "cpu/worker_signals.h"
 #include "pipeline/frame/in_flight_ring.h"
-#include "pipeline/device/backend.h"
+#include "pipeline/context/backend.h"
 #include "pipeline/encoded/decoder_check.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
@@ -109,7 +109,7 @@ void in_flight_end(hs_context *c) {
 
 int32_t in_flight_most(const hs_context *c, bool for_files) {
   if (c->options.in_flight > 0) return c->options.in_flight;
-  if (!c->cuda) return IN_FLIGHT_DEFAULT;
+  if (!c->engine->offloads) return IN_FLIGHT_DEFAULT;
   if (context_for_throughput(c)) return IN_FLIGHT_THROUGHPUT;
   return for_files ? IN_FLIGHT_FILES : IN_FLIGHT_DEFAULT;
 }
@@ -118,7 +118,7 @@ static hs_status start(hs_context *owner, bool for_files) {
   const int32_t in_flight = in_flight_most(owner, for_files), threads = context_threads(owner);
   const bool throughput = context_for_throughput(owner);
   const int32_t gpu_lanes = throughput ? CUDA_LANES_THROUGHPUT : CUDA_LANES;
-  const int32_t lanes = least(in_flight, owner->cuda ? gpu_lanes : least(threads, CPU_LANES));
+  const int32_t lanes = least(in_flight, owner->engine->offloads ? gpu_lanes : least(threads, CPU_LANES));
   const int32_t room = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
   /* One slot more than may be in flight: the one whose results are being looked at. */
   const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
@@ -128,14 +128,14 @@ static hs_status start(hs_context *owner, bool for_files) {
   f->slot_count = room + 1;
   f->lane_most = lanes;
   f->threads = threads;
-  f->on_device = owner->cuda != NULL;
+  f->on_device = owner->engine->offloads;
   f->any_order = throughput;
   f->most = in_flight;
   if (!open_lock(f)) {
     hs_memory_release(owner->options.allocator, f);
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
   }
-  const hs_status st = start_lanes(f, owner, owner->cuda ? 1 : lanes);
+  const hs_status st = start_lanes(f, owner, f->on_device ? 1 : lanes);
   owner->in_flight = f;
   if (st == HS_OK) return HS_OK;
   in_flight_end(owner);
@@ -158,7 +158,7 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
 /* How many lanes may have an image of this size on the device at once; computed again only when the size changes. */
 static int32_t lanes_for(hs_context *c, const hs_image *image) {
   in_flight_ring *f = c->in_flight;
-  if (!c->cuda) return CPU_LANES;
+  if (!f->on_device) return CPU_LANES;
   if (f->sized_width != image->width || f->sized_height != image->height) {
     f->sized_lanes = in_flight_lanes_for(c, image->width, image->height);
     f->sized_width = image->width;
@@ -334,7 +334,7 @@ static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features)
     *features = slot->features;
     memset(&slot->features, 0, sizeof slot->features);
   } else if (f->on_device && !slot->is_own) {
-    st = cuda_frame_give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
+    st = c->engine->give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
   } else {
     st = features_copy(features, &slot->features, c->options.allocator);
   }

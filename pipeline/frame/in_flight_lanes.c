@@ -3,7 +3,7 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/features.h"
-#include "pipeline/device/backend.h"
+#include "pipeline/context/backend.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/frame/run_frame.h"
@@ -16,7 +16,7 @@ static void keep_error(in_flight_slot *s, const hs_context *lane) {
 
 /* A set of the lane's results that may be written, -1: none. */
 static int32_t free_set(const in_flight_lane *lane) {
-  for (int32_t i = 0; i < CUDA_RESULT_SETS; i++)
+  for (int32_t i = 0; i < RESULT_SETS; i++)
     if (lane->held[i] == 0) return i;
   return -1;
 }
@@ -89,8 +89,8 @@ static void run_apart(in_flight_lane *lane, uint64_t first, int32_t count) {
    for files that stayed encoded, of which one may be damaged. */
 static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   in_flight_ring *f = lane->ring;
-  const hs_image *images[CUDA_GROUP_MAX] = {NULL};
-  hs_features views[CUDA_GROUP_MAX];
+  const hs_image *images[FRAME_GROUP_MAX] = {NULL};
+  hs_features views[FRAME_GROUP_MAX];
   for (int32_t i = 0; i < count; i++) images[i] = &ring_slot(f, first + (uint64_t)i)->image;
   const hs_status st = small_images_run(lane->context, images, count, views);
   if (file_source_again(images[0], st)) {
@@ -115,7 +115,7 @@ static void end_file(in_flight_slot *s) {
 }
 
 static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
-  if (lane->ring->on_device) cuda_frame_use_results(lane->context, set);
+  if (lane->ring->on_device) lane->context->engine->use_results(lane->context, set);
   if (count > 1)
     run_group(lane, first, count);
   else
@@ -131,7 +131,7 @@ int32_t in_flight_group_most(const in_flight_ring *f, const hs_context *c, const
 
 int32_t in_flight_lanes_for(hs_context *c, int32_t width, int32_t height) {
   enum { LARGE_PIXELS = 1 << 22 };
-  const int32_t lanes = cuda_frame_lanes(c, width, height);
+  const int32_t lanes = c->engine->frames_in_memory(c, width, height);
   return (int64_t)width * height > LARGE_PIXELS && lanes > CUDA_LANES ? CUDA_LANES : lanes;
 }
 

@@ -8,7 +8,7 @@
 
 #include "pipeline/base/message.h"
 #include "pipeline/context/context.h"
-#include "pipeline/device/cuda_frame.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/encoded/file_source.h"
 
 enum {
@@ -50,8 +50,8 @@ typedef struct in_flight_lane {
   struct in_flight_ring *ring;
   hs_context *context;
   pthread_t thread;
-  int32_t held[CUDA_RESULT_SETS]; /* results in each set that the caller has not given back */
-  hs_statistics statistics;       /* as it started, then after its last image */
+  int32_t held[RESULT_SETS]; /* results in each set that the caller has not given back */
+  hs_statistics statistics;  /* as it started, then after its last image */
 } in_flight_lane;
 
 /* Images are numbered as they are submitted; image n lies in slot n % slot_count. All under the lock. */

@@ -10,7 +10,6 @@
 #include "cpu/affine_threads.h"
 #include "cpu/frame_graph.h"
 #include "pipeline/context/options.h"
-#include "pipeline/device/cuda_tiles.h"
 #include "pipeline/frame/frame_stages.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/grid_choice.h"
@@ -38,7 +37,7 @@ static uint64_t samples_of_all(const frame *f) { return samples_of_range(f, 0, f
 /* After a step: says how far the frame is, unless a device does a part of it, which cannot be left alone. */
 static stage_status step(frame *f, stage_status st, uint64_t samples) {
   f->done += samples;
-  if (st != STAGE_OK || f->context->cuda) return st;
+  if (st != STAGE_OK || !f->context->engine->reports_progress) return st;
   return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
 }
 
@@ -246,7 +245,7 @@ static hs_status status_of(hs_context *c, stage_status st) {
 /* Plan and memory: of the host, or of tiles on the device. */
 static hs_status make_room(hs_context *c, const frame_request *r) {
   if (r->untiled_status == HS_OK) return context_prepare(c, r);
-  return cuda_tiles_prepare(c, r, r->untiled_status);
+  return c->engine->tiles->prepare(c, r, r->untiled_status);
 }
 
 static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity > 0 || c->feature_capacity > 0; }
@@ -304,4 +303,12 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
   c->statistics.keypoints = *w->keypoints.count;
   c->statistics.features = *w->features.count;
   return HS_OK;
+}
+
+hs_status cpu_engine_run(hs_context *c, const frame_request *r, const frame_placement *placement,
+                         frame_result *result) {
+  (void)placement;
+  const hs_status st = run_frame(c, r, result->lists);
+  if (st == HS_OK) result->count = *result->lists->features.count;
+  return st;
 }

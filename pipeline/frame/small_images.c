@@ -1,8 +1,7 @@
 /* Frames of several images at once, on a GPU. */
 #include "pipeline/frame/small_images.h"
 
-#include "pipeline/device/cuda_frame.h"
-#include "pipeline/device/cuda_jpeg.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
@@ -22,14 +21,14 @@ static int64_t samples_of(const hs_options *o, const hs_image *image) {
 
 int32_t small_images_most(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
-  if (!c->cuda || o->device == HS_DEVICE_HYBRID || o->max_memory_bytes > 0 ||
-      (options_use_grid(o) && options_device_cells(o) == 0) || !cuda_frame_groups(c))
+  if (!c->engine->groups || o->max_memory_bytes > 0 || (options_use_grid(o) && options_device_cells(o) == 0) ||
+      !c->engine->groups(c))
     return 1;
   const int64_t samples = samples_of(o, image);
   int32_t wanted = o->images_per_launch, chosen = 1;
   if (wanted == 0)
     wanted = samples * GROUP_CHOSEN_MAX <= GROUP_SAMPLES ? GROUP_CHOSEN_MAX : (int32_t)(GROUP_SAMPLES / (samples + 1));
-  while (2 * chosen <= wanted && 2 * chosen <= CUDA_GROUP_MAX) chosen *= 2;
+  while (2 * chosen <= wanted && 2 * chosen <= FRAME_GROUP_MAX) chosen *= 2;
   return chosen;
 }
 
@@ -42,14 +41,14 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* Runs the frame with lists of a group's length, and leaves the context's at their longest. */
-static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests, const cuda_frame_place *place,
-                     cuda_frame_result *results) {
+static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests, const frame_placement *place,
+                     frame_result *results) {
   const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
   const int64_t wanted = samples_of(&c->options, image) / SAMPLES_PER_KEYPOINT_LEAST + KEYPOINTS_BESIDES;
   const uint32_t enough = wanted < (1 << 28) ? (uint32_t)wanted : 1u << 28;
   c->keypoint_capacity = least(keypoints, enough);
   c->feature_capacity = least(features, enough + enough / 2);
-  const hs_status st = cuda_frame_run(c, requests, place, results);
+  const hs_status st = c->engine->run(c, requests, place, results);
   if (st != HS_OK) return st;
   c->keypoint_capacity = most(c->keypoint_capacity, keypoints);
   c->feature_capacity = most(c->feature_capacity, features);
@@ -58,21 +57,21 @@ static hs_status run(hs_context *c, const hs_image *image, const frame_request *
 
 /* Pictures where they lie, or decoded; the frame. */
 static hs_status run_from(hs_context *c, const hs_image *const *images, bool on_device, int32_t count,
-                          frame_request *requests, cuda_frame_result *results) {
+                          frame_request *requests, frame_result *results) {
   hs_status st = picture_sources(c, images, count, on_device, requests);
   for (int32_t i = 0; i < count && st == HS_OK; i++) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
   if (st != HS_OK) return st;
   const bool decoded = requests[0].source_on_device;
-  const cuda_frame_place place = {.group = count, .source_on_device = decoded, .decoded = decoded};
+  const frame_placement place = {.group = count, .source_on_device = decoded, .decoded = decoded};
   st = run(c, images[0], requests, &place, results);
-  if (!decoded || st != HS_OK || cuda_jpeg_refused(c) < 0) return st;
+  if (!decoded || st != HS_OK || c->engine->decoder->refused(c) < 0) return st;
   return run_from(c, images, false, count, requests, results);
 }
 
 hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t count, hs_features *views) {
-  frame_request requests[CUDA_GROUP_MAX];
-  cuda_frame_result results[CUDA_GROUP_MAX];
-  assert(count >= 1 && count <= CUDA_GROUP_MAX);
+  frame_request requests[FRAME_GROUP_MAX];
+  frame_result results[FRAME_GROUP_MAX];
+  assert(count >= 1 && count <= FRAME_GROUP_MAX);
   context_clear_error(c);
   for (int32_t i = 0; i < count; i++)
     requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),

@@ -7,7 +7,7 @@
 
 #include "pipeline/context/context.h"
 
-/* The largest useful group of images like this one; 1: no group. A power of two, at most CUDA_GROUP_MAX. */
+/* The largest useful group of images like this one; 1: no group. A power of two, at most FRAME_GROUP_MAX. */
 int32_t small_images_most(const hs_context *context, const hs_image *image);
 
 /* Whether two images may share a group. */

@@ -10,12 +10,12 @@ static stage_status stage_status_of(hs_status st) {
   return st == HS_ERR_MEMORY ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
 }
 
-stage_status tile_on_device_begin(hs_context *c, const frame_request *r, const cuda_tile *tile) {
-  return stage_status_of(cuda_tile_begin(c, r, tile));
+stage_status tile_on_device_begin(hs_context *c, const frame_request *r, const device_tile *tile) {
+  return stage_status_of(c->engine->tiles->begin(c, r, tile));
 }
 
-stage_status tile_on_device_finish(hs_context *c, const cuda_tile *tile, cuda_tile_result *result) {
-  return stage_status_of(cuda_tile_finish(c, tile, result));
+stage_status tile_on_device_finish(hs_context *c, const device_tile *tile, device_tile_result *result) {
+  return stage_status_of(c->engine->tiles->finish(c, tile, result));
 }
 
 /* ------------------------------------------------- some of the keypoints */
@@ -32,8 +32,8 @@ static void copy_keypoint(const keypoint_list *to, uint32_t n, const keypoint_li
 }
 
 /* Appends the features of keypoint i, from feature *next on, as those of keypoint n. */
-static void append_features(const cuda_tile_result *t, uint32_t i, uint32_t n, size_t descriptor_bytes, uint32_t *next,
-                            workspace *w) {
+static void append_features(const device_tile_result *t, uint32_t i, uint32_t n, size_t descriptor_bytes,
+                            uint32_t *next, workspace *w) {
   const feature_list *from = &t->feature_list, *to = &w->features;
   for (; *next < t->features && from->keypoint[*next] == i; ++*next) {
     const uint32_t at = (*to->count)++;
@@ -45,7 +45,7 @@ static void append_features(const cuda_tile_result *t, uint32_t i, uint32_t n, s
   }
 }
 
-static uint32_t append_kept(const cuda_tile_result *t, const place_filter *filter, size_t descriptor_bytes,
+static uint32_t append_kept(const device_tile_result *t, const place_filter *filter, size_t descriptor_bytes,
                             workspace *w) {
   const keypoint_list *from = &t->keypoint_list, *to = &w->keypoints;
   uint32_t next = 0, kept = 0;
@@ -68,7 +68,7 @@ enum { CHUNK_ITEMS = 4096 };
 
 /* A tile's lists on their way behind those of the frame. */
 typedef struct append_job {
-  const cuda_tile_result *tile;
+  const device_tile_result *tile;
   workspace *lists;
   uint32_t first_keypoint, first_feature;
   size_t descriptor_bytes;
@@ -119,7 +119,7 @@ static bool keeps_all(const place_filter *f) {
   return !f->mask && f->x0 == INT32_MIN && f->y0 == INT32_MIN && f->x1 == INT32_MAX && f->y1 == INT32_MAX;
 }
 
-uint32_t tile_on_device_append(stage_queue *queue, const cuda_tile_result *t, const place_filter *filter,
+uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *t, const place_filter *filter,
                                size_t descriptor_bytes, workspace *w) {
   append_job job = {t, w, *w->keypoints.count, *w->features.count, descriptor_bytes};
   const uint32_t longer = t->keypoints > t->features ? t->keypoints : t->features;

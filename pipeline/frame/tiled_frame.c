@@ -19,8 +19,8 @@ typedef struct tiled_frame {
   workspace *lists;
   tile_levels tile;
   bool on_device;
-  cuda_tile_result result; /* of the device's last tile */
-  int32_t octave;          /* whose tiles are worked off */
+  device_tile_result result; /* of the device's last tile */
+  int32_t octave;            /* whose tiles are worked off */
   uint64_t candidates;
   uint64_t keypoints;   /* counted so far, also without room */
   bool full;            /* a list has no room: keypoints are counted, nothing else is done */
@@ -97,17 +97,17 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
   return st;
 }
 
-static cuda_tile tile_of(const tiled_frame *f, const tile_work *work) {
-  return (cuda_tile){f->octave, work->core, work->seed, work->gives_base, work->slot, f->source};
+static device_tile tile_of(const tiled_frame *f, const tile_work *work) {
+  return (device_tile){f->octave, work->core, work->seed, work->gives_base, work->slot, f->source};
 }
 
 /* The same on the device, which describes them as well; they stay in its memory. */
 static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_findings *found) {
-  const cuda_tile tile = tile_of(f, work);
+  const device_tile tile = tile_of(f, work);
   stage_status st = work->begun ? STAGE_OK : tile_on_device_begin(f->context, f->request, &tile);
   if (st == STAGE_OK) st = tile_on_device_finish(f->context, &tile, &f->result);
   if (st != STAGE_OK) return st;
-  const cuda_tile_result *r = &f->result;
+  const device_tile_result *r = &f->result;
   *found = (tile_findings){r->keypoints, r->strays, r->candidates, r->complete};
   for (uint32_t i = 0; i < r->strays && r->complete && i < work->stray_capacity; i++)
     work->strays[i] = r->stray_list[i];
@@ -262,7 +262,7 @@ static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
                       .strays = buffer_of(f, BUFFER_STRAYS),
                       .stray_capacity = f->on_device ? TILE_DEVICE_STRAYS : plan->tile_keypoints,
                       .gives_base = true,
-                      .slot = n % CUDA_TILE_SLOTS};
+                      .slot = n % TILE_SLOTS};
   return true;
 }
 
@@ -272,7 +272,7 @@ static stage_status hold_rows(tiled_frame *f, const plane_region *core) {
   int32_t y0, y1;
   if (!f->band.feed || f->octave > 0) return STAGE_OK;
   if (f->on_device)
-    cuda_tiles_rows(f->context, core, &y0, &y1);
+    f->context->engine->tiles->rows(f->context, core, &y0, &y1);
   else
     tile_rows(&f->tile.margins, &plan->request, &plan->geometry, core, &y0, &y1);
   return row_band_hold(&f->band, y0, y1, &f->source) ? STAGE_OK : STAGE_CANCELLED;
@@ -295,7 +295,7 @@ static bool begins_early(const tiled_frame *f, const tile_work *now, const tile_
 
 static stage_status begin(tiled_frame *f, tile_work *work) {
   const stage_status st = hold_rows(f, &work->core);
-  const cuda_tile tile = tile_of(f, work);
+  const device_tile tile = tile_of(f, work);
   work->begun = true;
   return st == STAGE_OK ? tile_on_device_begin(f->context, f->request, &tile) : st;
 }
@@ -313,7 +313,7 @@ static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
     if (st == STAGE_OK) st = hold_rows(f, &now.core);
     if (st == STAGE_OK) st = step(f, work_off(f, &now), &now.core);
   }
-  if (st != STAGE_OK && f->on_device) cuda_tiles_abandon(f->context);
+  if (st != STAGE_OK && f->on_device) f->context->engine->tiles->abandon(f->context);
   return st;
 }
 

@@ -8,8 +8,9 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
-#include "pipeline/device/backend.h"
+#include "pipeline/context/backend.h"
 #include "pipeline/frame/in_flight.h"
+#include "pipeline/lifetime/engines.h"
 #include "pipeline/pairs/pairs_detach.h"
 
 static void make_tables(hs_context *c) {
@@ -46,7 +47,7 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
     hs_message_set(message, message_bytes, "cannot make a lock");
     return HS_ERR_THREAD;
   }
-  st = backend_choose(c, options_rules(&adopted)->variant, why, sizeof why);
+  st = engine_choose(c, options_rules(&adopted)->variant, why, sizeof why);
   if (st != HS_OK) hs_message_set(message, message_bytes, "%s", why);
   if (st == HS_OK && c->no_device[0] && c->device_shown)
     hs_message_set(message, message_bytes, "the CPU does the work: %s", c->no_device);
@@ -54,7 +55,6 @@ static hs_status create(hs_context **context, const hs_options *options, char *m
     hs_message_set(message, message_bytes, "options.decoder asks for a GPU, but no GPU decodes JPEGs: %s", why);
     st = HS_ERR_NO_DEVICE;
   }
-  if (st == HS_OK && !c->cuda) st = context_start_queue_explained(c, message, message_bytes);
   if (st != HS_OK) {
     backend_release(c);
     return st;

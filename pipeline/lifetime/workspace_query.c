@@ -7,8 +7,8 @@
 #include "pipeline/base/features.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/options.h"
-#include "pipeline/device/cuda_frame.h"
-#include "pipeline/device/cuda_tiles.h"
+#include "pipeline/context/engine.h"
+#include "pipeline/lifetime/engines.h"
 
 /* On a device the plan depends on choices of the device's context, so a context is made for the query. sample_bytes: as for
    query_host. */
@@ -23,13 +23,13 @@ static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int
                            .feed = &feed,
                            .descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
   bool is_tiled = sample_bytes > 0 && context_may_take_rows(&c->options, &c->params) &&
-                  cuda_tiles_query_rows(c, &request, device_bytes, &pinned);
+                  c->engine->tiles->query_rows(c, &request, device_bytes, &pinned);
   hs_status st = HS_OK;
   if (!is_tiled) {
     request.feed = NULL;
     request.source.type = SOURCE_U8;
-    st = cuda_frame_query(c, width, height, device_bytes, &pinned);
-    is_tiled = st == HS_OK && cuda_tiles_query(c, &request, device_bytes, &pinned);
+    st = c->engine->query(c, width, height, device_bytes, &pinned);
+    is_tiled = st == HS_OK && c->engine->tiles->query(c, &request, device_bytes, &pinned);
   }
   *host_bytes = context_fixed_bytes(is_tiled ? threads : 0) + pinned;
   return st;
@@ -81,12 +81,12 @@ static hs_status query(const hs_options *options, int32_t width, int32_t height,
   hs_expert_options expert;
   hs_status st = options_complete(&o, &expert, options, NULL, 0);
   if (st == HS_OK) st = options_validate(&o, NULL, 0);
-  if (HARTSIFT_HAVE_CUDA && st == HS_OK && o.device != HS_DEVICE_CPU) {
+  if (engine_device_is_built() && st == HS_OK && o.device != HS_DEVICE_CPU) {
     hs_context *c = NULL;
     hs_options asking = o;
     asking.threads = 1;
     st = hs_create(&c, &asking);
-    const bool on_device = c && c->cuda;
+    const bool on_device = c && c->engine->query;
     if (on_device) st = query_device(c, options_threads(&o), width, height, sample_bytes, host_bytes, device_bytes);
     hs_destroy(c);
     if (st != HS_OK || on_device) return st;

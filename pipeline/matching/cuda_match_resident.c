@@ -16,13 +16,13 @@ static hs_features device_list(const hs_cuda_features *f) {
 static hs_status match_resident(hs_context *c, const hs_cuda_features *first, const hs_cuda_features *second,
                                 const hs_match_options *options, void *stream, hs_matches *matches,
                                 hs_nearest *nearest) {
-  const cuda_match_place device = {stream, true};
+  const match_placement device = {stream, true};
   match_request request;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!first || !second || (!matches && !nearest && first->count > 0))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a list of features or the result is null");
-  if (!c->cuda) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  if (!c->engine->matching) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
   if (!RESERVED_IS_CLEAR(first->reserved) || !RESERVED_IS_CLEAR(second->reserved))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "features.reserved is set: start with {0}, or use a later library");
   const hs_features a = device_list(first), b = device_list(second);

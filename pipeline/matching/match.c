@@ -344,15 +344,15 @@ static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches 
 }
 
 /* On the context's device. */
-static hs_status match_on_device(hs_context *c, const match_request *r, const cuda_match_place *device,
+static hs_status match_on_device(hs_context *c, const match_request *r, const match_placement *device,
                                  hs_matches *matches, hs_nearest *nearest) {
   const match_pair *pairs;
   size_t count;
   hs_status st = context_progress(c, 0, 1);
   if (st != HS_OK) return st;
-  if (nearest) return cuda_match_run(c, r, device, (match_nearest *)(void *)nearest, NULL);
+  if (nearest) return c->engine->matching->nearest(c, r, device, (match_nearest *)(void *)nearest, NULL);
   if (!matches) return HS_OK; /* hs_find_nearest of no features: there is nothing to search */
-  st = cuda_match_pairs(c, r, device, &pairs, &count);
+  st = c->engine->matching->pairs(c, r, device, &pairs, &count);
   if (st == HS_OK) st = reserve(c, count, matches);
   if (st != HS_OK) return st;
   if (count > 0) memcpy(matches->pairs, pairs, count * sizeof *pairs);
@@ -360,15 +360,16 @@ static hs_status match_on_device(hs_context *c, const match_request *r, const cu
   return HS_OK;
 }
 
-hs_status match_run(hs_context *c, const match_request *r, const cuda_match_place *device, hs_matches *matches,
+hs_status match_run(hs_context *c, const match_request *r, const match_placement *device, hs_matches *matches,
                     hs_nearest *nearest) {
-  return c && c->cuda ? match_on_device(c, r, device, matches, nearest) : match_on_cpu(c, r, matches, nearest);
+  return c && c->engine->matching ? match_on_device(c, r, device, matches, nearest)
+                                  : match_on_cpu(c, r, matches, nearest);
 }
 
 hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *second, const hs_match_options *options,
                    hs_matches *matches) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  const cuda_match_place device = {NULL, false};
+  const match_placement device = {NULL, false};
   match_request request;
   if (c) context_clear_error(c);
   if (!matches) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "matches is null");
@@ -379,7 +380,7 @@ hs_status hs_match(hs_context *c, const hs_features *first, const hs_features *s
 hs_status hs_find_nearest(hs_context *c, const hs_features *first, const hs_features *second,
                           const hs_match_options *options, hs_nearest *nearest) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  const cuda_match_place device = {NULL, false};
+  const match_placement device = {NULL, false};
   match_request request;
   if (c) context_clear_error(c);
   const hs_status st = match_check(c, first, second, options, &request);

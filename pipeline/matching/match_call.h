@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_MATCHING_MATCH_CALL_H
 #define HARTSIFT_MATCHING_MATCH_CALL_H
 
-#include "pipeline/device/cuda_match.h"
+#include "pipeline/context/engine.h"
 
 /* Checks lists and options (null: the defaults) and fills *request. context: null, or where failures are recorded. */
 hs_status match_check(hs_context *context, const hs_features *first, const hs_features *second,
@@ -20,7 +20,7 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 
 /* Runs a checked request: fills *matches or nearest[], whichever is not null. device: where its lists lie, for a context
    of a GPU. *matches is changed only on success. */
-hs_status match_run(hs_context *context, const match_request *request, const cuda_match_place *device,
+hs_status match_run(hs_context *context, const match_request *request, const match_placement *device,
                     hs_matches *matches, hs_nearest *nearest);
 
 /* A failure of a call that may have no context. */

@@ -28,7 +28,7 @@ hs_status neighbour_lists_begin(hs_context *context, hs_neighbour_lists *lists, 
 /* Room for so many neighbours in all; those that are there stay. HS_ERR_MEMORY. */
 hs_status neighbour_lists_grow(hs_context *context, hs_neighbour_lists *lists, size_t count);
 
-/* cuda_neighbours_take: the device hands its lists in row by row. */
+/* neighbours_take: the device hands its lists in row by row. */
 hs_status neighbour_lists_take(hs_context *context, void *lists, uint32_t first_row, uint32_t rows,
                                const uint32_t *counts, match_neighbour **found);
 

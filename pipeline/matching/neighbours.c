@@ -12,7 +12,6 @@
 #include "cpu/float_environment.h"
 #include "cpu/threads.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/device/cuda_neighbours.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/matching/neighbour_lists.h"
 
@@ -199,7 +198,7 @@ static void finish_task(void *argument, int32_t chunk, int32_t worker) {
 /* A device hands its lists over by index; the host's threads sort them. */
 static hs_status search_on_device(hs_context *c, const match_request *r, float bound, hs_neighbour_lists *lists) {
   hs_status st = context_progress(c, 0, 1);
-  if (st == HS_OK) st = cuda_neighbours_within(c, r, bound, neighbour_lists_take, lists);
+  if (st == HS_OK) st = c->engine->matching->within(c, r, bound, neighbour_lists_take, lists);
   if (st == HS_OK) st = context_start_queue(c);
   if (st == HS_OK)
     queue_run(c->queue, (int32_t)((lists->feature_count + FINISH_LISTS - 1) / FINISH_LISTS), finish_task, lists);
@@ -220,10 +219,11 @@ hs_status hs_find_k_nearest(hs_context *c, const hs_features *first, const hs_fe
   if (request.first.count == 0) return HS_OK;
   if (!neighbours) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "neighbours is null");
   const float bound = neighbour_bound((double)INFINITY);
-  if (c && c->cuda) st = context_progress(c, 0, 1);
+  const bool on_device = c && c->engine->matching;
+  if (on_device) st = context_progress(c, 0, 1);
   if (st != HS_OK) return st;
-  if (c && c->cuda)
-    return cuda_neighbours_nearest(c, &request, bound, (uint32_t)k, (match_neighbour *)(void *)neighbours);
+  if (on_device)
+    return c->engine->matching->k_nearest(c, &request, bound, (uint32_t)k, (match_neighbour *)(void *)neighbours);
   return search_on_cpu(c, &request, bound, (uint32_t)k, neighbours, NULL);
 }
 
@@ -239,7 +239,7 @@ hs_status hs_find_within(hs_context *c, const hs_features *first, const hs_featu
   st = neighbour_lists_begin(c, lists, request.first.count);
   if (st != HS_OK) return st;
   const float bound = neighbour_bound(radius);
-  if (request.first.count > 0 && c && c->cuda)
+  if (request.first.count > 0 && c && c->engine->matching)
     st = search_on_device(c, &request, bound, lists);
   else if (request.first.count > 0)
     st = search_on_cpu(c, &request, bound, 0, NULL, lists);

@@ -5,28 +5,27 @@
 
 #include "cpu/float_environment.h"
 #include "pipeline/base/message.h"
-#include "pipeline/device/cuda_match.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"
 
 /* The pairs of a batch. */
 typedef struct device_batch {
-  size_t index[CUDA_PAIRS_A_BATCH];
-  cuda_pair_of_images images[CUDA_PAIRS_A_BATCH];
+  size_t index[PAIRS_PER_BATCH];
+  descriptor_pair images[PAIRS_PER_BATCH];
   uint32_t count;
   match_limits limits;
 } device_batch;
 
 typedef struct device_work {
   hs_pairs *run;
-  device_batch batches[CUDA_PAIR_BATCHES]; /* in flight: in_flight of them from `oldest` on */
+  device_batch batches[PAIR_BATCHES]; /* in flight: in_flight of them from `oldest` on */
   int32_t oldest, in_flight;
 } device_work;
 
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
 
 static void fail_stage(hs_pairs *run, stage_status status) {
-  pair_run_fail(run, status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE, cuda_pairs_error());
+  pair_run_fail(run, status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE, run->engine->error_text());
 }
 
 /* A taken pair's record goes on to verification, or is the result. Under the lock. */
@@ -48,7 +47,7 @@ static size_t take(hs_pairs *run) {
 /* Matches a pair that no batch takes: its images' floats, or more features than a batch has room for. */
 static pair_record *match_alone(hs_pairs *run, size_t index) {
   const hs_image_pair *pair = &run->pairs[index];
-  const cuda_match_place host = {NULL, false};
+  const match_placement host = {NULL, false};
   char message[PAIR_MESSAGE_BYTES] = "";
   const match_pair *found = NULL;
   match_request request;
@@ -56,7 +55,7 @@ static pair_record *match_alone(hs_pairs *run, size_t index) {
   hs_status status = match_check_alone(run->images[pair->first].features, run->images[pair->second].features,
                                        &run->match, &request, message, sizeof message);
   if (status == HS_OK) {
-    status = cuda_match_pairs(run->context, &request, &host, &found, &count);
+    status = run->context->engine->matching->pairs(run->context, &request, &host, &found, &count);
     if (status != HS_OK) hs_message_set(message, sizeof message, "%s", run->context->error);
   }
   if (status != HS_OK) return pair_record_failed(run, index, status, message);
@@ -72,7 +71,7 @@ static bool fits_batch(const hs_pairs *run, size_t index, match_request *request
   if (!a->on_device || !b->on_device ||
       match_check_alone(a->features, b->features, &run->match, request, NULL, 0) != HS_OK)
     return false;
-  *bytes = cuda_pairs_pair_bytes(a->features->count, b->features->count);
+  *bytes = run->engine->pair_bytes(a->features->count, b->features->count);
   return *bytes <= run->batch_bytes;
 }
 
@@ -105,7 +104,7 @@ static void fill(device_work *w, device_batch *batch) {
   hs_pairs *run = w->run;
   uint64_t used = 0, bytes = 0;
   batch->count = 0;
-  while (batch->count < CUDA_PAIRS_A_BATCH && pair_run_may_take(run)) {
+  while (batch->count < PAIRS_PER_BATCH && pair_run_may_take(run)) {
     const size_t index = run->phase.pairs[run->next];
     match_request request;
     if (!fits_batch(run, index, &request, &bytes) || used + bytes > run->batch_bytes) return;
@@ -114,14 +113,14 @@ static void fill(device_work *w, device_batch *batch) {
     batch->limits = request.limits;
     batch->index[batch->count] = index;
     batch->images[batch->count++] =
-        (cuda_pair_of_images){run->images[pair->first].on_device, run->images[pair->second].on_device};
+        (descriptor_pair){run->images[pair->first].on_device, run->images[pair->second].on_device};
   }
 }
 
 /* Begins another batch. Called and left with the lock. */
 static void begin(device_work *w) {
   hs_pairs *run = w->run;
-  const int32_t number = (w->oldest + w->in_flight) % CUDA_PAIR_BATCHES;
+  const int32_t number = (w->oldest + w->in_flight) % PAIR_BATCHES;
   device_batch *batch = &w->batches[number];
   fill(w, batch);
   if (batch->count == 0) {
@@ -131,7 +130,7 @@ static void begin(device_work *w) {
   w->in_flight++;
   pthread_mutex_unlock(&run->lock);
   const stage_status status =
-      cuda_pairs_begin(run->device, number, batch->images, batch->count, &batch->limits, run->match.mutual != 0);
+      run->engine->begin(run->device, number, batch->images, batch->count, &batch->limits, run->match.mutual != 0);
   pthread_mutex_lock(&run->lock);
   if (status != STAGE_OK) fail_stage(run, status);
 }
@@ -140,17 +139,17 @@ static void begin(device_work *w) {
 static void finish(device_work *w) {
   hs_pairs *run = w->run;
   device_batch *batch = &w->batches[w->oldest];
-  pair_record *records[CUDA_PAIRS_A_BATCH] = {NULL};
+  pair_record *records[PAIRS_PER_BATCH] = {NULL};
   pthread_mutex_unlock(&run->lock);
-  const stage_status status = cuda_pairs_finish(run->device, w->oldest);
+  const stage_status status = run->engine->finish(run->device, w->oldest);
   for (uint32_t i = 0; status == STAGE_OK && i < batch->count; i++) {
     uint32_t count;
-    const match_pair *found = cuda_pairs_result(run->device, w->oldest, i, &count);
+    const match_pair *found = run->engine->result(run->device, w->oldest, i, &count);
     records[i] = pair_record_make(run, batch->index[i], count, run->options.verify != NULL);
     if (records[i] && count > 0) memcpy(records[i]->matches, found, count * sizeof *found);
   }
   pthread_mutex_lock(&run->lock);
-  w->oldest = (w->oldest + 1) % CUDA_PAIR_BATCHES;
+  w->oldest = (w->oldest + 1) % PAIR_BATCHES;
   w->in_flight--;
   if (status != STAGE_OK) fail_stage(run, status);
   for (uint32_t i = 0; status == STAGE_OK && i < batch->count; i++) hand_on(run, batch->index[i], records[i]);
@@ -161,11 +160,11 @@ void *pair_device_main(void *argument) {
   device_work w = {.run = argument};
   hs_pairs *run = w.run;
   int32_t previous;
-  const stage_status entered = cuda_pairs_enter(run->device, &previous);
+  const stage_status entered = run->engine->enter(run->device, &previous);
   pthread_mutex_lock(&run->lock);
   if (entered != STAGE_OK) fail_stage(run, entered);
   while (!has_ended(run))
-    if (w.in_flight < CUDA_PAIR_BATCHES && pair_run_may_take(run))
+    if (w.in_flight < PAIR_BATCHES && pair_run_may_take(run))
       begin(&w);
     else if (w.in_flight > 0)
       finish(&w);
@@ -173,10 +172,10 @@ void *pair_device_main(void *argument) {
       pthread_cond_wait(&run->matching, &run->lock);
   pthread_mutex_unlock(&run->lock);
   while (w.in_flight > 0) { /* what is in flight still writes */
-    (void)cuda_pairs_finish(run->device, w.oldest);
-    w.oldest = (w.oldest + 1) % CUDA_PAIR_BATCHES;
+    (void)run->engine->finish(run->device, w.oldest);
+    w.oldest = (w.oldest + 1) % PAIR_BATCHES;
     w.in_flight--;
   }
-  if (entered == STAGE_OK) cuda_pairs_leave(previous);
+  if (entered == STAGE_OK) run->engine->leave(previous);
   return NULL;
 }

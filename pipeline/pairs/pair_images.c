@@ -39,21 +39,21 @@ static hs_status bring(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_B
   if (!run->device || f->count >= MATCH_NONE || is_lone(run, f) ||
       (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
     return HS_OK;
-  stage_status st = cuda_pairs_enter(run->device, &previous);
+  stage_status st = run->engine->enter(run->device, &previous);
   if (st == STAGE_OK) {
-    st = cuda_pairs_bring(run->device, f->descriptors, (uint32_t)f->count, &i->on_device);
-    if (st != STAGE_OK) hs_message_set(message, PAIR_MESSAGE_BYTES, "the device: %s", cuda_pairs_error());
-    cuda_pairs_leave(previous);
+    st = run->engine->upload(run->device, f->descriptors, (uint32_t)f->count, &i->on_device);
+    if (st != STAGE_OK) hs_message_set(message, PAIR_MESSAGE_BYTES, "the device: %s", run->engine->error_text());
+    run->engine->leave(previous);
   }
   return st == STAGE_OK ? HS_OK : (st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE);
 }
 
 static void drop(const hs_pairs *run, pair_image *i) {
   int32_t previous;
-  if (!i->on_device || cuda_pairs_enter(run->device, &previous) != STAGE_OK) return;
-  cuda_pairs_drop(run->device, i->on_device);
+  if (!i->on_device || run->engine->enter(run->device, &previous) != STAGE_OK) return;
+  run->engine->drop(run->device, i->on_device);
   i->on_device = NULL;
-  cuda_pairs_leave(previous);
+  run->engine->leave(previous);
 }
 
 void pair_images_leave_device(hs_pairs *run) {

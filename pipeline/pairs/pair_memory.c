@@ -49,7 +49,7 @@ static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
     if (descriptor_bytes(&c->images[i]) > HS_DESCRIPTOR_LENGTH) type = MATCH_F32;
   if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* such an image's pairs are refused */
   /* Guided matching is the workers' also where a device does the other. */
-  const bool matches = !cuda_pairs_wanted(run->context) || run->options.guided != 0;
+  const bool matches = !run->engine || run->options.guided != 0;
   const uint64_t matching = matches ? lone_match_bytes(&run->ops, type, most, most) : 0;
   const uint64_t verifying = run->options.verify ? verify_scratch_bytes(most) : 0;
   if (matching == UINT64_MAX) return matching;
@@ -88,25 +88,25 @@ static bool list_images(hs_pairs *run) {
 /* An eighth of what may be taken for each batch, but no more than keeps the device busy; the rest for images. */
 static bool plan_device(hs_pairs *run) {
   const hs_collection *c = &run->collection;
-  const uint64_t limit = run->context->options.max_memory_bytes, free_bytes = cuda_pairs_free_bytes(run->context);
+  const uint64_t limit = run->context->options.max_memory_bytes, free_bytes = run->engine->free_bytes(run->context);
   const uint64_t all = limit > 0 && limit < free_bytes ? limit : free_bytes;
   uint64_t *bytes = hs_memory_alloc(run->allocator, (c->image_count + 1) * sizeof *bytes);
   run->image_bytes[PAIR_SPACE_DEVICE] = bytes;
-  for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = cuda_pairs_image_bytes(count_of(&c->images[i]));
-  const uint64_t pairs = run->count < CUDA_PAIRS_A_BATCH ? run->count : CUDA_PAIRS_A_BATCH;
+  for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = run->engine->image_bytes(count_of(&c->images[i]));
+  const uint64_t pairs = run->count < PAIRS_PER_BATCH ? run->count : PAIRS_PER_BATCH;
   run->batch_bytes = all / 8 < BATCH_BYTES_MOST ? all / 8 : BATCH_BYTES_MOST;
   const size_t most = most_features(c, MATCH_NONE);
-  const uint64_t each = cuda_pairs_pair_bytes(most, most);
+  const uint64_t each = run->engine->pair_bytes(most, most);
   if (run->batch_bytes / each >= pairs) run->batch_bytes = pairs * each;
-  run->image_budget[PAIR_SPACE_DEVICE] = all - CUDA_PAIR_BATCHES * run->batch_bytes;
+  run->image_budget[PAIR_SPACE_DEVICE] = all - PAIR_BATCHES * run->batch_bytes;
   return bytes != NULL;
 }
 
 /* Matches of the batches in flight, half of a batch's bytes at most: pinned, and as the records made of them. */
-static uint64_t host_bytes_of_batches(const hs_pairs *run) { return CUDA_PAIR_BATCHES * run->batch_bytes; }
+static uint64_t host_bytes_of_batches(const hs_pairs *run) { return PAIR_BATCHES * run->batch_bytes; }
 
 bool pair_memory_plan(hs_pairs *run, int32_t threads) {
-  if (!list_images(run) || (cuda_pairs_wanted(run->context) && !plan_device(run))) return false;
+  if (!list_images(run) || (run->engine && !plan_device(run))) return false;
   const uint64_t own = sizeof *run +
                        (run->collection.image_count + 1) * (sizeof *run->images + sizeof *run->phase.marks +
                                                             PAIR_SPACES * sizeof *run->image_bytes[0]) +

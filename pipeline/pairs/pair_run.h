@@ -13,8 +13,7 @@
 #include <sys/types.h>
 
 #include "pipeline/base/adopt.h"
-#include "pipeline/context/context.h"
-#include "pipeline/device/cuda_pairs.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/include/hartsift_pairs.h"
 #include "pipeline/geometry/verify.h"
 #include "pipeline/matching/lone_match.h"
@@ -36,8 +35,8 @@ typedef struct pair_image {
   char *message;
   const hs_features *features; /* of a ready one: the caller's, or own */
   hs_features own;
-  uint64_t number;            /* of its reading, from 1 on */
-  cuda_pair_image *on_device; /* null: none, or its descriptors are floats */
+  uint64_t number;               /* of its reading, from 1 on */
+  device_descriptors *on_device; /* null: none, or its descriptors are floats */
 } pair_image;
 
 /* A pair that has been worked on; one allocation with the matches and the inliers behind. */
@@ -71,8 +70,9 @@ struct hs_pairs {
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
-  size_t features_most; /* of an image that workers have memory for */
-  cuda_pairs *device;   /* null: workers match; otherwise the device's thread does */
+  size_t features_most;       /* of an image that workers have memory for */
+  const engine_pairs *engine; /* null: workers match */
+  pair_matcher *device;       /* null: workers match; otherwise the device's thread does */
   uint64_t batch_bytes;
 
   pthread_mutex_t lock;

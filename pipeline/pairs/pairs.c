@@ -198,7 +198,7 @@ void pairs_detach(hs_context *c) {
   if (run->process == getpid()) {
     stop_threads(run);
     pair_images_leave_device(run);
-    cuda_pairs_close(run->device);
+    if (run->device) run->engine->close(run->device);
     run->device = NULL;
   }
   run->context = NULL;
@@ -233,9 +233,9 @@ static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
     return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
                         run->collection.image_count);
   run->lookahead = (size_t)run->worker_count * LOOKAHEAD_A_WORKER;
-  if (cuda_pairs_wanted(c)) {
+  if (run->engine) {
     char reason[PAIR_MESSAGE_BYTES] = "";
-    const hs_status status = cuda_pairs_open(c, run->batch_bytes, &run->device, reason, sizeof reason);
+    const hs_status status = run->engine->open(c, run->batch_bytes, &run->device, reason, sizeof reason);
     if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
   }
   return HS_OK;
@@ -269,6 +269,7 @@ hs_status hs_pairs_start(hs_pairs **run, hs_context *c, const hs_collection *col
   made->allocator = c->options.allocator;
   made->process = getpid();
   made->context = c;
+  made->engine = c->engine->pairs;
   made->collection = *collection;
   made->pairs = pairs;
   made->count = count;

@@ -42,8 +42,8 @@ static void test_made_files(void **state) {
   (void)state;
   need_decoder();
   char reason[300] = "";
-  for (uint32_t first = 0; first < MADE; first += CUDA_JPEG_MOST)
-    if (!decoder_check_run(gpu, first, CUDA_JPEG_MOST, reason, sizeof reason)) fail_msg("%s", reason);
+  for (uint32_t first = 0; first < MADE; first += JPEG_GROUP_MAX)
+    if (!decoder_check_run(gpu, first, JPEG_GROUP_MAX, reason, sizeof reason)) fail_msg("%s", reason);
 }
 
 /* A larger made file. */

@@ -38,16 +38,16 @@ ROOMS = {
     "pipeline/device": _CONTEXT + _CUDA,
     "pipeline/image_io": _BASE + ("stages", "cpu"),
     # Pictures that arrive encoded: decoded on the device or here.
-    "pipeline/encoded": _DEVICE + ("pipeline/image_io",),
-    "pipeline/frame": _DEVICE + ("pipeline/encoded",),
-    "pipeline/matching": _DEVICE,
+    "pipeline/encoded": _CONTEXT + ("pipeline/image_io",),
+    "pipeline/frame": _CONTEXT + ("pipeline/encoded",),
+    "pipeline/matching": _CONTEXT,
     "pipeline/primitives": _CONTEXT,
     # Which images to match; the exact matching assigns descriptors to centres.
     "pipeline/retrieval": _CONTEXT + ("pipeline/matching",),
     "pipeline/geometry": _BASE + ("stages", "cpu"),
     # Many pairs of a collection, matched and verified beside each other.
-    "pipeline/pairs": _DEVICE + ("pipeline/matching", "pipeline/geometry"),
-    # hs_create and hs_destroy see all that a context may hold.
+    "pipeline/pairs": _CONTEXT + ("pipeline/matching", "pipeline/geometry"),
+    # hs_create and hs_destroy see all that a context may hold, and list the engines.
     "pipeline/lifetime": _DEVICE + ("pipeline/encoded", "pipeline/frame", "pipeline/pairs"),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,
@@ -57,7 +57,7 @@ ROOMS = {
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
     # Images in flight are taken as they end, for which the public functions have no call.
-    "pipeline/cli/batch": _CLI + ("stages", "cuda/device", "pipeline/context", "pipeline/device", "pipeline/frame"),
+    "pipeline/cli/batch": _CLI + ("stages", "cuda/device", "pipeline/context", "pipeline/frame"),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
     "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",

@@ -213,8 +213,8 @@ static void test_more_lanes(void **state) {
   played_reset(1);
   played.gpus[0].memory_bytes = (size_t)1 << 40;
   c = extraction_context(&on_gpu);
-  assert_true(cuda_frame_lanes(c, SIDE + 1, SIDE) > LANES);
-  assert_int_equal(in_flight_lanes_for(c, SIDE, SIDE), cuda_frame_lanes(c, SIDE, SIDE));
+  assert_true(c->engine->frames_in_memory(c, SIDE + 1, SIDE) > LANES);
+  assert_int_equal(in_flight_lanes_for(c, SIDE, SIDE), c->engine->frames_in_memory(c, SIDE, SIDE));
   assert_int_equal(in_flight_lanes_for(c, SIDE + 1, SIDE), CUDA_LANES);
   hs_destroy(c);
   assert_int_equal(played.alive, 0);

@@ -9,8 +9,8 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/device/cuda_frame.h"
-#include "pipeline/frame/select_records.h"
+#include "pipeline/context/engine.h"
+#include "pipeline/frame/gpu_cpu_split.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
@@ -26,7 +26,7 @@ static struct {
   int32_t runs_whole; /* frames without the CPU */
 } device;
 
-static hs_status begin_on_device(hs_context *c, const frame_request *r, const cuda_frame_place *place) {
+static hs_status begin_on_device(hs_context *c, const frame_request *r, const frame_placement *place) {
   (void)c;
   (void)r;
   device.octaves = place->octaves;
@@ -39,7 +39,7 @@ static hs_status hand_over(hs_context *c, plane_view *level) {
   return HS_OK;
 }
 
-static hs_status end_on_device(hs_context *c, const cuda_frame_place *place, cuda_frame_result *result, bool *repeat) {
+static hs_status end_on_device(hs_context *c, const frame_placement *place, frame_result *result, bool *repeat) {
   const hs_features *f = device.whole;
   const int32_t end = f->keypoints[0].octave + (place->octaves > 0 ? place->octaves : OCTAVES_MAX);
   *repeat = device.too_short > 0;
@@ -56,14 +56,14 @@ static hs_status end_on_device(hs_context *c, const cuda_frame_place *place, cud
   const feature_records records = {device.records, NULL, device.descriptors, HS_DESCRIPTOR_LENGTH};
   if (c->options.max_features > 0)
     count = select_records(&records, count, (uint32_t)c->options.max_features, c->options.selection);
-  *result = (cuda_frame_result){.count = count, .keypoints = device.records, .descriptors = device.descriptors};
+  *result = (frame_result){.count = count, .keypoints = device.records, .descriptors = device.descriptors};
   c->statistics.frames++;
   c->statistics.features = count;
   return HS_OK;
 }
 
-static hs_status run_on_device(hs_context *c, const frame_request *r, const cuda_frame_place *place,
-                               cuda_frame_result *result) {
+static hs_status run_on_device(hs_context *c, const frame_request *r, const frame_placement *place,
+                               frame_result *result) {
   bool repeat = true;
   device.runs_whole++;
   while (repeat) {
@@ -84,14 +84,20 @@ static uint32_t room_of_device(const hs_context *c, feature_records *records) {
   return device.room;
 }
 
-#define gpu_cpu_split_run      hybrid_on_played_device
-#define cuda_frame_begin       begin_on_device
-#define cuda_frame_handed_over hand_over
-#define cuda_frame_end         end_on_device
-#define cuda_frame_run         run_on_device
-#define cuda_frame_want_room   want_room
-#define cuda_frame_room        room_of_device
-#include "pipeline/frame/gpu_cpu_split.c"
+static const engine_split played_split = {.run = run_on_device,
+                                          .begin = begin_on_device,
+                                          .level = hand_over,
+                                          .finish = end_on_device,
+                                          .want_capacity = want_room,
+                                          .records = room_of_device};
+
+static const engine played_hybrid = {.name = "hybrid", .run = gpu_cpu_split_run, .split = &played_split};
+
+static hs_context *hybrid_context(const hs_options *options) {
+  hs_context *c = extraction_context(options);
+  c->engine = &played_hybrid;
+  return c;
+}
 
 /* The picture and what the CPU makes of it, once for all cases: the reference takes the longest. */
 static struct {
@@ -154,8 +160,9 @@ static void check_frame(const played *p, hs_context *c, const char *what) {
                                             .layout = SOURCE_GRAY},
                                  .filter = all,
                                  .descriptor_bytes = HS_DESCRIPTOR_LENGTH};
-  cuda_frame_result result = {0};
-  assert_int_equal(hybrid_on_played_device(c, &request, &result), HS_OK);
+  frame_result result = {0};
+  const frame_placement host = {0};
+  assert_int_equal(c->engine->run(c, &request, &host, &result), HS_OK);
   hs_features got = p->expected;
   got.count = result.count;
   got.keypoints = (hs_keypoint *)(uintptr_t)result.keypoints;
@@ -176,7 +183,7 @@ static void test_splits(void **state) {
     play_selected(&p, cases[i].most, cases[i].selection);
     assert_true(cases[i].most == 0 || p.expected.count < whole.features.count);
     for (p.options.split = 1; p.options.split <= whole.reference.geometry.octave_count; p.options.split++) {
-      hs_context *c = extraction_context(&p.options);
+      hs_context *c = hybrid_context(&p.options);
       for (int frame = 0; frame < 2; frame++) check_frame(&p, c, "split");
       assert_int_equal(c->statistics.frames, 2);
       hs_destroy(c);
@@ -191,7 +198,7 @@ static void test_repeated_frames_count_once(void **state) {
   played p;
   play(&p, 0);
   p.options.split = 1;
-  hs_context *c = extraction_context(&p.options);
+  hs_context *c = hybrid_context(&p.options);
   device.too_short = 2;
   c->keypoint_capacity = c->feature_capacity = 32;
   check_frame(&p, c, "repeated");
@@ -209,7 +216,7 @@ static void test_measured_split(void **state) {
   (void)state;
   played p;
   play(&p, 0);
-  hs_context *c = extraction_context(&p.options);
+  hs_context *c = hybrid_context(&p.options);
   for (int frame = 0; frame < 3; frame++) check_frame(&p, c, "measured");
   assert_int_equal(c->statistics.frames, 3);
   assert_int_equal(c->splits->next, 1);
@@ -222,7 +229,7 @@ static void test_no_room_on_the_cpu(void **state) {
   (void)state;
   played p;
   play(&p, 0);
-  hs_context *c = extraction_context(&p.options);
+  hs_context *c = hybrid_context(&p.options);
   c->options.max_memory_bytes = 1;
   check_frame(&p, c, "without room for the CPU's part");
   assert_string_equal(hs_last_error(c), "");

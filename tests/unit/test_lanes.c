@@ -133,7 +133,7 @@ static int32_t taken_by(in_flight_ring *f, uint64_t image) {
 static void test_full_lane_passes_on(void **state) {
   (void)state;
   in_flight_ring *f = ring_make();
-  for (int32_t i = 0; i < CUDA_RESULT_SETS; i++) f->lanes[0].held[i] = 1;
+  for (int32_t i = 0; i < RESULT_SETS; i++) f->lanes[0].held[i] = 1;
   begin(&f->lanes[0]);
   begin(&f->lanes[1]);
   add_image(f, LANES, 1);

@@ -15,7 +15,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/cli/batch/batch_feeder.h"
 #include "pipeline/cli/batch/batch_reader.h"
-#include "pipeline/context/context.h"
+#include "pipeline/context/engine.h"
 
 enum { BATCH_CORES_PER_READER = 8 }; /* on the CPU, extracting takes about that many times as long as decoding */
 
@@ -208,7 +208,8 @@ static hs_status batch_make_contexts(batch_run *batch, char *message, size_t mes
     if (status == HS_OK && (jobs[i].status != HS_OK || jobs[i].message[0] != '\0'))
       hs_message_set(message, message_bytes, "%s", jobs[i].message);
     if (status == HS_OK) status = jobs[i].status;
-    if (batch->first_gpu < 0 && status == HS_OK && context->cuda) batch->first_gpu = context->options.device_index;
+    if (batch->first_gpu < 0 && status == HS_OK && context->engine->offloads)
+      batch->first_gpu = context->options.device_index;
   }
   hs_memory_release(batch->work.allocator, jobs);
   batch->live_devices = count;
@@ -342,7 +343,7 @@ static const char *batch_fallback(const batch_run *batch) {
   const char *reason = NULL;
   for (int32_t i = 0; i < batch->work.device_count && !reason; i++) {
     const hs_context *context = batch->feeders[i].context;
-    reason = context != NULL && context->cuda && context->no_device[0] != '\0' ? context->no_device : NULL;
+    reason = context != NULL && context->engine->offloads && context->no_device[0] != '\0' ? context->no_device : NULL;
   }
   return reason;
 }

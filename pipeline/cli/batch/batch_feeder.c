@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "pipeline/base/message.h"
-#include "pipeline/context/context.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/frame/in_flight.h"
 
 /* Pixels a second, before anything was measured: of a GPU, and of each thread of a CPU. */
@@ -39,7 +39,7 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
   hs_options options = feeder->batch->work.devices[feeder->device];
   options.workload = HS_WORKLOAD_THROUGHPUT;
   const hs_status status = hs_create_explained(&feeder->context, &options, message, message_bytes);
-  const bool on_cpu = status == HS_OK && !feeder->context->cuda;
+  const bool on_cpu = status == HS_OK && !feeder->context->engine->offloads;
   const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
   feeder->submitted = 0;
   pthread_mutex_lock(&feeder->batch->lock); /* a context is made again while the other feeders look */

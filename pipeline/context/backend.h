@@ -1,17 +1,15 @@
 /*
- * The processors of a context: the CPU's variants and the device, if any; and contexts that share a choice.
+ * A context and its engine: the report, falling back to the CPU, workers with the same engine, statistics.
  */
-#ifndef HARTSIFT_DEVICE_BACKEND_H
-#define HARTSIFT_DEVICE_BACKEND_H
+#ifndef HARTSIFT_CONTEXT_BACKEND_H
+#define HARTSIFT_CONTEXT_BACKEND_H
 
-#include "pipeline/context/context.h"
-
-/* Chooses the CPU's stages, and the device if one is asked for or, with HS_DEVICE_AUTO, usable; variant: as in
-   hs_options. On failure message says why. Statuses: HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_NO_DEVICE. */
-hs_status backend_choose(hs_context *context, const char *variant, char *message, size_t message_bytes);
+#include "pipeline/context/engine.h"
 
 /* Writes context->report. */
 void backend_report(hs_context *context);
+/* engine.report of the CPU. */
+size_t backend_report_cpu(const hs_context *context, char *text, size_t bytes);
 
 /* For HS_DEVICE_AUTO on a device: whether the CPU should run a frame that failed with this status, because the device's
    memory is full. */

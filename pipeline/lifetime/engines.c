@@ -1,0 +1,163 @@
+/* The engines of this build, the only file that asks whether CUDA is part of it. */
+#include "pipeline/lifetime/engines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/dispatch.h"
+#include "pipeline/base/message.h"
+#include "pipeline/context/backend.h"
+#include "pipeline/frame/run_frame.h"
+#if HARTSIFT_HAVE_CUDA
+#  include "pipeline/device/cuda_frame.h"
+#  include "pipeline/device/cuda_given.h"
+#  include "pipeline/device/cuda_jpeg.h"
+#  include "pipeline/device/cuda_match.h"
+#  include "pipeline/device/cuda_neighbours.h"
+#  include "pipeline/device/cuda_pairs.h"
+#  include "pipeline/device/cuda_tiles.h"
+#  include "pipeline/frame/gpu_cpu_split.h"
+#endif
+
+static const char without_cuda[] =
+    "this build is without CUDA: build with -DHARTSIFT_CUDA=ON where a CUDA toolkit is installed, or work on the CPU";
+
+static hs_status open_cpu(hs_context *c, const hs_context *owner, const char *variant, char *message, size_t bytes) {
+  (void)owner;
+  (void)variant;
+  return context_start_queue_explained(c, message, bytes);
+}
+
+static const engine cpu_engine = {.name = "cpu",
+                                  .reports_progress = true,
+                                  .no_decoder = HARTSIFT_HAVE_CUDA ? "the context works on the CPU" : without_cuda,
+                                  .open = open_cpu,
+                                  .report = backend_report_cpu,
+                                  .run = cpu_engine_run};
+
+#if HARTSIFT_HAVE_CUDA
+
+static const engine_tiles tiles = {.prepare = cuda_tiles_prepare,
+                                   .rows = cuda_tiles_rows,
+                                   .begin = cuda_tile_begin,
+                                   .finish = cuda_tile_finish,
+                                   .abandon = cuda_tiles_abandon,
+                                   .query = cuda_tiles_query,
+                                   .query_rows = cuda_tiles_query_rows};
+
+static const engine_split split = {.report = cuda_frame_report,
+                                   .run = cuda_frame_run,
+                                   .begin = cuda_frame_begin,
+                                   .level = cuda_frame_handed_over,
+                                   .finish = cuda_frame_end,
+                                   .want_capacity = cuda_frame_want_room,
+                                   .records = cuda_frame_room};
+
+static const engine_matching matching = {.nearest = cuda_match_run,
+                                         .pairs = cuda_match_pairs,
+                                         .k_nearest = cuda_neighbours_nearest,
+                                         .within = cuda_neighbours_within};
+
+static const engine_pairs pairs = {.free_bytes = cuda_pairs_free_bytes,
+                                   .image_bytes = cuda_pairs_image_bytes,
+                                   .pair_bytes = cuda_pairs_pair_bytes,
+                                   .open = cuda_pairs_open,
+                                   .close = cuda_pairs_close,
+                                   .enter = cuda_pairs_enter,
+                                   .leave = cuda_pairs_leave,
+                                   .upload = cuda_pairs_bring,
+                                   .drop = cuda_pairs_drop,
+                                   .begin = cuda_pairs_begin,
+                                   .finish = cuda_pairs_finish,
+                                   .result = cuda_pairs_result,
+                                   .error_text = cuda_pairs_error};
+
+static const engine_decoder decoder = {.open = cuda_jpeg_open,
+                                       .judge = cuda_jpeg_judge,
+                                       .state = cuda_jpeg_ask,
+                                       .packed_memory = cuda_jpeg_room,
+                                       .decode = cuda_jpeg_decode,
+                                       .refused = cuda_jpeg_refused,
+                                       .fetch = cuda_jpeg_fetch};
+
+/* What the hybrid engine has of the device. */
+#  define ON_CUDA                                                                                                      \
+    .offloads = true, .equalizes = true, .open = cuda_frame_open, .close = cuda_frame_close,                           \
+    .memory = cuda_frame_memory, .query = cuda_frame_query, .frames_in_memory = cuda_frame_lanes,                      \
+    .use_results = cuda_frame_use_results, .give = cuda_frame_give, .user_lists = cuda_given_room,                     \
+    .user_keypoints_of = cuda_given_keypoints_of, .tiles = &tiles, .matching = &matching, .pairs = &pairs
+
+static const engine cuda_engine = {.name = "cuda",
+                                   .report = cuda_frame_report,
+                                   .run = cuda_frame_run,
+                                   .groups = cuda_frame_groups,
+                                   .decoder = &decoder,
+                                   ON_CUDA};
+
+/* It has no groups, because each frame is divided by itself, and no decoder, because the CPU needs the pixels too. */
+static const engine hybrid_engine = {.name = "hybrid",
+                                     .no_decoder = "the context is a hybrid one",
+                                     .report = gpu_cpu_split_report,
+                                     .run = gpu_cpu_split_run,
+                                     .split = &split,
+                                     ON_CUDA};
+
+static const engine *const device_engines[] = {
+    [HS_DEVICE_AUTO] = &cuda_engine, [HS_DEVICE_CUDA] = &cuda_engine, [HS_DEVICE_HYBRID] = &hybrid_engine};
+#else
+static const engine *const device_engines[HS_DEVICE_HYBRID + 1];
+#endif
+
+bool engine_device_is_built(void) { return device_engines[HS_DEVICE_AUTO] != NULL; }
+
+static hs_status open_device(hs_context *c, const char *variant, char *message, size_t bytes) {
+  c->engine = device_engines[c->options.device];
+  if (c->engine) return c->engine->open(c, NULL, variant, message, bytes);
+  hs_message_set(message, bytes, "CUDA device %d: %s", c->options.device_index, without_cuda);
+  return HS_ERR_NO_DEVICE;
+}
+
+/* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO; without a number
+   options.device_index stays. */
+static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
+  const char *text = getenv("HARTSIFT_DEVICE");
+  if (o->device != HS_DEVICE_AUTO || !text || !*text || strcmp(text, "auto") == 0) return HS_OK;
+  if (strcmp(text, "cpu") == 0) {
+    o->device = HS_DEVICE_CPU;
+    return HS_OK;
+  }
+  if (strncmp(text, "cuda", 4) == 0 &&
+      (text[4] == '\0' || (text[4] == ':' && text[5] >= '0' && text[5] <= '9' && !text[6]))) {
+    o->device = HS_DEVICE_CUDA;
+    if (text[4]) o->device_index = text[5] - '0';
+    return HS_OK;
+  }
+  if (strcmp(text, "hybrid") == 0) {
+    o->device = HS_DEVICE_HYBRID;
+    return HS_OK;
+  }
+  hs_message_set(message, bytes, "HARTSIFT_DEVICE is \"%s\", expected auto, cpu, cuda, cuda:0..9 or hybrid", text);
+  return HS_ERR_OPTION;
+}
+
+hs_status engine_choose(hs_context *c, const char *variant, char *message, size_t bytes) {
+  hs_status st = narrow_device(&c->options, message, bytes);
+  bool on_device = st == HS_OK && c->options.device != HS_DEVICE_CPU;
+  if (on_device) {
+    const bool is_auto = c->options.device == HS_DEVICE_AUTO;
+    st = open_device(c, variant, message, bytes);
+    on_device = st == HS_OK;
+    if (st == HS_ERR_NO_DEVICE && is_auto) {
+      hs_message_set(c->no_device, sizeof c->no_device, "%s", message ? message : "");
+      st = HS_OK;
+    }
+    if (st == HS_ERR_OPTION && is_auto && cpu_choose_ops(&c->ops, variant, NULL, 0)) {
+      hs_message_set(c->no_device, sizeof c->no_device, "the variants asked for are the CPU's");
+      st = HS_OK;
+    }
+  }
+  if (st != HS_OK) return st;
+  if (!on_device) c->engine = &cpu_engine;
+  if (!cpu_choose_ops(&c->ops, on_device ? NULL : variant, message, bytes)) return HS_ERR_OPTION;
+  return on_device ? HS_OK : c->engine->open(c, NULL, variant, message, bytes);
+}

@@ -1,0 +1,18 @@
+/*
+ * The engines of this build, and the choice of one for a context.
+ */
+#ifndef HARTSIFT_LIFETIME_ENGINES_H
+#define HARTSIFT_LIFETIME_ENGINES_H
+
+#include "pipeline/context/engine.h"
+
+/* Opens the engine that options.device and HARTSIFT_DEVICE ask for: context->engine, and the CPU's stages, which a context
+   on a device has too. HS_DEVICE_AUTO: the device where it is usable, else the CPU, with context->no_device saying why.
+   variant: as in hs_options. On failure message says why. Statuses: HS_ERR_OPTION, HS_ERR_MEMORY, HS_ERR_NO_DEVICE,
+   HS_ERR_THREAD. */
+hs_status engine_choose(hs_context *context, const char *variant, char *message, size_t message_bytes);
+
+/* Whether this build has an engine for devices at all. */
+bool engine_device_is_built(void);
+
+#endif
