@@ -1,12 +1,12 @@
 /* The variants that were built, those that this machine can run, and the choice of the caller or the environment.
  *
- * To add a variant of a stage for an instruction set that exists already: cpu/<stage>_simd.c over cpu/simd.h, its
- * prototype in cpu/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
+ * To add a variant of a stage for an instruction set that exists already: cpu/simd/<stage>_simd.c over cpu/simd/simd.h, its
+ * prototype in cpu/simd/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
  *
  * To add an instruction set (tests/api/check_places.py names what was forgotten):
- *   1. its vectors: cpu/simd_<isa>.h, chosen in cpu/simd.h;
+ *   1. its vectors: cpu/simd/simd_<isa>.h, chosen in cpu/simd/simd.h;
  *   2. its flags, and its name in both lists of cpu/CMakeLists.txt;
- *   3. its prototypes in cpu/stages_simd.h; a has_<isa> and an entry, weakest first, in the table below;
+ *   3. its prototypes in cpu/simd/stages_simd.h; a has_<isa> and an entry, weakest first, in the table below;
  *   4. its name where HARTSIFT_CPU is described: hartsift.h, cpu/dispatch.h, README.md. */
 #include "cpu/dispatch.h"
 
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/stages_ref.h"
-#include "cpu/stages_simd.h"
+#include "cpu/ref/stages_ref.h"
+#include "cpu/simd/stages_simd.h"
 
 /* One instruction set's variants; a null entry falls back to the table before. */
 typedef struct cpu_variant {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
-#include "cpu/dot_bytes.h"
+#include "cpu/ref/dot_bytes.h"
 
 static void dot_bytes_ref(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                           int32_t products[DOT_ANSWERS]) {

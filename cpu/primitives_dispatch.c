@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "cpu/dispatch.h"
-#include "cpu/primitives_ref.h"
-#include "cpu/primitives_simd.h"
-#include "cpu/primitives_threads.h"
+#include "cpu/primitives/primitives_ref.h"
+#include "cpu/primitives/primitives_simd.h"
+#include "cpu/primitives/primitives_threads.h"
 
 /* Weakest first; the stages' table says which the machine can run. */
 static const prim_ops *const variants[] = {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
-#include "cpu/two_view_ops.h"
+#include "cpu/ref/two_view_ops.h"
 
 /* Weakest first; the stages' table says which the machine can run. */
 static const two_view_ops *const variants[] = {

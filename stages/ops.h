@@ -9,7 +9,7 @@
  * To add a stage (tests/api/check_places.py names what was forgotten):
  *   1. its contract, arguments and arithmetic of one sample: stages/<stage>.h;
  *   2. an entry in stage_id and stage_ops below, its name in stages/ops.c, in the same order;
- *   3. the reference cpu/<stage>_ref.c, its entry in the table of cpu/dispatch.c and its TAKE line there;
+ *   3. the reference cpu/ref/<stage>_ref.c, its entry in the table of cpu/dispatch.c and its TAKE line there;
  *   4. its step in pipeline/frame/run_frame.c, and its buffers with first and last step in pipeline/context/plan.c;
  *   5. its kernels and their place in a frame's graph: the list in cuda/keypoints/frame_view.h;
  *   6. tests: tests/agree for every variant against the reference, tests/property for what holds of the whole.
@@ -40,10 +40,10 @@ typedef enum stage_id {
   STAGE_COUNT
 } stage_id;
 
-/* The chunks that a backend may run a stage in (cpu/stage_jobs.h). */
+/* The chunks that a backend may run a stage in (cpu/schedule/stage_jobs.h). */
 struct stage_jobs;
 
-/* What a backend asks the memory for in advance (cpu/window_prefetch.h). */
+/* What a backend asks the memory for in advance (cpu/schedule/window_prefetch.h). */
 struct window_ahead;
 
 typedef struct stage_ops {

@@ -1,6 +1,6 @@
 /*
  * What an instruction set provides for the primitives: work on runs of consecutive elements. Arrays are cut
- * into runs and shared among threads by cpu/reduce_threads.c and its neighbours.
+ * into runs and shared among threads by cpu/primitives/reduce_threads.c and its neighbours.
  */
 #ifndef HARTSIFT_STAGES_PRIMITIVE_OPS_H
 #define HARTSIFT_STAGES_PRIMITIVE_OPS_H

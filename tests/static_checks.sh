@@ -15,7 +15,7 @@ folders=("$@")
   folders=(stages cpu pipeline)
 
 defines=(-D_POSIX_C_SOURCE=200809L -D__GNUC__=12 -D__STDC_VERSION__=201112L -DHARTSIFT_HAVE_CUDA=0 -DHS_API=)
-# cpu/*_simd.c as they are compiled for AVX2.
+# cpu/simd/*_simd.c as they are compiled for AVX2.
 defines+=(-D__x86_64__ -D__SSE2__ -D__AVX2__ -D__FMA__ -DHARTSIFT_ISA=avx2 -DHARTSIFT_HAVE_ISA_NEON=0)
 defines+=(-DHARTSIFT_HAVE_ISA_{SSE2,AVX2,AVX512,AVX512VNNI}=1)
 for library in PNG JPEG TIFF WEBP ZLIB SQLITE; do

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/usable_threads.h"
+#include "cpu/schedule/usable_threads.h"
 
 #if defined(__x86_64__)
 #  include <immintrin.h>

@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "cpu/dispatch.h"
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/include/hartsift.h"
 #include "stages/pyramid.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/affine_threads.h"
-#include "cpu/frame_graph.h"
-#include "cpu/octave_pass.h"
-#include "cpu/threads.h"
+#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/frame_graph.h"
+#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"

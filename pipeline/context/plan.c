@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cpu/octave_pass.h"
-#include "cpu/pyramid_work.h"
+#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/pyramid_work.h"
 #include "pipeline/base/memory.h"
 #include "stages/affine.h"
 #include "stages/image.h"

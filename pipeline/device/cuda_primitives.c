@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "cuda/primitives/convolve_cuda.h"
 #include "cuda/primitives/histogram_cuda.h"
 #include "cuda/primitives/reduce_cuda.h"

@@ -1,7 +1,7 @@
 /* The upload of the picture: in one copy, or in bands, so that the base of one is computed while the next is copied. */
 #include <string.h>
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/options.h"
 #include "pipeline/device/cuda_state.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/backend.h"
 #include "pipeline/encoded/decoder_check.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"

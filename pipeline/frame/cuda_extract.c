@@ -1,7 +1,7 @@
 /* The public calls from and to device memory. */
 #include "pipeline/include/hartsift_cuda.h"
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"

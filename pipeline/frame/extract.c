@@ -1,7 +1,7 @@
 /* The public calls on one picture: checks of the arguments, the frame, and the copy of its lists. */
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/backend.h"
 #include "pipeline/encoded/picture_source.h"

@@ -1,5 +1,5 @@
 /* The blocking calls from a file to its features. */
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/context/context.h"
 #include "pipeline/encoded/file_rows.h"
 #include "pipeline/frame/extract_rows.h"

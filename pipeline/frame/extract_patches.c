@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
-#include "cpu/patch_threads.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/patch_threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"

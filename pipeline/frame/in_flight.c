@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/float_environment.h"
-#include "cpu/worker_signals.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/worker_signals.h"
 #include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/context/backend.h"
 #include "pipeline/encoded/decoder_check.h"

@@ -1,7 +1,7 @@
 /* What a lane does: it takes images out of the ring, alone or as a group of small ones, and runs them in its context. */
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/backend.h"
 #include "pipeline/frame/in_flight.h"

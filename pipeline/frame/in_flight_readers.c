@@ -1,8 +1,8 @@
 /* The threads of a ring that read and decode files ahead of a GPU's lanes. A CPU's lanes read their own. */
 #include <signal.h>
 
-#include "cpu/float_environment.h"
-#include "cpu/worker_signals.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/worker_signals.h"
 #include "pipeline/frame/in_flight_ring.h"
 
 void in_flight_read_slot(in_flight_slot *s) {

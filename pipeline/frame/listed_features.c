@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 
 enum { FEATURES_A_CHUNK = 1024 };
 

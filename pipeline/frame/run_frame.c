@@ -1,14 +1,14 @@
 /* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. On one thread stage
-   follows stage; on several they run as a graph of jobs (cpu/frame_graph.h). A large first octave and the large ones
-   behind it are each made and searched in one pass where there are one or two threads (cpu/octave_pass.h). The first is
+   follows stage; on several they run as a graph of jobs (frame_graph.h). A large first octave and the large ones
+   behind it are each made and searched in one pass where there are one or two threads (octave_pass.h). The first is
    searched before the others are made, so that these take the place of its levels above S (plan.h). What is not made in a
    pass is searched together, and all octaves are oriented and described together. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
 
-#include "cpu/affine_threads.h"
-#include "cpu/frame_graph.h"
+#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/frame_graph.h"
 #include "pipeline/context/options.h"
 #include "pipeline/frame/frame_stages.h"
 #include "pipeline/frame/given_keypoints.h"

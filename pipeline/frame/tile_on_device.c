@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 
 static stage_status stage_status_of(hs_status st) {
   if (st == HS_OK) return STAGE_OK;

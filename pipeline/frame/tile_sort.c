@@ -1,7 +1,7 @@
 /* A counting sort by level and row, each row then by its columns; chunks of rows, or of indices, are the threads'. */
 #include "pipeline/frame/tile_sort.h"
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 
 enum { NO_FEATURE = -1, ITEMS_A_CHUNK = 1 << 14 };
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_geometry.h"

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
-#include "cpu/two_view_ops.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/ref/two_view_ops.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/geometry/verify.h"
 #include "pipeline/base/message.h"

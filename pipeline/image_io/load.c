@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/image_io/image_io.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/machine_memory.h"

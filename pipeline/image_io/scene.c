@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/include/hartsift.h"
 #include "pipeline/base/matrix3.h"
 #include "pipeline/base/memory.h"

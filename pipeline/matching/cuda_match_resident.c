@@ -1,5 +1,5 @@
 /* Matching of lists in device memory: the public calls. */
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/matching/match_call.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
-#include "cpu/float_environment.h"
-#include "cpu/threads.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"

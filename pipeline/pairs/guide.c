@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_pairs.h"

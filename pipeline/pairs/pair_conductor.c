@@ -1,7 +1,7 @@
 /*
  * The thread that plans a run's phases and reads their images; see pair_run.h.
  */
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/pairs/pair_run.h"
 
 enum { HORIZON_LEAST = 1024, RECORD_GUESS_BYTES = 4096 };

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/message.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"

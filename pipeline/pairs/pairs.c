@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cpu/float_environment.h"
-#include "cpu/worker_signals.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/worker_signals.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"

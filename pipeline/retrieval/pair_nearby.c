@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/retrieval/image_pairs.h"
 #include "stages/table_math.h"

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/dot.h"
-#include "cpu/float_environment.h"
-#include "cpu/threads.h"
+#include "cpu/ref/dot.h"
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
 #include "pipeline/retrieval/image_pairs.h"

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cpu/dot.h"
-#include "cpu/float_environment.h"
+#include "cpu/ref/dot.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 

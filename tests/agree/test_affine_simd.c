@@ -9,9 +9,9 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "cpu/patch_rows.h"
-#include "cpu/stages_ref.h"
-#include "cpu/window_prefetch.h"
+#include "cpu/schedule/patch_rows.h"
+#include "cpu/ref/stages_ref.h"
+#include "cpu/schedule/window_prefetch.h"
 #include "tests/support/stage_planes.h"
 
 enum { SLACK = 64, STRIDE = 96, ROWS = 80, WINDOWS = 200, PATCH_ROOM = 48 * AFFINE_DESCRIBE_SIDE };

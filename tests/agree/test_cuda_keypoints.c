@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/stages_ref.h"
+#include "cpu/ref/stages_ref.h"
 #include "tests/support/reference_frame.h"
 #include "tests/support/skip.h"
 

@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/stages_ref.h"
+#include "cpu/ref/stages_ref.h"
 #include "tests/support/skip.h"
 #include "tests/support/stage_planes.h"
 

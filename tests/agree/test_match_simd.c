@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 #include "tests/support/stage_planes.h"
 
 static const char *const variants[] = {"sse2", "avx2", "avx512", "avx512vnni", "neon"};

@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/two_view_ops.h"
+#include "cpu/ref/two_view_ops.h"
 #include "pipeline/geometry/random.h"
 
 enum { MATCHES = 200, TRIALS = 400 };

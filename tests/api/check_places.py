@@ -60,7 +60,7 @@ def check_stages(tree):
             ("stages/ops.c", rf'"{name}"'),
             ("cpu/dispatch.c", rf"TAKE\(STAGE_{name.upper()}, {name}\)"),
             ("cpu/dispatch.c", rf"\.{name} = {name}_ref\b"),
-            ("cpu/*_ref.c", rf"\b{name}_ref\("),
+            ("cpu/ref/*_ref.c", rf"\b{name}_ref\("),
             (CALLERS.get(name, "pipeline/frame/run_frame.c"), rf"ops(\.|->){name}\("),
             ("tests/**/test_*.c", rf"\b{name}_"),
         ])
@@ -83,8 +83,8 @@ def check_variants(tree):
                 ("cpu/CMakeLists.txt", rf"flags_{name}\b"),
                 ("cpu/CMakeLists.txt", rf"foreach\(isa [^)]*\b{name}\b[^)]*\)\n +set\(have"),
                 ("cpu/dispatch.c", rf"HARTSIFT_HAVE_ISA_{name.upper()}\b"),
-                ("cpu/simd.h", rf"\b{name}\b"),
-                ("cpu/stages_simd.h", rf"\b{name}\b"),
+                ("cpu/simd/simd.h", rf"\b{name}\b"),
+                ("cpu/simd/stages_simd.h", rf"\b{name}\b"),
             ])
     return faults
 

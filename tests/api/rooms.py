@@ -8,19 +8,29 @@ pipeline/include is the public interface; a room of the command may call every f
 import pathlib
 
 _BASE = ("pipeline/include", "pipeline/base")
-_CONTEXT = _BASE + ("stages", "cpu", "pipeline/context")
+_CPU = ("cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives", "cpu")
+_CONTEXT = _BASE + ("stages", *_CPU, "pipeline/context")
 _KERNELS = ("stages", "cuda/device", "cuda/prim")
 _CUDA = ("cuda/device", "cuda/jpeg", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
 _DEVICE = _CONTEXT + ("pipeline/device",)
 # Formats take their sines and logarithms from stages/table_math.h: the C library's differ from machine to machine.
-# Public functions of every room enter cpu/float_environment.h.
-_FORMATS = _BASE + ("stages", "cpu", "pipeline/formats/common")
-_CLI = _BASE + ("cpu", "pipeline/formats/common", "pipeline/formats/colmap", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
+# Public functions of every room enter cpu/schedule/float_environment.h.
+_FORMATS = _BASE + ("stages", *_CPU, "pipeline/formats/common")
+_CLI = _BASE + (*_CPU, "pipeline/formats/common", "pipeline/formats/colmap", "pipeline/formats", "pipeline/image_io", "pipeline/cli/options",
                 "pipeline/cli/common")
 
 ROOMS = {
     "stages": (),
-    "cpu": ("stages",),
+    # Plain C, the oracle.
+    "cpu/ref": ("stages",),
+    # Threads, the graph of jobs, and how stages are divided into chunks; knows no instruction set.
+    "cpu/schedule": ("stages",),
+    # One source for each stage, built once for each instruction set.
+    "cpu/simd": ("stages", "cpu/ref", "cpu/schedule"),
+    # Sums, tiles, histogram, convolution: a library of their own.
+    "cpu/primitives": ("stages", "cpu/schedule", "cpu/simd"),
+    # The choice of variants.
+    "cpu": ("stages", "cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives"),
     # The CUDA runtime behind C functions, launches, and what is wrong with a device; knows no stage.
     "cuda/device": ("stages",),
     # What kernels are made of: reductions, histograms, compaction, copies to shared memory.
@@ -34,9 +44,9 @@ ROOMS = {
     "pipeline/include": (),
     "pipeline/base": ("pipeline/include",),
     # What a context holds and what a stage may ask of it; knows no stage and no device.
-    "pipeline/context": _BASE + ("stages", "cpu"),
+    "pipeline/context": _BASE + ("stages", *_CPU),
     "pipeline/device": _CONTEXT + _CUDA,
-    "pipeline/image_io": _BASE + ("stages", "cpu"),
+    "pipeline/image_io": _BASE + ("stages", *_CPU),
     # Pictures that arrive encoded: decoded on the device or here.
     "pipeline/encoded": _CONTEXT + ("pipeline/image_io",),
     "pipeline/frame": _CONTEXT + ("pipeline/encoded",),
@@ -44,7 +54,7 @@ ROOMS = {
     "pipeline/primitives": _CONTEXT,
     # Which images to match; the exact matching assigns descriptors to centres.
     "pipeline/retrieval": _CONTEXT + ("pipeline/matching",),
-    "pipeline/geometry": _BASE + ("stages", "cpu"),
+    "pipeline/geometry": _BASE + ("stages", *_CPU),
     # Many pairs of a collection, matched and verified beside each other.
     "pipeline/pairs": _CONTEXT + ("pipeline/matching", "pipeline/geometry"),
     # hs_create and hs_destroy see all that a context may hold, and list the engines.

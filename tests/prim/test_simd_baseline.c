@@ -14,7 +14,7 @@
 #endif
 
 #ifdef HARTSIFT_ISA
-#  include "cpu/simd.h"
+#  include "cpu/simd/simd.h"
 
 enum { ROUNDS = 400000 };
 

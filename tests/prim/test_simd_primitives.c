@@ -6,8 +6,8 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/primitives_ref.h"
-#include "cpu/primitives_threads.h"
+#include "cpu/primitives/primitives_ref.h"
+#include "cpu/primitives/primitives_threads.h"
 #include "tests/support/array_maker.h"
 
 enum { LONGEST = 4099, MOST_SUMS = LONGEST / PRIM_CHUNK + 1 };

@@ -6,7 +6,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/stage_jobs.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/context/context.h"
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

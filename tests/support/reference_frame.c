@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/stages_ref.h"
+#include "cpu/ref/stages_ref.h"
 #include "pipeline/context/options.h"
 #include "stages/scalespace.h"
 

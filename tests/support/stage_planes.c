@@ -7,7 +7,7 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 #include "tests/support/extent.h"
 
 enum { GUARD_FLOATS = 16 };

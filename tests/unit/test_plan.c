@@ -5,10 +5,10 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/frame_graph.h"
-#include "cpu/keypoint_order.h"
-#include "cpu/octave_pass.h"
-#include "cpu/pyramid_work.h"
+#include "cpu/schedule/frame_graph.h"
+#include "cpu/schedule/keypoint_order.h"
+#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/pyramid_work.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/plan.h"
 #include "stages/keypoint.h"

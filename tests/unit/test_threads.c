@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 
 enum { CHUNKS_MAX = 3000, WORKERS_MAX = 16 };
 

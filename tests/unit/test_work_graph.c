@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/work_graph.h"
+#include "cpu/schedule/work_graph.h"
 
 enum {
   JOBS = 7,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 

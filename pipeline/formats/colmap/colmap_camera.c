@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 
 enum { MODEL_SIMPLE_RADIAL = 2 };

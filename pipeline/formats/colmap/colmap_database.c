@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/formats/colmap/colmap_behind.h"
 #include "pipeline/formats/colmap/colmap_cameras.h"
 #include "pipeline/formats/colmap/colmap_internal.h"

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/formats/colmap/colmap_camera.h"
 #include "pipeline/formats/colmap/colmap_internal.h"

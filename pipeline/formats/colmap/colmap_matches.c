@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/matrix3.h"
 #include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/colmap/colmap_internal.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/float_environment.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/common/byte_order.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/worker_signals.h"
+#include "cpu/schedule/worker_signals.h"
 #include "pipeline/base/memory.h"
 
 typedef struct write_piece {

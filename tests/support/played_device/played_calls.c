@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/primitives_threads.h"
-#include "cpu/stages_ref.h"
+#include "cpu/primitives/primitives_threads.h"
+#include "cpu/ref/stages_ref.h"
 #include "cuda/match/match_cuda.h"
 #include "cuda/match/match_many.h"
 #include "cuda/primitives/convolve_cuda.h"

@@ -1,7 +1,7 @@
 /* The launchers of more neighbours than two, on the reference and the host's search of rows. */
 #include <string.h>
 
-#include "cpu/stages_ref.h"
+#include "cpu/ref/stages_ref.h"
 #include "cuda/match/neighbours_cuda.h"
 #include "pipeline/matching/neighbour_lists.h"
 #include "tests/support/played_device/played_device.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/affine_threads.h"
+#include "cpu/schedule/affine_threads.h"
 #include "cpu/dispatch.h"
-#include "cpu/stages_ref.h"
+#include "cpu/ref/stages_ref.h"
 #include "cuda/device/handover_signal.h"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/describe_cuda.h"

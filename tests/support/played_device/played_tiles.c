@@ -1,7 +1,7 @@
 /* The keypoint launchers on a part of a picture that is worked off in tiles. */
 #include <string.h>
 
-#include "cpu/stages_ref.h"
+#include "cpu/ref/stages_ref.h"
 #include "cuda/keypoints/tile_cuda.h"
 #include "tests/support/played_device/played_tiles.h"
 

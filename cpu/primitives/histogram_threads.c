@@ -1,0 +1,119 @@
+/* Histogram and equalisation of a whole picture: bands of rows. */
+#include <stdatomic.h>
+
+#include "cpu/primitives/primitives_threads.h"
+#include "cpu/schedule/threads.h"
+
+/* Clearing and adding up a unit's tables takes as long as counting some thousand pixels. */
+static const size_t unit_pixels = (size_t)1 << 18;
+static const size_t map_unit_pixels = (size_t)1 << 16;
+
+typedef struct histogram_job {
+  const prim_ops *ops;
+  prim_view picture, mask;
+  size_t units_a_row, unit_rows, unit_columns;
+  _Atomic uint64_t counts[PRIM_LEVELS];
+  const uint8_t *table;
+  uint8_t *out;
+  size_t out_stride;
+} histogram_job;
+
+/* Cuts the picture into bands of rows, or a long row into parts; returns their number. */
+static size_t cut(histogram_job *job, size_t pixels) {
+  const prim_view *p = &job->picture;
+  job->unit_columns = p->width < pixels ? p->width : pixels;
+  job->units_a_row = (p->width - 1) / job->unit_columns + 1;
+  job->unit_rows = job->units_a_row > 1 ? 1 : pixels / p->width;
+  return ((p->height - 1) / job->unit_rows + 1) * job->units_a_row;
+}
+
+/* Where a unit begins, and its size. */
+static void place_of(const histogram_job *job, size_t unit, size_t *x, size_t *y, prim_view *part) {
+  *x = unit % job->units_a_row * job->unit_columns;
+  *y = unit / job->units_a_row * job->unit_rows;
+  const size_t right = job->picture.width - *x, below = job->picture.height - *y;
+  *part = job->picture;
+  part->width = right < job->unit_columns ? right : job->unit_columns;
+  part->height = below < job->unit_rows ? below : job->unit_rows;
+}
+
+static void count_unit(void *argument, int32_t unit, int32_t worker) {
+  histogram_job *job = argument;
+  uint64_t counts[PRIM_LEVELS] = {0};
+  prim_view part, mask = job->mask;
+  size_t x, y;
+  (void)worker;
+  place_of(job, (size_t)unit, &x, &y, &part);
+  part.data = (const unsigned char *)part.data + y * part.stride_bytes + x;
+  if (mask.data) mask.data = (const unsigned char *)mask.data + y * mask.stride_bytes + x;
+  mask.width = part.width;
+  mask.height = part.height;
+  job->ops->histogram(&part, &mask, counts);
+  for (size_t k = 0; k < PRIM_LEVELS; k++)
+    if (counts[k] != 0) atomic_fetch_add_explicit(&job->counts[k], counts[k], memory_order_relaxed);
+}
+
+/* Units are numbered by an int32: larger ones for a picture beyond 2^48 pixels. */
+static size_t cut_for_queue(histogram_job *job, size_t pixels) {
+  size_t units = cut(job, pixels);
+  for (; units > INT32_MAX; units = cut(job, pixels)) pixels *= 2;
+  return units;
+}
+
+void prim_histogram(prim_place place, const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]) {
+  histogram_job job = {.picture = mask->data ? *picture : prim_view_flat(*picture), .mask = *mask};
+  const prim_place here = prim_place_for(place, picture->width * picture->height, PRIM_WORK);
+  job.ops = here.ops;
+  if (!here.queue) {
+    memset(counts, 0, PRIM_LEVELS * sizeof *counts);
+    here.ops->histogram(&job.picture, &job.mask, counts);
+    return;
+  }
+  for (size_t k = 0; k < PRIM_LEVELS; k++) atomic_init(&job.counts[k], 0);
+  queue_run(here.queue, (int32_t)cut_for_queue(&job, unit_pixels), count_unit, &job);
+  for (size_t k = 0; k < PRIM_LEVELS; k++) counts[k] = atomic_load_explicit(&job.counts[k], memory_order_relaxed);
+}
+
+/* Levels for equalisation; false: one level only, which stays. */
+static bool equalize_table(const uint64_t counts[PRIM_LEVELS], uint64_t pixels, uint8_t table[PRIM_LEVELS]) {
+  size_t first = 0;
+  while (counts[first] == 0) first++;
+  if (counts[first] == pixels) return false;
+  const float scale = prim_equalize_scale(pixels - counts[first]);
+  uint64_t sum = 0;
+  memset(table, 0, PRIM_LEVELS);
+  for (size_t k = first + 1; k < PRIM_LEVELS; k++) {
+    sum += counts[k];
+    table[k] = prim_equalize_level(sum, scale);
+  }
+  return true;
+}
+
+static void map_unit(void *argument, int32_t unit, int32_t worker) {
+  const histogram_job *job = argument;
+  prim_view part;
+  size_t x, y;
+  (void)worker;
+  place_of(job, (size_t)unit, &x, &y, &part);
+  for (size_t row = y; row < y + part.height; row++) {
+    const uint8_t *in = (const uint8_t *)part.data + row * part.stride_bytes + x;
+    uint8_t *out = job->out + row * job->out_stride + x;
+    if (job->table)
+      job->ops->map(in, out, part.width, job->table);
+    else if (in != out)
+      memcpy(out, in, part.width);
+  }
+}
+
+void prim_equalize(prim_place place, const prim_view *picture, uint8_t *out, size_t out_stride) {
+  const prim_view none = {0};
+  const uint64_t pixels = (uint64_t)picture->width * picture->height;
+  const prim_place here = prim_place_for(place, picture->width * picture->height, PRIM_WORK);
+  uint64_t counts[PRIM_LEVELS];
+  uint8_t table[PRIM_LEVELS];
+  prim_histogram(here, picture, &none, counts);
+  histogram_job job = {.ops = here.ops, .picture = *picture, .out = out, .out_stride = out_stride};
+  job.table = equalize_table(counts, pixels, table) ? table : NULL;
+  if (out_stride == picture->width) job.picture = prim_view_flat(job.picture);
+  queue_run(here.queue, (int32_t)cut_for_queue(&job, map_unit_pixels), map_unit, &job);
+}

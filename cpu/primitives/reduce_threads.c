@@ -1,0 +1,195 @@
+/* Sums and ranges of arrays: units of elements, and the tree over the sums of chunks. */
+#include "cpu/primitives/prim_tree.h"
+#include "cpu/primitives/primitives_threads.h"
+#include "cpu/schedule/threads.h"
+
+/* A few hundred microseconds of work: below, waking threads (some microseconds each, many more where they share cores
+   with others) saves little. */
+static const size_t least_shared_bytes[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
+
+bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= least_shared_bytes[effort]; }
+
+prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort) {
+  if (queue_threads(place.queue) == 1 || !prim_place_shares(bytes, effort)) place.queue = NULL;
+  return place;
+}
+
+prim_run prim_run_at(const prim_view *view, size_t element, size_t most) {
+  const size_t row = element / view->width, column = element % view->width, left = view->width - column;
+  const unsigned char *data = view->data;
+  return (prim_run){data + row * view->stride_bytes + column * prim_element_bytes(view->type),
+                    left < most ? left : most};
+}
+
+prim_view prim_view_flat(prim_view view) {
+  if (view.stride_bytes != view.width * prim_element_bytes(view.type) && view.height > 1) return view;
+  view.width *= view.height;
+  view.height = 1;
+  view.stride_bytes = view.width * prim_element_bytes(view.type);
+  return view;
+}
+
+/* ------------------------------------------------------------------ units without an order */
+
+enum { UNITS_MAX = 256 };
+static const size_t least_unit_elements = (size_t)1 << 16;
+
+typedef struct reduce_job {
+  const prim_ops *ops;
+  prim_view view;
+  size_t elements, unit_elements;
+  uint64_t sum[UNITS_MAX];
+  prim_range range[UNITS_MAX];
+} reduce_job;
+
+static void sum_unit(void *argument, int32_t unit, int32_t worker) {
+  reduce_job *job = argument;
+  const size_t first = (size_t)unit * job->unit_elements;
+  const size_t end = job->elements - first < job->unit_elements ? job->elements : first + job->unit_elements;
+  uint64_t sum = 0;
+  (void)worker;
+  for (size_t at = first; at < end;) {
+    const prim_run run = prim_run_at(&job->view, at, end - at);
+    sum += job->ops->sum[job->view.type & 1](run.at, run.count);
+    at += run.count;
+  }
+  job->sum[unit] = sum;
+}
+
+static void range_unit(void *argument, int32_t unit, int32_t worker) {
+  reduce_job *job = argument;
+  const size_t first = (size_t)unit * job->unit_elements;
+  const size_t end = job->elements - first < job->unit_elements ? job->elements : first + job->unit_elements;
+  prim_range range = {INFINITY, -INFINITY};
+  (void)worker;
+  for (size_t at = first; at < end;) {
+    const prim_run run = prim_run_at(&job->view, at, end - at);
+    job->ops->range[job->view.type](run.at, run.count, &range);
+    at += run.count;
+  }
+  job->range[unit] = range;
+}
+
+/* Fills in the job for a view; returns the number of units. */
+static int32_t begin_units(reduce_job *job, prim_place place, const prim_view *view) {
+  job->ops = place.ops;
+  job->view = prim_view_flat(*view);
+  job->elements = view->width * view->height;
+  job->unit_elements = job->elements / UNITS_MAX + 1;
+  if (job->unit_elements < least_unit_elements) job->unit_elements = least_unit_elements;
+  return (int32_t)((job->elements - 1) / job->unit_elements + 1);
+}
+
+static double sum_integers(prim_place place, const prim_view *view) {
+  reduce_job job;
+  const int32_t units = begin_units(&job, place, view);
+  uint64_t sum = 0;
+  queue_run(place.queue, units, sum_unit, &job);
+  for (int32_t u = 0; u < units; u++) sum += job.sum[u];
+  return (double)sum;
+}
+
+prim_range prim_reduce_range(prim_place place, const prim_view *view) {
+  reduce_job job;
+  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
+  const int32_t units = begin_units(&job, here, view);
+  prim_range range = {INFINITY, -INFINITY};
+  queue_run(here.queue, units, range_unit, &job);
+  for (int32_t u = 0; u < units; u++) {
+    if (job.range[u].low < range.low) range.low = job.range[u].low;
+    if (job.range[u].high > range.high) range.high = job.range[u].high;
+  }
+  return (prim_range){prim_extreme(range.low, range.low, range.high), prim_extreme(range.high, range.low, range.high)};
+}
+
+/* ------------------------------------------------------------------ sums of floats */
+
+static double tree_floor(const prim_tree *tree, const prim_ops *ops, int32_t floor) {
+  double sum;
+  ops->sum_chunks[PRIM_F64 & 1](tree->sums[floor], tree->count[floor], &sum);
+  return sum;
+}
+
+/* A full floor passes its sum to the next floor and starts again with the number that found no room. */
+static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double sum) {
+  for (; floor < PRIM_FLOORS - 1 && tree->count[floor] == PRIM_CHUNK; floor++) {
+    const double whole = tree_floor(tree, ops, floor);
+    tree->sums[floor][0] = sum;
+    tree->count[floor] = 1;
+    sum = whole;
+  }
+  tree->sums[floor][tree->count[floor]++] = sum;
+}
+
+void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum) { push_at(tree, ops, 0, sum); }
+
+/* The sum of one number is that number, so it does not matter that a short sequence passes every floor. */
+double prim_tree_end(prim_tree *tree, const prim_ops *ops) {
+  for (int32_t floor = 0; floor < PRIM_FLOORS - 1; floor++)
+    if (tree->count[floor] > 0) push_at(tree, ops, floor + 1, tree_floor(tree, ops, floor));
+  return prim_plain_nan(tree_floor(tree, ops, PRIM_FLOORS - 1));
+}
+
+const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_room *room) {
+  const size_t bytes = prim_element_bytes(view->type);
+  prim_run run = prim_run_at(view, element, count);
+  if (run.count == count) return run.at;
+  unsigned char *to = (unsigned char *)room;
+  for (size_t done = 0;;) {
+    memcpy(to + done * bytes, run.at, run.count * bytes);
+    done += run.count;
+    if (done == count) return room;
+    run = prim_run_at(view, element + done, count - done);
+  }
+}
+
+/* Chunks that a unit takes, and those of which the sums are kept before they go into the tree. */
+enum { UNIT_CHUNKS = 32, BATCH_CHUNKS = 4 * PRIM_CHUNK };
+
+typedef struct chunks_job {
+  const prim_ops *ops;
+  prim_view view;
+  size_t first, elements; /* of this batch */
+  double sums[BATCH_CHUNKS];
+} chunks_job;
+
+/* Chunks that lie in one row are summed in place, one that goes on in the next row is gathered. */
+static void sum_chunks_unit(void *argument, int32_t unit, int32_t worker) {
+  chunks_job *job = argument;
+  const int32_t type = job->view.type & 1;
+  prim_room room;
+  const size_t begin = (size_t)unit * UNIT_CHUNKS * PRIM_CHUNK, most = (size_t)UNIT_CHUNKS * PRIM_CHUNK;
+  const size_t end = job->elements - begin < most ? job->elements : begin + most;
+  (void)worker;
+  for (size_t at = begin; at < end;) {
+    prim_run run = prim_run_at(&job->view, job->first + at, end - at);
+    if (run.count < end - at) run.count -= run.count % PRIM_CHUNK;
+    if (run.count > 0) {
+      job->ops->sum_chunks[type](run.at, run.count, job->sums + at / PRIM_CHUNK);
+    } else {
+      run.count = end - at < PRIM_CHUNK ? end - at : PRIM_CHUNK;
+      job->ops->sum_chunks[type](prim_block_at(&job->view, job->first + at, run.count, &room), run.count,
+                                 job->sums + at / PRIM_CHUNK);
+    }
+    at += run.count;
+  }
+}
+
+static double sum_floats(prim_place place, const prim_view *view) {
+  const size_t n = view->width * view->height, batch = (size_t)BATCH_CHUNKS * PRIM_CHUNK;
+  chunks_job job = {.ops = place.ops, .view = prim_view_flat(*view)};
+  prim_tree tree;
+  prim_tree_begin(&tree);
+  for (job.first = 0; job.first < n; job.first += batch) {
+    job.elements = n - job.first < batch ? n - job.first : batch;
+    const size_t chunks = (job.elements + PRIM_CHUNK - 1) / PRIM_CHUNK;
+    queue_run(place.queue, (int32_t)((chunks + UNIT_CHUNKS - 1) / UNIT_CHUNKS), sum_chunks_unit, &job);
+    for (size_t k = 0; k < chunks; k++) prim_tree_push(&tree, place.ops, job.sums[k]);
+  }
+  return prim_tree_end(&tree, place.ops);
+}
+
+double prim_reduce_sum(prim_place place, const prim_view *view) {
+  const prim_place here = prim_place_for(place, view->width * view->height * prim_element_bytes(view->type), PRIM_READ);
+  return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
+}

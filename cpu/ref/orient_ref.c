@@ -1,0 +1,104 @@
+/* Reference of orientation assignment: a histogram, its smoothing, its peaks. */
+#include <string.h>
+
+#include "cpu/ref/stages_ref.h"
+
+/* A feature's angle and the height of its peak. */
+typedef struct peak {
+  int64_t height;
+  int32_t bin;
+  float angle;
+} peak;
+
+/* Votes of all samples of the window. */
+static void fill_histogram(const plane_view *level, const orient_window *w, const orient_args *args,
+                           int32_t histogram[ORIENT_BINS]) {
+  const author_rule rule = args->params.orientation_rule;
+  const float scale = args->scales->orient[w->radius];
+  memset(histogram, 0, sizeof(int32_t) * ORIENT_BINS);
+  for (int32_t j = w->cy - w->radius; j <= w->cy + w->radius; j++)
+    for (int32_t i = w->cx - w->radius; i <= w->cx + w->radius; i++) {
+      if (i < w->margin || i >= level->width - w->margin || j < w->margin || j >= level->height - w->margin) continue;
+      const float dx = (float)i - w->x, dy = (float)j - w->y;
+      if (!(dx * dx + dy * dy < w->limit)) continue;
+      float gx, gy;
+      if (w->margin == 0)
+        gradient_at_edge(level, i, j, &gx, &gy);
+      else
+        gradient_at(level, i, j, &gx, &gy);
+      const float weight = window_weight(dx, w->falloff) * (window_weight(dy, w->falloff) * scale);
+      const orient_vote v = orient_vote_of(gx, gy, weight, rule);
+      histogram[v.bin0] += v.v0;
+      histogram[v.bin1] += v.v1;
+    }
+}
+
+/* Peaks in bin order. */
+static int32_t find_peaks(const int32_t histogram[ORIENT_BINS], author_rule rule, peak peaks[ORIENT_PEAKS_MAX]) {
+  int64_t h[ORIENT_BINS], largest = 0;
+  for (int32_t b = 0; b < ORIENT_BINS; b++) {
+    h[b] = orient_smooth_bin(histogram, b, rule);
+    if (h[b] > largest) largest = h[b];
+  }
+  int32_t n = 0;
+  for (int32_t b = 0; b < ORIENT_BINS; b++) {
+    const int64_t left = h[orient_wrap_bin(b - 1)], right = h[orient_wrap_bin(b + 1)];
+    if (!orient_is_peak(left, h[b], right, largest, rule)) continue;
+    peaks[n++] = (peak){h[b], b, orient_peak_angle(b, left, h[b], right, rule)};
+  }
+  return n;
+}
+
+/* Keeps the `most` highest peaks (lower bins first on ties), in place. */
+static int32_t keep_highest(peak *peaks, int32_t n, int32_t most) {
+  while (most > 0 && n > most) {
+    int32_t lowest = 0;
+    for (int32_t i = 1; i < n; i++)
+      if (peaks[i].height <= peaks[lowest].height) lowest = i;
+    n--;
+    for (int32_t i = lowest; i < n; i++) peaks[i] = peaks[i + 1];
+  }
+  return n;
+}
+
+static void sort_by_angle(peak *peaks, int32_t n) {
+  for (int32_t i = 1; i < n; i++)
+    for (int32_t j = i; j > 0 && peaks[j].angle < peaks[j - 1].angle; j--) {
+      const peak t = peaks[j];
+      peaks[j] = peaks[j - 1];
+      peaks[j - 1] = t;
+    }
+}
+
+static void append_feature(const feature_list *list, uint32_t keypoint, float angle) {
+  const uint32_t n = (*list->count)++;
+  if (n >= list->capacity) return;
+  list->keypoint[n] = keypoint;
+  list->orientation[n] = angle;
+}
+
+stage_status orient_ref(stage_queue *queue, const orient_args *args) {
+  (void)queue;
+  const keypoint_list *k = &args->keypoints;
+  const uint32_t end = *k->count < k->capacity ? *k->count : k->capacity;
+  for (uint32_t n = args->first_keypoint; n < end; n++) {
+    if (args->params.upright) {
+      append_feature(&args->features, n, 0.0f);
+      continue;
+    }
+    const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
+    const plane_view level = octave_level(o, k->level[n]);
+    const octave_keypoint at = keypoint_in_octave(k, n, args->params.grid_shift);
+    const orient_window w =
+        orient_window_of(at.x, at.y, at.sigma, k->column[n], k->row[n], args->params.orientation_rule);
+    int32_t histogram[ORIENT_BINS];
+    peak peaks[ORIENT_PEAKS_MAX];
+    assert(w.radius <= WINDOW_RADIUS_MAX);
+    fill_histogram(&level, &w, args, histogram);
+    int32_t count = find_peaks(histogram, args->params.orientation_rule, peaks);
+    count = keep_highest(peaks, count, args->params.max_orientations);
+    sort_by_angle(peaks, count);
+    for (int32_t i = 0; i < count; i++) append_feature(&args->features, n, peaks[i].angle);
+  }
+  return STAGE_OK;
+}

@@ -1,0 +1,14 @@
+/* Two-view geometry, a number at a time. */
+#include "cpu/ref/two_view_ops.h"
+
+typedef double real;
+#define REAL_LANES 1
+static inline real real_of(double v) { return v; }
+static inline real real_load(const double *p) { return *p; }
+static inline void real_store(double *p, real v) { *p = v; }
+static inline real real_sqrt(real v) { return __builtin_sqrt(v); }
+static inline real real_if_above(real a, real b, real x, real y) { return a > b ? x : y; }
+
+#include "cpu/ref/two_view_lanes.h"
+
+const two_view_ops two_view_ops_ref = TWO_VIEW_OPS("ref");

@@ -1,0 +1,36 @@
+/*
+ * The floating-point environment every entry point and worker works in: round to nearest, denormals kept.
+ *
+ * A caller may have set flush-to-zero or another rounding; the library's bytes must not depend on that, and the
+ * caller's state must be restored.
+ */
+#ifndef HARTSIFT_CPU_SCHEDULE_FLOAT_ENVIRONMENT_H
+#define HARTSIFT_CPU_SCHEDULE_FLOAT_ENVIRONMENT_H
+
+#include <fenv.h>
+
+typedef struct float_environment {
+  fenv_t saved;
+} float_environment;
+
+/* On x86 the default environment's MXCSR has neither FTZ nor DAZ, on AArch64 its FPCR is 0. */
+static inline void float_environment_enter(float_environment *e) {
+  fegetenv(&e->saved);
+  fesetenv(FE_DFL_ENV);
+}
+
+static inline void float_environment_leave(const float_environment *e) { fesetenv(&e->saved); }
+
+static inline float_environment float_environment_of_library(void) {
+  float_environment e;
+  float_environment_enter(&e);
+  return e;
+}
+
+/* The first line of every public function that computes or converts numbers to or from text, and of every thread: enters,
+   and leaves at whichever return. tests/api/check_float_environment.py holds the functions to it. */
+#define FLOAT_ENVIRONMENT_OF_LIBRARY                                                                                   \
+  __attribute__((cleanup(float_environment_leave), unused)) float_environment environment_of_caller =                  \
+      float_environment_of_library()
+
+#endif

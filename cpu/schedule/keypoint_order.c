@@ -1,0 +1,121 @@
+/* Two counting sorts, by column and then by level and row, of indices into the records. */
+#include "cpu/schedule/keypoint_order.h"
+
+#include <string.h>
+
+/* Two candidates in four that settle on a sample another one has found leave room still. */
+static uint32_t records_of(uint32_t keypoints) {
+  return keypoints < UINT32_MAX / 2 ? keypoints + keypoints / 2 + 64 : UINT32_MAX;
+}
+
+/* Counters of the sorts' keys: columns, and rows of all levels. */
+static size_t counters_of(size_t width, size_t rows) { return (rows > width ? rows : width) + 1; }
+
+size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity) {
+  size_t rows = 0;
+  for (int32_t i = 0; i < geometry->octave_count; i++) rows += (size_t)geometry->height[i] * (size_t)scales;
+  return (sizeof(keypoint_record) + 2 * sizeof(uint32_t)) * records_of(keypoint_capacity) +
+         sizeof(uint32_t) * counters_of((size_t)geometry->width[0], rows);
+}
+
+void keypoint_records_begin(keypoint_records *found, const detect_args *args) {
+  found->records = args->work;
+  found->capacity = records_of(args->keypoints.capacity);
+  found->scratch = (uint32_t *)(void *)(found->records + found->capacity);
+  atomic_init(&found->count, 0);
+}
+
+void keypoint_records_add(keypoint_records *found, const keypoint_record *records, uint32_t count) {
+  const uint32_t first = atomic_fetch_add_explicit(&found->count, count, memory_order_relaxed);
+  if (first >= found->capacity) return;
+  const uint32_t room = found->capacity - first;
+  memcpy(found->records + first, records, sizeof *records * (count < room ? count : room));
+}
+
+/* A sort of records by a key below `keys`. */
+typedef struct record_sort {
+  const keypoint_record *records;
+  uint32_t count;
+  uint32_t *counters; /* keys + 1 */
+  size_t keys;
+  bool by_row;
+  size_t first_row[OCTAVES_MAX]; /* of an octave's rows */
+  int32_t height[OCTAVES_MAX];
+  int32_t x0, y0; /* of the part that is searched */
+} record_sort;
+
+static size_t key_of(const record_sort *s, uint32_t index) {
+  const keypoint_record *r = &s->records[index];
+  if (!s->by_row) return (size_t)(r->column - s->x0);
+  return s->first_row[r->octave_index] + (size_t)(r->level - 1) * (size_t)s->height[r->octave_index] +
+         (size_t)(r->row - s->y0);
+}
+
+/* to: the indices of from (null: 0, 1, ...) in the order of their keys, equal ones as they come. */
+static void sort_records(const record_sort *s, const uint32_t *from, uint32_t *to) {
+  memset(s->counters, 0, sizeof *s->counters * (s->keys + 1));
+  for (uint32_t i = 0; i < s->count; i++) s->counters[key_of(s, i) + 1]++;
+  for (size_t k = 0; k < s->keys; k++) s->counters[k + 1] += s->counters[k];
+  for (uint32_t i = 0; i < s->count; i++) {
+    const uint32_t index = from ? from[i] : i;
+    to[s->counters[key_of(s, index)]++] = index;
+  }
+}
+
+static bool same_sample(const keypoint_record *a, const keypoint_record *b) {
+  return a->octave_index == b->octave_index && a->level == b->level && a->row == b->row && a->column == b->column;
+}
+
+static void append(const keypoint_list *list, const keypoint_record *r, int32_t octave) {
+  const uint32_t n = (*list->count)++;
+  if (n >= list->capacity) return;
+  list->x[n] = r->place.x;
+  list->y[n] = r->place.y;
+  list->sigma[n] = r->place.sigma;
+  list->response[n] = r->place.response;
+  list->column[n] = r->column;
+  list->row[n] = r->row;
+  list->octave[n] = (int16_t)octave;
+  list->level[n] = (int16_t)r->level;
+}
+
+/* The numbers of columns and rows by which the records are sorted. */
+static void measure(record_sort *sort, const detect_args *args, size_t *columns, size_t *rows) {
+  const detect_part *part = args->part;
+  *columns = (size_t)args->octaves[0].width;
+  *rows = 0;
+  for (int32_t i = 0; i < args->octave_count; i++) {
+    sort->first_row[i] = *rows;
+    sort->height[i] = args->octaves[i].height;
+    if (part) sort->height[i] = part->reach.y1 - part->reach.y0;
+    *rows += (size_t)sort->height[i] * (size_t)args->params.scales;
+  }
+  if (!part) return;
+  *columns = (size_t)(part->reach.x1 - part->reach.x0);
+  sort->x0 = part->reach.x0;
+  sort->y0 = part->reach.y0;
+}
+
+void keypoint_records_end(const keypoint_records *found, const detect_args *args) {
+  const keypoint_list *list = &args->keypoints;
+  const uint32_t all = atomic_load_explicit(&found->count, memory_order_relaxed);
+  const uint32_t count = all < found->capacity ? all : found->capacity;
+  uint32_t *by_column = found->scratch, *in_order = by_column + found->capacity;
+  record_sort sort = {.records = found->records, .count = count, .counters = in_order + found->capacity};
+  size_t rows;
+  measure(&sort, args, &sort.keys, &rows);
+  sort_records(&sort, NULL, by_column);
+  sort.by_row = true;
+  sort.keys = rows;
+  sort_records(&sort, by_column, in_order);
+  const keypoint_record *before = NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    const keypoint_record *r = &found->records[in_order[i]];
+    if (!before || !same_sample(before, r)) append(list, r, args->octaves[r->octave_index].octave);
+    before = r;
+  }
+  /* Records without room make the list too long, whether they were duplicates or not. */
+  const uint32_t lost = all - count, most = UINT32_MAX - *list->count;
+  *list->count += lost < most ? lost : most;
+  if (lost > 0 && *list->count <= list->capacity) *list->count = list->capacity + 1;
+}

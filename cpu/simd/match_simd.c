@@ -1,0 +1,329 @@
+/*
+ * The nearest descriptors, in tiles on several threads; built once for each instruction set.
+ *
+ * The second list is packed into panels first, so that the values of a panel's descriptors lie side by side. A chunk
+ * is a run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for
+ * the L1 cache. The nearest of rows are the chunk's own. Those of columns are gathered by each worker for itself and
+ * merged at the end: the order of candidates is total, so it does not matter in which order pairs are compared.
+ */
+#include <string.h>
+
+#include "cpu/simd/match_pack_simd.h"
+#include "cpu/simd/match_tile_simd.h"
+#include "cpu/simd/stages_simd.h"
+#include "cpu/schedule/threads.h"
+
+enum {
+  CHUNK_ROWS_MAX = 256, /* places of columns must fit KEY_PLACES */
+  CHUNK_ROWS_MIN = 16,
+  CHUNKS_A_THREAD = 4,
+  PACK_PANELS = 16,     /* panels of a chunk of packing */
+  MERGE_COLUMNS = 4096, /* columns of a chunk of merging */
+  ALIGNMENT = 64
+};
+_Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_ROWS == 0, "places of rows fit keys");
+
+/* What lies where in the work memory. */
+typedef struct match_layout {
+  uint32_t chunk_rows;
+  uint64_t panels;
+  uint64_t panel_bytes;                                                                      /* of one panel's values */
+  uint64_t row_bytes;                                                                        /* of one packed row */
+  uint64_t constants, workers, rows, row_constants, row_lanes, columns, worker_bytes, bytes; /* offsets and sizes */
+} match_layout;
+
+static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
+
+/* Counts are below 2^32 and threads at most 1024, so nothing here passes 2^48. */
+static match_layout layout_of(const match_args *a, int32_t threads) {
+  match_layout l = {0};
+  const bool bytes = a->type == MATCH_U8;
+  const uint64_t wanted = a->first.count / ((uint64_t)threads * CHUNKS_A_THREAD) + 1;
+  l.chunk_rows = wanted < CHUNK_ROWS_MIN ? CHUNK_ROWS_MIN : CHUNK_ROWS_MAX;
+  if (wanted >= CHUNK_ROWS_MIN && wanted < CHUNK_ROWS_MAX)
+    l.chunk_rows = ((uint32_t)wanted + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+  l.panels = ((uint64_t)a->second.count + PANEL - 1) / PANEL;
+  l.row_bytes = packed_row_bytes(a->type);
+  l.panel_bytes = packed_panel_bytes(a->type);
+  const bool guided = a->guide != MATCH_UNGUIDED; /* works on the lists themselves */
+  l.constants = guided ? 0 : aligned(l.panels * l.panel_bytes);
+  l.workers = guided ? 0 : l.constants + aligned(bytes ? l.panels * PANEL * sizeof(int32_t) : 0);
+  l.row_constants = guided ? 0 : aligned(l.row_bytes * CHUNK_ROWS_MAX);
+  l.row_lanes = guided ? 0 : l.row_constants + aligned(CHUNK_ROWS_MAX * sizeof(int32_t));
+  l.columns = guided ? 0 : l.row_lanes + CHUNK_ROWS_MAX * (bytes ? sizeof(key_lanes) : sizeof(float_lanes));
+  l.worker_bytes = l.columns + aligned(a->backward ? a->second.count * sizeof(match_nearest) : 0);
+  l.bytes = l.workers + l.worker_bytes * (uint64_t)threads;
+  return l;
+}
+
+bool SIMD_NAME(match_work_bytes)(const match_args *a, int32_t threads, size_t *bytes) {
+  const match_layout l = layout_of(a, threads);
+  if (l.bytes > SIZE_MAX) return false;
+  *bytes = (size_t)l.bytes;
+  return true;
+}
+
+typedef struct match_job {
+  const match_args *args;
+  match_layout layout;
+  int32_t threads;
+} match_job;
+
+static void *worker_part(const match_job *job, int32_t worker, uint64_t offset) {
+  return job->args->work + job->layout.workers + job->layout.worker_bytes * (uint64_t)worker + offset;
+}
+
+static match_nearest *worker_columns(const match_job *job, int32_t worker) {
+  return worker_part(job, worker, job->layout.columns);
+}
+
+/* The rows of a chunk. */
+typedef struct row_range {
+  uint32_t first, count;
+} row_range;
+
+static row_range rows_of(const match_job *job, int32_t chunk) {
+  const uint32_t first = (uint32_t)chunk * job->layout.chunk_rows, left = job->args->first.count - first;
+  return (row_range){first, left < job->layout.chunk_rows ? left : job->layout.chunk_rows};
+}
+
+/* ------------------------------------------------------------------ packing */
+
+/* What a column contributes to a key. */
+static int32_t key_constant(int32_t part) { return (int32_t)(((uint32_t)part << KEY_BITS) ^ 0x80000000u); }
+
+static void pack_task(void *argument, int32_t chunk, int32_t worker) {
+  const match_job *job = argument;
+  (void)worker;
+  const uint64_t first = (uint64_t)chunk * PACK_PANELS;
+  for (uint64_t p = first; p < job->layout.panels && p < first + PACK_PANELS; p++) {
+    int32_t *constants = (int32_t *)(void *)(job->args->work + job->layout.constants) + p * PANEL;
+    pack_panel(job->args->type, &job->args->second, p, job->args->work + p * job->layout.panel_bytes, constants);
+    for (size_t j = 0; job->args->type == MATCH_U8 && j < PANEL; j++) constants[j] = key_constant(constants[j]);
+  }
+}
+
+/* ------------------------------------------------------------------ 8-bit descriptors */
+
+/* A chunk at work: its rows, and where each tile's results are gathered. */
+typedef struct byte_chunk {
+  row_range range;
+  int32_t *rows, *row_constants;
+  key_lanes *row_lanes;
+  match_nearest *columns; /* the worker's, or null */
+} byte_chunk;
+
+static void keys_clear(key_lanes *lanes, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    for (size_t l = 0; l < SIMD_WIDTH; l++) lanes[i].nearest[l] = lanes[i].second[l] = KEY_NONE;
+}
+
+/* Takes a key into a list's nearest; scale and offset make the candidate's index from the key's place. */
+static void key_deliver(match_nearest *n, int32_t key, uint32_t first, uint32_t scale, uint32_t lane) {
+  const uint32_t square = key_square(key);
+  if (square > KEY_SQUARE_MAX || (float)square > n->second_squared) return;
+  match_take(n, first + key_place(key) * scale + lane, (float)square);
+}
+
+/* Merges the rows' lanes into the result and resets them. first: the index of the candidate with number 0 in lane 0. */
+static void rows_deliver(const match_job *job, const byte_chunk *c, uint32_t first) {
+  for (uint32_t r = 0; r < c->range.count; r++) {
+    match_nearest *n = &job->args->forward[c->range.first + r];
+    for (uint32_t l = 0; l < SIMD_WIDTH; l++) {
+      key_deliver(n, c->row_lanes[r].nearest[l], first, SIMD_WIDTH, l);
+      key_deliver(n, c->row_lanes[r].second[l], first, SIMD_WIDTH, l);
+    }
+  }
+  keys_clear(c->row_lanes, c->range.count);
+}
+
+static void columns_deliver(const byte_chunk *c, const key_lanes *lanes, uint64_t panel, size_t count) {
+  for (size_t j = 0; j < count; j++) {
+    match_nearest *n = &c->columns[panel * PANEL + j];
+    key_deliver(n, lanes[j / SIMD_WIDTH].nearest[j % SIMD_WIDTH], c->range.first, 1, 0);
+    key_deliver(n, lanes[j / SIMD_WIDTH].second[j % SIMD_WIDTH], c->range.first, 1, 0);
+  }
+}
+
+/* All rows of a chunk against one panel. vector_place: of the panel's first vector. */
+static void byte_panel(const match_job *job, const byte_chunk *c, uint64_t panel, int32_t vector_place) {
+  const match_args *a = job->args;
+  const uint64_t left = a->second.count - panel * PANEL;
+  const size_t count = left < PANEL ? (size_t)left : PANEL;
+  int32_t lowest[PANEL];
+  for (size_t j = 0; j < PANEL; j++) lowest[j] = j < count ? INT_MIN : KEY_NONE & -KEY_PLACES;
+  key_lanes columns[TILE_VECTORS];
+  if (c->columns) keys_clear(columns, TILE_VECTORS);
+  byte_tile t = {.panel = (const int32_t *)(const void *)(a->work + panel * job->layout.panel_bytes),
+                 .constant = (const int32_t *)(const void *)(a->work + job->layout.constants) + panel * PANEL,
+                 .lowest = count < PANEL ? lowest : NULL,
+                 .vector_place = vector_place,
+                 .columns = c->columns ? columns : NULL};
+  for (uint32_t r = 0; r < c->range.count; r += TILE_ROWS) {
+    const uint32_t rows = c->range.count - r;
+    t.rows = c->rows + (size_t)r * DOT_STEPS;
+    t.row_constant = c->row_constants + r;
+    t.row_count = rows < TILE_ROWS ? (int32_t)rows : TILE_ROWS;
+    t.row_place = (int32_t)r;
+    t.row_lanes = c->row_lanes + r;
+    byte_tile_run(&t);
+  }
+  if (c->columns) columns_deliver(c, columns, panel, count);
+}
+
+static void byte_task(void *argument, int32_t chunk, int32_t worker) {
+  const match_job *job = argument;
+  const match_args *a = job->args;
+  const byte_chunk c = {.range = rows_of(job, chunk),
+                        .rows = worker_part(job, worker, 0),
+                        .row_constants = worker_part(job, worker, job->layout.row_constants),
+                        .row_lanes = worker_part(job, worker, job->layout.row_lanes),
+                        .columns = a->backward ? worker_columns(job, worker) : NULL};
+  const uint8_t *from = (const uint8_t *)a->first.descriptors + (size_t)c.range.first * MATCH_LENGTH;
+  /* Rows that fill the last tile are computed too. */
+  memset(c.rows, 0, CHUNK_ROWS_MAX * DOT_STEPS * sizeof(int32_t));
+  memset(c.row_constants, 0, CHUNK_ROWS_MAX * sizeof(int32_t));
+  for (size_t r = 0; r < c.range.count; r++) {
+    a->forward[c.range.first + r] = match_nearest_none();
+    c.row_constants[r] = (int32_t)(norm_of(from + r * MATCH_LENGTH) << KEY_BITS);
+    pack_row(from + r * MATCH_LENGTH, c.rows + r * DOT_STEPS);
+  }
+  keys_clear(c.row_lanes, CHUNK_ROWS_MAX);
+  const uint64_t run = KEY_PLACES / TILE_VECTORS; /* panels until places of vectors are used up */
+  for (uint64_t p = 0; p < job->layout.panels; p++) {
+    byte_panel(job, &c, p, (int32_t)(p % run) * TILE_VECTORS);
+    if (p % run == run - 1 || p + 1 == job->layout.panels) rows_deliver(job, &c, (uint32_t)(p / run * run * PANEL));
+  }
+}
+
+/* ------------------------------------------------------------------ float descriptors */
+
+static void floats_clear(float_lanes *lanes, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    for (size_t l = 0; l < SIMD_WIDTH; l++) {
+      lanes[i].nearest_squared[l] = lanes[i].second_squared[l] = INFINITY;
+      lanes[i].nearest[l] = lanes[i].second[l] = 0;
+    }
+}
+
+/* Takes both candidates of a lane into a list's nearest; scale and offset make an index of a place. */
+static void lane_deliver(match_nearest *n, const float_lanes *lanes, size_t lane, uint32_t first, uint32_t scale) {
+  const uint32_t place[2] = {(uint32_t)lanes->nearest[lane], (uint32_t)lanes->second[lane]};
+  if (lanes->nearest_squared[lane] < INFINITY) match_take(n, first + place[0] * scale, lanes->nearest_squared[lane]);
+  if (lanes->second_squared[lane] < INFINITY) match_take(n, first + place[1] * scale, lanes->second_squared[lane]);
+}
+
+typedef struct float_chunk {
+  row_range range;
+  const float *rows; /* padded to whole tiles */
+  float_lanes *row_lanes;
+  match_nearest *columns; /* the worker's, or null */
+} float_chunk;
+
+static void float_panel(const match_job *job, const float_chunk *c, uint64_t panel) {
+  const match_args *a = job->args;
+  const uint64_t left = a->second.count - panel * PANEL;
+  float_lanes columns[TILE_VECTORS];
+  if (c->columns) floats_clear(columns, TILE_VECTORS);
+  float_tile t = {.panel = (const float *)(const void *)(a->work + panel * job->layout.panel_bytes),
+                  .valid = left < PANEL ? (int32_t)left : PANEL,
+                  .vector_place = (uint32_t)(panel * TILE_VECTORS),
+                  .columns = c->columns ? columns : NULL};
+  for (uint32_t r = 0; r < c->range.count; r += TILE_ROWS) {
+    const uint32_t rows = c->range.count - r;
+    t.rows = c->rows + (size_t)r * MATCH_LENGTH;
+    t.row_count = rows < TILE_ROWS ? (int32_t)rows : TILE_ROWS;
+    t.row_place = c->range.first + r;
+    t.row_lanes = c->row_lanes + r;
+    float_tile_run(&t);
+  }
+  for (int32_t j = 0; c->columns && j < t.valid; j++)
+    lane_deliver(&c->columns[panel * PANEL + (uint64_t)j], &columns[j / SIMD_WIDTH], (size_t)(j % SIMD_WIDTH), 0, 1);
+}
+
+static void float_task(void *argument, int32_t chunk, int32_t worker) {
+  const match_job *job = argument;
+  const match_args *a = job->args;
+  float *rows = worker_part(job, worker, 0);
+  const float_chunk c = {.range = rows_of(job, chunk),
+                         .rows = rows,
+                         .row_lanes = worker_part(job, worker, job->layout.row_lanes),
+                         .columns = a->backward ? worker_columns(job, worker) : NULL};
+  memset(rows, 0, CHUNK_ROWS_MAX * MATCH_LENGTH * sizeof(float));
+  memcpy(rows, (const float *)a->first.descriptors + (size_t)c.range.first * MATCH_LENGTH,
+         c.range.count * MATCH_LENGTH * sizeof(float));
+  floats_clear(c.row_lanes, c.range.count);
+  for (uint64_t p = 0; p < job->layout.panels; p++) float_panel(job, &c, p);
+  for (uint32_t r = 0; r < c.range.count; r++) {
+    match_nearest *n = &a->forward[c.range.first + r];
+    *n = match_nearest_none();
+    for (uint32_t l = 0; l < SIMD_WIDTH; l++) lane_deliver(n, &c.row_lanes[r], l, l, SIMD_WIDTH);
+  }
+}
+
+/* ------------------------------------------------------------------ guided */
+
+/* Coordinates first, because they rule out nearly every pair; then the distances of the others, one by one. */
+static void guided_task(void *argument, int32_t chunk, int32_t worker) {
+  const match_job *job = argument;
+  const match_args *a = job->args;
+  const row_range range = rows_of(job, chunk);
+  match_nearest *columns = a->backward ? worker_columns(job, worker) : NULL;
+  for (uint32_t i = range.first; i < range.first + range.count; i++) {
+    const size_t row = (size_t)i * MATCH_LENGTH;
+    match_nearest n = match_nearest_none();
+    for (uint32_t j = 0; j < a->second.count; j++) {
+      if (!match_agrees(a->guide, a->tolerance_squared, &a->first.places[i], &a->second.places[j])) continue;
+      const size_t column = (size_t)j * MATCH_LENGTH;
+      const float squared = a->type == MATCH_U8
+                                ? (float)match_square_u8((const uint8_t *)a->first.descriptors + row,
+                                                         (const uint8_t *)a->second.descriptors + column)
+                                : match_square_f32((const float *)a->first.descriptors + row,
+                                                   (const float *)a->second.descriptors + column);
+      match_take(&n, j, squared);
+      if (columns) match_take(&columns[j], i, squared);
+    }
+    a->forward[i] = n;
+  }
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+static void clear_task(void *argument, int32_t chunk, int32_t worker) {
+  const match_job *job = argument;
+  match_nearest *columns = worker_columns(job, chunk); /* a chunk for each worker's list */
+  (void)worker;
+  for (uint32_t j = 0; j < job->args->second.count; j++) columns[j] = match_nearest_none();
+}
+
+static void merge_task(void *argument, int32_t chunk, int32_t worker) {
+  const match_job *job = argument;
+  const match_args *a = job->args;
+  (void)worker;
+  const uint32_t first = (uint32_t)chunk * MERGE_COLUMNS, left = a->second.count - first;
+  const uint32_t end = first + (left < MERGE_COLUMNS ? left : MERGE_COLUMNS);
+  for (uint32_t j = first; j < end; j++) {
+    match_nearest n = match_nearest_none();
+    for (int32_t w = 0; w < job->threads; w++) {
+      const match_nearest *found = &worker_columns(job, w)[j];
+      if (found->nearest != MATCH_NONE) match_take(&n, found->nearest, found->nearest_squared);
+      if (found->second != MATCH_NONE) match_take(&n, found->second, found->second_squared);
+    }
+    a->backward[j] = n;
+  }
+}
+
+static int32_t chunks_for(uint64_t count, uint64_t of_one) { return (int32_t)((count + of_one - 1) / of_one); }
+
+stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
+  const int32_t threads = queue_threads(queue);
+  match_job job = {.args = a, .layout = layout_of(a, threads), .threads = threads};
+  const bool guided = a->guide != MATCH_UNGUIDED;
+  if (a->backward) queue_run(queue, threads, clear_task, &job);
+  /* Panels and their constants come first in the work, where only the second list says how much there is. */
+  if (!guided && !a->second_is_packed) queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
+  queue_run(queue, chunks_for(a->first.count, job.layout.chunk_rows),
+            guided ? guided_task : (a->type == MATCH_U8 ? byte_task : float_task), &job);
+  if (a->backward) queue_run(queue, chunks_for(a->second.count, MERGE_COLUMNS), merge_task, &job);
+  return STAGE_OK;
+}

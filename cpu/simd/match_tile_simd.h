@@ -1,0 +1,221 @@
+/*
+ * Tiles of matching: TILE_ROWS descriptors of the first list against a panel of PANEL descriptors of the second, kept
+ * in registers while the 128 values go by. Lanes are descriptors of the second list, so nothing is summed across lanes.
+ *
+ * 8-bit values: |a - b|^2 = |a|^2 + |b|^2 - 2 ab in 32-bit integers, which wrap, so only the result has to fit. A key
+ * is the square (23 bits) shifted left by KEY_BITS, with the place of the candidate below it: the smaller key is the
+ * nearer candidate and, of equal squares, the lower place. The top bit is inverted, so that signed comparisons order
+ * keys.
+ * ab comes from products of 16-bit pairs, exact since both values are below 2^8; or, where the processor multiplies
+ * bytes, of b and a - 128: ab = (a - 128) b + 128 sum(b), the last part of which goes into b's constant.
+ *
+ * Float values: fma over the differences, as match_square_f32; squares and places side by side.
+ */
+#ifndef HARTSIFT_CPU_SIMD_MATCH_TILE_SIMD_H
+#define HARTSIFT_CPU_SIMD_MATCH_TILE_SIMD_H
+
+#include <limits.h>
+
+#include "cpu/simd/simd.h"
+#include "stages/match.h"
+
+#if SIMD_ISA == SIMD_ISA_avx512vnni
+#  define DOT_VALUES 4 /* a lane's values that one product takes */
+#  define simd_dot   simd_dot_bytes
+#else
+#  define DOT_VALUES 2
+#  define simd_dot   simd_dot_i16
+#endif
+
+enum {
+  TILE_ROWS = 4,
+  TILE_VECTORS = SIMD_WIDTH == 16 ? 4 : 2, /* accumulators and operands fill 32 registers, or 16 */
+  PANEL = TILE_VECTORS * SIMD_WIDTH,
+  DOT_STEPS = MATCH_LENGTH / DOT_VALUES,
+  KEY_BITS = 32 - MATCH_SQUARE_BITS,
+  KEY_PLACES = 1 << KEY_BITS,
+  KEY_NONE = INT_MAX, /* its square is beyond that of any pair */
+  KEY_SQUARE_MAX = MATCH_LENGTH * 255 * 255
+};
+
+/* The square and the place in a key. */
+SIMD_INLINE uint32_t key_square(int32_t key) { return ((uint32_t)key ^ 0x80000000u) >> KEY_BITS; }
+SIMD_INLINE uint32_t key_place(int32_t key) { return (uint32_t)key & (KEY_PLACES - 1u); }
+
+/* The two nearest so far of each lane, ascending; stored between tiles. */
+typedef struct key_lanes {
+  int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH];
+} key_lanes;
+
+typedef struct float_lanes {
+  float nearest_squared[SIMD_WIDTH], second_squared[SIMD_WIDTH];
+  int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* places: bits of a uint32_t */
+} float_lanes;
+
+/* The two smallest keys so far, in registers. */
+typedef struct key_pair {
+  simd_i32 nearest, second;
+} key_pair;
+
+SIMD_INLINE key_pair keys_load(const key_lanes *lanes) {
+  return (key_pair){simd_i32_load(lanes->nearest), simd_i32_load(lanes->second)};
+}
+
+SIMD_INLINE void keys_store(key_lanes *lanes, key_pair pair) {
+  simd_i32_store(lanes->nearest, pair.nearest);
+  simd_i32_store(lanes->second, pair.second);
+}
+
+SIMD_INLINE key_pair keys_take(key_pair pair, simd_i32 key) {
+  return (key_pair){simd_i32_min(pair.nearest, key), simd_i32_min(pair.second, simd_i32_max(pair.nearest, key))};
+}
+
+/* Places ascend from call to call, so a strict comparison leaves ties to the lower. NaN is never nearer. */
+SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 place) {
+  const simd_f32 d1 = simd_load(lanes->nearest_squared), d2 = simd_load(lanes->second_squared);
+  const simd_mask first = simd_lt(squared, d1), next = simd_lt(squared, d2);
+  if (!simd_any(next)) return; /* implies first */
+  const simd_i32 p1 = simd_i32_load(lanes->nearest), p2 = simd_i32_load(lanes->second);
+  simd_store(lanes->second_squared, simd_select(first, d1, simd_select(next, squared, d2)));
+  simd_i32_store(lanes->second, simd_i32_select(first, p1, simd_i32_select(next, place, p2)));
+  simd_store(lanes->nearest_squared, simd_select(first, squared, d1));
+  simd_i32_store(lanes->nearest, simd_i32_select(first, place, p1));
+}
+
+/* One tile of 8-bit descriptors. */
+typedef struct byte_tile {
+  const int32_t *rows;         /* TILE_ROWS x DOT_STEPS: DOT_VALUES values a word */
+  const int32_t *row_constant; /* |a|^2, shifted */
+  const int32_t *panel;        /* DOT_STEPS x PANEL words */
+  const int32_t *constant;     /* [PANEL]: what b contributes to the key, shifted */
+  const int32_t *lowest;       /* null, or [PANEL]: the least key a lane may have, for lanes beyond the list */
+  int32_t row_count;           /* rows there are, 1..TILE_ROWS; the others are padding, for which there are lanes too */
+  int32_t row_place;           /* place of the first row in keys of columns */
+  int32_t vector_place;        /* place of the panel's first vector in keys of rows */
+  key_lanes *row_lanes;        /* [TILE_ROWS] */
+  key_lanes *columns;          /* null, or [TILE_VECTORS] */
+} byte_tile;
+
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3)
+#if SIMD_WIDTH == 16
+#  define EACH_VECTOR(DO, r) DO(r, 0) DO(r, 1) DO(r, 2) DO(r, 3)
+#else
+#  define EACH_VECTOR(DO, r) DO(r, 0) DO(r, 1)
+#endif
+
+/* The products of a tile, into sums: vector v of row r at (r TILE_VECTORS + v) SIMD_WIDTH. They go through memory so
+   that the registers of this loop are its own. */
+SIMD_INLINE void byte_tile_multiply(const byte_tile *t, int32_t *sums) {
+#define DECLARE(r, v)  simd_i32 sum##r##v = simd_i32_set1(0);
+#define LOAD(r, v)     const simd_i32 b##v = simd_i32_load(b + v * SIMD_WIDTH);
+#define MULTIPLY(r, v) sum##r##v = simd_dot(sum##r##v, b##v, a##r);
+#define STORE(r, v)    simd_i32_store(sums + (r * TILE_VECTORS + v) * SIMD_WIDTH, sum##r##v);
+#define ROW_DECLARE(r) EACH_VECTOR(DECLARE, r)
+#define ROW_MULTIPLY(r)                                                                                                \
+  {                                                                                                                    \
+    const simd_i32 a##r = simd_i32_set1(t->rows[r * DOT_STEPS + k]);                                                   \
+    EACH_VECTOR(MULTIPLY, r)                                                                                           \
+  }
+#define ROW_STORE(r) EACH_VECTOR(STORE, r)
+  EACH_ROW(ROW_DECLARE)
+  for (int k = 0; k < DOT_STEPS; k++) {
+    const int32_t *b = t->panel + k * PANEL;
+    EACH_VECTOR(LOAD, 0)
+    EACH_ROW(ROW_MULTIPLY)
+  }
+  EACH_ROW(ROW_STORE)
+#undef DECLARE
+#undef LOAD
+#undef MULTIPLY
+#undef STORE
+#undef ROW_DECLARE
+#undef ROW_MULTIPLY
+#undef ROW_STORE
+}
+
+/* Sums into keys, and those into the rows' and the columns' nearest. */
+SIMD_INLINE void byte_tile_take(const byte_tile *t, const int32_t *sums) {
+  key_pair row[TILE_ROWS];
+  for (int r = 0; r < TILE_ROWS; r++) row[r] = keys_load(&t->row_lanes[r]);
+  for (int v = 0; v < TILE_VECTORS; v++) {
+    const simd_i32 b = simd_i32_load(t->constant + v * SIMD_WIDTH);
+    const simd_i32 place = simd_i32_set1(t->vector_place + v);
+    key_pair column = {simd_i32_set1(KEY_NONE), simd_i32_set1(KEY_NONE)};
+    if (t->columns) column = keys_load(&t->columns[v]);
+    for (int r = 0; r < TILE_ROWS; r++) {
+      const simd_i32 products = simd_i32_load(sums + (r * TILE_VECTORS + v) * SIMD_WIDTH);
+      const simd_i32 a = simd_i32_set1(t->row_constant[r]);
+      simd_i32 key = simd_i32_add(a, simd_i32_sub(b, simd_i32_shift_left(products, KEY_BITS + 1)));
+      if (t->lowest) key = simd_i32_max(key, simd_i32_load(t->lowest + v * SIMD_WIDTH));
+      row[r] = keys_take(row[r], simd_i32_or(key, place));
+      if (r < t->row_count) column = keys_take(column, simd_i32_or(key, simd_i32_set1(t->row_place + r)));
+    }
+    if (t->columns) keys_store(&t->columns[v], column);
+  }
+  for (int r = 0; r < TILE_ROWS; r++) keys_store(&t->row_lanes[r], row[r]);
+}
+
+SIMD_INLINE void byte_tile_run(const byte_tile *t) {
+  _Alignas(64) int32_t sums[TILE_ROWS * PANEL];
+  byte_tile_multiply(t, sums);
+  byte_tile_take(t, sums);
+}
+
+/* One tile of float descriptors; fields as above, places without a limit. */
+typedef struct float_tile {
+  const float *rows;  /* TILE_ROWS x MATCH_LENGTH */
+  const float *panel; /* MATCH_LENGTH x PANEL */
+  int32_t valid;      /* descriptors there are in the panel */
+  int32_t row_count;
+  uint32_t row_place, vector_place;
+  float_lanes *row_lanes, *columns;
+} float_tile;
+
+/* The squares of a tile, in the order of sums as byte_tile_multiply has. */
+SIMD_INLINE void float_tile_square(const float_tile *t, float *squares) {
+#define DECLARE(r, v) simd_f32 sum##r##v = simd_zero();
+#define LOAD(r, v)    const simd_f32 b##v = simd_load(b + v * SIMD_WIDTH);
+#define ADD(r, v)                                                                                                      \
+  {                                                                                                                    \
+    const simd_f32 d = simd_sub(a##r, b##v);                                                                           \
+    sum##r##v = simd_fma(d, d, sum##r##v);                                                                             \
+  }
+#define STORE(r, v)    simd_store(squares + (r * TILE_VECTORS + v) * SIMD_WIDTH, sum##r##v);
+#define ROW_DECLARE(r) EACH_VECTOR(DECLARE, r)
+#define ROW_ADD(r)                                                                                                     \
+  {                                                                                                                    \
+    const simd_f32 a##r = simd_set1(t->rows[r * MATCH_LENGTH + k]);                                                    \
+    EACH_VECTOR(ADD, r)                                                                                                \
+  }
+#define ROW_STORE(r) EACH_VECTOR(STORE, r)
+  EACH_ROW(ROW_DECLARE)
+  for (int k = 0; k < MATCH_LENGTH; k++) {
+    const float *b = t->panel + k * PANEL;
+    EACH_VECTOR(LOAD, 0)
+    EACH_ROW(ROW_ADD)
+  }
+  EACH_ROW(ROW_STORE)
+#undef DECLARE
+#undef LOAD
+#undef ADD
+#undef STORE
+#undef ROW_DECLARE
+#undef ROW_ADD
+#undef ROW_STORE
+}
+
+SIMD_INLINE void float_tile_run(const float_tile *t) {
+  _Alignas(64) float squares[TILE_ROWS * PANEL];
+  float_tile_square(t, squares);
+  for (int r = 0; r < t->row_count; r++) {
+    float *row = squares + r * PANEL;
+    for (int32_t j = t->valid; j < PANEL; j++) row[j] = INFINITY;
+    for (int v = 0; v < TILE_VECTORS; v++) {
+      const simd_f32 squared = simd_load(row + v * SIMD_WIDTH);
+      floats_take(&t->row_lanes[r], squared, simd_i32_set1((int32_t)(t->vector_place + (uint32_t)v)));
+      if (t->columns) floats_take(&t->columns[v], squared, simd_i32_set1((int32_t)(t->row_place + (uint32_t)r)));
+    }
+  }
+}
+
+#endif

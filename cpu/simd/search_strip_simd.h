@@ -1,0 +1,384 @@
+/*
+ * The search of a strip of columns and what becomes of its candidates, for levels in planes (detect_simd.c) and in rings
+ * (octave_simd.c). Included by these only.
+ *
+ * Going down the strip, the differences of Gaussians of three rows of all levels are kept (each computed once), and blocks
+ * of columns without any |D| above the threshold are left out. In the others the largest and the least of each column's
+ * nine differences are found first, then those of three columns by joining neighbouring vectors: no branch depends on a
+ * sample before a candidate is found. What passes waits until the search is so many rows further that level S+1 is in a
+ * cache as far as level S+2 about it is made from (top_patch_simd.h), then it is followed to its keypoint. So no map of the
+ * candidates is kept, and level S+2 nowhere.
+ */
+#ifndef HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
+#define HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
+
+#include "cpu/schedule/octave_pass.h"
+#include "cpu/simd/simd.h"
+#include "cpu/simd/top_patch_simd.h"
+
+enum {
+  ROWS_AHEAD = 2,                  /* how far ahead rows are asked for */
+  MARGIN = 16,                     /* floats beside a row of differences, so that its samples begin on a cache line */
+  ROW = PASS_STRIP + 2 * MARGIN,   /* the wider strips */
+  BLOCK = 64,                      /* columns that are left out together */
+  DOG_LEVELS_MAX = SCALES_MAX + 1, /* all but the last */
+  WAITING_MAX = 1024,
+  FOUND_MAX = 32
+};
+
+_Static_assert((int)PASS_STRIP % (int)BLOCK == 0 && (int)MARGIN >= SIMD_WIDTH, "blocks of a strip");
+
+/* Differences of three rows: values[y % 3][level]; column x0 of the strip is at index MARGIN. */
+typedef struct dog_rows {
+  _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
+  bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether a block may hold one above the threshold */
+} dog_rows;
+
+/* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
+typedef detect_stray waiting_sample;
+
+/* A strip's work. */
+typedef struct detect_strip {
+  const detect_args *args;
+  const octave_view *octave;
+  level_rows levels[SCALES_MAX + 2]; /* 0..S+1 */
+  bool in_rings;                     /* only some rows about the search are at hand */
+  bool overrun;                      /* so many samples waited that some were dropped; only in rings */
+  int32_t octave_index;
+  keypoint_records *records;
+  const plane_region *reach; /* where candidates may be followed; null: everywhere */
+  detect_stray *strays;      /* gets those that leave it */
+  uint32_t stray_capacity;
+  atomic_uint *stray_count;
+  /* Null, or, for the strays of a pass, makes what the planes lack of the levels that a fit at a sample reads; owner: its
+     first argument */
+  void (*make_about)(const void *owner, const waiting_sample *at);
+  const void *owner;
+  int32_t x0, x1, y0, y1;
+  int32_t from, to; /* columns that may be candidates */
+  simd_f32 threshold;
+  top_step top;
+  int32_t patch_x, patch_y; /* of the patch that was made last; -1: none */
+  float patch[PATCH_SAMPLES];
+  uint32_t count;                 /* extrema */
+  int32_t first_waiting, waiting; /* a ring */
+  waiting_sample samples[WAITING_MAX];
+  uint32_t found_count;
+  keypoint_record found[FOUND_MAX];
+} detect_strip;
+
+/* For a strip of which no row has been taken: what is read beyond its columns, though never used, must be numbers. */
+static inline void begin_rows(const detect_strip *s, dog_rows *d) {
+  const int32_t columns = s->x1 - s->x0;
+  for (int32_t i = 0; i < 3 * DOG_LEVELS_MAX; i++) {
+    float *row = d->values[i / DOG_LEVELS_MAX][i % DOG_LEVELS_MAX];
+    memset(row, 0, sizeof(float) * MARGIN);
+    memset(row + MARGIN + columns, 0, sizeof(float) * (size_t)(ROW - MARGIN - columns));
+  }
+}
+
+/* The differences of columns [x, end), whole vectors. Whether one may be above the threshold. */
+static inline bool take_block(const float *lower, const float *upper, int32_t x, int32_t end, simd_f32 threshold,
+                              float *out) {
+  simd_f32 most = simd_zero();
+  for (; x < end; x += SIMD_WIDTH) {
+    const simd_f32 d = simd_sub(simd_load(upper + x), simd_load(lower + x));
+    simd_store(out + x, d);
+    most = simd_max(most, simd_abs(d));
+  }
+  return simd_any(simd_gt(most, threshold));
+}
+
+/* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a
+   candidate's). */
+static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
+  const octave_view *o = s->octave;
+  const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1, whole = n - n % BLOCK;
+  const float *row[SCALES_MAX + 2];
+  for (int32_t level = 0; level <= levels; level++) row[level] = level_at(&s->levels[level], s->x0, y);
+  for (int32_t x = 0; x < whole; x += BLOCK)
+    for (int32_t level = 0; level < levels; level++)
+      d->above[y % 3][level][x / BLOCK] =
+          take_block(row[level], row[level + 1], x, x + BLOCK, s->threshold, d->values[y % 3][level] + MARGIN);
+  for (int32_t level = 0; level < levels; level++) {
+    const float *lower = row[level], *upper = row[level + 1];
+    float *out = d->values[y % 3][level] + MARGIN;
+    if (whole < n) d->above[y % 3][level][whole / BLOCK] = true;
+    for (int32_t i = whole; i < n; i++) out[i] = upper[i] - lower[i];
+    out[-1] = s->x0 > 0 ? upper[-1] - lower[-1] : 0.0f;
+    out[n] = s->x1 < o->width ? upper[n] - lower[n] : 0.0f;
+  }
+}
+
+/* The largest and the least of some differences, lane by lane. */
+typedef struct extremes {
+  simd_f32 most, least;
+} extremes;
+
+static inline extremes and_also(extremes e, simd_f32 v) {
+  return (extremes){simd_max(e.most, v), simd_min(e.least, v)};
+}
+
+/* Of the columns from x on, all but the centre. rows[r]: column 0 of row r of the level below, the next level's ROW further;
+   the centre is in row 1 of level 1. top: the level above is not asked. */
+SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, int top) {
+  const simd_f32 above = simd_load(rows[0] + ROW + x);
+  extremes e = and_also((extremes){above, above}, simd_load(rows[2] + ROW + x));
+  for (int level = 0; level < (top ? 1 : 3); level += 2)
+    for (int row = 0; row < 3; row++) e = and_also(e, simd_load(rows[row] + level * ROW + x));
+  return e;
+}
+
+/* Which centres are beyond their 26 neighbours, or 17, and beyond the threshold. */
+static inline uint32_t extremum_bits(simd_f32 centre, extremes neighbours, simd_f32 threshold, int ties) {
+  const simd_f32 below = simd_neg(threshold);
+  if (ties)
+    return (simd_bits(simd_ge(centre, neighbours.most)) & simd_bits(simd_gt(centre, threshold))) |
+           (simd_bits(simd_le(centre, neighbours.least)) & simd_bits(simd_lt(centre, below)));
+  return simd_bits(simd_gt(centre, simd_max(neighbours.most, threshold))) |
+         simd_bits(simd_lt(centre, simd_min(neighbours.least, below)));
+}
+
+/* Bits of a word that starts at column x and may be candidates. */
+static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
+  uint32_t bits = UINT32_MAX;
+  if (s->from > x) bits = s->from - x < 32 ? bits << (s->from - x) : 0;
+  if (s->to < x + 32) bits = s->to > x ? bits & (UINT32_MAX >> (32 - (s->to - x))) : 0;
+  return bits;
+}
+
+/* Asks for columns of the Gaussian levels [first, end) of a later row: comparing reads differences alone, which lie in the
+   L1 cache, so that the two overlap. */
+static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns, int32_t first, int32_t end) {
+  for (int32_t level = first; level < end; level++)
+    for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(ahead[level] + x + i);
+}
+
+/* ------------------------------------------------- from a sample to its keypoint */
+
+/* Samples of level S+2 about (x, y). */
+static inline const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
+  if (s->patch_x != x || s->patch_y != y) top_patch(&s->top, x, y, s->patch);
+  s->patch_x = x;
+  s->patch_y = y;
+  return s->patch;
+}
+
+/* Whether a sample of DoG level S is beyond its nine neighbours in level S+1 too. */
+static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
+  const level_rows *below = &s->top.below, *lower = &s->levels[s->args->params.scales];
+  const float value = *level_at(below, x, y) - *level_at(lower, x, y), centre = hs_fabsf(value);
+  const float *patch = patch_at(s, x, y);
+  const float *rows[PATCH_SIDE];
+  for (int32_t row = 0; row < PATCH_SIDE; row++) rows[row] = level_at(below, x - 1, y - 1 + row);
+  for (int32_t i = 0; i < PATCH_SAMPLES; i++) {
+    const float d = patch[i] - rows[i / PATCH_SIDE][i % PATCH_SIDE];
+    const float neighbour = value > 0.0f ? d : -d;
+    if (!(centre > neighbour || (s->args->params.extremum_ties && centre == neighbour))) return false;
+  }
+  return true;
+}
+
+/* The four levels about a sample, copied, for reading D at the 27 samples about it: the last may be in no memory, and
+   the others in rings. */
+typedef struct levels_about {
+  octave_view view;
+  int32_t level, x, y; /* of the sample, in the view */
+  float copies[4 * PATCH_SAMPLES];
+} levels_about;
+
+static inline void look_at(detect_strip *s, const waiting_sample *at, levels_about *l) {
+  const int32_t first = at->level - 1, count = at->level < s->args->params.scales ? 4 : 3;
+  for (int32_t i = 0; i < count * PATCH_SIDE; i++)
+    memcpy(l->copies + PATCH_SIDE * i,
+           level_at(&s->levels[first + i / PATCH_SIDE], at->x - 1, at->y - 1 + i % PATCH_SIDE),
+           sizeof(float) * PATCH_SIDE);
+  if (count == 3) memcpy(l->copies + 3 * PATCH_SAMPLES, patch_at(s, at->x, at->y), sizeof s->patch);
+  l->view = (octave_view){l->copies, PATCH_SAMPLES, PATCH_SIDE, PATCH_SIDE, PATCH_SIDE, s->octave->octave};
+  l->level = l->x = l->y = 1;
+}
+
+static inline void hand_over(detect_strip *s) {
+  keypoint_records_add(s->records, s->found, s->found_count);
+  s->found_count = 0;
+}
+
+static inline void add_keypoint(detect_strip *s, const waiting_sample *at, const levels_about *l, quadratic *q) {
+  const sift_params *p = &s->args->params;
+  const float response = refine_response(q);
+  if (p->refine_rule == RULE_LOWE) refine_again(&l->view, l->level, l->x, l->y, q);
+  const located place = located_at(p, s->octave->octave, q, response, at->level, at->x, at->y);
+  if (!place_kept(&s->args->filter, place.x, place.y)) return;
+  s->found[s->found_count++] = (keypoint_record){place, s->octave_index, at->level, at->x, at->y};
+  if (s->found_count == FOUND_MAX) hand_over(s);
+}
+
+static inline void add_stray(detect_strip *s, const waiting_sample *at) {
+  const uint32_t n = atomic_fetch_add_explicit(s->stray_count, 1, memory_order_relaxed);
+  if (n < s->stray_capacity) s->strays[n] = *at;
+}
+
+/* Follows a candidate to its keypoint, if it has one: refine_follow, from which the last fit is kept. */
+static inline void follow_on(detect_strip *s, waiting_sample at) {
+  const sift_params *p = &s->args->params;
+  levels_about about;
+  quadratic q;
+  for (; at.step < REFINE_STEPS; at.step++) {
+    if (s->reach && !region_has(s->reach, at.x, at.y)) {
+      add_stray(s, &at);
+      return;
+    }
+    if (s->make_about) s->make_about(s->owner, &at);
+    look_at(s, &at, &about);
+    if (!quadratic_fit(&about.view, about.level, about.x, about.y, p->refine_rule, &q)) return;
+    const refine_step outcome = refine_judge(s->octave, p, &q, at.step, &at.level, &at.x, &at.y);
+    if (outcome == REFINE_SETTLED) add_keypoint(s, &at, &about, &q);
+    if (outcome != REFINE_MOVED) return;
+  }
+}
+
+/* Follows one that has waited, if it is a candidate. */
+static inline void follow(detect_strip *s, waiting_sample at) {
+  if (at.level == s->args->params.scales && !is_beyond_top(s, at.x, at.y)) return;
+  s->count++;
+  follow_on(s, at);
+}
+
+/* Follows those of rows up to `last`. */
+static inline void follow_until(detect_strip *s, int32_t last) {
+  while (s->waiting > 0 && s->samples[s->first_waiting].y <= last) {
+    const waiting_sample at = s->samples[s->first_waiting];
+    s->first_waiting = (s->first_waiting + 1) % WAITING_MAX;
+    s->waiting--;
+    follow(s, at);
+  }
+}
+
+/* Asks for the rows of level S+1 that a patch needs and the chunk does not come by. */
+static inline void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
+  const top_step *t = &s->top;
+  const int32_t reach = t->filter->radius + 1;
+  const int32_t left = x - reach > 0 ? x - reach : 0, right = x + reach < t->width ? x + reach : t->width - 1;
+  const int32_t top = y - reach > 0 ? y - reach : 0, end = y + reach < t->height ? y + reach : t->height - 1;
+  for (int32_t row = top; row <= end; row++) {
+    if (row >= s->y0 - 1 && row <= s->y1) row = s->y1 + 1;
+    if (row > end) return;
+    for (int32_t i = left; i < right; i += 16) __builtin_prefetch(level_at(&t->below, i, row));
+    __builtin_prefetch(level_at(&t->below, right, row));
+  }
+}
+
+static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32_t y) {
+  if (s->waiting == WAITING_MAX) {
+    if (s->in_rings) {
+      s->overrun = true;
+      return;
+    }
+    follow_until(s, s->samples[s->first_waiting].y);
+  }
+  s->samples[(s->first_waiting + s->waiting) % WAITING_MAX] = (waiting_sample){level, x, y, 0};
+  s->waiting++;
+  const int32_t reach = s->top.filter->radius + 1;
+  if (!s->in_rings && level == s->args->params.scales && (y - reach < s->y0 - 1 || y + reach > s->y1))
+    ask_for_patch(s, x, y);
+}
+
+/* ------------------------------------------------- the search */
+
+/* What the search of one row of one level reads. */
+typedef struct search_row {
+  const float *rows[3];      /* as about_centre has them */
+  const float *const *ahead; /* of each level, a later row to prefetch */
+  int32_t first, end;        /* the levels that this search prefetches */
+  int32_t level, y;
+} search_row;
+
+/* Searches columns [x, end) of the strip: the neighbours of a vector's columns are those of the vectors either side. */
+SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties,
+                                       int top) {
+  const float *const rows[3] = {r->rows[0], r->rows[1], r->rows[2]};
+  const float *centres = rows[1] + ROW;
+  const extremes left = about_centre(rows, x - SIMD_WIDTH, top);
+  extremes before = and_also(left, simd_load(centres + x - SIMD_WIDTH)), about = about_centre(rows, x, top);
+  simd_f32 centre = simd_load(centres + x);
+  extremes here = and_also(about, centre);
+  for (; x < end; x += SIMD_WIDTH) {
+    const extremes next = about_centre(rows, x + SIMD_WIDTH, top);
+    const simd_f32 next_centre = simd_load(centres + x + SIMD_WIDTH);
+    const extremes after = and_also(next, next_centre);
+    if (x % 16 == 0) ask_for(r->ahead, x, 16, r->first, r->end);
+    about.most = simd_max(about.most, simd_max(simd_before(before.most, here.most), simd_after(here.most, after.most)));
+    about.least =
+        simd_min(about.least, simd_min(simd_before(before.least, here.least), simd_after(here.least, after.least)));
+    uint32_t bits = extremum_bits(centre, about, s->threshold, ties);
+    if (bits != 0) bits &= allowed_bits(s, s->x0 + x);
+    for (; bits != 0; bits &= bits - 1) wait_in_line(s, r->level, s->x0 + x + __builtin_ctz(bits), r->y);
+    before = here;
+    here = after;
+    about = next;
+    centre = next_centre;
+  }
+}
+
+/* Searches one row of one level, blocks that lie side by side at once. */
+SIMD_FOR_CONSTANTS void search_blocks(detect_strip *s, const search_row *r, const bool *above, int ties, int top) {
+  const int32_t n = s->x1 - s->x0;
+  for (int32_t x = 0; x < n;) {
+    const int32_t first = x;
+    while (x < n && above[x / BLOCK]) x += BLOCK;
+    if (x > first) search_columns(s, r, first, x < n ? x : n, ties, top);
+    for (; x < n && !above[x / BLOCK]; x += BLOCK) ask_for(r->ahead, x, BLOCK, r->first, r->end);
+  }
+}
+
+/* Searches one row of one level, S being the top. */
+static inline void search_level(detect_strip *s, const dog_rows *d, const float *const *ahead, int32_t level,
+                                int32_t y) {
+  const int32_t scales = s->args->params.scales;
+  const bool ties = s->args->params.extremum_ties;
+  search_row r = {.ahead = ahead,
+                  .first = (level - 1) * (scales + 2) / scales,
+                  .end = level * (scales + 2) / scales,
+                  .level = level,
+                  .y = y};
+  for (int32_t i = 0; i < 3; i++) r.rows[i] = d->values[(y + i + 2) % 3][level - 1] + MARGIN;
+  const bool *above = d->above[y % 3][level];
+  if (level < scales)
+    ties ? search_blocks(s, &r, above, 1, 0) : search_blocks(s, &r, above, 0, 0);
+  else
+    ties ? search_blocks(s, &r, above, 1, 1) : search_blocks(s, &r, above, 0, 1);
+}
+
+/* Searches one row. */
+static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
+  const int32_t scales = s->args->params.scales, next = y + ROWS_AHEAD < s->octave->height ? y + ROWS_AHEAD : y;
+  const float *ahead[SCALES_MAX + 2];
+  for (int32_t level = 0; level <= scales + 1; level++) ahead[level] = level_at(&s->levels[level], s->x0, next);
+  for (int32_t level = 1; level <= scales; level++) search_level(s, d, ahead, level, y);
+}
+
+/* A strip of an octave in which nothing has been found. */
+static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) {
+  const detect_args *args = &job->args;
+  s->octave_index = octave_index;
+  s->args = args;
+  s->octave = &args->octaves[octave_index];
+  s->records = &job->records;
+  s->reach = args->part ? &args->part->reach : NULL;
+  s->strays = args->part ? args->part->strays : NULL;
+  s->stray_capacity = args->part ? args->part->stray_capacity : 0;
+  s->stray_count = &job->strays;
+  s->make_about = NULL;
+  s->threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
+  for (int32_t level = 0; level <= args->params.scales + 1; level++)
+    s->levels[level] =
+        (level_rows){.data = s->octave->levels + (size_t)level * s->octave->level_floats, .stride = s->octave->stride};
+  s->in_rings = s->overrun = false;
+  s->top = (top_step){s->levels[args->params.scales + 1], s->octave->width, s->octave->height, args->top_filter,
+                      args->border};
+  s->patch_x = s->patch_y = -1;
+  s->count = s->found_count = 0;
+  s->first_waiting = s->waiting = 0;
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* The vector layer on SSE2, the baseline of x86-64. It has no FMA, rounding or blending: they are put together. */
+#ifndef HARTSIFT_CPU_SIMD_SIMD_SSE2_H
+#define HARTSIFT_CPU_SIMD_SIMD_SSE2_H
+
+#include <emmintrin.h>
+
+#define SIMD_WIDTH     4
+#define SIMD_REGISTERS 16
+#define SIMD_HAS_JOIN  0
+
+typedef __m128 simd_f32;
+typedef __m128i simd_i32;
+typedef __m128 simd_mask; /* all bits of a lane, or none */
+
+SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm_loadu_ps(p); }
+SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm_storeu_ps(p, v); }
+/* Past the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
+SIMD_INLINE void simd_stream(float *p, simd_f32 v) { _mm_stream_ps(p, v); }
+SIMD_INLINE void simd_stream_end(void) { _mm_sfence(); }
+SIMD_INLINE simd_f32 simd_set1(float v) { return _mm_set1_ps(v); }
+/* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
+SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {
+  float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  memcpy(lanes, p, sizeof(float) * (size_t)n);
+  return _mm_loadu_ps(lanes);
+}
+SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
+  float lanes[4];
+  _mm_storeu_ps(lanes, v);
+  memcpy(p, lanes, sizeof(float) * (size_t)n);
+}
+
+/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
+  const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
+  return _mm_shuffle_ps(middle, high, _MM_SHUFFLE(2, 1, 2, 1));
+}
+SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) {
+  const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
+  return _mm_shuffle_ps(low, middle, _MM_SHUFFLE(2, 1, 2, 1));
+}
+
+SIMD_INLINE simd_f32 simd_add(simd_f32 a, simd_f32 b) { return _mm_add_ps(a, b); }
+SIMD_INLINE simd_f32 simd_sub(simd_f32 a, simd_f32 b) { return _mm_sub_ps(a, b); }
+SIMD_INLINE simd_f32 simd_mul(simd_f32 a, simd_f32 b) { return _mm_mul_ps(a, b); }
+SIMD_INLINE simd_f32 simd_div(simd_f32 a, simd_f32 b) { return _mm_div_ps(a, b); }
+SIMD_INLINE simd_f32 simd_sqrt(simd_f32 a) { return _mm_sqrt_ps(a); }
+
+/* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s
+   has the exact error e (two-sum; no exponent of a float's product or of a float comes near the ends of double's
+   range). Where e is not 0, s is moved to the neighbour on zero's side if e points there, and its last bit set: that
+   is truncation with a sticky bit. 53 bits rounded to odd round to 24 bits and fewer as the exact sum does (Boldo &
+   Melquiond, 2008: 53 >= 24 + 2). An infinite or NaN s has e = NaN and stays. */
+SIMD_INLINE __m128d simd_sum_to_odd(__m128d p, __m128d c) {
+  const __m128d s = _mm_add_pd(p, c);
+  const __m128d q = _mm_sub_pd(s, p);
+  const __m128d e = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, q)), _mm_sub_pd(c, q));
+  const __m128d zero = _mm_setzero_pd();
+  const __m128i inexact = _mm_castpd_si128(_mm_or_pd(_mm_cmplt_pd(e, zero), _mm_cmplt_pd(zero, e)));
+  const __m128i opposed = _mm_srli_epi64(_mm_castpd_si128(_mm_xor_pd(e, s)), 63);
+  const __m128i moved = _mm_sub_epi64(_mm_castpd_si128(s), _mm_and_si128(opposed, inexact));
+  return _mm_castsi128_pd(_mm_or_si128(moved, _mm_srli_epi64(inexact, 63)));
+}
+/* a * b + c, rounded once */
+SIMD_INLINE simd_f32 simd_fma(simd_f32 a, simd_f32 b, simd_f32 c) {
+  const __m128 a2 = _mm_movehl_ps(a, a), b2 = _mm_movehl_ps(b, b), c2 = _mm_movehl_ps(c, c);
+  const __m128d low = simd_sum_to_odd(_mm_mul_pd(_mm_cvtps_pd(a), _mm_cvtps_pd(b)), _mm_cvtps_pd(c));
+  const __m128d high = simd_sum_to_odd(_mm_mul_pd(_mm_cvtps_pd(a2), _mm_cvtps_pd(b2)), _mm_cvtps_pd(c2));
+  return _mm_movelh_ps(_mm_cvtpd_ps(low), _mm_cvtpd_ps(high));
+}
+
+/* a < b ? a : b, and a > b ? a : b */
+SIMD_INLINE simd_f32 simd_min(simd_f32 a, simd_f32 b) { return _mm_min_ps(a, b); }
+SIMD_INLINE simd_f32 simd_max(simd_f32 a, simd_f32 b) { return _mm_max_ps(a, b); }
+SIMD_INLINE simd_f32 simd_abs(simd_f32 a) { return _mm_andnot_ps(_mm_set1_ps(-0.0f), a); }
+SIMD_INLINE simd_f32 simd_neg(simd_f32 a) { return _mm_xor_ps(a, _mm_set1_ps(-0.0f)); }
+
+SIMD_INLINE simd_mask simd_lt(simd_f32 a, simd_f32 b) { return _mm_cmplt_ps(a, b); }
+SIMD_INLINE simd_mask simd_le(simd_f32 a, simd_f32 b) { return _mm_cmple_ps(a, b); }
+SIMD_INLINE simd_mask simd_eq(simd_f32 a, simd_f32 b) { return _mm_cmpeq_ps(a, b); }
+SIMD_INLINE uint32_t simd_bits(simd_mask m) { return (uint32_t)_mm_movemask_ps(m); }
+SIMD_INLINE simd_mask simd_mask_and(simd_mask a, simd_mask b) { return _mm_and_ps(a, b); }
+SIMD_INLINE simd_mask simd_mask_or(simd_mask a, simd_mask b) { return _mm_or_ps(a, b); }
+SIMD_INLINE simd_mask simd_mask_andnot(simd_mask a, simd_mask b) { return _mm_andnot_ps(b, a); } /* a and not b */
+SIMD_INLINE simd_f32 simd_select(simd_mask m, simd_f32 yes, simd_f32 no) {
+  return _mm_or_ps(_mm_and_ps(m, yes), _mm_andnot_ps(m, no));
+}
+
+SIMD_INLINE simd_i32 simd_i32_load(const int32_t *p) { return _mm_loadu_si128((const __m128i *)(const void *)p); }
+SIMD_INLINE void simd_i32_store(int32_t *p, simd_i32 v) { _mm_storeu_si128((__m128i *)(void *)p, v); }
+SIMD_INLINE simd_i32 simd_i32_set1(int32_t v) { return _mm_set1_epi32(v); }
+SIMD_INLINE simd_i32 simd_i32_add(simd_i32 a, simd_i32 b) { return _mm_add_epi32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_sub(simd_i32 a, simd_i32 b) { return _mm_sub_epi32(a, b); }
+SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm_and_si128(a, b); }
+SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm_or_si128(a, b); }
+SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm_xor_si128(a, b); }
+/* n a constant */
+#define simd_i32_shift_left(a, n)       _mm_slli_epi32((a), (n))
+#define simd_i32_shift_right(a, n)      _mm_srli_epi32((a), (n)) /* zeros come in */
+#define simd_i32_shift_right_sign(a, n) _mm_srai_epi32((a), (n))
+SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return _mm_castsi128_ps(_mm_cmpgt_epi32(a, b)); }
+SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return _mm_castsi128_ps(_mm_cmpeq_epi32(a, b)); }
+SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) {
+  const __m128i bits = _mm_castps_si128(m);
+  return _mm_or_si128(_mm_and_si128(bits, yes), _mm_andnot_si128(bits, no));
+}
+
+SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return simd_i32_select(simd_i32_gt(b, a), a, b); }
+SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return simd_i32_select(simd_i32_gt(a, b), a, b); }
+/* sum + the two products of each lane's 16-bit integers */
+SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
+}
+
+SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return _mm_cvtps_epi32(a); } /* to nearest, halves to even */
+SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return _mm_cvttps_epi32(a); }
+SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return _mm_cvtepi32_ps(a); }
+SIMD_INLINE simd_i32 simd_cast_i32(simd_f32 a) { return _mm_castps_si128(a); }
+SIMD_INLINE simd_f32 simd_cast_f32(simd_i32 a) { return _mm_castsi128_ps(a); }
+/* For |a| < 2^31: truncated, and one less where that lies above. */
+SIMD_INLINE simd_f32 simd_floor(simd_f32 a) {
+  const __m128 t = _mm_cvtepi32_ps(_mm_cvttps_epi32(a));
+  return _mm_sub_ps(t, _mm_and_ps(_mm_cmplt_ps(a, t), _mm_set1_ps(1.0f)));
+}
+
+/* Widening loads of SIMD_WIDTH unsigned values. */
+SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
+  int32_t four;
+  memcpy(&four, p, sizeof four);
+  const __m128i zero = _mm_setzero_si128();
+  return _mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero), zero);
+}
+SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) {
+  return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), _mm_setzero_si128());
+}
+/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
+  _mm_storeu_ps(p, _mm_unpacklo_ps(a, b));
+  _mm_storeu_ps(p + SIMD_WIDTH, _mm_unpackhi_ps(a, b));
+}
+/* Every second of 2 * SIMD_WIDTH floats, from the first. */
+SIMD_INLINE simd_f32 simd_load_even(const float *p) {
+  return _mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + SIMD_WIDTH), 0x88);
+}
+/* The floats at base + offset[i], and those behind them. */
+SIMD_INLINE __m128 simd_two_pairs(const float *base, const int32_t *offset) {
+  return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
+                      (const __m64 *)(const void *)(base + offset[1]));
+}
+SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
+  const __m128 a = simd_two_pairs(base, offset), b = simd_two_pairs(base, offset + 2);
+  *first = _mm_shuffle_ps(a, b, 0x88);
+  *second = _mm_shuffle_ps(a, b, 0xdd);
+}
+SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) {
+  int32_t i[4];
+  simd_i32_store(i, index);
+  return _mm_setr_ps(base[i[0]], base[i[1]], base[i[2]], base[i[3]]);
+}
+
+#endif
