@@ -17,7 +17,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 1000, WARM_UP = 5, GIVEN = 5000, IN_FLIGHT = 8 };

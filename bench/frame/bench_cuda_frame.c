@@ -19,7 +19,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 10000, WARM_UP = 10 };

@@ -18,7 +18,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "cuda/match/match_kernels.h"
 #  include "pipeline/include/hartsift_cuda.h"
 

@@ -18,7 +18,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 
 enum { DEVICES_MAX = 16, IMAGES_MAX = 32 };
 

@@ -15,7 +15,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "cuda/jpeg/jpeg_cuda.h"
 
 enum { STREAMS = 8, REPEATS_MAX = 10000 };

@@ -12,7 +12,7 @@
 #include "pipeline/include/hartsift.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #endif
 
 /* Pinned memory where a device reads it. Null: there is none left. */

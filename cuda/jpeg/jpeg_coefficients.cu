@@ -1,5 +1,5 @@
 /* Luma's coefficients of a JPEG whose subsequences' states are found. */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/jpeg/jpeg_sync.h"
 #include "cuda/prim/compact.cuh"
 

@@ -1,7 +1,7 @@
 /* The order of the decoder's work on the device, and its memory. */
 #include "cuda/jpeg/jpeg_cuda.h"
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "cuda/jpeg/jpeg_sync.h"
 
 enum { SCRATCH_ALIGNMENT = 256 };

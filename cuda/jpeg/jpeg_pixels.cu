@@ -1,5 +1,5 @@
 /* Pixels of a JPEG's luma. */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/jpeg/jpeg_sync.h"
 #include "cuda/prim/warp_reduce.cuh"
 #include "stages/jpeg_transform.h"

@@ -1,7 +1,7 @@
 /*
  * Descriptors on the patches of affine shapes: a warp a feature, whose patch lies in shared memory.
  */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/affine_patch.cuh"
 #include "cuda/keypoints/describe_lanes.cuh"

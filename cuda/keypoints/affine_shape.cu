@@ -2,7 +2,7 @@
  * Affine shapes: a warp a keypoint, whose lanes share the window of each step; the few that take many steps on large windows
  * are finished by blocks, because one warp at the end would keep the device waiting.
  */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/prim/warp_reduce.cuh"
 #include "stages/affine.h"

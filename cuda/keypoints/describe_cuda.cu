@@ -3,7 +3,7 @@
  */
 #include "cuda/keypoints/describe_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/describe_lanes.cuh"
 #include "cuda/keypoints/describe_team.cuh"

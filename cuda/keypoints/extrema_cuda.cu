@@ -5,7 +5,7 @@
  */
 #include "cuda/keypoints/extrema_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/async_copy.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/tune.h"

@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_CUDA_KEYPOINTS_EXTREMA_CUDA_H
 #define HARTSIFT_CUDA_KEYPOINTS_EXTREMA_CUDA_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "stages/extrema.h"
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  */
 #include "cuda/keypoints/grid_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/compact.cuh"
 
 enum { GRID_THREADS = 256 };

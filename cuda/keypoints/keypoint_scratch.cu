@@ -1,7 +1,7 @@
 /* Scratch of the keypoint stages: where everything lies, and its reset. */
 #include "cuda/keypoints/frame_view.h"
 
-#include "cuda/device/launch_step.cuh"
+#include "cuda/runtime/launch_step.cuh"
 
 enum { SCRATCH_ALIGNMENT = 256 };
 

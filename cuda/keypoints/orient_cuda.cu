@@ -3,7 +3,7 @@
  */
 #include "cuda/keypoints/orient_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/affine_patch.cuh"
 #include "cuda/keypoints/orient_item.cuh"
 #include "cuda/keypoints/orient_steps.h"

@@ -1,7 +1,7 @@
 /*
  * Peaks of the orientation histograms, a few lanes a keypoint; then the features in order.
  */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/orient_steps.h"
 #include "cuda/keypoints/work_order.cuh"
 #include "cuda/prim/shared_hist.cuh"

@@ -2,7 +2,7 @@
  * Orientation histograms without a balance of work, to compare granularities with: a thread a keypoint, or a block. Every
  * sample of the window's square is tested, in rows.
  */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/orient_item.cuh"
 #include "cuda/keypoints/orient_steps.h"
 #include "cuda/prim/shared_hist.cuh"

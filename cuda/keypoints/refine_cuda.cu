@@ -3,7 +3,7 @@
  */
 #include "cuda/keypoints/refine_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/mask_site.cuh"
 #include "cuda/prim/compact.cuh"
 

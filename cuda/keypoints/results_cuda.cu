@@ -1,7 +1,7 @@
 /* Results kernel: the lists as public records. */
 #include "cuda/keypoints/results_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/warp_reduce.cuh"
 
 enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* of 32 records */ };

@@ -5,7 +5,7 @@
  */
 #include "cuda/keypoints/select_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/grid_cuda.h"
 #include "cuda/prim/compact.cuh"

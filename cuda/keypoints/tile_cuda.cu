@@ -1,7 +1,7 @@
 /* Kernels of tiles: which candidates stay, and the lists for the host. */
 #include "cuda/keypoints/tile_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/keypoints/mask_site.cuh"
 
 enum { TILE_THREADS = 256 };

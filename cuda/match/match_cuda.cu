@@ -1,7 +1,7 @@
 /* Matching on a device: what comes before and after the squares, and the steps in order. */
 #include "cuda/match/match_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_kernels.h"
 #include "cuda/match/match_keys.cuh"
 #include "cuda/match/match_settle.cuh"

@@ -6,7 +6,7 @@
 #ifndef HARTSIFT_CUDA_MATCH_MATCH_CUDA_H
 #define HARTSIFT_CUDA_MATCH_MATCH_CUDA_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "stages/match.h"
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
  */
 #include "cuda/match/match_kernels.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
 
 enum {

@@ -3,7 +3,7 @@
  */
 #include "cuda/match/match_many.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_kernels.h"
 #include "cuda/match/match_settle.cuh"
 #include "cuda/prim/block_reduce.cuh"

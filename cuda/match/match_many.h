@@ -7,7 +7,7 @@
 #ifndef HARTSIFT_CUDA_MATCH_MATCH_MANY_H
 #define HARTSIFT_CUDA_MATCH_MATCH_MANY_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "stages/match.h"
 
 #ifdef __cplusplus

@@ -15,7 +15,7 @@
  */
 #include "cuda/match/match_kernels.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
 #include "cuda/prim/async_copy.cuh"
 

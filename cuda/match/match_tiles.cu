@@ -6,7 +6,7 @@
 #include "cuda/match/match_kernels.h"
 #include "cuda/match/neighbours_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
 
 enum {

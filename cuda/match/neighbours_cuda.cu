@@ -5,7 +5,7 @@
  */
 #include "cuda/match/neighbours_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/shared_hist.cuh"

@@ -5,7 +5,7 @@
  */
 #include "cuda/primitives/convolve_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   TREE_THREADS = 256,

@@ -5,7 +5,7 @@
  */
 #include "cuda/primitives/histogram_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/byte_rows.cuh"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/opaque.cuh"

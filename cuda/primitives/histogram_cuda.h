@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_CUDA_PRIMITIVES_HISTOGRAM_CUDA_H
 #define HARTSIFT_CUDA_PRIMITIVES_HISTOGRAM_CUDA_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "stages/primitives.h"
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  */
 #include "cuda/primitives/reduce_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/block_reduce.cuh"
 #include "cuda/prim/byte_rows.cuh"
 #include "cuda/prim/byte_stats.cuh"

@@ -7,7 +7,7 @@
 #ifndef HARTSIFT_CUDA_PRIMITIVES_REDUCE_CUDA_H
 #define HARTSIFT_CUDA_PRIMITIVES_REDUCE_CUDA_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "stages/primitives.h"
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
  */
 #include "cuda/primitives/tile_stats_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/block_reduce.cuh"
 #include "cuda/prim/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"

@@ -2,7 +2,7 @@
  * Base of the pyramid: the source picture as gray in [0, 1], doubled or thinned, blurred. One fused kernel for u8 gray
  * doubled on either grid; for everything else a kernel that makes gray, one that doubles, and the level step.
  */
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/pyramid/blur_march.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 

@@ -4,7 +4,7 @@
  */
 #include "cuda/pyramid/blur_chain.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/pyramid/blur_march.cuh"
 
 /* What a block of a chain works from, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */

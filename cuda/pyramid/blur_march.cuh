@@ -18,7 +18,7 @@
 #ifndef HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
 #define HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/prim/async_copy.cuh"
 #include "cuda/prim/opaque.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"

@@ -1,7 +1,7 @@
 /* Gray bytes of 8-bit colour. */
 #include "cuda/pyramid/gray_cuda.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum { GRAY_THREADS = 256, GRAY_ROWS_MAX = 65535 };
 

@@ -9,7 +9,7 @@
 #ifndef HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
 #define HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "cuda/pyramid/plane_layout.h"
 #include "stages/pyramid.h"
 

@@ -3,7 +3,7 @@
  */
 #include "cuda/pyramid/uber_level.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 #include "cuda/pyramid/blur_march.cuh"
 
 /*

@@ -1,7 +1,7 @@
 /* A failed call of the device as the context's last error. */
 #include "pipeline/device/cuda_failure.h"
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "pipeline/device/cuda_state.h"
 
 void cuda_memory_reason(const struct cuda_state *s, const char *what, size_t needed, char *reason, size_t bytes) {

@@ -12,7 +12,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 
-#include "cuda/device/launch_list.h"
+#include "cuda/runtime/launch_list.h"
 #include "cuda/keypoints/frame_view.h"
 
 /* What a recorded graph depends on. Compared as bytes: padding is zero. */

@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_PRIMITIVES_H
 #define HARTSIFT_DEVICE_CUDA_PRIMITIVES_H
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "pipeline/base/memory.h"
 
 typedef struct cuda_primitives {

@@ -2,7 +2,7 @@
 #include "pipeline/device/cuda_equalize.h"
 #include "pipeline/device/cuda_state.h"
 
-#include "cuda/device/handover_signal.h"
+#include "cuda/runtime/handover_signal.h"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/extrema_cuda.h"
 #include "cuda/keypoints/select_cuda.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "pipeline/base/memory.h"
 
 /* Of pictures in flight, before any was seen: features of a million samples, and besides. Photographs have fewer; those

@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/orient_cuda.h"
 #include "cuda/keypoints/refine_cuda.h"

@@ -13,7 +13,7 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "cuda/keypoints/describe_cuda.h"
 #  include "cuda/keypoints/orient_cuda.h"
 #  include "cuda/keypoints/refine_cuda.h"

@@ -14,7 +14,7 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "cuda/match/match_cuda.h"
 
 /* What a list of descriptors is made of. */

@@ -14,7 +14,7 @@
 #include "tests/support/stage_planes.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "cuda/keypoints/extrema_cuda.h"
 #  include "cuda/pyramid/blur_chain.h"
 #  include "cuda/pyramid/pyramid_cuda.h"

@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "tests/support/jpeg_cases.h"
 #include "tests/support/jpeg_on_host.h"

@@ -10,8 +10,8 @@ import pathlib
 _BASE = ("pipeline/include", "pipeline/base")
 _CPU = ("cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives", "cpu")
 _CONTEXT = _BASE + ("stages", *_CPU, "pipeline/context")
-_KERNELS = ("stages", "cuda/device", "cuda/prim")
-_CUDA = ("cuda/device", "cuda/jpeg", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
+_KERNELS = ("stages", "cuda/runtime", "cuda/prim")
+_CUDA = ("cuda/runtime", "cuda/jpeg", "cuda/pyramid", "cuda/keypoints", "cuda/match", "cuda/primitives")
 _DEVICE = _CONTEXT + ("pipeline/device",)
 # Formats take their sines and logarithms from stages/table_math.h: the C library's differ from machine to machine.
 # Public functions of every room enter cpu/schedule/float_environment.h.
@@ -32,7 +32,7 @@ ROOMS = {
     # The choice of variants.
     "cpu": ("stages", "cpu/ref", "cpu/schedule", "cpu/simd", "cpu/primitives"),
     # The CUDA runtime behind C functions, launches, and what is wrong with a device; knows no stage.
-    "cuda/device": ("stages",),
+    "cuda/runtime": ("stages",),
     # What kernels are made of: reductions, histograms, compaction, copies to shared memory.
     "cuda/prim": ("stages",),
     # JPEGs decoded on a GPU, and turned there.
@@ -67,7 +67,7 @@ ROOMS = {
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
     # Images in flight are taken as they end, for which the public functions have no call.
-    "pipeline/cli/batch": _CLI + ("stages", "cuda/device", "pipeline/context", "pipeline/frame"),
+    "pipeline/cli/batch": _CLI + ("stages", "cuda/runtime", "pipeline/context", "pipeline/frame"),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
     "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",

@@ -16,7 +16,7 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #endif
 
 static int32_t devices(void) {

@@ -14,7 +14,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 #  define NEED_DEVICE()                                                                                                \

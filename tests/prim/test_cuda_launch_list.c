@@ -11,7 +11,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/launch_list.h"
+#  include "cuda/runtime/launch_list.h"
 
 enum { BYTES = 4096 };
 

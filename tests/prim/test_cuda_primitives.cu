@@ -12,7 +12,7 @@ extern "C" {
 #include <cmocka.h>
 }
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 #include "cuda/prim/compact.cuh"
 #include "cuda/prim/shared_hist.cuh"
 #include "cuda/prim/warp_hist.cuh"

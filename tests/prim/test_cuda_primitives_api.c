@@ -21,7 +21,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 static hs_tiling whole(const twin_shape *s) { return (hs_tiling){s->width, s->height, 1.0}; }

@@ -12,7 +12,7 @@
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 #endif
 

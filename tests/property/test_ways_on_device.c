@@ -13,7 +13,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/image_io/made_jpeg.h"
 #  include "pipeline/include/hartsift_cuda.h"
 

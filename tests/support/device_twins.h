@@ -7,7 +7,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #  include "pipeline/include/hartsift_cuda.h"
 #  include "pipeline/include/hartsift_primitives.h"
 #  include "tests/support/array_maker.h"

@@ -11,7 +11,7 @@
 
 #include "tests/support/test.h"
 
-#include "cuda/device/device_reason.h"
+#include "cuda/runtime/device_reason.h"
 
 #define GIB ((size_t)1 << 30)
 

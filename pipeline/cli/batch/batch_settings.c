@@ -10,7 +10,7 @@
 #include "pipeline/formats/common/number_text.h"
 
 #if HARTSIFT_HAVE_CUDA
-#  include "cuda/device/device.h"
+#  include "cuda/runtime/device.h"
 #endif
 
 /* ---- devices */

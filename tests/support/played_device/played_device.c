@@ -1,4 +1,4 @@
-/* The functions of cuda/device/device.h on played GPUs. */
+/* The functions of cuda/runtime/device.h on played GPUs. */
 #include "tests/support/played_device/played_device.h"
 
 #include <pthread.h>

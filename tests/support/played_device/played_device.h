@@ -1,5 +1,5 @@
 /*
- * GPUs that are played by the CPU, for tests where none is: the functions of cuda/device/device.h, and the launchers on the
+ * GPUs that are played by the CPU, for tests where none is: the functions of cuda/runtime/device.h, and the launchers on the
  * CPU's stages. Work is done as it is enqueued, or recorded into a graph and done when that is launched.
  *
  * A test says what the machine has and what goes wrong; everything made is counted. A program of its own takes that from
@@ -9,7 +9,7 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_PLAYED_DEVICE_PLAYED_DEVICE_H
 #define HARTSIFT_TESTS_SUPPORT_PLAYED_DEVICE_PLAYED_DEVICE_H
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 
 enum { PLAYED_GPUS_MOST = 4 };
 

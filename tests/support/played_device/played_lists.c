@@ -1,6 +1,6 @@
 /* Launches as a list: a recording that becomes a graph. All lists are of one shape, but for every fifth, which is too
    long. */
-#include "cuda/device/launch_list.h"
+#include "cuda/runtime/launch_list.h"
 #include "tests/support/played_device/played_device.h"
 
 enum { TOO_LONG_EVERY = 5 };

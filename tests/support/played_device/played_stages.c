@@ -6,7 +6,7 @@
 #include "cpu/schedule/affine_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/ref/stages_ref.h"
-#include "cuda/device/handover_signal.h"
+#include "cuda/runtime/handover_signal.h"
 #include "cuda/keypoints/affine_cuda.h"
 #include "cuda/keypoints/describe_cuda.h"
 #include "cuda/keypoints/extrema_cuda.h"

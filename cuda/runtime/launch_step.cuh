@@ -1,10 +1,10 @@
 /*
  * One step of a frame: it goes to the calling thread's list where one has begun, else to the device.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_LAUNCH_STEP_CUH
-#define HARTSIFT_CUDA_DEVICE_LAUNCH_STEP_CUH
+#ifndef HARTSIFT_CUDA_RUNTIME_LAUNCH_STEP_CUH
+#define HARTSIFT_CUDA_RUNTIME_LAUNCH_STEP_CUH
 
-#include "cuda/device/launch_list.h"
+#include "cuda/runtime/launch_list.h"
 
 /* Those before STEP_RECORD are nodes of a graph. */
 typedef enum step_kind { STEP_KERNEL, STEP_COPY, STEP_CLEAR, STEP_RECORD, STEP_WAIT } step_kind;

@@ -1,7 +1,7 @@
 /* The signal that a level has been handed over to the host. */
-#include "cuda/device/handover_signal.h"
+#include "cuda/runtime/handover_signal.h"
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 
 /*
  * Does: tells the host that what earlier kernels of the stream wrote is there. No _ref: it computes nothing.

@@ -5,11 +5,11 @@
  * device_error_text() of the same thread then says which. None prints or ends the process. All work on the calling
  * thread's current device: wrap a call sequence in device_enter / device_leave.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_DEVICE_H
-#define HARTSIFT_CUDA_DEVICE_DEVICE_H
+#ifndef HARTSIFT_CUDA_RUNTIME_DEVICE_H
+#define HARTSIFT_CUDA_RUNTIME_DEVICE_H
 
-#include "cuda/device/device_reason.h"
-#include "cuda/device/stream.h"
+#include "cuda/runtime/device_reason.h"
+#include "cuda/runtime/stream.h"
 #include "stages/base.h"
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /*
  * The graph of a capture.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_DEVICE_GRAPH_CUH
-#define HARTSIFT_CUDA_DEVICE_DEVICE_GRAPH_CUH
+#ifndef HARTSIFT_CUDA_RUNTIME_DEVICE_GRAPH_CUH
+#define HARTSIFT_CUDA_RUNTIME_DEVICE_GRAPH_CUH
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 
 /* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
    the stream that the graph is launched on. */

@@ -1,7 +1,7 @@
 /* What the driver said of kernels' resident blocks. Asking takes some 10 us, five times a frame. */
 #include <pthread.h>
 
-#include "cuda/device/launch.cuh"
+#include "cuda/runtime/launch.cuh"
 
 typedef struct resident_answer {
   const void *kernel;

@@ -1,6 +1,6 @@
-/* Captures and graphs of cuda/device/device.h. */
-#include "cuda/device/device_graph.cuh"
-#include "cuda/device/launch_step.cuh"
+/* Captures and graphs of cuda/runtime/device.h. */
+#include "cuda/runtime/device_graph.cuh"
+#include "cuda/runtime/launch_step.cuh"
 
 stage_status device_capture_begin(cuda_stream stream) {
   return launch_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));

@@ -1,10 +1,10 @@
 /*
  * What launchers share: the launch of a kernel, grids, resident blocks, shared-memory limits.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_LAUNCH_CUH
-#define HARTSIFT_CUDA_DEVICE_LAUNCH_CUH
+#ifndef HARTSIFT_CUDA_RUNTIME_LAUNCH_CUH
+#define HARTSIFT_CUDA_RUNTIME_LAUNCH_CUH
 
-#include "cuda/device/launch_step.cuh"
+#include "cuda/runtime/launch_step.cuh"
 #include "stages/base.h"
 
 /* Blocks of `threads` that the current device holds at once; at least 1. The driver is asked once for each kernel and

@@ -5,10 +5,10 @@
  * one that it changes. A list is made without the driver, and two lists of one shape differ in kernels, grids and
  * arguments only, so the graph of the first is changed to the second node by node.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_LAUNCH_LIST_H
-#define HARTSIFT_CUDA_DEVICE_LAUNCH_LIST_H
+#ifndef HARTSIFT_CUDA_RUNTIME_LAUNCH_LIST_H
+#define HARTSIFT_CUDA_RUNTIME_LAUNCH_LIST_H
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,8 +2,8 @@
  * Why a device cannot be used, in a sentence with its remedy. Plain C without the toolkit: builds without CUDA compile
  * and test it too.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_DEVICE_REASON_H
-#define HARTSIFT_CUDA_DEVICE_DEVICE_REASON_H
+#ifndef HARTSIFT_CUDA_RUNTIME_DEVICE_REASON_H
+#define HARTSIFT_CUDA_RUNTIME_DEVICE_REASON_H
 
 #include "stages/base.h"
 

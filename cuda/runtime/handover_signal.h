@@ -1,10 +1,10 @@
 /*
  * How a device tells a waiting host thread that a level lies in mapped memory, while its frame goes on.
  */
-#ifndef HARTSIFT_CUDA_DEVICE_HANDOVER_SIGNAL_H
-#define HARTSIFT_CUDA_DEVICE_HANDOVER_SIGNAL_H
+#ifndef HARTSIFT_CUDA_RUNTIME_HANDOVER_SIGNAL_H
+#define HARTSIFT_CUDA_RUNTIME_HANDOVER_SIGNAL_H
 
-#include "cuda/device/stream.h"
+#include "cuda/runtime/stream.h"
 #include "stages/base.h"
 
 #ifdef __cplusplus

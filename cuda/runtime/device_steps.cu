@@ -1,5 +1,5 @@
-/* What cuda/device/device.h puts on a stream: steps, which a list takes too. */
-#include "cuda/device/launch_step.cuh"
+/* What cuda/runtime/device.h puts on a stream: steps, which a list takes too. */
+#include "cuda/runtime/launch_step.cuh"
 
 static stage_status copy(void *to, const void *from, size_t bytes, cudaMemcpyKind direction, cudaStream_t stream) {
   launch_step step = {};

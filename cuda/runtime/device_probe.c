@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/device/device.h"
+#include "cuda/runtime/device.h"
 
 /* Facts of the machine that CUDA does not give. */
 static device_answer answer_of(int32_t index) {

@@ -1,6 +1,6 @@
-/* The CUDA runtime behind cuda/device/device.h. */
-#include "cuda/device/device.h"
-#include "cuda/device/launch_step.cuh"
+/* The CUDA runtime behind cuda/runtime/device.h. */
+#include "cuda/runtime/device.h"
+#include "cuda/runtime/launch_step.cuh"
 
 #include <stdio.h>
 #include <string.h>

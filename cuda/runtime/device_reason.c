@@ -1,5 +1,5 @@
 /* From what CUDA answered to what its user can do about it. */
-#include "cuda/device/device_reason.h"
+#include "cuda/runtime/device_reason.h"
 
 #include <errno.h>
 #include <fcntl.h>
