@@ -4,7 +4,7 @@
 # fetched. Where cmocka is missing the tests' own stand-in serves; python3 runs what it has packages for.
 # usage: bash tests/gpu_report.sh [--only PIECE]... [--output FOLDER] [--build FOLDER] [IMAGE...]
 # PIECE: build, tests, python, sanitizers, bench; all without --only. Each stays below ten minutes on 16 cores; pieces that ran
-# before stay in FOLDER (build/gpu-report), and so in the report. IMAGE: as for bench/frame/gpu_results.sh.
+# before stay in FOLDER (build/gpu-report), and so in the report. IMAGE: as for bench/modes/gpu.sh.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -28,7 +28,7 @@ programs=(test_cuda_launch_list test_cuda_primitives test_cuda_pyramid test_cuda
   test_affine_on_device test_affine_tiles test_pairs test_pair_calls
   test_retrieval test_neighbours test_tiles_on_device test_rows_on_device test_progress test_cuda_jpeg test_jpeg_on_device
   test_kinds_on_device test_ways_on_device)
-benches=(bench_cuda_frame bench_cuda_match bench_in_flight bench_devices)
+benches=(bench_hartsift)
 
 # count NAME PASSED FAILED SKIPPED: for the piece's last line.
 count() { echo "$2 $3 $4" >>"$out/$piece.counts"; }
@@ -93,7 +93,7 @@ run_tests() {
   echo
   if within 120 "$build/hartsift" selftest >"$out/selftest.log"; then count selftest 1 0 0; else count selftest 0 1 0; fi
   printf '```\n%s\n```\n' "$(tail -12 "$out/selftest.log")"
-  HARTSIFT_GPU_PARTS=agreement within 240 bash bench/frame/gpu_results.sh "$build" "$out/results" "${images[@]}" >"$out/agreement.log"
+  HARTSIFT_GPU_PARTS=agreement within 240 python3 bench/bench.py gpu "$build" "$out/results" "${images[@]}" >"$out/agreement.log"
   grep -E 'equal|differs|failed' "$out/agreement.log"
   count agreement "$(grep -c 'equal, 0 different' "$out/agreement.log")" "$(grep -cE '^(differs|failed)' "$out/agreement.log")" 0
 }
@@ -141,7 +141,7 @@ run_sanitizers() {
 
 run_bench() {
   make_targets hartsift_products "${benches[@]}" || { count build 0 1 0 && return; }
-  HARTSIFT_GPU_PARTS="frames mechanisms matching opencv" within 560 bash bench/frame/gpu_results.sh "$build" "$out/results" "${images[@]}" >"$out/bench.log"
+  HARTSIFT_GPU_PARTS="frames mechanisms matching opencv" within 560 python3 bench/bench.py gpu "$build" "$out/results" "${images[@]}" >"$out/bench.log"
   local status=$?
   if [ "$status" -eq 124 ]; then echo "(not all: it took longer than 560 s)" >>"$out/bench.log"; fi
   if [ "$status" -ne 124 ] && grep -q '|' "$out/bench.log"; then count bench 1 0 0; else count bench 0 1 0; fi

@@ -78,7 +78,7 @@ class Peers(CommandCase):
 
 class Page(CommandCase):
     def page(self, records, *arguments, status=0):
-        run = subprocess.run([sys.executable, "-B", str(ROOT / "bench/frame/bench_page.py"), *arguments], input=records,
+        run = subprocess.run([sys.executable, "-B", str(ROOT / "bench/modes/page.py"), *arguments], input=records,
                              capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, status, run.stderr)
         return run.stdout
