@@ -1,7 +1,7 @@
 /*
  * The coded scan of a baseline JPEG as the GPU decodes it: the host packs what the file says
- * (pipeline/image_io/jpeg_pack.h), the device decodes it (cuda/jpeg/jpeg_cuda.h). Here are the layouts that both know,
- * and one step of the decoding.
+ * (pipeline/image_io/jpeg/jpeg_stream.h), the device decodes it (cuda/jpeg/jpeg_cuda.h). Here are the layouts that both
+ * know, and one step of the decoding.
  *
  * ITU-T T.81, F.1.2, F.2.2 and annex C.
  */

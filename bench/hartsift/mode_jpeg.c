@@ -7,7 +7,7 @@
  * picture after another with the host waiting for each, pictures on end on one stream, and on eight.
  */
 #include "bench/hartsift/bench_modes.h"
-#include "pipeline/image_io/jpeg_pack.h"
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
 
 #if HARTSIFT_HAVE_CUDA
 

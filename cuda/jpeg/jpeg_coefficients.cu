@@ -1,6 +1,6 @@
 /* Luma's coefficients of a JPEG whose subsequences' states are found. */
 #include "cuda/runtime/launch.cuh"
-#include "cuda/jpeg/jpeg_sync.h"
+#include "cuda/jpeg/jpeg_scan.cuh"
 #include "cuda/prim/compact.cuh"
 
 /* Where a subsequence begins in its restart interval. */

@@ -137,4 +137,15 @@ static __device__ __forceinline__ bool is_luma(const jpeg_shape &shape, uint32_t
   return block < (uint32_t)(shape.luma_across * shape.luma_down);
 }
 
+/* ---- launchers of the kernels, in the order in which they run */
+
+/* States and sums of all subsequences, in rounds: after each, states agree a tile further at the least. */
+stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream);
+
+/* Decodes once more, from states that are found, into coefficients, which are 0; refuses what is damaged or not found. */
+stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream);
+
+/* Coefficients to pixels; refuses what adds up to more than JPEG_SUM_MOST. */
+stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *args, cuda_stream stream);
+
 #endif

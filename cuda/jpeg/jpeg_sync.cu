@@ -1,5 +1,5 @@
 /* Where codes begin: groups of a JPEG's subsequences decoded beside each other until their states agree. */
-#include "cuda/jpeg/jpeg_sync.h"
+#include "cuda/jpeg/jpeg_scan.cuh"
 
 #include "cuda/runtime/launch.cuh"
 #include "cuda/prim/block_reduce.cuh"

@@ -13,7 +13,7 @@
 #include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/image_io/scene.h"
+#include "pipeline/image_io/image_io.h"
 
 /* Stands beside the command; built where OpenCV or VLFeat is found. */
 #define BENCH_PEERS_PROGRAM "hartsift-bench-peers"

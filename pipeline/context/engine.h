@@ -201,7 +201,7 @@ typedef enum decoder_state {
   DECODER_OFF    /* there is none */
 } decoder_state;
 
-/* A packed picture (image_io/jpeg_pack.h), and where its pixels go: pixel (x, y) as stored to pixel
+/* A packed picture (image_io/jpeg/jpeg_stream.h), and where its pixels go: pixel (x, y) as stored to pixel
    start + x * step_x + y * step_y of the picture as displayed, whose rows have no gaps. */
 typedef struct packed_jpeg {
   jpeg_shape shape;

@@ -8,26 +8,26 @@
 #include "pipeline/context/backend.h"
 #include "pipeline/encoded/decoder_check.h"
 #include "pipeline/encoded/picture_source.h"
-#include "pipeline/image_io/jpeg_stream.h"
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
 
 /* Luma samples across and down for one of chroma; 0: gray. */
 static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MOST = 80, CHECKED = 64 };
 
-made_jpeg decoder_check_made(uint32_t number) {
+synthetic_jpeg decoder_check_picture(uint32_t number) {
   const uint32_t kind = number % SAMPLINGS, drawn = number / SAMPLINGS;
   static const int32_t amplitudes[] = {85, 300, 1023, 2047}, qualities[] = {0, 90, 50, 100, 10};
-  return (made_jpeg){.width = 1 + (int32_t)(number * 37 % SIDE_MOST),
-                     .height = 1 + (int32_t)(number * 53 % SIDE_MOST),
-                     .across = samplings[kind][0],
-                     .down = samplings[kind][1],
-                     .restart_interval = drawn % 2 ? 1 + (int32_t)(number % 7) : 0,
-                     .amplitude = amplitudes[drawn % 4],
-                     .sum = JPEG_SUM_MOST,
-                     .quality = qualities[drawn % 5],
-                     .own_codes = drawn % 8 > 3,
-                     .content = (made_content)(drawn % MADE_CONTENTS),
-                     .seed = number};
+  return (synthetic_jpeg){.width = 1 + (int32_t)(number * 37 % SIDE_MOST),
+                          .height = 1 + (int32_t)(number * 53 % SIDE_MOST),
+                          .across = samplings[kind][0],
+                          .down = samplings[kind][1],
+                          .restart_interval = drawn % 2 ? 1 + (int32_t)(number % 7) : 0,
+                          .amplitude = amplitudes[drawn % 4],
+                          .sum = JPEG_SUM_MOST,
+                          .quality = qualities[drawn % 5],
+                          .own_codes = drawn % 8 > 3,
+                          .content = (synthetic_content)(drawn % SYNTHETIC_CONTENTS),
+                          .seed = number};
 }
 
 /* The made files of one call, and their pixels by libjpeg. */
@@ -40,8 +40,8 @@ typedef struct made_set {
 static bool make_set(uint32_t first, int32_t count, made_set *set) {
   bool made = true;
   for (int32_t i = 0; i < count && made; i++) {
-    const made_jpeg jpeg = decoder_check_made(first + (uint32_t)i);
-    made = made_jpeg_write(&jpeg, &set->files[i], &set->sizes[i]) == HS_OK &&
+    const synthetic_jpeg jpeg = decoder_check_picture(first + (uint32_t)i);
+    made = synthetic_jpeg_write(&jpeg, &set->files[i], &set->sizes[i]) == HS_OK &&
            hs_load_image_memory(set->files[i], set->sizes[i], NULL, &set->expected[i]) == HS_OK;
   }
   return made;

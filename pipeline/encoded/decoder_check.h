@@ -5,7 +5,7 @@
 #define HARTSIFT_ENCODED_DECODER_CHECK_H
 
 #include "pipeline/context/context.h"
-#include "pipeline/image_io/made_jpeg.h"
+#include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 
 /* Whether the context's device may decode; asked and compared where that has not been done. */
 bool decoder_check_ready(hs_context *context);
@@ -14,6 +14,6 @@ bool decoder_check_ready(hs_context *context);
 bool decoder_check_run(hs_context *context, uint32_t first, int32_t count, char *reason, size_t reason_bytes);
 
 /* One of the pictures compared. The kinds of sampling take turns, then what they are made of. */
-made_jpeg decoder_check_made(uint32_t number);
+synthetic_jpeg decoder_check_picture(uint32_t number);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/image_io/jpeg_pack.h"
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
 
 enum { PACKED_ALIGNMENT = 256 };
 

@@ -1,9 +1,15 @@
-/* What all readers of images share: checks of limits, memory for the picture, messages of failures. */
+/* What all readers of images share: checks of limits, memory for the picture, messages of failures; and what is done to
+   decoded pixels: colour to gray, value ranges, smaller pictures. */
+#include <errno.h>
+#include <math.h>
 #include <string.h>
 
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/image_io.h"
+
+/* ---- limits, memory, messages */
 
 hs_status image_fail(const image_request *request, hs_status status, const char *format, ...) {
   va_list arguments;
@@ -111,4 +117,430 @@ void hs_image_free(hs_image *image) {
     hs_memory_release(image->allocator, image->memory);
     memset(image, 0, sizeof *image);
   }
+}
+
+/* ---- the bytes of a file */
+
+byte_source byte_source_of(const image_request *request) {
+  return (byte_source){.next = request->bytes, .left = request->size};
+}
+
+bool byte_source_fill(byte_source *s) {
+  if (!s->stream || s->error != 0) return false;
+  errno = 0;
+  s->left = fread(s->buffer, 1, BYTE_SOURCE_READ, s->stream);
+  s->next = s->buffer;
+  if (s->left == 0 && ferror(s->stream)) s->error = errno != 0 ? errno : EIO;
+  return s->left > 0;
+}
+
+/* ---- rows to gray or RGB: the one integer formula of the public header, alpha dropped */
+
+/* 2^15 times the Rec. 601 luma weights; they add up to 32768, so white stays white. */
+enum { GRAY_RED = 9798, GRAY_GREEN = 19235, GRAY_BLUE = 3735, GRAY_HALF = 16384, GRAY_SHIFT = 15 };
+
+/* 65535 * 32768 + 16384 is below 2^32: 32 bits hold the sum for 16-bit samples too. */
+static uint32_t gray_of(uint32_t red, uint32_t green, uint32_t blue) {
+  return (GRAY_RED * red + GRAY_GREEN * green + GRAY_BLUE * blue + GRAY_HALF) >> GRAY_SHIFT;
+}
+
+static void gray_convert_u8(const uint8_t *source, size_t channels, size_t count, uint8_t *target, bool colour) {
+  for (size_t i = 0; i < count; i++, source += channels)
+    if (colour)
+      memcpy(target + 3 * i, source, 3);
+    else if (channels >= 3)
+      target[i] = (uint8_t)gray_of(source[0], source[1], source[2]);
+    else
+      target[i] = source[0];
+}
+
+static void gray_convert_u16(const uint16_t *source, size_t channels, size_t count, uint16_t *target, bool colour) {
+  for (size_t i = 0; i < count; i++, source += channels)
+    if (colour)
+      memcpy(target + 3 * i, source, 3 * sizeof *source);
+    else if (channels >= 3)
+      target[i] = (uint16_t)gray_of(source[0], source[1], source[2]);
+    else
+      target[i] = source[0];
+}
+
+static void gray_convert_f32(const float *source, size_t channels, size_t count, float *target, bool colour) {
+  for (size_t i = 0; i < count; i++, source += channels)
+    if (colour)
+      memcpy(target + 3 * i, source, 3 * sizeof *source);
+    else if (channels >= 3)
+      target[i] = (GRAY_RED * source[0] + GRAY_GREEN * source[1] + GRAY_BLUE * source[2]) / (1 << GRAY_SHIFT);
+    else
+      target[i] = source[0];
+}
+
+void gray_convert_row(const void *source, size_t source_channels, hs_sample_type type, size_t count, void *target,
+                      hs_pixel_layout target_layout) {
+  if (image_channels(target_layout) == source_channels)
+    memcpy(target, source, count * source_channels * image_sample_bytes(type));
+  else if (type == HS_U16)
+    gray_convert_u16(source, source_channels, count, target, target_layout == HS_RGB);
+  else if (type == HS_F32)
+    gray_convert_f32(source, source_channels, count, target, target_layout == HS_RGB);
+  else
+    gray_convert_u8(source, source_channels, count, target, target_layout == HS_RGB);
+}
+
+/* ---- value ranges: which samples are black and white, as the caller gives it, the file declares it, or the type has it;
+   and the note that a picture uses too little of it */
+
+/* Filters and resampling overshoot; samples further outside, in widths of the range, are meant in another one. */
+static const double range_overshoot = 0.5;
+/* A picture darker than the first share of the range, or of less contrast than the second, may be meant in another. */
+static const double range_dark = 0.25, range_flat = 0.125;
+
+typedef struct value_range {
+  double low, high;
+} value_range;
+
+bool image_has_range(const image_request *request) { return request->range_low < request->range_high; }
+
+static bool has_declared(const image_request *request) {
+  return request->found && request->found->declared_low < request->found->declared_high;
+}
+
+static value_range range_of_type(hs_sample_type type) {
+  return (value_range){0.0, type == HS_U8 ? 255.0 : type == HS_U16 ? 65535.0 : 1.0};
+}
+
+/* ---- samples */
+
+static void widen(sample_extremes *e, double low, double high) {
+  const bool is_first = e->low > e->high;
+  if (is_first || low < e->low) e->low = low;
+  if (is_first || high > e->high) e->high = high;
+}
+
+static void add_u8(sample_extremes *e, const uint8_t *samples, size_t count) {
+  uint8_t low = samples[0], high = samples[0];
+  for (size_t i = 0; i < count; i++) {
+    low = samples[i] < low ? samples[i] : low;
+    high = samples[i] > high ? samples[i] : high;
+  }
+  widen(e, low, high);
+}
+
+static void add_u16(sample_extremes *e, const uint16_t *samples, size_t count) {
+  uint16_t low = samples[0], high = samples[0];
+  for (size_t i = 0; i < count; i++) {
+    low = samples[i] < low ? samples[i] : low;
+    high = samples[i] > high ? samples[i] : high;
+  }
+  widen(e, low, high);
+}
+
+static void add_f32(sample_extremes *e, const float *samples, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    const double sample = (double)samples[i];
+    const bool is_first = e->low > e->high;
+    if (isnan(sample)) e->low = e->high = (double)NAN;
+    if (is_first || sample < e->low) e->low = sample;
+    if (is_first || sample > e->high) e->high = sample;
+  }
+}
+
+void extremes_add(sample_extremes *extremes, const void *samples, size_t count, hs_sample_type type) {
+  if (count == 0 || isnan(extremes->low)) return;
+  if (type == HS_U8)
+    add_u8(extremes, samples, count);
+  else if (type == HS_U16)
+    add_u16(extremes, samples, count);
+  else
+    add_f32(extremes, samples, count);
+}
+
+void range_widen(const void *samples, size_t count, hs_sample_type type, float *floats) {
+  const uint8_t *bytes = samples;
+  const uint16_t *words = samples;
+  for (size_t i = 0; i < count; i++) floats[i] = type == HS_U8 ? (float)bytes[i] : (float)words[i];
+}
+
+/* ---- checks */
+
+/* The smallest usual range around the samples; where they use little of it, or there is none, their own. */
+static value_range likely_range(const sample_extremes *e) {
+  static const value_range usual[] = {{0.0, 1.0},    {-1.0, 1.0},    {0.0, 255.0},  {0.0, 1023.0},
+                                      {0.0, 4095.0}, {0.0, 16383.0}, {0.0, 65535.0}};
+  for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+    if (usual[i].low <= e->low && e->high <= usual[i].high)
+      return e->high - e->low < range_flat * (usual[i].high - usual[i].low) ? (value_range){e->low, e->high} : usual[i];
+  return (value_range){e->low, e->high};
+}
+
+static hs_status refuse_samples(const image_request *request, const sample_extremes *e, value_range range) {
+  const value_range likely = likely_range(e);
+  const hs_status status = image_has_range(request) ? HS_ERR_ARGUMENT : HS_ERR_UNSUPPORTED;
+  if (!isfinite(e->low) || !isfinite(e->high))
+    return image_fail(request, status,
+                      "samples are NaN or infinite: replace them, and give a mask that is black around them");
+  return image_fail(request, status,
+                    "samples are %.9g to %.9g, where black is %.9g and white is %.9g: give a value range that holds "
+                    "them, such as %.9g to %.9g",
+                    e->low, e->high, range.low, range.high, likely.low, likely.high);
+}
+
+static void note_low_range(const image_request *request, const sample_extremes *e, value_range range) {
+  const value_range likely = likely_range(e);
+  hs_load_notes *notes = &request->found->notes;
+  notes->is_low_range = 1;
+  notes->lowest = e->low;
+  notes->highest = e->high;
+  notes->range_low = (float)likely.low;
+  notes->range_high = (float)likely.high;
+  hs_message_set(
+      notes->low_range, sizeof notes->low_range,
+      "%s: samples are %.9g to %.9g only, where black is %.9g and white is %.9g: few features or none will be "
+      "found; give a value range, such as %.9g to %.9g, or %.9g to %.9g if this is meant",
+      request->name, e->low, e->high, range.low, range.high, likely.low, likely.high, range.low, range.high);
+}
+
+/* Bytes are what they are: their range is not doubted. */
+static void look_at_range(const image_request *request, const sample_extremes *e, hs_sample_type type) {
+  const value_range range = range_of_type(type);
+  const double width = range.high - range.low;
+  const bool is_dark = e->high < range.low + range_dark * width, is_flat = e->high - e->low < range_flat * width;
+  if (request->found && type != HS_U8 && e->low < e->high && (is_dark || is_flat)) note_low_range(request, e, range);
+}
+
+hs_status range_check(const image_request *request, const sample_extremes *extremes, hs_sample_type type) {
+  value_range range = range_of_type(type);
+  const bool is_said = image_has_range(request) || (type == HS_F32 && has_declared(request));
+  if (image_has_range(request))
+    range = (value_range){(double)request->range_low, (double)request->range_high};
+  else if (is_said)
+    range = (value_range){request->found->declared_low, request->found->declared_high};
+  const double room = range_overshoot * (range.high - range.low);
+  const bool fits = extremes->low >= range.low - room && extremes->high <= range.high + room;
+  if (!fits) return refuse_samples(request, extremes, range); /* NaN too */
+  if (!is_said) look_at_range(request, extremes, type);
+  return HS_OK;
+}
+
+/* ---- pictures */
+
+static size_t samples_of_row(const hs_image *image) { return (size_t)image->width * image_channels(image->layout); }
+
+static uint8_t *row_of(const hs_image *image, int32_t y) {
+  return (uint8_t *)(uintptr_t)image->data + (size_t)y * image->stride_bytes;
+}
+
+static hs_status make_floats(const image_request *request, hs_image *image) {
+  const size_t count = samples_of_row(image);
+  hs_image wide = *image;
+  size_t bytes = 0, all = 0;
+  if (image->type == HS_F32) return HS_OK;
+  const bool fits = hs_size_mul(count, sizeof(float), &wide.stride_bytes) &&
+                    hs_size_mul(wide.stride_bytes, (size_t)image->height, &bytes) &&
+                    hs_size_add(bytes, request->size, &all) &&
+                    hs_size_add(all, image->stride_bytes * (size_t)image->height, &all);
+  if (!fits) return image_fail(request, HS_ERR_LIMIT, "the picture as floats is too large for the address space");
+  const hs_status status = image_check_memory(request, all, "the picture as floats");
+  if (status != HS_OK && request->need) *request->need = (image_need){image->width, image->height, all};
+  if (status != HS_OK) return status;
+  wide.data = wide.memory = hs_memory_alloc(request->allocator, bytes);
+  wide.type = HS_F32;
+  if (!wide.memory) return image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of floats", bytes);
+  for (int32_t y = 0; y < image->height; y++)
+    range_widen(row_of(image, y), count, image->type, (float *)(void *)row_of(&wide, y));
+  hs_memory_release(image->allocator, image->memory);
+  *image = wide;
+  return HS_OK;
+}
+
+/* 16 bits that the file says more of: low to 0 and high to 65535, to the nearest integer. Samples that are outside show
+   that the file is wrong; then they stay. */
+static void stretch(const hs_image *image, uint32_t low, uint32_t high) {
+  const uint32_t width = high - low;
+  for (int32_t y = 0; y < image->height; y++) {
+    uint16_t *row = (uint16_t *)(void *)row_of(image, y);
+    for (size_t i = 0; i < samples_of_row(image); i++)
+      row[i] = (uint16_t)((((uint32_t)row[i] - low) * (uint64_t)65535 + width / 2) / width);
+  }
+}
+
+static hs_status apply_float_range(const image_request *request, hs_image *image) {
+  const bool given = image_has_range(request), declared = has_declared(request);
+  if (!given && !declared) return HS_OK;
+  const hs_status status = make_floats(request, image);
+  if (status != HS_OK) return status;
+  image->range_low = given ? request->range_low : (float)request->found->declared_low;
+  image->range_high = given ? request->range_high : (float)request->found->declared_high;
+  return HS_OK;
+}
+
+hs_status image_apply_range(const image_request *request, hs_image *image) {
+  sample_extremes extremes = {1.0, 0.0};
+  const bool given = image_has_range(request);
+  if (image->layout == HS_JPEG || (image->type == HS_U8 && !given)) return HS_OK;
+  for (int32_t y = 0; y < image->height; y++)
+    extremes_add(&extremes, row_of(image, y), samples_of_row(image), image->type);
+  const bool stretches = image->type == HS_U16 && !given && has_declared(request) &&
+                         extremes.low >= request->found->declared_low && extremes.high <= request->found->declared_high;
+  if (stretches) {
+    stretch(image, (uint32_t)request->found->declared_low, (uint32_t)request->found->declared_high);
+    return HS_OK;
+  }
+  const hs_status status = range_check(request, &extremes, image->type);
+  return status == HS_OK && (given || image->type == HS_F32) ? apply_float_range(request, image) : status;
+}
+
+/* ---- a picture made smaller by exact area averaging, and features found in it put back into the pixels of the original.
+
+   In units of 1 / (W w) of the side, W and w the widths before and after, an original pixel has w of them and one of the
+   smaller picture W: how much of the first lies in the second is a whole number, and so is every weighted sum. */
+
+/* Sums of a row of the smaller picture: every channel of every column. */
+typedef struct shrink_sums {
+  uint64_t *line, *total; /* of one original row; of all so far */
+  size_t count;
+} shrink_sums;
+
+static uint32_t sample_of(const hs_image *image, const uint8_t *row, size_t i) {
+  uint16_t wide;
+  if (image->type == HS_U8) return row[i];
+  memcpy(&wide, row + 2 * i, sizeof wide);
+  return wide;
+}
+
+/* The sums of one original row; each below 2^16 W. */
+static void sum_line(const hs_image *from, int32_t y, int32_t width, const shrink_sums *sums) {
+  const uint8_t *row = (const uint8_t *)from->data + (size_t)y * from->stride_bytes;
+  const size_t channels = image_channels(from->layout);
+  const uint64_t before = (uint64_t)from->width, after = (uint64_t)width;
+  memset(sums->line, 0, sums->count * sizeof *sums->line);
+  uint64_t left = before; /* of the column at work, units of 1 / w */
+  size_t column = 0;
+  for (size_t x = 0; x < before; x++) {
+    /* A pixel ends in its column or reaches into the next: columns are no narrower than pixels. */
+    const uint64_t inside = left < after ? left : after;
+    for (size_t k = 0; k < channels; k++) {
+      const uint64_t value = sample_of(from, row, x * channels + k);
+      sums->line[column * channels + k] += inside * value;
+      if (inside < after) sums->line[(column + 1) * channels + k] += (after - inside) * value;
+    }
+    left -= inside;
+    if (left > 0) continue;
+    column++;
+    left = before - (after - inside);
+  }
+}
+
+/* The means, rounded to nearest with halves up. */
+static void put_row(const shrink_sums *sums, uint64_t weight, const hs_image *to, int32_t y) {
+  uint8_t *row = (uint8_t *)(uintptr_t)to->data + (size_t)y * to->stride_bytes;
+  for (size_t i = 0; i < sums->count; i++) {
+    const uint64_t mean = (sums->total[i] + weight / 2) / weight;
+    const uint16_t wide = (uint16_t)mean;
+    if (to->type == HS_U8)
+      row[i] = (uint8_t)mean;
+    else
+      memcpy(row + 2 * i, &wide, sizeof wide);
+  }
+}
+
+static void add_line(const shrink_sums *sums, uint64_t times) {
+  for (size_t i = 0; i < sums->count; i++) sums->total[i] += times * sums->line[i];
+}
+
+/* Totals are below 2^16 W H, which image_shrink has checked. */
+static void average(const hs_image *from, const hs_image *to, const shrink_sums *sums) {
+  const uint64_t before = (uint64_t)from->height, after = (uint64_t)to->height;
+  const uint64_t weight = (uint64_t)from->width * before;
+  uint64_t left = before;
+  int32_t row = 0;
+  memset(sums->total, 0, sums->count * sizeof *sums->total);
+  for (int32_t y = 0; y < from->height; y++) {
+    const uint64_t inside = left < after ? left : after;
+    sum_line(from, y, to->width, sums);
+    add_line(sums, inside);
+    left -= inside;
+    if (left > 0) continue;
+    put_row(sums, weight, to, row++);
+    memset(sums->total, 0, sums->count * sizeof *sums->total);
+    add_line(sums, after - inside);
+    left = before - (after - inside);
+  }
+}
+
+/* The smaller side, rounded down as COLMAP does, at least 1. */
+static int32_t shrunk_side(int32_t side, int32_t largest, int32_t wanted) {
+  const int32_t shrunk = (int32_t)((int64_t)side * wanted / largest);
+  return shrunk < 1 ? 1 : shrunk;
+}
+
+hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_image *image) {
+  const int32_t largest = image->width > image->height ? image->width : image->height;
+  if (largest_wanted == 0 || largest <= largest_wanted) return HS_OK;
+  if (image->type == HS_F32)
+    return image_fail(request, HS_ERR_UNSUPPORTED, "floats and signed samples cannot be made smaller exactly");
+  const int32_t width = shrunk_side(image->width, largest, largest_wanted);
+  const int32_t height = shrunk_side(image->height, largest, largest_wanted);
+  if ((uint64_t)image->width * (uint64_t)image->height >= (uint64_t)1 << 47)
+    return image_fail(request, HS_ERR_LIMIT, "the picture is too large to be made smaller");
+  hs_image small;
+  shrink_sums sums = {.count = (size_t)width * image_channels(image->layout)};
+  const uint64_t working = (uint64_t)image->stride_bytes * (uint64_t)image->height + 2 * sizeof(uint64_t) * sums.count;
+  hs_status status = image_allocate(request, width, height, image->type, image->layout, working, &small);
+  if (status != HS_OK) return status;
+  uint64_t *room = hs_memory_alloc(request->allocator, 2 * sizeof *room * sums.count);
+  if (!room) {
+    hs_image_free(&small);
+    return image_fail(request, HS_ERR_MEMORY, "no memory for rows of sums");
+  }
+  sums.line = room;
+  sums.total = room + sums.count;
+  average(image, &small, &sums);
+  hs_memory_release(request->allocator, room);
+  small.exif_orientation = image->exif_orientation;
+  small.original_width = image->width;
+  small.original_height = image->height;
+  hs_image_free(image);
+  *image = small;
+  return HS_OK;
+}
+
+void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels) {
+  const size_t width = (size_t)picture->width, height = (size_t)picture->height;
+  const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : (size_t)mask->width;
+  for (size_t y = 0; y < height; y++) {
+    const uint8_t *row = (const uint8_t *)mask->data + (2 * y + 1) * (size_t)mask->height / (2 * height) * stride;
+    for (size_t x = 0; x < width; x++) pixels[y * width + x] = row[(2 * x + 1) * (size_t)mask->width / (2 * width)];
+  }
+}
+
+/* A place along a side whose pixels are `scale` of the original wide; centres of pixels are whole numbers. */
+static float original_place(float place, double scale) { return (float)(((double)place + 0.5) * scale - 0.5); }
+
+static void stretch_frame(hs_frame *f, double x_scale, double y_scale) {
+  f->a11 = (float)((double)f->a11 * x_scale);
+  f->a12 = (float)((double)f->a12 * x_scale);
+  f->a21 = (float)((double)f->a21 * y_scale);
+  f->a22 = (float)((double)f->a22 * y_scale);
+}
+
+hs_status hs_features_to_original(hs_features *features, const hs_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!features || !image || (features->count > 0 && !features->keypoints)) return HS_ERR_ARGUMENT;
+  if (image->original_width == 0 && image->original_height == 0) return HS_OK;
+  if (image->original_width < 1 || image->original_height < 1 || features->image_width != image->width ||
+      features->image_height != image->height)
+    return HS_ERR_ARGUMENT;
+  const double x_scale = (double)image->original_width / (double)image->width;
+  const double y_scale = (double)image->original_height / (double)image->height;
+  const double scale = sqrt(x_scale * y_scale);
+  for (size_t i = 0; i < features->count; i++) {
+    hs_keypoint *k = &features->keypoints[i];
+    k->x = original_place(k->x, x_scale);
+    k->y = original_place(k->y, y_scale);
+    k->sigma = (float)((double)k->sigma * scale);
+    if (features->frames) stretch_frame(&features->frames[i], x_scale, y_scale);
+  }
+  features->image_width = image->original_width;
+  features->image_height = image->original_height;
+  return HS_OK;
 }

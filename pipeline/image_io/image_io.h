@@ -108,7 +108,7 @@ hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_
    pixels[width * height of that picture]. */
 void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels);
 
-/* ---- value_range.c */
+/* ---- decoding.c */
 
 /* Whether the caller gave a value range. */
 bool image_has_range(const image_request *request);
@@ -135,6 +135,24 @@ hs_status image_apply_range(const image_request *request, hs_image *image);
 /* Channels of a layout; bytes of a sample. */
 size_t image_channels(hs_pixel_layout layout);
 size_t image_sample_bytes(hs_sample_type type);
+
+/* ---- bytes of a file for a decoder that takes them in order: all in memory, or read from the file as they are wanted */
+
+enum { BYTE_SOURCE_READ = 64 << 10 }; /* bytes of a file that are in memory at once */
+
+typedef struct byte_source {
+  const uint8_t *next; /* left bytes are at hand here */
+  size_t left;
+  FILE *stream;    /* null: there are no others */
+  uint8_t *buffer; /* of the stream: BYTE_SOURCE_READ bytes */
+  int error;       /* errno of the read that failed; else 0 */
+} byte_source;
+
+/* The request's bytes, all of them. */
+byte_source byte_source_of(const image_request *request);
+
+/* When none are left: the next ones of the stream. False: there are no more, or error says why they cannot be had. */
+bool byte_source_fill(byte_source *source);
 
 /* ---- readers: each makes *image, or leaves it untouched and explains itself in the message */
 
@@ -183,7 +201,7 @@ hs_status load_options_take(const hs_load_options *options, hs_load_options *min
    released also on failure. HS_ERR_MEMORY, HS_ERR_LIMIT (max_memory_bytes), HS_ERR_IO. */
 hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t **bytes, size_t *size);
 
-/* ---- gray.c */
+/* ---- decoding.c, continued */
 
 /* Converts a row of `count` pixels with 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGB, alpha) channels
    to layout HS_GRAY or HS_RGB (HS_RGB only from 3 or 4 channels): alpha is dropped, colour becomes
@@ -233,5 +251,21 @@ exif_placement exif_place(int orientation, int32_t stored_width, int32_t stored_
 /* Puts stored row `row` of `count` pixels into the picture (rows without gaps). */
 void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *pixels, size_t count, size_t pixel_bytes,
                   uint8_t *picture);
+
+/* Reads the tags of the first eXIf chunk of a PNG. stream: the file, whose position stays; null: the request has the
+   bytes. *found: false where there is no such chunk, or none that can be read. Statuses: HS_ERR_MEMORY. */
+hs_status png_exif_read(const image_request *request, FILE *stream, bool *found, exif_tags *tags);
+
+/* ---- scene.c: the generated picture of "@scene" names and hs_render_scene, an endless plane of overlapping discs whose
+   pixels are the same on every machine */
+
+/* Largest width and height of a rendered scene, pixels. */
+enum { SCENE_MAX_SIDE = 30000 };
+
+/* Reads "@scene", "@scene:WxH" or "@scene:WxH:SEED" (sides 1..SCENE_MAX_SIDE, seed 0..2^32-1, decimal
+   digits only). Returns 1 and sets all three (defaults 640, 480, 1); 0 when `name` does not begin with
+   "@scene" followed by ':' or its end (so it is a file name); -1 when what follows is malformed. The
+   outputs are written only for 1. */
+int scene_parse_name(const char *name, int32_t *width, int32_t *height, uint32_t *seed);
 
 #endif

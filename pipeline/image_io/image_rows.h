@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_IMAGE_IO_IMAGE_ROWS_H
 #define HARTSIFT_IMAGE_IO_IMAGE_ROWS_H
 
-#include "pipeline/image_io/byte_source.h"
+#include "pipeline/image_io/image_io.h"
 
 typedef struct image_rows image_rows;
 

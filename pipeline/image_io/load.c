@@ -13,7 +13,6 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/image_io/scene.h"
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 

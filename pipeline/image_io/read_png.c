@@ -11,7 +11,6 @@
 #  include <string.h>
 
 #  include "pipeline/base/memory.h"
-#  include "pipeline/image_io/png_exif.h"
 
 enum {
   READ_PNG_CHUNKS_CACHED = 128,

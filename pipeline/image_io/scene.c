@@ -15,7 +15,7 @@
  *
  * A pixel is the mean of 4 x 4 samples, so views are resamplings of the same continuous scene.
  */
-#include "pipeline/image_io/scene.h"
+#include "pipeline/image_io/image_io.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -48,12 +48,12 @@ static void test_made_files(void **state) {
 
 /* A larger made file. */
 static unsigned char *make(uint32_t number, int32_t side_most, size_t *size) {
-  made_jpeg made = decoder_check_made(number);
+  synthetic_jpeg made = decoder_check_picture(number);
   unsigned char *bytes = NULL;
   made.width = 20 + (int32_t)(number * 7919 % (uint32_t)side_most);
   made.height = 20 + (int32_t)(number * 104729 % (uint32_t)side_most);
-  made.content = MADE_SMOOTH;
-  assert_int_equal(made_jpeg_write(&made, &bytes, size), HS_OK);
+  made.content = SYNTHETIC_SMOOTH;
+  assert_int_equal(synthetic_jpeg_write(&made, &bytes, size), HS_OK);
   return bytes;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/image_io/jpeg_pack.h"
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/fuzz/input_bytes.h"
 #include "tests/support/jpeg_on_host.h"

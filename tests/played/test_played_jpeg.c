@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/image_io/made_jpeg.h"
+#include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/extraction.h"
 #include "tests/support/image_maker.h"
@@ -215,8 +215,9 @@ static void sizes_make(sizes *s) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   played_reset(1);
   for (int i = 0; i < SIZES; i++) {
-    const made_jpeg made = {.width = 60 + 5 * i, .height = 70, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
-    assert_int_equal(made_jpeg_write(&made, &s->bytes[i], &s->size[i]), HS_OK);
+    const synthetic_jpeg made = {
+        .width = 60 + 5 * i, .height = 70, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
+    assert_int_equal(synthetic_jpeg_write(&made, &s->bytes[i], &s->size[i]), HS_OK);
     s->kept[i] = load(&(image_file){s->bytes[i], s->size[i]}, 1);
     assert_int_equal(s->kept[i].layout, HS_JPEG);
     s->wanted[i] = extraction_once(&o, &s->kept[i]);
@@ -373,13 +374,13 @@ static void test_pipe(void **state) {
 static void test_tiny_file(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  const made_jpeg made = {.width = 1, .height = 1, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
+  const synthetic_jpeg made = {.width = 1, .height = 1, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
   hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   hs_image pixels;
   unsigned char *bytes;
   size_t size;
-  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   assert_int_equal(hs_extract_encoded(c, bytes, size, &load, NULL, &found), HS_OK);
   assert_int_equal(found.count, 0);

@@ -14,7 +14,7 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/runtime/device.h"
-#  include "pipeline/image_io/made_jpeg.h"
+#  include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 /* The least pixels that are uploaded in two bands, and in three. */
@@ -157,19 +157,19 @@ static void test_resident(void **state) {
 
 /* A JPEG that the multiprocessors decode: gray, and of halved colours with restart intervals. */
 static void check_encoded(const hs_options *o, int32_t across, int32_t restart_interval) {
-  const made_jpeg made = {.width = device_frames_scene.width,
-                          .height = device_frames_scene.height - 5,
-                          .across = across,
-                          .down = across,
-                          .restart_interval = restart_interval,
-                          .amplitude = 900,
-                          .sum = 2000,
-                          .quality = 90,
-                          .content = MADE_SMOOTH,
-                          .seed = 5};
+  const synthetic_jpeg made = {.width = device_frames_scene.width,
+                               .height = device_frames_scene.height - 5,
+                               .across = across,
+                               .down = across,
+                               .restart_interval = restart_interval,
+                               .amplitude = 900,
+                               .sum = 2000,
+                               .quality = 90,
+                               .content = SYNTHETIC_SMOOTH,
+                               .seed = 5};
   unsigned char *bytes = NULL;
   size_t size = 0;
-  const hs_status st = made_jpeg_write(&made, &bytes, &size);
+  const hs_status st = synthetic_jpeg_write(&made, &bytes, &size);
   if (st == HS_ERR_UNSUPPORTED) skip_because("needs libjpeg");
   assert_int_equal(st, HS_OK);
   hs_image image = {0};

@@ -15,19 +15,19 @@ unsigned char *jpeg_case_make(uint32_t number, int32_t side_most, int32_t sum, s
   const int32_t *sampling = samplings[number % 10];
   uint64_t random = number;
   (void)drawn(&random);
-  const made_jpeg made = {.width = 1 + (int32_t)(drawn(&random) % (uint64_t)side_most),
-                          .height = 1 + (int32_t)(drawn(&random) % (uint64_t)side_most),
-                          .across = sampling[0],
-                          .down = sampling[1],
-                          .restart_interval = drawn(&random) % 2 ? 0 : 1 + (int32_t)(drawn(&random) % 40),
-                          .amplitude = drawn(&random) % 2 ? sum : 1 + sum / 60,
-                          .sum = sum,
-                          .quality = drawn(&random) % 3 == 0 ? 0 : 1 + (int32_t)(drawn(&random) % 100),
-                          .own_codes = drawn(&random) % 2 != 0,
-                          .content = (made_content)(number / 10 % MADE_CONTENTS),
-                          .seed = number};
+  const synthetic_jpeg made = {.width = 1 + (int32_t)(drawn(&random) % (uint64_t)side_most),
+                               .height = 1 + (int32_t)(drawn(&random) % (uint64_t)side_most),
+                               .across = sampling[0],
+                               .down = sampling[1],
+                               .restart_interval = drawn(&random) % 2 ? 0 : 1 + (int32_t)(drawn(&random) % 40),
+                               .amplitude = drawn(&random) % 2 ? sum : 1 + sum / 60,
+                               .sum = sum,
+                               .quality = drawn(&random) % 3 == 0 ? 0 : 1 + (int32_t)(drawn(&random) % 100),
+                               .own_codes = drawn(&random) % 2 != 0,
+                               .content = (synthetic_content)(number / 10 % SYNTHETIC_CONTENTS),
+                               .seed = number};
   unsigned char *bytes = NULL;
-  return made_jpeg_write(&made, &bytes, size) == HS_OK ? bytes : NULL;
+  return synthetic_jpeg_write(&made, &bytes, size) == HS_OK ? bytes : NULL;
 }
 
 size_t jpeg_case_change(unsigned char *bytes, size_t size, uint64_t seed) {

@@ -4,8 +4,8 @@
 #ifndef HARTSIFT_TESTS_SUPPORT_JPEG_CASES_H
 #define HARTSIFT_TESTS_SUPPORT_JPEG_CASES_H
 
-#include "pipeline/image_io/jpeg_pack.h"
-#include "pipeline/image_io/made_jpeg.h"
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
+#include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 
 /* Kinds of sampling, restart intervals, tables and codes by turns, sides of 1..side_most; blocks whose coefficients add
    up to sum at most. From malloc; null without libjpeg. */

@@ -7,7 +7,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/cli/batch/batch_reader.h"
-#include "pipeline/image_io/made_jpeg.h"
+#include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_JPEG
@@ -60,12 +60,13 @@ static void check_case(const jpeg_case *c, const unsigned char *file, size_t siz
 
 static void test_readers_decode_small_files(void **state) {
   (void)state;
-  const made_jpeg made = {.width = WIDTH, .height = HEIGHT, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
+  const synthetic_jpeg made = {
+      .width = WIDTH, .height = HEIGHT, .amplitude = 300, .sum = 2000, .quality = 80, .seed = 5};
   unsigned char *bytes, *large = calloc(1, BATCH_SMALL_BYTES + 1);
   size_t size;
   hs_image pixels;
   assert_non_null(large);
-  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
   assert_int_equal(hs_load_image_memory(bytes, size, NULL, &pixels), HS_OK);
   memcpy(large, bytes, size);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -99,17 +99,17 @@ static void test_what_is_not_packed(void **state) {
   (void)state;
   size_t size;
   jpeg_shape shape;
-  const made_jpeg made = {.width = 64,
-                          .height = 64,
-                          .across = 1,
-                          .down = 1,
-                          .restart_interval = 8,
-                          .amplitude = 300,
-                          .sum = 2000,
-                          .quality = 90,
-                          .content = MADE_NOISE};
+  const synthetic_jpeg made = {.width = 64,
+                               .height = 64,
+                               .across = 1,
+                               .down = 1,
+                               .restart_interval = 8,
+                               .amplitude = 300,
+                               .sum = 2000,
+                               .quality = 90,
+                               .content = SYNTHETIC_NOISE};
   unsigned char *bytes;
-  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
   jpeg_stream *stream = malloc(sizeof *stream);
   assert_true(jpeg_stream_open(bytes, size, stream));
   const size_t need = jpeg_pack_bytes(stream, size);
@@ -132,15 +132,15 @@ static void test_what_is_not_packed(void **state) {
 }
 
 static unsigned char *blank_page(int32_t width, int32_t across, int32_t restart_interval, size_t *size) {
-  const made_jpeg made = {.width = width,
-                          .height = 1000,
-                          .across = across,
-                          .down = across,
-                          .restart_interval = restart_interval,
-                          .amplitude = 1,
-                          .quality = 75};
+  const synthetic_jpeg made = {.width = width,
+                               .height = 1000,
+                               .across = across,
+                               .down = across,
+                               .restart_interval = restart_interval,
+                               .amplitude = 1,
+                               .quality = 75};
   unsigned char *bytes;
-  assert_int_equal(made_jpeg_write(&made, &bytes, size), HS_OK);
+  assert_int_equal(synthetic_jpeg_write(&made, &bytes, size), HS_OK);
   return bytes;
 }
 
@@ -171,13 +171,14 @@ static void test_shared_codes(void **state) {
   (void)state;
   size_t size;
   jpeg_shape shape;
-  made_jpeg made = {.height = 64, .across = 1, .down = 1, .amplitude = 300, .sum = 2000, .content = MADE_NOISE};
+  synthetic_jpeg made = {
+      .height = 64, .across = 1, .down = 1, .amplitude = 300, .sum = 2000, .content = SYNTHETIC_NOISE};
   jpeg_stream *stream = malloc(sizeof *stream), *shared = malloc(sizeof *shared);
   made.quality = 90;
   for (int large = 0; large < 2; large++) {
     unsigned char *bytes;
     made.width = large ? 2000 : 64;
-    assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+    assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
     assert_true(jpeg_stream_open(bytes, size, stream));
     for (int kind = 0; kind < 3; kind++) { /* by number, by content, half of them */
       *shared = *stream;
@@ -199,8 +200,8 @@ static void test_size_without_data(void **state) {
   size_t size;
   jpeg_shape shape;
   unsigned char *bytes;
-  const made_jpeg made = {.width = 64, .height = 64, .amplitude = 300, .sum = 2000, .quality = 90};
-  assert_int_equal(made_jpeg_write(&made, &bytes, &size), HS_OK);
+  const synthetic_jpeg made = {.width = 64, .height = 64, .amplitude = 300, .sum = 2000, .quality = 90};
+  assert_int_equal(synthetic_jpeg_write(&made, &bytes, &size), HS_OK);
   assert_true(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
   const size_t frame = find_segment(bytes, size, 0xC0);
   assert_true(frame > 0);

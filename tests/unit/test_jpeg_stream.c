@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/image_io/jpeg_stream.h"
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/image_maker.h"

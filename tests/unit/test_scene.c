@@ -7,7 +7,7 @@
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/image_io/scene.h"
+#include "pipeline/image_io/image_io.h"
 
 static hs_image render(int32_t width, int32_t height, uint32_t seed, const double *homography) {
   hs_image image = {0};

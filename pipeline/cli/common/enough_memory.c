@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "pipeline/image_io/image_rows.h"
-#include "pipeline/image_io/scene.h"
+#include "pipeline/image_io/image_io.h"
 
 enum { OWN_BYTES_MOST = 1 << 20 }; /* of a context, which the limit does not count */
 

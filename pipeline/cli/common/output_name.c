@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pipeline/formats/formats.h"
-#include "pipeline/image_io/scene.h"
+#include "pipeline/image_io/image_io.h"
 
 char *cli_join(const char *first, const char *middle, const char *last) {
   const size_t a = strlen(first), b = strlen(middle), c = strlen(last);

@@ -5,8 +5,8 @@
  *
  * ITU-T T.81, annexes B (markers) and C (Huffman codes).
  */
-#ifndef HARTSIFT_IMAGE_IO_JPEG_STREAM_H
-#define HARTSIFT_IMAGE_IO_JPEG_STREAM_H
+#ifndef HARTSIFT_IMAGE_IO_JPEG_JPEG_STREAM_H
+#define HARTSIFT_IMAGE_IO_JPEG_JPEG_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +53,17 @@ bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes);
 
 /* Whether two tables have the same codes for the same values. */
 bool jpeg_codes_same(const jpeg_codes *a, const jpeg_codes *b);
+
+/* ---- jpeg_pack.c: tables, restart intervals and coded data without stuffed zeros, for the GPU's decoder. Nothing is
+   decoded: the device finds wrong codes (jpeg_decode_args.refused). */
+
+/* Bytes that packing a file needs at most; 0: libjpeg is to decode it. stream: opened. */
+size_t jpeg_pack_bytes(const jpeg_stream *stream, size_t file_bytes);
+
+/* Packs into memory[memory_bytes], a multiple of 16 bytes and jpeg_pack_bytes or more, up to the end marker, and
+   sets *shape and stream->end (the byte behind that marker). False: libjpeg is to decide. Any thread; allocates
+   nothing. */
+bool jpeg_pack(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, void *memory, size_t memory_bytes,
+               jpeg_shape *shape);
 
 #endif

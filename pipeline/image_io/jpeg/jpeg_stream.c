@@ -1,7 +1,39 @@
-/* The headers of a JPEG that a GPU may take; see jpeg_stream.h. */
+/* The headers of a JPEG that a GPU may take, its Huffman codes, and whether it stays encoded; see jpeg_stream.h. */
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
+
 #include <string.h>
 
-#include "pipeline/image_io/jpeg_stream.h"
+#include "pipeline/base/machine_memory.h"
+#include "pipeline/base/memory.h"
+
+/* The largest values that baseline's symbols may announce. */
+static bool symbols_are_baseline(const jpeg_codes *codes, int32_t count, bool of_ac) {
+  for (int32_t i = 0; i < count; i++)
+    if ((of_ac ? codes->values[i] & 15 : codes->values[i]) > (of_ac ? 10 : 11)) return false;
+  return true;
+}
+
+bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes) {
+  int32_t code = 0, at = 0;
+  for (int32_t n = 1; n <= JPEG_CODE_BITS_MOST; n++, code *= 2) {
+    codes->first[n] = code;
+    codes->at[n] = at;
+    at += counts[n - 1];
+    code += counts[n - 1];
+    codes->beyond[n] = code;
+    if (code >= 1 << n) return false; /* all ones is no code */
+  }
+  codes->defined = symbols_are_baseline(codes, at, of_ac);
+  return codes->defined;
+}
+
+bool jpeg_codes_same(const jpeg_codes *a, const jpeg_codes *b) {
+  const int32_t last = JPEG_CODE_BITS_MOST, count = a->at[last] + a->beyond[last] - a->first[last];
+  return memcmp(a->first, b->first, sizeof a->first) == 0 && memcmp(a->beyond, b->beyond, sizeof a->beyond) == 0 &&
+         memcmp(a->values, b->values, (size_t)count) == 0;
+}
+
+/* ---- headers */
 
 enum {
   MARKER_SOF0 = 0xC0, /* baseline */
@@ -181,4 +213,40 @@ bool jpeg_stream_open(const uint8_t *bytes, size_t size, jpeg_stream *stream) {
     if (marker == MARKER_SOS) return true;
   }
   return false;
+}
+
+/* ---- a JPEG that stays encoded until a GPU decodes it */
+
+/* The same limits as for decoding it here; what is beyond them is left to the decoder, which says so. */
+static bool is_within_limits(const image_request *request, const jpeg_stream *stream) {
+  const uint64_t width = (uint64_t)stream->width, height = (uint64_t)stream->height;
+  /* The headers give 16 bits a side: no overflow. */
+  return width <= request->max_pixels / height &&
+         machine_memory_allows(request->max_memory_bytes, width * height + request->size);
+}
+
+bool image_keep_jpeg(const image_request *request, hs_image *image) {
+  if (!request->keep_encoded || request->keep_colour || request->jpeg_scale > 1 || request->max_image_size > 0 ||
+      image_has_range(request))
+    return false;
+  jpeg_stream *stream = hs_memory_alloc(request->allocator, sizeof *stream);
+  const bool kept =
+      stream && jpeg_stream_open(request->bytes, request->size, stream) && is_within_limits(request, stream);
+  if (kept) {
+    const int orientation = request->apply_exif && stream->tags.orientation > 0 ? stream->tags.orientation : 1;
+    const exif_placement placement = exif_place(orientation, stream->width, stream->height);
+    *image = (hs_image){.data = request->bytes,
+                        .width = placement.width,
+                        .height = placement.height,
+                        .stride_bytes = request->size,
+                        .type = HS_U8,
+                        .layout = HS_JPEG,
+                        .exif_orientation = orientation > 1 ? orientation : 0,
+                        .refuse_damage = request->strict || request->notes};
+    if (stream->tags.orientation > 0)
+      exif_give(request, &stream->tags, (double)(stream->width > stream->height ? stream->width : stream->height),
+                image);
+  }
+  hs_memory_release(request->allocator, stream);
+  return kept;
 }

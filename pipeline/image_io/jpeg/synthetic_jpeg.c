@@ -1,7 +1,7 @@
-/* JPEGs made of drawn coefficients; see made_jpeg.h. */
+/* JPEGs made of drawn coefficients; see synthetic_jpeg.h. */
 #include <stdbool.h>
 
-#include "pipeline/image_io/made_jpeg.h"
+#include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 
 #if HARTSIFT_HAVE_JPEG
 
@@ -41,7 +41,7 @@ static int32_t made_draw(made_state *state, int32_t most) {
   return (int32_t)(made_next(state) % (2 * (uint64_t)most + 1)) - most;
 }
 
-static void made_tables(made_state *state, const made_jpeg *made) {
+static void made_tables(made_state *state, const synthetic_jpeg *made) {
   unsigned int table[DCTSIZE2];
   jpeg_set_quality(&state->jpeg, made->quality > 0 ? made->quality : 50, TRUE);
   for (int which = 0; which < 2 && made->quality == 0; which++) {
@@ -50,21 +50,21 @@ static void made_tables(made_state *state, const made_jpeg *made) {
   }
 }
 
-static void made_block(made_state *state, const made_jpeg *made, const UINT16 *quantisation, JCOEF *block) {
+static void made_block(made_state *state, const synthetic_jpeg *made, const UINT16 *quantisation, JCOEF *block) {
   int32_t left = made->sum;
   for (int i = 0; i < DCTSIZE2; i++) {
     const int32_t frequency = i / DCTSIZE + i % DCTSIZE;
     int32_t most = (made->amplitude < left ? made->amplitude : left) / quantisation[i];
     if (most > 1023) most = 1023; /* what the codes of baseline have */
-    if (made->content == MADE_SMOOTH) most /= 1 + frequency * frequency;
+    if (made->content == SYNTHETIC_SMOOTH) most /= 1 + frequency * frequency;
     block[i] = (JCOEF)made_draw(state, most);
-    if (made->content == MADE_EXTREME && i > 0)
+    if (made->content == SYNTHETIC_EXTREME && i > 0)
       block[i] = made_next(state) % 8 != 0 ? 0 : (JCOEF)(block[i] < 0 ? -most : most);
     left -= (block[i] < 0 ? -block[i] : block[i]) * quantisation[i];
   }
 }
 
-static void made_fill(made_state *state, const made_jpeg *made, jvirt_barray_ptr *arrays) {
+static void made_fill(made_state *state, const synthetic_jpeg *made, jvirt_barray_ptr *arrays) {
   struct jpeg_compress_struct *jpeg = &state->jpeg;
   for (int c = 0; c < jpeg->num_components; c++) {
     const jpeg_component_info *component = &jpeg->comp_info[c];
@@ -82,7 +82,7 @@ static JDIMENSION made_blocks(int32_t pixels, int32_t samples, int32_t of_most) 
 }
 
 /* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
-static void made_write_guarded(made_state *state, const made_jpeg *made, bool *done) {
+static void made_write_guarded(made_state *state, const synthetic_jpeg *made, bool *done) {
   struct jpeg_compress_struct *jpeg = &state->jpeg;
   jvirt_barray_ptr arrays[3] = {NULL, NULL, NULL};
   if (setjmp(state->jump) != 0) return;
@@ -110,7 +110,7 @@ static void made_write_guarded(made_state *state, const made_jpeg *made, bool *d
   *done = true;
 }
 
-hs_status made_jpeg_write(const made_jpeg *made, unsigned char **bytes, size_t *size) {
+hs_status synthetic_jpeg_write(const synthetic_jpeg *made, unsigned char **bytes, size_t *size) {
   made_state state;
   bool done = false;
   memset(&state, 0, sizeof state);
@@ -129,7 +129,7 @@ hs_status made_jpeg_write(const made_jpeg *made, unsigned char **bytes, size_t *
 
 #else
 
-hs_status made_jpeg_write(const made_jpeg *made, unsigned char **bytes, size_t *size) {
+hs_status synthetic_jpeg_write(const synthetic_jpeg *made, unsigned char **bytes, size_t *size) {
   (void)made;
   *bytes = NULL;
   *size = 0;

@@ -1,5 +1,5 @@
-/* A JPEG packed for the GPU's decoder; see jpeg_pack.h. */
-#include "pipeline/image_io/jpeg_pack.h"
+/* A JPEG packed for the GPU's decoder; see jpeg_stream.h. */
+#include "pipeline/image_io/jpeg/jpeg_stream.h"
 
 #include <string.h>
 

@@ -1,13 +1,37 @@
-/* See jpeg_reader.h. */
-#include "pipeline/image_io/jpeg_reader.h"
+/*
+ * JPEG through libjpeg: whole pictures (luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF orientation
+ * applied while rows arrive) and row by row (image_rows.h). libjpeg carries on with gray areas where data is missing; here
+ * such a file is an error.
+ */
+#include "pipeline/image_io/image_rows.h"
 
 #if HARTSIFT_HAVE_JPEG
 
+#  include <setjmp.h>
 #  include <string.h>
-/* jerror.h needs jpeglib.h before it. */
+/* jpeglib.h needs stdio.h and stddef.h before it, jerror.h needs jpeglib.h. */
+#  include <jpeglib.h>
 #  include <jerror.h>
 
 #  include "pipeline/base/memory.h"
+
+/* Everything that must outlive a longjmp; lives in the caller of the function that has the setjmp. */
+typedef struct jpeg_reader {
+  struct jpeg_decompress_struct jpeg;
+  struct jpeg_error_mgr errors;
+  struct jpeg_source_mgr source;
+  struct jpeg_progress_mgr progress;
+  jmp_buf jump;
+  const image_request *request;
+  byte_source bytes;
+  bool ran_out;    /* libjpeg asked for bytes after the end of the file */
+  bool has_pixels; /* all rows are decoded: what is wrong with the rest of the file is only noted */
+  exif_tags tags;
+  int orientation; /* to be applied */
+  bool inverted;   /* CMYK as Adobe stores it: 255 is no ink */
+  uint8_t *row, *converted;
+  hs_status status;
+} jpeg_reader;
 
 enum {
   READ_JPEG_MAX_SCANS = 500, /* real progressive files have about 10; each one costs a pass over the picture */
@@ -18,9 +42,10 @@ enum {
 
 static const JOCTET read_jpeg_end_marker[2] = {0xFF, JPEG_EOI};
 
-/* ---- what libjpeg calls */
+/* ---- what libjpeg calls, inside the setjmp of jump: what is wrong leaves by it, with status set and the message written */
 
-void jpeg_reader_stop(jpeg_reader *decoder, hs_status status) {
+/* Ends the decoding with a status whose message is already written. */
+static void jpeg_reader_stop(jpeg_reader *decoder, hs_status status) {
   if (status != HS_OK) {
     decoder->status = status;
     longjmp(decoder->jump, 1);
@@ -253,7 +278,8 @@ static void read_jpeg_read_tags(jpeg_reader *decoder) {
   decoder->orientation = decoder->request->apply_exif && marker ? decoder->tags.orientation : 1;
 }
 
-void jpeg_reader_read_header(jpeg_reader *decoder) {
+/* Reads the header, checks it, and chooses what the picture is decoded to. */
+static void jpeg_reader_read_header(jpeg_reader *decoder) {
   read_jpeg_open(decoder);
   read_jpeg_check_header(decoder);
   read_jpeg_choose_space(decoder);
@@ -268,14 +294,16 @@ static size_t read_jpeg_row_bytes(const jpeg_reader *decoder) {
   return (size_t)decoder->jpeg.output_width * (size_t)decoder->jpeg.output_components;
 }
 
-uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
+/* Bytes that decoding holds in addition to the picture, once the header is read. */
+static uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const uint64_t strip_bytes = (uint64_t)jpeg->output_width * (uint64_t)jpeg->num_components * READ_JPEG_STRIP_ROWS;
   return read_jpeg_kept_bytes(jpeg) + strip_bytes + 4 * (uint64_t)read_jpeg_row_bytes(decoder) +
          READ_JPEG_DECODER_BYTES;
 }
 
-void jpeg_reader_make_rows(jpeg_reader *decoder) {
+/* Makes room for the row, and for what it is converted to. */
+static void jpeg_reader_make_rows(jpeg_reader *decoder) {
   const image_request *request = decoder->request;
   const size_t bytes = read_jpeg_row_bytes(decoder);
   decoder->row = hs_memory_alloc(request->allocator, bytes);
@@ -293,11 +321,13 @@ static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
   }
 }
 
-bool jpeg_reader_row_is_plain(const jpeg_reader *decoder, hs_pixel_layout layout) {
+/* Whether a row, as libjpeg gives it, is as it is wanted: one channel of gray, or RGB. */
+static bool jpeg_reader_row_is_plain(const jpeg_reader *decoder, hs_pixel_layout layout) {
   return (size_t)decoder->jpeg.output_components == image_channels(layout);
 }
 
-void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
+/* The next row, in converted. */
+static void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const size_t width = jpeg->output_width;
   JSAMPROW rows[1] = {decoder->row};
@@ -311,7 +341,7 @@ void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
 }
 
 /* A file cut between two scans gives no warning: looks for what is missing. */
-void jpeg_reader_check_complete(jpeg_reader *decoder) {
+static void jpeg_reader_check_complete(jpeg_reader *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   bool complete = true;
   for (int i = 0; i < jpeg->num_components; i++) {
@@ -323,15 +353,17 @@ void jpeg_reader_check_complete(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
 }
 
-/* ---- outside */
+/* ---- outside the setjmp again */
 
-void jpeg_reader_finish(jpeg_reader *decoder) {
+/* Reads what follows the pixels up to the end marker, and notes damage there: surplus data show that codes were wrong. */
+static void jpeg_reader_finish(jpeg_reader *decoder) {
   decoder->has_pixels = true;
   if (setjmp(decoder->jump) == 0) jpeg_finish_decompress(&decoder->jpeg);
   if (decoder->ran_out) image_note_damage(decoder->request, "the end marker of the JPEG is missing");
 }
 
-void jpeg_reader_begin(jpeg_reader *decoder, const image_request *request, const byte_source *bytes) {
+/* Makes a decoder of these bytes. */
+static void jpeg_reader_begin(jpeg_reader *decoder, const image_request *request, const byte_source *bytes) {
   memset(decoder, 0, sizeof *decoder);
   decoder->request = request;
   decoder->bytes = *bytes;
@@ -342,19 +374,165 @@ void jpeg_reader_begin(jpeg_reader *decoder, const image_request *request, const
   decoder->errors.output_message = read_jpeg_on_output;
 }
 
-void jpeg_reader_end(jpeg_reader *decoder) {
+static void jpeg_reader_end(jpeg_reader *decoder) {
   jpeg_destroy_decompress(&decoder->jpeg);
   hs_memory_release(decoder->request->allocator, decoder->row);
   hs_memory_release(decoder->request->allocator, decoder->converted);
   decoder->row = decoder->converted = NULL;
 }
 
-void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int32_t height) {
+/* Gives the caller the tags, for a picture of this size; nothing where the file has no segment of them. */
+static void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int32_t height) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const hs_image image = {.width = width, .height = height};
   if (decoder->tags.orientation == 0) return; /* no segment at all */
   exif_give(decoder->request, &decoder->tags,
             (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height), &image);
 }
+
+/* ---- whole pictures */
+
+enum { READ_JPEG_ROWS_AT_ONCE = 8 };
+
+/* A picture being decoded: what the function with the setjmp changes and its caller reads. */
+typedef struct read_jpeg_state {
+  jpeg_reader decoder;
+  exif_placement placement;
+  hs_image image;
+} read_jpeg_state;
+
+static void read_jpeg_allocate(read_jpeg_state *state) {
+  jpeg_reader *decoder = &state->decoder;
+  const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const bool colour = decoder->request->keep_colour && jpeg->out_color_space != JCS_GRAYSCALE;
+  state->placement = exif_place(decoder->orientation, (int32_t)jpeg->output_width, (int32_t)jpeg->output_height);
+  jpeg_reader_stop(decoder,
+                   image_allocate(decoder->request, state->placement.width, state->placement.height, HS_U8,
+                                  colour ? HS_RGB : HS_GRAY, jpeg_reader_working_bytes(decoder), &state->image));
+  jpeg_reader_make_rows(decoder);
+}
+
+/* Rows that need neither conversion nor turning: libjpeg writes them where they belong. */
+static void read_jpeg_read_rows(read_jpeg_state *state) {
+  struct jpeg_decompress_struct *jpeg = &state->decoder.jpeg;
+  uint8_t *picture = (uint8_t *)(uintptr_t)state->image.data;
+  while (jpeg->output_scanline < jpeg->output_height) {
+    JSAMPROW rows[READ_JPEG_ROWS_AT_ONCE];
+    const JDIMENSION left = jpeg->output_height - jpeg->output_scanline;
+    const JDIMENSION count = left < READ_JPEG_ROWS_AT_ONCE ? left : READ_JPEG_ROWS_AT_ONCE;
+    for (JDIMENSION i = 0; i < count; i++)
+      rows[i] = picture + (size_t)(jpeg->output_scanline + i) * state->image.stride_bytes;
+    jpeg_read_scanlines(jpeg, rows, count);
+  }
+}
+
+static void read_jpeg_read_pixels(read_jpeg_state *state) {
+  jpeg_reader *decoder = &state->decoder;
+  struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
+  const hs_pixel_layout layout = state->image.layout;
+  uint8_t *picture = (uint8_t *)(uintptr_t)state->image.data;
+  jpeg_start_decompress(jpeg);
+  if (decoder->orientation <= 1 && jpeg_reader_row_is_plain(decoder, layout)) {
+    read_jpeg_read_rows(state);
+    return;
+  }
+  for (int32_t y = 0; y < (int32_t)jpeg->output_height; y++) {
+    jpeg_reader_read_row(decoder, layout);
+    exif_put_row(&state->placement, y, decoder->converted, jpeg->output_width, image_channels(layout), picture);
+  }
+}
+
+/* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
+static void read_jpeg_decode_guarded(read_jpeg_state *state) {
+  if (setjmp(state->decoder.jump) != 0) return;
+  jpeg_reader_read_header(&state->decoder);
+  read_jpeg_allocate(state);
+  read_jpeg_read_pixels(state);
+  jpeg_reader_check_complete(&state->decoder);
+}
+
+hs_status image_read_jpeg(const image_request *request, hs_image *image) {
+  read_jpeg_state state = {.image = {.data = NULL}};
+  const byte_source bytes = byte_source_of(request);
+  jpeg_reader *decoder = &state.decoder;
+  jpeg_reader_begin(decoder, request, &bytes);
+  read_jpeg_decode_guarded(&state);
+  if (decoder->status == HS_OK) jpeg_reader_finish(decoder);
+  jpeg_reader_end(decoder);
+  if (decoder->status != HS_OK) {
+    hs_image_free(&state.image);
+    return decoder->status;
+  }
+  jpeg_reader_give_tags(decoder, state.image.width, state.image.height);
+  *image = state.image;
+  image->exif_orientation = decoder->orientation > 1 ? decoder->orientation : 0;
+  return HS_OK;
+}
+
+/* ---- rows, see image_rows.h */
+
+/* Each of the two functions with a setjmp has no variables that a longjmp could leave undefined. */
+
+static void rows_begin_guarded(image_rows *rows, jpeg_reader *decoder) {
+  if (setjmp(decoder->jump) != 0) return;
+  jpeg_reader_read_header(decoder);
+  rows->width = (int32_t)decoder->jpeg.output_width;
+  rows->height = (int32_t)decoder->jpeg.output_height;
+  rows->type = HS_U8;
+  rows->working_bytes = jpeg_reader_working_bytes(decoder);
+  rows->whole = decoder->orientation > 1 || jpeg_has_multiple_scans(&decoder->jpeg);
+  if (rows->whole) return;
+  jpeg_reader_make_rows(decoder);
+  jpeg_start_decompress(&decoder->jpeg);
+}
+
+static hs_status jpeg_rows_begin(image_rows *rows) {
+  jpeg_reader *decoder = hs_memory_alloc(rows->request.allocator, sizeof *decoder);
+  if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "no memory for the JPEG decoder");
+  rows->decoder = decoder;
+  jpeg_reader_begin(decoder, &rows->request, &rows->bytes);
+  rows_begin_guarded(rows, decoder);
+  if (decoder->status == HS_OK) jpeg_reader_give_tags(decoder, rows->width, rows->height);
+  return decoder->status;
+}
+
+static void rows_read_guarded(const image_rows *rows, jpeg_reader *decoder, uint8_t *row) {
+  if (setjmp(decoder->jump) != 0) return;
+  if (jpeg_reader_row_is_plain(decoder, HS_GRAY)) {
+    jpeg_read_scanlines(&decoder->jpeg, &row, 1);
+  } else {
+    jpeg_reader_read_row(decoder, HS_GRAY);
+    memcpy(row, decoder->converted, (size_t)rows->width);
+  }
+  if (decoder->jpeg.output_scanline == decoder->jpeg.output_height) jpeg_reader_check_complete(decoder);
+}
+
+static hs_status jpeg_rows_read(image_rows *rows, uint8_t *row) {
+  jpeg_reader *decoder = rows->decoder;
+  rows_read_guarded(rows, decoder, row);
+  if (decoder->status == HS_OK && decoder->jpeg.output_scanline == decoder->jpeg.output_height)
+    jpeg_reader_finish(decoder);
+  return decoder->status;
+}
+
+static void jpeg_rows_end(image_rows *rows) {
+  if (rows->decoder) jpeg_reader_end(rows->decoder);
+  hs_memory_release(rows->request.allocator, rows->decoder);
+  rows->decoder = NULL;
+}
+
+const image_rows_kind *image_rows_of_jpeg(void) {
+  static const image_rows_kind kind = {jpeg_rows_begin, jpeg_rows_read, jpeg_rows_end};
+  return &kind;
+}
+
+#else
+
+hs_status image_read_jpeg(const image_request *request, hs_image *image) {
+  (void)image;
+  return image_fail(request, HS_ERR_UNSUPPORTED, "built without JPEG support");
+}
+
+const image_rows_kind *image_rows_of_jpeg(void) { return NULL; }
 
 #endif
