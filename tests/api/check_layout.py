@@ -19,7 +19,7 @@ TOP_LEVEL = {
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
                      "hartsift_opencv.hpp", "hartsift_pairs.h", "hartsift_patches.h", "hartsift_primitives.h",
-                     "hartsift_retrieval.h", "hartsift_types.h"}
+                     "hartsift_retrieval.h", "hartsift_source.h", "hartsift_types.h"}
 # Written for users, who have nothing but the installed headers.
 USER_CODE = ("docs/", "pipeline/examples/", "python/", "tests/api/consumer/")
 # Sources of pipeline/ that are no part of the library or the command.

@@ -1,0 +1,150 @@
+/*
+ * hartsift_source.h - where pictures come from: files, their bytes, rows; how they are loaded; part of hartsift.h.
+ */
+#ifndef HARTSIFT_SOURCE_H
+#define HARTSIFT_SOURCE_H
+
+#include "hartsift_types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------ loading of images */
+
+/* What the EXIF of a JPEG, a PNG, a TIFF or a WebP says of how the picture was taken; what it does not say is 0. */
+typedef struct hs_exif {
+  double focal_length; /* pixels of the picture as decoded; 0: unknown. From the 35 mm equivalent, else from FocalLength
+                          and the resolution of the focal plane, as COLMAP takes it */
+  double latitude, longitude;      /* GPS, degrees, WGS 84, north and east above 0 */
+  double altitude;                 /* metres above sea level */
+  int32_t has_place, has_altitude; /* 1: latitude and longitude, altitude are there */
+  int32_t reserved[14];            /* 0 */
+} hs_exif;
+
+/* Bytes of a text in hs_load_notes. */
+enum { HS_NOTE_BYTES = 256 };
+
+/* What loading noticed in a file that gave a picture. Fields are 0 where nothing was noticed. */
+typedef struct hs_load_notes {
+  int32_t damages;        /* number of damages that the decoder reported: wrong checksums, lost or surplus data, wrong
+                              headers. Pixels may be wrong then */
+  int32_t is_low_range;   /* 1: no value range was given, and the samples use so little of the type's range that few
+                              features or none will be found, as with 12 bits or temperatures in 16 bits */
+  double lowest, highest; /* if is_low_range: the least and the greatest sample */
+  float range_low, range_high;   /* if is_low_range: the value range that may be meant */
+  char damage[HS_NOTE_BYTES];    /* "NAME: " and the first report of damage, zero-terminated; "": none */
+  char low_range[HS_NOTE_BYTES]; /* "NAME: " and the warning of a low range; "": is_low_range is 0 */
+  int32_t reserved[16];          /* 0 */
+} hs_load_notes;
+
+/* How hs_load_image reads a picture. */
+typedef struct hs_load_options {
+  size_t struct_size;  /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
+  uint64_t max_pixels; /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
+  uint64_t
+      max_memory_bytes; /* refuse images whose decoding needs more; 0: half the memory that this process may hold (the
+                                machine's, its control groups' on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
+  int32_t ignore_exif;  /* 1: leave a picture as stored; 0: apply its EXIF orientation */
+  int32_t keep_colour;  /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
+  int32_t jpeg_scale;   /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
+                                  transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
+                                  of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
+  const hs_allocator *allocator; /* that the result takes its memory from; must outlive it. null: the C library's */
+  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
+  size_t message_bytes;          /* of room there */
+  hs_exif *exif;          /* null, or gets what the file says; all 0 after a failure and for files without; null */
+  int64_t max_image_size; /* pictures whose larger side has more pixels are made smaller, so that it has that many: by
+                             exact area averaging of what was decoded, whatever the kind of file, in integers (METHOD.md,
+                             section 2), the other side rounded down as COLMAP's max_image_size does. The limits are for
+                             what is decoded. 0: never; 0 or more; 0 */
+  int32_t
+      keep_encoded; /* 1: leave a JPEG as it is that a GPU may decode, see HS_JPEG: a baseline one, gray or YCbCr in one
+                           scan. Damaged data is found when it is decoded. Others are decoded now, as all are with
+                           keep_colour, jpeg_scale or max_image_size. 0 */
+  int32_t
+      only_files; /* 1: a path names a file, whatever it is: for names that a program's users give. 0: "-" is standard
+                         input, "@scene" a picture. 0 */
+  int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage that leaves a picture is noted
+                     (hs_load_notes). 0 */
+  int32_t unused; /* 0 */
+  hs_load_notes *notes; /* null, or gets what was noticed; all 0 after a failure; null */
+  /* The sample values of black and white, low < high, both finite. For integers that use another range than their type's
+     (12 bits, temperatures), and for signed or float samples of TIFF files. The picture is then HS_F32 of this range;
+     samples half a range or more outside are HS_ERR_ARGUMENT. 0, 0: the type's range, MinSampleValue and MaxSampleValue of
+     a 16-bit TIFF (scaled to 16 bits, like the maximum of a PNM), 0..1 for floats. 0, 0 */
+  float range_low, range_high;
+} hs_load_options;
+
+/* The defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same. HS_ERR_ARGUMENT: null. */
+#define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
+HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);
+
+/* Decodes PNG, JPEG, TIFF (the first picture that is no reduced copy), WebP, BMP or PGM/PPM/PAM, told apart by content, not
+   name; or renders a scene for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free
+   releases. 16-bit files keep 16 bits; float, signed and 32-bit samples become HS_F32. A path "-" is standard input.
+   With options->only_files both are names of files. options may be null. Blocks.
+   options->message says why a call failed, in the words that the command prints: "NAME: reason".
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
+/* The same from memory. */
+HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
+
+/* Puts features of a picture that loading made smaller (hs_load_options.max_image_size) into the pixels of the original: x,
+   y, sigma, image_width and image_height; octave and level stay those of the smaller picture. Nothing is done where the
+   image is as large as it was. Once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
+HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
+
+/* 1: the context's GPU decodes JPEGs that were kept encoded, on its multiprocessors, to libjpeg's pixels; 0: the
+   context is a hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from those of the
+   libjpeg that is there, or it fails, and the CPU decodes. The first call compares 64 made pictures. message: null, or
+   gets what decodes, or why not; message_bytes of it. */
+HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
+
+/* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
+   the caller's pixels is only cleared. null is allowed. */
+HS_API void hs_image_free(hs_image *image);
+
+/* Renders a picture of natural statistics (dead leaves: opaque discs, radii distributed as r^-3) of
+   exactly the same pixels everywhere, as 8-bit gray. homography: null, or 9 numbers, row-major, that map
+   points of the plain scene to points of the view rendered. HS_ERR_ARGUMENT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
+                                 const hs_allocator *allocator, hs_image *image);
+
+/* ------------------------------------------------------------------ from files to features
+
+   The same calls for a picture in a file, or for a file's bytes: read and decoded by the library, on as many of its threads
+   as options.threads says. load: as for hs_load_image, null: the defaults; but its limits, where they are 0, are those of
+   hs_options, the reason of a failure is hs_last_error's, message, allocator and keep_colour are not looked at, and what
+   is found is in pixels of the original with max_image_size too. JPEGs are decoded by the GPU where
+   options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it decodes
+   (the first such call compares it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where
+   max_image_size made that smaller, of the original's. */
+
+/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A context with max_memory_bytes, which would
+   work the picture off in tiles, on a CPU or a GPU, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of
+   the file: PNG that is not interlaced, and JPEG of one scan that need not be turned, not with max_image_size, equalize or
+   HS_PROFILE_OPENCV's steps of refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises;
+   load->max_memory_bytes then bounds what decoding takes beside it. A file that is damaged further down gives its status
+   then, and no features. Statuses: as hs_load_image and hs_extract. */
+HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
+                                 const hs_image *mask, hs_features *features);
+/* The same of bytes[size] of a file in memory. */
+HS_API hs_status hs_extract_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
+                                    const hs_image *mask, hs_features *features);
+
+/* Submits a file and returns without waiting for it, nor for its being read. path, the mask's pixels and load->exif must
+   stay valid until hs_wait has returned this image's features, and each file in flight needs an exif of its own; *load is
+   copied. What is wrong with the file, or with the mask for it, hs_wait says. With options.in_flight 0 a context of a GPU
+   has 64 in flight where the first image that it was handed is a file. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION,
+   HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was submitted. */
+HS_API hs_status hs_submit_file(hs_context *context, const char *path, const hs_load_options *load,
+                                const hs_image *mask);
+/* The same of bytes[size] of a file in memory, which must stay valid and unchanged as long. */
+HS_API hs_status hs_submit_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
+                                   const hs_image *mask);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
