@@ -99,8 +99,7 @@ int mode_collection(int argc, char **argv) {
   b.options.in_flight = b.in_flight;
   if (b.count < 1 || b.rounds < 1 || b.in_flight < 1 || strncmp(b.names[0], "--", 2) == 0) {
     fprintf(stderr, "usage: bench_hartsift collection [--device cpu|cuda] [--max-features N] [--in-flight N] "
-                    "[--workload latency|throughput] [--rounds N] [--encoded 0|1] IMAGE...
-");
+                    "[--workload latency|throughput] [--rounds N] [--encoded 0|1] IMAGE...\n");
     return 2;
   }
   b.images = calloc((size_t)b.count, sizeof *b.images);
