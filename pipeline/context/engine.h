@@ -245,6 +245,8 @@ typedef struct engine {
   bool equalizes;         /* run equalizes the picture (request->equalize); else it must have been equalized */
   const char *no_decoder; /* why decoder is null */
 
+  /* How many devices are usable; 0: reason says why. Null: the engine needs none. */
+  int32_t (*devices)(char *reason, size_t reason_bytes);
   /* Opens what the engine holds for a context: context->engine_state. owner: null, or the context whose worker this is;
      then variant is null. On failure nothing stays open and message says why. Statuses: HS_ERR_NO_DEVICE, HS_ERR_OPTION
      (the name of a variant), HS_ERR_MEMORY, HS_ERR_THREAD. */

@@ -24,6 +24,8 @@
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint) && sizeof(cuda_feature_frame) == sizeof(hs_frame),
                "records are keypoints");
 
+int32_t cuda_frame_devices(char *reason, size_t bytes) { return device_count(reason, bytes); }
+
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames in
      flight, a long kernel on the keypoints of one must not delay the chain of short kernels of another. */

@@ -11,6 +11,9 @@
 #include "pipeline/base/features.h"
 #include "pipeline/context/engine.h"
 
+/* engine.devices */
+int32_t cuda_frame_devices(char *reason, size_t reason_bytes);
+
 /* Opens device options.device_index for the context: context->engine_state. owner: its variants and results are shared. */
 hs_status cuda_frame_open(hs_context *context, const hs_context *owner, const char *variant, char *message,
                           size_t message_bytes);

@@ -82,10 +82,11 @@ static const engine_decoder decoder = {.open = cuda_jpeg_open,
 
 /* What the hybrid engine has of the device. */
 #  define ON_CUDA                                                                                                      \
-    .offloads = true, .equalizes = true, .open = cuda_frame_open, .close = cuda_frame_close,                           \
-    .memory = cuda_frame_memory, .query = cuda_frame_query, .frames_in_memory = cuda_frame_lanes,                      \
-    .use_results = cuda_frame_use_results, .give = cuda_frame_give, .user_lists = cuda_given_room,                     \
-    .user_keypoints_of = cuda_given_keypoints_of, .tiles = &tiles, .matching = &matching, .pairs = &pairs
+    .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .open = cuda_frame_open,                       \
+    .close = cuda_frame_close, .memory = cuda_frame_memory, .query = cuda_frame_query,                                 \
+    .frames_in_memory = cuda_frame_lanes, .use_results = cuda_frame_use_results, .give = cuda_frame_give,              \
+    .user_lists = cuda_given_room, .user_keypoints_of = cuda_given_keypoints_of, .tiles = &tiles,                      \
+    .matching = &matching, .pairs = &pairs
 
 static const engine cuda_engine = {.name = "cuda",
                                    .report = cuda_frame_report,
@@ -109,6 +110,13 @@ static const engine *const device_engines[HS_DEVICE_HYBRID + 1];
 #endif
 
 bool engine_device_is_built(void) { return device_engines[HS_DEVICE_AUTO] != NULL; }
+
+int32_t engine_count_devices(char *reason, size_t bytes) {
+  const engine *e = device_engines[HS_DEVICE_AUTO];
+  if (e) return e->devices(reason, bytes);
+  hs_message_set(reason, bytes, "this build is without CUDA");
+  return 0;
+}
 
 static hs_status open_device(hs_context *c, const char *variant, char *message, size_t bytes) {
   c->engine = device_engines[c->options.device];

@@ -12,6 +12,9 @@
    HS_ERR_THREAD. */
 hs_status engine_choose(hs_context *context, const char *variant, char *message, size_t message_bytes);
 
+/* How many devices are usable; 0: reason says why. */
+int32_t engine_count_devices(char *reason, size_t reason_bytes);
+
 /* Whether this build has an engine for devices at all. */
 bool engine_device_is_built(void);
 

@@ -29,6 +29,9 @@ SOURCE_ENDINGS = {".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
 # A file named between backquotes with its folder; a stem of one capital letter stands for any name.
 DOCUMENT_NAME = re.compile(r"`((?:\w+/)+(?![A-Z]_?[a-z]*\.)\w+\.(?:c|h|hpp|cu|cuh|py|sh|md|cmake|txt))`")
+# The list of engines, the only file above them that names one.
+KNOWS_ENGINES = ("pipeline/lifetime/engines.c",)
+NAMES_DEVICE = re.compile(r"(?<![\w/\"])cuda_\w+|->cuda\b|#\s*if\s+HARTSIFT_HAVE_CUDA|pipeline/device/")
 README_WORDS = 1200
 # Put together from halves, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")
@@ -105,6 +108,14 @@ def check_includes(root, file, text, graph):
     return faults
 
 
+def check_engine(file, text):
+    """Above the engines nothing asks which device there is: pipeline/context/engine.h is all that is known of it."""
+    if not file.startswith("pipeline/") or file.startswith(("pipeline/device/", "pipeline/include/")) or file in KNOWS_ENGINES:
+        return []
+    return [f"{file}:{text.count(chr(10), 0, match.start()) + 1}: names a device, which only engines do: {match.group()}"
+            for match in NAMES_DEVICE.finditer(text)]
+
+
 def check_circles(graph):
     """Each circle of includes once, as the files on it."""
     faults, done, path = [], set(), []
@@ -126,7 +137,8 @@ def check_circles(graph):
 
 def check_source(root, file, graph):
     text = (root / file).read_text(encoding="utf-8", errors="replace")
-    faults = check_includes(root, file, text, graph) if file.endswith((".c", ".h", ".cu", ".cuh", ".cpp")) else []
+    code = file.endswith((".c", ".h", ".cu", ".cuh", ".cpp"))
+    faults = check_includes(root, file, text, graph) + check_engine(file, text) if code else []
     for match in UNFINISHED.finditer(text):
         faults.append(f"{file}:{text.count(chr(10), 0, match.start()) + 1}: unfinished by its own words: {match.group()}")
     return faults

@@ -66,8 +66,7 @@ ROOMS = {
     "pipeline/cli/common": _CLI,
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
-    # Images in flight are taken as they end, for which the public functions have no call.
-    "pipeline/cli/batch": _CLI + ("stages", "cuda/runtime", "pipeline/context", "pipeline/frame"),
+    "pipeline/cli/batch": _CLI + ("stages", "pipeline/context", "pipeline/frame", "pipeline/lifetime"),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
     "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",

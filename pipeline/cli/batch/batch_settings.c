@@ -8,10 +8,7 @@
 #include <string.h>
 
 #include "pipeline/formats/common/number_text.h"
-
-#if HARTSIFT_HAVE_CUDA
-#  include "cuda/runtime/device.h"
-#endif
+#include "pipeline/lifetime/engines.h"
 
 /* ---- devices */
 
@@ -33,11 +30,8 @@ static bool add_device(batch_devices *devices, batch_device device, char *messag
 }
 
 static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t message_bytes) {
-  char reason[512] = "this build is without CUDA";
-  int32_t count = 0;
-#if HARTSIFT_HAVE_CUDA
-  count = device_count(reason, sizeof reason);
-#endif
+  char reason[512] = "";
+  const int32_t count = engine_count_devices(reason, sizeof reason);
   if (count == 0) {
     snprintf(message, message_bytes, "--devices all: no GPU is usable: %s", reason);
     return CLI_NO_DEVICE;

@@ -71,11 +71,11 @@ static bool parse_choice(const char *text, const char *choices, int64_t *index) 
 }
 
 static bool parse_device(const char *text, option_value *value) {
-  static const char cuda_prefix[] = "cuda:";
+  static const char gpu_prefix[] = "cuda:";
   int64_t index = 0;
   value->numbers[0] = 0;
-  if (strncmp(text, cuda_prefix, sizeof cuda_prefix - 1) == 0) {
-    const char *number = text + sizeof cuda_prefix - 1;
+  if (strncmp(text, gpu_prefix, sizeof gpu_prefix - 1) == 0) {
+    const char *number = text + sizeof gpu_prefix - 1;
     if (number[0] == '+' || !parse_whole(number, 0, INT32_MAX, &index)) return false;
     value->integer = HS_DEVICE_CUDA;
     value->numbers[0] = (int32_t)index;
