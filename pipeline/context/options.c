@@ -1,4 +1,4 @@
-/* Profiles as presets of plain options, validation by a table of ranges, and the thresholds the stages compare with. */
+/* Defaults, ranges and descriptions of options, made from options_table.inc, and the thresholds the stages compare with. */
 #include "pipeline/context/options.h"
 
 #include <math.h>
@@ -9,104 +9,87 @@
 #include "pipeline/base/message.h"
 #include "stages/table_math.h"
 
-OPTIONS_END_WITH(hs_options, unused);
-OPTIONS_END_WITH(hs_expert_options, variant);
+#define OPTIONS_TABLE "pipeline/context/options_table.inc"
+#define UINT64_LIMIT  18446744073709551615.0
+
+/* The structs again, made from the table: a field that is missing there does not compile, and so no padding follows the
+   last one, which would be read as the next field that is appended. */
+typedef struct option_fields {
+  size_t struct_size;
+#define OPTION(kind, type, field, ...) type field;
+#define FIELD                          OPTION
+#include OPTIONS_TABLE
+  char end;
+} option_fields;
+typedef struct rule_fields {
+  size_t struct_size;
+#define RULE(kind, type, field, ...) type field;
+#include OPTIONS_TABLE
+  char end;
+} rule_fields;
+#define TABLE_HAS_ALL(fields, type)                                                                                    \
+  _Static_assert(offsetof(fields, end) == sizeof(type), "options_table.inc has not the fields of " #type)
+TABLE_HAS_ALL(option_fields, hs_options);
+TABLE_HAS_ALL(rule_fields, hs_expert_options);
+#define FIELD_FITS(fields, type, of, field)                                                                            \
+  _Static_assert(offsetof(fields, field) == offsetof(type, field) &&                                                   \
+                     _Generic(((type *)0)->field, of : 1, default : 0),                                                \
+                 "options_table.inc has " #type "." #field " at another position or of another type");
+#define OPTION(kind, type, field, ...) FIELD_FITS(option_fields, hs_options, type, field)
+#define FIELD                          OPTION
+#define RULE(kind, type, field, ...)   FIELD_FITS(rule_fields, hs_expert_options, type, field)
+#include OPTIONS_TABLE
+
 static const options_kind kind = OPTIONS_KIND(hs_options, profile);
 static const options_kind expert_kind = OPTIONS_KIND(hs_expert_options, octave_rule);
 
-/* What makes up a profile besides the plain options. */
-static const hs_expert_options lowe_rules = {.struct_size = sizeof(hs_expert_options),
-                                             .octave_rule = HS_RULE_LOWE,
-                                             .blur_radius_rule = HS_RULE_LOWE,
-                                             .border_rule = HS_BORDER_REFLECT_101,
-                                             .candidate_rule = HS_RULE_LOWE,
-                                             .refine_rule = HS_RULE_LOWE,
-                                             .orientation_rule = HS_RULE_LOWE,
-                                             .descriptor_rule = HS_RULE_LOWE};
-static const hs_expert_options opencv_rules = {.struct_size = sizeof(hs_expert_options),
-                                               .octave_rule = HS_RULE_OPENCV,
-                                               .blur_radius_rule = HS_RULE_OPENCV,
-                                               .border_rule = HS_BORDER_REFLECT_101,
-                                               .candidate_rule = HS_RULE_OPENCV,
-                                               .refine_rule = HS_RULE_OPENCV,
-                                               .orientation_rule = HS_RULE_OPENCV,
-                                               .descriptor_rule = HS_RULE_OPENCV};
-static const hs_expert_options vlfeat_rules = {.struct_size = sizeof(hs_expert_options),
-                                               .octave_rule = HS_RULE_VLFEAT,
-                                               .blur_radius_rule = HS_RULE_VLFEAT,
-                                               .border_rule = HS_BORDER_REPLICATE,
-                                               .candidate_rule = HS_RULE_VLFEAT,
-                                               .refine_rule = HS_RULE_VLFEAT,
-                                               .orientation_rule = HS_RULE_VLFEAT,
-                                               .descriptor_rule = HS_RULE_LOWE};
+/* ------------------------------------------------------------------ defaults */
 
-static const hs_expert_options *rules_of(hs_profile profile) {
-  if (profile == HS_PROFILE_LOWE) return &lowe_rules;
-  return profile == HS_PROFILE_OPENCV ? &opencv_rules : &vlfeat_rules;
-}
-
-const hs_expert_options *options_rules(const hs_options *o) { return o->expert ? o->expert : rules_of(o->profile); }
-
-#define MAX_PIXELS_DEFAULT ((uint64_t)1 << 31)
-
-static void set_lowe(hs_options *o) {
-  o->first_octave = -1;
-  o->scales = 3;
-  o->upsample = HS_UPSAMPLE_HALF_PIXEL;
-  o->sigma = 1.6f;
-  o->input_blur = 0.5f;
-  o->border = 5;
-  o->contrast = 0.04f;
-  o->settle = 0.6f;
-  o->edge = 10.0f;
-  o->norm = HS_NORM_L2;
-  o->layout = HS_LAYOUT_UBC;
-  o->descriptor = HS_DESCRIPTOR_U8;
-  o->selection = HS_SELECT_RESPONSE;
-  o->max_pixels = MAX_PIXELS_DEFAULT;
-  o->device = HS_DEVICE_AUTO;
-  o->dsp_sizes = 4;
-  o->dsp_smallest = (float)(2.0 / 3.0);
-  o->dsp_largest = (float)(7.0 / 3.0);
-}
-
-static void set_opencv(hs_options *o) {
-  o->upsample = HS_UPSAMPLE_OPENCV;
-  o->settle = 0.5f;
-  o->descriptor = HS_DESCRIPTOR_F32;
-}
-
-static void set_vlfeat(hs_options *o) {
-  o->upsample = HS_UPSAMPLE_ALIGNED;
-  o->border = 1;
-  o->contrast = 0.0f;
-  o->max_orientations = 4;
-  o->layout = HS_LAYOUT_VLFEAT;
-  o->descriptor = HS_DESCRIPTOR_F32;
-}
-
-static void set_colmap(hs_options *o) {
-  set_vlfeat(o);
-  o->octaves = 4;
-  o->contrast = 0.02f;
-  o->max_orientations = 2;
-  o->layout = HS_LAYOUT_UBC;
-  o->norm = HS_NORM_ROOT;
-  o->descriptor = HS_DESCRIPTOR_U8;
-  o->max_features = 8192;
-  o->selection = HS_SELECT_LEVELS;
-  o->dsp_sizes = 10;
-  o->dsp_smallest = (float)(1.0 / 6.0);
-  o->dsp_largest = 3.0f;
-}
+#define APPLY(macro, list) macro list
+#define BRACED(lowe, opencv, vlfeat, colmap)                                                                           \
+  { lowe, opencv, vlfeat, colmap }
+#define OF_LOWE(lowe, opencv, vlfeat, colmap)   lowe
+#define OF_OPENCV(lowe, opencv, vlfeat, colmap) opencv
+#define OF_VLFEAT(lowe, opencv, vlfeat, colmap) vlfeat
+#define OF_COLMAP(lowe, opencv, vlfeat, colmap) colmap
 
 static hs_options defaults_of(hs_profile profile) {
-  hs_options o = {.struct_size = sizeof o, .profile = profile};
-  set_lowe(&o);
-  if (profile == HS_PROFILE_OPENCV) set_opencv(&o);
-  if (profile == HS_PROFILE_VLFEAT) set_vlfeat(&o);
-  if (profile == HS_PROFILE_COLMAP) set_colmap(&o);
+  hs_options o = {.struct_size = sizeof o};
+#define OPTION(kind, type, field, low, high, values, defaults, ...)                                                    \
+  {                                                                                                                    \
+    static type const of_profiles[] = APPLY(BRACED, defaults);                                                         \
+    o.field = of_profiles[profile];                                                                                    \
+  }
+#define FIELD OPTION
+#include OPTIONS_TABLE
   return o;
+}
+
+static const hs_expert_options rules_of_profiles[] = {
+#define RULE(kind, type, field, low, high, values, defaults, ...) .field = APPLY(OF_LOWE, defaults),
+    {
+        .struct_size = sizeof(hs_expert_options),
+#include OPTIONS_TABLE
+    },
+#define RULE(kind, type, field, low, high, values, defaults, ...) .field = APPLY(OF_OPENCV, defaults),
+    {
+        .struct_size = sizeof(hs_expert_options),
+#include OPTIONS_TABLE
+    },
+#define RULE(kind, type, field, low, high, values, defaults, ...) .field = APPLY(OF_VLFEAT, defaults),
+    {
+        .struct_size = sizeof(hs_expert_options),
+#include OPTIONS_TABLE
+    },
+#define RULE(kind, type, field, low, high, values, defaults, ...) .field = APPLY(OF_COLMAP, defaults),
+    {
+        .struct_size = sizeof(hs_expert_options),
+#include OPTIONS_TABLE
+    },
+};
+
+const hs_expert_options *options_rules(const hs_options *o) {
+  return o->expert ? o->expert : &rules_of_profiles[o->profile];
 }
 
 hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_profile profile) {
@@ -117,7 +100,7 @@ hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_prof
 
 hs_status hs_expert_options_init_sized(hs_expert_options *options, size_t struct_size, hs_profile profile) {
   if ((unsigned)profile > HS_PROFILE_COLMAP) return HS_ERR_ARGUMENT;
-  return options_give(options, struct_size, rules_of(profile), expert_kind);
+  return options_give(options, struct_size, &rules_of_profiles[profile], expert_kind);
 }
 
 hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs_options *callers, char *message,
@@ -132,107 +115,92 @@ hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs
                    HS_PROFILE_COLMAP);
     return HS_ERR_OPTION;
   }
-  *mine = defaults_of(known.profile);
+  const hs_options defaults = defaults_of(known.profile);
+  *mine = defaults;
   st = options_adopt(mine, callers, kind, reason);
-  if (mine->max_pixels == 0) mine->max_pixels = MAX_PIXELS_DEFAULT;
+  if (mine->max_pixels == 0) mine->max_pixels = defaults.max_pixels;
   if (st != HS_OK || !mine->expert) return st;
-  *expert = *rules_of(mine->profile);
+  *expert = rules_of_profiles[mine->profile];
   st = options_adopt(expert, mine->expert, expert_kind, reason);
   mine->expert = expert;
   hs_message_set(message, message_bytes, "%s", reason);
   return st;
 }
 
-/* One field's range. */
-typedef struct int_range {
-  const char *name;
-  int64_t value, low, high;
-} int_range;
+/* ------------------------------------------------------------------ ranges */
 
-typedef struct float_range {
-  const char *name;
-  float value, low, high;
-} float_range;
+static const hs_option_info option_infos[] = {
+#define INFO(command_, of_expert_, structure, kind_, field_, low_, high_, values_, group_, help_)                      \
+  {.name = #field_,                                                                                                    \
+   .command = command_,                                                                                                \
+   .help = help_,                                                                                                      \
+   .values = values_,                                                                                                  \
+   .type = HS_OPTION_##kind_,                                                                                          \
+   .group = HS_OPTIONS_##group_,                                                                                       \
+   .of_expert = of_expert_,                                                                                            \
+   .offset = offsetof(structure, field_),                                                                              \
+   .low = low_,                                                                                                        \
+   .high = high_},
+#define OPTION(kind, type, field, low, high, values, defaults, group, help, id, name, commands)                        \
+  INFO(name, 0, hs_options, kind, field, low, high, values, group, help)
+#define FIELD(kind, type, field, low, high, values, defaults, group, help)                                             \
+  INFO(NULL, 0, hs_options, kind, field, low, high, values, group, help)
+#define RULE(kind, type, field, low, high, values, defaults, group, help)                                              \
+  INFO(NULL, 1, hs_expert_options, kind, field, low, high, values, group, help)
+#include OPTIONS_TABLE
+};
+enum { OPTION_INFOS = sizeof option_infos / sizeof option_infos[0] };
 
-/* prefix: the struct's, as the caller knows it. */
-static hs_status check_ranges(const int_range *ranges, size_t count, const char *prefix, char *message,
+const hs_option_info *hs_option_describe(size_t index) { return index < OPTION_INFOS ? &option_infos[index] : NULL; }
+
+/* Narrows a field's range where it depends on other fields. */
+static void limits_of(const hs_options *o, const hs_option_info *info, double *low, double *high) {
+  *low = info->low;
+  *high = info->high;
+  if (info->of_expert) return;
+  if (info->offset == offsetof(hs_options, input_blur))
+    *high = (double)(o->first_octave < 0 ? 0.5f * o->sigma : o->sigma);
+  if (info->offset == offsetof(hs_options, region_height)) *low = o->region_width > 0 ? 1 : 0;
+  if (info->offset == offsetof(hs_options, grid_columns)) *low = o->grid_rows > 0 ? 1 : 0;
+  if (info->offset == offsetof(hs_options, grid_rows)) *low = o->grid_columns > 0 ? 1 : 0;
+}
+
+static hs_status check_integer(const hs_option_info *info, int32_t value, double low, double high, char *message,
+                               size_t message_bytes) {
+  if (value >= low && value <= high) return HS_OK;
+  hs_message_set(message, message_bytes, "%s.%s is %d, expected %.0f..%.0f", info->of_expert ? "expert" : "options",
+                 info->name, (int)value, low, high);
+  return HS_ERR_OPTION;
+}
+
+static hs_status check_number(const hs_option_info *info, double value, double low, double high, char *message,
                               size_t message_bytes) {
-  for (size_t i = 0; i < count; i++) {
-    const int_range *r = &ranges[i];
-    if (r->value >= r->low && r->value <= r->high) continue;
-    hs_message_set(message, message_bytes, "%s.%s is %lld, expected %lld..%lld", prefix, r->name, (long long)r->value,
-                   (long long)r->low, (long long)r->high);
-    return HS_ERR_OPTION;
+  if (value >= low && value <= high) return HS_OK; /* NaN fails */
+  hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", info->name, value, low, high);
+  return HS_ERR_OPTION;
+}
+
+static hs_status check_range(const hs_options *o, const hs_option_info *info, char *message, size_t message_bytes) {
+  const char *field = (info->of_expert ? (const char *)options_rules(o) : (const char *)o) + info->offset;
+  double low = 0, high = 0;
+  limits_of(o, info, &low, &high);
+  if (info->type == HS_OPTION_NUMBER) {
+    float number = 0;
+    memcpy(&number, field, sizeof number);
+    return check_number(info, (double)number, low, high, message, message_bytes);
   }
-  return HS_OK;
+  if (info->type != HS_OPTION_INTEGER && info->type != HS_OPTION_FLAG && info->type != HS_OPTION_CHOICE) return HS_OK;
+  int32_t integer = 0;
+  memcpy(&integer, field, sizeof integer);
+  return check_integer(info, integer, low, high, message, message_bytes);
 }
-
-static hs_status check_rules(const hs_expert_options *e, char *message, size_t message_bytes) {
-  const int_range ranges[] = {
-      {"octave_rule", (int64_t)e->octave_rule, 0, HS_RULE_VLFEAT},
-      {"blur_radius_rule", (int64_t)e->blur_radius_rule, 0, HS_RULE_VLFEAT},
-      {"border_rule", (int64_t)e->border_rule, 0, HS_BORDER_REPLICATE},
-      {"candidate_rule", (int64_t)e->candidate_rule, 0, HS_RULE_VLFEAT},
-      {"refine_rule", (int64_t)e->refine_rule, 0, HS_RULE_VLFEAT},
-      {"orientation_rule", (int64_t)e->orientation_rule, 0, HS_RULE_VLFEAT},
-      {"descriptor_rule", (int64_t)e->descriptor_rule, 0, HS_RULE_VLFEAT},
-  };
-  return check_ranges(ranges, sizeof ranges / sizeof ranges[0], "expert", message, message_bytes);
-}
-
-static hs_status check_ints(const hs_options *o, char *message, size_t message_bytes) {
-  const int_range ranges[] = {
-      {"first_octave", o->first_octave, -1, 3},
-      {"octaves", o->octaves, 0, OCTAVES_MAX},
-      {"scales", o->scales, 1, SCALES_MAX},
-      {"upsample", (int64_t)o->upsample, 0, HS_UPSAMPLE_OPENCV},
-      {"border", o->border, 1, 64},
-      {"max_orientations", o->max_orientations, 0, 18},
-      {"upright", o->upright, 0, 1},
-      {"norm", (int64_t)o->norm, 0, HS_NORM_ROOT},
-      {"layout", (int64_t)o->layout, 0, HS_LAYOUT_VLFEAT},
-      {"descriptor", (int64_t)o->descriptor, 0, HS_DESCRIPTOR_NONE},
-      {"max_features", o->max_features, 0, (int64_t)1 << 30},
-      {"selection", (int64_t)o->selection, 0, HS_SELECT_LEVELS},
-      {"region_width", o->region_width, 0, INT32_MAX},
-      {"region_height", o->region_height, o->region_width > 0 ? 1 : 0, INT32_MAX},
-      {"threads", o->threads, 0, 1024},
-      {"device", (int64_t)o->device, 0, HS_DEVICE_HYBRID},
-      {"device_index", o->device_index, 0, 1023},
-      {"decoder", (int32_t)o->decoder, 0, HS_DECODER_GPU},
-      {"split", o->split, 0, OCTAVES_MAX},
-      {"in_flight", o->in_flight, 0, 256},
-      {"images_per_launch", o->images_per_launch, 0, 64},
-      {"equalize", o->equalize, 0, 1},
-      {"dsp", o->dsp, 0, 1},
-      {"affine", o->affine, 0, 1},
-      {"workload", (int64_t)o->workload, 0, HS_WORKLOAD_THROUGHPUT},
-      {"dsp_sizes", o->dsp_sizes, 2, DOMAIN_SIZES_MAX},
-      {"grid_columns", o->grid_columns, o->grid_rows > 0 ? 1 : 0, 4096},
-      {"grid_rows", o->grid_rows, o->grid_columns > 0 ? 1 : 0, 4096},
-  };
-  return check_ranges(ranges, sizeof ranges / sizeof ranges[0], "options", message, message_bytes);
-}
+_Static_assert(sizeof(hs_norm) == sizeof(int32_t), "a CHOICE is read as an int32_t");
+_Static_assert(OCTAVES_MAX == 32 && SCALES_MAX == 8 && DOMAIN_SIZES_MAX == 16, "options_table.inc has these ranges");
 
 hs_status options_validate(const hs_options *o, char *message, size_t message_bytes) {
-  hs_status st = check_ints(o, message, message_bytes);
-  if (st == HS_OK) st = check_rules(options_rules(o), message, message_bytes);
-  if (st != HS_OK) return st;
-  const float_range ranges[] = {
-      {"sigma", o->sigma, 0.8f, 4.0f},
-      {"input_blur", o->input_blur, 0.0f, o->first_octave < 0 ? 0.5f * o->sigma : o->sigma},
-      {"contrast", o->contrast, 0.0f, 1.0f},
-      {"settle", o->settle, 0.5f, 1.0f},
-      {"edge", o->edge, 1.0f, 1000.0f},
-      {"dsp_smallest", o->dsp_smallest, 0.125f, 1.0f},
-      {"dsp_largest", o->dsp_largest, 1.0f, 4.0f},
-  };
-  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-    const float_range *r = &ranges[i];
-    if (r->value >= r->low && r->value <= r->high) continue; /* NaN fails */
-    hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", r->name, (double)r->value,
-                   (double)r->low, (double)r->high);
-    return HS_ERR_OPTION;
+  for (size_t i = 0; i < OPTION_INFOS; i++) {
+    const hs_status st = check_range(o, &option_infos[i], message, message_bytes);
+    if (st != HS_OK) return st;
   }
   if (o->grid_columns > 0 && o->max_features == 0) {
     hs_message_set(message, message_bytes,

@@ -2,14 +2,13 @@
  * Options: profiles, validation, and their translation into what the stages take. Which of them change bytes: the three
  * groups of hs_options in hartsift.h; what each profile takes: stages/METHOD.md, section 4.
  *
- * To add an option (tests/api/check_places.py names what was forgotten):
- *   1. the field, last in hs_options, with unit, range, default and source: pipeline/include/hartsift.h;
- *   2. its default where it is not 0 (set_lowe and the other profiles) and its range: pipeline/context/options.c;
- *   3. what a stage sees of it: stages/params.h and options_params, or the file that acts on it;
- *   4. its option of the command, or the reason why it has none: pipeline/cli/options/option_table.c;
- *   5. its field in HsOptions: python/hartsift/_structures.py, and the names of its values in _options.py;
- *   6. where it changes the method: the table and the text of stages/METHOD.md, and new digests of the selftest;
- *   7. tests/unit/test_options.c, and a test of what it does.
+ * To add an option:
+ *   1. its field, last in hs_options, with unit, range, default and source: pipeline/include/hartsift.h;
+ *   2. its row in pipeline/context/options_table.inc: without it options.c does not compile;
+ *   3. where the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h.
+ * Defaults, ranges, messages, help, manual pages, completions, the settings of a batch and Python's keywords come from the
+ * row. Then write what acts on it (options_params and stages/params.h for a stage), its test, the text of stages/METHOD.md
+ * where it changes features, and Python's type hints by tests/support/make_python_hints.py.
  */
 #ifndef HARTSIFT_CONTEXT_OPTIONS_H
 #define HARTSIFT_CONTEXT_OPTIONS_H

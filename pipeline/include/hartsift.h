@@ -202,6 +202,40 @@ typedef struct hs_options {
 /* struct_size: sizeof of the caller's struct; nothing is written beyond. */
 HS_API hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_profile profile);
 
+/* What a field of hs_options or hs_expert_options holds. */
+typedef enum hs_option_type {
+  HS_OPTION_INTEGER = 0, /* int32_t */
+  HS_OPTION_FLAG = 1,    /* int32_t, 0 or 1 */
+  HS_OPTION_CHOICE = 2,  /* an enumeration, counted from 0 */
+  HS_OPTION_NUMBER = 3,  /* float */
+  HS_OPTION_COUNT = 4,   /* uint64_t */
+  HS_OPTION_BYTES = 5,   /* uint64_t, a size of memory */
+  HS_OPTION_TEXT = 6,    /* const char * or null */
+  HS_OPTION_POINTER = 7, /* another pointer or null */
+  HS_OPTION_UNUSED = 8   /* int32_t, 0: no option yet */
+} hs_option_type;
+
+/* The groups of hs_options: 1, 2 and 3 above. */
+typedef enum hs_option_group { HS_OPTIONS_WORK = 1, HS_OPTIONS_WANTED = 2, HS_OPTIONS_METHOD = 3 } hs_option_group;
+
+/* One field of hs_options or hs_expert_options, for programs that offer all options. */
+typedef struct hs_option_info {
+  const char *name;    /* the field's: "max_memory_bytes" */
+  const char *command; /* the command's option for it: "max-memory"; null: none, or another form */
+  const char *help;    /* a sentence without full stop, as the command's help has it */
+  const char *values;  /* HS_OPTION_CHOICE: the names of the values from 0 on, "u8|f32|none"; else how help calls the
+                          value, or null */
+  hs_option_type type;
+  hs_option_group group;
+  int32_t of_expert; /* 1: a field of hs_expert_options, 0: of hs_options */
+  size_t offset;     /* of the field in its struct, bytes */
+  double low, high;  /* INTEGER, FLAG, CHOICE, NUMBER: the range, both allowed; other fields may narrow it */
+} hs_option_info;
+
+/* Describes the index-th field after struct_size, those of hs_expert_options last; null beyond the last. The description
+   is the library's. */
+HS_API const hs_option_info *hs_option_describe(size_t index);
+
 /* ------------------------------------------------------------------ context */
 
 /* Makes a context. options: read only during the call (except allocator). On failure *context is null

@@ -23,7 +23,7 @@ from ._library import HAS_CUDA, METHOD_VERSION
 from ._library import VERSION as __version__
 from ._matching import MATCH_DTYPE, Geometry, Matches, Pose, VerifyOptions, match, relative_pose, verify
 from ._neighbours import NEIGHBOUR_DTYPE, NO_FEATURE, NeighbourLists, find_k_nearest, find_within
-from ._options import Options
+from ._hints import Options
 from ._patches import extract_patches
 from ._primitives import (
     TILE_DTYPE,

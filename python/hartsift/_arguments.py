@@ -10,7 +10,7 @@ import sys
 from typing import Any, Callable, Dict, NoReturn, Optional, Sequence, Union
 
 from ._errors import ArgumentError, Error
-from ._options import Options
+from ._hints import Options
 
 
 def _value(text: str) -> Union[int, float, str, "tuple[int, ...]"]:

@@ -14,9 +14,10 @@ from ._errors import ArgumentError, Error
 from ._features import KEYPOINT_DTYPE, Features, Origin
 from ._library import DESCRIPTOR_LENGTH, METHOD_VERSION
 from ._names import name_of_text, printable, text_of_name
+from ._options import WORK_OPTIONS
 
 if TYPE_CHECKING:
-    from ._options import Layout
+    from ._hints import Layout
 
 #: Fields of a keypoint as list columns, by their names there.
 KEYPOINT_COLUMNS = ("x", "y", "sigma", "orientation", "response", "octave", "level")
@@ -26,18 +27,8 @@ DICTIONARY_COLUMNS = ["status", "method", "options"]
 #: Images in a row group: some 30 MB where an image has 3000 features.
 ROW_GROUP_IMAGES = 64
 _DESCRIPTOR_BYTES = {"u8": DESCRIPTOR_LENGTH, "f32": 4 * DESCRIPTOR_LENGTH, "none": DESCRIPTOR_LENGTH}
-# Options that change how fast a result comes, or whether, but not which.
-_CHANGE_NO_RESULT = {
-    "device",
-    "device_index",
-    "threads",
-    "split",
-    "in_flight",
-    "images_per_launch",
-    "max_pixels",
-    "max_memory_bytes",
-    "variant",
-}
+# Options that change how fast a result comes, or whether, but not which. decoder is in the rows of earlier versions.
+_CHANGE_NO_RESULT = WORK_OPTIONS - {"decoder"}
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 _CACHED_EXTRACTORS = 4
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 _VLFEAT_BINS = [0, 7, 6, 5, 4, 3, 2, 1]
 _TENTATIVE_CAMERA = 2  # HS_TENTATIVE_CAMERA: a default, for a new image that shares no camera

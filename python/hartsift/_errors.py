@@ -67,9 +67,9 @@ _SWITCH = re.compile(r"\bthe option (\w+) \(--[\w-]+\)")
 
 @functools.lru_cache(maxsize=None)
 def _field_names() -> FrozenSet[str]:
-    from . import _pair_structures, _pairs, _patches, _structures
+    from . import _options, _pair_structures, _pairs, _patches, _structures
 
-    modules = (_structures, _pair_structures, _pairs, _patches)
+    modules = (_structures, _options, _pair_structures, _pairs, _patches)
     return frozenset(field[0] for module in modules for kind in module.STRUCTURES.values() for field in kind._fields_)
 
 

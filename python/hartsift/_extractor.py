@@ -24,7 +24,7 @@ from ._features import KEYPOINT_DTYPE, Features, fill_features
 from ._foreign import images_of_batch, is_batch, masks_of_batch
 from ._images import Channels, ImageLike, MaskCount, Picture, named_mask
 from ._library import DESCRIPTOR_LENGTH, library
-from ._options import LAYOUTS, Layout, make_options, name_of
+from ._options import LAYOUTS, make_options, name_of
 from ._reading import Pictures, Reading, Sources, pictures_of, sources_of, stream_of
 from ._resident import DeviceFeatures, DeviceMemory
 from ._structures import HsCudaFeatures, HsImage, HsStatistics
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Layout, Options
 
 #: From so many files on, comparing the GPU's decoder with libjpeg first takes less than decoding there saves.
 _FILES_WORTH_COMPARING = 16
@@ -51,7 +51,7 @@ class Extractor:
 
     def __init__(self, **options: "Unpack[Options]") -> None:
         self._options = make_options(options)
-        self._layout: Layout = "vlfeat" if self._options.view.layout == LAYOUTS["vlfeat"] else "ubc"
+        self._layout: "Layout" = "vlfeat" if self._options.view.layout == LAYOUTS["vlfeat"] else "ubc"
         self._lock = threading.RLock()
         self._context: Optional[Context] = None
         self._closed = False

@@ -19,8 +19,7 @@ from ._structures import HsFeatures
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ._files import FileFormat
-    from ._options import Layout, Norm, Profile
+    from ._hints import FileFormat, Layout, Norm, Profile
 
 #: One keypoint as the library stores it: pixels of the image (x to the right, y down, the centre of the top-left pixel
 #: at 0, 0), sigma in the same pixels, orientation in radians (y down), response ``|D|``, octave and level of the pyramid.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-from typing import TYPE_CHECKING, Any, Dict, Literal, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
 
 import numpy as np
 
@@ -20,21 +20,7 @@ from ._structures import HsFileOptions
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-FileFormat = Literal[
-    "auto",
-    "colmap",
-    "npz",
-    "csv",
-    "json",
-    "lowe",
-    "vlfeat",
-    "opencv",
-    "openmvg",
-    "bin",
-    "colmap-db",
-    "visualsfm",
-    "oxford",
-]
+    from ._hints import FileFormat
 
 
 def _formats() -> Dict[str, int]:
@@ -51,7 +37,7 @@ FORMATS: Dict[str, int] = _formats()
 PathLike = Union[str, "os.PathLike[str]"]
 
 
-def _file_options(file_format: FileFormat, message: Any) -> HsFileOptions:
+def _file_options(file_format: "FileFormat", message: Any) -> HsFileOptions:
     return HsFileOptions(
         struct_size=ctypes.sizeof(HsFileOptions),
         format=enumerator("format", FORMATS, file_format),
@@ -63,7 +49,7 @@ def _file_options(file_format: FileFormat, message: Any) -> HsFileOptions:
 
 def read_features(
     path: PathLike,
-    format: FileFormat = "auto",
+    format: "FileFormat" = "auto",
     *,
     image_name: Optional[str] = None,  # noqa: A002
     max_features: int = 0,
@@ -94,7 +80,7 @@ def read_features(
 def write_features(
     path: PathLike,
     features: Features,
-    format: FileFormat = "auto",
+    format: "FileFormat" = "auto",
     *,  # noqa: A002
     image_name: Optional[str] = None,
     exif: bool = False,

@@ -40,12 +40,11 @@ from ._pair_structures import (
 from ._structures import (
     HsArray,
     HsCudaFeatures,
-    HsExpertOptions,
     HsFeatures,
     HsFileOptions,
     HsImage,
     HsLoadOptions,
-    HsOptions,
+    HsOptionInfo,
     HsStatistics,
     HsTiling,
 )
@@ -68,17 +67,18 @@ HS_U8, HS_U16, HS_F32 = 0, 1, 2
 HS_GRAY, HS_GRAY_ALPHA, HS_RGB, HS_BGR, HS_RGBA, HS_BGRA = range(6)
 HS_DESCRIPTOR_U8, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_NONE = 0, 1, 2
 
-_IMAGE, _FEATURES, _OPTIONS = POINTER(HsImage), POINTER(HsFeatures), POINTER(HsOptions)
+_IMAGE, _FEATURES = POINTER(HsImage), POINTER(HsFeatures)
 _ARRAY, _CAMERA = POINTER(HsArray), POINTER(HsCamera)
 
-#: Result and arguments of every function that the package calls.
+#: Result and arguments of every function that the package calls. hs_options: c_void_p, its fields are asked of the library.
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
-    "hs_options_init_sized": (c_int, [_OPTIONS, c_size_t, c_int]),
-    "hs_expert_options_init_sized": (c_int, [POINTER(HsExpertOptions), c_size_t, c_int]),
-    "hs_create_explained": (c_int, [POINTER(c_void_p), _OPTIONS, c_void_p, c_size_t]),
+    "hs_options_init_sized": (c_int, [c_void_p, c_size_t, c_int]),
+    "hs_expert_options_init_sized": (c_int, [c_void_p, c_size_t, c_int]),
+    "hs_option_describe": (POINTER(HsOptionInfo), [c_size_t]),
+    "hs_create_explained": (c_int, [POINTER(c_void_p), c_void_p, c_void_p, c_size_t]),
     "hs_destroy": (None, [c_void_p]),
-    "hs_workspace_query": (c_int, [_OPTIONS, c_int32, c_int32, POINTER(c_uint64), POINTER(c_uint64)]),
-    "hs_workspace_query_rows": (c_int, [_OPTIONS, c_int32, c_int32, c_int, POINTER(c_uint64), POINTER(c_uint64)]),
+    "hs_workspace_query": (c_int, [c_void_p, c_int32, c_int32, POINTER(c_uint64), POINTER(c_uint64)]),
+    "hs_workspace_query_rows": (c_int, [c_void_p, c_int32, c_int32, c_int, POINTER(c_uint64), POINTER(c_uint64)]),
     "hs_extract": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),
     "hs_extract_into": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, c_void_p, c_size_t, POINTER(c_size_t)]),
     "hs_detect": (c_int, [c_void_p, _IMAGE, _IMAGE, _FEATURES]),

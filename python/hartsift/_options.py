@@ -1,4 +1,4 @@
-"""Keyword arguments to hs_options: every field by its name, enumerators by theirs."""
+"""Keyword arguments to hs_options: every field by its name, enumerators by theirs, as hs_option_describe lists them."""
 
 from __future__ import annotations
 
@@ -6,120 +6,64 @@ import ctypes
 import difflib
 import operator
 import re
-from typing import Any, Dict, Iterable, Literal, Mapping, Optional, Tuple, TypedDict, Union
+from ctypes import c_char_p, c_float, c_int, c_int32, c_size_t, c_uint64, c_void_p
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 from ._errors import ArgumentError, check
 from ._library import library
-from ._structures import HsExpertOptions, HsOptions
+from ._structures import HsOptionInfo
 
-PROFILES = {"lowe": 0, "opencv": 1, "vlfeat": 2, "colmap": 3}
-LAYOUTS = {"ubc": 0, "vlfeat": 1}
-NORMS = {"l2": 0, "root": 1}
-_RULES = {"lowe": 0, "opencv": 1, "vlfeat": 2}
-_DEVICES = {"auto": 0, "cpu": 1, "cuda": 2, "hybrid": 3}
+#: hs_option_type
+INTEGER, FLAG, CHOICE, NUMBER, COUNT, BYTES, TEXT, POINTER, UNUSED = range(9)
+_C_TYPES = (c_int32, c_int32, c_int, c_float, c_uint64, c_uint64, c_char_p, c_void_p, c_int32)
+
+
+def described_options() -> List[HsOptionInfo]:
+    """What the library says of every field of hs_options and hs_expert_options."""
+    infos: List[HsOptionInfo] = []
+    while info := library.hs_option_describe(len(infos)):
+        infos.append(info.contents)
+    return infos
+
+
+def is_offered(info: HsOptionInfo) -> bool:
+    """Whether the field is a keyword; workload: see Batch."""
+    return info.type not in (POINTER, UNUSED) and info.name != b"workload"
+
+
+_INFOS = described_options()
+
+
+def _structure(name: str, of_expert: int) -> Any:
+    fields = [(info.name.decode(), _C_TYPES[info.type]) for info in _INFOS if info.of_expert == of_expert]
+    namespace = {"_fields_": [("struct_size", c_size_t), *fields], "__doc__": name, "__module__": __name__}
+    structure = type(name, (ctypes.Structure,), namespace)
+    for info in _INFOS:
+        if info.of_expert == of_expert and getattr(structure, info.name.decode()).offset != info.offset:
+            raise ImportError(f"{name}.{info.name.decode()} is not at {info.offset} bytes, as the library has it")
+    return structure
+
+
+HsOptions = _structure("hs_options", 0)
+HsExpertOptions = _structure("hs_expert_options", 1)
+STRUCTURES: Dict[str, Any] = {"hs_options": HsOptions, "hs_expert_options": HsExpertOptions}
 
 #: The fields that hold an enumeration, and the names of its values.
 ENUMERATIONS: Dict[str, Dict[str, int]] = {
-    "profile": PROFILES,
-    "octave_rule": _RULES,
-    "upsample": {"aligned": 0, "half-pixel": 1, "opencv": 2},
-    "blur_radius_rule": _RULES,
-    "border_rule": {"reflect-101": 0, "replicate": 1},
-    "candidate_rule": _RULES,
-    "refine_rule": _RULES,
-    "orientation_rule": _RULES,
-    "descriptor_rule": _RULES,
-    "norm": NORMS,
-    "layout": LAYOUTS,
-    "descriptor": {"u8": 0, "f32": 1, "none": 2},
-    "selection": {"response": 0, "scale": 1, "levels": 2},
-    "device": _DEVICES,
-    "decoder": {"auto": 0, "cpu": 1, "gpu": 2},
+    info.name.decode(): {name: value for value, name in enumerate(info.values.decode().split("|"))}
+    for info in _INFOS
+    if info.type == CHOICE and is_offered(info)
 }
-_NOT_OFFERED = {"struct_size", "allocator", "expert", "unused", "workload"}  # workload: see Batch
-
-
-def _offered(structure: Any) -> Dict[str, Any]:
-    return {field[0]: field[1] for field in structure._fields_ if field[0] not in _NOT_OFFERED}
-
-
-_EXPERT_TYPES = _offered(HsExpertOptions)
-_TYPES: Dict[str, Any] = {**_offered(HsOptions), **_EXPERT_TYPES}
+#: No byte of the features depends on these (HS_OPTIONS_WORK).
+WORK_OPTIONS = frozenset(info.name.decode() for info in _INFOS if info.group == 1)
+PROFILES, LAYOUTS, NORMS = ENUMERATIONS["profile"], ENUMERATIONS["layout"], ENUMERATIONS["norm"]
+_DEVICES = ENUMERATIONS["device"]
+_EXPERT_TYPES = {info.name.decode(): _C_TYPES[info.type] for info in _INFOS if info.of_expert}
+_TYPES: Dict[str, Any] = {info.name.decode(): _C_TYPES[info.type] for info in _INFOS if is_offered(info)}
 _SHORTHANDS: Dict[str, Tuple[str, ...]] = {
     "region": ("region_x", "region_y", "region_width", "region_height"),
     "grid": ("grid_columns", "grid_rows"),
 }
-
-
-Profile = Literal["lowe", "opencv", "vlfeat", "colmap"]
-Rule = Literal["lowe", "opencv", "vlfeat"]
-Layout = Literal["ubc", "vlfeat"]
-Norm = Literal["l2", "root"]
-
-
-class OptionsBesideSigma(TypedDict, total=False):
-    """All of Options but sigma, which ``SIFT`` has among its own arguments."""
-
-    profile: Profile  #: the preset that the others start from
-    first_octave: int  #: -1 doubles the image; -1..3
-    octaves: int  #: most octaves, 0: as many as the image's size gives
-    octave_rule: Rule
-    scales: int  #: scales per octave, 1..8
-    upsample: Literal["aligned", "half-pixel", "opencv"]
-    input_blur: float  #: the blur that the image is assumed to have, pixels
-    blur_radius_rule: Rule
-    border_rule: Literal["reflect-101", "replicate"]
-    border: int
-    contrast: float  #: |D| that a keypoint needs, times scales
-    candidate_rule: Rule
-    refine_rule: Rule
-    settle: float
-    edge: float  #: largest ratio of principal curvatures
-    orientation_rule: Rule
-    max_orientations: int  #: features per keypoint, 0: all
-    upright: bool
-    descriptor_rule: Rule
-    norm: Norm  #: "root": RootSIFT
-    layout: Layout  #: order of the descriptor's bins
-    descriptor: Literal["u8", "f32", "none"]
-    dsp: bool  #: pool descriptors over domain sizes
-    dsp_sizes: int  #: how many
-    dsp_smallest: float  #: times the keypoint's own size
-    dsp_largest: float
-    affine: bool  #: describe in the ellipses that gradients give
-    max_features: int  #: exactly so many when there are more, 0: all
-    selection: Literal["response", "scale", "levels"]  #: which; "levels" (profile colmap): whole ones, so not exactly
-    region: Tuple[int, int, int, int]  #: x, y, width, height; or the four fields
-    region_x: int
-    region_y: int
-    region_width: int
-    region_height: int
-    grid: Tuple[int, int]  #: columns, rows that max_features is spread over; or the two fields
-    grid_columns: int
-    grid_rows: int
-    max_pixels: int
-    max_memory_bytes: int
-    threads: int  #: CPU threads, 0: one for each core
-    device: str  #: "auto", "cpu", "cuda", "cuda:N" or "hybrid"
-    device_index: int
-    variant: str  #: "stage=name,...", see Extractor.backends
-    split: int
-    in_flight: int
-    images_per_launch: int
-    equalize: bool
-    #: what decodes JPEG files, to the same pixels: "gpu" the GPU, an error where none does; "auto" that for a list of 16
-    #: files and more, where there is one
-    decoder: Literal["auto", "cpu", "gpu"]
-
-
-class Options(OptionsBesideSigma, total=False):
-    """The options of an extraction. What is left out has the profile's value.
-
-    Enumerations are given by name, as on the command line (``norm="root"``, ``device="cuda:1"``). Ranges and defaults
-    of all fields stand in ``hartsift.h``.
-    """
-
-    sigma: float  #: blur of an octave's first level, in its samples
 
 
 def name_of(field: str, value: int) -> str:
@@ -175,7 +119,7 @@ def _spread_shorthands(settings: Dict[str, Any]) -> Dict[str, Any]:
     return spread
 
 
-def _set_device(options: HsOptions, value: Union[str, int]) -> None:
+def _set_device(options: Any, value: Union[str, int]) -> None:
     if isinstance(value, str):
         with_index = re.fullmatch(r"cuda:(\d{1,4})", value.lower())
         if with_index:
@@ -185,7 +129,7 @@ def _set_device(options: HsOptions, value: Union[str, int]) -> None:
 
 
 class OptionsSet:
-    """hs_options and the hs_expert_options beside them; ``view`` is what the library takes."""
+    """hs_options with its hs_expert_options; ``view`` is what the library takes."""
 
     def __init__(self, profile: int) -> None:
         self.view, self.expert = HsOptions(), HsExpertOptions()
@@ -196,7 +140,7 @@ class OptionsSet:
             check(initialise(ctypes.byref(structure), ctypes.sizeof(structure), profile))
         self.view.expert = ctypes.addressof(self.expert)
 
-    def part(self, name: str) -> ctypes.Structure:
+    def part(self, name: str) -> Any:
         """The structure that has this field."""
         return self.expert if name in _EXPERT_TYPES else self.view
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 
 class HsCollectionImage(ctypes.Structure):

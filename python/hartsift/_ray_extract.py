@@ -20,7 +20,7 @@ from ._sources import ImageSource, extract_rows, find_images, reading_options
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 # What an actor claims of its CPUs: less than half. Ray restarts an actor of a lost node only where it finds room, and what
 # the actor has made is lost and awaited until then; so that all of half the nodes find room on the other half, which is

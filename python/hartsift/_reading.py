@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple, Union
+import ctypes
+from typing import Any, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -12,9 +13,6 @@ from ._images import (
     Channels, ImageLike, Picture, fit_mask, is_file_source, picture_of_array, picture_of_file, picture_of_mask, plain_mask,
     without_masked,
 )
-
-if TYPE_CHECKING:
-    from ._structures import HsOptions
 
 #: The pixels of one image and of its mask.
 Pictures = Tuple[Picture, Optional[Picture]]
@@ -34,7 +32,7 @@ class Reading(NamedTuple):
     strict: bool = False
 
 
-def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions) -> Pictures:
+def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.Structure) -> Pictures:
     """Decodes files, looks at arrays."""
     mask = plain_mask(mask)
     if isinstance(image, np.ma.MaskedArray):
@@ -55,7 +53,7 @@ def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: HsOption
     return picture, masking
 
 
-def sources_of(image: ImageLike, mask: Any, reading: Reading, options: HsOptions) -> Sources:
+def sources_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.Structure) -> Sources:
     """As ``pictures_of``; but a file that the library can decode in its own threads is left to it."""
     if type(image) is not np.ndarray and reading.value_range is None and is_file_source(image):
         _check_region(reading, options)
@@ -79,6 +77,6 @@ def stream_of(picture: Picture, mask: Optional[Picture]) -> Optional[int]:
     return streams.pop() if streams else None
 
 
-def _check_region(reading: Reading, options: HsOptions) -> None:
+def _check_region(reading: Reading, options: ctypes.Structure) -> None:
     if reading.max_image_size and options.region_width:
         raise ArgumentError("region is of the image as it is: expected without max_image_size")

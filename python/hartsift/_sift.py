@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
-    from ._options import OptionsBesideSigma
+    from ._hints import OptionsBesideSigma
 
 CV_8U, CV_32F = 0, 5
 _NORM_L2 = 4

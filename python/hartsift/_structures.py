@@ -1,4 +1,4 @@
-"""The layout of the library's structures, as ctypes sees them: images, features, options, files, arrays.
+"""The layout of the library's structures, as ctypes sees them: images, features, files, arrays. Options: _options.py.
 
 Here and in _pair_structures.py they follow hartsift.h and its parts field by field; python/tests/test_layouts.py compares
 sizes and offsets with what a C compiler makes of the headers.
@@ -81,70 +81,20 @@ class HsFeatures(ctypes.Structure):
     ]
 
 
-class HsOptions(ctypes.Structure):
-    """hs_options"""
+class HsOptionInfo(ctypes.Structure):
+    """hs_option_info"""
 
     _fields_ = [
-        ("struct_size", c_size_t),
-        ("profile", c_int),
-        ("threads", c_int32),
-        ("device", c_int),
-        ("device_index", c_int32),
-        ("split", c_int32),
-        ("in_flight", c_int32),
-        ("images_per_launch", c_int32),
-        ("max_pixels", c_uint64),
-        ("max_memory_bytes", c_uint64),
-        ("allocator", c_void_p),
-        ("max_features", c_int32),
-        ("selection", c_int),
-        ("region_x", c_int32),
-        ("region_y", c_int32),
-        ("region_width", c_int32),
-        ("region_height", c_int32),
-        ("grid_columns", c_int32),
-        ("grid_rows", c_int32),
-        ("equalize", c_int32),
-        ("first_octave", c_int32),
-        ("octaves", c_int32),
-        ("scales", c_int32),
-        ("upsample", c_int),
-        ("sigma", c_float),
-        ("input_blur", c_float),
-        ("border", c_int32),
-        ("contrast", c_float),
-        ("settle", c_float),
-        ("edge", c_float),
-        ("max_orientations", c_int32),
-        ("upright", c_int32),
-        ("norm", c_int),
-        ("layout", c_int),
-        ("descriptor", c_int),
-        ("expert", c_void_p),
-        ("dsp", c_int32),
-        ("dsp_sizes", c_int32),
-        ("dsp_smallest", c_float),
-        ("dsp_largest", c_float),
-        ("decoder", c_int),
-        ("affine", c_int32),
-        ("workload", c_int),
-        ("unused", c_int32),
-    ]
-
-
-class HsExpertOptions(ctypes.Structure):
-    """hs_expert_options"""
-
-    _fields_ = [
-        ("struct_size", c_size_t),
-        ("octave_rule", c_int),
-        ("blur_radius_rule", c_int),
-        ("border_rule", c_int),
-        ("candidate_rule", c_int),
-        ("refine_rule", c_int),
-        ("orientation_rule", c_int),
-        ("descriptor_rule", c_int),
-        ("variant", c_char_p),
+        ("name", c_char_p),
+        ("command", c_char_p),
+        ("help", c_char_p),
+        ("values", c_char_p),
+        ("type", c_int),
+        ("group", c_int),
+        ("of_expert", c_int32),
+        ("offset", c_size_t),
+        ("low", c_double),
+        ("high", c_double),
     ]
 
 
@@ -282,8 +232,7 @@ STRUCTURES: Dict[str, Any] = {
     "hs_keypoint": HsKeypoint,
     "hs_origin": HsOrigin,
     "hs_features": HsFeatures,
-    "hs_options": HsOptions,
-    "hs_expert_options": HsExpertOptions,
+    "hs_option_info": HsOptionInfo,
     "hs_exif": HsExif,
     "hs_load_notes": HsLoadNotes,
     "hs_load_options": HsLoadOptions,

@@ -25,7 +25,7 @@ from ._project import PathLike, View, extract_views, read_project, write_json
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 __all__ = ["extract"]
 

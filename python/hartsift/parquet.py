@@ -35,7 +35,7 @@ from ._sources import at, extract_rows, find_images, parse_shard, path_of_shard,
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 __all__ = ["batch", "feature_schema", "merge", "read"]
 

@@ -23,7 +23,7 @@ from ._foreign import channels_last
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._options import Options
+    from ._hints import Options
 
 __all__ = ["LocalFeature", "SIFT"]
 

@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import typing
 
 import pytest
 
@@ -28,6 +27,9 @@ ENUMERATIONS = {
     "HS_DESCRIPTOR_": _options.ENUMERATIONS["descriptor"],
     "HS_SELECT_": _options.ENUMERATIONS["selection"],
     "HS_DEVICE_": _options.ENUMERATIONS["device"],
+    "HS_DECODER_": _options.ENUMERATIONS["decoder"],
+    "HS_OPTION_": {name: getattr(_options, name) for name in (
+        "INTEGER", "FLAG", "CHOICE", "NUMBER", "COUNT", "BYTES", "TEXT", "POINTER", "UNUSED")},
     "HS_FORMAT_": _files.FORMATS,
     "HS_GUIDE_": _matching.GUIDES,
     "HS_PATCH_": _patches.TYPES,
@@ -45,7 +47,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         pytest.skip("the headers are not beside the tests")
     lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <hartsift_expert.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
-    modules = (_structures, _pair_structures, _retrieval, _pairs, _judging, _neighbours, _patches)
+    modules = (_structures, _options, _pair_structures, _retrieval, _pairs, _judging, _neighbours, _patches)
     for name, structure in {name: s for module in modules for name, s in module.STRUCTURES.items()}.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
@@ -86,17 +88,6 @@ def test_numpy_types_are_those_of_the_structures():
         assert list(dtype.names) == [field[0] for field in structure._fields_]
         for name in dtype.names:
             assert dtype.fields[name][1] == getattr(structure, name).offset
-
-
-def test_every_field_of_the_options_is_typed():
-    structures = _structures.HsOptions, _structures.HsExpertOptions
-    fields = {field[0] for structure in structures for field in structure._fields_}
-    fields -= {"struct_size", "allocator", "expert", "unused"}
-    assert fields | {"region", "grid"} == set(hartsift.Options.__annotations__)
-
-
-def test_every_format_is_typed():
-    assert set(typing.get_args(_files.FileFormat)) == set(_files.FORMATS)
 
 
 def test_a_foreign_library_is_refused(tmp_path):

@@ -88,6 +88,16 @@ def test_names_are_checked_before_anything_runs(cache, tmp_path):
     assert found == set(range(first, first + len(WRONG.split("\n")) - 2)), run.stdout + run.stderr
 
 
+def test_hints_are_those_of_the_library():
+    root = pathlib.Path(__file__).parents[2]
+    program = root / "tests" / "support" / "make_python_hints.py"
+    if not program.exists():
+        pytest.skip("the tree of the library is not next to the tests")
+    run = subprocess.run([sys.executable, "-B", program], check=True, capture_output=True, text=True)
+    written = (pathlib.Path(hartsift.__file__).parent / "_hints.py").read_text(encoding="utf-8")
+    assert run.stdout == written, "make_python_hints.py > python/hartsift/_hints.py renews them"
+
+
 def test_everything_public_is_documented():
     for name in hartsift.__all__:
         thing = getattr(hartsift, name)

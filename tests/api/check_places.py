@@ -1,6 +1,5 @@
-"""Looks into every place that a stage, a variant of the CPU, a kernel or an option has to be entered in, and names the places
-that were forgotten. The checklists stand beside the code: stages/ops.h, cpu/dispatch.c, cuda/keypoints/frame_view.h,
-pipeline/context/options.h.
+"""Looks into every place that a stage, a variant of the CPU or a kernel has to be entered in, and names the places that were
+forgotten. The checklists are in the code: stages/ops.h, cpu/dispatch.c, cuda/keypoints/frame_view.h.
 
 usage: check_places.py [ROOT]
 """
@@ -10,18 +9,6 @@ import re
 import sys
 import tarfile
 
-# Options that the command sets by other means than a column of its table, or not at all, each with its reason.
-NOT_IN_OPTION_TABLE = {
-    "octave_rule", "blur_radius_rule", "border_rule", "candidate_rule", "refine_rule", "orientation_rule",
-    "descriptor_rule", "expert", "border", "settle",  # a profile's
-    "layout",                                    # the format of a file has its own order of bins
-    "device", "device_index",                    # --device
-    "region_x", "region_y", "region_width", "region_height", "grid_columns", "grid_rows",  # --region, --grid
-    "in_flight", "images_per_launch", "workload",           # the batch engine's
-    "allocator",
-}
-# What is checked by its type or as a whole, not by a line of its own.
-NOT_VALIDATED = {"region_x", "region_y", "max_pixels", "max_memory_bytes", "variant", "expert"}
 # Launched to see whether a device runs anything at all.
 KERNELS_OF_NO_STAGE = {"device_probe_kernel"}
 KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
@@ -126,32 +113,9 @@ def check_formats(tree):
     return faults
 
 
-def struct_fields(text, name):
-    body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", text, re.S)
-    fields = []
-    for declaration in COMMENT.sub("", body.group(1)).split(";") if body else []:
-        fields += re.findall(r"(\w+)\s*(?:\[[^\]]*\])?\s*(?:,|$)", declaration.strip())
-    return [field for field in fields if field]
-
-
-def check_options(tree):
-    fields = (struct_fields(tree.text("pipeline/include/hartsift.h"), "hs_options")
-              + struct_fields(tree.text("pipeline/include/hartsift_expert.h"), "hs_expert_options"))
-    fields = [field for field in fields if field not in ("struct_size", "profile", "unused")]
-    faults = [] if len(fields) > 20 else ["pipeline/include/hartsift.h: no hs_options found"]
-    for field in fields:
-        places = [("python/hartsift/_structures.py", rf'\("{field}", '), ("tests/**/*.c", rf"\b{field}\b")]
-        if field not in NOT_VALIDATED:
-            places.append(("pipeline/context/options.c", rf'{{"{field}",|options\.{field}\b'))
-        if field not in NOT_IN_OPTION_TABLE:
-            places.append(("pipeline/cli/**/*.c", rf"AT\({field}\)|(?:->|\.){field}\b"))
-        faults += tree.forgotten(f"option {field}", places)
-    return faults
-
-
 def main():
     tree = Tree(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve())
-    faults = (check_stages(tree) + check_variants(tree) + check_kernels(tree) + check_formats(tree) + check_options(tree))
+    faults = (check_stages(tree) + check_variants(tree) + check_kernels(tree) + check_formats(tree))
     for fault in faults:
         print(fault)
     print(f"{len(faults)} places forgotten")

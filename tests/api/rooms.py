@@ -62,7 +62,8 @@ ROOMS = {
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,
     "pipeline/formats": _FORMATS + ("pipeline/formats/colmap",),
-    "pipeline/cli/options": _BASE,
+    # Of the context only its table of options.
+    "pipeline/cli/options": _BASE + ("pipeline/context",),
     "pipeline/cli/common": _CLI,
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,

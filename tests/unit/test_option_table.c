@@ -81,6 +81,26 @@ static void choices_are_the_formats(void **state) {
   assert_string_equal(option_expand("{\"tiles\": []}", expanded), "{\"tiles\": []}");
 }
 
+/* The three options of fields that the table of options does not make. */
+static void other_forms_fit_the_library(void **state) {
+  (void)state;
+  const hs_option_info *info;
+  for (size_t i = 0; (info = hs_option_describe(i)) != NULL; i++) {
+    if (strcmp(info->name, "profile") == 0) assert_string_equal(option_get(OPTION_PROFILE)->choices, info->values);
+    if (strcmp(info->name, "split") == 0) assert_true(option_get(OPTION_SPLIT)->high == info->high);
+    if (strcmp(info->name, "device") != 0) continue;
+    for (int kind = 0; kind <= (int)info->high; kind++) {
+      char words[32];
+      const char *name = info->values;
+      command_line line;
+      for (int k = 0; k < kind; k++) name = strchr(name, '|') + 1;
+      snprintf(words, sizeof words, "--device %.*s", (int)strcspn(name, "|"), name);
+      assert_true(parse(&line, COMMAND_INFO, words));
+      assert_int_equal(line.set.values[OPTION_DEVICE].integer, kind);
+    }
+  }
+}
+
 static void values_are_parsed(void **state) {
   (void)state;
   command_line line;
@@ -357,6 +377,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(entries_are_complete),
       cmocka_unit_test(choices_are_the_formats),
+      cmocka_unit_test(other_forms_fit_the_library),
       cmocka_unit_test(values_are_parsed),
       cmocka_unit_test(devices_are_parsed),
       cmocka_unit_test(variants_are_joined),

@@ -15,6 +15,33 @@ static hs_options options_of(hs_profile profile) {
   return o;
 }
 
+/* ------------------------------------------------------------------ descriptions */
+
+static size_t names_in(const char *values) {
+  size_t count = 1;
+  for (const char *at = strchr(values, '|'); at; at = strchr(at + 1, '|')) count++;
+  return count;
+}
+
+static void every_field_is_described(void **state) {
+  (void)state;
+  size_t end[2] = {sizeof(size_t), sizeof(size_t)}, count = 0;
+  for (const hs_option_info *info; (info = hs_option_describe(count)) != NULL; count++) {
+    assert_true(info->help[0] != '\0' && info->help[strlen(info->help) - 1] != '.');
+    assert_true(info->group >= HS_OPTIONS_WORK && info->group <= HS_OPTIONS_METHOD);
+    assert_true(info->offset >= end[info->of_expert] && info->offset < end[info->of_expert] + sizeof(void *));
+    const bool is_pointer = info->type == HS_OPTION_TEXT || info->type == HS_OPTION_POINTER;
+    const bool is_wide = info->type == HS_OPTION_COUNT || info->type == HS_OPTION_BYTES;
+    end[info->of_expert] = info->offset + (is_wide ? sizeof(uint64_t) : is_pointer ? sizeof(void *) : sizeof(int32_t));
+    if (info->type == HS_OPTION_CHOICE) assert_true((double)names_in(info->values) == info->high + 1);
+    if (info->type < HS_OPTION_COUNT) assert_true(info->low < info->high);
+  }
+  assert_true(count > 40);
+  assert_int_equal(end[0], sizeof(hs_options));
+  assert_int_equal(end[1], sizeof(hs_expert_options));
+  assert_null(hs_option_describe(count + 1));
+}
+
 /* ------------------------------------------------------------------ profiles */
 
 /* A row of the table in stages/METHOD.md: a whole-number field in the order lowe, opencv, vlfeat, colmap. */
@@ -445,12 +472,19 @@ static void test_grids(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles),          cmocka_unit_test(test_grids),
-      cmocka_unit_test(test_init_arguments),    cmocka_unit_test(test_int_ranges),
-      cmocka_unit_test(test_float_ranges),      cmocka_unit_test(test_input_blur_follows_sigma),
-      cmocka_unit_test(test_pointers),          cmocka_unit_test(test_rules_of_profiles),
-      cmocka_unit_test(test_rules_are_checked), cmocka_unit_test(test_older_header),
-      cmocka_unit_test(test_newer_header),      cmocka_unit_test(test_wrong_struct_sizes),
+      cmocka_unit_test(every_field_is_described),
+      cmocka_unit_test(test_profiles),
+      cmocka_unit_test(test_grids),
+      cmocka_unit_test(test_init_arguments),
+      cmocka_unit_test(test_int_ranges),
+      cmocka_unit_test(test_float_ranges),
+      cmocka_unit_test(test_input_blur_follows_sigma),
+      cmocka_unit_test(test_pointers),
+      cmocka_unit_test(test_rules_of_profiles),
+      cmocka_unit_test(test_rules_are_checked),
+      cmocka_unit_test(test_older_header),
+      cmocka_unit_test(test_newer_header),
+      cmocka_unit_test(test_wrong_struct_sizes),
       cmocka_unit_test(test_thresholds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,14 @@
   (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_MERGE | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
+/* What options_table.inc needs. */
+#define UINT64_LIMIT               18446744073709551615.0
+#define CHOICES_OF_CHOICE(values)  values
+#define CHOICES_OF_FLAG(values)    NULL
+#define CHOICES_OF_INTEGER(values) NULL
+#define CHOICES_OF_NUMBER(values)  NULL
+#define CHOICES_OF_COUNT(values)   NULL
+#define CHOICES_OF_BYTES(values)   NULL
 
 /* Shorthands for the columns that most entries share. */
 #define FLAG(name_, commands_, field_, help_)                                                                          \
@@ -141,44 +149,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .commands = OF_EXTRACTION,
          .field = AT(split),
          .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
-    [OPTION_THREADS] = INTEGER("threads", 0, 1024, IN_FRAMES | IN_LEVELS | IN_INFO | IN_BENCH, AT(threads),
-                               "CPU threads, 0: one for each usable core [0]"),
     [OPTION_JOBS] =
         INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
                 "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
-    [OPTION_MAX_FEATURES] =
-        INTEGER("max-features", 0, 1073741824, OF_EXTRACTION | IN_BENCH, AT(max_features),
-                "keep exactly N when there are more, 0: all [0; colmap 8192 by --selection levels]"),
-    [OPTION_SELECTION] =
-        CHOICE("selection", "response|scale|levels", OF_EXTRACTION, AT(selection),
-               "which of more than --max-features stay: the strongest, the largest, or whole levels, the "
-               "largest first, until they are more, as COLMAP does [response; colmap levels, with "
-               "--max-features scale]"),
-    [OPTION_CONTRAST] = NUMBER("contrast", "T", 0, 1, OF_EXTRACTION | IN_BENCH, AT(contrast),
-                               "contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]"),
-    [OPTION_EDGE] = NUMBER("edge", "R", 1, 1000, OF_EXTRACTION, AT(edge), "largest ratio of principal curvatures [10]"),
-    [OPTION_FIRST_OCTAVE] = INTEGER("first-octave", -1, 3, OF_EXTRACTION | IN_BENCH, AT(first_octave),
-                                    "octave of the first sampling, -1 doubles the image [-1]"),
-    [OPTION_OCTAVES] = INTEGER("octaves", 0, 32, OF_EXTRACTION, AT(octaves),
-                               "most octaves, 0: as many as the image's size gives [0; colmap 4]"),
-    [OPTION_SCALES] = INTEGER("scales", 1, 8, OF_EXTRACTION, AT(scales), "scales in an octave [3]"),
-    [OPTION_MAX_ORIENTATIONS] =
-        INTEGER("max-orientations", 0, 18, OF_EXTRACTION, AT(max_orientations),
-                "most features from one keypoint, 0: every strong peak [0; vlfeat 4; colmap 2]"),
-    [OPTION_UPRIGHT] = FLAG("upright", OF_EXTRACTION, AT(upright), "give each keypoint one feature of orientation 0"),
-    [OPTION_NORM] = CHOICE("norm", "l2|root", OF_EXTRACTION, AT(norm),
-                           "normalisation of descriptors; root is RootSIFT [l2; colmap root]"),
-    [OPTION_DESCRIPTOR] = CHOICE("descriptor", "u8|f32|none", OF_EXTRACTION | IN_BENCH, AT(descriptor),
-                                 "type of the descriptors [u8; opencv, vlfeat f32]"),
-    [OPTION_DSP] = FLAG("dsp", OF_EXTRACTION | IN_BENCH, AT(dsp), "pool descriptors over sizes (DSP-SIFT)"),
-    [OPTION_DSP_SIZES] =
-        INTEGER("dsp-sizes", 2, 16, OF_EXTRACTION | IN_BENCH, AT(dsp_sizes), "--dsp: how many sizes [4; colmap 10]"),
-    [OPTION_DSP_SMALLEST] = NUMBER("dsp-smallest", "F", 0.125, 1, OF_EXTRACTION | IN_BENCH, AT(dsp_smallest),
-                                   "--dsp: the smallest, times the own [2/3; colmap 1/6]"),
-    [OPTION_DSP_LARGEST] = NUMBER("dsp-largest", "F", 1, 4, OF_EXTRACTION | IN_BENCH, AT(dsp_largest),
-                                  "--dsp: the largest [7/3; colmap 3]"),
-    [OPTION_AFFINE] = FLAG("affine", OF_EXTRACTION | IN_BENCH, AT(affine),
-                           "describe keypoints in the ellipses of their surroundings"),
     [OPTION_RESUME] =
         FLAG("resume", IN_BATCH, OPTION_NO_FIELD,
              "keep what an earlier run with the same options has done, if output, image and mask are as they were"),
@@ -197,8 +170,6 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .commands = OF_EXTRACTION,
                      .field = OPTION_NO_FIELD,
                      .help = "spread --max-features, which must be given for it, evenly over W x H cells of the image"},
-    [OPTION_EQUALIZE] =
-        FLAG("equalize", OF_EXTRACTION, AT(equalize), "equalise the histogram of the image first (8-bit images)"),
     [OPTION_EQUALIZED_FILE] = TEXT("equalize", "OUT", IN_HIST,
                                    "write the image with its histogram equalised there (.png, .jpg, .pgm; 8-bit gray)"),
     [OPTION_TILE] = {.name = "tile",
@@ -219,11 +190,6 @@ static const option_spec option_specs[OPTION_COUNT] = {
                             "keep the keypoints inside this rectangle only"),
     [OPTION_KEYPOINTS] = TEXT("keypoints", "FILE", IN_EXTRACT,
                               "describe the keypoints of this feature file (any format) instead of detecting"),
-    [OPTION_UPSAMPLE] = CHOICE("upsample", "aligned|half-pixel|opencv", OF_EXTRACTION, AT(upsample),
-                               "grid of the doubled image [half-pixel; opencv opencv; vlfeat, colmap aligned]"),
-    [OPTION_SIGMA] = NUMBER("sigma", "S0", 0.8, 4, OF_EXTRACTION, AT(sigma), "blur of an octave's first level [1.6]"),
-    [OPTION_INPUT_BLUR] = NUMBER("input-blur", "B", 0, 4, OF_EXTRACTION, AT(input_blur),
-                                 "blur that the image is assumed to have, in pixels [0.5]"),
     [OPTION_EXIF] = FLAG("exif", OF_EXTRACTION | IN_MERGE, OPTION_NO_FIELD,
                          "turn images by their EXIF orientation [the default but for the formats "
                          "{formats as stored}, whose programs read them as stored]"),
@@ -248,18 +214,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .help = "samples that are black and white, as 0:4095 for 12 bits in 16-bit files [the type's or file's]"},
     [OPTION_STRICT] =
         FLAG("strict", OF_EXTRACTION | IN_LEVELS, OPTION_NO_FIELD, "refuse images whose decoder reports damage"),
-    [OPTION_DECODER] = CHOICE(
-        "decoder", "auto|cpu|gpu", IN_EXTRACT | IN_BATCH | IN_INFO, AT(decoder),
-        "what decodes JPEG files, to the same pixels; auto: the CPU, in a batch also a GPU that passed its comparison, "
-        "except for small files where the CPU has time; gpu: fails where there is none [auto]"),
     [OPTION_VARIANT] = OTHER("variant", OPTION_KIND_PAIRS, "STAGE=NAME", OF_EXTRACTION | IN_INFO | IN_BENCH,
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
-    [OPTION_MAX_MEMORY] =
-        OTHER("max-memory", OPTION_KIND_BYTES, "BYTES", IN_FRAMES | IN_LEVELS, AT(max_memory_bytes),
-              "refuse images that need more memory, even in tiles, 0: no limit; K, M and G multiply by 1024 "
-              "[for reading a file half the memory there is]"),
-    [OPTION_MAX_PIXELS] = OTHER("max-pixels", OPTION_KIND_COUNT, "N", OF_EXTRACTION | IN_LEVELS, AT(max_pixels),
-                                "refuse larger images, 0: no limit [2147483648]"),
     [OPTION_RATIO] = NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
                             "keep a match nearer than R times the second nearest, 0: no such test [0.8]"),
     [OPTION_MUTUAL] = FLAG("mutual", IN_MATCH, OPTION_NO_FIELD,
@@ -306,6 +262,19 @@ static const option_spec option_specs[OPTION_COUNT] = {
                       .commands = IN_FRAMES | IN_SELFTEST | IN_MERGE,
                       .field = OPTION_NO_FIELD,
                       .help = "no progress and no summary; failures are still named"},
+
+/* The fields of hs_options that one option each sets. */
+#define OPTION(kind_, type_, field_, low_, high_, values_, defaults_, group_, help_, id_, name_, commands_)            \
+  [OPTION_##id_] = {.name = name_,                                                                                     \
+                    .kind = OPTION_KIND_##kind_,                                                                       \
+                    .argument = values_,                                                                               \
+                    .choices = CHOICES_OF_##kind_(values_),                                                            \
+                    .low = low_,                                                                                       \
+                    .high = high_,                                                                                     \
+                    .commands = commands_,                                                                             \
+                    .field = AT(field_),                                                                               \
+                    .help = help_},
+#include "pipeline/context/options_table.inc"
 };
 
 /* What an option's help says where a command has it otherwise than most. */
