@@ -17,13 +17,26 @@
 #include "stages/describe.h"
 #include "stages/patch.h"
 
-/* Sides of patches, in samples. */
+/* Patches hold a window of the stage and one sample on each side for its gradients. The radii are those that orient_radius
+   and describe_radius give for a sigma of 1 / AFFINE_DISTANCE samples. */
 enum {
-  AFFINE_ORIENT_SIDE = 17,   /* a window's radius of 7 samples, and one */
-  AFFINE_DESCRIBE_SIDE = 37, /* 17, and one */
-  AFFINE_STEPS = 10          /* of the iteration, at most */
+  AFFINE_DISTANCE_EIGHTHS = 5,
+  AFFINE_ORIENT_RADIUS = (8 * ORIENT_WINDOW_HALVES + AFFINE_DISTANCE_EIGHTHS) / (2 * AFFINE_DISTANCE_EIGHTHS), /* 7 */
+  AFFINE_DESCRIBE_RADIUS = 17,
+  AFFINE_ORIENT_SIDE = 2 * (AFFINE_ORIENT_RADIUS + 1) + 1,
+  AFFINE_DESCRIBE_SIDE = 2 * (AFFINE_DESCRIBE_RADIUS + 1) + 1,
+  /* Half the side of the descriptor's square, in half samples. Half its diagonal, rounded, is the radius. */
+  AFFINE_DESCRIBE_HALF = 8 * (int)DESCRIBE_CELL_SIGMA * (DESCRIBE_CELLS + 1) / AFFINE_DISTANCE_EIGHTHS,
+  AFFINE_DESCRIBE_DIAGONAL_SQUARE = 2 * AFFINE_DESCRIBE_HALF * AFFINE_DESCRIBE_HALF,
+  AFFINE_STEPS = 10 /* of the iteration, at most */
 };
-#define AFFINE_DISTANCE 0.625f  /* of a patch's samples, in sigma */
+#ifndef __cplusplus
+_Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 1) <= AFFINE_DESCRIBE_DIAGONAL_SQUARE &&
+                   AFFINE_DESCRIBE_DIAGONAL_SQUARE <
+                       (2 * AFFINE_DESCRIBE_RADIUS + 1) * (2 * AFFINE_DESCRIBE_RADIUS + 1),
+               "the radius follows from the descriptor's window");
+#endif
+#define AFFINE_DISTANCE (0.125f * AFFINE_DISTANCE_EIGHTHS) /* of a patch's samples, in sigma: 0.625 */
 #define AFFINE_WINDOW   3.0f    /* standard deviation of the window of the moments, in the frame */
 #define AFFINE_REACH    2.5f    /* of those, as far as the window goes */
 #define AFFINE_ROUND    1.0404f /* the moments' axes differ by less than 2 % (their squares): the shape is found */

@@ -16,11 +16,13 @@
 
 enum {
   ORIENT_BINS = 36,
-  ORIENT_PEAKS_MAX = ORIENT_BINS / 2 /* no two neighbours can both be local maxima */
+  ORIENT_PEAKS_MAX = ORIENT_BINS / 2, /* no two neighbours can both be local maxima */
+  ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, for integer constants */
 };
-/* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c holds their ratio, 3. */
+/* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c holds their ratio, 3; the
+   sides of affine.h's patches follow from the radius. */
 #define ORIENT_WINDOW_SIGMA  1.5f /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
-#define ORIENT_WINDOW_RADIUS 4.5f /* 3 of those */
+#define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 of those */
 #define TWO_PI_FLOAT         6.2831855f
 #define TURNS_A_RADIAN       0.15915494f
 #define LOG2_E_FLOAT         1.442695041f

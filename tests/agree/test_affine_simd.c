@@ -150,6 +150,8 @@ static void test_rows_of_orientation(void **state) {
   static const author_rule rules[] = {RULE_LOWE, RULE_VLFEAT};
   patch_rows rows;
   assert_false(orient_rows(RULE_OPENCV, &rows)); /* all */
+  assert_int_equal(orient_radius(1.0f / AFFINE_DISTANCE, RULE_LOWE), AFFINE_ORIENT_RADIUS);
+  assert_int_equal(describe_radius(1.0f / AFFINE_DISTANCE), AFFINE_DESCRIBE_RADIUS);
   for (int r = 0; r < 2; r++) {
     const orient_window w =
         orient_window_of((float)MIDDLE, (float)MIDDLE, 1.0f / AFFINE_DISTANCE, MIDDLE, MIDDLE, rules[r]);
