@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/primitives/primitive_variants.h"
 #include "cpu/ref/stages_ref.h"
 #include "cpu/simd/stages_simd.h"
 
@@ -232,3 +233,64 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
     if (strcmp(names[id], names[STAGE_DETECT]) != 0) ops->octave = NULL;
   return true;
 }
+
+/* ------------------------------------------------------------------ what is no stage of a frame */
+
+typedef struct function_variant {
+  const char *name;
+  const prim_ops *prims;
+  const two_view_ops *two_view;
+  dot_bytes_function dot;
+} function_variant;
+
+#define FUNCTION_VARIANT(ISA)                                                                                          \
+  { #ISA, &prim_ops_##ISA, &two_view_ops_##ISA, dot_bytes_##ISA }
+
+/* The table of stages says which of them the machine can run. */
+static const function_variant function_variants[] = {
+    FUNCTION_VARIANT(ref),
+#if HARTSIFT_HAVE_ISA_SSE2
+    FUNCTION_VARIANT(sse2),
+#endif
+#if HARTSIFT_HAVE_ISA_AVX2
+    FUNCTION_VARIANT(avx2),
+#endif
+#if HARTSIFT_HAVE_ISA_AVX512
+    FUNCTION_VARIANT(avx512),
+#endif
+#if HARTSIFT_HAVE_ISA_NEON
+    FUNCTION_VARIANT(neon),
+#endif
+};
+
+/* Every function null where the name is unknown or not usable. */
+static function_variant functions_of(const char *name) {
+  for (size_t i = 0; i < sizeof function_variants / sizeof function_variants[0]; i++)
+    if (strcmp(function_variants[i].name, name) == 0 && cpu_variant_ops(name)) return function_variants[i];
+  return (function_variant){0};
+}
+
+static const char *limit_of_environment(void) {
+  const char *limit = getenv("HARTSIFT_CPU");
+  return limit && *limit ? limit : NULL;
+}
+
+/* The variant that HARTSIFT_CPU names, or the machine's highest where it names none that has these functions. */
+static function_variant chosen_functions(void) {
+  const char *limit = limit_of_environment();
+  const function_variant chosen = limit ? functions_of(limit) : (function_variant){0};
+  return chosen.name ? chosen : functions_of(cpu_level_name());
+}
+
+static bool limit_is_usable(void) {
+  const char *limit = limit_of_environment();
+  return !limit || cpu_variant_ops(limit);
+}
+
+const prim_ops *cpu_prims_of(const char *name) { return functions_of(name).prims; }
+const two_view_ops *cpu_two_view_of(const char *name) { return functions_of(name).two_view; }
+dot_bytes_function cpu_dot_of(const char *name) { return functions_of(name).dot; }
+
+const prim_ops *cpu_choose_prims(void) { return limit_is_usable() ? chosen_functions().prims : NULL; }
+const two_view_ops *cpu_choose_two_view(void) { return chosen_functions().two_view; }
+dot_bytes_function cpu_choose_dot(void) { return limit_is_usable() ? chosen_functions().dot : NULL; }

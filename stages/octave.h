@@ -18,7 +18,7 @@ typedef struct octave_args {
   const gaussian_filter *step_filter; /* [1..S+2] */
   detect_args detect;                 /* of this octave alone, without a part */
   uint32_t levels_kept; /* bit s: level s is written to its plane; the others may be written to, anywhere */
-  float *scratch;       /* cpu/schedule/octave_pass.h */
+  float *scratch;       /* cpu/schedule/fused_pass.h */
   /* Null, or called on the caller's thread with the samples of one level that have been done since: after each strip of
      that thread and after all, and with 0 between stages that take the pass's place. False: the octave ends early, with
      STAGE_CANCELLED. */

@@ -7,6 +7,14 @@
 
 #include "stages/primitives.h"
 
+/* Of vectors no longer than this no dot product leaves 32 bits: 2^16 * 128^2. */
+enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
+
+/* Dot products of vectors of signed bytes: products[i] = asking . (answering + i * stride), each of `length` numbers, at
+   most DOT_LENGTH_MAX. */
+typedef void (*dot_bytes_function)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
+                                   int32_t products[DOT_ANSWERS]);
+
 /* Smallest and largest element so far, NaN passed over; begun with +inf and -inf. */
 typedef struct prim_range {
   double low, high;

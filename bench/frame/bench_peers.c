@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "bench/frame/peer_library.h"
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 

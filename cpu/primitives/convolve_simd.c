@@ -1,7 +1,5 @@
 /* Convolution and table look-up of runs with vectors, and the table of all primitives of an instruction set. */
-#include "cpu/primitives/histogram_tables.h"
-#include "cpu/primitives/primitives_ref.h"
-#include "cpu/primitives/primitives_simd.h"
+#include "cpu/primitives/primitive_variants.h"
 #include "cpu/simd/simd_bytes.h"
 #include "cpu/simd/simd_f64.h"
 

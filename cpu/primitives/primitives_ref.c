@@ -1,5 +1,5 @@
 /* Reference of the primitives on runs: loops that say what the contract says, never tuned. */
-#include "cpu/primitives/primitives_ref.h"
+#include "cpu/primitives/primitive_variants.h"
 
 #define SUM_REF(NAME, TYPE)                                                                                            \
   static uint64_t NAME(const void *x, size_t n) {                                                                      \
@@ -110,6 +110,11 @@ static void convolve_f64_ref(const void *x, void *y, size_t n, const double *tap
     for (size_t j = 0; j < m; j++) reversed[j] = in[i + m - 1 - j];
     out[i] = prim_tree_f64(taps, reversed, (int32_t)m);
   }
+}
+
+void dot_bytes_ref(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
+                   int32_t products[DOT_ANSWERS]) {
+  dot_bytes(asking, answering, stride, length, products);
 }
 
 const prim_ops prim_ops_ref = {

@@ -8,11 +8,6 @@
 #include "stages/ops.h"
 #include "stages/primitive_ops.h"
 
-/* The variant for this machine, narrowed by the environment variable HARTSIFT_CPU; null where that names none of it. */
-const prim_ops *cpu_choose_prims(void);
-/* One variant; null when the name is unknown or not usable on this machine. */
-const prim_ops *cpu_prims_of(const char *name);
-
 /* How and where: queue null: on the calling thread. */
 typedef struct prim_place {
   stage_queue *queue;
@@ -68,5 +63,32 @@ typedef struct prim_convolve_args {
 } prim_convolve_args;
 
 void prim_convolve(prim_place place, const prim_convolve_args *args);
+
+/* The tree over the sums of chunks, of a sequence that comes chunk by chunk. */
+
+/* Three floors of PRIM_CHUNK sums cover 2^40 elements; the last takes their total. */
+enum { PRIM_FLOORS = 4 };
+
+typedef struct prim_tree {
+  size_t count[PRIM_FLOORS];
+  double sums[PRIM_FLOORS][PRIM_CHUNK];
+} prim_tree;
+
+static inline void prim_tree_begin(prim_tree *tree) { memset(tree->count, 0, sizeof tree->count); }
+
+/* Takes the sum of the next chunk. */
+void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum);
+/* The sum of all, one chunk or more. */
+double prim_tree_end(prim_tree *tree, const prim_ops *ops);
+
+/* Room for a chunk of any type. */
+typedef union prim_room {
+  uint16_t u16[PRIM_CHUNK];
+  float f32[PRIM_CHUNK];
+  double f64[PRIM_CHUNK];
+} prim_room;
+
+/* `count` elements (a chunk at most) from one on, one after another: in place, or gathered in room. */
+const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_room *room);
 
 #endif

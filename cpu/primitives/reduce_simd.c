@@ -1,5 +1,5 @@
 /* Sums, ranges and counts of runs with vectors. A sum of floats has PRIM_LANES lanes, whatever the vector's width. */
-#include "cpu/primitives/primitives_simd.h"
+#include "cpu/primitives/primitive_variants.h"
 #include "cpu/simd/simd_bytes.h"
 #include "cpu/simd/simd_f64.h"
 
@@ -273,4 +273,11 @@ void SIMD_NAME(prim_tile_u8)(const prim_view *tile, double threshold, prim_tile 
   out->min = simd_bytes_least(s.low);
   out->max = simd_bytes_most(s.high);
   out->above = t < 0 ? (uint64_t)tile->width * tile->height : simd_bytes_total(s.above);
+}
+
+/* ------------------------------------------------------------------ dot products */
+
+void SIMD_NAME(dot_bytes)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
+                          int32_t products[DOT_ANSWERS]) {
+  dot_bytes(asking, answering, stride, length, products);
 }

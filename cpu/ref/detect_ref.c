@@ -1,7 +1,100 @@
-/* Reference of detection: octave by octave the search, refinement and location one after another, with masks between. */
+/* Reference of the extremum search: a sample's 26 neighbours one after another, until one rules it out. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
+
+bool is_extremum_ref(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
+  const float centre = dog_at(o, level, x, y);
+  if (!(hs_fabsf(centre) > p->candidate_above)) return false;
+  bool largest = centre > 0.0f, smallest = centre < 0.0f;
+  for (int32_t s = -1; s <= 1; s++)
+    for (int32_t j = -1; j <= 1; j++)
+      for (int32_t i = -1; i <= 1; i++) {
+        if (s == 0 && j == 0 && i == 0) continue;
+        const float neighbour = dog_at(o, level + s, x + i, y + j);
+        largest = largest && (centre > neighbour || (p->extremum_ties && centre == neighbour));
+        smallest = smallest && (centre < neighbour || (p->extremum_ties && centre == neighbour));
+        if (!largest && !smallest) return false;
+      }
+  return true;
+}
+
+stage_status extrema_ref(stage_queue *queue, const extrema_args *args) {
+  (void)queue;
+  const octave_view *o = &args->octave;
+  const int32_t border = args->params.border, words = args->candidates.words_per_row;
+  uint64_t count = 0;
+  assert(border >= 1 && words == mask_words_per_row(o->width));
+  memset(args->candidates.words, 0, sizeof(uint32_t) * (size_t)args->params.scales * (size_t)o->height * (size_t)words);
+  for (int32_t level = 1; level <= args->params.scales; level++)
+    for (int32_t y = border; y < o->height - border; y++) {
+      uint32_t *row = args->candidates.words + ((size_t)(level - 1) * (size_t)o->height + (size_t)y) * (size_t)words;
+      for (int32_t x = border; x < o->width - border; x++) {
+        if (!is_extremum_ref(o, &args->params, level, x, y)) continue;
+        row[x >> 5] |= 1u << (x & 31);
+        count++;
+      }
+    }
+  if (args->count) *args->count = count;
+  return STAGE_OK;
+}
+
+/* Reference of refinement: follows each candidate to the sample where it settles, then reads the settled in order. */
+
+static size_t mask_row(const octave_view *o, int32_t words_per_row, int32_t level, int32_t y) {
+  return ((size_t)(level - 1) * (size_t)o->height + (size_t)y) * (size_t)words_per_row;
+}
+
+stage_status refine_ref(stage_queue *queue, const refine_args *args) {
+  (void)queue;
+  const octave_view *o = &args->octave;
+  const int32_t words = args->candidates.words_per_row;
+  memset(args->settled.words, 0, sizeof(uint32_t) * (size_t)args->params.scales * (size_t)o->height * (size_t)words);
+  for (int32_t level = 1; level <= args->params.scales; level++)
+    for (int32_t y = 0; y < o->height; y++)
+      for (int32_t x = 0; x < o->width; x++) {
+        if (!(args->candidates.words[mask_row(o, words, level, y) + (size_t)(x >> 5)] >> (x & 31) & 1u)) continue;
+        int32_t l = level, i = x, j = y;
+        if (!refine_follow(o, &args->params, &l, &i, &j)) continue;
+        args->settled.words[mask_row(o, words, l, j) + (size_t)(i >> 5)] |= 1u << (i & 31);
+      }
+  return STAGE_OK;
+}
+
+/* Appends one keypoint; past the capacity it is only counted. */
+static void append_keypoint(const locate_args *args, const located *k, int32_t level, int32_t x, int32_t y) {
+  const keypoint_list *list = &args->keypoints;
+  const uint32_t n = (*list->count)++;
+  if (n >= list->capacity) return;
+  list->x[n] = k->x;
+  list->y[n] = k->y;
+  list->sigma[n] = k->sigma;
+  list->response[n] = k->response;
+  list->column[n] = x;
+  list->row[n] = y;
+  list->octave[n] = (int16_t)args->octave.octave;
+  list->level[n] = (int16_t)level;
+}
+
+void locate_one_ref(const locate_args *args, int32_t level, int32_t x, int32_t y) {
+  const located k = locate_sample(&args->octave, &args->params, level, x, y);
+  if (place_kept(&args->filter, k.x, k.y)) append_keypoint(args, &k, level, x, y);
+}
+
+stage_status locate_ref(stage_queue *queue, const locate_args *args) {
+  (void)queue;
+  const octave_view *o = &args->octave;
+  const int32_t words = args->settled.words_per_row;
+  for (int32_t level = 1; level <= args->params.scales; level++)
+    for (int32_t y = 0; y < o->height; y++)
+      for (int32_t x = 0; x < o->width; x++) {
+        if (!(args->settled.words[mask_row(o, words, level, y) + (size_t)(x >> 5)] >> (x & 31) & 1u)) continue;
+        locate_one_ref(args, level, x, y);
+      }
+  return STAGE_OK;
+}
+
+/* Reference of detection: octave by octave the search, refinement and location one after another, with masks between. */
 
 static size_t mask_words(int32_t width, int32_t height, int32_t scales) {
   return (size_t)mask_words_per_row(width) * (size_t)height * (size_t)scales;
@@ -95,4 +188,53 @@ stage_status detect_ref(stage_queue *queue, const detect_args *args) {
   }
   if (args->candidates) *args->candidates = all;
   return st;
+}
+
+/* Reference of selection: finds the smallest key or the finest level that is kept, then keeps in order. */
+
+/* Responses and sigmas are not negative, so their bits order as they do. */
+static uint32_t key_of(const void *list, uint32_t feature) {
+  const select_args *args = list;
+  const uint32_t k = args->features.keypoint[feature];
+  return hs_float_bits(args->rule == SELECT_LARGEST ? args->keypoints.sigma[k] : args->keypoints.response[k]);
+}
+
+static uint32_t level_of(const void *list, uint32_t feature) {
+  const select_args *args = list;
+  const uint32_t k = args->features.keypoint[feature];
+  return select_level_key(args->keypoints.octave[k], args->keypoints.level[k]);
+}
+
+static bool joins(const void *list, uint32_t feature) {
+  const select_args *args = list;
+  return select_is_same(&args->keypoints, args->features.keypoint[feature - 1], args->features.keypoint[feature]);
+}
+
+/* Keeps the last features, from `first` on; returns their number. */
+static uint32_t keep_from(const select_args *args, uint32_t first, uint32_t n) {
+  if (first == 0) return n;
+  *args->kept_described = 0;
+  for (uint32_t i = first; i < n; i++) select_move(args, i, i - first);
+  return n - first;
+}
+
+stage_status select_ref(stage_queue *queue, const select_args *args) {
+  (void)queue;
+  const feature_list *f = &args->features;
+  const uint32_t n = *f->count;
+  *args->kept_described = args->described_count;
+  if (n > f->capacity || n <= args->max_features) return STAGE_OK; /* an overflown list is counted to the end first */
+  if (args->rule == SELECT_LEVELS) {
+    *f->count = keep_from(args, select_first_level(args, n, args->max_features, level_of, joins), n);
+    return STAGE_OK;
+  }
+  select_cut cut = select_find_cut(args, n, args->max_features, key_of);
+  uint32_t kept = 0;
+  *args->kept_described = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (!select_keeps(&cut, key_of(args, i))) continue;
+    select_move(args, i, kept++);
+  }
+  *f->count = kept;
+  return STAGE_OK;
 }

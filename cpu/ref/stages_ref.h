@@ -5,6 +5,7 @@
 #define HARTSIFT_CPU_REF_STAGES_REF_H
 
 #include "stages/ops.h"
+#include "stages/two_view.h"
 
 stage_status base_ref(stage_queue *queue, const base_args *args);
 stage_status blur_ref(stage_queue *queue, const blur_args *args);
@@ -29,5 +30,7 @@ bool match_work_bytes_ref(const match_args *args, int32_t threads, size_t *bytes
 size_t squares_work_bytes_ref(const squares_args *args);
 stage_status pack_second_ref(stage_queue *queue, const squares_args *args);
 stage_status squares_ref(const squares_args *args);
+
+extern const two_view_ops two_view_ops_ref;
 
 #endif

@@ -1,5 +1,5 @@
 /* Two-view geometry, a number at a time. */
-#include "cpu/ref/two_view_ops.h"
+#include "cpu/ref/stages_ref.h"
 
 typedef double real;
 #define REAL_LANES 1

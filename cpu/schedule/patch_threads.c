@@ -1,11 +1,335 @@
-/* Patches, some at a time on each thread, a row of samples after the other: first where they lie, which compilers turn into
-   vectors, then their four neighbours, then bytes. One plain source for every machine: its operations are those of the
-   contract, and the reads bound it. */
+/* Shapes, and orientations and descriptors in them: some keypoints at a time on each thread. */
 #include "cpu/schedule/patch_threads.h"
 
 #include <string.h>
 
-enum { CHUNK = 32 };
+#include "cpu/schedule/ordered_results.h"
+#include "cpu/schedule/window_prefetch.h"
+
+enum {
+  PLANES = DOMAIN_SIZES_MAX, /* of a worker: patches that are described by one call */
+  ROW_FLOATS = 16,
+  SLACK_FLOATS = 64, /* vector loads may run over a level's end */
+  CHUNK = 16
+};
+
+static size_t stride_of(int32_t side) { return ((size_t)side + ROW_FLOATS - 1) & ~(size_t)(ROW_FLOATS - 1); }
+
+static size_t plane_floats(int32_t side) { return stride_of(side) * (size_t)side + SLACK_FLOATS; }
+
+static size_t worker_floats(void) { return PLANES * plane_floats(AFFINE_DESCRIBE_SIDE); }
+
+size_t affine_work_floats(int32_t threads) { return (size_t)threads * worker_floats(); }
+
+typedef struct affine_job {
+  const affine_args *args;
+  const stage_ops *ops;
+  float *work;
+  uint32_t end;
+  ordered_list list;
+} affine_job;
+
+/* Patches as the levels of an octave whose sampling distance is 1. */
+static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side) {
+  return (octave_view){.levels = job->work + (size_t)worker * worker_floats(),
+                       .level_floats = plane_floats(side),
+                       .stride = stride_of(side),
+                       .width = side,
+                       .height = side};
+}
+
+/* Where the patch of a size of keypoint n is taken from: the level that describe_site has; size -1: the keypoint's own. */
+typedef struct patch_site {
+  plane_view level;
+  patch_map map;
+} patch_site;
+
+static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
+  const affine_args *a = job->args;
+  const keypoint_list *k = &a->keypoints;
+  int32_t octave = k->octave[n] - a->first_octave, level = k->level[n];
+  float sigma = k->sigma[n];
+  if (size >= 0) {
+    domain_level(&a->params.domain, size, a->params.scales, a->octave_count, &octave, &level);
+    sigma *= a->params.domain.size[size];
+  }
+  const int32_t number = a->first_octave + octave;
+  const float shift = a->params.grid_shift;
+  return (patch_site){octave_level(&a->octaves[octave], level),
+                      affine_map_of(sample_of_place(k->x[n], number, shift), sample_of_place(k->y[n], number, shift),
+                                    sigma * hs_power_of_two(-number), &a->shapes[n])};
+}
+
+/* What a patch of that side will read of its level: the samples under its circle. */
+static window_ahead ahead_of(const patch_site *s, int32_t side) {
+  const patch_map *m = &s->map;
+  const int32_t middle = side / 2;
+  const float radius = (float)middle;
+  const float across = hs_sqrtf(m->a11 * m->a11 + m->a12 * m->a12), down = hs_sqrtf(m->a21 * m->a21 + m->a22 * m->a22);
+  return window_ahead_box(&s->level, (int32_t)m->x, (int32_t)m->y, (int32_t)(radius * across),
+                          (int32_t)(radius * down));
+}
+
+/* next: the patch that is taken after this one, or null. */
+static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
+                       const patch_rows *read, const patch_site *next) {
+  window_ahead ahead = {.rows = 0};
+  if (next) ahead = ahead_of(next, planes->width);
+  job->ops->affine_patch(&from->level, &from->map, read, planes->width, planes->stride,
+                         planes->levels + (size_t)plane * planes->level_floats, &ahead);
+}
+
+/* ------------------------------------------------------------------ shapes */
+
+static window_ahead circle_of(const affine_job *job, uint32_t n) {
+  const affine_args *a = job->args;
+  const keypoint_list *k = &a->keypoints;
+  if (n >= job->end) return (window_ahead){.rows = 0};
+  const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
+  const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
+  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, (int32_t)(AFFINE_WINDOW * AFFINE_REACH * at.sigma));
+}
+
+static void find_shape(const affine_job *job, uint32_t n) {
+  const affine_args *a = job->args;
+  const keypoint_list *k = &a->keypoints;
+  const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
+  const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
+  window_ahead ahead = circle_of(job, n + 1);
+  affine_shape s = {1.0f, 0.0f, 1.0f};
+  for (int32_t step = 0; step < AFFINE_STEPS; step++) {
+    const affine_window w = affine_window_of(at.x, at.y, at.sigma, &s);
+    const affine_moments m = job->ops->affine_moments(&level, &w, &ahead);
+    if (!affine_next_shape(&s, &m)) break;
+  }
+  a->shapes[n] = s;
+}
+
+static void shape_chunk(void *argument, int32_t chunk, int32_t worker) {
+  const affine_job *job = argument;
+  const uint32_t first = job->args->first_keypoint + (uint32_t)chunk * CHUNK;
+  const uint32_t end = job->end - first < CHUNK ? job->end : first + CHUNK;
+  (void)worker;
+  for (uint32_t n = first; n < end; n++) find_shape(job, n);
+}
+
+static uint32_t listed(uint32_t count, uint32_t capacity) { return count < capacity ? count : capacity; }
+
+static int32_t chunks_of(uint32_t first, uint32_t end) {
+  return end > first ? (int32_t)((end - first + CHUNK - 1) / CHUNK) : 0;
+}
+
+/* All but the list that orientations go to. */
+static void job_start(affine_job *job, const stage_ops *ops, const affine_args *args, float *work, uint32_t end) {
+  job->args = args;
+  job->ops = ops;
+  job->work = work;
+  job->end = end;
+}
+
+stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const affine_args *args) {
+  affine_job job;
+  job_start(&job, ops, args, NULL, listed(*args->keypoints.count, args->keypoints.capacity));
+  queue_run(queue, chunks_of(args->first_keypoint, job.end), shape_chunk, &job);
+  return STAGE_OK;
+}
+
+/* ------------------------------------------------------------------ the stages on patches */
+
+/* Keypoints in the middle of each patch. */
+typedef struct local_keypoints {
+  uint32_t count;
+  float place[CHUNK], sigma[CHUNK], response[CHUNK];
+  int32_t sample[CHUNK];
+  int16_t octave[CHUNK], level[CHUNK];
+} local_keypoints;
+
+static void add_local(local_keypoints *k, int32_t side, int32_t plane) {
+  const uint32_t n = k->count++;
+  const int32_t middle = side / 2;
+  k->place[n] = (float)middle;
+  k->sigma[n] = 1.0f / AFFINE_DISTANCE;
+  k->response[n] = 0.0f;
+  k->sample[n] = middle;
+  k->octave[n] = 0;
+  k->level[n] = (int16_t)plane;
+}
+
+static keypoint_list list_of(local_keypoints *k) {
+  return (keypoint_list){.count = &k->count,
+                         .capacity = CHUNK,
+                         .x = k->place,
+                         .y = k->place,
+                         .sigma = k->sigma,
+                         .response = k->response,
+                         .column = k->sample,
+                         .row = k->sample,
+                         .octave = k->octave,
+                         .level = k->level};
+}
+
+/* The parameters on patches: places are samples, and every size of a feature is a level of its own. */
+static sift_params params_on_patches(const sift_params *from) {
+  sift_params p = *from;
+  p.grid_shift = 0.0f;
+  p.scales = PLANES;
+  for (int32_t i = 0; i < p.domain.count; i++) {
+    p.domain.size[i] = 1.0f;
+    p.domain.levels[i] = i;
+  }
+  return p;
+}
+
+static void sort_angles(float *angle, int32_t count) {
+  for (int32_t i = 1; i < count; i++)
+    for (int32_t j = i; j > 0 && angle[j] < angle[j - 1]; j--) {
+      const float t = angle[j];
+      angle[j] = angle[j - 1];
+      angle[j - 1] = t;
+    }
+}
+
+/* The angles of one call's features, as those of the picture. */
+static void take_angles(const affine_job *job, const feature_list *f, ordered_chunk *c) {
+  const uint32_t count = *f->count;
+  uint32_t n = 0;
+  for (int32_t i = 0; i < c->items; i++) {
+    const int32_t first = c->angles;
+    for (; n < count && f->keypoint[n] == (uint32_t)i; n++)
+      c->angle[c->angles++] = affine_angle_in_image(&job->args->shapes[c->first + (uint32_t)i], f->orientation[n]);
+    c->count[i] = (uint8_t)(c->angles - first);
+    sort_angles(c->angle + first, c->count[i]);
+  }
+}
+
+static void orient_chunk(void *argument, int32_t chunk, int32_t worker) {
+  affine_job *job = argument;
+  const octave_view planes = planes_of(job, worker, AFFINE_ORIENT_SIDE);
+  ordered_chunk c = {.first = job->args->first_keypoint + (uint32_t)chunk * ORDERED_ITEMS};
+  uint32_t count = 0, keypoint[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
+  float orientation[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
+  local_keypoints local = {0};
+  patch_rows disc;
+  const patch_rows *read = orient_rows(job->args->params.orientation_rule, &disc) ? &disc : NULL;
+  c.items = job->end - c.first < ORDERED_ITEMS ? (int32_t)(job->end - c.first) : ORDERED_ITEMS;
+  patch_site from = site_of(job, c.first, -1);
+  for (int32_t i = 0; i < c.items; i++) {
+    const bool last = i + 1 == c.items;
+    const patch_site next = last ? from : site_of(job, c.first + (uint32_t)i + 1, -1);
+    take_patch(job, &planes, i, &from, read, last ? NULL : &next);
+    from = next;
+    add_local(&local, AFFINE_ORIENT_SIDE, i);
+  }
+  const feature_list features = {&count, ORDERED_ITEMS * ORIENT_PEAKS_MAX, keypoint, orientation};
+  const orient_args args = {.octaves = &planes,
+                            .keypoints = list_of(&local),
+                            .features = features,
+                            .params = params_on_patches(&job->args->params),
+                            .scales = job->args->scales};
+  (void)job->ops->orient(NULL, &args);
+  take_angles(job, &features, &c);
+  ordered_append(&job->list, chunk, &c);
+}
+_Static_assert((int)ORDERED_ITEMS == (int)CHUNK && (int)PLANES >= (int)CHUNK, "a chunk's patches fit the work memory");
+
+static void upright(const affine_args *args, uint32_t end) {
+  for (uint32_t i = args->first_keypoint; i < end; i++) {
+    const uint32_t n = (*args->features.count)++;
+    if (n >= args->features.capacity) continue;
+    args->features.keypoint[n] = i;
+    args->features.orientation[n] = 0.0f;
+  }
+}
+
+stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work) {
+  affine_job job;
+  job_start(&job, ops, args, work, listed(*args->keypoints.count, args->keypoints.capacity));
+  if (args->params.upright) {
+    upright(args, job.end);
+    return STAGE_OK;
+  }
+  if (!ordered_start(&job.list, &args->features)) return STAGE_OUT_OF_MEMORY;
+  queue_run(queue, chunks_of(args->first_keypoint, job.end), orient_chunk, &job);
+  ordered_end(&job.list);
+  return STAGE_OK;
+}
+
+/* Features of some keypoints, whose patches are taken; those of one keypoint share them. */
+typedef struct described {
+  local_keypoints keypoints;
+  uint32_t first, count; /* features */
+  uint32_t keypoint[CHUNK];
+  float orientation[CHUNK];
+} described;
+
+static void describe_group(const affine_job *job, const octave_view *planes, described *g) {
+  const affine_args *a = job->args;
+  const size_t bytes = DESCRIBE_LENGTH * (a->params.descriptor_float ? sizeof(float) : 1);
+  const feature_list features = {&g->count, CHUNK, g->keypoint, g->orientation};
+  const describe_args args = {.octaves = planes,
+                              .octave_count = 1,
+                              .keypoints = list_of(&g->keypoints),
+                              .features = features,
+                              .params = params_on_patches(&a->params),
+                              .scales = a->scales,
+                              .descriptors = (unsigned char *)a->descriptors + g->first * bytes};
+  if (g->count > 0) (void)job->ops->describe(NULL, &args);
+  g->first += g->count;
+  g->count = g->keypoints.count = 0;
+}
+
+/* The patches of feature n, one for each size, at `plane` and behind it: what its descriptor reads, or the whole where the
+   next feature, before `end`, is the same keypoint's and reads them too. */
+static void take_sizes(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, uint32_t end) {
+  const affine_args *a = job->args;
+  const uint32_t i = a->features.keypoint[n];
+  const bool pooled = a->params.domain.count > 0, alone = n + 1 == end || a->features.keypoint[n + 1] != i;
+  const int32_t last = pooled ? a->params.domain.count - 1 : 0;
+  const patch_rows square = describe_rows(affine_angle_in_patch(&a->shapes[i], a->features.orientation[n]));
+  patch_site from = site_of(job, i, pooled ? 0 : -1);
+  for (int32_t s = 0; s <= last; s++) {
+    const bool more = s < last, other = !more && n + 1 < end;
+    const patch_site next = more    ? site_of(job, i, s + 1)
+                            : other ? site_of(job, a->features.keypoint[n + 1], pooled ? 0 : -1)
+                                    : from;
+    take_patch(job, planes, plane + s, &from, alone ? &square : NULL, more || other ? &next : NULL);
+    from = next;
+  }
+}
+
+static void describe_chunk(void *argument, int32_t chunk, int32_t worker) {
+  const affine_job *job = argument;
+  const affine_args *a = job->args;
+  const octave_view planes = planes_of(job, worker, AFFINE_DESCRIBE_SIDE);
+  const int32_t sizes = a->params.domain.count > 0 ? a->params.domain.count : 1;
+  described g = {.first = a->first_feature + (uint32_t)chunk * CHUNK};
+  const uint32_t first = g.first, end = job->end - first < CHUNK ? job->end : first + CHUNK;
+  for (uint32_t n = first; n < end; n++) {
+    const uint32_t i = a->features.keypoint[n];
+    if (g.count == 0 || a->features.keypoint[n - 1] != i) {
+      if (((int32_t)g.keypoints.count + 1) * sizes > PLANES) describe_group(job, &planes, &g);
+      const int32_t plane = (int32_t)g.keypoints.count * sizes;
+      take_sizes(job, &planes, plane, n, end);
+      add_local(&g.keypoints, AFFINE_DESCRIBE_SIDE, plane);
+    }
+    g.keypoint[g.count] = g.keypoints.count - 1;
+    g.orientation[g.count++] = affine_angle_in_patch(&a->shapes[i], a->features.orientation[n]);
+  }
+  describe_group(job, &planes, &g);
+}
+
+stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work) {
+  affine_job job;
+  job_start(&job, ops, args, work, listed(*args->features.count, args->features.capacity));
+  queue_run(queue, chunks_of(args->first_feature, job.end), describe_chunk, &job);
+  return STAGE_OK;
+}
+
+/* Patches, some at a time on each thread, a row of samples after the other: first where they lie, which compilers turn into
+   vectors, then their four neighbours, then bytes. One plain source for every machine: its operations are those of the
+   contract, and the reads bound it. */
+
+enum { PATCHES_AT_ONCE = 32 };
 
 /* A row of samples: the neighbour above and to the left of each, whether there are others to the right and below (1 or 0),
    how far it lies from the first, and what is read. */
@@ -54,7 +378,7 @@ static void read_row(const plane_view *p, int32_t size, sample_row *restrict r) 
   }
 }
 
-static void take_patch(const patch_args *args, uint32_t n) {
+static void take_user_patch(const patch_args *args, uint32_t n) {
   const int32_t size = args->size;
   const size_t sample = args->as_float ? sizeof(float) : 1, row_bytes = (size_t)size * sample;
   unsigned char *out = (unsigned char *)args->out + (size_t)n * (size_t)size * row_bytes;
@@ -77,15 +401,15 @@ static void take_patch(const patch_args *args, uint32_t n) {
   }
 }
 
-static void take_chunk(void *job, int32_t chunk, int32_t worker) {
+static void take_user_patches(void *job, int32_t chunk, int32_t worker) {
   const patch_args *args = job;
-  const uint32_t first = (uint32_t)chunk * CHUNK;
-  const uint32_t end = args->count - first < CHUNK ? args->count : first + CHUNK;
+  const uint32_t first = (uint32_t)chunk * PATCHES_AT_ONCE;
+  const uint32_t end = args->count - first < PATCHES_AT_ONCE ? args->count : first + PATCHES_AT_ONCE;
   (void)worker;
-  for (uint32_t n = first; n < end; n++) take_patch(args, n);
+  for (uint32_t n = first; n < end; n++) take_user_patch(args, n);
 }
 
 void patch_run(stage_queue *queue, const patch_args *args) {
   patch_args mine = *args;
-  queue_run(queue, (int32_t)((args->count + CHUNK - 1) / CHUNK), take_chunk, &mine);
+  queue_run(queue, (int32_t)((args->count + PATCHES_AT_ONCE - 1) / PATCHES_AT_ONCE), take_user_patches, &mine);
 }

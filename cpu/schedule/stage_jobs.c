@@ -1,5 +1,98 @@
-/* What the instruction sets' jobs have in common. */
+/* Strips, bands and scratch of the pyramid's steps. */
 #include "cpu/schedule/stage_jobs.h"
+
+enum {
+  LINE_FLOATS = 16,      /* of a cache line */
+  CHUNKS_PER_THREAD = 3, /* so that a thread that was held up leaves work to the others */
+  BANDS_BESIDE = 8,      /* more than two a thread */
+  BANDS_LEAST = 16,      /* where steps follow each other by bands */
+  LINES_BESIDE_RING = 4  /* what the base needs: see base_simd.c */
+};
+
+static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
+
+static size_t whole_lines(size_t floats) { return (floats + LINE_FLOATS - 1) & ~(size_t)(LINE_FLOATS - 1); }
+
+/* A multiple of 64. */
+static int32_t clamp_strip(int32_t columns) {
+  const int32_t strip = (columns + 63) & ~63;
+  if (strip < WORK_STRIP_MIN) return WORK_STRIP_MIN;
+  return strip < WORK_STRIP_MAX ? strip : WORK_STRIP_MAX;
+}
+
+/* Columns of a strip. */
+static int32_t strip_of(int32_t width, int32_t threads) {
+  int32_t strip = WORK_STRIP_MAX;
+  if (threads > 1) strip = ceil_div(width, threads < 64 ? CHUNKS_PER_THREAD * threads : CHUNKS_PER_THREAD * 64);
+  return clamp_strip(strip);
+}
+
+/* Nine lines more than a multiple of eight: rows of a column begin in different sets of the L1 cache. */
+static size_t ring_stride_of(int32_t columns) {
+  return (whole_lines((size_t)columns + 7 * LINE_FLOATS) & ~(size_t)(8 * LINE_FLOATS - 1)) + 9 * LINE_FLOATS;
+}
+
+static int32_t ring_rows_of(int32_t height, int32_t radius) {
+  const int32_t rows = 2 * radius + WORK_BLOCK_ROWS;
+  return rows < height ? rows : height;
+}
+
+static size_t line_floats_of(int32_t columns, int32_t radius) {
+  return whole_lines((size_t)columns + 2 * (size_t)radius + 2 * WORK_OVERREAD);
+}
+
+/* The scratch of a thread, once the strips are known. */
+static void measure_scratch(pyramid_work *w, int32_t width, int32_t plane_height, int32_t radius) {
+  const int32_t columns = w->strip < width ? w->strip : width;
+  w->ring_rows = ring_rows_of(plane_height, radius);
+  w->ring_stride = ring_stride_of(columns);
+  w->line_floats = line_floats_of(columns, radius);
+  w->thread_floats = w->ring_stride * (size_t)w->ring_rows + LINES_BESIDE_RING * w->line_floats;
+}
+
+static int32_t rows_of_band(int32_t height, int32_t bands) {
+  const int32_t band = ceil_div(ceil_div(height, bands), WORK_BLOCK_ROWS) * WORK_BLOCK_ROWS;
+  return band < WORK_BAND_MIN ? WORK_BAND_MIN : band;
+}
+
+pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t plane_height, int32_t radius, int32_t threads) {
+  pyramid_work w;
+  assert(width >= 1 && height >= 1 && radius >= 0 && threads >= 1);
+  w.strip = strip_of(width, threads);
+  w.strips = ceil_div(width, w.strip);
+  w.band = height;
+  if (threads > 1)
+    w.band = rows_of_band(height, ceil_div(CHUNKS_PER_THREAD * (threads < 4096 ? threads : 4096), w.strips));
+  w.bands = ceil_div(height, w.band);
+  measure_scratch(&w, width, plane_height, radius);
+  return w;
+}
+
+size_t pyramid_work_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads) {
+  return pyramid_work_of(width, height, height, radius_max, threads).thread_floats * (size_t)threads;
+}
+
+pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius, int32_t threads) {
+  pyramid_work w;
+  assert(width >= 1 && height >= 1 && radius >= 0 && threads >= 1);
+  const int32_t most = threads < WORK_BANDS_MOST ? threads : WORK_BANDS_MOST;
+  int32_t bands = 2 * most + BANDS_BESIDE;
+  if (bands < BANDS_LEAST) bands = BANDS_LEAST;
+  if (bands > WORK_BANDS_MOST) bands = WORK_BANDS_MOST;
+  w.band = rows_of_band(height, bands);
+  w.bands = ceil_div(height, w.band);
+  const int32_t strips = w.bands >= 2 * most ? 1 : ceil_div(2 * most, w.bands);
+  w.strip = clamp_strip(ceil_div(width, strips));
+  w.strips = ceil_div(width, w.strip);
+  measure_scratch(&w, width, height, radius);
+  return w;
+}
+
+size_t pyramid_work_band_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads) {
+  return pyramid_work_in_bands(width, height, radius_max, threads).thread_floats * (size_t)threads;
+}
+
+/* What the instruction sets' jobs have in common. */
 
 void blur_job_divide(blur_job *job, int32_t threads) {
   const plane_region *r = &job->region;

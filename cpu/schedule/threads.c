@@ -1,12 +1,12 @@
 /* The thread pool: one mutex, two conditions, an atomic chunk counter. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu/schedule/threads.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
-#include "cpu/schedule/spin_wait.h"
-#include "cpu/schedule/usable_threads.h"
 #include "cpu/schedule/float_environment.h"
-#include "cpu/schedule/worker_signals.h"
 
 size_t queue_bytes(int32_t threads) { return sizeof(stage_queue) + sizeof(pthread_t) * (size_t)threads; }
 
@@ -163,4 +163,16 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
   announce(q);
   work_off(q, 0);
   end_job(q);
+}
+
+/* The cores that the affinity of the process leaves it. */
+int32_t cpu_usable_threads(void) {
+  cpu_set_t set;
+  /* A machine of more cores than the set holds refuses the call. */
+  if (sched_getaffinity(0, sizeof set, &set) != 0) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;
+  }
+  const int n = CPU_COUNT(&set);
+  return n > 0 ? n : 1;
 }

@@ -10,7 +10,11 @@
 #define HARTSIFT_CPU_SCHEDULE_THREADS_H
 
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "stages/ops.h"
 
@@ -45,5 +49,49 @@ void queue_stop(stage_queue *queue);
 void queue_run(stage_queue *queue, int32_t chunks, queue_task task, void *job);
 
 static inline int32_t queue_threads(const stage_queue *queue) { return queue ? queue->threads : 1; }
+
+/* Cores this process may use: 1..1024, the most threads that the options allow. */
+int32_t cpu_usable_threads(void);
+
+/* Waiting for a word that another device or thread is about to write, on a core that others may want meanwhile. */
+
+/* Begun with zeros. */
+typedef struct spin_wait {
+  uint32_t rounds;
+} spin_wait;
+
+/* A round of pauses lasts 1, 2, 4, ... of them, so that a short wait is answered at once. */
+enum { SPIN_PAUSES_MOST = 64, SPIN_ROUNDS_BEFORE_YIELD = 200, SPIN_ROUNDS_PER_QUESTION = 64 };
+
+/* Tells the core that a loop waits: the other thread of the core gets its units, and the loop ends without a flush. */
+static inline void spin_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("yield");
+#endif
+}
+
+/* One round. After the first ones (some ten microseconds) it also yields the core to other threads. True now and then:
+   the caller should check whether the event can still happen. */
+static inline bool spin_wait_pause(spin_wait *wait) {
+  const uint32_t round = wait->rounds++, pauses = round < 6 ? 1u << round : (uint32_t)SPIN_PAUSES_MOST;
+  if (round >= SPIN_ROUNDS_BEFORE_YIELD)
+    (void)sched_yield();
+  else
+    for (uint32_t i = 0; i < pauses; i++) spin_pause();
+  return round % SPIN_ROUNDS_PER_QUESTION == SPIN_ROUNDS_PER_QUESTION - 1;
+}
+
+/* The signals that threads of the library block. */
+
+/* All but those that a thread raises itself by a fault. A handler of the caller's for any other signal must run on a
+   thread of the caller's, but a fault can be handled only on the thread that has it: blocked there, it would end the
+   process without the caller's crash handler. */
+static inline void worker_signals_blocked(sigset_t *signals) {
+  static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+  sigfillset(signals);
+  for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(signals, faults[i]);
+}
 
 #endif

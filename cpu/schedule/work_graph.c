@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "cpu/schedule/spin_wait.h"
+#include "cpu/schedule/threads.h"
 
 void graph_job_begin(graph_job *job, queue_task task, void *state, int32_t chunks, int32_t band_chunks) {
   assert(band_chunks == 0 || (chunks - 1) / band_chunks < GRAPH_BANDS_MAX);

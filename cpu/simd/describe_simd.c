@@ -10,10 +10,10 @@
  */
 #include <string.h>
 
-#include "cpu/simd/elementary_simd.h"
-#include "cpu/simd/fold_votes_simd.h"
-#include "cpu/simd/stages_simd.h"
 #include "cpu/schedule/window_prefetch.h"
+#include "cpu/simd/elementary_simd.h"
+#include "cpu/simd/stages_simd.h"
+#include "cpu/simd/votes_simd.h"
 #include "cpu/simd/window_runs_simd.h"
 
 enum {

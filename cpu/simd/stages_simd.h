@@ -5,6 +5,7 @@
 #define HARTSIFT_CPU_SIMD_STAGES_SIMD_H
 
 #include "cpu/schedule/stage_jobs.h"
+#include "stages/two_view.h"
 
 #define MATCH_SIMD_DECLARE(ISA)                                                                                        \
   stage_status match_##ISA(stage_queue *queue, const match_args *args);                                                \
@@ -31,6 +32,7 @@
                                       struct window_ahead *ahead);                                                     \
   void affine_patch_##ISA(const plane_view *level, const patch_map *map, const patch_rows *read, int32_t side,         \
                           size_t stride, float *out, struct window_ahead *ahead);                                      \
+  extern const two_view_ops two_view_ops_##ISA;                                                                        \
   MATCH_SIMD_DECLARE(ISA)
 
 STAGES_SIMD_DECLARE(sse2);

@@ -1,6 +1,6 @@
 /* Two-view geometry in vectors; built once for each instruction set. */
 #include "cpu/simd/simd_f64.h"
-#include "cpu/ref/two_view_ops.h"
+#include "cpu/simd/stages_simd.h"
 
 typedef simd_f64 real;
 #define REAL_LANES SIMD_F64

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/cli/common/cli_common.h"

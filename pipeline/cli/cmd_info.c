@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/machine_memory.h"
 #include "pipeline/cli/common/cli_common.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/patch_threads.h"
 #include "cpu/schedule/frame_graph.h"
-#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/fused_pass.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/message.h"
 #include "stages/table_math.h"

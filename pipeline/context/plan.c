@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cpu/schedule/octave_pass.h"
-#include "cpu/schedule/pyramid_work.h"
+#include "cpu/schedule/fused_pass.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/base/memory.h"
 #include "stages/affine.h"
 #include "stages/image.h"

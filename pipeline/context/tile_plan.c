@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/schedule/pyramid_work.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/base/memory.h"
 #include "stages/affine.h"
 #include "stages/detect.h"

@@ -10,7 +10,6 @@
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
 
-#include "cpu/schedule/spin_wait.h"
 #include "cpu/schedule/threads.h"
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "cuda/pyramid/blur_chain.h"

@@ -2,6 +2,7 @@
    bytes. */
 #include "pipeline/frame/equalize_picture.h"
 
+#include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "pipeline/base/memory.h"
 #include "stages/pyramid.h"

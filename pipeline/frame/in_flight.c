@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "cpu/schedule/worker_signals.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/context/backend.h"
 #include "pipeline/encoded/decoder_check.h"

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "cpu/schedule/worker_signals.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/frame/in_flight_ring.h"
 
 void in_flight_read_slot(in_flight_slot *s) {

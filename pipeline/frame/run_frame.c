@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/patch_threads.h"
 #include "cpu/schedule/frame_graph.h"
 #include "pipeline/context/options.h"
 #include "pipeline/frame/frame_stages.h"

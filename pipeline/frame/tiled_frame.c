@@ -1,7 +1,7 @@
 /* Octave after octave, tile after tile: levels, keypoints, orientations, descriptors; then the octave is put in order. */
 #include "pipeline/frame/tiled_frame.h"
 
-#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/patch_threads.h"
 #include "pipeline/context/options.h"
 #include "pipeline/frame/row_band.h"
 #include "pipeline/frame/select_features.h"

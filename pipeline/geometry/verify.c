@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "cpu/ref/two_view_ops.h"
+#include "cpu/dispatch.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"

@@ -1,9 +1,9 @@
 /* What a context would cost, before it is made. */
-#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/patch_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/frame_graph.h"
-#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/fused_pass.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/options.h"

@@ -1,5 +1,6 @@
 /* The public primitives on host memory: checks of the arguments, then the CPU's functions. */
 #include "cpu/schedule/float_environment.h"
+#include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "pipeline/context/array_view.h"
 #include "pipeline/context/context.h"

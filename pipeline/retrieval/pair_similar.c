@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/ref/dot.h"
+#include "cpu/dispatch.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"

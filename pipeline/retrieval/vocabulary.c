@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cpu/ref/dot.h"
+#include "cpu/dispatch.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"

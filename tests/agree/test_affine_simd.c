@@ -9,7 +9,6 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "cpu/schedule/patch_rows.h"
 #include "cpu/ref/stages_ref.h"
 #include "cpu/schedule/window_prefetch.h"
 #include "tests/support/stage_planes.h"

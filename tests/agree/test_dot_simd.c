@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/ref/dot.h"
+#include "cpu/dispatch.h"
 #include "tests/support/feature_maker.h"
 
 static void every_variant_agrees(void **state) {

@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/fused_pass.h"
 #include "tests/support/extent.h"
 #include "tests/support/stage_planes.h"
 

@@ -9,7 +9,8 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/ref/two_view_ops.h"
+#include "cpu/dispatch.h"
+#include "cpu/ref/stages_ref.h"
 #include "pipeline/geometry/random.h"
 
 enum { MATCHES = 200, TRIALS = 400 };

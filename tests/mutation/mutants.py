@@ -65,7 +65,7 @@ MUTANTS = (
             "unit.thread_signals"),
     _mutant("pairs_take_signals", "pipeline/pairs/pairs.c", "pthread_sigmask(SIG_SETMASK, &blocked, &saved)",
             "pthread_sigmask(SIG_SETMASK, NULL, &saved)", "unit.thread_signals"),
-    _mutant("workers_block_faults", "cpu/schedule/worker_signals.h", "sigdelset(signals, faults[i]);", "(void)faults[i];", "unit.threads"),
+    _mutant("workers_block_faults", "cpu/schedule/threads.h", "sigdelset(signals, faults[i]);", "(void)faults[i];", "unit.threads"),
     _mutant("mask_not_given_back", "cpu/schedule/threads.c", "  pthread_sigmask(SIG_SETMASK, &saved, NULL);", "", "unit.threads"),
     _mutant("workers_float_environment", "cpu/schedule/threads.c", "float_environment_enter(&saved);", "fegetenv(&saved.saved);", "unit.threads"),
     _mutant("float_environment_not_entered", "cpu/schedule/float_environment.h", "  fesetenv(FE_DFL_ENV);", "", "api.rounding_modes"),

@@ -6,7 +6,8 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/primitives/primitives_ref.h"
+#include "cpu/primitives/primitive_variants.h"
+#include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "tests/support/array_maker.h"
 

@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "cpu/ref/two_view_ops.h"
+#include "cpu/dispatch.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/random.h"
 #include "pipeline/geometry/scoring.h"

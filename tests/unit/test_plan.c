@@ -6,9 +6,9 @@
 #include "tests/support/test.h"
 
 #include "cpu/schedule/frame_graph.h"
-#include "cpu/schedule/keypoint_order.h"
-#include "cpu/schedule/octave_pass.h"
-#include "cpu/schedule/pyramid_work.h"
+#include "cpu/schedule/ordered_results.h"
+#include "cpu/schedule/fused_pass.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/plan.h"
 #include "stages/keypoint.h"

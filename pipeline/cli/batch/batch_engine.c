@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/cli/batch/batch_feeder.h"

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/formats/common/content_digest.h"
 

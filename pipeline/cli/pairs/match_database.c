@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/stop_signals.h"
 #include "pipeline/cli/pairs/doubtful_pairs.h"

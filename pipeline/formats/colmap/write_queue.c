@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cpu/schedule/worker_signals.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
 
 typedef struct write_piece {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/ref/stages_ref.h"
 #include "cuda/match/match_cuda.h"

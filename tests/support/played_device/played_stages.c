@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/schedule/affine_threads.h"
+#include "cpu/schedule/patch_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/ref/stages_ref.h"
 #include "cuda/runtime/handover_signal.h"

@@ -1,5 +1,5 @@
 /* The sizes of an octave's pass, and its run over the strips. */
-#include "cpu/schedule/octave_pass.h"
+#include "cpu/schedule/fused_pass.h"
 
 enum {
   LINE_FLOATS = 16, /* of a cache line */

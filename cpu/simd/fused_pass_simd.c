@@ -1,12 +1,9 @@
-/*
- * An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the ring of
- * the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring. On their way
- * through the next level's filter along x, which leaves the units of stores idle, they are also written past the caches to
- * the level's plane. The search and what follows it read rings alone, but for OpenCV's candidates that go further (strays):
- * these are followed in the planes at the end.
- */
-#include "cpu/schedule/octave_pass.h"
-
+/* An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the ring of
+   the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring. On their way
+   through the next level's filter along x, which leaves the units of stores idle, they are also written past the caches to
+   the level's plane. The search and what follows it read rings alone, but for OpenCV's candidates that go further (strays):
+   these are followed in the planes at the end. */
+#include "cpu/schedule/fused_pass.h"
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/search_strip_simd.h"
 #include "cpu/simd/stages_simd.h"

@@ -1,8 +1,8 @@
 /*
- * The primitives of each instruction set it may be built for, as a table.
+ * The primitives of each instruction set: what the tables of stages/primitive_ops.h are made of.
  */
-#ifndef HARTSIFT_CPU_PRIMITIVES_PRIMITIVES_SIMD_H
-#define HARTSIFT_CPU_PRIMITIVES_PRIMITIVES_SIMD_H
+#ifndef HARTSIFT_CPU_PRIMITIVES_PRIMITIVE_VARIANTS_H
+#define HARTSIFT_CPU_PRIMITIVES_PRIMITIVE_VARIANTS_H
 
 #include "stages/primitive_ops.h"
 
@@ -29,5 +29,38 @@ PRIMITIVES_SIMD_DECLARE(sse2);
 PRIMITIVES_SIMD_DECLARE(avx2);
 PRIMITIVES_SIMD_DECLARE(avx512);
 PRIMITIVES_SIMD_DECLARE(neon);
+
+extern const prim_ops prim_ops_ref;
+
+/* The histogram of an 8-bit picture with several tables, so that equal neighbours do not wait for each other. */
+
+void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
+
+/* The loop of dot_bytes_function, for each file that compiles it for an instruction set. Every order of summing integers
+   gives the same, so the compiler may use whatever vectors the set has. */
+static inline void dot_bytes(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
+                             int32_t products[DOT_ANSWERS]) {
+  const int8_t *a = answering, *b = a + stride, *c = b + stride, *d = c + stride;
+  int32_t sum_a = 0, sum_b = 0, sum_c = 0, sum_d = 0;
+  for (size_t i = 0; i < length; i++) {
+    sum_a += asking[i] * a[i];
+    sum_b += asking[i] * b[i];
+    sum_c += asking[i] * c[i];
+    sum_d += asking[i] * d[i];
+  }
+  products[0] = sum_a;
+  products[1] = sum_b;
+  products[2] = sum_c;
+  products[3] = sum_d;
+}
+
+#define DOT_DECLARE(ISA)                                                                                               \
+  void dot_bytes_##ISA(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,                    \
+                       int32_t products[DOT_ANSWERS])
+DOT_DECLARE(ref);
+DOT_DECLARE(sse2);
+DOT_DECLARE(avx2);
+DOT_DECLARE(avx512);
+DOT_DECLARE(neon);
 
 #endif

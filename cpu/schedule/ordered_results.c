@@ -1,7 +1,82 @@
-/* Two counting sorts, by column and then by level and row, of indices into the records. */
-#include "cpu/schedule/keypoint_order.h"
-
+/* Appending in order: one mutex, one condition. */
 #include <string.h>
+
+#include "cpu/schedule/ordered_results.h"
+
+bool ordered_start(ordered_list *list, const feature_list *features) {
+  if (pthread_mutex_init(&list->lock, NULL) != 0) return false;
+  if (pthread_cond_init(&list->moved, NULL) != 0) {
+    pthread_mutex_destroy(&list->lock);
+    return false;
+  }
+  list->features = *features;
+  list->next = 0;
+  atomic_init(&list->appended, 0);
+  atomic_init(&list->appended_chunks, 0);
+  for (int32_t i = 0; i < ORDERED_PLACES; i++) list->places[i].ready = false;
+  return true;
+}
+
+void ordered_end(ordered_list *list) {
+  pthread_cond_destroy(&list->moved);
+  pthread_mutex_destroy(&list->lock);
+}
+
+/* What does not fit is only counted. */
+static void append_orientations(const feature_list *f, uint32_t first, int32_t items, const uint8_t *count,
+                                const float *angle) {
+  for (int32_t i = 0; i < items; i++)
+    for (int32_t j = 0; j < count[i]; j++, angle++) {
+      const uint32_t n = (*f->count)++;
+      if (n >= f->capacity) continue;
+      f->keypoint[n] = first + (uint32_t)i;
+      f->orientation[n] = *angle;
+    }
+}
+
+static void append_waiting(ordered_list *list) {
+  for (;;) {
+    ordered_place *p = &list->places[list->next % ORDERED_PLACES];
+    if (!p->ready) return;
+    append_orientations(&list->features, p->first, p->items, p->count, p->angle);
+    p->ready = false;
+    list->next++;
+  }
+}
+
+static void publish(ordered_list *list) {
+  const feature_list *f = &list->features;
+  atomic_store_explicit(&list->appended, *f->count < f->capacity ? *f->count : f->capacity, memory_order_release);
+  atomic_store_explicit(&list->appended_chunks, list->next, memory_order_release);
+}
+
+static void leave_waiting(ordered_place *p, const ordered_chunk *c) {
+  p->first = c->first;
+  p->items = c->items;
+  p->angles = c->angles;
+  memcpy(p->count, c->count, sizeof p->count);
+  memcpy(p->angle, c->angle, sizeof(float) * (size_t)c->angles);
+  p->ready = true;
+}
+
+void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
+  pthread_mutex_lock(&list->lock);
+  const bool fits = c->angles <= ORDERED_PLACE_ANGLES;
+  while (list->next != chunk && (!fits || chunk - list->next >= ORDERED_PLACES))
+    pthread_cond_wait(&list->moved, &list->lock);
+  if (list->next == chunk) {
+    append_orientations(&list->features, c->first, c->items, c->count, c->angle);
+    list->next++;
+    append_waiting(list);
+    publish(list);
+    pthread_cond_broadcast(&list->moved);
+  } else {
+    leave_waiting(&list->places[chunk % ORDERED_PLACES], c);
+  }
+  pthread_mutex_unlock(&list->lock);
+}
+
+/* Two counting sorts, by column and then by level and row, of indices into the records. */
 
 /* Two candidates in four that settle on a sample another one has found leave room still. */
 static uint32_t records_of(uint32_t keypoints) {
@@ -66,7 +141,7 @@ static bool same_sample(const keypoint_record *a, const keypoint_record *b) {
   return a->octave_index == b->octave_index && a->level == b->level && a->row == b->row && a->column == b->column;
 }
 
-static void append(const keypoint_list *list, const keypoint_record *r, int32_t octave) {
+static void append_keypoint(const keypoint_list *list, const keypoint_record *r, int32_t octave) {
   const uint32_t n = (*list->count)++;
   if (n >= list->capacity) return;
   list->x[n] = r->place.x;
@@ -111,7 +186,7 @@ void keypoint_records_end(const keypoint_records *found, const detect_args *args
   const keypoint_record *before = NULL;
   for (uint32_t i = 0; i < count; i++) {
     const keypoint_record *r = &found->records[in_order[i]];
-    if (!before || !same_sample(before, r)) append(list, r, args->octaves[r->octave_index].octave);
+    if (!before || !same_sample(before, r)) append_keypoint(list, r, args->octaves[r->octave_index].octave);
     before = r;
   }
   /* Records without room make the list too long, whether they were duplicates or not. */

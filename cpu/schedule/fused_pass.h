@@ -6,10 +6,11 @@
  * it as they may go. A level's rows lie in a ring as long as one of these reads them. Strips share no work: a level is made
  * so far beyond the strip, its halo, as the next ones need.
  */
-#ifndef HARTSIFT_CPU_SCHEDULE_OCTAVE_PASS_H
-#define HARTSIFT_CPU_SCHEDULE_OCTAVE_PASS_H
+#ifndef HARTSIFT_CPU_SCHEDULE_FUSED_PASS_H
+#define HARTSIFT_CPU_SCHEDULE_FUSED_PASS_H
 
 #include "cpu/schedule/stage_jobs.h"
+#include "stages/base.h"
 #include "stages/octave.h"
 
 enum {
@@ -76,5 +77,24 @@ void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads,
 
 /* Runs the strips. Statuses: STAGE_CANCELLED. */
 stage_status octave_job_run(stage_queue *queue, octave_job *job);
+
+/* The rows of a level where they lie: in its plane, or those of a strip that are at hand in a ring. */
+
+/* In a ring row y is row y % rows in memory. */
+typedef struct level_rows {
+  const float *data; /* sample `first` of row 0 */
+  size_t stride;
+  int32_t rows, first;
+  uint64_t reciprocal; /* 2^40 / rows, rounded up: y below 2^22 is divided by a product. Rows in a plane: 0 */
+} level_rows;
+
+enum { ROWS_SHIFT = 40 };
+
+static inline uint64_t rows_reciprocal(int32_t rows) { return (UINT64_C(1) << ROWS_SHIFT) / (uint64_t)rows + 1; }
+
+static inline const float *level_at(const level_rows *l, int32_t x, int32_t y) {
+  const uint64_t turns = (uint64_t)y * l->reciprocal >> ROWS_SHIFT;
+  return l->data + ((uint64_t)y - turns * (uint64_t)l->rows) * l->stride + (ptrdiff_t)(x - l->first);
+}
 
 #endif
