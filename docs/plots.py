@@ -1,5 +1,4 @@
-"""Draws the plots of the benchmark page from the tables in bench/results, and nothing that does not stand there; and the picture
-of the first page."""
+"""Draws the plots of the benchmark page, only from the tables in bench/results, and the picture of the first page."""
 import re
 
 import matplotlib
@@ -60,12 +59,12 @@ def gpu_frames(results, axis):
 
 
 def cpu_frames(results, axis):
-    rows = [row for row in table(results / "cpu_frames.md", "image", "program", "threads", "median ms")
-            if row["threads"] == "1" and row["profile"] == "opencv" and row["image"].startswith("bench_")]
-    ours = [row for row in rows if row["program"] == "hartsift"]
-    bars(axis, [row["size"] for row in ours],
-         [("hartsift, profile opencv", OURS, [numbers(row["median ms"])[0] for row in ours]),
-          ("OpenCV 4.6", OTHERS[0], [numbers(row["median ms"])[0] for row in rows if row not in ours])], "ms a frame, one thread")
+    column = "1 thread: hartsift / OpenCV, ms"
+    rows = table(results / "SUMMARY.md", "picture", column)
+    times = [numbers(row[column]) for row in rows]
+    bars(axis, [row["picture"].replace(", ", ",\n") for row in rows],
+         [("hartsift, profile lowe", OURS, [ours for ours, _ in times]),
+          ("OpenCV 4.6", OTHERS[0], [theirs for _, theirs in times])], "ms a frame, one thread")
     axis.set_yscale("log")
 
 
@@ -92,11 +91,11 @@ def in_flight(results, axis):
 
 
 def matching(results, axis):
-    rows = table(results / "h200" / "matching.md", "features", "type", "what", "median ms")
+    rows = table(results / "pairs.md", "features", "type", "plain matching, ms")
     for kind, colour in (("8-bit", OURS), ("float", SECOND)):
-        chosen = [row for row in rows if row["type"] == kind and row["what"] == "hs_cuda_match"]
+        chosen = [row for row in rows if row["type"] == kind]
         sizes = [int(row["features"].split()[0]) for row in chosen]
-        axis.plot(sizes, [numbers(row["median ms"])[0] for row in chosen], "o-", color=colour, label=f"{kind} descriptors")
+        axis.plot(sizes, [numbers(row["plain matching, ms"])[0] for row in chosen], "o-", color=colour, label=f"{kind} descriptors")
     axis.set(xscale="log", yscale="log", xlabel="features in each of two photographs", ylabel="ms a pair, mutual")
     axis.grid(color="#e4e4e4")
     axis.legend(frameon=False)
@@ -111,7 +110,7 @@ def accuracy(results, axis):
 
 
 def hero(path):
-    """Two photographs and what was matched in them, each match in a colour of its own."""
+    """Two photographs and their matches, each match in one colour."""
     yard = scenery.courtyard()
     views = [scenery.camera((-3.6, -4.6, 1.7), (0.2, 3, 1.3), (560, 420)), scenery.camera((3.2, -4.2, 2.3), (-0.8, 3, 1.0), (560, 420))]
     photos = [scenery.photograph(yard, view) for view in views]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Accuracy of hartsift's profiles, OpenCV and VLFeat.
-# Repeatability, matching and localisation on photographs with known homographies and on synthetic views of exact geometry. Writes bench/results/accuracy.md.
+# Repeatability, matching and localisation on photographs with known homographies and on synthetic views of exact geometry. Writes BUILD_FOLDER/accuracy/accuracy_tables.md.
 # usage: python3 bench/bench.py accuracy [BUILD_FOLDER]        (build/cpu by default)
 # Needs the evaluation programs (HARTSIFT_EVAL, ../shared/eval by default), the photographs (HARTSIFT_DATA,
 # ../shared/data by default), OpenCV and VLFeat with headers, and Python with NumPy, SciPy and OpenCV. Takes a while.
@@ -15,7 +15,7 @@ eval_dir=$(realpath "${HARTSIFT_EVAL:-../shared/eval}")
 data_dir=$(realpath "${HARTSIFT_DATA:-../shared/data}")
 command=$(realpath "$build/hartsift")
 work=$(realpath "$build")/accuracy
-results=bench/results/accuracy.md
+results=$work/accuracy_tables.md
 for needed in "$eval_dir/evaluate.py" "$data_dir/homography" "$command"; do
   if [ ! -e "$needed" ]; then
     echo "skipped: $needed does not exist" >&2

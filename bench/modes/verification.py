@@ -434,7 +434,7 @@ def main():
                       "at most 4000 features an image, matches of `hartsift match`; confidence 0.9999, at most 10000 "
                       f"iterations. Thresholds (px): homography {THRESHOLD[HOMOGRAPHY]:g} (Sampson) and 3 (forward); "
                       f"essential {THRESHOLD[ESSENTIAL]:g} and 1; fundamental {THRESHOLD[FUNDAMENTAL]:g} and 1.5.", "",
-                      "Made by `python3 bench/bench.py verification -o bench/results/verification.md` on "
+                      "Made by `python3 bench/bench.py verification` on "
                       f"{time.strftime('%Y-%m-%d')}.", ""]
                      + lines) + "\n"
     if arguments.output:
