@@ -45,7 +45,7 @@ class Versions(unittest.TestCase):
         self.assertEqual(os.readlink(BUILD / "libhartsift.so"), f"libhartsift.so.{interface}")
         self.assertIn(f"libhartsift.so.{interface}\0".encode(), (BUILD / "libhartsift.so").read_bytes())
         self.assertIn(f"`libhartsift.so.{interface}`", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
-        self.assertIn(f"`libhartsift{interface}`", (ROOT / "pipeline/INSTALL.md").read_text(encoding="utf-8"))
+        self.assertIn(f"`libhartsift{interface}`", (ROOT / "docs/guide/install.md").read_text(encoding="utf-8"))
 
     def test_python(self):
         settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
