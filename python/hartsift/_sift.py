@@ -268,7 +268,7 @@ class SIFT:
     Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors
     as float32 or uint8 [N, 128]; with ``as_cv2=True``, the default of ``SIFT_create`` and ``SIFT.create``, exactly as
     OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for the descriptors of no keypoints. All forms of OpenCV's
-    calls are taken (python/OPENCV.md has the table): keywords and positions, None for a default, ``cv2.UMat`` in and out,
+    calls are taken (python/OPENCV.md says what differs): keywords and positions, None for a default, ``cv2.UMat`` in and out,
     output arguments, lists. As in OpenCV, colour is taken as BGR, and arrays of anything but uint8 are refused;
     ``hartsift.extract`` reads those. The order of keypoints is hartsift's, and ``nfeatures`` is exact. An error is a
     ``hartsift.Error`` and, where cv2 is imported, a ``cv2.error`` as well.

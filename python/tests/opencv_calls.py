@@ -1,6 +1,6 @@
-"""The forms in which cv2.SIFT and cv2.BFMatcher are called, and what comes of each: the table of python/OPENCV.md.
+"""The forms in which cv2.SIFT and cv2.BFMatcher are called, and what each gives; python/OPENCV.md is made of them.
 
-``python3 python/tests/opencv_calls.py`` writes the table; test_opencv_calls.py plays every form on both libraries.
+``python3 python/tests/opencv_calls.py`` writes the page; test_opencv_calls.py calls every form on both libraries.
 """
 
 import pathlib
@@ -9,11 +9,12 @@ from typing import NamedTuple
 PAGE = pathlib.Path(__file__).parents[1] / "OPENCV.md"
 
 #: What the names in the calls mean.
+#: In the forms also: `other` and `flat` are pictures (`flat` of one gray, without keypoints), `kp2` keypoints, `q8` and `t8` descriptors in
+#: uint8, `few` has three rows, `K` is `cv2.KeyPoint`, `nan` `float("nan")`; `parameters` gives what the functions `get...` return.
 NAMES = """`lib` is cv2 or hartsift, `sift` is `lib.SIFT_create()`, `matcher` is `lib.BFMatcher(cv2.NORM_L2)`, `cross` is
-`lib.BFMatcher(crossCheck=True)`. `image`, `other` and `flat` are uint8 pictures (`flat` of one gray, without keypoints), `bgr` has three
-channels; `mask` has the size of `image`. `kp` and `kp2` are keypoints of cv2.SIFT, `q` and `t` their descriptors (float32), `q8` and `t8`
-the same in uint8, `few` has three rows, `none` no row, `pairs` is a mask [len(q), len(t)]. `U` is `cv2.UMat`, `K` is `cv2.KeyPoint`, `nan`
-is `float("nan")`, `file` a name ending in .yml. `parameters` gives what the functions `get...` and `descriptorType` return."""
+`lib.BFMatcher(crossCheck=True)`. `image` is a uint8 picture, `bgr` has three channels, `mask` the size of `image`. `kp` are keypoints of
+cv2.SIFT, `q` and `t` descriptors (float32), `none` has no row, `pairs` is a mask [len(q), len(t)]. `U` is `cv2.UMat`, `file` a name ending in
+.yml."""
 
 
 class Form(NamedTuple):
@@ -523,17 +524,25 @@ SECTIONS = {
 
 _HEAD = f"""# Calls of cv2.SIFT and cv2.BFMatcher
 
-`hartsift.SIFT_create()` and `hartsift.BFMatcher()` take every form below as OpenCV does. `tests/test_opencv_calls.py` plays each on both
-libraries and compares the results: types, shapes, numbers, matches one by one. The table is made by `tests/opencv_calls.py`.
+`hartsift.SIFT_create()` and `hartsift.BFMatcher()` take OpenCV's calls in every form: {sum(map(len, SECTIONS.values()))} forms give what OpenCV gives
+(types, shapes, numbers, matches one by one). `tests/opencv_calls.py` lists them: {", ".join(SECTIONS)}. `tests/test_opencv_calls.py` calls
+each on both libraries.
 
-{NAMES}
-
-- `keypoints` is a tuple of `cv2.KeyPoint`; `(keypoints, zeros [N, 128])`: the keypoint cannot be described, and is returned with zeros.
-- `matches` is a tuple of `cv2.DMatch`, `rows of matches` a tuple of such tuples.
-- `error`: OpenCV raises `cv2.error` or `TypeError`. hartsift raises a `hartsift.Error` with its reason, which is a `ValueError` or
-  `TypeError` too, and a `cv2.error`: `except cv2.error` catches it.
+- `detect` gives a tuple of `cv2.KeyPoint`, `match` of `cv2.DMatch`, `knnMatch` and `radiusMatch` tuples of such tuples. A keypoint that cannot be
+  described is returned with a row of zeros.
+- Where OpenCV raises `cv2.error` or `TypeError`, hartsift raises a `hartsift.Error` with its reason, which is a `ValueError` or `TypeError` too,
+  and a `cv2.error`: `except cv2.error` catches it.
 - An array given for `descriptors` is filled and returned if its shape and type fit, else a new one is returned.
 - An image that is `None` has no keypoints in `detect` and `compute`, with a warning; `detectAndCompute` refuses it.
+- The order of keypoints is hartsift's; `nfeatures` is exact, where OpenCV keeps all that are as strong as the last. Keypoints of other detectors
+  (packed octave without a layer) are described at the level nearest to their size. Of equal distances the lower index comes first.
+
+## Where they differ
+
+On purpose; also tested. {NAMES}
+
+| call | OpenCV | hartsift | why |
+|---|---|---|---|
 """
 
 
@@ -548,23 +557,8 @@ def _cell(text):
 
 def page():
     """The text of python/OPENCV.md."""
-    lines = [_HEAD]
-    for title, rows in SECTIONS.items():
-        lines += [f"## {title}", "", "| call | OpenCV and hartsift |", "|---|---|"]
-        lines += [f"| {_cell(row.call)} | {row.result}{f' (from OpenCV {row.least} on)' if row.least else ''} |" for row in rows]
-        lines.append("")
-    lines += ["## Where they differ", "", "On purpose; also tested.", "", "| call | OpenCV | hartsift | why |", "|---|---|---|---|"]
-    lines += [f"| {_cell(row.call)} | {row.theirs.lower() if is_told(row) else row.theirs} | {row.ours} | {row.reason} |" for row in DIFFERENCES]
-    lines += [
-        "",
-        "Not in a table: the order of keypoints is hartsift's; `nfeatures` is exact, where OpenCV keeps all that are as strong as the last; "
-        "keypoints of other",
-        "detectors (packed octave without a layer) are described at the level nearest to their size, which their octave tells afterwards; of "
-        "equal distances",
-        "the lower index comes first.",
-        "",
-    ]
-    return "\n".join(lines)
+    rows = [f"| {_cell(row.call)} | {row.theirs.lower() if is_told(row) else row.theirs} | {row.ours} | {row.reason} |" for row in DIFFERENCES]
+    return _HEAD + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":
