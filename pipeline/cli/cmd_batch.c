@@ -150,31 +150,34 @@ static void fill_device_options(batch_job *job) {
   }
 }
 
-static cli_exit make_run(batch_job *job, batch_work *work) {
+static cli_exit make_run(batch_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   fill_device_options(job);
-  batch_images_work(job, work);
   /* A GPU's driver starts threads of its own here, which must leave these signals to wait_for_end. */
   stop_signals signals;
   stop_signals_block(&signals);
-  const hs_status status = batch_make(&job->run, work, message, sizeof message);
+  const hs_status status = batch_images_open(job, message, sizeof message);
   stop_signals_restore(&signals);
   if (status != HS_OK)
     cli_print_create_error(COMMAND_BATCH, message);
   else if (message[0] != '\0')
     cli_error(COMMAND_BATCH, "%s", message);
   for (int32_t i = 0; status == HS_OK && i < job->devices.count; i++)
-    batch_device_resolve(&job->devices.each[i], batch_backend(job->run, i));
+    batch_device_resolve(&job->devices.each[i], hs_batch_backend_report(job->run, i));
   return cli_exit_of_create(status);
 }
 
-/* Until everything has ended; returns the signal that stopped it, 0 for none. */
-static int wait_for_end(batch_job *job, const stop_signals *signals) {
+/* Adds the images and waits until everything has ended; returns the signal that stopped it, 0 for none. */
+static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *status) {
   int stopped_by = 0;
-  while (!batch_wait(job->run, BATCH_TICK_MS)) {
+  while (!batch_images_wait(job, BATCH_TICK_MS)) {
+    if (*status == HS_OK && job->added < job->count) {
+      *status = batch_images_add(job);
+      if (*status != HS_OK) hs_batch_stop(job->run);
+    }
     if (stopped_by == 0) {
       stopped_by = stop_signals_take(signals);
-      if (stopped_by != 0) batch_stop(job->run);
+      if (stopped_by != 0) hs_batch_stop(job->run);
     }
     /* A try-lock, because a thread may hold the lock for as long as its output is blocked, and signals must be seen. */
     if (pthread_mutex_trylock(&job->lock) == 0) {
@@ -188,18 +191,19 @@ static int wait_for_end(batch_job *job, const stop_signals *signals) {
 static batch_times count_times(const batch_job *job, double start_s) {
   struct timespec now;
   const hs_colmap_database *database = job->store.database.handle;
-  batch_numbers numbers = batch_get_numbers(job->run);
-  if (database) numbers.write_cpu_s += colmap_writer_cpu_s(database);
+  hs_batch_statistics numbers = {.struct_size = sizeof numbers};
+  (void)hs_batch_get_statistics(job->run, &numbers);
+  const double write_cpu_s = job->write_cpu_s + (database ? colmap_writer_cpu_s(database) : 0);
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   const double all = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - start_s;
-  const double extract = all - numbers.read_cpu_s - numbers.write_cpu_s;
+  const double extract = all - numbers.read_cpu_s - write_cpu_s;
   batch_times times = {.read_cpu_s = numbers.read_cpu_s,
                        .extract_cpu_s = extract > 0 ? extract : 0,
-                       .write_cpu_s = numbers.write_cpu_s,
-                       .first_s = numbers.first_s,
+                       .write_cpu_s = write_cpu_s,
+                       .first_s = job->first_s,
                        .read_busy = numbers.read_busy,
-                       .write_busy = numbers.write_busy};
-  for (int32_t i = 0; i < job->devices.count; i++) times.device_busy[i] = batch_device_busy(job->run, i);
+                       .write_busy = job->lived_s > 0 ? 1 - job->waited_s / job->lived_s : 0};
+  for (int32_t i = 0; i < job->devices.count; i++) times.device_busy[i] = hs_batch_device_busy(job->run, i);
   return times;
 }
 
@@ -236,23 +240,26 @@ static void note_gone_images(batch_job *job) {
     if (i == 0 || strcmp(names[i], names[i - 1]) != 0) batch_images_note_gone(job, names[i]);
 }
 
-static cli_exit run_batch(batch_job *job, const batch_work *work) {
+static cli_exit run_batch(batch_job *job) {
   stop_signals signals;
   struct timespec start;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
   stop_signals_block(&signals); /* the threads inherit this: signals wait for wait_for_end */
-  batch_report_begin(&job->report, job->set, work->count);
-  if (work->count == 0 && !job->report.is_quiet && job->list.count == 0)
+  batch_report_begin(&job->report, job->set, job->count);
+  if (job->count == 0 && !job->report.is_quiet && job->list.count == 0)
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
   note_gone_images(job);
-  const hs_status status = batch_start(job->run);
-  const int stopped_by = wait_for_end(job, &signals);
+  hs_status status = batch_images_start(job);
+  if (status == HS_OK) status = batch_images_add(job);
+  const int stopped_by = wait_for_end(job, &signals, &status);
   batch_images_commit(job);
   const batch_times times = count_times(job, (double)start.tv_sec + (double)start.tv_nsec * 1e-9);
   batch_report_end(&job->report, &job->devices, &times);
-  const char *fallback = batch_get_numbers(job->run).fallback;
+  hs_batch_statistics numbers = {.struct_size = sizeof numbers};
+  (void)hs_batch_get_statistics(job->run, &numbers);
   if (!job->report.is_quiet) database_report_cameras(COMMAND_BATCH, &job->store.database.camera);
-  if (fallback) cli_error(COMMAND_BATCH, "images that do not fit were processed by the CPU (%s)", fallback);
+  if (numbers.fallback)
+    cli_error(COMMAND_BATCH, "images that do not fit were processed by the CPU (%s)", numbers.fallback);
   const cli_exit result = conclude_batch(job, status, stopped_by);
   stop_signals_restore(&signals);
   return result;
@@ -273,7 +280,6 @@ static void note_findings(const batch_job *job) {
 }
 
 static cli_exit prepare_and_run(batch_job *job) {
-  batch_work work;
   char tag[64] = "";
   const char line_end = job->set->values[OPTION_NULL].given ? '\0' : '\n';
   cli_exit result = read_own_options(job);
@@ -287,34 +293,52 @@ static cli_exit prepare_and_run(batch_job *job) {
     cli_input_for(&job->input, job->set, hs_format_ignores_exif(job->format) != 0);
     result = load_mask(job);
   }
-  result = result == CLI_DONE ? make_run(job, &work) : result;
+  result = result == CLI_DONE ? make_run(job) : result;
   result = result == CLI_DONE ? prepare_outputs(job) : result;
   const bool resume = job->set->values[OPTION_RESUME].given;
   result = result == CLI_DONE ? batch_manifest_open(&job->manifest, resume) : result;
   if (job->shards > 1) snprintf(tag, sizeof tag, "-%ld-of-%ld", (long)job->shard, (long)job->shards);
   result = result == CLI_DONE ? batch_store_begin(&job->store, job->set, tag) : result;
-  return result == CLI_DONE ? run_batch(job, &work) : result;
+  return result == CLI_DONE ? run_batch(job) : result;
+}
+
+static bool make_locks(batch_job *job) {
+  pthread_condattr_t attributes;
+  if (pthread_condattr_init(&attributes) != 0) return false;
+  const bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+                    pthread_cond_init(&job->changed, &attributes) == 0;
+  pthread_condattr_destroy(&attributes);
+  if (!made) return false;
+  const bool has_flow = pthread_mutex_init(&job->flow, NULL) == 0;
+  if (has_flow && pthread_mutex_init(&job->lock, NULL) == 0) return true;
+  if (has_flow) pthread_mutex_destroy(&job->flow);
+  pthread_cond_destroy(&job->changed);
+  return false;
 }
 
 cli_exit cmd_batch(const option_set *set) {
   batch_job *job = calloc(1, sizeof *job);
   cli_exit result = CLI_FAILED;
-  if (!job || pthread_mutex_init(&job->lock, NULL) != 0) {
+  if (!job || !make_locks(job)) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(HS_ERR_MEMORY));
     free(job);
     return result;
   }
-  batch_want_queues();
+  /* As many hardware queues as the streams of a GPU's workers need, because work that shares a queue waits for the work
+     before it. What the user has set stays. */
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
   job->set = set;
   job->manifest.journal = -1;
   result = prepare_and_run(job);
-  batch_free(job->run);
+  batch_images_end(job);
   batch_store_close(&job->store);
   batch_manifest_free(&job->manifest);
   batch_list_free(&job->list);
   hs_image_free(&job->mask);
   cli_input_free(&job->input);
   pthread_mutex_destroy(&job->lock);
+  pthread_mutex_destroy(&job->flow);
+  pthread_cond_destroy(&job->changed);
   free(job);
   return result;
 }

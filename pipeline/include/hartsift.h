@@ -485,6 +485,7 @@ HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *sta
 }
 #endif
 
+#include "hartsift_batch.h"
 #include "hartsift_colmap.h"
 #include "hartsift_geometry.h"
 #include "hartsift_match.h"

@@ -18,7 +18,7 @@ TOP_LEVEL = {
     ".gitignore", ".gitattributes", "bench", "cpu", "cuda", "docs", "packaging", "pipeline", "python", "stages", "tests",
 }
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
-                     "hartsift_opencv.hpp", "hartsift_pairs.h", "hartsift_patches.h", "hartsift_primitives.h",
+                     "hartsift_opencv.hpp", "hartsift_batch.h", "hartsift_pairs.h", "hartsift_patches.h", "hartsift_primitives.h",
                      "hartsift_retrieval.h", "hartsift_source.h", "hartsift_types.h"}
 # Written for users, who have nothing but the installed headers.
 USER_CODE = ("docs/", "pipeline/examples/", "python/", "tests/api/consumer/")

@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.20)
 set(include_dir ${CMAKE_CURRENT_LIST_DIR}/../../pipeline/include)
 set(joined "")
-foreach(part hartsift_types hartsift_source hartsift hartsift_expert hartsift_match hartsift_geometry hartsift_pairs hartsift_colmap
+foreach(part hartsift_types hartsift_source hartsift hartsift_expert hartsift_match hartsift_geometry hartsift_batch hartsift_pairs hartsift_colmap
              hartsift_patches hartsift_primitives hartsift_retrieval)
   file(READ ${include_dir}/${part}.h text)
   string(REGEX REPLACE "#include \"hartsift[a-z_]*\\.h\"[^\n]*\n" "" text "${text}")

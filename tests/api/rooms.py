@@ -59,6 +59,8 @@ ROOMS = {
     "pipeline/pairs": _CONTEXT + ("pipeline/matching", "pipeline/geometry"),
     # hs_create and hs_destroy see all that a context may hold, and list the engines.
     "pipeline/lifetime": _DEVICE + ("pipeline/encoded", "pipeline/frame", "pipeline/pairs"),
+    # Many images: read by threads, extracted by one or several devices.
+    "pipeline/batch": _CONTEXT + ("pipeline/encoded", "pipeline/frame", "pipeline/image_io", "pipeline/lifetime"),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,
     "pipeline/formats": _FORMATS + ("pipeline/formats/colmap",),
@@ -67,7 +69,8 @@ ROOMS = {
     "pipeline/cli/common": _CLI,
     "pipeline/cli/draw": _CLI,
     "pipeline/cli/bench": _CLI,
-    "pipeline/cli/batch": _CLI + ("stages", "pipeline/context", "pipeline/frame", "pipeline/lifetime"),
+    # Which GPUs there are.
+    "pipeline/cli/batch": _CLI + ("pipeline/lifetime",),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
     "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",

@@ -10,10 +10,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/cli/batch/batch_engine.h"
-#include "pipeline/cli/batch/bounded_queue.h"
-#include "pipeline/cli/batch/buffer_pool.h"
-#include "pipeline/cli/batch/device_share.h"
+#include "pipeline/batch/batch_run.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "tests/support/counted_allocator.h"
 
@@ -148,54 +145,101 @@ static void test_pool_without_memory(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-/* ---- the engine */
+/* ---- batches */
 
 typedef struct tally {
   char names[IMAGES][NAME_BYTES];
   atomic_int calls[IMAGES];
   hs_status status[IMAGES];
+  bool skipped[IMAGES];
   uint64_t digest[IMAGES];
+  size_t count;    /* of images that are added */
   size_t unwanted; /* index that is not wanted; IMAGES: all are */
-  size_t stop_at;  /* index whose end stops the batch; IMAGES: none */
-  batch_run *run;
+  size_t stop_at;  /* index whose result stops the batch; IMAGES: none */
+  int takers;      /* threads that take results */
+  hs_batch *batch;
+  hs_batch_options options;
+  const hs_options *devices[3];
   atomic_int wrong, ended;
-  int order[IMAGES]; /* when `done` was called: 1, 2, ... */
+  int order[IMAGES]; /* when the result was given: 1, 2, ... */
 } tally;
 
-static void tally_init(tally *t) {
-  memset(t, 0, sizeof *t);
-  t->unwanted = t->stop_at = IMAGES;
-  for (int i = 0; i < IMAGES; i++) snprintf(t->names[i], NAME_BYTES, "@scene:%dx%d:%d", 30 + i, 50 - i, i + 1);
+static int32_t tally_wanted(void *user, size_t index, void *image_user) {
+  const tally *t = user;
+  if (image_user != &t->names[index]) return 1; /* found out by the count of those skipped */
+  return index != t->unwanted;
 }
 
-static const char *tally_path(void *user, size_t index) { return ((tally *)user)->names[index]; }
+static void tally_init(tally *t, const hs_options *devices, int32_t device_count) {
+  memset(t, 0, sizeof *t);
+  t->count = t->unwanted = t->stop_at = IMAGES;
+  t->takers = 1;
+  for (int i = 0; i < IMAGES; i++) snprintf(t->names[i], NAME_BYTES, "@scene:%dx%d:%d", 30 + i, 50 - i, i + 1);
+  assert_int_equal(hs_batch_options_init(&t->options), HS_OK);
+  for (int32_t i = 0; i < device_count; i++) t->devices[i] = &devices[i];
+  t->options.devices = t->devices;
+  t->options.device_count = device_count;
+  t->options.readers = t->options.held = 2;
+  t->options.wanted = tally_wanted;
+  t->options.user = t;
+}
 
-static bool tally_wanted(void *user, size_t index) { return index != ((tally *)user)->unwanted; }
-
-static void tally_done(void *user, int32_t writer, const batch_result *result) {
-  tally *t = user;
-  const bool is_whole = result->status == HS_OK ? result->features != NULL && result->device >= 0 && result->width > 0
-                                                : !result->features && result->message[0] != '\0';
-  if (!is_whole || writer < 0 || result->index >= IMAGES || atomic_fetch_add(&t->calls[result->index], 1) != 0) {
+static void tally_take(tally *t, const hs_batch_result *result) {
+  const bool has_features = result->features && result->device >= 0 && result->width > 0;
+  const bool is_whole = result->status != HS_OK ? !result->features && result->message[0] != '\0'
+                        : result->skipped       ? !result->features
+                                                : has_features;
+  if (!is_whole || result->index >= t->count || strcmp(result->name, t->names[result->index]) != 0 ||
+      result->user != &t->names[result->index] || atomic_fetch_add(&t->calls[result->index], 1) != 0) {
     atomic_fetch_add(&t->wrong, 1);
     return;
   }
   t->order[result->index] = atomic_fetch_add(&t->ended, 1) + 1;
   t->status[result->index] = result->status;
+  t->skipped[result->index] = result->skipped != 0;
   t->digest[result->index] = result->features ? digest_features(result->features) : 0;
-  if (result->index == t->stop_at) batch_stop(t->run);
+  if (result->index == t->stop_at) hs_batch_stop(t->batch);
 }
 
-static batch_work tally_work(tally *t, const hs_options *devices, int32_t device_count) {
-  return (batch_work){.count = IMAGES,
-                      .path = tally_path,
-                      .wanted = tally_wanted,
-                      .done = tally_done,
-                      .user = t,
-                      .devices = devices,
-                      .device_count = device_count,
-                      .readers = 2,
-                      .writers = 2};
+static void *tally_taker(void *argument) {
+  tally *t = argument;
+  for (const hs_batch_result *result; hs_batch_next(t->batch, -1, &result) == HS_OK && result;) {
+    tally_take(t, result);
+    if (hs_batch_release(t->batch, result) != HS_OK) atomic_fetch_add(&t->wrong, 1);
+  }
+  return NULL;
+}
+
+static void tally_add(tally *t) {
+  for (size_t i = 0; i < t->count; i++) {
+    const hs_batch_image image = {.path = t->names[i], .user = &t->names[i]};
+    assert_int_equal(hs_batch_add(t->batch, &image), HS_OK);
+  }
+  assert_int_equal(hs_batch_end(t->batch), HS_OK);
+}
+
+/* Runs to the end. */
+static void tally_run(tally *t) {
+  char message[256];
+  pthread_t takers[4];
+  assert_in_range(t->takers, 1, 4);
+  assert_int_equal(hs_batch_open(&t->batch, &t->options, message, sizeof message), HS_OK);
+  tally_add(t);
+  for (int i = 1; i < t->takers; i++) assert_int_equal(pthread_create(&takers[i], NULL, tally_taker, t), 0);
+  (void)tally_taker(t);
+  for (int i = 1; i < t->takers; i++) assert_int_equal(pthread_join(takers[i], NULL), 0);
+  hs_batch_progress progress = {.struct_size = sizeof progress};
+  hs_batch_statistics statistics = {.struct_size = sizeof statistics};
+  assert_int_equal(hs_batch_get_progress(t->batch, &progress), HS_OK);
+  assert_int_equal(progress.ended, 1);
+  assert_int_equal(progress.added, t->count);
+  assert_int_equal(progress.given, atomic_load(&t->ended));
+  assert_true(t->stop_at < IMAGES || progress.given == t->count);
+  assert_int_equal(hs_batch_get_statistics(t->batch, &statistics), HS_OK);
+  assert_true(statistics.read_cpu_s >= 0 && statistics.pixel_bytes > 0 && !statistics.fallback);
+  assert_true(hs_batch_device_busy(t->batch, 0) >= 0 && hs_batch_device_busy(t->batch, 9) <= 0);
+  hs_batch_destroy(t->batch);
+  assert_int_equal(atomic_load(&t->wrong), 0);
 }
 
 static void cpu_options(hs_options *options, int32_t threads) {
@@ -204,25 +248,13 @@ static void cpu_options(hs_options *options, int32_t threads) {
   options->threads = threads;
 }
 
-/* Runs to the end. */
-static void tally_run(tally *t, const batch_work *work) {
-  char message[256];
-  assert_int_equal(batch_make(&t->run, work, message, sizeof message), HS_OK);
-  assert_int_equal(batch_start(t->run), HS_OK);
-  while (!batch_wait(t->run, 50)) {}
-  const batch_numbers numbers = batch_get_numbers(t->run);
-  assert_true(numbers.read_cpu_s >= 0 && numbers.pixel_bytes_most > 0);
-  batch_free(t->run);
-  assert_int_equal(atomic_load(&t->wrong), 0);
-}
-
 /* Digests by plain calls, one after another. */
 static void expected_digests(uint64_t digests[IMAGES]) {
   tally t;
   hs_options options;
   hs_context *context = NULL;
   hs_features features = {0};
-  tally_init(&t);
+  tally_init(&t, NULL, 0);
   cpu_options(&options, 1);
   assert_int_equal(hs_create(&context, &options), HS_OK);
   for (int i = 0; i < IMAGES; i++) {
@@ -243,14 +275,14 @@ static void test_results_are_those_of_single_calls(void **state) {
   expected_digests(expected);
   for (int32_t count = 1; count <= 3; count++) {
     tally t;
-    tally_init(&t);
     for (int32_t i = 0; i < count; i++) {
       cpu_options(&devices[i], i + 1);
       devices[i].in_flight = i; /* 0: as the library has it */
     }
-    batch_work work = tally_work(&t, devices, count);
-    work.readers = work.writers = count == 3 ? 0 : count;
-    tally_run(&t, &work);
+    tally_init(&t, devices, count);
+    t.takers = count;
+    t.options.readers = t.options.held = count == 3 ? 0 : count;
+    tally_run(&t);
     for (int i = 0; i < IMAGES; i++) {
       assert_int_equal(atomic_load(&t.calls[i]), 1);
       assert_int_equal(t.status[i], HS_OK);
@@ -260,16 +292,26 @@ static void test_results_are_those_of_single_calls(void **state) {
 }
 
 /* A mask of two by two pixels, whatever the image. */
-static hs_status small_mask(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
-                            size_t message_bytes) {
+static hs_status small_mask(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask,
+                            char *message, size_t message_bytes) {
   static const uint8_t black[4];
   (void)user;
   (void)index;
+  (void)image_user;
   (void)image;
   (void)message;
   (void)message_bytes;
   *mask = (hs_image){.data = black, .width = 2, .height = 2};
   return HS_OK;
+}
+
+/* Refuses one image after it was read. */
+static hs_status refuse_one(void *user, size_t index, void *image_user, char *message, size_t message_bytes) {
+  (void)user;
+  (void)image_user;
+  if (index != 2) return HS_OK;
+  snprintf(message, message_bytes, "refused");
+  return HS_ERR_FORMAT;
 }
 
 static void test_failed_and_unwanted_images(void **state) {
@@ -278,53 +320,52 @@ static void test_failed_and_unwanted_images(void **state) {
   hs_options device;
   tally t;
   expected_digests(expected);
-  tally_init(&t);
   cpu_options(&device, 1);
+  tally_init(&t, &device, 1);
   snprintf(t.names[3], NAME_BYTES, "/absent/image.png");
   snprintf(t.names[IMAGES - 1], NAME_BYTES, "@scene:bad");
   t.unwanted = 5;
-  batch_work work = tally_work(&t, &device, 1);
-  tally_run(&t, &work);
+  t.options.loaded = refuse_one;
+  tally_run(&t);
   for (int i = 0; i < IMAGES; i++) {
-    const hs_status wanted = i == 3 ? HS_ERR_IO : i == IMAGES - 1 ? HS_ERR_ARGUMENT : HS_OK;
-    assert_int_equal(atomic_load(&t.calls[i]), i == 5 ? 0 : 1);
+    const hs_status wanted = i == 2 ? HS_ERR_FORMAT : i == 3 ? HS_ERR_IO : i == IMAGES - 1 ? HS_ERR_ARGUMENT : HS_OK;
+    assert_int_equal(atomic_load(&t.calls[i]), 1);
+    assert_int_equal(t.skipped[i], i == 5);
     assert_int_equal(t.status[i], wanted);
     assert_true(wanted != HS_OK || i == 5 || t.digest[i] == expected[i]);
   }
   /* A mask of another size is refused by each submission. */
-  tally_init(&t);
-  work = tally_work(&t, &device, 1);
-  work.mask = small_mask;
-  tally_run(&t, &work);
+  tally_init(&t, &device, 1);
+  t.options.mask = small_mask;
+  tally_run(&t);
   for (int i = 0; i < IMAGES; i++) assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
 }
 
-/* In order whatever the devices: an image that is late, one that fails, one that is not wanted. */
+/* In order whatever the devices and the takers: an image that is late, one that fails, one that is not wanted. */
 static void test_results_in_order(void **state) {
   (void)state;
   hs_options devices[2];
   tally t;
-  tally_init(&t);
   cpu_options(&devices[0], 1);
   cpu_options(&devices[1], 2);
   devices[0].in_flight = 1;
+  tally_init(&t, devices, 2);
   snprintf(t.names[0], NAME_BYTES, "@scene:400x300:1");
   snprintf(t.names[7], NAME_BYTES, "/absent/image.png");
   t.unwanted = 5;
-  batch_work work = tally_work(&t, devices, 2);
-  work.in_order = true;
-  work.readers = 3;
-  tally_run(&t, &work);
-  for (int i = 0; i < IMAGES; i++) {
-    assert_int_equal(atomic_load(&t.calls[i]), i == 5 ? 0 : 1);
-    assert_int_equal(t.order[i], i == 5 ? 0 : i < 5 ? i + 1 : i);
-  }
+  t.options.in_order = 1;
+  t.options.readers = 3;
+  tally_run(&t);
+  for (int i = 0; i < IMAGES; i++) assert_int_equal(t.order[i], i + 1);
+  tally_init(&t, devices, 2);
+  t.takers = 4;
+  t.options.in_order = 1;
+  tally_run(&t); /* which of them is first to count is the threads' affair: that all come is not */
   for (size_t stop_at = 0; stop_at < IMAGES; stop_at += 5) {
-    tally_init(&t);
+    tally_init(&t, devices, 2);
     t.stop_at = stop_at;
-    work = tally_work(&t, devices, 2);
-    work.in_order = true;
-    tally_run(&t, &work);
+    t.options.in_order = 1;
+    tally_run(&t);
     bool ended = false; /* what was done is a beginning of the list */
     for (int i = 0; i < IMAGES; i++) {
       const bool done = atomic_load(&t.calls[i]) != 0;
@@ -339,43 +380,136 @@ static void test_no_images(void **state) {
   hs_options device;
   tally t;
   char message[256];
-  tally_init(&t);
+  const hs_batch_result *result;
   cpu_options(&device, 1);
-  batch_work work = tally_work(&t, &device, 1);
-  work.count = 0;
-  assert_int_equal(batch_make(&t.run, &work, message, sizeof message), HS_OK);
-  assert_int_equal(batch_start(t.run), HS_OK);
-  assert_true(batch_wait(t.run, 60000));
-  batch_free(t.run);
-  batch_free(NULL);
+  tally_init(&t, &device, 1);
+  assert_int_equal(hs_batch_open(&t.batch, &t.options, message, sizeof message), HS_OK);
+  assert_string_not_equal(hs_batch_backend_report(t.batch, 0), "");
+  assert_string_equal(hs_batch_backend_report(t.batch, 1), "");
+  assert_int_equal(hs_batch_next(t.batch, 0, &result), HS_OK); /* in time there is none */
+  assert_null(result);
+  assert_int_equal(hs_batch_end(t.batch), HS_OK);
+  assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
+  assert_null(result);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_ARGUMENT);
+  hs_batch_stop(t.batch);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_CANCELLED);
+  hs_batch_destroy(t.batch);
+  hs_batch_destroy(NULL);
   /* Made and given up. */
-  assert_int_equal(batch_make(&t.run, &work, message, sizeof message), HS_OK);
-  batch_free(t.run);
+  assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
+  hs_batch_destroy(t.batch);
 }
 
 static void test_stopping(void **state) {
   (void)state;
-  for (size_t stop_at = 0; stop_at < IMAGES; stop_at += 7) {
-    hs_options device;
-    tally t;
-    tally_init(&t);
-    cpu_options(&device, 1);
-    t.stop_at = stop_at;
-    const batch_work work = tally_work(&t, &device, 1);
-    tally_run(&t, &work);
-    assert_int_equal(atomic_load(&t.calls[stop_at]), 1);
-  }
-  /* Freed in the middle. */
   hs_options device;
   tally t;
   char message[256];
-  tally_init(&t);
-  cpu_options(&device, 2);
-  const batch_work work = tally_work(&t, &device, 1);
-  assert_int_equal(batch_make(&t.run, &work, message, sizeof message), HS_OK);
-  assert_int_equal(batch_start(t.run), HS_OK);
-  batch_free(t.run);
-  assert_int_equal(atomic_load(&t.wrong), 0);
+  for (size_t stop_at = 0; stop_at < IMAGES; stop_at += 7) {
+    cpu_options(&device, 1);
+    tally_init(&t, &device, 1);
+    t.stop_at = stop_at;
+    tally_run(&t);
+    assert_int_equal(atomic_load(&t.calls[stop_at]), 1);
+  }
+  /* Destroyed in the middle, with no result taken, and with results that are never given back. */
+  for (int taken = 0; taken < 3; taken++) {
+    const hs_batch_result *result;
+    cpu_options(&device, 2);
+    tally_init(&t, &device, 1);
+    assert_int_equal(hs_batch_open(&t.batch, &t.options, message, sizeof message), HS_OK);
+    tally_add(&t);
+    for (int i = 0; i < taken; i++) assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
+    hs_batch_destroy(t.batch);
+  }
+}
+
+/* The caller's own pixels, files in memory, masks and names; features that outlive the batch. */
+static void test_pixels_bytes_and_features_kept(void **state) {
+  (void)state;
+  enum { WIDTH = 60, HEIGHT = 50, HEAD_BYTES = 13 };
+  hs_options device;
+  hs_image scene, loaded;
+  hs_features expected = {0}, masked = {0}, kept[3] = {{0}};
+  hs_context *context;
+  unsigned char file[HEAD_BYTES + WIDTH * HEIGHT], right[WIDTH * HEIGHT];
+  tally t;
+  cpu_options(&device, 1);
+  assert_int_equal(hs_render_scene(WIDTH, HEIGHT, 4, NULL, NULL, &scene), HS_OK);
+  assert_int_equal(snprintf((char *)file, sizeof file, "P5 %d %d 255\n", WIDTH, HEIGHT), HEAD_BYTES);
+  for (int y = 0; y < HEIGHT; y++)
+    memcpy(file + HEAD_BYTES + y * WIDTH, (const char *)scene.data + (size_t)y * scene.stride_bytes, WIDTH);
+  for (int i = 0; i < WIDTH * HEIGHT; i++) right[i] = i % WIDTH >= WIDTH / 2;
+  const hs_image mask = {.data = right, .width = WIDTH, .height = HEIGHT};
+  assert_int_equal(hs_load_image_memory(file, sizeof file, NULL, &loaded), HS_OK);
+  assert_int_equal(hs_create(&context, &device), HS_OK);
+  assert_int_equal(hs_extract(context, &scene, NULL, &expected), HS_OK);
+  assert_int_equal(hs_extract(context, &scene, &mask, &masked), HS_OK);
+  hs_destroy(context);
+  assert_true(masked.count > 0 && masked.count < expected.count);
+
+  tally_init(&t, &device, 1);
+  t.options.wanted = NULL;
+  t.options.in_order = 1;
+  const hs_batch_image images[] = {
+      {.image = &loaded, .user = &t, .name = "pixels"},
+      {.bytes = file, .byte_count = sizeof file, .mask = &mask},
+      {.bytes = file, .byte_count = 5, .name = "torn"},
+      {.bytes = file, .byte_count = sizeof file},
+  };
+  assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
+  for (int i = 0; i < 4; i++) assert_int_equal(hs_batch_add(t.batch, &images[i]), HS_OK);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){0}), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = "x", .bytes = file}), HS_ERR_ARGUMENT);
+  for (int i = 0, found = 0; i < 4; i++) {
+    const hs_batch_result *result;
+    assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
+    assert_int_equal(result->index, i);
+    assert_string_equal(result->name, i == 0 ? "pixels" : i == 2 ? "torn" : "");
+    assert_ptr_equal(result->user, i == 0 ? &t : NULL);
+    assert_int_equal(result->status == HS_OK, i != 2);
+    if (i != 2) assert_int_equal(hs_batch_take_features(t.batch, result, &kept[found++]), HS_OK);
+    assert_null(result->features);
+    assert_int_equal(hs_batch_take_features(t.batch, result, &kept[0]), HS_ERR_ARGUMENT);
+    assert_int_equal(hs_batch_release(t.batch, result), HS_OK);
+    assert_int_equal(hs_batch_release(t.batch, result), HS_ERR_ARGUMENT); /* twice */
+  }
+  hs_batch_destroy(t.batch);
+  assert_true(digest_features(&kept[0]) == digest_features(&expected));
+  assert_true(digest_features(&kept[1]) == digest_features(&masked));
+  assert_true(digest_features(&kept[2]) == digest_features(&expected));
+  for (int i = 0; i < 3; i++) hs_features_free(&kept[i]);
+  hs_features_free(&expected);
+  hs_features_free(&masked);
+  hs_image_free(&loaded);
+  hs_image_free(&scene);
+}
+
+/* One who keeps results is told to give some back, instead of waiting for ever. */
+static void test_results_held(void **state) {
+  (void)state;
+  hs_options device;
+  tally t;
+  const hs_batch_result *results[3];
+  hs_features features = {0};
+  cpu_options(&device, 1);
+  tally_init(&t, &device, 1);
+  assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
+  tally_add(&t);
+  assert_int_equal(hs_batch_next(t.batch, -1, &results[0]), HS_OK);
+  assert_int_equal(hs_batch_next(t.batch, -1, &results[1]), HS_OK);
+  assert_int_equal(hs_batch_next(t.batch, -1, &results[2]), HS_ERR_CAPACITY);
+  assert_null(results[2]);
+  assert_int_equal(hs_batch_take_features(t.batch, results[0], &features), HS_OK);
+  assert_int_equal(hs_batch_next(t.batch, -1, &results[2]), HS_OK);
+  assert_non_null(results[2]);
+  for (int i = 0; i < 3; i++) assert_int_equal(hs_batch_release(t.batch, results[i]), HS_OK);
+  (void)tally_taker(&t);
+  assert_int_equal(atomic_load(&t.ended), IMAGES - 3);
+  hs_batch_destroy(t.batch);
+  assert_true(features.count > 0);
+  hs_features_free(&features);
 }
 
 static void test_contexts_that_cannot_be_made(void **state) {
@@ -383,20 +517,48 @@ static void test_contexts_that_cannot_be_made(void **state) {
   hs_options devices[2];
   tally t;
   char message[256] = "";
-  tally_init(&t);
   cpu_options(&devices[0], 1);
   cpu_options(&devices[1], 1);
   devices[1].scales = 99;
-  const batch_work work = tally_work(&t, devices, 2);
-  assert_int_equal(batch_make(&t.run, &work, message, sizeof message), HS_ERR_OPTION);
-  assert_null(t.run);
+  tally_init(&t, devices, 2);
+  assert_int_equal(hs_batch_open(&t.batch, &t.options, message, sizeof message), HS_ERR_OPTION);
+  assert_null(t.batch);
   assert_non_null(strstr(message, "scales"));
 }
 
-/* Each allocation of the engine, of pixels and of decoders fails once: the batch cannot be made, or an image fails and
-   the others do not. */
+static void test_options_out_of_range(void **state) {
+  (void)state;
+  static const struct {
+    const char *message;
+    int32_t device_count, readers, held, in_order;
+  } cases[] = {
+      {"options.device_count is 65, expected 1..64", 65, 0, 0, 0},
+      {"options.device_count is 0, expected 1..64", 0, 0, 0, 0},
+      {"options.readers is 1025, expected 0..1024", 1, 1025, 0, 0},
+      {"options.held is -1, expected 0..1024", 1, 0, -1, 0},
+      {"options.in_order is 2, expected 0..1", 1, 0, 0, 2},
+  };
+  hs_options device;
+  tally t;
+  cpu_options(&device, 1);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char message[256] = "";
+    tally_init(&t, &device, 1);
+    t.options.device_count = cases[i].device_count;
+    t.options.readers = cases[i].readers;
+    t.options.held = cases[i].held;
+    t.options.in_order = cases[i].in_order;
+    assert_int_equal(hs_batch_open(&t.batch, &t.options, message, sizeof message), HS_ERR_OPTION);
+    assert_string_equal(message, cases[i].message);
+  }
+  assert_int_equal(hs_batch_open(NULL, NULL, NULL, 0), HS_ERR_ARGUMENT);
+}
+
+/* Each allocation of the batch, of pixels and of decoders fails once: the batch cannot be made, an image cannot be added, or
+   one fails and the others do not. */
 static void test_every_failing_allocation(void **state) {
   (void)state;
+  enum { FEW = 6 };
   uint64_t expected[IMAGES];
   bool failed = true;
   expected_digests(expected);
@@ -407,17 +569,23 @@ static void test_every_failing_allocation(void **state) {
     tally t;
     char message[256] = "";
     int failures = 0;
-    tally_init(&t);
     cpu_options(&device, 1);
-    batch_work work = tally_work(&t, &device, 1);
-    work.allocator = &allocator;
-    work.count = 6;
-    hs_status status = batch_make(&t.run, &work, message, sizeof message);
+    tally_init(&t, &device, 1);
+    t.options.allocator = &allocator;
+    hs_status status = hs_batch_open(&t.batch, &t.options, message, sizeof message);
     if (status == HS_OK) {
-      assert_int_equal(batch_start(t.run), HS_OK);
-      while (!batch_wait(t.run, 50)) {}
-      batch_free(t.run);
-      for (int i = 0; i < 6; i++) {
+      for (int i = 0; i < FEW; i++) {
+        const hs_batch_image image = {.path = t.names[i], .user = &t.names[i]};
+        status = hs_batch_add(t.batch, &image);
+        assert_true(status == HS_OK || status == HS_ERR_MEMORY);
+        if (status != HS_OK) status = hs_batch_add(t.batch, &image);
+        assert_int_equal(status, HS_OK);
+      }
+      assert_int_equal(hs_batch_end(t.batch), HS_OK);
+      (void)tally_taker(&t);
+      hs_batch_destroy(t.batch);
+      assert_int_equal(atomic_load(&t.wrong), 0);
+      for (int i = 0; i < FEW; i++) {
         assert_int_equal(atomic_load(&t.calls[i]), 1);
         failures += t.status[i] != HS_OK;
         assert_true(t.status[i] == HS_ERR_MEMORY || t.digest[i] == expected[i]);
@@ -425,7 +593,7 @@ static void test_every_failing_allocation(void **state) {
       assert_in_range(failures, 0, 1);
     } else {
       assert_int_equal(status, HS_ERR_MEMORY);
-      assert_null(t.run);
+      assert_null(t.batch);
       assert_string_not_equal(message, "");
     }
     assert_int_equal(counter.alive, 0);
@@ -447,6 +615,9 @@ int main(void) {
       cmocka_unit_test(test_results_in_order),
       cmocka_unit_test(test_no_images),
       cmocka_unit_test(test_stopping),
+      cmocka_unit_test(test_pixels_bytes_and_features_kept),
+      cmocka_unit_test(test_results_held),
+      cmocka_unit_test(test_options_out_of_range),
       cmocka_unit_test(test_contexts_that_cannot_be_made),
       cmocka_unit_test(test_every_failing_allocation),
   };

@@ -6,7 +6,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/cli/batch/batch_reader.h"
+#include "pipeline/batch/batch_run.h"
 #include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #include "tests/support/skip.h"
 
@@ -35,15 +35,18 @@ static const jpeg_case cases[] = {
 /* A JPEG that stays encoded; the file says a focal length. */
 static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) {
   const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1};
-  *slot = (batch_slot){.status = HS_OK, .exif.focal_length = 35};
+  *slot = (batch_slot){.exif.focal_length = 35};
   assert_int_equal(hs_load_image_memory(file, size, &keep, &slot->image), HS_OK);
   assert_int_equal(slot->image.layout, HS_JPEG);
 }
 
 static void check_case(const jpeg_case *c, const unsigned char *file, size_t size, const hs_image *pixels) {
-  const hs_options device = {.decoder = c->decoder};
-  batch_run batch = {
-      .work = {.readers = READERS, .devices = &device, .device_count = 1},
+  batch_feeder *feeder = calloc(1, sizeof *feeder);
+  assert_non_null(feeder);
+  feeder->options.decoder = c->decoder;
+  hs_batch batch = {
+      .options = {.readers = READERS, .device_count = 1},
+      .feeders = feeder,
       .load = {.struct_size = sizeof batch.load, .keep_encoded = 1, .max_memory_bytes = c->max_memory_bytes}};
   int waiting[READERS];
   batch_slot slot;
@@ -56,6 +59,7 @@ static void check_case(const jpeg_case *c, const unsigned char *file, size_t siz
   if (c->layout == HS_GRAY) assert_memory_equal(slot.image.data, pixels->data, WIDTH * HEIGHT);
   hs_image_free(&slot.image);
   bounded_queue_free(&batch.ready);
+  free(feeder);
 }
 
 static void test_readers_decode_small_files(void **state) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pipeline/base/message.h"
 #include "pipeline/formats/common/content_digest.h"
@@ -14,9 +15,10 @@ static size_t place_in_list(const batch_job *job, size_t index) {
   return (size_t)(job->shard - 1) + index * (size_t)job->shards;
 }
 
-static const char *path_of(void *user, size_t index) {
-  const batch_job *job = user;
-  return job->list.images[place_in_list(job, index)].path;
+static double now_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* Stores, reports and, unless it was kept, journals an image's record. Takes record->message over. */
@@ -27,7 +29,7 @@ static void conclude(batch_job *job, size_t place, const batch_record *record, i
   if (record->state != BATCH_KEPT && job->fatal[0] == '\0' &&
       !batch_manifest_append(&job->manifest, place, milliseconds)) {
     snprintf(job->fatal, sizeof job->fatal, "%s: cannot be written: %s", job->manifest.journal_path, strerror(errno));
-    batch_stop(job->run);
+    hs_batch_stop(job->run);
   }
   pthread_mutex_unlock(&job->lock);
 }
@@ -82,8 +84,9 @@ static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
   return false;
 }
 
-static bool is_wanted(void *user, size_t index) {
+static int32_t is_wanted(void *user, size_t index, void *image_user) {
   batch_job *job = user;
+  (void)image_user;
   const size_t place = place_in_list(job, index);
   const batch_image_name *image = &job->list.images[place];
   batch_record record = job->manifest.records[place];
@@ -103,12 +106,12 @@ static bool is_wanted(void *user, size_t index) {
   free(output);
   if (status != HS_OK) {
     conclude_failed(job, place, (batch_record){0}, status, message);
-    return false;
+    return 0;
   }
-  if (record.state == BATCH_CLAIMED && keep_claimed(job, place, record)) return false;
+  if (record.state == BATCH_CLAIMED && keep_claimed(job, place, record)) return 0;
   batch_source_begin(image->path, &job->manifest.records[place].source);
   job->manifest.records[place].mask_digest = image_masks_digest(&job->masks, image->name);
-  return true;
+  return 1;
 }
 
 /* Nothing more can be stored. Only the first reason is reported. */
@@ -116,12 +119,13 @@ static void end_run(batch_job *job, const char *message) {
   pthread_mutex_lock(&job->lock);
   if (job->fatal[0] == '\0') snprintf(job->fatal, sizeof job->fatal, "%s", message);
   pthread_mutex_unlock(&job->lock);
-  batch_stop(job->run);
+  hs_batch_stop(job->run);
 }
 
 /* Records the file that an image was read from. */
-static hs_status note_loaded(void *user, size_t index, char *message, size_t message_bytes) {
+static hs_status note_loaded(void *user, size_t index, void *image_user, char *message, size_t message_bytes) {
   batch_job *job = user;
+  (void)image_user;
   const size_t place = place_in_list(job, index);
   const char *path = job->list.images[place].path;
   batch_source *source = &job->manifest.records[place].source;
@@ -145,9 +149,10 @@ void batch_images_commit(batch_job *job) {
 }
 
 /* An image for the database, at its turn. */
-static hs_status add_prepared(batch_job *job, size_t place, const batch_result *result, batch_record *record,
+static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared_result *one, batch_record *record,
                               char message[CLI_MESSAGE_BYTES]) {
-  const batch_prepared *prepared = result->prepared;
+  const batch_prepared *prepared = one->prepared;
+  const hs_batch_result *result = one->result;
   const hs_status status = batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif,
                                            record->replaces, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
@@ -167,7 +172,7 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_result *
   return HS_OK;
 }
 
-static hs_status write_file(batch_job *job, size_t place, int32_t writer, const batch_result *result,
+static hs_status write_file(batch_job *job, size_t place, int32_t writer, const hs_batch_result *result,
                             batch_record *record, char message[CLI_MESSAGE_BYTES]) {
   const hs_status status = batch_store_put(&job->store, writer, job->list.images[place].name, result->features,
                                            &record->output_digest, message, CLI_MESSAGE_BYTES);
@@ -182,8 +187,9 @@ static hs_status write_file(batch_job *job, size_t place, int32_t writer, const 
   return HS_OK;
 }
 
-static void on_done(void *user, int32_t writer, const batch_result *result) {
-  batch_job *job = user;
+/* Stores the result of an image that was wanted. */
+static void write_result(batch_job *job, int32_t writer, const batch_prepared_result *one) {
+  const hs_batch_result *result = one->result;
   const size_t place = place_in_list(job, result->index);
   const batch_record *known = &job->manifest.records[place];
   batch_record record = {.width = result->width,
@@ -196,51 +202,195 @@ static void on_done(void *user, int32_t writer, const batch_result *result) {
   if (status != HS_OK)
     snprintf(message, sizeof message, "%s", result->message);
   else if (batch_store_is_database(&job->store))
-    status = add_prepared(job, place, result, &record, message);
+    status = add_prepared(job, place, one, &record, message);
   else
     status = write_file(job, place, writer, result, &record, message);
-  if (status == HS_OK) {
-    pthread_mutex_lock(&job->lock);
-    batch_report_notes(&job->report, result->notes);
-    pthread_mutex_unlock(&job->lock);
-  }
-  batch_prepared_free(result->prepared);
+  pthread_mutex_lock(&job->lock);
+  if (status == HS_OK) batch_report_notes(&job->report, result->notes);
+  if (result->status == HS_OK && job->first_s == 0) job->first_s = now_s() - job->started_s;
+  pthread_mutex_unlock(&job->lock);
+  batch_prepared_free(one->prepared);
   if (status != HS_OK) conclude_failed(job, place, record, status, message);
 }
 
-static void *prepare_result(void *user, const batch_result *result) {
+static hs_status mask_of(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask,
+                         char *message, size_t message_bytes) {
   const batch_job *job = user;
-  return batch_store_prepare(&job->store, result->features);
-}
-
-static void discard_prepared(void *user, void *prepared) {
-  (void)user;
-  batch_prepared_free(prepared);
-}
-
-static hs_status mask_of(void *user, size_t index, const hs_image *image, hs_image *mask, char *message,
-                         size_t message_bytes) {
-  const batch_job *job = user;
+  (void)image_user;
   return image_masks_of(&job->masks, job->list.images[place_in_list(job, index)].name, image, mask, message,
                         message_bytes);
 }
 
-void batch_images_work(batch_job *job, batch_work *work) {
+/* ---- threads that take results */
+
+static void count_wait(batch_writer *writer, double before_s) { writer->waited_s += now_s() - before_s; }
+
+/* The next result; null: there is none any more. Where all results wait for their turn in the database, waits for that. */
+static const hs_batch_result *take_result(batch_writer *writer) {
+  enum { LOOK_AGAIN_NS = 5000000 };
+  const hs_batch_result *result = NULL;
+  const struct timespec pause = {.tv_nsec = LOOK_AGAIN_NS};
+  const double before_s = now_s();
+  while (hs_batch_next(writer->job->run, -1, &result) == HS_ERR_CAPACITY) nanosleep(&pause, NULL);
+  count_wait(writer, before_s);
+  return result;
+}
+
+static void write_files(batch_writer *writer) {
+  batch_job *job = writer->job;
+  for (const hs_batch_result *result; (result = take_result(writer)) != NULL;) {
+    const batch_prepared_result one = {.result = result};
+    if (!result->skipped) write_result(job, writer->number, &one);
+    (void)hs_batch_release(job->run, result);
+  }
+}
+
+/* Makes rows of results; their features' memory is free then, but not the slot, which bounds the rows. */
+static void prepare_rows(batch_writer *writer) {
+  batch_job *job = writer->job;
+  for (const hs_batch_result *result; (result = take_result(writer)) != NULL;) {
+    batch_prepared *prepared = result->features ? batch_store_prepare(&job->store, result->features) : NULL;
+    (void)hs_batch_take_features(job->run, result, NULL);
+    pthread_mutex_lock(&job->flow);
+    job->prepared[result->index % job->capacity] = (batch_prepared_result){result, prepared};
+    pthread_cond_broadcast(&job->changed);
+    pthread_mutex_unlock(&job->flow);
+  }
+}
+
+/* Takes the rows of image `next`; false: they will not come, because an image was dropped or all are written. */
+static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_result *one) {
+  batch_job *job = writer->job;
+  batch_prepared_result *place = &job->prepared[next % job->capacity];
+  const double before_s = now_s();
+  pthread_mutex_lock(&job->flow);
+  while (!place->result && job->writers_running > 1) pthread_cond_wait(&job->changed, &job->flow);
+  *one = *place;
+  *place = (batch_prepared_result){0};
+  pthread_mutex_unlock(&job->flow);
+  count_wait(writer, before_s);
+  return one->result != NULL;
+}
+
+/* The one writer of a database, in the order of the images. */
+static void write_rows(batch_writer *writer) {
+  batch_job *job = writer->job;
+  batch_prepared_result one;
+  for (size_t next = 0; take_prepared(writer, next, &one); next++) {
+    if (!one.result->skipped) write_result(job, 0, &one);
+    (void)hs_batch_release(job->run, one.result);
+  }
+}
+
+static double thread_cpu_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void writer_ended(batch_writer *writer, double cpu_s, bool writes) {
+  batch_job *job = writer->job;
+  pthread_mutex_lock(&job->flow);
+  job->writers_running--;
+  job->write_cpu_s += cpu_s;
+  if (writes) job->waited_s += writer->waited_s;
+  if (writes) job->lived_s += now_s() - job->started_s;
+  pthread_cond_broadcast(&job->changed);
+  pthread_mutex_unlock(&job->flow);
+}
+
+static void *run_writer(void *argument) {
+  batch_writer *writer = argument;
+  const bool is_database = batch_store_is_database(&writer->job->store);
+  const bool is_last = writer->number == writer->job->writer_count - 1;
+  if (!is_database)
+    write_files(writer);
+  else if (is_last)
+    write_rows(writer);
+  else
+    prepare_rows(writer);
+  writer_ended(writer, thread_cpu_s(), !is_database || is_last);
+  return NULL;
+}
+
+hs_status batch_images_start(batch_job *job) {
+  hs_batch_progress progress = {.struct_size = sizeof progress};
+  hs_status status = hs_batch_get_progress(job->run, &progress);
+  const bool is_database = batch_store_is_database(&job->store);
+  job->capacity = progress.capacity;
+  job->writer_count = progress.held + is_database;
+  job->writers = calloc((size_t)job->writer_count, sizeof *job->writers);
+  job->prepared = is_database ? calloc(job->capacity, sizeof *job->prepared) : NULL;
+  if (!job->writers || (is_database && !job->prepared)) status = HS_ERR_MEMORY;
+  job->started_s = now_s();
+  job->writers_running = job->writers ? job->writer_count : 0;
+  for (int32_t i = 0; i < job->writers_running && status == HS_OK; i++) {
+    batch_writer *writer = &job->writers[i];
+    *writer = (batch_writer){.job = job, .number = i};
+    writer->started = pthread_create(&writer->handle, NULL, run_writer, writer) == 0;
+    if (!writer->started) status = HS_ERR_THREAD;
+  }
+  if (status == HS_OK) return HS_OK;
+  hs_batch_stop(job->run);
+  pthread_mutex_lock(&job->flow);
+  for (int32_t i = 0; job->writers && i < job->writer_count; i++) job->writers_running -= !job->writers[i].started;
+  pthread_cond_broadcast(&job->changed);
+  pthread_mutex_unlock(&job->flow);
+  return status;
+}
+
+hs_status batch_images_add(batch_job *job) {
+  enum { WAITING_MOST = 8192 }; /* more than the threads take between two calls */
+  hs_batch_progress progress = {.struct_size = sizeof progress};
+  hs_status status = hs_batch_get_progress(job->run, &progress);
+  while (status == HS_OK && job->added < job->count && progress.added - progress.begun < WAITING_MOST) {
+    const char *path = job->list.images[place_in_list(job, job->added)].path;
+    status = hs_batch_add(job->run, &(hs_batch_image){.path = path});
+    job->added += status == HS_OK;
+    progress.added++;
+  }
+  if (status == HS_OK && job->added == job->count) status = hs_batch_end(job->run);
+  return status == HS_ERR_CANCELLED ? HS_OK : status; /* stopped */
+}
+
+bool batch_images_wait(batch_job *job, int32_t milliseconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const int64_t nanoseconds = until.tv_nsec + (int64_t)milliseconds * 1000000;
+  until.tv_sec += (time_t)(nanoseconds / 1000000000);
+  until.tv_nsec = (long)(nanoseconds % 1000000000);
+  int error = 0;
+  pthread_mutex_lock(&job->flow);
+  while (job->writers_running > 0 && error == 0) error = pthread_cond_timedwait(&job->changed, &job->flow, &until);
+  const bool ended = job->writers_running == 0;
+  pthread_mutex_unlock(&job->flow);
+  return ended;
+}
+
+void batch_images_end(batch_job *job) {
+  hs_batch_stop(job->run);
+  for (int32_t i = 0; job->writers && i < job->writer_count; i++)
+    if (job->writers[i].started) pthread_join(job->writers[i].handle, NULL);
+  for (size_t i = 0; job->prepared && i < job->capacity; i++) batch_prepared_free(job->prepared[i].prepared);
+  hs_batch_destroy(job->run);
+  free(job->prepared);
+  free(job->writers);
+}
+
+hs_status batch_images_open(batch_job *job, char *message, size_t message_bytes) {
   const int32_t jobs = (int32_t)job->set->values[OPTION_JOBS].integer;
   const size_t listed = job->list.count, skipped = (size_t)(job->shard - 1), step = (size_t)job->shards;
-  *work = (batch_work){.count = listed > skipped ? (listed - skipped + step - 1) / step : 0,
-                       .path = path_of,
-                       .wanted = is_wanted,
-                       .loaded = note_loaded,
-                       .done = on_done,
-                       .prepare = job->format == HS_FORMAT_COLMAP_DB ? prepare_result : NULL,
-                       .discard = discard_prepared,
-                       .user = job,
-                       .load = &job->input.load,
-                       .mask = job->masks.shared || job->masks.folder ? mask_of : NULL,
-                       .devices = job->device_options,
-                       .device_count = job->devices.count,
-                       .in_order = job->format == HS_FORMAT_COLMAP_DB,
-                       .readers = jobs,
-                       .writers = jobs};
+  job->count = listed > skipped ? (listed - skipped + step - 1) / step : 0;
+  for (int32_t i = 0; i < job->devices.count; i++) job->device_pointers[i] = &job->device_options[i];
+  const hs_batch_options options = {.struct_size = sizeof options,
+                                    .devices = job->device_pointers,
+                                    .device_count = job->devices.count,
+                                    .readers = jobs,
+                                    .held = jobs,
+                                    .load = &job->input.load,
+                                    .wanted = is_wanted,
+                                    .loaded = note_loaded,
+                                    .mask = job->masks.shared || job->masks.folder ? mask_of : NULL,
+                                    .user = job};
+  return hs_batch_open(&job->run, &options, message, message_bytes);
 }

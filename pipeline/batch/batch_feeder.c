@@ -1,45 +1,51 @@
-/*
- * The feeder of a device; see batch_feeder.h.
- */
-#include "pipeline/cli/batch/batch_feeder.h"
-
-#include <stdlib.h>
+/* The feeder of a device: what it submits, and what it leaves to the other devices. */
 #include <time.h>
 
 #include "pipeline/base/message.h"
+#include "pipeline/batch/batch_run.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/frame/in_flight.h"
+
+/* ---- shares of unequal devices */
+
+static const double slower_by = 4;
+
+double device_speed_now(const device_speed *speed, double now_s) {
+  const double busy_s = speed->busy_s + (speed->began_s > 0 ? now_s - speed->began_s : 0);
+  return speed->pixels > 0 && busy_s > 0 ? speed->pixels / busy_s : speed->guess;
+}
+
+void device_speed_begin(device_speed *speed, double now_s) { speed->began_s = now_s; }
+
+void device_speed_end(device_speed *speed, double now_s) {
+  if (speed->began_s > 0) speed->busy_s += now_s - speed->began_s;
+  speed->began_s = 0;
+}
+
+bool device_share_is_slow(const device_share *share) { return share->others >= slower_by * share->own; }
+
+bool device_share_leaves(const device_share *share) {
+  return device_share_is_slow(share) && share->taken * share->others > share->waiting * share->own;
+}
+
+/* ---- images in flight */
 
 /* Pixels a second, before anything was measured: of a GPU, and of each thread of a CPU. */
 static const double feeder_guess_gpu = 1e9, feeder_guess_cpu = 8e6;
 
 enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* after an image was left to the others */
 
-void batch_want_queues(void) { (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0); }
+static double batch_pixels(const batch_slot *slot) { return (double)slot->result.width * slot->result.height; }
 
-static double batch_pixels(const batch_slot *slot) { return (double)slot->width * slot->height; }
-
-void batch_drop_pixels(batch_slot *slot) {
-  hs_image_free(&slot->image);
-  hs_image_free(&slot->mask);
-}
-
-static void batch_finish(batch_run *batch, batch_slot *slot) {
-  batch_drop_pixels(slot);
-  bounded_queue_push(&batch->finished, slot);
-}
-
-static void batch_fail(batch_run *batch, batch_slot *slot, hs_status status, const char *reason) {
-  slot->status = status;
+static void batch_fail(hs_batch *batch, batch_slot *slot, hs_status status, const char *reason) {
+  slot->result.status = status;
   hs_message_set(slot->message, sizeof slot->message, "%s", reason[0] != '\0' ? reason : hs_status_string(status));
   batch_finish(batch, slot);
 }
 
 hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_bytes) {
-  hs_options options = feeder->batch->work.devices[feeder->device];
-  options.workload = HS_WORKLOAD_THROUGHPUT;
-  const hs_status status = hs_create_explained(&feeder->context, &options, message, message_bytes);
-  const bool on_cpu = status == HS_OK && !feeder->context->engine->offloads;
+  const hs_status status = hs_create_explained(&feeder->context, &feeder->options, message, message_bytes);
+  const bool on_cpu = status == HS_OK && !in_flight_on_device(feeder->context);
   const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
   feeder->submitted = 0;
   pthread_mutex_lock(&feeder->batch->lock); /* a context is made again while the other feeders look */
@@ -62,14 +68,14 @@ static void feeder_count(batch_feeder *feeder, int32_t sign, double pixels, bool
 }
 
 static batch_slot *feeder_take(batch_feeder *feeder, uint64_t image, bool finished) {
-  batch_slot *slot = feeder->flying[image % BATCH_FLYING_MOST];
-  feeder->flying[image % BATCH_FLYING_MOST] = NULL;
+  batch_slot *slot = feeder->flying[image % BATCH_FLYING_MAX];
+  feeder->flying[image % BATCH_FLYING_MAX] = NULL;
   feeder_count(feeder, -1, batch_pixels(slot), finished);
   return slot;
 }
 
 static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
-  feeder->flying[feeder->submitted++ % BATCH_FLYING_MOST] = slot;
+  feeder->flying[feeder->submitted++ % BATCH_FLYING_MAX] = slot;
   feeder_count(feeder, 1, batch_pixels(slot), false);
 }
 
@@ -78,12 +84,12 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
 /* After a failure of the device class: makes a new context and submits the images in flight again. This ends, because
    each call follows the failure of one image. */
 static void feeder_renew(batch_feeder *feeder) {
-  batch_run *batch = feeder->batch;
-  batch_slot *again[BATCH_FLYING_MOST];
+  hs_batch *batch = feeder->batch;
+  batch_slot *again[BATCH_FLYING_MAX];
   const uint64_t end = feeder->submitted;
   int32_t count = 0;
-  for (uint64_t image = end > BATCH_FLYING_MOST ? end - BATCH_FLYING_MOST : 0; image < end; image++)
-    if (feeder->flying[image % BATCH_FLYING_MOST]) again[count++] = feeder_take(feeder, image, false);
+  for (uint64_t image = end > BATCH_FLYING_MAX ? end - BATCH_FLYING_MAX : 0; image < end; image++)
+    if (feeder->flying[image % BATCH_FLYING_MAX]) again[count++] = feeder_take(feeder, image, false);
   hs_destroy(feeder->context);
   const hs_status status = batch_feeder_open(feeder, feeder->lost, sizeof feeder->lost);
   if (status != HS_OK && feeder->lost[0] == '\0')
@@ -94,38 +100,26 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
-/* Decodes a file again that stayed encoded and failed. True: this time it gave pixels, which the slot then has; else
-   *status and reason are of this attempt. */
-static bool feeder_decode(const batch_run *batch, batch_slot *slot, hs_status *status, char *reason, size_t bytes) {
-  hs_load_options load = batch->load;
-  char said[BATCH_MESSAGE_BYTES] = "";
-  hs_image image;
-  if (slot->image.layout != HS_JPEG || hs_status_class_of(*status) != HS_CLASS_ARGUMENT) return false;
-  load.exif = &slot->exif;
-  load.notes = &slot->notes;
-  load.keep_encoded = 0;
-  load.message = said;
-  load.message_bytes = sizeof said;
-  const hs_status read = hs_load_image(batch->work.path(batch->work.user, slot->index), &load, &image);
-  if (read == HS_OK) {
-    hs_image_free(&slot->image);
-    slot->image = image;
-    return true;
-  }
-  *status = read;
-  slot->width = slot->height = 0;
-  hs_message_set(reason, bytes, "%s", said);
-  return false;
+/* The batch is destroyed while the caller has all lists: ends the images in flight. */
+static void feeder_abandon(batch_feeder *feeder) {
+  hs_destroy(feeder->context);
+  feeder->context = NULL;
+  for (int32_t i = 0; i < BATCH_FLYING_MAX; i++)
+    if (feeder->flying[i]) batch_drop(feeder->batch, feeder_take(feeder, (uint64_t)i, false));
 }
 
 /* Waits for the image in flight that is done first. */
 static void feeder_collect(batch_feeder *feeder) {
-  batch_run *batch = feeder->batch;
+  hs_batch *batch = feeder->batch;
   hs_features *list = bounded_queue_pop(&batch->free_lists);
   uint64_t image;
+  if (!list) {
+    feeder_abandon(feeder);
+    return;
+  }
   hs_status status = hs_wait_any(feeder->context, list, &image);
   batch_slot *slot = feeder_take(feeder, image, true);
-  slot->milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
+  slot->result.milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {
     (void)hs_features_to_original(list, &slot->image); /* of this image: nothing to refuse */
     slot->features = list;
@@ -134,7 +128,8 @@ static void feeder_collect(batch_feeder *feeder) {
   }
   char reason[BATCH_MESSAGE_BYTES];
   hs_message_set(reason, sizeof reason, "%s", hs_last_error(feeder->context));
-  const bool has_pixels = feeder_decode(batch, slot, &status, reason, sizeof reason);
+  const bool has_pixels = hs_status_class_of(status) == HS_CLASS_ARGUMENT &&
+                          batch_decode_again(batch, slot, &status, reason, sizeof reason);
   bounded_queue_push(&batch->free_lists, list);
   if (has_pixels) {
     feeder_submit(feeder, slot);
@@ -146,7 +141,7 @@ static void feeder_collect(batch_feeder *feeder) {
 
 /* Hands an image over; it may come back failed at once. */
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
-  slot->device = feeder->device;
+  slot->result.device = feeder->device;
   while (feeder->context) {
     slot->submitted_ms = batch_now_s() * 1e3;
     const hs_status status = hs_submit(feeder->context, &slot->image, slot->mask.data ? &slot->mask : NULL);
@@ -169,7 +164,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
 
 /* True when this device is lost and another one still works. */
 static bool feeder_may_leave(batch_feeder *feeder) {
-  batch_run *batch = feeder->batch;
+  hs_batch *batch = feeder->batch;
   if (feeder->context) return false;
   pthread_mutex_lock(&batch->lock);
   const bool others = batch->live_devices > 1;
@@ -179,30 +174,30 @@ static bool feeder_may_leave(batch_feeder *feeder) {
 }
 
 static device_share feeder_share(batch_feeder *feeder) {
-  batch_run *batch = feeder->batch;
+  hs_batch *batch = feeder->batch;
   const double now = batch_now_s();
   const size_t ready = bounded_queue_count(&batch->ready);
   device_share share = {0};
   pthread_mutex_lock(&batch->lock);
-  for (int32_t i = 0; i < batch->work.device_count; i++) {
+  for (int32_t i = 0; i < batch->options.device_count; i++) {
     const batch_feeder *other = &batch->feeders[i];
     const double speed = other->is_lost ? 0 : device_speed_now(&other->speed, now);
     *(other == feeder ? &share.own : &share.others) += speed;
   }
   /* Where images wait for devices, those that are not read yet will too; else the devices wait for images. */
-  const bool devices_are_slow = ready >= (size_t)batch->work.readers;
+  const bool devices_are_slow = ready >= (size_t)batch->options.readers;
   const double image = batch->images_read > 0 ? batch->pixels_read / (double)batch->images_read : 1;
   share.taken = feeder->flying_pixels + image;
-  share.waiting = image * (double)(ready + (devices_are_slow ? batch->work.count - batch->next : 0));
+  share.waiting = image * (double)(ready + (devices_are_slow ? batch->input_count : 0));
   pthread_mutex_unlock(&batch->lock);
   return share;
 }
 
 /* The next image, where one is ready and the device should take it. A device with nothing to do waits for one. */
 static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
-  batch_run *batch = feeder->batch;
-  const device_share share = batch->work.device_count > 1 ? feeder_share(feeder) : (device_share){0};
-  const bool is_slow = batch->work.device_count > 1 && device_share_is_slow(&share);
+  hs_batch *batch = feeder->batch;
+  const device_share share = batch->options.device_count > 1 ? feeder_share(feeder) : (device_share){0};
+  const bool is_slow = batch->options.device_count > 1 && device_share_is_slow(&share);
   const bool has_room = feeder->count < feeder->most && !(is_slow && device_share_leaves(&share));
   if (feeder->count == 0 && !is_slow) return batch_pop(thread, &batch->ready);
   batch_slot *slot = has_room ? bounded_queue_try_pop(&batch->ready) : NULL;
@@ -214,7 +209,7 @@ static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
 }
 
 void batch_run_feeder(batch_thread *thread) {
-  batch_run *batch = thread->batch;
+  hs_batch *batch = thread->batch;
   batch_feeder *feeder = &batch->feeders[thread->number];
   while (!feeder_may_leave(feeder)) {
     batch_slot *slot = feeder_next(feeder, thread);
@@ -223,8 +218,7 @@ void batch_run_feeder(batch_thread *thread) {
     } else if (!slot) {
       if (bounded_queue_has_ended(&batch->ready)) break;
     } else if (batch_is_stopped(batch)) {
-      batch_drop_pixels(slot);
-      bounded_queue_push(&batch->free_slots, slot);
+      batch_drop(batch, slot);
     } else {
       feeder_submit(feeder, slot);
     }

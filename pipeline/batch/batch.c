@@ -1,0 +1,618 @@
+/* Batches: the public functions, and the threads of a batch; see hartsift_batch.h and batch_run.h. */
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/usable_threads.h"
+#include "cpu/schedule/worker_signals.h"
+#include "pipeline/base/adopt.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/message.h"
+#include "pipeline/batch/batch_run.h"
+#include "pipeline/frame/in_flight.h"
+#include "pipeline/image_io/image_io.h"
+
+enum { BATCH_CORES_PER_READER = 8 }; /* on the CPU, extracting takes about that many times as long as decoding */
+
+OPTIONS_END_WITH(hs_batch_options, user);
+static const options_kind batch_options_kind = OPTIONS_KIND(hs_batch_options, devices);
+static const options_kind progress_kind = OPTIONS_KIND(hs_batch_progress, added);
+static const options_kind statistics_kind = OPTIONS_KIND(hs_batch_statistics, read_cpu_s);
+
+static double thread_cpu_s(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- threads */
+
+/* The last reader closes the queue that readers fill. */
+static void role_ended(const batch_thread *thread, double cpu_s) {
+  hs_batch *batch = thread->batch;
+  const batch_role role = thread->role;
+  const double lived_s = batch_now_s() - batch->started_s;
+  pthread_mutex_lock(&batch->lock);
+  batch->running[role]--;
+  batch->cpu_s[role] += cpu_s;
+  batch->waited_s[role] += thread->waited_s;
+  batch->lived_s[role] += lived_s;
+  if (role == BATCH_FEEDER) batch->feeders[thread->number].waited_s = thread->waited_s;
+  if (role == BATCH_FEEDER) batch->feeders[thread->number].lived_s = lived_s;
+  const bool no_reader = batch->running[BATCH_READER] == 0;
+  pthread_cond_broadcast(&batch->finished);
+  pthread_mutex_unlock(&batch->lock);
+  if (no_reader) bounded_queue_close(&batch->ready);
+}
+
+static void *run_thread(void *argument) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  batch_thread *thread = argument;
+  if (thread->role == BATCH_READER)
+    batch_run_reader(thread);
+  else
+    batch_run_feeder(thread);
+  role_ended(thread, thread_cpu_s());
+  return NULL;
+}
+
+static void stop(hs_batch *batch) {
+  pthread_mutex_lock(&batch->lock);
+  batch->stopped = true;
+  pthread_cond_broadcast(&batch->arrived);
+  pthread_mutex_unlock(&batch->lock);
+}
+
+/* Starts the threads, consumers before producers: if one cannot be started, those that run still come to an end. */
+static hs_status start_threads(hs_batch *batch) {
+  sigset_t blocked, saved;
+  size_t made = 0;
+  worker_signals_blocked(&blocked);
+  const bool is_masked = pthread_sigmask(SIG_SETMASK, &blocked, &saved) == 0;
+  hs_status status = is_masked ? HS_OK : HS_ERR_THREAD;
+  for (int role = BATCH_FEEDER; role >= BATCH_READER; role--) {
+    for (int32_t i = 0; i < batch->counts[role]; i++) {
+      batch_thread *thread = &batch->threads[made++];
+      *thread = (batch_thread){.batch = batch, .role = (batch_role)role, .number = i};
+      thread->started = status == HS_OK && pthread_create(&thread->handle, NULL, run_thread, thread) == 0;
+      if (thread->started) continue;
+      status = HS_ERR_THREAD;
+      stop(batch);
+      role_ended(thread, 0);
+    }
+  }
+  if (is_masked) pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  return status;
+}
+
+/* ---- opening */
+
+static void *clear_alloc(const hs_batch *batch, size_t count, size_t size) {
+  size_t bytes = 0;
+  void *memory = hs_size_mul(count, size, &bytes) ? hs_memory_alloc(batch->options.allocator, bytes) : NULL;
+  return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+/* The opening of one context, in a thread of its own where there are several. */
+typedef struct context_job {
+  batch_feeder *feeder;
+  pthread_t thread;
+  bool started;
+  hs_status status;
+  char message[BATCH_MESSAGE_BYTES];
+} context_job;
+
+static void *open_context(void *argument) {
+  context_job *job = argument;
+  job->status = batch_feeder_open(job->feeder, job->message, sizeof job->message);
+  return NULL;
+}
+
+/* All at once: a GPU's takes a fifth of a second. The first failure counts; notes of the others are kept. */
+static hs_status open_contexts(hs_batch *batch, char *message, size_t message_bytes) {
+  const int32_t count = batch->options.device_count;
+  context_job *jobs = clear_alloc(batch, (size_t)count, sizeof *jobs);
+  hs_status status = jobs ? HS_OK : HS_ERR_MEMORY;
+  for (int32_t i = 0; i < count && jobs; i++) {
+    jobs[i].feeder = &batch->feeders[i];
+    jobs[i].started = count > 1 && pthread_create(&jobs[i].thread, NULL, open_context, &jobs[i]) == 0;
+    if (!jobs[i].started) (void)open_context(&jobs[i]);
+  }
+  for (int32_t i = 0; i < count && jobs; i++) {
+    if (jobs[i].started) pthread_join(jobs[i].thread, NULL);
+    if (status == HS_OK && (jobs[i].status != HS_OK || jobs[i].message[0] != '\0'))
+      hs_message_set(message, message_bytes, "%s", jobs[i].message);
+    if (status == HS_OK) status = jobs[i].status;
+    if (status == HS_OK) batch->on_gpu = batch->on_gpu || in_flight_on_device(batch->feeders[i].context);
+  }
+  hs_memory_release(batch->options.allocator, jobs);
+  batch->live_devices = count;
+  return status;
+}
+
+static bool make_lock(hs_batch *batch) {
+  pthread_condattr_t attributes;
+  if (pthread_mutex_init(&batch->lock, NULL) != 0) return false;
+  bool made = pthread_cond_init(&batch->arrived, NULL) == 0;
+  const bool has_arrived = made;
+  made = made && pthread_condattr_init(&attributes) == 0;
+  if (made) {
+    made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+           pthread_cond_init(&batch->finished, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+  }
+  if (!made && has_arrived) pthread_cond_destroy(&batch->arrived);
+  if (!made) pthread_mutex_destroy(&batch->lock);
+  batch->has_lock = made;
+  return made;
+}
+
+/* Whether a device decodes JPEGs: then they stay encoded, whichever device takes them. A mask is in host memory, so the
+   picture must be too. message: of the first whose pixels are not libjpeg's. */
+static bool keeps_encoded(const hs_batch *batch, char *message, size_t message_bytes) {
+  bool any = false;
+  char reason[BATCH_MESSAGE_BYTES];
+  for (int32_t i = 0; i < batch->options.device_count && !batch->options.mask; i++) {
+    const int32_t decodes = hs_decodes_jpeg(batch->feeders[i].context, reason, sizeof reason);
+    any = any || decodes > 0;
+    if (decodes < 0 && message_bytes > 0 && message[0] == '\0')
+      hs_message_set(message, message_bytes, "the GPU does not decode JPEGs: %s", reason);
+  }
+  return any;
+}
+
+static void count_threads(hs_batch *batch) {
+  hs_batch_options *o = &batch->options;
+  const int32_t cores = cpu_usable_threads();
+  if (o->readers == 0) o->readers = batch->on_gpu ? cores : 1 + cores / BATCH_CORES_PER_READER;
+  if (o->held == 0) o->held = o->readers;
+  batch->counts[BATCH_READER] = o->readers;
+  batch->counts[BATCH_FEEDER] = o->device_count;
+  batch->thread_count = (size_t)o->readers + (size_t)o->device_count;
+  size_t flying = 0;
+  for (int32_t i = 0; i < o->device_count; i++) flying += (size_t)batch->feeders[i].most;
+  /* For each result that the caller holds one that waits; for each device one that is being filled. */
+  batch->list_count = 2 * (size_t)o->held + (size_t)o->device_count;
+  /* For each reader one image being read and one ready. */
+  batch->slot_count = 2 * (size_t)o->readers + flying + batch->list_count;
+  if (o->in_order) batch->list_count = batch->slot_count; /* all may wait for the first one, which needs a list too */
+}
+
+static bool make_tables(hs_batch *batch) {
+  count_threads(batch);
+  const size_t slots = batch->slot_count;
+  batch->slots = clear_alloc(batch, slots, sizeof *batch->slots);
+  batch->lists = clear_alloc(batch, batch->list_count, sizeof *batch->lists);
+  batch->threads = clear_alloc(batch, batch->thread_count, sizeof *batch->threads);
+  batch->waiting = clear_alloc(batch, slots, sizeof *batch->waiting);
+  if (!batch->slots || !batch->lists || !batch->threads || !batch->waiting ||
+      !bounded_queue_make(&batch->free_slots, slots) || !bounded_queue_make(&batch->ready, slots) ||
+      !bounded_queue_make(&batch->free_lists, batch->list_count))
+    return false;
+  for (size_t i = 0; i < slots; i++) bounded_queue_push(&batch->free_slots, &batch->slots[i]);
+  for (size_t i = 0; i < batch->list_count; i++) bounded_queue_push(&batch->free_lists, &batch->lists[i]);
+  return true;
+}
+
+/* Copies of the options of each device, with their workload for throughput. */
+static hs_status copy_devices(hs_batch *batch, char *message, size_t message_bytes) {
+  hs_batch_options *o = &batch->options;
+  const hs_options *const *devices = o->devices;
+  if (!devices) o->device_count = 1;
+  batch->feeders = clear_alloc(batch, (size_t)o->device_count, sizeof *batch->feeders);
+  if (!batch->feeders) return HS_ERR_MEMORY;
+  hs_status status = HS_OK;
+  for (int32_t i = 0; i < o->device_count && status == HS_OK; i++) {
+    batch_feeder *feeder = &batch->feeders[i];
+    *feeder = (batch_feeder){.batch = batch, .device = i};
+    if (!devices)
+      status = hs_options_init(&feeder->options, HS_PROFILE_LOWE);
+    else if (!devices[i])
+      status = HS_ERR_ARGUMENT;
+    else
+      status = options_complete(&feeder->options, &feeder->expert, devices[i], message, message_bytes);
+    feeder->options.workload = HS_WORKLOAD_THROUGHPUT;
+  }
+  return status;
+}
+
+static hs_status prepare(hs_batch *batch, char *message, size_t message_bytes) {
+  if (!make_lock(batch)) return HS_ERR_MEMORY;
+  hs_status status = copy_devices(batch, message, message_bytes);
+  if (status == HS_OK) status = open_contexts(batch, message, message_bytes);
+  if (status != HS_OK) return status;
+  batch->load.keep_encoded = keeps_encoded(batch, message, message_bytes);
+  if (!make_tables(batch) || !buffer_pool_make(&batch->pool, batch->options.allocator)) return HS_ERR_MEMORY;
+  batch->pixels = buffer_pool_allocator(&batch->pool);
+  batch->load.allocator = &batch->pixels;
+  return HS_OK;
+}
+
+static hs_status check_options(const hs_batch_options *o, char *message, size_t message_bytes) {
+  const struct {
+    const char *name;
+    int32_t value, least, most;
+  } ranges[] = {
+      {"device_count", o->device_count, o->devices ? 1 : 0, o->devices ? BATCH_DEVICES_MAX : 0},
+      {"readers", o->readers, 0, BATCH_THREADS_MAX},
+      {"held", o->held, 0, BATCH_THREADS_MAX},
+      {"in_order", o->in_order, 0, 1},
+  };
+  for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+    if (ranges[i].value >= ranges[i].least && ranges[i].value <= ranges[i].most) continue;
+    hs_message_set(message, message_bytes, "options.%s is %d, expected %d..%d", ranges[i].name, (int)ranges[i].value,
+                   (int)ranges[i].least, (int)ranges[i].most);
+    return HS_ERR_OPTION;
+  }
+  if (!o->allocator || (o->allocator->alloc && o->allocator->release)) return HS_OK;
+  hs_message_set(message, message_bytes, "options.allocator lacks alloc or release");
+  return HS_ERR_OPTION;
+}
+
+hs_status hs_batch_options_init_sized(hs_batch_options *options, size_t struct_size) {
+  return options_give(options, struct_size, NULL, batch_options_kind);
+}
+
+static hs_status adopt_options(const hs_batch_options *callers, hs_batch_options *mine, hs_load_options *load,
+                               char *message, size_t message_bytes) {
+  char reason[ADOPT_REASON_BYTES] = "";
+  *mine = (hs_batch_options){.struct_size = sizeof *mine};
+  hs_status status = callers ? options_adopt(mine, callers, batch_options_kind, reason) : HS_OK;
+  if (status == HS_OK) status = load_options_take(mine->load, load, reason);
+  hs_message_set(message, message_bytes, "%s", reason);
+  return status == HS_OK ? check_options(mine, message, message_bytes) : status;
+}
+
+hs_status hs_batch_open(hs_batch **opened, const hs_batch_options *options, char *message, size_t message_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_batch_options mine;
+  hs_load_options load;
+  char unread[1];
+  if (!message || message_bytes == 0) {
+    message = unread;
+    message_bytes = sizeof unread;
+  }
+  hs_message_set(message, message_bytes, "%s", "");
+  if (opened) *opened = NULL;
+  hs_status status = opened ? adopt_options(options, &mine, &load, message, message_bytes) : HS_ERR_ARGUMENT;
+  hs_batch *batch = status == HS_OK ? hs_memory_alloc(mine.allocator, sizeof *batch) : NULL;
+  if (batch) {
+    *batch = (hs_batch){.options = mine, .load = load, .process = getpid()};
+    batch->load.exif = NULL;
+    batch->load.notes = NULL;
+    batch->load.message = NULL;
+    status = prepare(batch, message, message_bytes);
+  } else if (status == HS_OK) {
+    status = HS_ERR_MEMORY;
+  }
+  if (status == HS_OK) {
+    *opened = batch;
+    return HS_OK;
+  }
+  if (message[0] == '\0') hs_message_set(message, message_bytes, "%s", hs_status_string(status));
+  hs_batch_destroy(batch);
+  return status;
+}
+
+/* ---- adding */
+
+static const hs_image *copy_view(unsigned char **place, const hs_image *image) {
+  if (!image) return NULL;
+  hs_image *copy = (hs_image *)(void *)*place;
+  *copy = *image;
+  copy->memory = NULL; /* it stays the caller's */
+  *place += sizeof *copy;
+  return copy;
+}
+
+static const char *copy_text(unsigned char **place, const char *text) {
+  char *copy = (char *)*place;
+  const size_t bytes = strlen(text) + 1;
+  memcpy(copy, text, bytes);
+  *place += bytes;
+  return copy;
+}
+
+/* Copies all but the pixels and bytes. False without memory. */
+static bool copy_input(hs_batch *batch, const hs_batch_image *image, batch_input *input) {
+  const char *name = image->name ? image->name : "";
+  const size_t views = (size_t)(image->image != NULL) + (size_t)(image->mask != NULL);
+  const size_t texts = (image->path ? strlen(image->path) + 1 : 0) + strlen(name) + 1;
+  unsigned char *place = buffer_pool_plain_alloc(&batch->pool, views * sizeof(hs_image) + texts);
+  *input = (batch_input){.block = place, .bytes = image->bytes, .byte_count = image->byte_count, .user = image->user};
+  if (!place) return false;
+  input->image = copy_view(&place, image->image);
+  input->mask = copy_view(&place, image->mask);
+  if (image->path) input->path = copy_text(&place, image->path);
+  input->name = image->path && !image->name ? input->path : copy_text(&place, name);
+  return true;
+}
+
+/* Appends to the ring of inputs. Under the lock. */
+static bool append_input(hs_batch *batch, const batch_input *input) {
+  if (batch->input_count == batch->input_capacity) {
+    const size_t capacity = batch->input_capacity == 0 ? 64 : 2 * batch->input_capacity;
+    size_t bytes = 0;
+    batch_input *inputs =
+        hs_size_mul(capacity, sizeof *inputs, &bytes) ? buffer_pool_plain_alloc(&batch->pool, bytes) : NULL;
+    if (!inputs) return false;
+    for (size_t i = 0; i < batch->input_count; i++)
+      inputs[i] = batch->inputs[(batch->input_first + i) % batch->input_capacity];
+    buffer_pool_plain_release(&batch->pool, batch->inputs);
+    batch->inputs = inputs;
+    batch->input_capacity = capacity;
+    batch->input_first = 0;
+  }
+  batch->inputs[(batch->input_first + batch->input_count) % batch->input_capacity] = *input;
+  batch->input_count++;
+  batch->added++;
+  pthread_cond_signal(&batch->arrived);
+  return true;
+}
+
+hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  batch_input input;
+  bool must_start = false;
+  if (!batch || !image || (image->path != NULL) + (image->bytes != NULL) + (image->image != NULL) != 1 ||
+      !RESERVED_IS_CLEAR(image->reserved) || batch->process != getpid())
+    return HS_ERR_ARGUMENT;
+  if (!copy_input(batch, image, &input)) return HS_ERR_MEMORY;
+  pthread_mutex_lock(&batch->lock);
+  hs_status status = batch->stopped ? HS_ERR_CANCELLED : batch->no_more ? HS_ERR_ARGUMENT : HS_OK;
+  if (status == HS_OK && !append_input(batch, &input)) status = HS_ERR_MEMORY;
+  if (status == HS_OK) {
+    must_start = !batch->is_started;
+    if (must_start) memcpy(batch->running, batch->counts, sizeof batch->running);
+    if (must_start) batch->started_s = batch_now_s();
+    batch->is_started = true;
+  }
+  pthread_mutex_unlock(&batch->lock);
+  if (status != HS_OK) buffer_pool_plain_release(&batch->pool, input.block);
+  return must_start ? start_threads(batch) : status;
+}
+
+hs_status hs_batch_end(hs_batch *batch) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  pthread_mutex_lock(&batch->lock);
+  batch->no_more = true;
+  pthread_cond_broadcast(&batch->arrived);
+  pthread_cond_broadcast(&batch->finished);
+  pthread_mutex_unlock(&batch->lock);
+  return HS_OK;
+}
+
+void hs_batch_stop(hs_batch *batch) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || batch->process != getpid()) return;
+  stop(batch);
+  pthread_mutex_lock(&batch->lock);
+  pthread_cond_broadcast(&batch->finished);
+  pthread_mutex_unlock(&batch->lock);
+}
+
+/* ---- results */
+
+/* The finished slot that is next, null: none. Under the lock. */
+static batch_slot *take_finished(hs_batch *batch) {
+  const size_t position = batch->options.in_order ? batch->given : batch->finished_first;
+  batch_slot **next = &batch->waiting[position % batch->slot_count];
+  batch_slot *slot = batch->finished_count > 0 ? *next : NULL;
+  if (!slot) return NULL;
+  *next = NULL;
+  batch->finished_first++;
+  batch->finished_count--;
+  batch->given++;
+  batch->unreleased++;
+  slot->is_given = true;
+  slot->is_held = slot->features != NULL;
+  batch->held += slot->is_held;
+  return slot;
+}
+
+/* No slot will finish any more. Under the lock. */
+static bool threads_ended(const hs_batch *batch) {
+  if (!batch->is_started) return batch->no_more || batch->stopped;
+  return batch->running[BATCH_READER] == 0 && batch->running[BATCH_FEEDER] == 0;
+}
+
+/* Whether the caller has to release results before one can be given. Under the lock. */
+static bool holds_all(const hs_batch *batch) {
+  return batch->held >= (size_t)batch->options.held || batch->unreleased == batch->slot_count;
+}
+
+static struct timespec time_after(int32_t milliseconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const int64_t nanoseconds = until.tv_nsec + (int64_t)milliseconds * 1000000;
+  until.tv_sec += (time_t)(nanoseconds / 1000000000);
+  until.tv_nsec = (long)(nanoseconds % 1000000000);
+  return until;
+}
+
+hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result **result) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (result) *result = NULL;
+  if (!batch || !result || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  const struct timespec until = time_after(wait_ms);
+  int error = 0;
+  pthread_mutex_lock(&batch->lock);
+  const bool is_full = holds_all(batch);
+  batch_slot *slot = is_full ? NULL : take_finished(batch);
+  while (!slot && !is_full && !threads_ended(batch) && error == 0) {
+    if (wait_ms < 0)
+      error = pthread_cond_wait(&batch->finished, &batch->lock);
+    else
+      error = pthread_cond_timedwait(&batch->finished, &batch->lock, &until);
+    slot = take_finished(batch);
+  }
+  pthread_mutex_unlock(&batch->lock);
+  if (slot) *result = &slot->result;
+  return is_full ? HS_ERR_CAPACITY : HS_OK;
+}
+
+/* The slot of a result that the caller has, null: it has none such. The result is the slot's first field. */
+static batch_slot *slot_of(hs_batch *batch, const hs_batch_result *result) {
+  _Static_assert(offsetof(batch_slot, result) == 0, "a slot begins with its result");
+  const uintptr_t first = (uintptr_t)batch->slots, at = (uintptr_t)result;
+  if (at < first || (at - first) % sizeof(batch_slot) != 0 || (at - first) / sizeof(batch_slot) >= batch->slot_count)
+    return NULL;
+  batch_slot *slot = &batch->slots[(at - first) / sizeof(batch_slot)];
+  pthread_mutex_lock(&batch->lock);
+  const bool is_given = slot->is_given;
+  pthread_mutex_unlock(&batch->lock);
+  return is_given ? slot : NULL;
+}
+
+/* The slot's features are the batch's again. is_end: and so is the result. */
+static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
+  hs_features *list = slot->features;
+  slot->features = NULL;
+  slot->result.features = NULL;
+  pthread_mutex_lock(&batch->lock);
+  batch->held -= slot->is_held;
+  batch->unreleased -= is_end;
+  slot->is_held = false;
+  slot->is_given = !is_end;
+  pthread_mutex_unlock(&batch->lock);
+  if (list) bounded_queue_push(&batch->free_lists, list);
+}
+
+hs_status hs_batch_take_features(hs_batch *batch, const hs_batch_result *result, hs_features *features) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || !result || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  batch_slot *slot = slot_of(batch, result);
+  if (!slot || (features && !slot->features)) return HS_ERR_ARGUMENT;
+  if (features) {
+    hs_features_free(features);
+    *features = *slot->features;
+    *slot->features = (hs_features){0};
+  }
+  return_list(batch, slot, false);
+  return HS_OK;
+}
+
+hs_status hs_batch_release(hs_batch *batch, const hs_batch_result *result) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  batch_slot *slot = result ? slot_of(batch, result) : NULL;
+  if (!slot) return result ? HS_ERR_ARGUMENT : HS_OK;
+  return_list(batch, slot, true);
+  batch_recycle(batch, slot);
+  return HS_OK;
+}
+
+/* ---- facts */
+
+/* Fills a caller's struct, whose struct_size is set. */
+static hs_status give_facts(void *callers, size_t struct_size, const void *facts, options_kind kind) {
+  return struct_size < kind.least ? HS_ERR_OPTION : options_give(callers, struct_size, facts, kind);
+}
+
+hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || !progress || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  pthread_mutex_lock(&batch->lock);
+  const bool is_next_missing =
+      batch->finished_count == 0 || (batch->options.in_order && !batch->waiting[batch->given % batch->slot_count]);
+  const hs_batch_progress now = {.struct_size = sizeof now,
+                                 .added = batch->added,
+                                 .begun = batch->begun,
+                                 .given = batch->given,
+                                 .capacity = batch->slot_count,
+                                 .readers = batch->options.readers,
+                                 .held = batch->options.held,
+                                 .ended = threads_ended(batch) && is_next_missing};
+  pthread_mutex_unlock(&batch->lock);
+  return give_facts(progress, progress->struct_size, &now, progress_kind);
+}
+
+/* The share of their time in which threads did not wait for work. */
+static double busy_share(double waited_s, double lived_s) { return lived_s > 0 ? 1 - waited_s / lived_s : 0; }
+
+/* The reason of the first device that left images to the CPU; null: none did. A feeder may still replace its context until
+   the threads have ended. */
+static const char *fallback_of(const hs_batch *batch) {
+  const char *reason = NULL;
+  for (int32_t i = 0; i < batch->options.device_count && !reason && threads_ended(batch); i++)
+    if (batch->feeders[i].context) reason = in_flight_fallback(batch->feeders[i].context);
+  return reason;
+}
+
+hs_status hs_batch_get_statistics(hs_batch *batch, hs_batch_statistics *statistics) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || !statistics || batch->process != getpid()) return HS_ERR_ARGUMENT;
+  const buffer_pool_numbers pool = buffer_pool_counts(&batch->pool);
+  pthread_mutex_lock(&batch->lock);
+  const hs_batch_statistics now = {.struct_size = sizeof now,
+                                   .read_cpu_s = batch->cpu_s[BATCH_READER],
+                                   .read_busy = busy_share(batch->waited_s[BATCH_READER], batch->lived_s[BATCH_READER]),
+                                   .pixel_bytes = pool.most_bytes,
+                                   .pixel_buffers = pool.made_count,
+                                   .fallback = fallback_of(batch)};
+  pthread_mutex_unlock(&batch->lock);
+  return give_facts(statistics, statistics->struct_size, &now, statistics_kind);
+}
+
+double hs_batch_device_busy(hs_batch *batch, int32_t device) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || device < 0 || device >= batch->options.device_count || batch->process != getpid()) return 0;
+  pthread_mutex_lock(&batch->lock);
+  const batch_feeder *feeder = &batch->feeders[device];
+  const double busy = busy_share(feeder->waited_s, feeder->lived_s);
+  pthread_mutex_unlock(&batch->lock);
+  return busy;
+}
+
+const char *hs_batch_backend_report(const hs_batch *batch, int32_t device) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || device < 0 || device >= batch->options.device_count) return "";
+  return hs_backend_report(batch->feeders[device].context);
+}
+
+/* ---- the end */
+
+/* What the threads leave behind: all have ended. */
+static void free_contents(hs_batch *batch) {
+  for (size_t i = 0; batch->slots && i < batch->slot_count; i++) {
+    batch_drop_pixels(&batch->slots[i]);
+    if (batch->pool.made) buffer_pool_plain_release(&batch->pool, batch->slots[i].input.block);
+  }
+  for (size_t i = 0; i < batch->input_count; i++)
+    buffer_pool_plain_release(&batch->pool, batch->inputs[(batch->input_first + i) % batch->input_capacity].block);
+  if (batch->inputs) buffer_pool_plain_release(&batch->pool, batch->inputs);
+  for (size_t i = 0; batch->lists && i < batch->list_count; i++) hs_features_free(&batch->lists[i]);
+  for (int32_t i = 0; batch->feeders && i < batch->options.device_count; i++) hs_destroy(batch->feeders[i].context);
+  bounded_queue_free(&batch->free_slots);
+  bounded_queue_free(&batch->ready);
+  bounded_queue_free(&batch->free_lists);
+  buffer_pool_free(&batch->pool);
+}
+
+void hs_batch_destroy(hs_batch *batch) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!batch || batch->process != getpid()) return;
+  const hs_allocator *allocator = batch->options.allocator;
+  if (batch->has_lock) stop(batch);
+  /* Threads that wait for what the caller has not given back see the end. */
+  if (batch->free_slots.items) bounded_queue_close(&batch->free_slots);
+  if (batch->free_lists.items) bounded_queue_close(&batch->free_lists);
+  for (size_t i = 0; batch->threads && i < batch->thread_count; i++)
+    if (batch->threads[i].started) pthread_join(batch->threads[i].handle, NULL);
+  free_contents(batch);
+  if (batch->has_lock) {
+    pthread_cond_destroy(&batch->finished);
+    pthread_cond_destroy(&batch->arrived);
+    pthread_mutex_destroy(&batch->lock);
+  }
+  hs_memory_release(allocator, batch->slots);
+  hs_memory_release(allocator, batch->lists);
+  hs_memory_release(allocator, batch->threads);
+  hs_memory_release(allocator, batch->waiting);
+  hs_memory_release(allocator, batch->feeders);
+  hs_memory_release(allocator, batch);
+}

@@ -1,0 +1,140 @@
+/* The threads of a batch that read images, and decode what the devices do not. */
+#include "pipeline/base/message.h"
+#include "pipeline/batch/batch_run.h"
+
+/* Waits for the next image. False: there is none any more. The wait counts as time without work. */
+static bool take_next(batch_thread *thread, batch_slot *slot) {
+  hs_batch *batch = thread->batch;
+  double before = 0;
+  pthread_mutex_lock(&batch->lock);
+  while (!batch->stopped && batch->input_count == 0 && !batch->no_more) {
+    if (before == 0) before = batch_now_s();
+    pthread_cond_wait(&batch->arrived, &batch->lock);
+  }
+  const bool taken = !batch->stopped && batch->input_count > 0;
+  if (taken) {
+    *slot = (batch_slot){.input = batch->inputs[batch->input_first]};
+    batch->input_first = (batch->input_first + 1) % batch->input_capacity;
+    batch->input_count--;
+    slot->result = (hs_batch_result){.index = batch->begun++,
+                                     .name = slot->input.name,
+                                     .user = slot->input.user,
+                                     .message = slot->message,
+                                     .device = -1,
+                                     .exif = &slot->exif,
+                                     .notes = &slot->notes};
+  }
+  pthread_mutex_unlock(&batch->lock);
+  if (before > 0) thread->waited_s += batch_now_s() - before;
+  return taken;
+}
+
+static hs_status load_input(const batch_slot *slot, const hs_load_options *load, hs_image *image) {
+  const batch_input *input = &slot->input;
+  if (input->path) return hs_load_image(input->path, load, image);
+  if (input->bytes) return hs_load_image_memory(input->bytes, input->byte_count, load, image);
+  *image = *input->image;
+  return HS_OK;
+}
+
+static hs_status find_mask(hs_batch *batch, batch_slot *slot) {
+  const hs_batch_options *o = &batch->options;
+  if (slot->input.mask) slot->mask = *slot->input.mask;
+  if (!o->mask) return HS_OK;
+  return o->mask(o->user, slot->result.index, slot->input.user, &slot->image, &slot->mask, slot->message,
+                 sizeof slot->message);
+}
+
+static void read_image(hs_batch *batch, batch_slot *slot) {
+  const hs_batch_options *o = &batch->options;
+  hs_load_options load = batch->load;
+  hs_batch_result *result = &slot->result;
+  load.exif = &slot->exif;
+  load.notes = &slot->notes;
+  load.message = slot->message;
+  load.message_bytes = sizeof slot->message;
+  if (slot->input.mask) load.keep_encoded = 0; /* a mask is in host memory, so the picture must be too */
+  result->status = load_input(slot, &load, &slot->image);
+  result->width = slot->image.original_width ? slot->image.original_width : slot->image.width;
+  result->height = slot->image.original_height ? slot->image.original_height : slot->image.height;
+  if (result->status == HS_OK && o->loaded)
+    result->status = o->loaded(o->user, result->index, slot->input.user, slot->message, sizeof slot->message);
+  if (result->status == HS_OK) result->status = find_mask(batch, slot);
+  if (result->status != HS_OK) hs_image_free(&slot->image);
+  if (result->status != HS_OK && slot->message[0] == '\0')
+    hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(result->status));
+}
+
+/* Cores have time while as many images wait for the devices as there are readers. */
+static bool has_time(hs_batch *batch) { return bounded_queue_count(&batch->ready) >= (size_t)batch->options.readers; }
+
+void batch_decode_small(hs_batch *batch, batch_slot *slot) {
+  hs_load_options load = batch->load;
+  hs_image decoded;
+  hs_load_notes notes;
+  if (slot->image.layout != HS_JPEG || slot->image.stride_bytes > BATCH_SMALL_BYTES ||
+      batch->feeders[0].options.decoder == HS_DECODER_GPU || !has_time(batch))
+    return;
+  load.keep_encoded = 0;
+  load.notes = &notes;
+  load.exif = NULL; /* reading gave it; a failure here, for want of memory say, would clear it */
+  /* What is wrong with a file is said as for those that a device finds damaged. */
+  if (hs_load_image_memory(slot->image.data, slot->image.stride_bytes, &load, &decoded) != HS_OK) return;
+  hs_image_free(&slot->image);
+  slot->image = decoded;
+  slot->notes = notes;
+}
+
+bool batch_decode_again(hs_batch *batch, batch_slot *slot, hs_status *status, char *message, size_t message_bytes) {
+  hs_load_options load = batch->load;
+  char said[BATCH_MESSAGE_BYTES] = "";
+  hs_image image;
+  if (slot->image.layout != HS_JPEG || (!slot->input.path && !slot->input.bytes)) return false;
+  load.exif = &slot->exif;
+  load.notes = &slot->notes;
+  load.keep_encoded = 0;
+  load.message = said;
+  load.message_bytes = sizeof said;
+  const hs_status read = load_input(slot, &load, &image);
+  if (read == HS_OK) {
+    hs_image_free(&slot->image);
+    slot->image = image;
+    return true;
+  }
+  *status = read;
+  slot->result.width = slot->result.height = 0;
+  hs_message_set(message, message_bytes, "%s", said);
+  return false;
+}
+
+static void note_read(hs_batch *batch, const batch_slot *slot) {
+  pthread_mutex_lock(&batch->lock);
+  batch->pixels_read += (double)slot->result.width * slot->result.height;
+  batch->images_read++;
+  pthread_mutex_unlock(&batch->lock);
+}
+
+void batch_run_reader(batch_thread *thread) {
+  hs_batch *batch = thread->batch;
+  const hs_batch_options *o = &batch->options;
+  for (;;) {
+    batch_slot *slot = batch_pop(thread, &batch->free_slots);
+    if (!slot) return; /* the batch is destroyed while the caller has all results */
+    if (!take_next(thread, slot)) {
+      bounded_queue_push(&batch->free_slots, slot);
+      return;
+    }
+    slot->result.skipped = o->wanted && !o->wanted(o->user, slot->result.index, slot->input.user);
+    if (slot->result.skipped) {
+      batch_finish(batch, slot);
+      continue;
+    }
+    read_image(batch, slot);
+    if (slot->result.status == HS_OK) batch_decode_small(batch, slot);
+    note_read(batch, slot);
+    if (slot->result.status == HS_OK)
+      bounded_queue_push(&batch->ready, slot);
+    else
+      batch_finish(batch, slot);
+  }
+}

@@ -1,0 +1,178 @@
+/*
+ * hartsift_batch.h - features of many images at the rate of `hartsift batch`; part of hartsift.h.
+ *
+ *     hs_batch *batch;  hs_status st = hs_batch_open(&batch, NULL, message, sizeof message);
+ *     for (size_t i = 0; i < count; i++) st = hs_batch_add(batch, &(hs_batch_image){.path = paths[i]});
+ *     st = hs_batch_end(batch);
+ *     for (const hs_batch_result *r; hs_batch_next(batch, -1, &r) == HS_OK && r;) {
+ *       use(r->name, r->status, r->features);
+ *       hs_batch_release(batch, r);
+ *     }
+ *     hs_batch_destroy(batch);
+ *
+ * Threads of the batch read and decode images, one or several devices extract their features (hs_submit with
+ * HS_WORKLOAD_THROUGHPUT), and the caller takes results as they end. A device takes the next image when it has capacity, so
+ * a faster one gets more. Memory is bounded whatever the number of images, because a fixed number of them is worked on at
+ * one time; only what was added and not begun is a list that grows. Features have the same bytes as hs_extract's.
+ * All functions but hs_batch_open and hs_batch_destroy may be called from several threads at once.
+ */
+#ifndef HARTSIFT_BATCH_H
+#define HARTSIFT_BATCH_H
+
+#include "hartsift_source.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct hs_options; /* of hartsift.h */
+
+/* One image to add: a path, or bytes, or an image. Start with {0}. */
+typedef struct hs_batch_image {
+  const char *path;      /* of a file, or "@scene...", as for hs_load_image; copied */
+  const void *bytes;     /* a file in memory, the caller's and unchanged until hs_batch_next has given its result */
+  size_t byte_count;     /* of bytes */
+  const hs_image *image; /* pixels of the caller, or a JPEG kept encoded; the struct is copied, the pixels stay valid
+                            until hs_batch_next has given the result */
+  const hs_image *mask;  /* as for hs_extract; kept like image. null: none */
+  const char *name;      /* in the result; copied; null: the path, else "" */
+  void *user;            /* in the result */
+  int32_t reserved[8];   /* 0 */
+} hs_batch_image;
+
+/* What became of one image. Valid until hs_batch_release. */
+typedef struct hs_batch_result {
+  size_t index;                /* number of the image in the order of hs_batch_add, from 0 on */
+  const char *name;            /* see hs_batch_image */
+  void *user;                  /* see hs_batch_image */
+  hs_status status;            /* HS_OK, or why there are no features: that of hs_load_image or hs_extract */
+  int32_t skipped;             /* 1: hs_batch_options.wanted did not want it: HS_OK, nothing else is known */
+  const char *message;         /* the reason of a failure, for HS_OK "" */
+  const hs_features *features; /* null after a failure, where skipped, and after hs_batch_take_features */
+  int32_t width, height;       /* of the original; 0: the image could not be read */
+  int32_t device;              /* its index in hs_batch_options.devices; -1: none */
+  int32_t unused;              /* 0 */
+  double milliseconds;         /* from its submission to the device to its features */
+  const hs_exif *exif;         /* of the file; all 0 for pixels */
+  const hs_load_notes *notes;  /* on the file; all 0 for pixels */
+  int32_t reserved[8];         /* 0 */
+} hs_batch_result;
+
+typedef struct hs_batch_options {
+  size_t struct_size; /* sizeof(hs_batch_options), set by hs_batch_options_init; fields are only appended */
+  /* device_count pointers: a context is made with each, with HS_WORKLOAD_THROUGHPUT. null: one context with the lowe
+     profile. Read by hs_batch_open only */
+  const struct hs_options *const *devices;
+  int32_t device_count; /* 1..64; 0 where devices is null; 0 */
+  int32_t readers; /* threads that read and decode; 0: one for each usable core where a context works on a GPU, else
+                           one and one more for every 8 cores; 0..1024; 0 */
+  /* Most results with features that the caller has at one time, between hs_batch_next and hs_batch_release. There is memory
+     for twice as many, so that another one is ready for each that is released. 0: as many as readers; 0..1024; 0 */
+  int32_t held;
+  /* 1: results come in the order of hs_batch_add, and finished ones wait, with their features, for the next one; 0: they
+     come as they end; 0 or 1; 0 */
+  int32_t in_order;
+  /* For files; allocator, exif, notes, message, message_bytes and keep_encoded are not used; null: the defaults. Read by
+     hs_batch_open only */
+  const hs_load_options *load;
+  /* For pixels, names and tables, called from one thread at a time; must outlive the batch. null: the C library's */
+  const hs_allocator *allocator;
+  /* Three functions that the reading threads call, several at once; each may be null. They get the image's index and
+     `user` of hs_batch_image. */
+  /* Before the image is read. 0: it is not wanted, and its result is `skipped`. */
+  int32_t (*wanted)(void *user, size_t index, void *image_user);
+  /* After a file was read. Another status than HS_OK, with its message, becomes the image's. */
+  hs_status (*loaded)(void *user, size_t index, void *image_user, char *message, size_t message_bytes);
+  /* After that: sets *mask, of the image's size, which the batch frees with hs_image_free; data null: none. With this
+     function JPEGs are decoded by the reading threads. A status as of loaded. */
+  hs_status (*mask)(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask, char *message,
+                    size_t message_bytes);
+  void *user; /* of the three functions */
+} hs_batch_options;
+
+/* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
+#define hs_batch_options_init(options) hs_batch_options_init_sized((options), sizeof(hs_batch_options))
+HS_API hs_status hs_batch_options_init_sized(hs_batch_options *options, size_t struct_size);
+
+typedef struct hs_batch hs_batch;
+
+/* Makes the contexts, all at once, and all memory but that of pixels and names. options: null for the defaults. On failure
+   *batch is null and message says why; on success message is "", or says why HS_DEVICE_AUTO passed over a GPU or why the GPU
+   decodes no JPEGs. message may be null; message_bytes of it are written at most. A GPU needs 16 hardware queues for the
+   full rate: a program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS=16 before it first uses the GPU, as the
+   command does. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, those of hs_create. */
+HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options, char *message, size_t message_bytes);
+
+/* Adds an image and returns at once. The first call starts the threads. Statuses: HS_ERR_ARGUMENT (null, none or several of
+   path, bytes and image; after hs_batch_end), HS_ERR_CANCELLED (after hs_batch_stop), HS_ERR_MEMORY, HS_ERR_THREAD (not all
+   threads could be started; the batch is stopped); nothing was added then. */
+HS_API hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image);
+
+/* No image follows: once the results of all that were added are given, hs_batch_next gives null. HS_ERR_ARGUMENT: null. */
+HS_API hs_status hs_batch_end(hs_batch *batch);
+
+/* Begins no further image. Those submitted to a device are finished and given; the others have no result, and with
+   in_order neither have those after the first of them. Then hs_batch_next gives null. null is allowed. */
+HS_API void hs_batch_stop(hs_batch *batch);
+
+/* Waits for a result. Each image that was added gives one, whatever became of it, unless the batch is stopped. *result:
+   null with HS_OK: all have been given after hs_batch_end or hs_batch_stop, or none was ready within wait_ms milliseconds
+   (-1: waits as long as it takes, until the end even where nothing was added yet).
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_CAPACITY (the caller holds hs_batch_options.held results with features, or so
+   many results that no image can be begun: release one first). */
+HS_API hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result **result);
+
+/* Moves a result's features to the empty or filled list *features, the caller's from then on (hs_features_free), or with
+   features null gives their memory back to the batch. result->features is null then, and the result no longer counts for
+   hs_batch_options.held. Statuses: HS_ERR_ARGUMENT (null, or features given and the result has none). */
+HS_API hs_status hs_batch_take_features(hs_batch *batch, const hs_batch_result *result, hs_features *features);
+
+/* Gives a result back; a slot for another image is free then. null results are allowed. HS_ERR_ARGUMENT: batch is null. */
+HS_API hs_status hs_batch_release(hs_batch *batch, const hs_batch_result *result);
+
+/* How far a batch is. */
+typedef struct hs_batch_progress {
+  size_t struct_size; /* sizeof(hs_batch_progress), set by the caller */
+  size_t added;       /* images, by hs_batch_add */
+  size_t begun;       /* of them: taken by a reading thread */
+  size_t given;       /* of them: results that hs_batch_next has given */
+  size_t capacity;    /* most images that are worked on or held at one time, constant */
+  int32_t readers;    /* threads, as hs_batch_options.readers chose them */
+  int32_t held;       /* as hs_batch_options.held or the number of readers sets it */
+  int32_t ended;      /* 1: hs_batch_next gives nothing any more */
+  int32_t unused;     /* 0 */
+} hs_batch_progress;
+
+/* Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (a struct_size that is not set). */
+HS_API hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress);
+
+/* What the work of a batch took; final once hs_batch_next gives nothing any more. */
+typedef struct hs_batch_statistics {
+  size_t struct_size;     /* sizeof(hs_batch_statistics), set by the caller */
+  double read_cpu_s;      /* CPU time of the reading threads, seconds */
+  double read_busy;       /* the share of their time in which they did not wait, 0..1 */
+  uint64_t pixel_bytes;   /* most memory of pixels and decoders in use at one time */
+  uint64_t pixel_buffers; /* buffers for them that came from the allocator */
+  const char *fallback;   /* why the CPU processed some images of a GPU's, until hs_batch_destroy; null: it did not */
+} hs_batch_statistics;
+
+/* Statuses: as hs_batch_get_progress. */
+HS_API hs_status hs_batch_get_statistics(hs_batch *batch, hs_batch_statistics *statistics);
+
+/* The share of the time in which a device (an index of hs_batch_options.devices) had an image in flight, 0..1; final as the
+   statistics. 0 for an index that is none. */
+HS_API double hs_batch_device_busy(hs_batch *batch, int32_t device);
+
+/* hs_backend_report of the context of a device, until hs_batch_destroy; "" for an index that is none. Before the first
+   hs_batch_add only: a context may be made anew after a failure of its device. */
+HS_API const char *hs_batch_backend_report(const hs_batch *batch, int32_t device);
+
+/* Stops where that has not happened, waits for the threads and frees everything; results that were not released are
+   invalid then, and features that were taken stay. null is allowed. In a forked child, which has none of the threads, it
+   does nothing. */
+HS_API void hs_batch_destroy(hs_batch *batch);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
