@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "cpu/schedule/usable_threads.h"
-#include "cpu/schedule/worker_signals.h"
+#include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
