@@ -11,7 +11,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/batch/batch_run.h"
-#include "pipeline/frame/in_flight.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/image_io/image_io.h"
 
 enum { BATCH_CORES_PER_READER = 8 }; /* on the CPU, extracting takes about that many times as long as decoding */
@@ -125,7 +125,7 @@ static hs_status open_contexts(hs_batch *batch, char *message, size_t message_by
     if (status == HS_OK && (jobs[i].status != HS_OK || jobs[i].message[0] != '\0'))
       hs_message_set(message, message_bytes, "%s", jobs[i].message);
     if (status == HS_OK) status = jobs[i].status;
-    if (status == HS_OK) batch->on_gpu = batch->on_gpu || in_flight_on_device(batch->feeders[i].context);
+    if (status == HS_OK) batch->on_gpu = batch->on_gpu || batch->feeders[i].context->engine->offloads;
   }
   hs_memory_release(batch->options.allocator, jobs);
   batch->live_devices = count;
@@ -537,8 +537,10 @@ static double busy_share(double waited_s, double lived_s) { return lived_s > 0 ?
    the threads have ended. */
 static const char *fallback_of(const hs_batch *batch) {
   const char *reason = NULL;
-  for (int32_t i = 0; i < batch->options.device_count && !reason && threads_ended(batch); i++)
-    if (batch->feeders[i].context) reason = in_flight_fallback(batch->feeders[i].context);
+  for (int32_t i = 0; i < batch->options.device_count && !reason && threads_ended(batch); i++) {
+    const hs_context *context = batch->feeders[i].context;
+    if (context && context->engine->offloads && context->no_device[0] != '\0') reason = context->no_device;
+  }
   return reason;
 }
 

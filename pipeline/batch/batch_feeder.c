@@ -45,7 +45,7 @@ static void batch_fail(hs_batch *batch, batch_slot *slot, hs_status status, cons
 
 hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_bytes) {
   const hs_status status = hs_create_explained(&feeder->context, &feeder->options, message, message_bytes);
-  const bool on_cpu = status == HS_OK && !in_flight_on_device(feeder->context);
+  const bool on_cpu = status == HS_OK && !feeder->context->engine->offloads;
   const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
   feeder->submitted = 0;
   pthread_mutex_lock(&feeder->batch->lock); /* a context is made again while the other feeders look */

@@ -107,12 +107,6 @@ void in_flight_end(hs_context *c) {
   c->in_flight = NULL;
 }
 
-bool in_flight_on_device(const hs_context *c) { return c->engine->offloads; }
-
-const char *in_flight_fallback(const hs_context *c) {
-  return c->engine->offloads && c->no_device[0] != '\0' ? c->no_device : NULL;
-}
-
 int32_t in_flight_most(const hs_context *c, bool for_files) {
   if (c->options.in_flight > 0) return c->options.in_flight;
   if (!c->engine->offloads) return IN_FLIGHT_DEFAULT;

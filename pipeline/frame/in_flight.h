@@ -21,10 +21,6 @@ void in_flight_end(hs_context *context);
    the first is a file. */
 int32_t in_flight_most(const hs_context *context, bool for_files);
 
-/* Whether the context works on a GPU; why the CPU processed some images there, null: it did not. */
-bool in_flight_on_device(const hs_context *context);
-const char *in_flight_fallback(const hs_context *context);
-
 /* Adds what the lanes hold and have done to *statistics. null is allowed. */
 void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);
 
