@@ -91,6 +91,6 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
   }
   *iterations = drawn;
   if (!(best->score > 0.0)) return false;
-  geometry_polish(problem, best);
+  if (!limits->leave_rough) geometry_polish(problem, best);
   return true;
 }

@@ -13,6 +13,7 @@ typedef struct search_limits {
   int32_t min_iterations, max_iterations;
   size_t min_inliers; /* a model of fewer need not be found */
   bool check_plane;
+  bool leave_rough; /* do not polish what was found */
 } search_limits;
 
 /* Room to work in, for as many matches as the problem has. */

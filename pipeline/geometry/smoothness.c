@@ -89,6 +89,7 @@ static bool moves_alike(const cell_grid *grid, const geometry_matches *matches, 
   const cell_window w = window_around(grid, match);
   const uint32_t step = (w.count + LOOKED_AT - 1) / LOOKED_AT;
   const double dx = matches->bx[match] - scratch->mapped_x[match], dy = matches->by[match] - scratch->mapped_y[match];
+  const double certain = ENOUGH * (double)((w.count + step - 1) / step); /* no more are looked at */
   uint32_t looked_at = 0, alike = 0, skip = 0;
   for (uint32_t r = w.top; r <= w.bottom; r++) {
     const uint32_t end = grid->start[CELLS * r + w.right + 1];
@@ -102,6 +103,7 @@ static bool moves_alike(const cell_grid *grid, const geometry_matches *matches, 
       const double change = ex * ex + ey * ey, distance = sx * sx + sy * sy;
       looked_at++;
       alike += change <= floor * floor || change <= distance;
+      if ((double)alike >= certain) return true;
     }
     skip = k - end;
   }
@@ -120,15 +122,15 @@ static void map_points(const geometry_matches *matches, const double h[9], const
 }
 
 size_t smoothness_mark(const geometry_matches *matches, const double homography[9], double floor,
-                       const smoothness_scratch *scratch, uint8_t *smooth) {
+                       const smoothness_scratch *scratch, size_t tested, uint8_t *smooth) {
   cell_grid grid;
   size_t count = 0;
   map_points(matches, homography, scratch);
   build_grid(&grid, matches, scratch->mapped_x, scratch->mapped_y, scratch);
-  for (size_t i = 0; i < matches->count; i++)
+  for (size_t i = 0; i < tested; i++)
     smooth[i] = isfinite(scratch->mapped_x[i]) && moves_alike(&grid, matches, scratch, i, floor);
   build_grid(&grid, matches, matches->bx, matches->by, scratch);
-  for (size_t i = 0; i < matches->count; i++) {
+  for (size_t i = 0; i < tested; i++) {
     if (smooth[i] != 0) smooth[i] = moves_alike(&grid, matches, scratch, i, floor);
     count += smooth[i];
   }

@@ -18,8 +18,9 @@ typedef struct smoothness_scratch {
 
 /* smooth[i]: 1 where enough of the nearest neighbours of match i have a displacement b - H a that differs from match
    i's by at most max(floor, their distance). Neighbours are taken in image b, around H a and around b, and both must
-   agree. A match that H sends to infinity is not smooth. floor: working units. Returns how many are smooth. */
+   agree. A match that H sends to infinity is not smooth. floor: working units. Marks the first `tested` matches, at most
+   all, and returns how many of them are smooth. */
 size_t smoothness_mark(const geometry_matches *matches, const double homography[9], double floor,
-                       const smoothness_scratch *scratch, uint8_t *smooth);
+                       const smoothness_scratch *scratch, size_t tested, uint8_t *smooth);
 
 #endif

@@ -25,15 +25,19 @@
 #define INLIER_SEARCHES 4.0
 #define PRECISION_LEAST 0.5                 /* pixels; below that a keypoint's position is rounding and noise */
 #define SMOOTH_FLOOR    3.0                 /* pixels that neighbours may always differ by */
+#define SETTLED_SHARE   0.97                /* of the first inliers, with which the first matrix stays */
+#define SETTLED_PRECISE 0.25                /* of the first tolerance, at most that tolerance for this */
 #define KEPT_SHARE      0.75                /* of the smooth inliers, below which the second search has failed */
 #define PLANE_SHARE     0.5                 /* of the inliers, that a plane must hold to stand for them */
+#define POLISHED_SHARE  0.4                 /* of the inliers, below which a plane will not stand for them */
 #define PLANE_ERROR     0.70710678118654752 /* an error in one image, spread over both */
 enum {
   ITERATIONS_MAX = 100000000,
   PLANE_ITERATIONS = 100,
   PLANE_MATCHES = 256,
   MEDIAN_OF = 255,
-  OFF_PLANE_LEAST = 8 /* fewest matches off a plane that determine the epipole */
+  SETTLED_TESTED = 128, /* matches, of which as many must move as their neighbours do */
+  OFF_PLANE_LEAST = 8   /* fewest matches off a plane that determine the epipole */
 };
 
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
@@ -165,8 +169,8 @@ static void to_working(verification *v) {
 }
 
 /* Of a match: its points, its columns, the columns of inliers and of smooth inliers, its mapped point and its error; its
-   source, order and cell; two marks. */
-enum { MATCH_DOUBLES = 4 + 4 + 4 + 4 + 2 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + 3 * sizeof(uint32_t) + 2 };
+   source, order and cell; two marks, and one for the caller. */
+enum { MATCH_DOUBLES = 4 + 4 + 4 + 4 + 2 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + 3 * sizeof(uint32_t) + 3 };
 
 uint64_t verify_scratch_bytes(size_t count) { return (uint64_t)count * MATCH_BYTES + sizeof(geometry_batch); }
 
@@ -187,6 +191,10 @@ hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double *
   }
   *points = (double *)(void *)((geometry_batch *)scratch->memory + 1);
   return HS_OK;
+}
+
+uint8_t *verify_scratch_mask(const verify_scratch *scratch) {
+  return (uint8_t *)scratch->memory + verify_scratch_bytes(scratch->match_room) - scratch->match_room;
 }
 
 static void lay_out(verification *v, const verify_scratch *scratch, double *points) {
@@ -252,11 +260,14 @@ static geometry_problem planar_problem(const verification *v, const geometry_mat
    was found. */
 static bool find_plane(const verification *v, const geometry_matches *matches, random_state *random,
                        geometry_candidate *plane) {
-  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false};
+  const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false, true};
   geometry_problem planar = planar_problem(v, matches);
   if (planar.matches.count > PLANE_MATCHES) planar.matches.count = PLANE_MATCHES;
   int32_t iterations;
-  return search_run(&planar, &limits, random, &v->search, plane, &iterations);
+  if (!search_run(&planar, &limits, random, &v->search, plane, &iterations)) return false;
+  const size_t agreeing = geometry_count_inliers(&planar, plane->matrix, NULL, NULL);
+  if ((double)agreeing >= POLISHED_SHARE * (double)planar.matches.count) geometry_polish(&planar, plane);
+  return true;
 }
 
 /* The matrix in the caller's coordinates, scaled as hs_geometry promises. */
@@ -366,24 +377,47 @@ static void keep_plane(const verification *v, outcome *found) {
   found->count = geometry_count_inliers(&planar, found->plane.matrix, v->mask, &found->squares);
 }
 
+/* The second search's tolerance: measured from the errors of these matches. */
+static double measured_tolerance(const verification *v, const geometry_matches *matches, const double matrix[9]) {
+  geometry_problem problem = v->problem;
+  problem.matches = *matches;
+  const double least = PRECISION_LEAST * v->scale, most = v->problem.threshold;
+  const double measured = SEARCH_MEDIANS * sqrt(median_square(&problem, matrix));
+  const double tolerance = measured > least ? measured : least;
+  return tolerance < most ? tolerance : most;
+}
+
+static size_t mark_smooth(const verification *v, const geometry_matches *marked, const outcome *found, size_t tested) {
+  return smoothness_mark(marked, found->plane.matrix, SMOOTH_FLOOR * v->scale, &v->smoothness, tested, v->smooth);
+}
+
+/* Whether nearly all inliers agree with the first matrix so well, and move so much as their neighbours do, that another
+   search could only find it again. */
+static bool is_settled(const verification *v, const geometry_problem *again, const outcome *found) {
+  const size_t count = again->matches.count, tested = count < SETTLED_TESTED ? count : SETTLED_TESTED;
+  return again->threshold <= SETTLED_PRECISE * v->problem.threshold &&
+         (double)geometry_count_inliers(again, found->best.matrix, NULL, NULL) >= SETTLED_SHARE * (double)count &&
+         (double)mark_smooth(v, &again->matches, found, tested) >= SETTLED_SHARE * (double)tested;
+}
+
 /* Searches again among the smooth inliers, within a tolerance measured from their errors, so that wrong matches which
    agree only within the first tolerance do not decide. `marked`: the first inliers. */
 static void refine(verification *v, const geometry_matches *marked, random_state *random, outcome *found) {
   const hs_verify_options *const o = v->options;
-  const double least = PRECISION_LEAST * v->scale, most = v->problem.threshold;
+  const double most = v->problem.threshold;
   geometry_problem again = v->problem;
-  if (smoothness_mark(marked, found->plane.matrix, SMOOTH_FLOOR * v->scale, &v->smoothness, v->smooth) <
-      (size_t)o->min_inliers)
-    return;
-  again.matches = smooth_matches(v, marked);
-  const double measured = SEARCH_MEDIANS * sqrt(median_square(&again, found->best.matrix));
-  again.threshold = measured > least ? measured : least;
-  if (!(again.threshold < most)) again.threshold = most;
-  const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, (size_t)o->min_inliers,
-                                o->check_plane != 0};
   outcome second = *found;
-  int32_t iterations;
-  if (!search_run(&again, &limits, random, &v->search, &second.best, &iterations)) return;
+  again.matches = *marked;
+  again.threshold = measured_tolerance(v, marked, found->best.matrix);
+  if (!is_settled(v, &again, found)) {
+    if (mark_smooth(v, marked, found, marked->count) < (size_t)o->min_inliers) return;
+    again.matches = smooth_matches(v, marked);
+    again.threshold = measured_tolerance(v, &again.matches, found->best.matrix);
+    const search_limits limits = {o->confidence,          o->min_iterations,   o->max_iterations,
+                                  (size_t)o->min_inliers, o->check_plane != 0, false};
+    int32_t iterations;
+    if (!search_run(&again, &limits, random, &v->search, &second.best, &iterations)) return;
+  }
   second.threshold = INLIER_SEARCHES * again.threshold;
   if (!(second.threshold < most)) second.threshold = most;
   again.threshold = second.threshold;
@@ -423,8 +457,8 @@ static void report(const verification *v, const outcome *found, uint8_t *inliers
 /* Searches and fills in what was found. */
 static void search_and_report(verification *v, random_state *random, uint8_t *inliers, hs_geometry *geometry) {
   const hs_verify_options *const o = v->options;
-  const search_limits limits = {o->confidence, o->min_iterations, o->max_iterations, (size_t)o->min_inliers,
-                                o->check_plane != 0};
+  const search_limits limits = {o->confidence,          o->min_iterations,   o->max_iterations,
+                                (size_t)o->min_inliers, o->check_plane != 0, false};
   outcome found = {.threshold = v->problem.threshold};
   if (!search_run(&v->problem, &limits, random, &v->search, &found.best, &geometry->iterations)) return;
   count_outcome(v, &found);
@@ -436,8 +470,10 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
       const outcome first = found;
       refine(v, &marked, random, &found);
       marked = marked_matches(v);
-      if (o->model == HS_FUNDAMENTAL && only_plane(v, &marked, &found)) keep_plane(v, &found);
-      marked = marked_matches(v);
+      if (o->model == HS_FUNDAMENTAL && only_plane(v, &marked, &found)) {
+        keep_plane(v, &found);
+        marked = marked_matches(v);
+      }
       if (!suffices(v, &found, &marked)) {
         found = first;
         count_outcome(v, &found);

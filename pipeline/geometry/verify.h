@@ -31,4 +31,7 @@ hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, co
    empty. */
 hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points);
 
+/* A byte for each of match_room matches of a scratch that has memory, which the functions above leave alone too. */
+uint8_t *verify_scratch_mask(const verify_scratch *scratch);
+
 #endif

@@ -46,20 +46,26 @@ static hs_status verify(const pair_work *w, const hs_verify_options *options, ui
                               geometry);
 }
 
-/* The essential matrix first, because the inliers that are kept are mostly its. */
 static hs_status verify_calibrated(pair_work *w) {
   hs_verify_options essential = w->verify;
   hs_geometry fundamental;
   essential.model = HS_ESSENTIAL;
-  hs_status status = verify(w, &w->verify, NULL, &fundamental);
-  if (status == HS_OK) status = verify(w, &essential, w->inliers, &w->found->model);
+  hs_status status = verify(w, &w->verify, w->inliers, &fundamental);
+  if (status != HS_OK) return status;
+  if (fundamental.found != 0) memcpy(verify_scratch_mask(w->scratch), w->inliers, w->count);
+  status = verify(w, &essential, w->inliers, &w->found->model);
   if (status != HS_OK) return status;
   if (w->found->model.found != 0 &&
       (double)w->found->model.inlier_count >= essential_share * (double)fundamental.inlier_count) {
     w->found->fundamental = fundamental;
     return HS_OK;
   }
-  return verify(w, &w->verify, w->inliers, &w->found->model);
+  w->found->model = fundamental;
+  if (fundamental.found != 0)
+    memcpy(w->inliers, verify_scratch_mask(w->scratch), w->count);
+  else if (w->count > 0)
+    memset(w->inliers, 0, w->count);
+  return HS_OK;
 }
 
 static hs_status find_pose(pair_work *w) {

@@ -89,6 +89,31 @@ static void test_rows_of_windows(void **state) {
   free(v);
 }
 
+/* Precise matches that all agree and move as their neighbours do: the first matrix stays, with the measured tolerance. */
+static void test_settled(void **state) {
+  (void)state;
+  verified *const v = verified_new();
+  for (uint64_t seed = 0; seed < 10; seed++) {
+    make_wall(seed, &v->scene);
+    v->scene.count -= v->scene.outliers;
+    memmove(v->scene.a, v->scene.a + 2 * v->scene.outliers, 2 * v->scene.count * sizeof(double));
+    memmove(v->scene.b, v->scene.b + 2 * v->scene.outliers, 2 * v->scene.count * sizeof(double));
+    v->scene.outliers = 0;
+    hs_verify_options o;
+    (void)hs_verify_options_init(&o, HS_FUNDAMENTAL);
+    o.tolerance = 4.0;
+    o.refine = 0;
+    run(v, &o);
+    const hs_geometry first = v->geometry;
+    o.refine = 1;
+    run(v, &o);
+    assert_memory_equal(v->geometry.matrix, first.matrix, sizeof first.matrix);
+    assert_true(v->geometry.tolerance < 4.0);
+    expect_inliers(v, 0, 0);
+  }
+  free(v);
+}
+
 /* Where nothing off a plane agrees, the inliers are the plane's, and that is said. */
 static void test_plane_only(void **state) {
   (void)state;
@@ -155,9 +180,8 @@ static void test_few_matches_stand(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows_of_windows),
-      cmocka_unit_test(test_plane_only),
-      cmocka_unit_test(test_plane_of_too_few),
+      cmocka_unit_test(test_rows_of_windows),   cmocka_unit_test(test_settled),
+      cmocka_unit_test(test_plane_only),        cmocka_unit_test(test_plane_of_too_few),
       cmocka_unit_test(test_few_matches_stand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

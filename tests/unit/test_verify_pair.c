@@ -87,6 +87,8 @@ static void test_fundamental_stays(void **state) {
   assert_int_equal(c->found.model.model, HS_FUNDAMENTAL);
   assert_int_equal(c->found.fundamental.found, 0);
   const hs_geometry fundamental = c->found.model;
+  uint8_t inliers[MATCHES_MAX];
+  memcpy(inliers, c->inliers, sizeof inliers);
   assert_int_equal(run(c, HS_FUNDAMENTAL, true, 0), HS_OK);
   assert_memory_equal(&c->found.model, &fundamental, sizeof fundamental);
   c->scene.camera_a.fx *= 3.0;
@@ -95,6 +97,7 @@ static void test_fundamental_stays(void **state) {
   assert_int_equal(c->found.model.model, HS_FUNDAMENTAL);
   assert_memory_equal(c->found.model.matrix, fundamental.matrix, sizeof fundamental.matrix);
   assert_int_equal(marked(c), fundamental.inlier_count);
+  assert_memory_equal(c->inliers, inliers, c->scene.count);
   assert_int_equal(c->found.pose.used, 0);
   free(c);
 }
