@@ -16,7 +16,6 @@
 
 #include "bench/frame/peer_library.h"
 #include "cpu/schedule/threads.h"
-#include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 
 enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };

@@ -53,7 +53,7 @@ void atomic_file_abandon(atomic_file *file);
 
 /* Called before a temporary file is made, and when it has been renamed or removed; what the first returns is handed to
    the second. The library's own do nothing (weak symbols), because it keeps no state outside its contexts. The command
-   defines both, for its handler of signals: cli/common/unfinished_files.c. */
+   defines both, for its handler of signals: cli/common/cli_output.c. */
 int atomic_file_begins(const char *temporary);
 void atomic_file_gone(int place);
 

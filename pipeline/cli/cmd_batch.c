@@ -10,7 +10,7 @@
 #include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_settings.h"
 #include "pipeline/cli/batch/batch_shard.h"
-#include "pipeline/cli/common/stop_signals.h"
+#include "pipeline/cli/common/progress.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 

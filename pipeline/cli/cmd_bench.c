@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "cpu/schedule/threads.h"
-#include "pipeline/cli/bench/bench_frame_job.h"
 #include "pipeline/cli/bench/bench_rounds.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/image_io/image_io.h"

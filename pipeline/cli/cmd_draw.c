@@ -1,13 +1,13 @@
 /*
  * hartsift draw: keypoints over a picture, as circles of a radius proportional to their scale with a line
- * in the direction of their orientation. Two images and their matches: draw_matches.c.
+ * in the direction of their orientation. Two images and their matches: draw/drawing.c.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/draw/draw_common.h"
+#include "pipeline/cli/draw/drawing.h"
 
 /* Radius of a circle in units of sigma. The cells of a descriptor are 3 sigma wide; OpenCV's radius of one
    sigma leaves most keypoints too small to see. */

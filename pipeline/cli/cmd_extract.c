@@ -8,11 +8,9 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/common/image_masks.h"
+#include "pipeline/cli/common/cli_input.h"
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/common/enough_memory.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/common/output_name.h"
+#include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/merge/merge_inputs.h"
 #include "pipeline/cli/merge/merge_matches.h"
 #include "pipeline/cli/merge/merge_output.h"

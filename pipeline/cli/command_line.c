@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/common/unfinished_files.h"
-#include "pipeline/cli/options/option_text.h"
-#include "pipeline/cli/options/suggestion.h"
+#include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/options/option_table.h"
 
 typedef cli_exit (*command_function)(const option_set *set);
 

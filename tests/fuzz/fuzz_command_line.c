@@ -11,7 +11,7 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/options/suggestion.h"
+#include "pipeline/cli/options/option_table.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "tests/fuzz/input_bytes.h"
 

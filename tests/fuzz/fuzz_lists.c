@@ -9,7 +9,7 @@
 #include "pipeline/cli/batch/batch_list.h"
 #include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/common/output_name.h"
+#include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/pairs/pair_choice.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/formats.h"

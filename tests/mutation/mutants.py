@@ -56,7 +56,7 @@ MUTANTS = (
     _mutant("file_failed_write_passes", _ATOMIC, "failed_before           ?", "0 ?", "unit.atomic_calls"),
     _mutant("file_folder_not_synced", _ATOMIC, "file->is_staged ? 0 : atomic_file_sync_folder(file)", "0", "unit.atomic_file"),
     _mutant("file_at_work_is_removed", _ATOMIC, "flock(descriptor, LOCK_EX | LOCK_NB) == 0)", "1)", "unit.atomic_file"),
-    _mutant("signal_leaves_temporary", "pipeline/cli/common/unfinished_files.c", "unlink(listed_files[i].path)", "(void)0", "unit.atomic_file"),
+    _mutant("signal_leaves_temporary", "pipeline/cli/common/cli_output.c", "unlink(listed_files[i].path)", "(void)0", "unit.atomic_file"),
     # Threads, signals, processes
     _mutant("workers_take_signals", "cpu/schedule/threads.c", "pthread_sigmask(SIG_SETMASK, &blocked, &saved)", "pthread_sigmask(SIG_SETMASK, NULL, &saved)",
             "unit.threads"),
@@ -115,7 +115,7 @@ MUTANTS = (
     _mutant("features_of_a_pipe", "pipeline/formats/common/feature_file.c", "if (!S_ISREG(info.st_mode)) {", "if (0) {", "unit.formats_broken"),
     _mutant("json_depth", "pipeline/formats/common/json_reader.c", "JSON_DEPTH_MOST = 32", "JSON_DEPTH_MOST = 1 << 30", "unit.formats_broken"),
     _mutant("number_not_finite", "pipeline/formats/common/number_text.c", "&& isfinite(*value)", "", "unit.number_text"),
-    _mutant("match_file_index", "pipeline/cli/common/match_reader.c", "{(double)in->count_a, (double)in->count_b}", "{4294967296.0, 4294967296.0}",
+    _mutant("match_file_index", "pipeline/cli/common/match_file.c", "{(double)in->count_a, (double)in->count_b}", "{4294967296.0, 4294967296.0}",
             "unit.match_files"),
     # Geometry, matching
     _mutant("huge_coordinates", "pipeline/geometry/verify.c", "COORDINATE_MAX 1.0e6", "COORDINATE_MAX 1.0e30", "unit.verification"),

@@ -18,7 +18,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/cli/common/unfinished_files.h"
+#include "pipeline/cli/common/cli_output.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/skip.h"
 

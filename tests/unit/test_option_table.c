@@ -10,9 +10,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/common/output_name.h"
 #include "pipeline/cli/options/option_table.h"
-#include "pipeline/cli/options/option_text.h"
 #include "pipeline/formats/formats.h"
 
 enum { MOST_WORDS = 32 };

@@ -12,7 +12,7 @@
 #include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/batch/batch_store.h"
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/common/image_masks.h"
+#include "pipeline/cli/common/cli_input.h"
 #include "pipeline/include/hartsift_batch.h"
 
 /* An image in the database that is not permanent yet. */

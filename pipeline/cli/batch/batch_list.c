@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "pipeline/base/utf8.h"
-#include "pipeline/cli/common/output_name.h"
+#include "pipeline/cli/common/cli_output.h"
 
 /* Takes `text` (from malloc or null) over; its name begins at `skip`. */
 static bool append(batch_list *list, char *text, size_t skip) {

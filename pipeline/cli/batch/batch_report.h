@@ -9,7 +9,7 @@
 
 #include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/batch/batch_settings.h"
-#include "pipeline/cli/common/progress_line.h"
+#include "pipeline/cli/common/progress.h"
 
 typedef struct batch_report {
   bool has_json, is_quiet;

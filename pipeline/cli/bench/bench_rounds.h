@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "pipeline/include/hartsift.h"
+
 enum { BENCH_NAME_BYTES = 64, BENCH_ROUNDS_MAX = 10000 };
 
 /* What came out for one contender. */
@@ -56,5 +58,23 @@ void bench_report_add(bench_report *report, const char *name, int32_t width, int
 void bench_report_end(bench_report *report);
 /* The name without its folder. */
 const char *bench_short_name(const char *name);
+
+/* ---- hartsift itself as a contender: one image with one set of options, frame after frame */
+
+typedef struct bench_frame_job {
+  hs_context *context;
+  const hs_image *image;      /* must outlive the job */
+  bool takes_view;            /* results stay in the context's memory: on a GPU, pinned memory that it wrote */
+  hs_features features;       /* without takes_view: kept from frame to frame */
+  const hs_features *results; /* of the last frame */
+} bench_frame_job;
+
+/* Makes the context and fills the contender. After a failure, with a message, nothing is left to close. */
+hs_status bench_frame_job_open(bench_frame_job *job, const hs_options *options, const hs_image *image,
+                               bench_contender *contender, char *message, size_t message_bytes);
+void bench_frame_job_close(bench_frame_job *job);
+
+/* "lowe", "opencv", ... */
+const char *bench_profile_name(hs_profile profile);
 
 #endif

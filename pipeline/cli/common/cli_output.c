@@ -1,16 +1,93 @@
-/*
- * Output names of `extract`; see cli_output.h.
- */
+/* Names, formats and temporary files of outputs; see cli_output.h. */
 #include "pipeline/cli/common/cli_output.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/formats.h"
+#include "pipeline/image_io/image_io.h"
+
+/* ---- names of outputs from those of images */
+
+char *cli_join(const char *first, const char *middle, const char *last) {
+  const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
+  char *text = malloc(a + b + c + 1);
+  if (text) {
+    memcpy(text, first, a);
+    memcpy(text + a, middle, b);
+    memcpy(text + a + b, last, c + 1);
+  }
+  return text;
+}
+
+/* A scene's name as part of a file name: "@scene:64x48" gives "scene_64x48". */
+static void clean_scene_name(char *name) {
+  memmove(name, name + 1, strlen(name));
+  for (; *name != '\0'; name++)
+    if (*name == ':' || *name == '/') *name = '_';
+}
+
+bool output_is_scene(const char *image) {
+  int32_t width, height;
+  uint32_t seed;
+  return scene_parse_name(image, &width, &height, &seed) == 1;
+}
+
+char *output_name(const char *image, hs_format format) {
+  const bool is_scene = output_is_scene(image);
+  const char *slash = is_scene ? NULL : strrchr(image, '/');
+  const char *last_part = strcmp(image, "-") == 0 ? "stdin" : slash != NULL ? slash + 1 : image;
+  char *base = cli_join(last_part, "", "");
+  if (!base) return NULL;
+  if (is_scene) {
+    clean_scene_name(base);
+  } else if (format != HS_FORMAT_COLMAP && format != HS_FORMAT_COLMAP_DB) {
+    char *dot = strrchr(base, '.');
+    if (dot && dot != base) *dot = '\0';
+  }
+  char *name = cli_join(base, format != HS_FORMAT_COLMAP_DB ? format_by_id(format)->endings[0] : "", "");
+  free(base);
+  return name;
+}
+
+/* ---- the list of temporary files */
+
+enum { FILES_MOST = 16, PLACE_FREE = 0, PLACE_CHANGING, PLACE_SET };
+
+/* In memory of its own: a handler may read a path while the thread that wrote the file returns. */
+static struct listed_file {
+  atomic_int state;
+  char path[ATOMIC_FILE_PATH_BYTES];
+} listed_files[FILES_MOST];
+
+/* Where the list is full the file is written all the same: it would only stay when a signal ends the process. */
+int atomic_file_begins(const char *temporary) {
+  for (int i = 0; i < FILES_MOST; i++) {
+    int expected = PLACE_FREE;
+    if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, PLACE_CHANGING)) continue;
+    memcpy(listed_files[i].path, temporary, strlen(temporary) + 1);
+    atomic_store(&listed_files[i].state, PLACE_SET);
+    return i;
+  }
+  return -1;
+}
+
+void atomic_file_gone(int place) {
+  if (place >= 0) atomic_store(&listed_files[place].state, PLACE_FREE);
+}
+
+void unfinished_files_remove(void) {
+  for (int i = 0; i < FILES_MOST; i++)
+    if (atomic_load(&listed_files[i].state) == PLACE_SET) unlink(listed_files[i].path);
+}
+
+/* ---- where features go */
 
 static bool is_directory(const char *path) {
   struct stat info;

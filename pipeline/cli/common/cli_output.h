@@ -1,7 +1,4 @@
-/*
- * Where `extract` puts the features of each image: decided for all images before any is read, so that
- * wrong usage shows at once and no result overwrites another.
- */
+/* Outputs of subcommands: where features go, names, temporary files. */
 #ifndef HARTSIFT_CLI_COMMON_CLI_OUTPUT_H
 #define HARTSIFT_CLI_COMMON_CLI_OUTPUT_H
 
@@ -9,6 +6,10 @@
 #include <stddef.h>
 
 #include "pipeline/cli/common/cli_common.h"
+#include "pipeline/include/hartsift.h"
+
+/* ---- Where `extract` puts the features of each image: decided for all images before any is read, so that wrong usage
+   shows at once and no result overwrites another. */
 
 typedef struct output_target {
   char *path;        /* "-": standard output */
@@ -36,5 +37,24 @@ void output_plan_free(output_plan *plan);
 
 /* Makes a folder and those above it where absent; false with errno. */
 bool output_make_directories(const char *path);
+
+/* ---- names of outputs */
+
+/* Three texts as one; to be freed, null without memory. */
+char *cli_join(const char *first, const char *middle, const char *last);
+
+/* Whether this is the whole name of a generated picture, and no file or folder whose name only begins like one. */
+bool output_is_scene(const char *image);
+
+/* The file name, without folder, for an image's features in a format; to be freed, null without memory.
+   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt;
+   colmap-db, in which it is an image's name: photo.jpg; @scene:64x48:7: scene_64x48_7; "-": stdin. */
+char *output_name(const char *image, hs_format format);
+
+/* ---- The temporary files that are being written now, for a handler of signals. */
+
+/* Removes the temporary files of all threads. Only for a handler of a signal that then ends the process; everything in
+   it may be called there (POSIX: async-signal-safe). */
+void unfinished_files_remove(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "pipeline/base/message.h"
-#include "pipeline/cli/common/output_name.h"
+#include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/number_text.h"
 
 /* Focal lengths of one lens differ by less, as a share. */

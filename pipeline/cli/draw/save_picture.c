@@ -1,11 +1,10 @@
-/*
- * Writing a picture in the format that its name's ending tells; whole or not at all.
- */
+/* Writing a picture in the format that its name's ending tells; whole or not at all. */
+#include "pipeline/cli/draw/save_picture.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/cli/draw/save_picture.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/path_text.h"
 
@@ -98,3 +97,190 @@ hs_status image_save(const char *path, const hs_image *image, char *message, siz
   }
   return status;
 }
+
+/* ---- binary PGM and PPM */
+
+hs_status image_write_pnm(FILE *stream, const hs_image *image, bool colour) {
+  const size_t width = (size_t)image->width;
+  fprintf(stream, "P%c\n%ld %ld\n255\n", colour ? '6' : '5', (long)image->width, (long)image->height);
+  for (int32_t y = 0; y < image->height && !ferror(stream); y++) {
+    const uint8_t *row = (const uint8_t *)image->data + (size_t)y * image->stride_bytes;
+    if (colour && image->layout == HS_GRAY) {
+      for (size_t x = 0; x < width; x++) {
+        const uint8_t pixel[3] = {row[x], row[x], row[x]};
+        fwrite(pixel, 1, sizeof pixel, stream);
+      }
+    } else {
+      fwrite(row, image_channels(image->layout), width, stream);
+    }
+  }
+  return ferror(stream) ? HS_ERR_IO : HS_OK;
+}
+
+/* ---- 8-bit gray and RGB PNG, on libpng */
+
+#if HARTSIFT_HAVE_PNG
+
+#  include <png.h>
+#  include <setjmp.h>
+
+/* What must outlive a longjmp. */
+typedef struct write_png_state {
+  FILE *stream;
+  const hs_image *image;
+  png_structp png;
+  png_infop info;
+  char *reason;
+  bool failed;
+} write_png_state;
+
+static void write_png_on_error(png_structp png, png_const_charp text) {
+  write_png_state *encoder = png_get_error_ptr(png);
+  encoder->failed = true;
+  hs_message_set(encoder->reason, IMAGE_REASON_BYTES, "%s", text);
+  png_longjmp(png, 1);
+}
+
+static void write_png_on_warning(png_structp png, png_const_charp text) {
+  (void)png;
+  (void)text;
+}
+
+/* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
+static void write_png_encode_guarded(write_png_state *encoder) {
+  if (setjmp(png_jmpbuf(encoder->png)) != 0) return;
+  png_init_io(encoder->png, encoder->stream);
+  /* Our own sides end at 2^31; libpng's default limit is a million. */
+  png_set_user_limits(encoder->png, INT32_MAX, INT32_MAX);
+  png_set_IHDR(encoder->png, encoder->info, (png_uint_32)encoder->image->width, (png_uint_32)encoder->image->height, 8,
+               encoder->image->layout == HS_RGB ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(encoder->png, encoder->info);
+  for (int32_t y = 0; y < encoder->image->height; y++)
+    png_write_row(encoder->png, (png_const_bytep)encoder->image->data + (size_t)y * encoder->image->stride_bytes);
+  png_write_end(encoder->png, NULL);
+}
+
+hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]) {
+  reason[0] = '\0';
+  write_png_state encoder = {.stream = stream, .image = image, .reason = reason};
+  encoder.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &encoder, write_png_on_error, write_png_on_warning);
+  if (encoder.png) encoder.info = png_create_info_struct(encoder.png);
+  if (!encoder.info) {
+    png_destroy_write_struct(&encoder.png, NULL);
+    hs_message_set(reason, IMAGE_REASON_BYTES, "no memory for the PNG encoder");
+    return HS_ERR_MEMORY;
+  }
+  write_png_encode_guarded(&encoder);
+  png_destroy_write_struct(&encoder.png, &encoder.info);
+  if (ferror(stream)) {
+    reason[0] = '\0';
+    return HS_ERR_IO;
+  }
+  return encoder.failed ? HS_ERR_UNSUPPORTED : HS_OK;
+}
+
+#else
+
+hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]) {
+  (void)stream;
+  (void)image;
+  hs_message_set(reason, IMAGE_REASON_BYTES, "built without PNG support; .pgm and .ppm are always written");
+  return HS_ERR_UNSUPPORTED;
+}
+
+#endif
+
+/* ---- 8-bit gray and RGB JPEG, on libjpeg */
+
+#if HARTSIFT_HAVE_JPEG
+
+#  include <setjmp.h>
+#  include <string.h>
+/* jpeglib.h needs stdio.h and stddef.h before it. */
+#  include <jpeglib.h>
+/* jerror.h needs jpeglib.h before it. */
+#  include <jerror.h>
+
+enum { WRITE_JPEG_QUALITY = 95 };
+
+/* What must outlive a longjmp. */
+typedef struct write_jpeg_state {
+  struct jpeg_compress_struct jpeg;
+  struct jpeg_error_mgr errors;
+  jmp_buf jump;
+  FILE *stream;
+  const hs_image *image;
+  char *reason;
+  hs_status status;
+} write_jpeg_state;
+
+static void write_jpeg_on_error(j_common_ptr jpeg) {
+  write_jpeg_state *encoder = jpeg->client_data;
+  char text[JMSG_LENGTH_MAX];
+  jpeg->err->format_message(jpeg, text);
+  hs_message_set(encoder->reason, IMAGE_REASON_BYTES, "%s", text);
+  encoder->status = jpeg->err->msg_code == JERR_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_UNSUPPORTED;
+  longjmp(encoder->jump, 1);
+}
+
+static void write_jpeg_on_output(j_common_ptr jpeg) { (void)jpeg; }
+
+static void write_jpeg_set_parameters(write_jpeg_state *encoder) {
+  struct jpeg_compress_struct *jpeg = &encoder->jpeg;
+  jpeg->image_width = (JDIMENSION)encoder->image->width;
+  jpeg->image_height = (JDIMENSION)encoder->image->height;
+  jpeg->input_components = encoder->image->layout == HS_RGB ? 3 : 1;
+  jpeg->in_color_space = encoder->image->layout == HS_RGB ? JCS_RGB : JCS_GRAYSCALE;
+  jpeg_set_defaults(jpeg);
+  jpeg_set_quality(jpeg, WRITE_JPEG_QUALITY, TRUE);
+  /* Full chroma: thin coloured lines on gray are what these pictures are about. */
+  jpeg->comp_info[0].h_samp_factor = 1;
+  jpeg->comp_info[0].v_samp_factor = 1;
+}
+
+/* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
+static void write_jpeg_encode_guarded(write_jpeg_state *encoder) {
+  if (setjmp(encoder->jump) != 0) return;
+  jpeg_create_compress(&encoder->jpeg);
+  jpeg_stdio_dest(&encoder->jpeg, encoder->stream);
+  write_jpeg_set_parameters(encoder);
+  jpeg_start_compress(&encoder->jpeg, TRUE);
+  for (int32_t y = 0; y < encoder->image->height; y++) {
+    /* libjpeg reads the row only, but its type has no const. */
+    JSAMPROW row = (JSAMPROW)(uintptr_t)encoder->image->data + (size_t)y * encoder->image->stride_bytes;
+    jpeg_write_scanlines(&encoder->jpeg, &row, 1);
+  }
+  jpeg_finish_compress(&encoder->jpeg);
+}
+
+hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]) {
+  reason[0] = '\0';
+  write_jpeg_state encoder;
+  memset(&encoder, 0, sizeof encoder);
+  encoder.stream = stream;
+  encoder.image = image;
+  encoder.reason = reason;
+  encoder.jpeg.client_data = &encoder;
+  encoder.jpeg.err = jpeg_std_error(&encoder.errors);
+  encoder.errors.error_exit = write_jpeg_on_error;
+  encoder.errors.output_message = write_jpeg_on_output;
+  write_jpeg_encode_guarded(&encoder);
+  jpeg_destroy_compress(&encoder.jpeg);
+  if (ferror(stream)) {
+    reason[0] = '\0';
+    return HS_ERR_IO;
+  }
+  return encoder.status;
+}
+
+#else
+
+hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]) {
+  (void)stream;
+  (void)image;
+  hs_message_set(reason, IMAGE_REASON_BYTES, "built without JPEG support; .pgm and .ppm are always written");
+  return HS_ERR_UNSUPPORTED;
+}
+
+#endif

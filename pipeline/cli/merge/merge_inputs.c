@@ -15,7 +15,7 @@
 #include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/batch/batch_shard.h"
-#include "pipeline/cli/common/output_name.h"
+#include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/formats.h"
 
 static cli_exit no_memory(void) {

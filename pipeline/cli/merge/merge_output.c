@@ -15,7 +15,6 @@
 #include "pipeline/base/message.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/common/output_name.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 

@@ -1,9 +1,9 @@
 /*
- * The table of subcommands and what their help and manual pages say; see option_table.h and option_text.h.
+ * The table of subcommands and what their help and manual pages say; see option_table.h.
  */
 #include <string.h>
 
-#include "pipeline/cli/options/option_text.h"
+#include "pipeline/cli/options/option_table.h"
 
 static const char *const top_details[] = {
     "Extracts Lowe's scale-invariant keypoints and descriptors (IJCV 2004) from images: the same bytes on every "

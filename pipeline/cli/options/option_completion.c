@@ -1,9 +1,9 @@
 /*
- * Completions of three shells out of the option table; see option_text.h.
+ * Completions of three shells out of the option table; see option_table.h.
  */
 #include <string.h>
 
-#include "pipeline/cli/options/option_text.h"
+#include "pipeline/cli/options/option_table.h"
 
 static void write_command_names(FILE *out) {
   for (int id = COMMAND_TOP + 1; id < COMMAND_COUNT; id++)

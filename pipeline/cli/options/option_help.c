@@ -1,12 +1,33 @@
-/*
- * --help out of the option table; see option_text.h.
- */
-#include "pipeline/cli/options/option_text.h"
+/* --help out of the option table; see option_table.h. */
+#define _DEFAULT_SOURCE /* struct winsize, fileno */
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
-#include "pipeline/cli/options/terminal_width.h"
+#include "pipeline/cli/options/option_table.h"
+
+/* ---- The width of a terminal. */
+
+enum { COLUMNS_MIN = 10, COLUMNS_MAX = 1000 };
+
+int terminal_columns(FILE *stream) {
+  struct winsize size = {0};
+  const int descriptor = fileno(stream);
+  return descriptor >= 0 && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? (int)size.ws_col : 0;
+}
+
+int terminal_text_columns(FILE *stream) {
+  const char *named = getenv("COLUMNS");
+  const long wanted = named ? strtol(named, NULL, 10) : 0;
+  if (wanted > 0 && wanted <= COLUMNS_MAX) return wanted < COLUMNS_MIN ? COLUMNS_MIN : (int)wanted;
+  const int columns = terminal_columns(stream);
+  if (columns <= 0 || columns > TERMINAL_COLUMNS_USUAL) return TERMINAL_COLUMNS_USUAL;
+  return columns < COLUMNS_MIN ? COLUMNS_MIN : columns;
+}
+
+/* ---- The pages. */
 
 enum { HELP_INDENT = 28, HELP_NARROW_INDENT = 4, HELP_LEFT_BYTES = 256, HELP_NAMES_BYTES = 1024 };
 

@@ -1,10 +1,10 @@
 /*
- * Manual pages out of the option table; see option_text.h.
+ * Manual pages out of the option table; see option_table.h.
  */
 #include <ctype.h>
 #include <stdbool.h>
 
-#include "pipeline/cli/options/option_text.h"
+#include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
 
 /* roff: a backslash and a dash are escaped, a dot or quote at the start of a line is hidden. */

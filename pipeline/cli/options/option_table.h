@@ -1,7 +1,8 @@
 /*
- * The command line as one table: every subcommand and every option with its argument, range and help.
- * Parsing, error messages, --help, the manual pages and the shell completions are all made from it, so
- * adding an option is one entry here plus the code that uses its value.
+ * The command line as one table: every subcommand and every option with its argument, range and help. Parsing, error
+ * messages, --help, the manual pages and the shell completions are all made from it. The options of hs_options come
+ * from pipeline/context/options_table.inc; to add another one is an entry in option_table.c, its OPTION_ID here, and
+ * the code that uses its value.
  */
 #ifndef HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
 #define HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 typedef enum command_id {
   COMMAND_TOP = 0, /* hartsift itself, before a subcommand */
@@ -203,5 +205,49 @@ bool option_store(option_set *set, option_id id, const char *text, char *message
    checks the number of operands, unless --help or --man is among the options. False with a message. Not re-entrant:
    getopt_long has global state. */
 bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes);
+
+/* ---- Texts made from the table: --help and the manual page of every subcommand, shell completions. */
+
+typedef struct text_pair {
+  const char *name, *text;
+} text_pair;
+
+/* Ended by a null name. */
+extern const text_pair text_exit_statuses[];
+extern const text_pair text_environment[];
+
+/* The next example of command from *place on, all of them for COMMAND_TOP; null after the last. */
+const text_pair *text_next_example(command_id command, size_t *place);
+
+/* Wrapped at words to the width of the terminal, or to COLUMNS. */
+void option_write_help(FILE *out, command_id command);
+
+/* The names of all commands, each with a line of text. */
+void option_write_commands(FILE *out);
+
+/* hartsift(1), or hartsift-COMMAND(1), as roff (man macros). */
+void option_write_man(FILE *out, command_id command);
+
+/* A completion script; all shells complete subcommands, options, choices and file names. */
+void option_write_bash_completion(FILE *out);
+void option_write_zsh_completion(FILE *out);
+void option_write_fish_completion(FILE *out);
+
+/* ---- The known name that was probably meant by a mistyped one. */
+
+/* ", did you mean 'NAME'?" or "" where no name is close enough. */
+void suggest_command(const char *typed, char *text, size_t bytes);
+/* The same for an option of that command; typed: without "--", `length` bytes. */
+void suggest_option(command_id command, const char *typed, size_t length, char *text, size_t bytes);
+
+/* ---- How wide the terminal is that a text goes to. */
+
+enum { TERMINAL_COLUMNS_USUAL = 80 };
+
+/* Columns of the terminal that a stream leads to; 0: it is no terminal, or the width is not known. */
+int terminal_columns(FILE *stream);
+
+/* Columns for running text: the variable COLUMNS, else the terminal's, but at most the usual number. */
+int terminal_text_columns(FILE *stream);
 
 #endif

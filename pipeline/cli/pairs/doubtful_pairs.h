@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_CLI_PAIRS_DOUBTFUL_PAIRS_H
 #define HARTSIFT_CLI_PAIRS_DOUBTFUL_PAIRS_H
 
-#include "pipeline/cli/common/stop_signals.h"
+#include "pipeline/cli/common/progress.h"
 #include "pipeline/cli/pairs/pair_output.h"
 
 typedef struct doubtful_plan {

@@ -1,9 +1,4 @@
-/*
- * Matching the images of a database; see match_database.h.
- *
- * Features are read by the library's thread, results written by this one: through one handle, each under a lock, so that
- * reading sees the tables as they are and never waits for a transaction of its own process.
- */
+/* Matching the images of a database; see match_database.h. */
 #include "pipeline/cli/pairs/match_database.h"
 
 #include <errno.h>
@@ -13,13 +8,157 @@
 #include <unistd.h>
 
 #include "cpu/schedule/threads.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/common/stop_signals.h"
+#include "pipeline/cli/common/progress.h"
 #include "pipeline/cli/pairs/doubtful_pairs.h"
-#include "pipeline/cli/pairs/given_matches.h"
 #include "pipeline/cli/pairs/pair_output.h"
-#include "pipeline/cli/pairs/pair_states.h"
+#include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
+
+/* ---- Matches out of the database verified, some pairs at a time. */
+
+enum { PAIRS_A_THREAD = 4, PAIR_MESSAGE_BYTES = 512 };
+
+/* A pair of the block that is worked on. */
+typedef struct stored_pair {
+  hs_pair_result result;
+  hs_features features[2]; /* keypoints */
+  hs_match_pair *matches;
+  uint8_t *inliers;
+  hs_pair_geometry found;
+  char message[PAIR_MESSAGE_BYTES];
+} stored_pair;
+
+struct stored_matches {
+  stored_plan plan;
+  stage_queue *queue; /* null: this thread alone */
+  stored_pair *block;
+  size_t block_capacity, block_count, block_next; /* pairs of the block: most, read, given */
+  size_t next;                                    /* of all pairs, to be read */
+};
+
+/* ------------------------------------------------------------------ reading */
+
+static void keep_fault(stored_pair *p, hs_status status, const char *message) {
+  p->result.status = status;
+  snprintf(p->message, sizeof p->message, "%s", message);
+}
+
+static hs_status read_keypoints(stored_matches *g, uint32_t image, hs_features *features) {
+  const stored_plan *plan = &g->plan;
+  const database_image *wanted = &plan->images->each[image];
+  char sentence[CLI_MESSAGE_BYTES];
+  const hs_status status = colmap_read_keypoints(plan->database, wanted->image_id, features);
+  if (status == HS_OK) return status;
+  snprintf(sentence, sizeof sentence, "%s: %s", wanted->name, hs_colmap_last_error(plan->database));
+  pair_failures_blame(plan->failures, image, sentence);
+  return status;
+}
+
+static void read_pair(stored_matches *g, stored_pair *p) {
+  const stored_plan *plan = &g->plan;
+  const hs_image_pair pair = p->result.images;
+  const database_image *images = plan->images->each;
+  hs_status status = read_keypoints(g, pair.first, &p->features[0]);
+  if (status == HS_OK) status = read_keypoints(g, pair.second, &p->features[1]);
+  if (status == HS_OK)
+    status = colmap_read_matches(plan->database, images[pair.first].image_id, images[pair.second].image_id, &p->matches,
+                                 &p->result.match_count);
+  p->inliers = status == HS_OK ? malloc(p->result.match_count + 1) : NULL;
+  p->result.matches = p->matches;
+  if (status != HS_OK)
+    keep_fault(p, status, hs_colmap_last_error(plan->database));
+  else if (!p->inliers)
+    keep_fault(p, HS_ERR_MEMORY, "out of memory");
+}
+
+/* ------------------------------------------------------------------ verifying */
+
+/* queue_task */
+static void verify_pair(void *job, int32_t chunk, int32_t worker) {
+  stored_matches *g = job;
+  stored_pair *p = &g->block[chunk];
+  hs_pair_result *const result = &p->result;
+  const database_image *images = g->plan.images->each;
+  const database_image *a = &images[result->images.first], *b = &images[result->images.second];
+  hs_verify_options verify = g->plan.verify;
+  hs_pairs_options options = g->plan.options;
+  (void)worker;
+  if (result->status != HS_OK) return;
+  options.verify = &verify;
+  verify.message = p->message;
+  verify.message_bytes = sizeof p->message;
+  verify.camera_a = a->is_calibrated ? a->camera : (hs_camera){0.0, 0.0, 0.0, 0.0};
+  verify.camera_b = b->is_calibrated ? b->camera : (hs_camera){0.0, 0.0, 0.0, 0.0};
+  const hs_pair_geometry *const found = &p->found;
+  result->status = hs_verify_pair(&p->features[0], &p->features[1], p->matches, result->match_count, &options,
+                                  p->inliers, &p->found);
+  if (result->status != HS_OK) return;
+  result->inliers = p->inliers;
+  result->geometry = &found->model;
+  result->plane = found->has_plane != 0 ? &found->plane : NULL;
+  result->fundamental = found->fundamental.found != 0 ? &found->fundamental : NULL;
+  result->pose = found->model.found != 0 && found->model.model == HS_ESSENTIAL ? &found->pose : NULL;
+  result->watermark = found->watermark;
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static void empty_block(stored_matches *g) {
+  for (size_t i = 0; i < g->block_count; i++) {
+    stored_pair *p = &g->block[i];
+    hs_features_free(&p->features[0]);
+    hs_features_free(&p->features[1]);
+    hs_memory_release(NULL, p->matches);
+    free(p->inliers);
+  }
+  g->block_count = g->block_next = 0;
+}
+
+static void fill_block(stored_matches *g) {
+  empty_block(g);
+  for (; g->block_count < g->block_capacity && g->next < g->plan.count; g->block_count++, g->next++) {
+    stored_pair *p = &g->block[g->block_count];
+    *p = (stored_pair){.result = {.index = g->next, .images = g->plan.pairs[g->next], .message = p->message}};
+    read_pair(g, p);
+  }
+  queue_run(g->queue, (int32_t)g->block_count, verify_pair, g);
+}
+
+const hs_pair_result *stored_matches_next(stored_matches *given) {
+  if (given->block_next == given->block_count) fill_block(given);
+  return given->block_next < given->block_count ? &given->block[given->block_next++].result : NULL;
+}
+
+stored_matches *stored_matches_begin(const stored_plan *plan) {
+  stored_matches *g = calloc(1, sizeof *g);
+  if (!g) return NULL;
+  g->plan = *plan;
+  g->plan.verify.allocator = NULL;
+  g->block_capacity = (size_t)plan->threads * PAIRS_A_THREAD;
+  g->block = calloc(g->block_capacity, sizeof *g->block);
+  g->queue = plan->threads > 1 ? malloc(queue_bytes(plan->threads)) : NULL;
+  if (g->queue && !queue_start(g->queue, plan->threads)) {
+    free(g->queue);
+    g->queue = NULL;
+  }
+  if (g->block && (g->queue || plan->threads == 1)) return g;
+  stored_matches_end(g);
+  return NULL;
+}
+
+void stored_matches_end(stored_matches *given) {
+  if (!given) return;
+  empty_block(given);
+  if (given->queue) queue_stop(given->queue);
+  free(given->queue);
+  free(given->block);
+  free(given);
+}
+
+/* ---- Matching. Features are read by the library's thread, results written by this one: through one handle, each under
+   a lock, so that reading sees the tables as they are and never waits for a transaction of its own process. */
 
 /* A homography measures in both images, COLMAP's in the second alone: its error there, spread over both points, is
    1 / sqrt 2 of it. */
@@ -166,27 +305,27 @@ static hs_pairs_options pair_options(const match_database_plan *plan) {
 static cli_exit verify_given(database_job *job, const stop_signals *signals) {
   const pair_list *pairs = &job->pairs.to_verify;
   const int32_t wanted = job->options.threads;
-  const given_plan plan = {.database = job->database,
-                           .images = &job->images,
-                           .pairs = pairs->each,
-                           .count = pairs->count,
-                           .verify = job->plan->verify,
-                           .options = pair_options(job->plan),
-                           .threads = wanted > 0 ? wanted : cpu_usable_threads(),
-                           .failures = &job->output.failures};
+  const stored_plan plan = {.database = job->database,
+                            .images = &job->images,
+                            .pairs = pairs->each,
+                            .count = pairs->count,
+                            .verify = job->plan->verify,
+                            .options = pair_options(job->plan),
+                            .threads = wanted > 0 ? wanted : cpu_usable_threads(),
+                            .failures = &job->output.failures};
   if (pairs->count == 0) return CLI_DONE;
-  given_matches *run = given_matches_begin(&plan);
+  stored_matches *run = stored_matches_begin(&plan);
   if (!run) return fail(job, "no memory or no thread for the verification of its matches");
   cli_exit result = CLI_DONE;
   for (const hs_pair_result *next; result == CLI_DONE && job->stopped_by == 0;) {
-    next = given_matches_next(run);
+    next = stored_matches_next(run);
     if (!next) break;
     const size_t done = job->output.totals.done;
     if (!take_result(job, next, false) || commit(job, false) != CLI_DONE) result = CLI_FAILED;
     job->output.totals.given += job->output.totals.done - done;
     tick(job, signals);
   }
-  given_matches_end(run);
+  stored_matches_end(run);
   return result == CLI_DONE ? commit(job, true) : result;
 }
 

@@ -1,15 +1,50 @@
-/*
- * Lists of pairs; see pair_list.h.
- */
+/* Lists of pairs, and what the database has of each; see pair_list.h. */
 #include "pipeline/cli/pairs/pair_list.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/base/utf8.h"
 #include "pipeline/cli/pairs/pair_choice.h"
-#include "pipeline/cli/pairs/rig_pairs.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
+
+/* ---- a growing list */
+
+bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
+  /* Room doubles: at powers of two. */
+  if ((pairs->count & (pairs->count - 1)) == 0) {
+    const size_t room = pairs->count == 0 ? 1 : 2 * pairs->count;
+    hs_image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
+    if (!larger) return false;
+    pairs->each = larger;
+  }
+  pairs->each[pairs->count++] = (hs_image_pair){(uint32_t)first, (uint32_t)second};
+  return true;
+}
+
+void pair_list_free(pair_list *pairs) {
+  free(pairs->each);
+  *pairs = (pair_list){0};
+}
+
+static int compare_pairs(const void *one, const void *other) {
+  const hs_image_pair *a = one, *b = other;
+  if (a->first != b->first) return a->first < b->first ? -1 : 1;
+  return (a->second > b->second) - (a->second < b->second);
+}
+
+void pair_list_settle(pair_list *pairs) {
+  size_t kept = 0;
+  if (pairs->count > 1) qsort(pairs->each, pairs->count, sizeof *pairs->each, compare_pairs);
+  for (size_t i = 0; i < pairs->count; i++)
+    if (kept == 0 || compare_pairs(&pairs->each[kept - 1], &pairs->each[i]) != 0) pairs->each[kept++] = pairs->each[i];
+  pairs->count = kept;
+}
+
+/* ---- the pairs of a list or a rule */
 
 enum { PAIR_LINE_BYTES = 8192 };
 
@@ -213,4 +248,143 @@ cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
     added = pair_list_add(pairs, chosen.pairs[i].first, chosen.pairs[i].second);
   hs_image_pairs_free(&chosen);
   return made == CLI_DONE && !added ? no_memory(source->images) : made;
+}
+
+/* ---- pairs by what the database has of them */
+
+enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024 };
+
+/* What is wrong with entries. */
+typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
+
+/* The pairs of an image whose entries are wrong because of it. */
+typedef struct stale_image {
+  size_t count;
+  int64_t largest;                /* index of a feature */
+  uint32_t partners[STALE_NAMED]; /* the first ones */
+} stale_image;
+
+typedef struct sorting {
+  const pair_source *source;
+  pair_wish wish;
+  sorted_pairs *sorted;
+  stale_image *stale[STALE_KINDS]; /* by image */
+} sorting;
+
+void sorted_pairs_free(sorted_pairs *sorted) {
+  pair_list_free(&sorted->to_match);
+  pair_list_free(&sorted->to_verify);
+  free(sorted->is_stale);
+  *sorted = (sorted_pairs){0};
+}
+
+static void note_stale(sorting *s, stale_kind kind, uint32_t image, uint32_t partner, int64_t largest) {
+  stale_image *stale = &s->stale[kind][image];
+  if (stale->count < STALE_NAMED) stale->partners[stale->count] = partner;
+  if (largest > stale->largest) stale->largest = largest;
+  stale->count++;
+}
+
+/* Whether the entries cannot be used. */
+static bool is_stale(sorting *s, hs_image_pair pair, const colmap_pair_state *state) {
+  const database_image *images = s->source->images->each;
+  const uint32_t both[2] = {pair.first, pair.second};
+  if (state->is_damaged) {
+    note_stale(s, STALE_DAMAGED, pair.first, pair.second, 0);
+    return true;
+  }
+  for (int i = 0; i < 2; i++) {
+    if (state->largest[i] < 0 || (uint64_t)state->largest[i] < images[both[i]].features) continue;
+    note_stale(s, STALE_BEYOND, both[i], both[1 - i], state->largest[i]);
+    return true;
+  }
+  return false;
+}
+
+static bool add_to_match(sorting *s, hs_image_pair pair, bool stale) {
+  sorted_pairs *sorted = s->sorted;
+  sorted->is_stale[sorted->to_match.count] = stale;
+  return pair_list_add(&sorted->to_match, pair.first, pair.second);
+}
+
+/* With pair_wish.replaces: the lists themselves need not be read. */
+static bool sort_replaced(sorting *s, hs_image_pair pair) {
+  const database_image *images = s->source->images->each;
+  int64_t matches = -1, verified = -1;
+  /* A failure shows again when the pair is stored. */
+  (void)hs_colmap_count_matches(s->source->database, images[pair.first].image_id, images[pair.second].image_id,
+                                &matches, &verified);
+  s->sorted->replaced += matches >= 0 || verified >= 0;
+  s->sorted->without_geometry += matches >= 0 && verified < 0;
+  return add_to_match(s, pair, false);
+}
+
+/* False: no memory. */
+static bool sort_pair(sorting *s, hs_image_pair pair) {
+  const database_image *images = s->source->images->each;
+  sorted_pairs *sorted = s->sorted;
+  colmap_pair_state state;
+  if (s->wish.replaces) return sort_replaced(s, pair);
+  if (colmap_look_at_pair(s->source->database, images[pair.first].image_id, images[pair.second].image_id, &state) !=
+      HS_OK)
+    return add_to_match(s, pair, false);
+  if (is_stale(s, pair, &state)) return add_to_match(s, pair, true);
+  if (state.matches < 0 && state.verified < 0) return add_to_match(s, pair, false);
+  if (s->wish.verifies && state.verified < 0) return pair_list_add(&sorted->to_verify, pair.first, pair.second);
+  sorted->done++;
+  return true;
+}
+
+/* ------------------------------------------------------------------ what is wrong */
+
+/* "b, c and 7 more images" */
+static void name_partners(const database_images *images, const stale_image *stale, char text[STALE_TEXT_BYTES]) {
+  const size_t named = stale->count < STALE_NAMED ? stale->count : STALE_NAMED;
+  size_t used = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < named && used < STALE_TEXT_BYTES; i++) {
+    const char *joined = i == 0 ? "" : i + 1 == stale->count ? " and " : ", ";
+    used +=
+        (size_t)snprintf(text + used, STALE_TEXT_BYTES - used, "%s%s", joined, images->each[stale->partners[i]].name);
+  }
+  if (stale->count > named && used < STALE_TEXT_BYTES)
+    snprintf(text + used, STALE_TEXT_BYTES - used, " and %zu more image%s", stale->count - named,
+             stale->count - named == 1 ? "" : "s");
+}
+
+static void tell_stale(const sorting *s) {
+  const database_images *images = s->source->images;
+  char partners[STALE_TEXT_BYTES];
+  for (size_t i = 0; i < images->count; i++) {
+    const stale_image *beyond = &s->stale[STALE_BEYOND][i], *damaged = &s->stale[STALE_DAMAGED][i];
+    if (beyond->count > 0) {
+      name_partners(images, beyond, partners);
+      cli_error(COMMAND_MATCH,
+                "%s: %s has %zu features, and its matches with %s are of features up to number %" PRId64
+                ": they were made for other features, and are made anew",
+                images->path, images->each[i].name, images->each[i].features, partners, beyond->largest);
+    }
+    if (damaged->count > 0) {
+      name_partners(images, damaged, partners);
+      cli_error(COMMAND_MATCH, "%s: the matches of %s with %s are damaged, and are made anew", images->path,
+                images->each[i].name, partners);
+    }
+  }
+}
+
+cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pair_wish wish, sorted_pairs *sorted) {
+  sorting s = {.source = source, .wish = wish, .sorted = sorted};
+  *sorted = (sorted_pairs){.is_stale = calloc(pairs->count + 1, sizeof *sorted->is_stale)};
+  bool done = sorted->is_stale != NULL;
+  for (int i = 0; i < STALE_KINDS; i++) {
+    s.stale[i] = calloc(source->images->count + 1, sizeof *s.stale[i]);
+    done = done && s.stale[i];
+  }
+  for (size_t i = 0; done && i < pairs->count; i++) done = sort_pair(&s, pairs->each[i]);
+  if (done)
+    tell_stale(&s);
+  else
+    cli_error(COMMAND_MATCH, "%s: no memory for its pairs", source->images->path);
+  for (int i = 0; i < STALE_KINDS; i++) free(s.stale[i]);
+  return done ? CLI_DONE : CLI_FAILED;
 }

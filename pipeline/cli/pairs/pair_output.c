@@ -1,11 +1,154 @@
-/*
- * Results of pairs; see pair_output.h.
- */
+/* Images, failures and results of `match --database`; see pair_output.h. */
 #include "pipeline/cli/pairs/pair_output.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "pipeline/formats/colmap/colmap_pairs.h"
+
+/* ---- the images of a database */
+
+/* The pinhole camera that COLMAP's is, if it is one without distortion and with a known focal length. */
+static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
+  const double *p = camera->parameters;
+  if (camera->prior_focal_length == 0 || camera->model < 0 || camera->model > 4) return false;
+  const bool two_focal_lengths = camera->model == 1 || camera->model == 4;
+  const int32_t center = two_focal_lengths ? 2 : 1;
+  for (int32_t i = center + 2; i < camera->parameter_count; i++)
+    if (p[i] != 0.0) return false;
+  /* The origin there is the corner of the first pixel. */
+  *pinhole = (hs_camera){p[0], p[two_focal_lengths ? 1 : 0], p[center] - 0.5, p[center + 1] - 0.5};
+  return camera->parameter_count > center + 1 && pinhole->fx > 0.0 && pinhole->fy > 0.0 && isfinite(pinhole->fx) &&
+         isfinite(pinhole->fy) && isfinite(pinhole->cx) && isfinite(pinhole->cy);
+}
+
+static bool add_image(database_images *images, const hs_colmap_image *image) {
+  /* Room doubles: at powers of two. */
+  if ((images->count & (images->count - 1)) == 0) {
+    const size_t room = images->count == 0 ? 1 : 2 * images->count;
+    database_image *larger = realloc(images->each, room * sizeof *larger);
+    if (!larger) return false;
+    images->each = larger;
+  }
+  database_image *added = &images->each[images->count];
+  *added = (database_image){
+      .image_id = image->image_id, .name = malloc(strlen(image->name) + 1), .features = (size_t)image->features};
+  if (!added->name) return false;
+  strcpy(added->name, image->name);
+  added->is_calibrated = pinhole_of(&image->camera, &added->camera);
+  images->count++;
+  return true;
+}
+
+cli_exit database_images_read(hs_colmap_database *database, database_images *images) {
+  hs_colmap_image image = {.found = 1};
+  for (int64_t after = -1; image.found != 0; after = image.image_id) {
+    if (hs_colmap_next_image(database, after, &image) != HS_OK) {
+      cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(database));
+      return CLI_FAILED;
+    }
+    images->without += image.found != 0 && image.features < 0;
+    if (image.found != 0 && image.features >= 0 && !add_image(images, &image)) {
+      cli_error(COMMAND_MATCH, "%s: no memory for its images", images->path);
+      return CLI_FAILED;
+    }
+  }
+  return CLI_DONE;
+}
+
+void database_images_free(database_images *images) {
+  for (size_t i = 0; i < images->count; i++) free(images->each[i].name);
+  free(images->each);
+  *images = (database_images){.path = images->path};
+}
+
+/* ---- reasons of failed pairs */
+
+bool pair_failures_begin(pair_failures *failures, const database_images *images) {
+  *failures = (pair_failures){.images = images,
+                              .of_image = calloc(images->count + 1, sizeof *failures->of_image),
+                              .is_told = calloc(images->count + 1, sizeof *failures->is_told)};
+  return failures->of_image && failures->is_told;
+}
+
+void pair_failures_free(pair_failures *failures) {
+  for (size_t i = 0; failures->of_image && i < failures->images->count; i++) free(failures->of_image[i]);
+  for (size_t i = 0; i < failures->reason_count; i++) free(failures->reasons[i].text);
+  free(failures->of_image);
+  free(failures->is_told);
+  *failures = (pair_failures){0};
+}
+
+void pair_failures_blame(pair_failures *failures, uint32_t image, const char *sentence) {
+  if (!failures->of_image[image])
+    failures->of_image[image] = strdup(sentence); /* null: the pair's message is printed */
+}
+
+/* Sentences that differ in their numbers alone are one reason. */
+static bool is_same_reason(const char *one, const char *other) {
+  while (*one != '\0' && *other != '\0') {
+    const bool numbers = isdigit((unsigned char)*one) && isdigit((unsigned char)*other);
+    if (!numbers && *one != *other) return false;
+    if (numbers) {
+      one += strspn(one, "0123456789");
+      other += strspn(other, "0123456789");
+    } else {
+      one++;
+      other++;
+    }
+  }
+  return *one == *other;
+}
+
+/* The reason's entry; null: there is no room for it. *is_new: it was made now. */
+static pair_reason *find_reason(pair_failures *failures, const char *message, bool *is_new) {
+  *is_new = false;
+  for (size_t i = 0; i < failures->reason_count; i++)
+    if (is_same_reason(failures->reasons[i].text, message)) return &failures->reasons[i];
+  char *text = failures->reason_count < PAIR_REASONS_MAX ? strdup(message) : NULL;
+  if (!text) return NULL;
+  *is_new = true;
+  failures->reasons[failures->reason_count] = (pair_reason){.text = text};
+  return &failures->reasons[failures->reason_count++];
+}
+
+void pair_failures_tell(pair_failures *failures, hs_image_pair pair, const char *message) {
+  const uint32_t both[2] = {pair.first, pair.second};
+  bool is_blamed = false, is_new;
+  for (int i = 0; i < 2; i++) {
+    const uint32_t image = both[i];
+    if (!failures->of_image[image]) continue;
+    is_blamed = true;
+    if (!failures->is_told[image])
+      cli_error(COMMAND_MATCH, "%s: none of its pairs can be matched", failures->of_image[image]);
+    failures->is_told[image] = true;
+  }
+  if (is_blamed) return;
+  pair_reason *reason = find_reason(failures, message, &is_new);
+  if (!reason)
+    failures->further++;
+  else if (!is_new)
+    reason->further++;
+  else
+    cli_error(COMMAND_MATCH, "%s and %s: %s", failures->images->each[pair.first].name,
+              failures->images->each[pair.second].name, message);
+}
+
+void pair_failures_end(const pair_failures *failures) {
+  for (size_t i = 0; i < failures->reason_count; i++) {
+    const pair_reason *reason = &failures->reasons[i];
+    if (reason->further > 0)
+      cli_error(COMMAND_MATCH, "%zu more pair%s: %s", reason->further, reason->further == 1 ? "" : "s", reason->text);
+  }
+  if (failures->further > 0)
+    cli_error(COMMAND_MATCH, "%zu more pair%s failed for other reasons", failures->further,
+              failures->further == 1 ? "" : "s");
+}
+
+/* ---- results */
 
 hs_status pair_output_store(pair_output *output, const hs_pair_result *result, bool is_stale,
                             char message[CLI_MESSAGE_BYTES]) {

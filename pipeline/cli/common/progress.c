@@ -1,13 +1,13 @@
-/*
- * The progress line; see progress_line.h.
- */
-#include "pipeline/cli/common/progress_line.h"
-
+/* The progress line, and signals that stop a command; see progress.h. */
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/options/terminal_width.h"
+#include "pipeline/cli/common/progress.h"
+#include "pipeline/cli/options/option_table.h"
+
+/* ---- the line */
 
 enum { BAR_COLUMNS = 30, BAR_LEAST = 5, TIME_BYTES = 32, LINE_BYTES = 256 };
 
@@ -63,3 +63,30 @@ void progress_line_clear(progress_line *line) {
   fputs("\r\033[K", stderr);
   line->is_drawn = false;
 }
+
+/* ---- signals */
+
+/* An ignored signal, once blocked, would be kept, and sigtimedwait would find it. */
+static void add_unless_ignored(sigset_t *signals, int number) {
+  struct sigaction before;
+  if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(signals, number);
+}
+
+void stop_signals_block(stop_signals *signals) {
+  sigemptyset(&signals->watched);
+  add_unless_ignored(&signals->watched, SIGINT);
+  add_unless_ignored(&signals->watched, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals->watched, &signals->before);
+}
+
+int stop_signals_take(const stop_signals *signals) {
+  const struct timespec no_time = {0};
+  const int number = sigtimedwait(&signals->watched, NULL, &no_time);
+  if (number <= 0) return 0;
+  pthread_sigmask(SIG_UNBLOCK, &signals->watched, NULL);
+  return number;
+}
+
+void stop_signals_restore(const stop_signals *signals) { pthread_sigmask(SIG_SETMASK, &signals->before, NULL); }
+
+const char *stop_signal_name(int number) { return number == SIGTERM ? "SIGTERM" : "SIGINT"; }
