@@ -22,10 +22,10 @@
  *   - Structs of options begin with struct_size, the caller's own sizeof; hs_..._options_init sets it and writes no byte
  *     beyond. Fields are only appended. A shorter struct, of an earlier header, gets the defaults for what it lacks; in a
  *     longer one what this library does not know must be 0, or the call is refused with HS_ERR_OPTION and the offset.
- *   - Other structs never change their size: they have room named `reserved`, which is 0 and which later fields take;
- *     0 in such a field means what it meant before. Structs used in arrays (hs_keypoint, hs_match_pair, ...) never grow.
- *   - Values of enumerations and statuses are only added; hs_status_class_of knows the class of those to come, too.
- *   - hs_version_number() tells which library runs. The bytes of features go by HS_METHOD_VERSION alone.
+ *   - Other structs never change their size: they have fields named `reserved`, which are 0 and become later fields; 0 in
+ *     such a field keeps the old meaning. Structs used in arrays (hs_keypoint, hs_match_pair, ...) never grow.
+ *   - Values of enumerations and statuses are only added; hs_status_class_of knows the class of later ones, too.
+ *   - hs_version_number() says which library runs. The bytes of features depend on HS_METHOD_VERSION alone.
  *
  * Lifetime and threads. A context holds all state: the library has no globals, prints
  * nothing, installs no handlers and never ends the process. One thread at a time may
@@ -33,14 +33,14 @@
  * are re-entrant. Every pointer argument is host memory.
  *
  * Coordinates. x to the right, y down; the centre of the top-left pixel is (0, 0), in
- * pixels of the image as given, whatever the octave. sigma is the keypoint's scale in
+ * pixels of the original image, whatever the octave. sigma is the keypoint's scale in
  * those pixels (OpenCV's KeyPoint::size is 2 sigma). orientation is in radians in
  * [0, 2 pi), direction (cos, sin) in the y-down frame, so clockwise on the screen.
  * response is |D| at the refined extremum, for intensities scaled to [0, 1].
  *
  * Descriptors. 4 x 4 cells of 8 orientation bins: index (4*row + column)*8 + bin in the
- * patch turned to the orientation, bins in Lowe's sense (that of OpenCV, SiftGPU and
- * COLMAP's database; VLFeat orders each cell 0 7 6 5 4 3 2 1, see hs_options.layout).
+ * patch turned to the orientation, bins in Lowe's order (also OpenCV's, SiftGPU's and COLMAP's; VLFeat orders each cell 0 7
+ * 6 5 4 3 2 1, see hs_options.layout).
  *
  * Headers. This one brings in all others but hartsift_cuda.h, hartsift_expert.h and hartsift_opencv.hpp: statuses, images
  * and features are in hartsift_types.h; files and other sources of pictures, matching, pairs, geometry, patches,
@@ -60,7 +60,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------ versions */
 
-/* The version of this header; hs_version_number() tells that of the library that runs. */
+/* The version of this header; hs_version_number() gives the running library's. */
 #define HS_VERSION_MAJOR  0
 #define HS_VERSION_MINOR  1
 #define HS_VERSION_PATCH  0
@@ -72,11 +72,11 @@ extern "C" {
 
 /* How the image is doubled for first octave -1. */
 typedef enum hs_upsample {
-  HS_UPSAMPLE_ALIGNED = 0,    /* every second sample is one of the image, those between are means */
-  HS_UPSAMPLE_HALF_PIXEL = 1, /* samples lie a quarter pixel beside the image's; coordinates are true ones */
-  HS_UPSAMPLE_OPENCV = 2      /* the same samples, taken for aligned ones: coordinates are 0.25 px too large */
+  HS_UPSAMPLE_ALIGNED = 0,    /* every second sample is the image's, the others are means */
+  HS_UPSAMPLE_HALF_PIXEL = 1, /* samples are a quarter pixel off the image's; coordinates are true */
+  HS_UPSAMPLE_OPENCV = 2      /* the same samples, treated as aligned: coordinates are 0.25 px too large */
 } hs_upsample;
-/* Which features stay where there are more than hs_options.max_features. */
+/* Which features are kept where there are more than hs_options.max_features. */
 typedef enum hs_selection {
   HS_SELECT_RESPONSE = 0, /* the strongest */
   HS_SELECT_SCALE = 1,    /* the largest */
@@ -128,21 +128,19 @@ typedef struct hs_options {
                                   0..64; 0 */
   uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
   uint64_t max_memory_bytes; /* largest workspace of a frame, of each in flight, host and device each, 0: no limit; 0.
-                                  A larger frame is worked off in tiles (pipeline/frame/TILES.md), where not even
-                                  those fit HS_ERR_LIMIT. Not counted: what a context holds without a frame, some 40 KiB,
-                                  which hs_workspace_query's host_bytes have, and some 200 KiB
-                                  for the launches of each of a GPU's workers */
+                                  A larger frame is processed in tiles (pipeline/frame/TILES.md); HS_ERR_LIMIT if these do
+                                  not fit either. Not counted: some 40 KiB of a context without a frame (hs_workspace_query
+                                  counts them), and some 200 KiB for the launches of each of a GPU's workers */
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
 
-  /* ---- 2. Which features of the image are wanted: those that stay keep their bytes */
+  /* ---- 2. Which features of the image are wanted: the ones kept have the same bytes */
 
   int32_t max_features;   /* exactly this many when there are more, 0: all; 0..2^30; 0 */
   hs_selection selection; /* which: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order.
-                                  HS_SELECT_LEVELS: not exactly as many, but whole levels from the coarsest on, up to and
-                                  with the one that goes beyond max_features keypoints (C); over a grid as
-                                  HS_SELECT_SCALE. The colmap profile has it with 8192: for an exact number there set
-                                  another one */
+                                  HS_SELECT_LEVELS: whole levels from the coarsest on, including the one that exceeds
+                                  max_features keypoints (C); over a grid as HS_SELECT_SCALE. The colmap profile uses it with
+                                  8192: for an exact number set another selection */
   /* Keep keypoints whose rounded position is inside, pixels; width 0: everywhere; 0. HS_ERR_ARGUMENT for an image that has
      no pixel inside */
   int32_t region_x, region_y, region_width, region_height;
@@ -153,8 +151,8 @@ typedef struct hs_options {
 
   /* ---- 3. The method: other values give other features */
 
-  int32_t equalize; /* 1: equalise the gray image first, as hs_equalize, where the image is worked on; 8-bit
-                                 images, HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
+  int32_t equalize; /* 1: equalise the gray image first, as hs_equalize, on the context's device; 8-bit images,
+                       HS_ERR_UNSUPPORTED for others; 0 or 1; 0 */
 
   /* Scale space (L section 3) */
   int32_t first_octave; /* octave of the first sampling: -1 doubles the image; -1..3; -1 */
@@ -184,7 +182,7 @@ typedef struct hs_options {
   const struct hs_expert_options *expert;
 
   /* Descriptor, continued: domain-size pooling (Dong and Soatto, CVPR 2015). Descriptors of dsp_sizes windows, from
-     dsp_smallest to dsp_largest times the keypoint's in even steps, added up. Not to be compared with others */
+     dsp_smallest to dsp_largest times the keypoint's in even steps, added up. Not comparable with other descriptors */
   int32_t dsp;                     /* 1: pool; 0 or 1; 0 */
   int32_t dsp_sizes;               /* 2..16; 4 (C: 10) */
   float dsp_smallest, dsp_largest; /* 0.125..1; 1..4; 2/3 and 7/3 (C: 1/6 and 3) */
@@ -220,27 +218,27 @@ typedef enum hs_option_group { HS_OPTIONS_WORK = 1, HS_OPTIONS_WANTED = 2, HS_OP
 
 /* One field of hs_options or hs_expert_options, for programs that offer all options. */
 typedef struct hs_option_info {
-  const char *name;    /* the field's: "max_memory_bytes" */
-  const char *command; /* the command's option for it: "max-memory"; null: none, or another form */
-  const char *help;    /* a sentence without full stop, as the command's help has it */
-  const char *values;  /* HS_OPTION_CHOICE: the names of the values from 0 on, "u8|f32|none"; else how help calls the
+  const char *name;      /* the field's: "max_memory_bytes" */
+  const char *command;   /* the command's option for it: "max-memory"; null: none, or another form */
+  const char *help;      /* a sentence without full stop, as in the command's help */
+  const char *values;    /* HS_OPTION_CHOICE: the names of the values from 0 on, "u8|f32|none"; else how help calls the
                           value, or null */
-  hs_option_type type;
-  hs_option_group group;
-  int32_t of_expert; /* 1: a field of hs_expert_options, 0: of hs_options */
-  size_t offset;     /* of the field in its struct, bytes */
-  double low, high;  /* INTEGER, FLAG, CHOICE, NUMBER: the range, both allowed; other fields may narrow it */
+  hs_option_type type;   /* of the value */
+  hs_option_group group; /* which kind of option */
+  int32_t of_expert;     /* 1: a field of hs_expert_options, 0: of hs_options */
+  size_t offset;         /* of the field in its struct, bytes */
+  double low, high;      /* INTEGER, FLAG, CHOICE, NUMBER: the range, both allowed; other fields may narrow it */
 } hs_option_info;
 
-/* Describes the index-th field after struct_size, those of hs_expert_options last; null beyond the last. The description
-   is the library's. */
+/* Describes the index-th field after struct_size, first of hs_options, then of hs_expert_options; null after the last. The
+   description is the library's. */
 HS_API const hs_option_info *hs_option_describe(size_t index);
 
 /* ------------------------------------------------------------------ context */
 
-/* Makes a context. options: read only during the call (except allocator). On failure *context is null
+/* Creates a context. options: read only during the call (except allocator). On failure *context is null
    and, where message is not null, up to message_bytes of the reason are written (zero-terminated). On success message is
-   "", or says why HS_DEVICE_AUTO passed over a GPU that is there (its memory is full, another program has it, ...).
+   "", or says why HS_DEVICE_AUTO does not use a GPU that is present (its memory is full, another program has it, ...).
    hs_create is hs_create_explained without the message. Two environment variables narrow what is chosen: HARTSIFT_CPU
    (ref, sse2, avx2, avx512, avx512vnni, neon) the instruction set, HARTSIFT_DEVICE (auto, cpu, cuda, cuda:0..9, hybrid)
    what HS_DEVICE_AUTO means.
@@ -248,41 +246,39 @@ HS_API const hs_option_info *hs_option_describe(size_t index);
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
 HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message,
                                      size_t message_bytes);
-/* Ends a context and frees all it holds; null is allowed. hs_features outlive it. In a forked child process, which has
-   none of the threads and no use of the GPU, this is the one call allowed for a context of the parent's: it frees memory
-   (but that of images in flight and of the GPU) and waits for nothing. */
+/* Ends a context and frees all it holds; null is allowed. hs_features outlive it. A forked child process has neither the
+   threads nor the GPU: there this is the only call allowed for a context of the parent. It frees memory, except of images in
+   flight and of the GPU, and waits for nothing. */
 HS_API void hs_destroy(hs_context *context);
 
 /* Bytes a context needs for images up to width x height with these options, before anything is allocated: host_bytes
    (the most held at once in host memory, results excluded; lists are counted at their first planned capacity; in tiles
-   where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Where the options
-   lead to a GPU a context is made there for the question and ended again; HS_DEVICE_HYBRID counts as the GPU alone.
-   What is in flight (hs_submit) multiplies this: by up to 8 on a GPU, as far as half its memory goes, up to 16 on a
-   CPU. Where even the smallest tiles need more than max_memory_bytes it is what these need, above the limit, and
-   extraction is refused with HS_ERR_LIMIT. Statuses: HS_ERR_ARGUMENT (a null pointer too), HS_ERR_OPTION, HS_ERR_LIMIT
-   (sides beyond what can be worked on); with such options also those of hs_create. */
+   where max_memory_bytes asks for them) and device_bytes, for 8-bit gray images without a mask. Options that lead to a GPU
+   create and end a context there; HS_DEVICE_HYBRID counts as the GPU alone. Images in flight (hs_submit) multiply the bytes:
+   by up to 8 on a GPU, as far as half its memory suffices, by up to 16 on a CPU. Where even the smallest tiles need more
+   than max_memory_bytes, the result is what they need, and extraction is refused with HS_ERR_LIMIT. Statuses:
+   HS_ERR_ARGUMENT (a null pointer too), HS_ERR_OPTION, HS_ERR_LIMIT (sides are too large); for a GPU also the statuses of
+   hs_create. */
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                                     uint64_t *device_bytes);
 
-/* The same for a file of this size that is decoded while it is worked off in tiles (see hs_extract_file), by a CPU or a GPU:
-   the band of its rows, in host memory, counts too, as far as it has no room in memory that has another use later, so that
-   wide, flat pictures differ most from hs_workspace_query. type: of a sample there, HS_U16 where the file has 16 bits a
-   sample, else HS_U8; tiles are chosen anew for each type. Where these options have files decoded first it is what
-   hs_workspace_query says, and the picture comes on top of it. Statuses: as hs_workspace_query; HS_ERR_ARGUMENT for other
-   types. */
+/* The same for a file of this size that is decoded row by row while it is processed in tiles (see hs_extract_file). The band
+   of rows in host memory counts as far as it does not fit into memory that is used later; wide, flat pictures differ most
+   from hs_workspace_query. type: of a sample, HS_U16 where the file has 16 bits a sample, else HS_U8; tiles are chosen for
+   each type. If these options decode files first, the result is as of hs_workspace_query, without the picture. Statuses: as
+   hs_workspace_query; HS_ERR_ARGUMENT for other types. */
 HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t width, int32_t height, hs_sample_type type,
                                          uint64_t *host_bytes, uint64_t *device_bytes);
 
 /* ------------------------------------------------------------------ extraction */
 
 /* Extracts the features of one image. Blocks. mask: null, or an image of HS_U8 and HS_GRAY of the same size; a keypoint
-   whose rounded place (floor(x + 0.5), floor(y + 0.5)) reads 0 there is dropped before max_features counts. features: in
+   whose rounded position (floor(x + 0.5), floor(y + 0.5)) is 0 in it is dropped before max_features counts. features: in
    and out, see hs_features; unchanged on failure. The context grows to the largest image seen; after that, nothing is
-   allocated when *features has room. On a GPU, 128 KiB of features and more are not copied: *features gets the pinned
-   memory that the device wrote, and hs_features_free gives it back, from any thread and also after hs_destroy. So are
-   hs_wait's. Up to 16 images' memory (64 with HS_WORKLOAD_THROUGHPUT) is lent at once; those beyond, and all where
-   options.allocator is set, are copied. In a forked child such lists can be read and freed; what is written there the
-   parent sees.
+   allocated when *features has the capacity. On a GPU, 128 KiB of features and more are not copied: *features borrows the
+   pinned memory that the device wrote, until hs_features_free, from any thread and also after hs_destroy. The same holds for
+   hs_wait. Up to 16 images' memory (64 with HS_WORKLOAD_THROUGHPUT) is borrowed at once; further lists, and all where
+   options.allocator is set, are copied. A forked child can read and free such lists; the parent sees what the child writes.
    Statuses: HS_ERR_ARGUMENT (null; another mask), HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
    HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted), HS_ERR_DEVICE. */
 HS_API hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
@@ -302,14 +298,14 @@ HS_API hs_status hs_extract_view(hs_context *context, const hs_image *image, con
 /* Keypoints with orientations, without descriptors. As hs_extract. */
 HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 
-/* Describes given keypoints, on the device of the context. Blocks. keypoints[count]: x, y, sigma, orientation
+/* Describes user keypoints, on the device of the context. Blocks. keypoints[count]: x, y, sigma, orientation
    (any finite value; NaN: its orientations are computed and the keypoint yields one feature each, possibly none) and
    level 1..S with its octave, or level 0. A keypoint of level 0 is described in the octave and level nearest to sigma; so
    is one whose octave or level this image's pyramid does not have, or whose sigma is too small or too large for its octave.
-   features: as hs_extract, one for each keypoint in the order given (several or none where the orientation was NaN), with
+   features: as hs_extract, one for each keypoint in the caller's order (several or none where the orientation was NaN), with
    the keypoint's position, sigma and response and the octave and level that were used.
    Every keypoint in the picture is described, at any size: x in [-0.5, width - 0.5], y likewise, sigma above 0 and 1e9 at
-   most. Samples of its window that are outside the picture, or beyond the end of a coarse octave, do not vote. The size of
+   most. Samples of its window outside the picture or a coarse octave do not vote. The size of
    a window is bounded: from sigma 0.6 in samples of the first octave to the size of the coarsest one (stages/METHOD.md).
    statuses: null, or [count]: HS_OK, or HS_ERR_KEYPOINT where a keypoint cannot be described (its features'
    descriptors are zero): it is outside the picture, its sigma is not above 0, a number is not finite, or the picture is too
@@ -328,8 +324,8 @@ HS_API void hs_features_free(hs_features *features);
    size may share launches, and on a CPU several images are worked on at once. Results come in the order of submission,
    with the same bytes as hs_extract's. hs_submit and hs_wait are calls on the context like all others: one thread at a
    time. hs_extract and the others may be called in between; they do not touch what is in flight. The first hs_submit
-   starts the workers, on a GPU one that others follow as far as its memory goes; after the largest image has been through
-   every place, nothing more is allocated. An allocator of the caller's must then bear calls from several threads at once. */
+   starts the workers, on a GPU as many as its memory suffices for; after each worker has had the largest image, nothing more
+   is allocated. A caller's allocator is then called from several threads at once. */
 
 /* Submits an image and returns without waiting for it. The pixels (and the mask's; null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:
@@ -348,7 +344,7 @@ HS_API hs_status hs_wait_view(hs_context *context, const hs_features **features)
 
 /* hs_wait, but of the image that is done first, or was done first of several. *image: its number; the submissions of a
    context are numbered from 0. With HS_WORKLOAD_THROUGHPUT this is the only way to take results, else it may be mixed
-   with hs_wait and hs_wait_view. A failure is that of image *image. Statuses: as hs_wait; HS_ERR_ARGUMENT: null, or none
+   with hs_wait and hs_wait_view. A failure is of image *image. Statuses: as hs_wait; HS_ERR_ARGUMENT: null, or none
    is in flight; then *image is UINT64_MAX. */
 HS_API hs_status hs_wait_any(hs_context *context, hs_features *features, uint64_t *image);
 
@@ -359,20 +355,19 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 
    Of a call that blocks, on the CPU: hs_extract, hs_extract_into, hs_extract_view, hs_detect, hs_describe, hs_match,
    hs_find_nearest, hs_find_k_nearest, hs_find_within. (Between the images of hs_submit and hs_wait, and between the pairs of
-   hs_pairs_next, the caller has the word anyway.) A GPU is not interrupted: the function of a context of one is called
-   once, before the work is handed over. */
+   hs_pairs_next, the caller has control.) A GPU is not interrupted: its context calls the function once, before it submits
+   the work. */
 
 /* Called on the thread that called the library, from inside that call: at its beginning and then after every level of the
    scale space (a picture of a megapixel has some 30 calls), or after some 2^28 pairs of descriptors, often sooner. On one or
-   two threads a first octave of 4 megasamples and more and the large ones behind it are each made and searched in one
-   piece, most of the time of a frame: there it is called after strips of at most 768 columns. done, total: work so
-   far and in all, in units that differ from call to call; done never decreases, and total is 0 where a picture is too
-   small for any octave. It must not use the context, and is called with the floating-point settings of the library.
-   Returns 0 to go on; another value ends the call with HS_ERR_CANCELLED as soon as the threads have ended what they
-   are at. */
+   two threads large octaves (the first from 4 megasamples on) take a fused pass, which is most of a frame: there it is
+   called after strips of at most 768 columns. done, total: work so far and in all, in units that differ from call to call;
+   done never decreases, and total is 0 where a picture is too small for any octave. It must not use the context, and is
+   called with the floating-point settings of the library. Returns 0 to continue; another value ends the call with
+   HS_ERR_CANCELLED as soon as the threads have finished their present chunks. */
 typedef int32_t (*hs_progress_function)(void *user, uint64_t done, uint64_t total);
 
-/* Sets the function of a context; null: none, as at first. user is handed on. HS_ERR_ARGUMENT: context is null. */
+/* Sets the function of a context; null: none, the default. user is passed to it. HS_ERR_ARGUMENT: context is null. */
 HS_API hs_status hs_set_progress(hs_context *context, hs_progress_function function, void *user);
 
 /* ------------------------------------------------------------------ files of features */
@@ -387,7 +382,7 @@ typedef enum hs_format {
   HS_FORMAT_LOWE = 5,       /* .key: Lowe's ASCII */
   HS_FORMAT_VLFEAT = 6,     /* .sift: VLFeat's text */
   HS_FORMAT_OPENCV = 7,     /* .yml, .yaml: OpenCV FileStorage */
-  HS_FORMAT_OPENMVG = 8,    /* .feat, with .desc beside it */
+  HS_FORMAT_OPENMVG = 8,    /* .feat, with .desc next to it */
   HS_FORMAT_BIN = 9,        /* .hsf: own binary, with checksum */
   HS_FORMAT_COLMAP_DB = 10, /* .db: one image of COLMAP's database, see hartsift_colmap.h */
   HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; the ending .sift means HS_FORMAT_VLFEAT when writing */
@@ -399,12 +394,12 @@ typedef struct hs_file_options {
   size_t struct_size;            /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
   hs_format format;              /* HS_FORMAT_AUTO */
   hs_bin_layout layout;          /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
-  const char *image_name;        /* kept where the format has room for it, or null. HS_FORMAT_COLMAP_DB: which image;
+  const char *image_name;        /* kept where the format can hold it, or null. HS_FORMAT_COLMAP_DB: which image;
                                   reading, the name with or without leading folders, null: the only image */
   uint64_t max_features;         /* reading: refuse files that claim more; 0: 2^27 */
   const hs_allocator *allocator; /* that the result takes its memory from; must outlive it. null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;          /* of room there */
+  size_t message_bytes;          /* capacity there */
   uint64_t
       max_memory_bytes; /* reading: refuse files that need more, with their own bytes and the list made of them; 0: half
                                     the memory that this process may hold, as in hs_load_options; UINT64_MAX: no limit. 0 */
@@ -419,9 +414,8 @@ HS_API hs_status hs_file_options_init_sized(hs_file_options *options, size_t str
 /* Writes features whole or not at all (temporary name, then rename; HS_FORMAT_OPENMVG's two files one after the other;
    HS_FORMAT_COLMAP_DB: added to the database by one transaction, which also refuses other features of an image that it
    has). path "-": standard output, unless options->only_files. Descriptors are converted to what the format holds.
-   Features whose origin says that the picture was turned by its EXIF orientation are refused (HS_ERR_ARGUMENT) by formats
-   that hs_format_ignores_exif names, and those whose origin has another layout than the options by all. options may be
-   null.
+   Features of a picture that was turned by its EXIF orientation are refused (HS_ERR_ARGUMENT) by formats that
+   hs_format_ignores_exif names, and features of another layout than the options by all. options may be null.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
 HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
 /* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in hs_extract.
@@ -433,12 +427,12 @@ HS_API hs_format hs_format_of_name(const char *path);
 /* The format's name, as --format takes it: "npz" for HS_FORMAT_NPZ. Null for HS_FORMAT_AUTO and for numbers that are no
    format; formats have the numbers from 1 on without a gap. */
 HS_API const char *hs_format_name(hs_format format);
-/* 1: the program that the format is of reads JPEGs as stored, whatever their EXIF orientation, so that features for it
+/* 1: the format's program reads JPEGs as stored, whatever their EXIF orientation, so that features for it
    come from images loaded with ignore_exif 1. 0: no such program, or no such format. */
 HS_API int32_t hs_format_ignores_exif(hs_format format);
-/* The digest of features that manifests of `hartsift batch` have: FNV-1a of 64 bits in eight lanes over count, keypoints,
+/* The digest of features in manifests of `hartsift batch`: FNV-1a of 64 bits in eight lanes over count, keypoints,
    descriptors and, where there are some, frames as they are (FORMATS.md, "Manifest"), so equal for equal features on
-   every machine and in every format that loses nothing. It tells results apart and is no protection against forgery.
+   every machine and in every format that loses nothing. It identifies results and does not protect against forgery.
    Statuses: HS_ERR_ARGUMENT (null, keypoints missing). */
 HS_API hs_status hs_digest_features(const hs_features *features, uint64_t *digest);
 
@@ -448,11 +442,11 @@ HS_API hs_status hs_digest_features(const hs_features *features, uint64_t *diges
 HS_API const char *hs_status_name(hs_status status);
 /* One sentence. Static. */
 HS_API const char *hs_status_string(hs_status status);
-/* What may be done with a context after this status; for statuses of later libraries, too. */
+/* What a caller may do with a context after this status; for statuses of later libraries, too. */
 HS_API hs_status_class hs_status_class_of(hs_status status);
 /* Why the context's last call failed, in words for a user; "" when it did not. Valid until the next call. */
 HS_API const char *hs_last_error(const hs_context *context);
-/* The status, and the place in the library's source that gave it, as in "HS_ERR_LIMIT at image_view.c:36"; "" when the
+/* The status, and the line of the library's source that set it, as in "HS_ERR_LIMIT at image_view.c:36"; "" when the
    last call did not fail. For reports of faults. Valid until the next call. */
 HS_API const char *hs_last_error_location(const hs_context *context);
 /* "0.1.0 (method 2)", say. Static. */
@@ -477,8 +471,8 @@ typedef struct hs_statistics {
 /* All 0, so {.struct_size = sizeof(hs_statistics)} is the same. HS_ERR_ARGUMENT: null. */
 #define hs_statistics_init(statistics) hs_statistics_init_sized((statistics), sizeof(hs_statistics))
 HS_API hs_status hs_statistics_init_sized(hs_statistics *statistics, size_t struct_size);
-/* Fills what struct_size has room for; what lies beyond this library's fields, in the struct of a later header, is set
-   to zero. HS_ERR_ARGUMENT: null, or struct_size not set. */
+/* Fills the fields that struct_size includes; fields of a later header that this library does not know are set to zero.
+   HS_ERR_ARGUMENT: null, or struct_size not set. */
 HS_API hs_status hs_get_statistics(const hs_context *context, hs_statistics *statistics);
 
 #ifdef __cplusplus

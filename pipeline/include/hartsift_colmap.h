@@ -37,8 +37,8 @@ extern "C" {
 /* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
-/* Which camera a new image gets. An image that the database has already must have the camera that the rule gives:
-   HS_ERR_ARGUMENT otherwise, or with options.replace it gets that camera. */
+/* Which camera a new image gets. An image of the database must have the camera that the rule gives: HS_ERR_ARGUMENT
+   otherwise, or with options.replace it gets that camera. */
 enum {
   HS_CAMERAS_OWN = 0,      /* a camera that no other image has; images that the database has keep their cameras */
   HS_CAMERAS_BY_VALUE = 1, /* the first camera of the same model, size and parameters that is not in a rig of several */
@@ -50,19 +50,18 @@ enum {
 
 /* How a database is opened. */
 typedef struct hs_colmap_options {
-  size_t struct_size;    /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
-  int32_t read_only;     /* 1: the file must be there and is only read; 0 or 1; 0 */
-  int32_t replace;       /* features or matches that are there already and differ from those added: 0: HS_ERR_ARGUMENT,
-                              1: replaced, with new features also all matches of the image dropped; 0 or 1; 0 */
+  size_t struct_size; /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
+  int32_t read_only;  /* 1: the file must be there and is only read; 0 or 1; 0 */
+  int32_t replace;    /* features or matches that the database has and that differ from new ones: 0: HS_ERR_ARGUMENT; 1:
+                            replaced, and new features drop all matches of the image; 0 or 1; 0 */
   int32_t share_cameras; /* which camera a new image gets; HS_CAMERAS_OWN */
   int32_t wait_ms;       /* how long to wait while another program writes to the database, milliseconds, 0: 10000;
                               0..2^31 - 1; 0 */
-  hs_bin_layout layout;  /* the bin order that descriptors given are in; HS_LAYOUT_UBC */
+  hs_bin_layout layout;  /* the bin order of the caller's descriptors; HS_LAYOUT_UBC */
   uint64_t max_features; /* reading: refuse images that claim more; 0: 2^27 */
-  const hs_allocator
-      *allocator;       /* for the handle and what is read; must outlive both. SQLite's own memory is not its */
-  char *message;        /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
-  size_t message_bytes; /* of room there */
+  const hs_allocator *allocator; /* for the handle and what is read; must outlive both. Not for SQLite's memory */
+  char *message;                 /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
+  size_t message_bytes;          /* capacity there */
 } hs_colmap_options;
 
 /* The defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same. HS_ERR_ARGUMENT: null. */
@@ -89,10 +88,10 @@ HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 
 /* ---- images and their features */
 
-/* Room for the parameters of any model. */
+/* Most parameters of any model. */
 enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
-/* How much of a given camera is a default. A new image without a shared camera gets all of it; an image that has a camera,
+/* How much of a camera is a default. A new image without a shared camera gets all of it; an image that has a camera,
    in the database or by a rule for sharing, may differ in what is a default. */
 enum {
   HS_TENTATIVE_NOTHING = 0,    /* the image must have this camera */
@@ -118,8 +117,8 @@ typedef struct hs_colmap_camera {
    distortion. focal_length: pixels, then prior_focal_length is 1; 0: unknown, 1.2 times the larger side, 0.
    Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length);
-/* The same with another model, 0..17: what its parameters are beyond focal lengths and principal point is that of no
-   distortion, as COLMAP begins with. Statuses: HS_ERR_ARGUMENT. */
+/* The same with another model, 0..17: parameters other than focal lengths and principal point are those without distortion,
+   as COLMAP begins with. Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, int32_t width, int32_t height,
                                              double focal_length);
 /* The number of a model by COLMAP's name for it, such as "OPENCV"; -1: no such model is known. */
@@ -147,15 +146,15 @@ typedef struct hs_colmap_image {
    camera: HS_ERR_ARGUMENT if another is asked for. In either case the camera must be of the size of the features' image:
    HS_ERR_ARGUMENT otherwise. With another camera the geometry of the image's pairs is dropped; with other features all its
    matches are, because their indices are of the former features.
-   The origin of features is kept in a table hartsift_origins, which COLMAP passes over; features whose origin says that the
-   picture was turned by its EXIF orientation, or another layout than the options, are HS_ERR_ARGUMENT.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
+   The provenance of features is kept in a table hartsift_origins, which COLMAP ignores; features of a picture that was
+   turned by its EXIF orientation, or of another layout than the options, are HS_ERR_ARGUMENT. Statuses: HS_ERR_ARGUMENT,
+   HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
 
 /* Adds an image of another database under its name there, with its camera (HS_TENTATIVE_CAMERA) and, byte for byte, its
-   features (reading and adding them rounds), and their origin; matches and position are not copied. new_id: null, or gets
-   its number. An image of that name: as in hs_colmap_add_image. The reason of a failure is `database`'s.
+   features (reading and adding them rounds), and their provenance; matches and position are not copied. new_id: null, or
+   gets its number. An image of that name: as in hs_colmap_add_image. `database` has the reason of a failure.
    Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4 columns),
    HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
 HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
@@ -169,9 +168,9 @@ HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *
 HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image);
 
 /* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within
-   the rounding of x + 0.5, scale and orientation to within that of the affine shape; octave, level and response are 0;
+   the rounding of x + 0.5, scale and orientation to within the affine shape's rounding; octave, level and response are 0;
    of keypoints with x and y alone sigma is 1 and orientation 0. No features at all: count 0.
-   The origin is known where this library has added them.
+   The provenance is known where this library has added them.
    Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);
@@ -204,7 +203,7 @@ HS_API hs_status hs_colmap_read_position(hs_colmap_database *database, uint32_t 
 struct hs_geometry; /* hartsift_geometry.h */
 struct hs_pose;
 
-/* The matches of two images a and b, and what was verified of them. */
+/* The matches of two images a and b, and their verified geometry. */
 typedef struct hs_colmap_matches {
   const void *pairs; /* count records of pair_stride_bytes (0: 8), each beginning with two uint32_t: the index of the
                               feature in a and in b (hs_match_pair is such a record); may be null when count is 0 */
@@ -219,12 +218,12 @@ typedef struct hs_colmap_matches {
   int32_t reserved[5];        /* 0 */
 } hs_colmap_matches;
 
-/* Adds the matches of two images that are in the database with their features, and, if verified, the geometry that the
-   mapper works from, in COLMAP's coordinates: the matrices, the pose and the configuration, which is CALIBRATED (essential
-   matrix), UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a homography alone, or one with more than 0.8 of the other
-   model's inliers), WATERMARK or DEGENERATE (none found). A pair that has the same matches already is left, and gets the
-   geometry if it has none; other matches, inliers or configuration: see options.replace (matrices are not compared).
-   Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
+/* Adds the matches of two images that are in the database with their features, and, if verified, the geometry for the
+   mapper, in COLMAP's coordinates: the matrices, the pose and the configuration, which is CALIBRATED (essential matrix),
+   UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a homography alone, or one with more than 0.8 of the other model's
+   inliers), WATERMARK or DEGENERATE (none found). A pair that has the same matches already is left, and gets the geometry if
+   it has none; other matches, inliers or configuration: see options.replace (matrices are not compared). Statuses:
+   HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);
 

@@ -30,8 +30,8 @@ typedef struct hs_cuda_features {
 /* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,
    layout and stride of hs_image), mask null or likewise a device pointer. stream: a cudaStream_t of that device that is
    not being captured; the picture must be complete there in stream order, and may be overwritten in stream order after
-   the call. null: the context's own stream, which waits for no other, the default stream included: the picture must be
-   complete before the call. Blocks until the features are in *features (host memory, as hs_extract).
+   the call. null: the context's own stream, which does not wait for other streams, including the default stream: the picture
+   must be complete before the call. Blocks until the features are in *features (host memory, as hs_extract).
    Statuses: as hs_extract; HS_ERR_NO_DEVICE when the context works on the CPU. */
 HS_API hs_status hs_cuda_extract(hs_context *context, const hs_image *image, const hs_image *mask, void *stream,
                                  hs_features *features);

@@ -1,8 +1,8 @@
 /*
  * hartsift_geometry.h - verification of matches by homography, fundamental or essential matrix; part of hartsift.h.
  *
- * Finds the geometry that most matches of two images agree with, and which matches those are. Points are pixels of the
- * images as given, the centre of the top-left pixel at (0, 0), as everywhere in this library. A point x = (x, y, 1) of
+ * Finds the geometry that most matches of two images agree with, and these matches. Points are pixels of the original
+ * images, the centre of the top-left pixel at (0, 0), as everywhere in this library. A point x = (x, y, 1) of
  * image a and its match x' of image b satisfy
  *
  *     homography    x' ~ H x            one plane, or a camera that only turned
@@ -33,8 +33,8 @@ typedef enum hs_geometry_model {
   HS_ESSENTIAL = 3    /* from 5; needs both cameras */
 } hs_geometry_model;
 
-/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. These
-   four for good: another model of camera gets a struct of its own. */
+/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. These four
+   fields stay; another camera model gets another struct. */
 typedef struct hs_camera {
   double fx, fy; /* focal lengths; above 0 */
   double cx, cy; /* principal point; the centre of the top-left pixel is (0, 0) */
@@ -45,31 +45,29 @@ typedef struct hs_verify_options {
   size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
   hs_geometry_model model; /* that is searched for */
   double tolerance;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
-  double confidence;       /* the search stops when, if what was found so far is the best there is, or has min_inliers,
-                              a sample without outliers has been drawn with this probability; 0..1, both excluded;
-                              0.9999 */
-  int32_t min_iterations;  /* samples drawn at least; 0..max_iterations; 50 */
-  int32_t max_iterations;  /* samples drawn at most; 1..10^8; 10000 */
-  int32_t min_inliers; /* a model with fewer is not reported as found, and fewer matches are not searched; 0 or more;
-                              homography 8, others 15. It also ends the search where nothing agrees: 15 of 24 are hit or
-                              not there after 491 samples of seven. Some of
-                              any matches agree by chance: with a fundamental matrix about 10 of 30 wrong ones, 25 of
-                              800. So raise it for many matches that passed no ratio test */
-  int32_t check_plane; /* 1: where most of a fundamental matrix' support lies in one plane, which does not determine
-                              it, complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
+  double confidence; /* the search stops when a sample without outliers has been drawn with this probability, for the
+                              best model so far or one with min_inliers; 0..1, both excluded; 0.9999 */
+  int32_t min_iterations; /* samples drawn at least; 0..max_iterations; 50 */
+  int32_t max_iterations; /* samples drawn at most; 1..10^8; 10000 */
+  int32_t min_inliers;    /* a model with fewer is not reported as found, and fewer matches are not searched; 0 or more;
+                              homography 8, others 15. It also ends the search where nothing agrees: after 491 samples of
+                              seven, 15 inliers of 24 matches are found or not there. Wrong matches agree by chance: with a
+                              fundamental matrix about 10 of 30, 25 of 800. Raise it for many matches without a ratio test */
+  int32_t check_plane; /* 1: where most of a fundamental matrix' support is in one plane, which does not determine it,
+                          complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
   uint64_t seed;       /* of the random samples; 0 */
   hs_camera camera_a, camera_b;  /* HS_ESSENTIAL only; all 0 */
   const hs_allocator *allocator; /* for working memory; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;          /* of room there */
+  size_t message_bytes;          /* capacity there */
   int32_t refine;         /* fundamental, essential. 1: a second search among the inliers of the first that move as
                               their neighbours do (disparity gradient at most 1: Burt and Julesz 1980; Pollard, Mayhew
                               and Frisby 1985), with a smaller tolerance, measured from their errors, and at least 2
                               pixels in the end. It leaves out wrong matches that agree within a wide tolerance, as
                               along rows of equal windows. If a plane explains at least half of the inliers of a
                               fundamental matrix, and no more matches off the plane agree than by chance, the plane's
-                              inliers are kept alone (plane_only). Where
-                              that leaves too few, the first search stands. 0: the first search alone; 0 or 1; 1 */
+                              inliers are kept alone (plane_only). If that leaves too few, the first search's result stays.
+                              0: the first search alone; 0 or 1; 1 */
   int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
 } hs_verify_options;
 
@@ -87,8 +85,8 @@ typedef struct hs_geometry {
                               not determined. H: inlier_count */
   int32_t iterations;      /* samples drawn in the first search; they are tried 16 at a time */
   int32_t plane_only;      /* F: 1: matches off the plane are too few to determine the epipole: the inliers are the
-                              plane's, the tolerance and rms_error are its, and the matrix is one of many that fit
-                              them; else 0 */
+                              plane's, tolerance and rms_error are the plane's, and the matrix is one of many that fit; else
+                              0 */
   double tolerance;        /* largest error of an inlier, pixels: the option's tolerance, or the smaller one that the
                               second search measured (refine) */
   int32_t reserved[6];     /* 0 */
@@ -134,8 +132,8 @@ HS_API hs_status hs_relative_pose(const double *essential, const hs_camera *came
                                   const double *points_a, const double *points_b, size_t count, const uint8_t *inliers,
                                   hs_pose *pose);
 
-/* Copies the places of matched features to points_a and points_b, each room for count x 2 doubles of the caller, in the
-   order of the pairs (as in hs_verify): what hs_relative_pose needs. count 0: HS_OK, nothing else is looked at, so that
+/* Copies the positions of matched features to points_a and points_b, each count x 2 doubles of the caller, in the
+   order of the pairs (as in hs_verify): for hs_relative_pose. count 0: HS_OK, nothing else is looked at, so that
    all pointers may be null. Statuses: HS_ERR_ARGUMENT (null, a stride of 1..7 bytes, an index outside). */
 HS_API hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs,
                                   size_t pair_stride_bytes, size_t count, double *points_a, double *points_b);

@@ -18,25 +18,25 @@
 extern "C" {
 #endif
 
-/* Which pairs of places are candidates at all. */
+/* Which pairs of positions are candidates. */
 typedef enum hs_guide {
   HS_GUIDE_NONE = 0,       /* all */
-  HS_GUIDE_HOMOGRAPHY = 1, /* distance of H (x, y, 1) of the first image from the place in the second */
+  HS_GUIDE_HOMOGRAPHY = 1, /* distance of H (x, y, 1) of the first image from the position in the second */
   HS_GUIDE_FUNDAMENTAL = 2 /* Sampson distance to x2^T F x1 = 0 (Hartley and Zisserman, section 11.4.3) */
 } hs_guide;
 
 /* Which pairs hs_match keeps. */
 typedef struct hs_match_options {
-  size_t struct_size;     /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
-  double ratio;           /* keep a pair whose distance is below ratio times that of the second nearest, 0: no such
+  size_t struct_size;  /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
+  double ratio;        /* keep a pair whose distance is below ratio times the second nearest's, 0: no such
                               test; 0..1; 0.8 (Lowe, section 7.1). In squares: d1 < (ratio * ratio) * d2, in doubles.
                               With a guide a candidate without a second nearest passes. Without a guide and with one
                               feature in the second image, the test compares the features of the first image instead,
                               so that at most one pair is kept */
-  double max_distance;    /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
-  int32_t mutual;         /* 1: both features must be each other's match, with all tests passed both ways: exchanging
-                              the images then only exchanges the members of the pairs. 0: one way; 0 or 1; 1 */
-  hs_guide guide;         /* restricts candidates by their places; HS_GUIDE_NONE */
+  double max_distance; /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
+  int32_t mutual;      /* 1: cross-check: both features must be each other's match, with all tests passed both ways, so
+                             that exchanging the images exchanges the members of the pairs. 0: one way; 0 or 1; 1 */
+  hs_guide guide;      /* restricts candidates by their positions; HS_GUIDE_NONE */
   double guide_matrix[9]; /* row-major, any scale, from points of the first image to the second; identity */
   double guide_tolerance; /* pixels of the second image, infinity: no restriction; above 0; 4 */
 } hs_match_options;
@@ -58,7 +58,7 @@ typedef struct hs_matches {
   size_t count;                  /* pairs */
   hs_match_pair *pairs;          /* count entries */
   size_t capacity;               /* the library's */
-  const hs_allocator *allocator; /* that the array came from; must outlive it. The library's */
+  const hs_allocator *allocator; /* of the array; must outlive it. The library's */
   int32_t reserved[8];           /* 0 */
 } hs_matches;
 
@@ -76,10 +76,10 @@ typedef struct hs_nearest {
 /* Matches two lists of features in host memory, of one descriptor type, each of fewer than 2^32 - 1 entries. context:
    its threads and instruction set do the work, or its GPU; null: the calling thread alone, memory from the C library.
    options: null for the defaults. matches: in and out, see hs_matches; unchanged on failure. Blocks. Only a guide reads
-   the keypoints. Once the context has seen the largest lists, nothing is allocated when *matches has room.
-   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing, of two types, or of origins that are known and cannot
-   be compared: see hs_origin), HS_ERR_OPTION, HS_ERR_LIMIT (more
-   features, or more than options.max_memory_bytes of workspace), HS_ERR_MEMORY, HS_ERR_DEVICE. */
+   the keypoints. After the context has had the largest lists, nothing is allocated when *matches has the capacity.
+   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing, of two types, or not comparable by their provenance: see
+   hs_origin), HS_ERR_OPTION, HS_ERR_LIMIT (more features, or more than options.max_memory_bytes of workspace),
+   HS_ERR_MEMORY, HS_ERR_DEVICE. */
 HS_API hs_status hs_match(hs_context *context, const hs_features *first, const hs_features *second,
                           const hs_match_options *options, hs_matches *matches);
 
@@ -90,7 +90,7 @@ HS_API hs_status hs_find_nearest(hs_context *context, const hs_features *first, 
 
 /* ------------------------------------------------------------------ more neighbours than two */
 
-/* A neighbour of a feature. 8 bytes, for good. */
+/* A neighbour of a feature. Always 8 bytes. */
 typedef struct hs_neighbour {
   uint32_t index; /* into the second list; HS_NO_FEATURE where there is none */
   float distance; /* of their descriptors; infinity there */
@@ -106,7 +106,7 @@ enum { HS_NEIGHBOURS_MOST = 1024 /* neighbours */ };
 HS_API hs_status hs_find_k_nearest(hs_context *context, const hs_features *first, const hs_features *second,
                                    const hs_match_options *options, int32_t k, hs_neighbour *neighbours);
 
-/* For every feature of a list its neighbours: those of feature i are neighbours[starts[i]] to neighbours[starts[i + 1] - 1].
+/* For every feature of a list its neighbours: feature i has neighbours[starts[i]] to neighbours[starts[i + 1] - 1].
    Start with {0}; the library owns both arrays until hs_neighbour_lists_free, or until the next call that fills the same
    struct. */
 typedef struct hs_neighbour_lists {
@@ -114,7 +114,7 @@ typedef struct hs_neighbour_lists {
   size_t *starts;                   /* [feature_count + 1]; the last is the number of all neighbours */
   hs_neighbour *neighbours;         /* of all features, one after another */
   size_t starts_capacity, capacity; /* the library's */
-  const hs_allocator *allocator;    /* that the arrays came from; must outlive them. The library's */
+  const hs_allocator *allocator;    /* of the arrays; must outlive them. The library's */
   int32_t reserved[8];              /* 0 */
 } hs_neighbour_lists;
 
@@ -123,8 +123,8 @@ HS_API void hs_neighbour_lists_free(hs_neighbour_lists *lists);
 
 /* All in `second` within a radius of every feature of `first`, nearest first as above. radius: largest distance, unit of
    the descriptors, 0 or more; infinity: all that have a finite distance. lists: in and out; after a failure {0} or as it
-   was. Of the options only the guide counts. Otherwise as hs_match. Statuses: as hs_match; HS_ERR_MEMORY also where the
-   lists, 8 bytes a neighbour, have no room. */
+   was. Of the options only the guide counts. Otherwise as hs_match. Statuses: as hs_match; HS_ERR_MEMORY also if the lists,
+   8 bytes a neighbour, do not fit. */
 HS_API hs_status hs_find_within(hs_context *context, const hs_features *first, const hs_features *second,
                                 const hs_match_options *options, double radius, hs_neighbour_lists *lists);
 

@@ -5,8 +5,8 @@
  *     cv::Ptr<cv::Feature2D> sift = hartsift::SIFT::create();
  *     sift->detectAndCompute(image, cv::noArray(), keypoints, descriptors);
  *
- * It goes wherever cv::SIFT goes: matchers, cv::Stitcher::setFeaturesFinder, bag of words. With the default arguments the
- * features are those of profile opencv: cv::SIFT's parameters and rules, the same bytes on every machine. Keypoints are
+ * It goes wherever cv::SIFT goes: matchers, cv::Stitcher::setFeaturesFinder, bag of words. The default arguments give
+ * profile opencv's features: cv::SIFT's parameters and rules, the same bytes on every machine. Keypoints are
  * OpenCV's: size is twice sigma, angle in degrees clockwise, octave packed as cv::SIFT packs it (octave in bits 0 to 7,
  * layer in bits 8 to 15), so that keypoints of either can be described by the other.
  *
@@ -28,7 +28,7 @@
 
 namespace hartsift {
 
-/* hartsift in the place of cv::SIFT. Everything that cv::Feature2D has works as there. */
+/* Replaces cv::SIFT. Everything of cv::Feature2D works as there. */
 class SIFT : public cv::Feature2D {
 public:
   /* cv::SIFT::create's parameters; descriptorType CV_32F (whole numbers 0 to 255, as cv::SIFT's) or CV_8U. */
@@ -86,7 +86,7 @@ public:
   bool empty() const override { return false; }
   cv::String getDefaultName() const override { return "Feature2D.HARTSIFT"; }
 
-  /* The library's own context, for what OpenCV's interface has no words for: hs_backend_report, hs_match. */
+  /* The library's context, for functions that OpenCV's interface lacks: hs_backend_report, hs_match. */
   hs_context *context() { return context_; }
 
 private:
@@ -168,7 +168,7 @@ private:
     for (size_t i = 0; i < found_.count; i++) keypoints[i] = to_opencv(found_.keypoints[i]);
   }
 
-  /* The given keypoints' descriptors into found_, and keypoints as they then are. */
+  /* Descriptors of the user's keypoints into found_; updates keypoints. */
   void describe(const hs_image &view, std::vector<cv::KeyPoint> &keypoints) {
     std::vector<hs_keypoint> given;
     std::vector<hs_status> statuses;

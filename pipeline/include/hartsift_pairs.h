@@ -10,8 +10,8 @@
  *
  * For each pair the same bytes as hs_match and hs_verify one after another, whatever the device, the number of threads
  * and the memory, in the order of the pairs. In between, the threads of the context work on different pairs, or verify
- * those that its GPU matches, many in one launch; the images whose turn comes are read meanwhile. Where the collection
- * does not fit max_memory_bytes, pairs are worked off in blocks of few images, and results wait until their turn.
+ * those that its GPU matches, many in one launch; the next images are read meanwhile. Where the collection does not fit
+ * max_memory_bytes, pairs are processed in blocks of few images, and results are kept until it is their turn.
  */
 #ifndef HARTSIFT_PAIRS_H
 #define HARTSIFT_PAIRS_H
@@ -33,15 +33,15 @@ typedef struct hs_collection_image {
   int32_t reserved[8];  /* 0 */
 } hs_collection_image;
 
-/* The images. All of it stays the caller's and unchanged until hs_pairs_end. */
+/* The images. The caller's, unchanged until hs_pairs_end. */
 typedef struct hs_collection {
   const hs_collection_image *images; /* image_count entries */
   size_t image_count;                /* below 2^32 */
-  /* Fills the empty *features of an image that has none in the array; the library frees them. A failure is that of every
-     pair of the image; message (zero-terminated, message_bytes of room) may say why. Called from one thread at a time,
-     none of the caller's, once for an image unless memory makes the run forget it in between. May be null. */
+  /* Fills the empty *features of an image that has none in the array; the library frees them. A failure applies to every
+     pair of the image; message (zero-terminated, at most message_bytes) may say why. Called from one thread at a time, none
+     of the caller's, once for an image, or again where memory was too small to keep it. May be null. */
   hs_status (*read)(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes);
-  void *user;          /* the caller's, handed to read */
+  void *user;          /* the caller's, passed to read */
   int32_t reserved[8]; /* 0 */
 } hs_collection;
 
@@ -76,11 +76,11 @@ HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geomet
 #define hs_pairs_options_init(options) hs_pairs_options_init_sized((options), sizeof(hs_pairs_options))
 HS_API hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size);
 
-/* What became of a pair. The library's, host memory. */
+/* The result of a pair. The library's, host memory. */
 typedef struct hs_pair_result {
   size_t index;         /* of the pair in the list */
   hs_image_pair images; /* pairs[index] */
-  hs_status status;     /* HS_OK, or why there is nothing else: the image's reading failed, descriptors of two types,
+  hs_status status;     /* HS_OK, or why the rest is empty: the image's reading failed, descriptors of two types,
                            HS_ERR_LIMIT where the two images alone are beyond max_memory_bytes, ... */
   const char *message;  /* the reason, for HS_OK "" */
   size_t match_count;   /* matches */
@@ -124,7 +124,7 @@ typedef struct hs_pairs hs_pairs;
 /* Starts to match `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
    hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has
    one, do the work; until hs_pairs_end it must not be used for anything else but hs_destroy. Its max_memory_bytes
-   bounds what the run holds in host memory and, besides, on the device; 0: half of the machine's and of the device's
+   bounds what the run holds in host memory and on the device each; 0: half of the machine's and of the device's
    memory. Its allocator is called from several threads at once. options: null for the defaults. Does not block.
    Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image with
    neither features nor read, a run on this context that has not ended), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs or
@@ -133,15 +133,15 @@ HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_co
                                 const hs_image_pair *pairs, size_t count, const hs_pairs_options *options);
 
 /* Waits for the next pair of the list. *result: valid until the next call on the run; null with HS_OK: all have been
-   given, or the next was not ready within wait_ms milliseconds (-1: waits as long as it takes).
-   Statuses: HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the run
-   cannot continue; the results given so far are good, and every further call fails with the same status. */
+   returned, or the next was not ready within wait_ms milliseconds (-1: waits as long as it takes). Statuses: HS_ERR_ARGUMENT
+   (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the run cannot continue; the results
+   returned so far are valid, and every further call fails with the same status. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
 
 /* Why hs_pairs_next failed, "" if it did not. Valid until hs_pairs_end. */
 HS_API const char *hs_pairs_last_error(const hs_pairs *run);
 
-/* Ends a run, finished or not, and frees all of it; pairs that are being worked on are finished first. null is
+/* Ends a run, finished or not, and frees all of it; pairs in progress are finished first. null is
    allowed. */
 HS_API void hs_pairs_end(hs_pairs *run);
 
@@ -152,7 +152,7 @@ HS_API void hs_pairs_end(hs_pairs *run);
  * matches is sure; the inliers of sure pairs join features to tracks. If one to three sure pairs in a row connect the images
  * of a weak pair, the two features of its inliers should be on one track; if they hardly ever are, the pair is doubtful. A
  * weak pair that is the only link between two parts of a collection, or that may close a loop, contradicts nothing and
- * stays. What this cannot judge: sure pairs that are wrong (a symmetric building), and collections without sure pairs.
+ * stays. It cannot judge sure pairs that are wrong (a symmetric building), and collections without sure pairs.
  */
 typedef enum hs_pair_verdict {
   HS_PAIR_SUPPORTED = 0, /* tracks confirm it, or do not contradict it */
@@ -173,14 +173,14 @@ typedef struct hs_judged_pair {
   int32_t reserved[4];     /* 0 */
 } hs_judged_pair;
 
-/* Where the inliers of pairs come from. All of it stays the caller's. */
+/* Where the inliers of pairs come from. The caller's. */
 typedef struct hs_pair_inliers {
   const size_t *feature_counts; /* image_count entries; below 2^32 in all */
   size_t image_count;           /* of the collection */
   /* Writes 2 x inlier_count indices of pairs[pair]: first image's feature, second image's feature, ... Called once for each
      pair, sure pairs first, on the calling thread; a status other than HS_OK ends the call. */
   hs_status (*read)(void *user, size_t pair, uint32_t *inliers);
-  void *user; /* the caller's, handed to read */
+  void *user; /* the caller's, passed to read */
 } hs_pair_inliers;
 
 /* When a pair is sure, and when doubtful. */
@@ -196,7 +196,7 @@ typedef struct hs_judge_options {
   double least_support;  /* share of inliers whose support is enough; 0..1; 0.15 */
   const hs_allocator *allocator; /* for working memory: 5 bytes a feature; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;          /* of room there */
+  size_t message_bytes;          /* capacity there */
 } hs_judge_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */

@@ -24,7 +24,7 @@ typedef enum hs_patch_type {
 typedef struct hs_patch_options {
   size_t struct_size; /* sizeof(hs_patch_options), set by hs_patch_options_init; fields are only appended */
   int32_t size;       /* samples a side; 1..1024; 32 */
-  float scale;        /* length of a side, in the keypoint's sigma; above 0..1000; 12, that of SIFT's own 4 cells */
+  float scale;        /* length of a side, in units of the keypoint's sigma; (0, 1000]; 12: SIFT's 4 cells of 3 sigma */
   float blur;      /* samples are taken from the most blurred Gaussian level whose blur is at most this many distances
                          of samples, from the image itself where there is none; 0..16; 0.5. 0: from the image always */
   int32_t upright; /* 1: orientations count as 0; 0 or 1, and 0 where frames are given; 0 */
@@ -37,12 +37,11 @@ typedef struct hs_patch_options {
 HS_API hs_status hs_patch_options_init_sized(hs_patch_options *options, size_t struct_size);
 
 /* Takes the patches of keypoints, which need not come from this library. Sample (i, j) of a patch, i to the right, is the
-   bilinear value at (u, v) = ((i + 0.5) / size - 0.5, (j + 0.5) / size - 0.5) * scale of the keypoint's frame; beyond the
-   image its edge repeats.
-   context: its options, all but the region, give the gray picture and the pyramid; the CPU does the work, in a context on
-   a GPU too.
+   bilinear value at (u, v) = ((i + 0.5) / size - 0.5, (j + 0.5) / size - 0.5) * scale of the keypoint's frame; outside the
+   image its edge repeats. context: its options, all but the region, give the gray picture and the pyramid; the CPU does the
+   work, in a context on a GPU too.
    image: as for hs_extract. keypoints: [count], host memory; x, y, sigma and orientation count.
-   frames: [count], host memory, in the place of sigma and orientation; null: the keypoints are circular.
+   frames: [count], host memory, instead of sigma and orientation; null: the keypoints are circular.
    options: null for the defaults. patches: [count][size][size] of the options' type, host memory of the caller, aligned for
    it. statuses: [count], host memory, or null: HS_OK, or HS_ERR_KEYPOINT for a keypoint with a number that is not finite
    or is beyond 2^22 pixels, a sigma not above 0 or a frame that is singular, whose patch is 0.

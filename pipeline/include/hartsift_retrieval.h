@@ -1,7 +1,7 @@
 /*
  * hartsift_retrieval.h - which pairs of a collection's images are worth matching; part of hartsift.h.
  *
- * Three choices, for images that are numbered 0, 1, ... by their place in the caller's lists: neighbours in the order of
+ * Three choices, for images that are numbered 0, 1, ... by their position in the caller's lists: neighbours in the order of
  * names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look alike (hs_retrieval,
  * hs_pair_similar):
  *
@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array
-   until hs_image_pairs_free, or until the next call that fills the same struct (its room is used again). After a
+   until hs_image_pairs_free, or until the next call that fills the same struct (its memory is used again). After a
    failure count is 0. */
 typedef struct hs_image_pairs {
   size_t count;         /* pairs */
@@ -39,26 +39,26 @@ typedef struct hs_image_pairs {
 /* Frees what the library filled in and clears the struct; null and {0} are allowed. */
 HS_API void hs_image_pairs_free(hs_image_pairs *pairs);
 
-/* ---- by names and places */
+/* ---- by names and positions */
 
 /* Pairs of each image with the `neighbors` that follow it in the order of names; quadratic 1: with those 1, 2, 4, ...,
-   2^(neighbors - 1) places on as well, which closes loops of a video (COLMAP's sequential matching takes these in place of
-   the next ones). The order is natural: byte by byte, but digits by the number they make, so img2 stands before img10.
+   2^(neighbors - 1) positions later as well, which closes loops of a video (COLMAP's sequential matching takes these instead
+   of the next ones). The order is natural: byte by byte, but digits by the number they make, so img2 stands before img10.
    names: count zero-terminated texts. Statuses: HS_ERR_ARGUMENT (null, quadratic neither 0 nor 1), HS_ERR_LIMIT (more than
    2^32 - 1 images), HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neighbors, int32_t quadratic,
                                   hs_image_pairs *pairs);
 
 /* Pairs of images at most `metres` apart. places: [count][3] x, y, z in metres of any Cartesian frame; an image with a
-   number that is not finite has no place and is in no pair. at_most: each image proposes only so many, the nearest (of
-   equally near ones those of the smaller number), and a pair is taken when either proposes it; 0: any number. Exact: time
-   grows with the number of images times that within `metres` along the axis in which the places spread most.
-   Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT, HS_ERR_MEMORY. */
+   number that is not finite has no position and is in no pair. at_most: each image proposes only so many, the nearest (of
+   equally near ones the lower number), and a pair is taken when either proposes it; 0: any number. Exact: time grows with
+   the number of images, times the number within `metres` along the axis of largest spread. Statuses: HS_ERR_ARGUMENT (null,
+   metres below 0 or not a number), HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_nearby(const double *places, size_t count, double metres, uint32_t at_most,
                                 hs_image_pairs *pairs);
 
-/* The place of a GPS position in the frame of the earth: latitude and longitude in degrees, north and east above 0,
-   altitude in metres above the ellipsoid of WGS 84 (0 where altitudes are not to be trusted, as those of cameras).
+/* A GPS position in the Cartesian frame of the earth: latitude and longitude in degrees, north and east above 0,
+   altitude in metres above the ellipsoid of WGS 84 (0 where altitudes are unreliable, as from cameras).
    Statuses: HS_ERR_ARGUMENT (null, latitude beyond 90 or longitude beyond 360 degrees, a number that is not finite). */
 HS_API hs_status hs_earth_place(double latitude, double longitude, double altitude, double place[3]);
 
@@ -99,7 +99,7 @@ HS_API void hs_retrieval_destroy(hs_retrieval *retrieval);
 HS_API hs_status hs_retrieval_sample(hs_retrieval *retrieval, const hs_features *features, size_t count);
 
 /* Learns centres and directions from the sample, which is freed. context: its threads or its GPU do the work; null: the
-   calling thread. Statuses: HS_ERR_ARGUMENT (null, trained already, a sample of no descriptors), and those of
+   calling thread. Statuses: HS_ERR_ARGUMENT (null, trained already, a sample of no descriptors), and the statuses of
    hs_find_nearest. */
 HS_API hs_status hs_retrieval_train(hs_retrieval *retrieval, hs_context *context);
 
@@ -107,21 +107,21 @@ HS_API hs_status hs_retrieval_train(hs_retrieval *retrieval, hs_context *context
 HS_API size_t hs_retrieval_length(const hs_retrieval *retrieval);
 
 /* Describes an image: vector gets hs_retrieval_length numbers, all 0 for no features. Statuses: HS_ERR_ARGUMENT (null, not
-   trained, descriptors other than HS_DESCRIPTOR_U8), and those of hs_find_nearest. */
+   trained, descriptors other than HS_DESCRIPTOR_U8), and the statuses of hs_find_nearest. */
 HS_API hs_status hs_retrieval_describe(const hs_retrieval *retrieval, hs_context *context, const hs_features *features,
                                        int8_t *vector);
 
-/* Adds to each image's vector those of the `neighbors` most similar others, each by the cosine of its angle to it: what
-   images of one thing share is strengthened, and more of the pairs that overlap are found (Turcot and Lowe 2009;
+/* Adds to each image's vector the vectors of the `neighbors` most similar others, each by the cosine of its angle to it:
+   what images of one thing share is strengthened, and more of the pairs that overlap are found (Turcot and Lowe 2009;
    Arandjelovic and Zisserman, CVPR 2012). 3 measured best. vectors, blended: [count][length], not overlapping; a vector
    of 0 stays so. Time, memory and statuses as hs_pair_similar. */
 HS_API hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                   uint32_t neighbors, int8_t *blended);
 
-/* Pairs of each image with the `neighbors` others whose vectors make the smallest angle with its own (of equal ones those
-   of the smaller number), whichever of the two proposes the pair; an image whose vector is all 0 is in none. vectors:
+/* Pairs of each image with the `neighbors` others whose vectors make the smallest angle with its vector (of equal ones the
+   lower number), whichever of the two proposes the pair; an image whose vector is all 0 is in none. vectors:
    [count][length]. Exact: all vectors are compared, in blocks, by the context's threads (null: the calling thread); memory
-   beside the pairs is 16 * neighbors + 12 bytes an image. Statuses: HS_ERR_ARGUMENT (null, length 0 or above 65536),
+   in addition to the pairs is 16 * neighbors + 12 bytes an image. Statuses: HS_ERR_ARGUMENT (null, length 0 or above 65536),
    HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                  uint32_t neighbors, hs_image_pairs *pairs);

@@ -50,20 +50,19 @@ typedef struct hs_load_options {
   int32_t jpeg_scale;   /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
                                   transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
                                   of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
-  const hs_allocator *allocator; /* that the result takes its memory from; must outlive it. null: the C library's */
+  const hs_allocator *allocator; /* of the result; must outlive it. null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;          /* of room there */
-  hs_exif *exif;          /* null, or gets what the file says; all 0 after a failure and for files without; null */
-  int64_t max_image_size; /* pictures whose larger side has more pixels are made smaller, so that it has that many: by
-                             exact area averaging of what was decoded, whatever the kind of file, in integers (METHOD.md,
-                             section 2), the other side rounded down as COLMAP's max_image_size does. The limits are for
-                             what is decoded. 0: never; 0 or more; 0 */
+  size_t message_bytes;          /* capacity there */
+  hs_exif *exif; /* null, or gets what the file says; all 0 after a failure and for files without; null */
+  int64_t
+      max_image_size; /* pictures whose larger side has more pixels are reduced so that it has this many: by exact area
+                             averaging in integers (METHOD.md, section 2), the other side rounded down as COLMAP's
+                             max_image_size does. The limits apply to what is decoded. 0: never; 0 or more; 0 */
   int32_t
-      keep_encoded; /* 1: leave a JPEG as it is that a GPU may decode, see HS_JPEG: a baseline one, gray or YCbCr in one
+      keep_encoded; /* 1: do not decode a JPEG that a GPU may decode, see HS_JPEG: a baseline one, gray or YCbCr in one
                            scan. Damaged data is found when it is decoded. Others are decoded now, as all are with
                            keep_colour, jpeg_scale or max_image_size. 0 */
-  int32_t
-      only_files; /* 1: a path names a file, whatever it is: for names that a program's users give. 0: "-" is standard
+  int32_t only_files; /* 1: every path names a file: for names from users. 0: "-" is standard
                          input, "@scene" a picture. 0 */
   int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage that leaves a picture is noted
                      (hs_load_notes). 0 */
@@ -91,14 +90,14 @@ HS_API hs_status hs_load_image(const char *path, const hs_load_options *options,
 HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
 
 /* Puts features of a picture that loading made smaller (hs_load_options.max_image_size) into the pixels of the original: x,
-   y, sigma, image_width and image_height; octave and level stay those of the smaller picture. Nothing is done where the
-   image is as large as it was. Once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
+   y, sigma, image_width and image_height; octave and level stay the smaller picture's. Nothing is done where the image was
+   not reduced. Call it once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
 /* 1: the context's GPU decodes JPEGs that were kept encoded, on its multiprocessors, to libjpeg's pixels; 0: the
-   context is a hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from those of the
-   libjpeg that is there, or it fails, and the CPU decodes. The first call compares 64 made pictures. message: null, or
-   gets what decodes, or why not; message_bytes of it. */
+   context is a hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from libjpeg's, or it
+   fails, and the CPU decodes. The first call compares 64 synthetic pictures. message: null, or gets what decodes, or why
+   not; at most message_bytes. */
 HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
 
 /* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
@@ -114,30 +113,29 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
 /* ------------------------------------------------------------------ from files to features
 
    The same calls for a picture in a file, or for a file's bytes: read and decoded by the library, on as many of its threads
-   as options.threads says. load: as for hs_load_image, null: the defaults; but its limits, where they are 0, are those of
-   hs_options, the reason of a failure is hs_last_error's, message, allocator and keep_colour are not looked at, and what
-   is found is in pixels of the original with max_image_size too. JPEGs are decoded by the GPU where
-   options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it decodes
-   (the first such call compares it, see hs_decodes_jpeg). mask: null, or of the picture's size, or, where
-   max_image_size made that smaller, of the original's. */
+   as options.threads says. load: as for hs_load_image, null: the defaults; but limits of 0 are hs_options' limits,
+   hs_last_error has the reason of a failure, message, allocator and keep_colour are ignored, and features are in pixels of
+   the original with max_image_size too. JPEGs are decoded by the GPU where options.decoder is HS_DECODER_GPU, or where
+   load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it decodes (the first such call compares it, see
+   hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made that smaller, of the original's. */
 
-/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A context with max_memory_bytes, which would
-   work the picture off in tiles, on a CPU or a GPU, decodes it meanwhile, row by row, and holds a band of it and 64 KiB of
-   the file: PNG that is not interlaced, and JPEG of one scan that need not be turned, not with max_image_size, equalize or
-   HS_PROFILE_OPENCV's steps of refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises;
-   load->max_memory_bytes then bounds what decoding takes beside it. A file that is damaged further down gives its status
-   then, and no features. Statuses: as hs_load_image and hs_extract. */
+/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A context whose max_memory_bytes requires
+   tiles decodes the picture row by row meanwhile, on a CPU or a GPU, and holds a band of it and 64 KiB of the file. This
+   applies to PNG that is not interlaced and JPEG of one scan that need not be turned, without max_image_size, equalize and
+   HS_PROFILE_OPENCV's refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises;
+   load->max_memory_bytes then bounds the additional memory of decoding. A file that is damaged further down gives its status
+   and no features. Statuses: as hs_load_image and hs_extract. */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);
 /* The same of bytes[size] of a file in memory. */
 HS_API hs_status hs_extract_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
                                     const hs_image *mask, hs_features *features);
 
-/* Submits a file and returns without waiting for it, nor for its being read. path, the mask's pixels and load->exif must
-   stay valid until hs_wait has returned this image's features, and each file in flight needs an exif of its own; *load is
-   copied. What is wrong with the file, or with the mask for it, hs_wait says. With options.in_flight 0 a context of a GPU
-   has 64 in flight where the first image that it was handed is a file. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION,
-   HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was submitted. */
+/* Submits a file and returns without waiting until it is read. path, the mask's pixels and load->exif must
+   stay valid until hs_wait has returned this image's features, and each file in flight needs a separate exif; *load is
+   copied. hs_wait reports what is wrong with the file or its mask. With options.in_flight 0 a context of a GPU has 64 in
+   flight if the first image that was submitted is a file. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_CAPACITY (as
+   hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was submitted. */
 HS_API hs_status hs_submit_file(hs_context *context, const char *path, const hs_load_options *load,
                                 const hs_image *mask);
 /* The same of bytes[size] of a file in memory, which must stay valid and unchanged as long. */
