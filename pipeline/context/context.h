@@ -76,6 +76,12 @@ struct hs_context {
 /* Whether images in flight are scheduled for the rate of a collection, not for each result soon. */
 static inline bool context_for_throughput(const hs_context *c) { return c->options.workload == HS_WORKLOAD_THROUGHPUT; }
 
+/* Notes the way of a frame in the statistics. */
+static inline void context_note_way(hs_context *context, const way_choice *choice) {
+  context->statistics.way = choice->way;
+  context->statistics.way_reason = choice->reason;
+}
+
 /* Forgets the failure of the call before, and how far it was. */
 void context_clear_error(hs_context *context);
 

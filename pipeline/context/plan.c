@@ -216,3 +216,40 @@ const plan_entry *plan_find(const frame_plan *plan, plan_buffer buffer, int32_t 
     if (plan->entries[i].buffer == buffer && plan->entries[i].octave_index == octave_index) return &plan->entries[i];
   return NULL;
 }
+
+static way_choice choose_tiles(const way_request *r) {
+  if (r->on_device)
+    return r->rows
+               ? (way_choice){HS_WAY_GPU_TILE_ROWS, false, "the picture exceeds the memory: it is decoded row by row"}
+               : (way_choice){HS_WAY_GPU_TILES, false, "the whole frame does not fit the device's memory"};
+  return r->rows ? (way_choice){HS_WAY_CPU_TILE_ROWS, false, "the picture exceeds the memory: it is decoded row by row"}
+                 : (way_choice){HS_WAY_CPU_TILES, false, "the whole frame exceeds max_memory_bytes"};
+}
+
+static way_choice choose_on_device(const way_request *r) {
+  if (r->split) return (way_choice){HS_WAY_HYBRID, false, "options.split, or its measurement, divides the octaves"};
+  if (r->group > 1) return (way_choice){HS_WAY_GPU_GROUP, false, "one launch for several small images"};
+  if (r->seen) return (way_choice){HS_WAY_GPU_GRAPH, false, "a frame of this kind was run before"};
+  if (r->is_worker)
+    return (way_choice){HS_WAY_GPU_LISTED, false, "the first frame of its kind, next to others that launch"};
+  return (way_choice){HS_WAY_GPU_KERNELS, false, "the first frame of its kind"};
+}
+
+way_choice plan_choose_way(const way_request *r) {
+  const bool jobs = r->has_jobs && r->octaves > 0 && r->skipped_octaves == 0;
+  if (r->tiled) return choose_tiles(r);
+  if (r->on_device) return choose_on_device(r);
+  if (r->user_keypoints) return (way_choice){HS_WAY_CPU_USER_KEYPOINTS, jobs, "the keypoints are the caller's"};
+  if (r->passes > 0)
+    return (way_choice){HS_WAY_CPU_FUSED_PASS, false, "few threads, and levels that are larger than the caches"};
+  if (jobs) return (way_choice){HS_WAY_CPU_JOBS, true, "several threads"};
+  if (r->skipped_octaves > 0) return (way_choice){HS_WAY_CPU_STAGES, false, "the device computed the first octaves"};
+  return (way_choice){HS_WAY_CPU_STAGES, false, "one thread, or variants without jobs"};
+}
+
+const char *hs_frame_way_name(hs_frame_way way) {
+  static const char *const names[] = {
+      "none",        "cpu-stages", "cpu-jobs",  "cpu-fused-pass", "cpu-tiles", "cpu-tile-rows", "cpu-user-keypoints",
+      "gpu-kernels", "gpu-listed", "gpu-graph", "gpu-group",      "gpu-tiles", "gpu-tile-rows", "hybrid"};
+  return (unsigned)way < sizeof names / sizeof names[0] ? names[way] : NULL;
+}

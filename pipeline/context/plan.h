@@ -150,6 +150,32 @@ typedef struct device_request {
 hs_status plan_make_device(const plan_request *request, const device_request *device, frame_plan *plan,
                            uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words);
 
+/* What the way of a frame depends on. */
+typedef struct way_request {
+  bool on_device; /* the device computes it, or the first octaves of it */
+  bool tiled;     /* the whole exceeds the memory */
+  bool rows;      /* the picture comes in rows; tiled only */
+  bool user_keypoints;
+  /* of the CPU */
+  int32_t octaves, skipped_octaves;
+  int32_t passes; /* frame_plan.passes */
+  bool has_jobs;  /* the plan has memory for a graph of jobs */
+  /* of a device */
+  bool split;     /* the CPU computes the last octaves */
+  int32_t group;  /* images */
+  bool seen;      /* a frame of this kind was run before: its graph is worth recording */
+  bool is_worker; /* others launch at the same time */
+} way_request;
+
+typedef struct way_choice {
+  hs_frame_way way;
+  bool jobs;          /* on the CPU: levels and stages are jobs (HS_WAY_CPU_JOBS, and user keypoints with threads) */
+  const char *reason; /* a static string */
+} way_choice;
+
+/* The way of a frame: the only place that chooses one. pipeline/frame/WAYS.md draws them. */
+way_choice plan_choose_way(const way_request *request);
+
 /* For the plan's own files: adds an entry of count * item bytes (none when 0) at the lowest free offset; false when a
    size does not fit. */
 bool plan_add(frame_plan *plan, plan_entry entry, size_t count, size_t item);

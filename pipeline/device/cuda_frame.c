@@ -304,6 +304,8 @@ static hs_status begin(hs_context *c, const frame_request *r, const frame_placem
       st = clear_masks(c, place);
     return st == HS_OK ? launch(c, r, place) : st;
   }
+  const way_choice nothing = {HS_WAY_GPU_KERNELS, false, "the picture has no octave: nothing is launched"};
+  context_note_way(c, &nothing);
   memset(s->mail->counts, 0, sizeof s->mail->counts);
   s->mail->handed_over = 0;
   return HS_OK;

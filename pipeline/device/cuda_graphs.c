@@ -105,6 +105,8 @@ hs_status cuda_graph_of(hs_context *c, const frame_request *r, const frame_place
   const graph_key key = key_of(s, r, place, target);
   bool again;
   graph_entry *e = graph_cache_meet(&s->graphs, &key, &again);
+  const way_request request = {.on_device = true, .group = target->group, .seen = again, .is_worker = c->is_lane};
+  way_choice choice = plan_choose_way(&request);
   hs_status st = HS_OK;
   if (!again) {
     device_graph_destroy(e->graph);
@@ -114,7 +116,10 @@ hs_status cuda_graph_of(hs_context *c, const frame_request *r, const frame_place
   if (target->group > 1) target->group_views = e->views;
   if (again && !e->graph) st = make_graph(c, r, target, e);
   *graph = e->graph;
-  if (!again && st == HS_OK && c->is_lane && target->group == 1) st = change_spare(c, r, target, e->first, graph);
+  if (choice.way == HS_WAY_GPU_LISTED && st == HS_OK) st = change_spare(c, r, target, e->first, graph);
+  if (choice.way == HS_WAY_GPU_LISTED && !*graph)
+    choice = (way_choice){HS_WAY_GPU_KERNELS, false, "a frame with more launches than a list has"};
+  context_note_way(c, &choice);
   if (st != HS_OK) e->met = 0; /* its views may be missing */
   return st;
 }

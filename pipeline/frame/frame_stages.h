@@ -14,6 +14,7 @@ typedef struct frame {
   const frame_request *request;
   workspace *work;
   int32_t octaves; /* that are wanted */
+  way_choice choice;
   bool levels_only;
   bool is_oriented, is_described; /* where stages run at the same time */
   uint64_t candidates;

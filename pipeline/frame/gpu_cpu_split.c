@@ -131,9 +131,12 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
 
 static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, frame_result *result) {
   const frame_placement whole = {0};
+  const way_request request = {.on_device = true, .split = true};
   if (octaves >= all) return c->engine->split->run(c, r, &whole, result);
   hs_status st = HS_OK;
   for (bool repeat = true; repeat && st == HS_OK;) st = run_split(c, r, octaves, result, &repeat);
+  const way_choice choice = plan_choose_way(&request);
+  context_note_way(c, &choice); /* the CPU's part has noted its own */
   return st;
 }
 

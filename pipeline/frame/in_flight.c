@@ -147,6 +147,10 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   pthread_mutex_lock(&f->lock);
   for (int32_t i = 0; i < f->lane_count; i++) {
     const hs_statistics *s = &f->lanes[i].statistics;
+    if (s->frames > 0) {
+      sum->way = s->way;
+      sum->way_reason = s->way_reason;
+    }
     sum->frames += s->frames;
     sum->regrown_frames += s->regrown_frames;
     sum->workspace_bytes += s->workspace_bytes;

@@ -1,8 +1,8 @@
-/* One frame in the order of the paper: scale space, extrema and refinement, orientation, descriptor. On one thread stage
-   follows stage; on several they run as a graph of jobs (frame_graph.h). A large first octave and the large ones
-   behind it are each made and searched in one pass where there are one or two threads (octave_pass.h). The first is
-   searched before the others are made, so that these take the place of its levels above S (plan.h). What is not made in a
-   pass is searched together, and all octaves are oriented and described together. */
+/* One frame on the host, in the order of the paper: scale space, extrema and refinement, orientation, descriptor. The plan
+   chooses its way (plan_choose_way, WAYS.md): stage after stage, as a graph of jobs (cpu/schedule/frame_graph.h), or with
+   large octaves in one pass each (cpu/schedule/fused_pass.h). The first octave is searched before the others are made, so
+   that these take the memory of its levels above S (plan.h). What is not made in a pass is searched together, and all
+   octaves are oriented and described together. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -114,7 +114,7 @@ static stage_status pass_octave(frame *f, int32_t o) {
 /* The levels of all octaves, and the keypoints unless they are given. */
 static stage_status build_and_detect(frame *f) {
   const bool given = f->request->given != NULL;
-  const int32_t passes = given ? 0 : f->context->plan.passes;
+  const int32_t passes = f->choice.way == HS_WAY_CPU_FUSED_PASS ? f->context->plan.passes : 0;
   stage_status st = STAGE_OK;
   for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) {
     st = o < passes ? pass_octave(f, o) : build_levels(f, o);
@@ -204,11 +204,6 @@ static stage_status run_graph(frame *f) {
   return st;
 }
 
-/* A frame that begins with another device's level goes stage by stage. */
-static bool runs_as_graph(const frame *f) {
-  return f->work->graph && f->octaves > 0 && f->request->skipped_octaves == 0;
-}
-
 /* ------------------------------------------------- the frame */
 
 static stage_status orient_step(frame *f) {
@@ -219,7 +214,7 @@ static stage_status orient_step(frame *f) {
 static stage_status run_stages(frame *f) {
   f->total = samples_of_all(f) * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES);
   stage_status st = step(f, STAGE_OK, 0);
-  if (st == STAGE_OK) st = runs_as_graph(f) ? run_graph(f) : build_and_detect(f);
+  if (st == STAGE_OK) st = f->choice.jobs ? run_graph(f) : build_and_detect(f);
   if (st == STAGE_OK && f->request->given) append_given(f, false);
   if (st == STAGE_OK) st = find_shapes(f, 0);
   if (st == STAGE_OK) st = orient_step(f);
@@ -260,6 +255,21 @@ static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
   return make_room(c, r);
 }
 
+/* The way of the frame, from the plan that was made for it. */
+static void choose_way(frame *f) {
+  const frame_plan *plan = &f->context->plan;
+  const frame_request *r = f->request;
+  const way_request request = {.on_device = r->untiled_status != HS_OK,
+                               .tiled = plan->tile_side > 0,
+                               .rows = r->feed != NULL,
+                               .user_keypoints = r->given != NULL,
+                               .octaves = f->octaves,
+                               .skipped_octaves = r->skipped_octaves,
+                               .passes = f->levels_only ? 0 : plan->passes,
+                               .has_jobs = f->work->graph != NULL};
+  f->choice = plan_choose_way(&request);
+}
+
 hs_status run_pyramid(hs_context *c, const frame_request *r, int32_t octaves, workspace *w) {
   frame f = {.context = c, .request = r, .work = w, .octaves = octaves, .levels_only = true};
   bool grown = has_grown_lists(c);
@@ -268,18 +278,11 @@ hs_status run_pyramid(hs_context *c, const frame_request *r, int32_t octaves, wo
   workspace_view(&c->plan, c->slab, w);
   f.total = samples_of_all(&f) * (uint64_t)frame_levels_made(&f);
   stage_status made = step(&f, STAGE_OK, 0);
-  const bool graph = runs_as_graph(&f);
+  choose_way(&f);
+  const bool graph = f.choice.jobs;
   if (graph && made == STAGE_OK) made = run_graph(&f);
   for (int32_t o = 0; o < octaves && made == STAGE_OK && !graph; o++) made = build_levels(&f, o);
   return status_of(c, made);
-}
-
-/* The octaves that are wanted, each on the whole picture. */
-static stage_status run_untiled(frame *f) {
-  const hs_context *c = f->context;
-  f->octaves =
-      f->request->given ? given_octaves_needed(&c->plan.geometry, c, f->request) : c->plan.geometry.octave_count;
-  return run_stages(f);
 }
 
 hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
@@ -291,10 +294,11 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
     workspace_view(&c->plan, c->slab, w);
     st = grid_choice_reserve(c, w->features.capacity);
     if (st != HS_OK) return st;
-    if (c->plan.tile_side > 0)
-      st = status_of(c, tiled_frame_run(c, r, w, &f.candidates));
-    else
-      st = status_of(c, run_untiled(&f));
+    f.octaves = r->given ? given_octaves_needed(&c->plan.geometry, c, r) : c->plan.geometry.octave_count;
+    choose_way(&f);
+    context_note_way(c, &f.choice);
+    const bool tiled = c->plan.tile_side > 0;
+    st = status_of(c, tiled ? tiled_frame_run(c, r, w, &f.candidates) : run_stages(&f));
     if (r->feed && r->feed->failure != HS_OK) return CONTEXT_FAIL(c, r->feed->failure, "%s", r->feed->reason);
     if (st != HS_OK) return st;
     c->statistics.candidates = f.candidates;

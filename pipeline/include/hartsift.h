@@ -458,6 +458,28 @@ HS_API int32_t hs_method_version(void);
 /* What was chosen for each stage, one "stage: variant" a line. Valid until the context ends. */
 HS_API const char *hs_backend_report(const hs_context *context);
 
+/* How a frame was computed. The features are the same whichever it was. */
+typedef enum hs_frame_way {
+  HS_WAY_NONE = 0,               /* no frame yet */
+  HS_WAY_CPU_STAGES = 1,         /* stage after stage, octave after octave */
+  HS_WAY_CPU_JOBS = 2,           /* several threads, on whatever of any stage and octave is ready */
+  HS_WAY_CPU_FUSED_PASS = 3,     /* large octaves in one fused pass each: levels and extrema together, strip by strip */
+  HS_WAY_CPU_TILES = 4,          /* tile after tile, within max_memory_bytes */
+  HS_WAY_CPU_TILE_ROWS = 5,      /* the same, while the file is decoded row by row */
+  HS_WAY_CPU_USER_KEYPOINTS = 6, /* no detection: hs_describe */
+  HS_WAY_GPU_KERNELS = 7,        /* launched kernel by kernel: the first frame of a kind */
+  HS_WAY_GPU_LISTED = 8,     /* the same for images in flight: one launch of a graph that was changed to this frame */
+  HS_WAY_GPU_GRAPH = 9,      /* one launch of the graph recorded for its kind */
+  HS_WAY_GPU_GROUP = 10,     /* several small images in the same launches */
+  HS_WAY_GPU_TILES = 11,     /* tile after tile, because the whole does not fit */
+  HS_WAY_GPU_TILE_ROWS = 12, /* the same, while the file is decoded row by row */
+  HS_WAY_HYBRID = 13         /* the first octaves on the GPU, the others on the CPU */
+} hs_frame_way;
+
+/* The way's name, as --json has it: "cpu-jobs" for HS_WAY_CPU_JOBS, "none" for HS_WAY_NONE. Null for other numbers; ways
+   have the numbers from 0 on without a gap. */
+HS_API const char *hs_frame_way_name(hs_frame_way way);
+
 /* What a context has done so far, and the memory that it holds. */
 typedef struct hs_statistics {
   size_t struct_size;      /* sizeof(hs_statistics), set by hs_statistics_init; fields are only appended */
@@ -466,6 +488,8 @@ typedef struct hs_statistics {
   uint64_t candidates, keypoints, features; /* of the last frame */
   uint64_t workspace_bytes;                 /* held now, host memory */
   uint64_t device_bytes;                    /* held now, device memory */
+  hs_frame_way way;                         /* of the last frame; of images in flight, of one of the last */
+  const char *way_reason;                   /* why it went that way, a static string; null before the first frame */
 } hs_statistics;
 
 /* All 0, so {.struct_size = sizeof(hs_statistics)} is the same. HS_ERR_ARGUMENT: null. */

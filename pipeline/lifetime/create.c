@@ -87,7 +87,7 @@ void hs_destroy(hs_context *c) {
   backend_release(c);
 }
 
-OPTIONS_END_WITH(hs_statistics, device_bytes);
+OPTIONS_END_WITH(hs_statistics, way_reason);
 static const options_kind kind = OPTIONS_KIND(hs_statistics, frames);
 
 hs_status hs_statistics_init_sized(hs_statistics *statistics, size_t struct_size) {

@@ -25,6 +25,8 @@ class Statistics:
         regrown_frames: of these, repeated because a list was longer than planned.
         candidates, keypoints, features: of the last image.
         workspace_bytes, device_bytes: memory held now, on the host and on a GPU.
+        way: how the last image was computed: "cpu-jobs", "gpu-graph", ..., "none" before the first.
+        way_reason: why it went that way.
     """
 
     frames: int
@@ -34,6 +36,8 @@ class Statistics:
     features: int
     workspace_bytes: int
     device_bytes: int
+    way: str
+    way_reason: str
 
 
 class Context:

@@ -612,7 +612,17 @@ class Extractor:
         view = HsStatistics(struct_size=ctypes.sizeof(HsStatistics))
         with self._lock:
             self._check(library.hs_get_statistics(self._handle(), ctypes.byref(view)))
-        return Statistics(*(getattr(view, field[0]) for field in HsStatistics._fields_[1:]))
+        return Statistics(
+            view.frames,
+            view.regrown_frames,
+            view.candidates,
+            view.keypoints,
+            view.features,
+            view.workspace_bytes,
+            view.device_bytes,
+            library.hs_frame_way_name(view.way).decode(),
+            (view.way_reason or b"").decode(),
+        )
 
 
 def records_of(keypoints: Union[Features, "npt.NDArray[Any]"]) -> "npt.NDArray[Any]":

@@ -108,6 +108,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_version_number": (c_int32, []),
     "hs_method_version": (c_int32, []),
     "hs_backend_report": (c_char_p, [c_void_p]),
+    "hs_frame_way_name": (c_char_p, [c_int]),
     "hs_get_statistics": (c_int, [c_void_p, POINTER(HsStatistics)]),
     "hs_verify_options_init_sized": (c_int, [POINTER(HsVerifyOptions), c_size_t, c_int]),
     "hs_verify_points": (

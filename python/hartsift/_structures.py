@@ -183,6 +183,8 @@ class HsStatistics(ctypes.Structure):
         ("features", c_uint64),
         ("workspace_bytes", c_uint64),
         ("device_bytes", c_uint64),
+        ("way", c_int),
+        ("way_reason", c_char_p),
     ]
 
 

@@ -356,8 +356,10 @@ def test_facts(image):
     assert extractor.options["profile"] == "opencv" and extractor.options["max_features"] == 7
     assert extractor.options["descriptor"] == "f32" and extractor.options["grid_columns"] == 3
     assert {"detect", "describe"} <= set(extractor.backends)
+    assert extractor.statistics.way == "none" and extractor.statistics.way_reason == ""
     extractor.extract(image)
     assert extractor.statistics.frames == 1 and extractor.statistics.features == 7
+    assert extractor.statistics.way.startswith("cpu-") and extractor.statistics.way_reason
     host, device = hartsift.workspace_bytes(640, 480, device="cpu")
     assert host > 640 * 480 * 16 and device == 0
     limit = {"device": "cpu", "threads": 2, "first_octave": 0, "max_memory_bytes": 20 << 20}

@@ -36,7 +36,8 @@ static const char *const extract_more[] = {
     "keypoint outside the picture or without a size cannot be described: it is named on standard error and gets a "
     "descriptor of zeros.",
     "With --json, standard output gets one record for each image, a line each: image, width, height, features, "
-    "milliseconds (of the extraction alone), output, status, error.",
+    "milliseconds (of the extraction alone), way (how it was computed: hs_frame_way in hartsift.h), output, status, "
+    "error.",
     NULL,
 };
 

@@ -1,0 +1,208 @@
+/*
+ * The way that a frame took is in the statistics: each way of the CPU is asked for and reported, and on a GPU each of
+ * its own. Skipped for those of a GPU where there is none.
+ */
+#include "tests/support/test.h"
+
+#include "pipeline/context/context.h"
+#include "tests/support/extraction.h"
+#include "tests/support/rows_check.h"
+#include "tests/support/skip.h"
+
+enum { WIDTH = 640, HEIGHT = 480, LARGE_WIDTH = 1280, LARGE_HEIGHT = 960, SMALL = 96 };
+
+static hs_image scene;
+
+static int make_scene(void **state) {
+  (void)state;
+  scene = extraction_scene(WIDTH, HEIGHT, 3, NULL);
+  return 0;
+}
+
+static int free_scene(void **state) {
+  (void)state;
+  hs_image_free(&scene);
+  return 0;
+}
+
+static hs_statistics statistics_of(const hs_context *c) {
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  return s;
+}
+
+static void check_way(const hs_context *c, hs_frame_way way) {
+  const hs_statistics s = statistics_of(c);
+  assert_string_equal(hs_frame_way_name(s.way), hs_frame_way_name(way));
+  assert_true(s.way_reason && s.way_reason[0]);
+}
+
+static void extract(hs_context *c, const hs_image *image) {
+  hs_features f = {0};
+  if (hs_extract(c, image, NULL, &f) != HS_OK) fail_msg("%s", hs_last_error(c));
+  hs_features_free(&f);
+}
+
+/* Features of a PNG in memory, where this build reads them. */
+static bool extract_file(hs_context *c) {
+  const png_spec spec = {.colour_type = 0, .depth = 8, .width = WIDTH, .height = HEIGHT};
+  image_file file = png_spec_make(&spec);
+  hs_features f = {0};
+  if (!file.bytes) return false;
+  if (hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f) != HS_OK) fail_msg("%s", hs_last_error(c));
+  hs_features_free(&f);
+  image_file_free(&file);
+  return true;
+}
+
+/* Describes features of the scene as user keypoints. */
+static void describe(hs_context *c) {
+  const hs_options o = extraction_options(HS_PROFILE_LOWE);
+  hs_features found = extraction_once(&o, &scene), described = {0};
+  assert_int_equal(hs_describe(c, &scene, found.keypoints, found.count, &described, NULL), HS_OK);
+  assert_int_equal(described.count, found.count);
+  hs_features_free(&described);
+  hs_features_free(&found);
+}
+
+static void test_names(void **state) {
+  (void)state;
+  assert_string_equal(hs_frame_way_name(HS_WAY_NONE), "none");
+  assert_string_equal(hs_frame_way_name(HS_WAY_HYBRID), "hybrid");
+  assert_null(hs_frame_way_name((hs_frame_way)(HS_WAY_HYBRID + 1)));
+  for (int way = 1; way <= HS_WAY_HYBRID; way++)
+    assert_string_not_equal(hs_frame_way_name((hs_frame_way)way), hs_frame_way_name((hs_frame_way)(way - 1)));
+}
+
+static void test_cpu(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 1;
+  hs_context *c = extraction_context(&o);
+  assert_int_equal(statistics_of(c).way, HS_WAY_NONE);
+  assert_null(statistics_of(c).way_reason);
+  extract(c, &scene);
+  check_way(c, HS_WAY_CPU_STAGES);
+  describe(c);
+  check_way(c, HS_WAY_CPU_USER_KEYPOINTS);
+  assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
+  const hs_features *view;
+  assert_int_equal(hs_wait_view(c, &view), HS_OK);
+  check_way(c, HS_WAY_CPU_STAGES);
+  hs_destroy(c);
+  o.threads = 4;
+  c = extraction_context(&o);
+  const bool has_jobs = c->ops.jobs[STAGE_BASE] != NULL;
+  extract(c, &scene);
+  check_way(c, has_jobs ? HS_WAY_CPU_JOBS : HS_WAY_CPU_STAGES);
+  hs_destroy(c);
+}
+
+static void test_cpu_passes(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.threads = 1;
+  hs_context *c = extraction_context(&o);
+  hs_image large = extraction_scene(LARGE_WIDTH, LARGE_HEIGHT, 3, NULL);
+  extract(c, &large);
+  check_way(c, c->ops.octave ? HS_WAY_CPU_FUSED_PASS : HS_WAY_CPU_STAGES);
+  hs_image_free(&large);
+  hs_destroy(c);
+}
+
+static void test_cpu_tiles(void **state) {
+  (void)state;
+  hs_options o = extraction_options(HS_PROFILE_VLFEAT);
+  o.threads = 2;
+  o.max_memory_bytes = rows_cap(o, WIDTH, HEIGHT);
+  hs_context *c = extraction_context(&o);
+  extract(c, &scene);
+  check_way(c, HS_WAY_CPU_TILES);
+  if (extract_file(c)) check_way(c, HS_WAY_CPU_TILE_ROWS);
+  hs_destroy(c);
+}
+
+static hs_options gpu_options(hs_profile profile) {
+  hs_options o = extraction_options(profile);
+  o.device = HS_DEVICE_CUDA;
+  o.threads = 2;
+  return o;
+}
+
+#define NEED_GPU()                                                                                                     \
+  if (!extraction_has_gpu()) skip_because(NEEDS_GPU)
+
+static void test_gpu(void **state) {
+  (void)state;
+  NEED_GPU();
+  const hs_options o = gpu_options(HS_PROFILE_LOWE);
+  hs_context *c = extraction_context(&o);
+  extract(c, &scene);
+  check_way(c, HS_WAY_GPU_KERNELS);
+  extract(c, &scene);
+  check_way(c, HS_WAY_GPU_GRAPH);
+  hs_destroy(c);
+}
+
+static void test_gpu_in_flight(void **state) {
+  (void)state;
+  NEED_GPU();
+  hs_options o = gpu_options(HS_PROFILE_LOWE);
+  o.in_flight = 1;
+  const hs_features *view;
+  hs_context *c = extraction_context(&o);
+  assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
+  assert_int_equal(hs_wait_view(c, &view), HS_OK);
+  check_way(c, HS_WAY_GPU_LISTED);
+  hs_destroy(c);
+  /* The first image of these is taken alone; those that wait behind it are a group. */
+  enum { IMAGES = 64 };
+  o.in_flight = IMAGES;
+  c = extraction_context(&o);
+  hs_image small = scene;
+  small.stride_bytes = WIDTH;
+  small.width = small.height = SMALL;
+  bool grouped = false;
+  for (int round = 0; round < 50 && !grouped; round++) {
+    for (int i = 0; i < IMAGES; i++) assert_int_equal(hs_submit(c, &small, NULL), HS_OK);
+    for (int i = 0; i < IMAGES; i++) {
+      assert_int_equal(hs_wait_view(c, &view), HS_OK);
+      grouped = grouped || statistics_of(c).way == HS_WAY_GPU_GROUP;
+    }
+  }
+  assert_true(grouped);
+  hs_destroy(c);
+}
+
+static void test_gpu_tiles(void **state) {
+  (void)state;
+  NEED_GPU();
+  hs_options o = gpu_options(HS_PROFILE_VLFEAT);
+  o.max_memory_bytes = rows_cap(o, WIDTH, HEIGHT);
+  hs_context *c = extraction_context(&o);
+  extract(c, &scene);
+  check_way(c, HS_WAY_GPU_TILES);
+  if (extract_file(c)) check_way(c, HS_WAY_GPU_TILE_ROWS);
+  hs_destroy(c);
+}
+
+static void test_hybrid(void **state) {
+  (void)state;
+  NEED_GPU();
+  hs_options o = gpu_options(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_HYBRID;
+  o.split = 1;
+  hs_context *c = extraction_context(&o);
+  extract(c, &scene);
+  check_way(c, HS_WAY_HYBRID);
+  hs_destroy(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_names),     cmocka_unit_test(test_cpu),    cmocka_unit_test(test_cpu_passes),
+      cmocka_unit_test(test_cpu_tiles), cmocka_unit_test(test_gpu),    cmocka_unit_test(test_gpu_in_flight),
+      cmocka_unit_test(test_gpu_tiles), cmocka_unit_test(test_hybrid),
+  };
+  return cmocka_run_group_tests(tests, make_scene, free_scene);
+}
