@@ -17,7 +17,7 @@ typedef struct collection_bench {
   bool encoded;
   int rounds, count;
   char **names;
-  hs_image *images;
+  hs_source *sources;
 } collection_bench;
 
 /* Waits for one image; *count: its features. */
@@ -37,7 +37,7 @@ static size_t pass(hs_context *c, const collection_bench *b, int rounds) {
   size_t features = 0, of_image = 0;
   for (int next = 0, waited = 0; waited < all; waited++) {
     while (next < all && next - waited < b->in_flight) {
-      if (hs_submit(c, &b->images[next % b->count], NULL) != HS_OK) return 0;
+      if (hs_submit_source(c, &b->sources[next % b->count]) != HS_OK) return 0;
       next++;
     }
     if (wait_for_one(c, b, &of_image) != HS_OK) return 0;
@@ -80,10 +80,12 @@ static bool parse_option(collection_bench *b, const char *name, const char *valu
 }
 
 /* A picture in pinned memory, or a JPEG as its file has it; false: the reason stands on standard error. */
-static bool load(const collection_bench *b, const char *name, hs_image *image) {
+static bool load(const collection_bench *b, const char *name, hs_source *loaded) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = 1};
-  if (!b->encoded) return bench_pin(b->options.device, name, image);
-  if (hs_load_image(name, &options, image) == HS_OK && image->layout == HS_JPEG) return true;
+  hs_source file = hs_source_file(name);
+  file.load = &options;
+  if (!b->encoded) return bench_pin(b->options.device, name, &loaded->image);
+  if (hs_load_source(&file, loaded) == HS_OK && loaded->kind == HS_SOURCE_JPEG) return true;
   fprintf(stderr, "%s: not a JPEG that a GPU decodes\n", name);
   return false;
 }
@@ -102,10 +104,10 @@ int mode_collection(int argc, char **argv) {
                     "[--workload latency|throughput] [--rounds N] [--encoded 0|1] IMAGE...\n");
     return 2;
   }
-  b.images = calloc((size_t)b.count, sizeof *b.images);
+  b.sources = calloc((size_t)b.count, sizeof *b.sources);
   for (int k = 0; k < b.count; k++)
-    if (!b.images || !load(&b, b.names[k], &b.images[k])) return 1;
+    if (!b.sources || !load(&b, b.names[k], &b.sources[k])) return 1;
   const int result = run(&b);
-  free(b.images);
+  free(b.sources);
   return result;
 }

@@ -121,7 +121,7 @@ static void feeder_collect(batch_feeder *feeder) {
   batch_slot *slot = feeder_take(feeder, image, true);
   slot->result.milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {
-    (void)hs_features_to_original(list, &slot->image); /* of this image: nothing to refuse */
+    (void)hs_features_to_original(list, &slot->source.image); /* of this image: nothing to refuse */
     slot->features = list;
     batch_finish(batch, slot);
     return;
@@ -144,7 +144,8 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   slot->result.device = feeder->device;
   while (feeder->context) {
     slot->submitted_ms = batch_now_s() * 1e3;
-    const hs_status status = hs_submit(feeder->context, &slot->image, slot->mask.data ? &slot->mask : NULL);
+    slot->source.mask = slot->mask.data ? &slot->mask : NULL;
+    const hs_status status = hs_submit_source(feeder->context, &slot->source);
     const hs_status_class kind = hs_status_class_of(status);
     if (status == HS_OK) {
       feeder_append(feeder, slot);

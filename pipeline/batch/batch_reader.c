@@ -29,19 +29,20 @@ static bool take_next(batch_thread *thread, batch_slot *slot) {
   return taken;
 }
 
-static hs_status load_input(const batch_slot *slot, const hs_load_options *load, hs_image *image) {
+static hs_status load_input(const batch_slot *slot, const hs_load_options *load, hs_source *loaded) {
   const batch_input *input = &slot->input;
-  if (input->path) return hs_load_image(input->path, load, image);
-  if (input->bytes) return hs_load_image_memory(input->bytes, input->byte_count, load, image);
-  *image = *input->image;
-  return HS_OK;
+  hs_source source = input->path    ? hs_source_file(input->path)
+                     : input->bytes ? hs_source_encoded(input->bytes, input->byte_count)
+                                    : hs_source_pixels(input->image);
+  source.load = load;
+  return hs_load_source(&source, loaded);
 }
 
 static hs_status find_mask(hs_batch *batch, batch_slot *slot) {
   const hs_batch_options *o = &batch->options;
   if (slot->input.mask) slot->mask = *slot->input.mask;
   if (!o->mask) return HS_OK;
-  return o->mask(o->user, slot->result.index, slot->input.user, &slot->image, &slot->mask, slot->message,
+  return o->mask(o->user, slot->result.index, slot->input.user, &slot->source.image, &slot->mask, slot->message,
                  sizeof slot->message);
 }
 
@@ -54,13 +55,14 @@ static void read_image(hs_batch *batch, batch_slot *slot) {
   load.message = slot->message;
   load.message_bytes = sizeof slot->message;
   if (slot->input.mask) load.keep_encoded = 0; /* a mask is in host memory, so the picture must be too */
-  result->status = load_input(slot, &load, &slot->image);
-  result->width = slot->image.original_width ? slot->image.original_width : slot->image.width;
-  result->height = slot->image.original_height ? slot->image.original_height : slot->image.height;
+  result->status = load_input(slot, &load, &slot->source);
+  const hs_image *image = &slot->source.image;
+  result->width = image->original_width ? image->original_width : image->width;
+  result->height = image->original_height ? image->original_height : image->height;
   if (result->status == HS_OK && o->loaded)
     result->status = o->loaded(o->user, result->index, slot->input.user, slot->message, sizeof slot->message);
   if (result->status == HS_OK) result->status = find_mask(batch, slot);
-  if (result->status != HS_OK) hs_image_free(&slot->image);
+  if (result->status != HS_OK) hs_source_free(&slot->source);
   if (result->status != HS_OK && slot->message[0] == '\0')
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(result->status));
 }
@@ -72,33 +74,32 @@ void batch_decode_small(hs_batch *batch, batch_slot *slot) {
   hs_load_options load = batch->load;
   hs_image decoded;
   hs_load_notes notes;
-  if (slot->image.layout != HS_JPEG || slot->image.stride_bytes > BATCH_SMALL_BYTES ||
+  if (slot->source.kind != HS_SOURCE_JPEG || slot->source.size > BATCH_SMALL_BYTES ||
       batch->feeders[0].options.decoder == HS_DECODER_GPU || !has_time(batch))
     return;
-  load.keep_encoded = 0;
   load.notes = &notes;
   load.exif = NULL; /* reading gave it; a failure here, for want of memory say, would clear it */
   /* What is wrong with a file is said as for those that a device finds damaged. */
-  if (hs_load_image_memory(slot->image.data, slot->image.stride_bytes, &load, &decoded) != HS_OK) return;
-  hs_image_free(&slot->image);
-  slot->image = decoded;
+  if (hs_load_image_memory(slot->source.bytes, slot->source.size, &load, &decoded) != HS_OK) return;
+  hs_source_free(&slot->source);
+  slot->source = hs_source_pixels(&decoded);
   slot->notes = notes;
 }
 
 bool batch_decode_again(hs_batch *batch, batch_slot *slot, hs_status *status, char *message, size_t message_bytes) {
   hs_load_options load = batch->load;
   char said[BATCH_MESSAGE_BYTES] = "";
-  hs_image image;
-  if (slot->image.layout != HS_JPEG || (!slot->input.path && !slot->input.bytes)) return false;
+  hs_source pixels;
+  if (slot->source.kind != HS_SOURCE_JPEG) return false;
   load.exif = &slot->exif;
   load.notes = &slot->notes;
   load.keep_encoded = 0;
   load.message = said;
   load.message_bytes = sizeof said;
-  const hs_status read = load_input(slot, &load, &image);
+  const hs_status read = load_input(slot, &load, &pixels);
   if (read == HS_OK) {
-    hs_image_free(&slot->image);
-    slot->image = image;
+    hs_source_free(&slot->source);
+    slot->source = pixels;
     return true;
   }
   *status = read;

@@ -41,7 +41,8 @@ typedef struct batch_input {
 typedef struct batch_slot {
   hs_batch_result result; /* what the caller gets; complete once the slot is finished */
   batch_input input;
-  hs_image image, mask; /* data null: not read, or not needed any more; no mask */
+  hs_source source; /* pixels, or a JPEG for the device; empty: not read, or not needed any more */
+  hs_image mask;    /* data null: none */
   hs_exif exif;
   hs_load_notes notes;
   hs_features *features;

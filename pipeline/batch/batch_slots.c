@@ -26,7 +26,7 @@ void *batch_pop(batch_thread *thread, bounded_queue *queue) {
 }
 
 void batch_drop_pixels(batch_slot *slot) {
-  hs_image_free(&slot->image);
+  hs_source_free(&slot->source);
   hs_image_free(&slot->mask);
 }
 

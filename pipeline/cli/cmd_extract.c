@@ -194,17 +194,21 @@ static bool check_sizes(const extract_job *job, const hs_image *image, extract_r
   return true;
 }
 
-static hs_status compute(extract_job *job, const hs_image *image, const output_target *target, extract_result *result) {
+static hs_status compute(extract_job *job, const hs_source *loaded, const output_target *target,
+                         extract_result *result) {
+  const hs_image *image = &loaded->image;
+  hs_source source = *loaded;
   hs_image mask;
   if (!check_sizes(job, image, result)) return HS_ERR_ARGUMENT;
   hs_status status = image_masks_of(&job->masks, mask_name(target, result->image), image, &mask, result->message,
                                     sizeof result->message);
   if (status != HS_OK) return status;
   const double start = cli_milliseconds();
+  source.mask = mask.data ? &mask : NULL;
   if (given(job, OPTION_KEYPOINTS))
     status = describe_given(job, image, result->image);
   else
-    status = hs_extract(job->context, image, mask.data ? &mask : NULL, &job->features);
+    status = hs_extract_source(job->context, &source, &job->features);
   hs_image_free(&mask);
   if (status == HS_OK) status = hs_features_to_original(&job->features, image);
   result->milliseconds = cli_milliseconds() - start;
@@ -283,26 +287,27 @@ static void name_enough(const extract_job *job, extract_result *result) {
              "; for decoding and the smallest tiles %" PRIu64 " are enough", enough);
 }
 
-/* Samples at given keypoints are not described in tiles: what those take is not asked for. */
-static hs_status load_image(extract_job *job, extract_result *result, hs_image *image) {
-  if (!given(job, OPTION_KEYPOINTS) &&
-      scene_wants_more(&job->options, &job->input.load, result->image, result->message, sizeof result->message))
+/* Samples at given keypoints are described neither in tiles nor from a JPEG that the GPU decodes. */
+static hs_status load_source(extract_job *job, extract_result *result, bool keep_encoded, hs_source *loaded) {
+  cli_input *input = &job->input;
+  const bool has_keypoints = given(job, OPTION_KEYPOINTS);
+  if (!has_keypoints &&
+      scene_wants_more(&job->options, &input->load, result->image, result->message, sizeof result->message))
     return HS_ERR_LIMIT;
-  const hs_status status =
-      cli_load_image(&job->input, result->image, false, image, result->message, sizeof result->message);
+  const int32_t keeps = input->load.keep_encoded;
+  if (!keep_encoded || has_keypoints) input->load.keep_encoded = 0;
+  const hs_status status = cli_load_source(input, result->image, loaded, result->message, sizeof result->message);
+  input->load.keep_encoded = keeps;
   if (status == HS_ERR_LIMIT) name_enough(job, result);
   return status;
 }
 
 /* Decodes a JPEG here that was left to the GPU and failed: that gives the reason, or pixels after all. */
-static void compute_again(extract_job *job, const output_target *target, hs_image *image, extract_result *result) {
-  const int32_t keeps = job->input.load.keep_encoded;
-  if (image->layout != HS_JPEG || hs_status_class_of(result->status) != HS_CLASS_ARGUMENT) return;
-  hs_image_free(image);
-  job->input.load.keep_encoded = 0;
-  result->status = load_image(job, result, image);
-  job->input.load.keep_encoded = keeps;
-  if (result->status == HS_OK) result->status = compute(job, image, target, result);
+static void compute_again(extract_job *job, const output_target *target, hs_source *loaded, extract_result *result) {
+  if (loaded->kind != HS_SOURCE_JPEG || hs_status_class_of(result->status) != HS_CLASS_ARGUMENT) return;
+  hs_source_free(loaded);
+  result->status = load_source(job, result, false, loaded);
+  if (result->status == HS_OK) result->status = compute(job, loaded, target, result);
 }
 
 static const char *way_taken(const hs_context *context) {
@@ -318,7 +323,8 @@ static void save_found(extract_job *job, const output_target *target, extract_re
 }
 
 static void extract_one(extract_job *job, const output_target *target, extract_result *result) {
-  hs_image image = {0};
+  hs_source loaded = hs_source_of(HS_SOURCE_PIXELS);
+  const hs_image *image = &loaded.image;
   if (job->shared_status != HS_OK) {
     result->status = job->shared_status;
     snprintf(result->message, sizeof result->message, "%s", job->shared_message);
@@ -337,17 +343,17 @@ static void extract_one(extract_job *job, const output_target *target, extract_r
     save_found(job, target, result);
     return;
   }
-  result->status = load_image(job, result, &image);
+  result->status = load_source(job, result, true, &loaded);
   if (result->status != HS_OK) return;
-  result->width = image.original_width ? image.original_width : image.width;
-  result->height = image.original_height ? image.original_height : image.height;
-  result->status = compute(job, &image, target, result);
-  compute_again(job, target, &image, result);
+  result->width = image->original_width ? image->original_width : image->width;
+  result->height = image->original_height ? image->original_height : image->height;
+  result->status = compute(job, &loaded, target, result);
+  compute_again(job, target, &loaded, result);
   if (result->status == HS_OK)
     save_found(job, target, result);
   else if (hs_status_class_of(result->status) == HS_CLASS_DEVICE)
     renew_context(job);
-  hs_image_free(&image);
+  hs_source_free(&loaded);
 }
 
 static void print_json(const extract_result *result) {

@@ -217,15 +217,15 @@ static cli_exit match_in_database(match_job *job) {
 /* ---- two images */
 
 static hs_status extract(match_job *job, const char *path, hs_features *features) {
-  hs_image image = {0};
+  hs_source loaded = hs_source_of(HS_SOURCE_PIXELS);
   if (scene_wants_more(&job->options, &job->input.load, path, job->message, sizeof job->message)) return HS_ERR_LIMIT;
-  hs_status status = cli_load_image(&job->input, path, false, &image, job->message, sizeof job->message);
+  hs_status status = cli_load_source(&job->input, path, &loaded, job->message, sizeof job->message);
   if (status == HS_OK) {
-    status = hs_extract(job->context, &image, NULL, features);
-    if (status == HS_OK) status = hs_features_to_original(features, &image);
+    status = hs_extract_source(job->context, &loaded, features);
+    if (status == HS_OK) status = hs_features_to_original(features, &loaded.image);
     if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
-  hs_image_free(&image);
+  hs_source_free(&loaded);
   return status;
 }
 

@@ -217,7 +217,7 @@ typedef struct decoded_rows {
 } decoded_rows;
 
 /* JPEGs decoded on the device, in front of the frame that takes them. A context and its workers share the state; the
-   decoder is used only after encoded/decoder_check.c found its pixels equal to libjpeg's. */
+   decoder is used only after source/jpeg_on_gpu.c found its pixels equal to libjpeg's. */
 typedef struct engine_decoder {
   decoder_state (*open)(hs_context *context);
   /* The result of the comparison; reason: against it, null: it is equal. */

@@ -32,6 +32,7 @@ typedef struct frame_request {
   hs_status untiled_status;  /* HS_OK, or why the device cannot do the whole: its tiles are wanted */
   bool on_cpu;               /* whatever the context's device */
   bool equalize;             /* on a device: the source is to be equalised there */
+  bool is_repeated;          /* the frame has failed once, and its progress has begun */
   bool source_on_device;     /* source.data is the device's memory, written on the context's stream */
 } frame_request;
 

@@ -33,8 +33,6 @@ hs_status image_view_source(hs_context *c, const hs_image *image, source_view *v
   if (c->options.equalize && image->type != HS_U8)
     return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED, "options.equalize is for 8-bit images, this one has %s samples",
                         image->type == HS_U16 ? "16-bit" : "float");
-  if (image->layout == HS_JPEG)
-    return CONTEXT_FAIL(c, HS_ERR_IMAGE, "an encoded image has no pixels for this call: load it without keep_encoded");
   if ((unsigned)image->layout > HS_BGRA)
     return CONTEXT_FAIL(c, HS_ERR_IMAGE, "image.layout is %d, expected 0..5", (int)image->layout);
   const uint64_t pixels = (uint64_t)image->width * (uint64_t)image->height, limit = c->options.max_pixels;

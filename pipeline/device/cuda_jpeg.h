@@ -1,6 +1,6 @@
 /*
  * JPEGs decoded on the device into memory of the context, in front of the frame that takes them. A context and its lanes
- * share what is known of it; it is used only after encoded/decoder_check.c has found its pixels equal to libjpeg's. In
+ * share what is known of it; it is used only after source/jpeg_on_gpu.c has found its pixels equal to libjpeg's. In
  * a build without CUDA there is none.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_JPEG_H

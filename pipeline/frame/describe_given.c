@@ -9,7 +9,6 @@
 #include "pipeline/context/context.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/backend.h"
-#include "pipeline/encoded/picture_source.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/frame/given_keypoints.h"
 
@@ -152,7 +151,7 @@ static hs_status run_on_device(hs_context *c, const frame_request *r, given_outp
 }
 
 static hs_status run(hs_context *c, const hs_image *image, frame_request *r, given_output *out) {
-  hs_status st = picture_sources(c, &image, 1, false, r);
+  hs_status st = image_view_source(c, image, &r->source);
   if (st != HS_OK) return st;
   image_view_everywhere(image, &r->filter); /* neither mask nor region applies */
   r->equalize = c->options.equalize && c->engine->equalizes;

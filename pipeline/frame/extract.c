@@ -1,11 +1,10 @@
-/* The public calls on one picture: checks of the arguments, the frame, and the copy of its lists. */
+/* The public calls on pixels: checks of the arguments, the frame, and the copy of its lists. */
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/backend.h"
-#include "pipeline/encoded/picture_source.h"
-#include "pipeline/frame/extract_rows.h"
+#include "pipeline/frame/extract.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/base/features.h"
 #include "pipeline/frame/grid_choice.h"
@@ -17,12 +16,6 @@
 _Static_assert((int)RULE_OPENCV == HS_RULE_OPENCV && (int)RULE_VLFEAT == HS_RULE_VLFEAT, "rules");
 _Static_assert((int)DESCRIBE_LENGTH == HS_DESCRIPTOR_LENGTH, "descriptor length");
 _Static_assert(sizeof(hs_keypoint) == 24, "documented size of a keypoint");
-
-/* The features of a frame, and the memory for its lists where they are listed. */
-typedef struct frame_output {
-  frame_result result;
-  workspace lists;
-} frame_output;
 
 /* The first `count` features; descriptors of descriptor_bytes each, 0: none. */
 static void copy_features(const hs_context *c, const frame_result *f, uint32_t count, size_t descriptor_bytes,
@@ -60,41 +53,37 @@ static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *requ
   return run_listed(c, request, out);
 }
 
-/* The whole, else its tiles. A JPEG is decoded by libjpeg instead where the device refuses it, or has no memory to decode
-   it next to the frame. */
-static hs_status run_whole_or_tiles(hs_context *c, const hs_image *image, frame_request *request, frame_output *out) {
-  hs_status st = run_whole(c, request, out);
+/* The whole, else its tiles. */
+static hs_status run_whole_or_tiles(hs_context *c, frame_request *request, frame_output *out) {
+  const hs_status st = run_whole(c, request, out);
   const bool is_full = st == HS_ERR_LIMIT || st == HS_ERR_MEMORY;
-  if (request->source_on_device && (is_full || (st == HS_OK && c->engine->decoder->refused(c) >= 0))) {
-    context_clear_error(c);
-    st = picture_sources(c, &image, 1, false, request);
-    if (st == HS_OK) st = run_whole(c, request, out);
-  }
-  return c->engine->tiles && (st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) ? run_tiles(c, st, request, out) : st;
+  return is_full && c->engine->tiles && !request->source_on_device ? run_tiles(c, st, request, out) : st;
 }
 
-/* Checks, and runs on the context's engine. For a worker, in_flight_lanes.c falls back to the CPU instead, because it holds
-   the results of several images at once. */
-static hs_status run_checked(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
-                             frame_output *out) {
+/* For a worker, in_flight_lanes.c falls back to the CPU instead, because it holds the results of several images at once. */
+hs_status extract_request(hs_context *c, frame_request *request, frame_output *out) {
+  hs_status st = HS_OK;
   request->may_tile = true;
-  /* A mask is in the caller's memory, and the picture must be in the same. */
-  hs_status st = picture_sources(c, &image, 1, !request->on_cpu && !mask, request);
-  if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
-  if (st != HS_OK) return st;
   request->equalize = c->options.equalize && c->engine->equalizes && !request->on_cpu;
   if (!request->equalize) st = equalize_picture(c, &request->source);
   if (st != HS_OK) return st;
   if (!request->on_cpu) {
-    if (!c->engine->reports_progress) st = context_progress(c, 0, 1);
-    if (st == HS_OK) st = run_whole_or_tiles(c, image, request, out);
-    if (c->is_lane || !backend_falls_back(c, st)) return st;
+    if (!c->engine->reports_progress && !request->is_repeated) st = context_progress(c, 0, 1);
+    if (st == HS_OK) st = run_whole_or_tiles(c, request, out);
+    if (request->source_on_device || c->is_lane || !backend_falls_back(c, st)) return st;
     backend_note_fallback(c, c->error);
     context_clear_error(c);
     st = request->equalize ? equalize_picture(c, &request->source) : HS_OK;
     request->untiled_status = HS_OK;
   }
   return st == HS_OK ? run_listed(c, request, out) : st;
+}
+
+static hs_status run_pixels(hs_context *c, const hs_image *image, const hs_image *mask, frame_request *request,
+                            frame_output *out) {
+  hs_status st = image_view_source(c, image, &request->source);
+  if (st == HS_OK) st = image_view_filter(c, image, mask, &request->filter);
+  return st == HS_OK ? extract_request(c, request, out) : st;
 }
 
 /* A device's records as a list. */
@@ -110,9 +99,8 @@ static hs_features view_of(const hs_context *c, const hs_image *image, const fra
                        .origin = context_origin(c, image)};
 }
 
-/* The frame's features into the caller's list. */
-static hs_status copy_out(hs_context *c, const hs_image *image, const frame_result *out, hs_descriptor_type type,
-                          hs_features *features) {
+hs_status extract_copy(hs_context *c, const hs_image *image, const frame_result *out, hs_descriptor_type type,
+                       hs_features *features) {
   const size_t descriptor_bytes = features_descriptor_bytes(type);
   if (!out->lists) {
     const hs_features found = view_of(c, image, out, type);
@@ -131,19 +119,26 @@ static hs_status copy_out(hs_context *c, const hs_image *image, const frame_resu
   return HS_OK;
 }
 
+hs_status extract_view(hs_context *c, const hs_image *image, const frame_result *out, const hs_features **features) {
+  if (!out->lists) {
+    c->pinned_view = view_of(c, image, out, c->options.descriptor);
+    *features = &c->pinned_view;
+    return HS_OK;
+  }
+  const hs_status st = extract_copy(c, image, out, c->options.descriptor, &c->view);
+  if (st == HS_OK) *features = &c->view;
+  return st;
+}
+
 static hs_status extract(hs_context *c, const hs_image *image, const hs_image *mask, hs_descriptor_type type,
-                         bool on_cpu, hs_features *features) {
+                         hs_features *features) {
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  frame_request request = {.descriptor_bytes = features_descriptor_bytes(type), .on_cpu = on_cpu};
+  frame_request request = {.descriptor_bytes = features_descriptor_bytes(type)};
   frame_output out;
-  const hs_status st = run_checked(c, image, mask, &request, &out);
-  return st == HS_OK ? copy_out(c, image, &out.result, type, features) : st;
-}
-
-hs_status extract_on_cpu(hs_context *c, const hs_image *image, const hs_image *mask, hs_features *features) {
-  return extract(c, image, mask, c->options.descriptor, true, features);
+  const hs_status st = run_pixels(c, image, mask, &request, &out);
+  return st == HS_OK ? extract_copy(c, image, &out.result, type, features) : st;
 }
 
 bool extract_rows_may(const hs_context *c) { return context_may_take_rows(&c->options, &c->params); }
@@ -168,7 +163,7 @@ bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs
   }
   if (*st == HS_OK) *st = image_view_filter(c, image, mask, &request.filter);
   if (*st == HS_OK) *st = run_listed(c, &request, &out);
-  if (*st == HS_OK) *st = copy_out(c, image, &out.result, type, features);
+  if (*st == HS_OK) *st = extract_copy(c, image, &out.result, type, features);
   /* Lists that grew may leave no room for rows, and a device no room for tiles. */
   const bool is_full = *st == HS_ERR_LIMIT || backend_falls_back(c, *st);
   if (!is_full || feed->failure != HS_OK) return true;
@@ -184,23 +179,18 @@ hs_status hs_extract_view(hs_context *c, const hs_image *image, const hs_image *
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor)};
   frame_output out;
-  hs_status st = run_checked(c, image, mask, &request, &out);
-  const bool is_listed = out.result.lists != NULL;
-  if (st == HS_OK && is_listed) st = copy_out(c, image, &out.result, c->options.descriptor, &c->view);
-  if (st != HS_OK) return st;
-  if (!is_listed) c->pinned_view = view_of(c, image, &out.result, c->options.descriptor);
-  *features = is_listed ? &c->view : &c->pinned_view;
-  return HS_OK;
+  const hs_status st = run_pixels(c, image, mask, &request, &out);
+  return st == HS_OK ? extract_view(c, image, &out.result, features) : st;
 }
 
 hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, false, features);
+  return extract(context, image, mask, context ? context->options.descriptor : HS_DESCRIPTOR_NONE, features);
 }
 
 hs_status hs_detect(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return extract(context, image, mask, HS_DESCRIPTOR_NONE, false, features);
+  return extract(context, image, mask, HS_DESCRIPTOR_NONE, features);
 }
 
 hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *mask, hs_keypoint *keypoints,
@@ -212,7 +202,7 @@ hs_status hs_extract_into(hs_context *c, const hs_image *image, const hs_image *
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image, keypoints or count is null");
   frame_request request = {.descriptor_bytes = descriptors ? features_descriptor_bytes(c->options.descriptor) : 0};
   frame_output out;
-  const hs_status st = run_checked(c, image, mask, &request, &out);
+  const hs_status st = run_pixels(c, image, mask, &request, &out);
   if (st != HS_OK) return st;
   const uint32_t full = out.result.count, fits = full < capacity ? full : (uint32_t)capacity;
   copy_features(c, &out.result, fits, request.descriptor_bytes, keypoints, descriptors);

@@ -9,7 +9,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/options.h"
-#include "pipeline/encoded/picture_source.h"
+#include "pipeline/context/image_view.h"
 #include "pipeline/frame/equalize_picture.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/run_frame.h"
@@ -155,7 +155,7 @@ static hs_status run(hs_context *c, const hs_image *image, patch_call *p, void *
   pyramid_geometry g;
   workspace w = {.sources = NULL};
   void *memory;
-  hs_status st = picture_sources(c, &image, 1, false, &request);
+  hs_status st = image_view_source(c, image, &request.source);
   if (st == HS_OK) st = equalize_picture(c, &request.source);
   if (st != HS_OK) return st;
   if (pyramid_geometry_of(request.source.width, request.source.height, &c->rules, &g) != STAGE_OK)

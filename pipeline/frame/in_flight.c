@@ -9,8 +9,6 @@
 #include "cpu/schedule/threads.h"
 #include "pipeline/frame/in_flight_ring.h"
 #include "pipeline/context/backend.h"
-#include "pipeline/encoded/decoder_check.h"
-#include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
@@ -90,7 +88,7 @@ static void stop_lanes(in_flight_ring *f) {
   }
   for (int32_t i = 0; i < f->slot_count; i++) {
     hs_features_free(f->on_device ? &f->slots[i].own : &f->slots[i].features);
-    file_picture_free(&f->slots[i].picture);
+    picture_free(&f->slots[i].picture);
   }
   pthread_cond_destroy(&f->unread);
   pthread_cond_destroy(&f->done);
@@ -178,7 +176,7 @@ static void skip_taken(in_flight_ring *f) {
 }
 
 /* The slot of the next image, cleared but for its lists; null: all are in use. Under the lock. */
-static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
+static in_flight_slot *open_slot(hs_context *c) {
   in_flight_ring *f = c->in_flight;
   skip_taken(f);
   if (f->waited_for >= f->most || f->end - f->oldest + 1 >= (uint64_t)f->slot_count) {
@@ -186,9 +184,7 @@ static in_flight_slot *open_slot(hs_context *c, const hs_image *mask) {
     return NULL;
   }
   in_flight_slot *s = ring_slot(f, f->end);
-  s->from_file = s->unreadable = false;
-  s->masked = mask != NULL;
-  if (mask) s->mask = *mask;
+  s->from_source = s->unreadable = false;
   s->done = s->taken = s->fell_back = s->is_own = false;
   return s;
 }
@@ -203,43 +199,51 @@ static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
     pthread_cond_signal(&f->unread);
 }
 
-hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
-  if (!image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image is null");
+static hs_status submit_picture(hs_context *c, const hs_source *source) {
+  const hs_image *image = &source->image;
   place_filter filter;
-  hs_status st = picture_check(c, image);
-  if (st == HS_OK) st = image_view_filter(c, image, mask, &filter);
-  if (st == HS_OK && image->layout == HS_JPEG) (void)decoder_check_ready(c);
+  hs_status st = picture_check(c, source);
+  if (st == HS_OK) st = image_view_filter(c, image, source->mask, &filter);
+  if (st == HS_OK && source->kind == HS_SOURCE_JPEG) (void)decoder_check_ready(c);
   if (st == HS_OK && !c->in_flight) st = start(c, false);
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
   const int32_t lanes_most = lanes_for(c, image), group_most = in_flight_group_most(f, c, image, lanes_most);
   pthread_mutex_lock(&f->lock);
-  in_flight_slot *s = open_slot(c, mask);
+  in_flight_slot *s = open_slot(c);
   if (s) {
-    s->image = *image;
+    s->picture = picture_view(source);
     s->state = SLOT_READY;
     s->lanes_most = lanes_most;
-    s->group_most = mask ? 1 : group_most;
+    s->group_most = source->mask ? 1 : group_most;
     submit_slot(f, s);
   }
   pthread_mutex_unlock(&f->lock);
   return s ? HS_OK : HS_ERR_CAPACITY;
 }
 
-static hs_status submit_file(hs_context *c, const file_source *source, const hs_image *mask) {
+hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!image) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image is null");
+  hs_source source = hs_source_pixels(image);
+  source.mask = mask;
+  return submit_picture(c, &source);
+}
+
+/* A source that the library is to read. */
+static hs_status submit_opened(hs_context *c, const opened_source *opened) {
   hs_status st = c->in_flight ? HS_OK : start(c, true);
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
   if (f->on_device) st = in_flight_start_readers(f, c);
   if (st != HS_OK) return st;
   pthread_mutex_lock(&f->lock);
-  in_flight_slot *s = open_slot(c, mask);
+  in_flight_slot *s = open_slot(c);
   if (s) {
-    s->from_file = true;
-    s->source = *source;
+    s->from_source = true;
+    s->opened = *opened;
     s->state = f->on_device ? SLOT_UNREAD : SLOT_READY;
     s->lanes_most = f->on_device ? 0 : CPU_LANES;
     s->group_most = f->on_device ? 0 : 1;
@@ -249,25 +253,37 @@ static hs_status submit_file(hs_context *c, const file_source *source, const hs_
   return s ? HS_OK : HS_ERR_CAPACITY;
 }
 
-hs_status hs_submit_file(hs_context *c, const char *path, const hs_load_options *load, const hs_image *mask) {
+hs_status hs_submit_source(hs_context *c, const hs_source *source) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
-  if (!path || path[0] == '\0') return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "path is null or empty");
-  file_source source;
-  const hs_status st = file_source_take(c, path, NULL, 0, load, &source);
-  return st == HS_OK ? submit_file(c, &source, mask) : st;
+  if (!source) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "source is null");
+  opened_source opened;
+  hs_status st = source_check(c, source);
+  if (st != HS_OK) return st;
+  if (source_is_picture(source)) return submit_picture(c, source);
+  if (source->kind == HS_SOURCE_ROWS)
+    return CONTEXT_FAIL(c, HS_ERR_UNSUPPORTED,
+                        "source.kind is rows, which hs_extract_source takes: submit pixels, a file or its bytes");
+  st = source_open(c, source, &opened);
+  return st == HS_OK ? submit_opened(c, &opened) : st;
 }
 
-hs_status hs_submit_encoded(hs_context *c, const void *bytes, size_t size, const hs_load_options *load,
+hs_status hs_submit_file(hs_context *context, const char *path, const hs_load_options *load, const hs_image *mask) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_source source = hs_source_file(path);
+  source.load = load;
+  source.mask = mask;
+  return hs_submit_source(context, &source);
+}
+
+hs_status hs_submit_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
                             const hs_image *mask) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
-  if (!bytes) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "bytes is null");
-  file_source source;
-  const hs_status st = file_source_take(c, NULL, bytes, size, load, &source);
-  return st == HS_OK ? submit_file(c, &source, mask) : st;
+  hs_source source = hs_source_encoded(bytes, size);
+  source.load = load;
+  source.mask = mask;
+  return hs_submit_source(context, &source);
 }
 
 /* The first image that is done and not taken. Under the lock. */

@@ -4,9 +4,9 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/backend.h"
+#include "pipeline/frame/extract.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/frame/in_flight_ring.h"
-#include "pipeline/frame/run_frame.h"
 #include "pipeline/frame/small_images.h"
 
 static void keep_error(in_flight_slot *s, const hs_context *lane) {
@@ -25,7 +25,7 @@ static int32_t free_set(const in_flight_lane *lane) {
 static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
   hs_context *c = lane->context;
   keep_error(s, c);
-  s->status = extract_on_cpu(c, &s->image, s->masked ? &s->mask : NULL, &s->own);
+  s->status = extract_picture(c, &s->picture, true, &s->own);
   s->features = s->own;
   s->fell_back = s->is_own = s->status == HS_OK;
   if (s->status != HS_OK) keep_error(s, c);
@@ -42,12 +42,11 @@ static void keep_own(hs_context *c, in_flight_slot *s) {
 /* Runs one image in the lane's context, without the lock. */
 static void run_image(in_flight_lane *lane, in_flight_slot *s) {
   hs_context *c = lane->context;
-  const hs_image *mask = s->masked ? &s->mask : NULL;
-  if (s->from_file && !lane->ring->on_device) in_flight_read_slot(s);
+  if (s->from_source && !lane->ring->on_device) in_flight_read_slot(s);
   if (s->unreadable) return;
   if (lane->ring->on_device) {
     const hs_features *view = NULL;
-    s->status = hs_extract_view(c, &s->image, mask, &view);
+    s->status = extract_picture_view(c, &s->picture, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
     if (s->status == HS_OK && view == &c->view) keep_own(c, s);
     if (backend_falls_back(c, s->status)) {
@@ -55,7 +54,7 @@ static void run_image(in_flight_lane *lane, in_flight_slot *s) {
       return;
     }
   } else {
-    s->status = hs_extract(c, &s->image, mask, &s->features);
+    s->status = extract_picture(c, &s->picture, false, &s->features);
   }
   if (s->status != HS_OK) keep_error(s, c);
 }
@@ -63,9 +62,9 @@ static void run_image(in_flight_lane *lane, in_flight_slot *s) {
 /* A file that stayed encoded and turns out to be damaged is read again, for what is said of it then. */
 static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
   run_image(lane, s);
-  if (!s->from_file || s->unreadable || !file_source_again(&s->image, s->status)) return;
-  file_picture_free(&s->picture);
-  s->source.keep_encoded = false;
+  if (!s->from_source || s->unreadable || !picture_wants_pixels(&s->picture, s->status)) return;
+  picture_free(&s->picture);
+  s->opened.keep_encoded = false;
   in_flight_read_slot(s);
   run_image(lane, s);
 }
@@ -89,11 +88,11 @@ static void run_apart(in_flight_lane *lane, uint64_t first, int32_t count) {
    for files that stayed encoded, of which one may be damaged. */
 static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
   in_flight_ring *f = lane->ring;
-  const hs_image *images[FRAME_GROUP_MAX] = {NULL};
+  const hs_source *pictures[FRAME_GROUP_MAX] = {NULL};
   hs_features views[FRAME_GROUP_MAX];
-  for (int32_t i = 0; i < count; i++) images[i] = &ring_slot(f, first + (uint64_t)i)->image;
-  const hs_status st = small_images_run(lane->context, images, count, views);
-  if (file_source_again(images[0], st)) {
+  for (int32_t i = 0; i < count; i++) pictures[i] = &ring_slot(f, first + (uint64_t)i)->picture.source;
+  const hs_status st = small_images_run(lane->context, pictures, count, views);
+  if (picture_wants_pixels(&ring_slot(f, first)->picture, st)) {
     run_apart(lane, first, count);
     return;
   }
@@ -110,8 +109,8 @@ static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
 
 /* A file's features are those of the original, and its pixels are no longer needed. */
 static void end_file(in_flight_slot *s) {
-  if (s->from_file && s->status == HS_OK) file_picture_place(&s->picture, &s->features);
-  file_picture_free(&s->picture);
+  if (s->from_source && s->status == HS_OK) picture_to_original(&s->picture, &s->features);
+  picture_free(&s->picture);
 }
 
 static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
@@ -139,8 +138,10 @@ int32_t in_flight_lanes_for(hs_context *c, int32_t width, int32_t height) {
 static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
   const in_flight_ring *f = lane->ring;
   if (s->lanes_most > 0) return;
-  s->lanes_most = s->unreadable ? f->lane_most : in_flight_lanes_for(lane->context, s->image.width, s->image.height);
-  s->group_most = s->unreadable || s->masked ? 1 : in_flight_group_most(f, lane->context, &s->image, s->lanes_most);
+  const hs_image *image = &s->picture.source.image;
+  s->lanes_most = s->unreadable ? f->lane_most : in_flight_lanes_for(lane->context, image->width, image->height);
+  s->group_most =
+      s->unreadable || s->picture.is_masked ? 1 : in_flight_group_most(f, lane->context, image, s->lanes_most);
   context_clear_error(lane->context);
 }
 
@@ -172,7 +173,7 @@ static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
     in_flight_slot *s = ring_slot(f, image + (uint64_t)alike);
     if (s->state != SLOT_READY) break;
     size_file(lane, s);
-    if (s->group_most == 1 || !small_images_alike(&first->image, &s->image)) break;
+    if (s->group_most == 1 || !small_images_alike(&first->picture.source, &s->picture.source)) break;
     alike++;
   }
   while (2 * count <= alike) count *= 2;

@@ -7,11 +7,9 @@
 
 void in_flight_read_slot(in_flight_slot *s) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  s->status = file_source_read(&s->source, s->masked ? &s->mask : NULL, &s->picture, s->error, sizeof s->error);
+  s->status = source_read(&s->opened, &s->picture, s->error, sizeof s->error);
   s->unreadable = s->status != HS_OK;
   hs_message_set(s->location, sizeof s->location, "%s at in_flight_readers.c:%d", hs_status_name(s->status), __LINE__);
-  s->image = s->picture.image;
-  if (s->masked && !s->unreadable) s->mask = s->picture.mask;
 }
 
 /* The first image that nobody has begun to read, null: none. Under the lock. */

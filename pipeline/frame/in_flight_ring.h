@@ -9,7 +9,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"
-#include "pipeline/encoded/file_source.h"
+#include "pipeline/source/source.h"
 
 enum {
   CUDA_LANES = 8, /* workers on a GPU: four fill the multiprocessors with large images, eight with small ones */
@@ -29,14 +29,13 @@ typedef enum slot_state {
 
 /* One image between hs_submit and the end of its results. */
 typedef struct in_flight_slot {
-  hs_image image, mask;
+  source_picture picture; /* a view of the caller's, or what was read */
   slot_state state;
-  file_source source;         /* from_file: where the image comes from */
-  file_picture picture;       /* from_file: what was read; image and mask view it */
-  bool from_file, unreadable; /* unreadable: status and error say why */
-  bool masked, done, taken;   /* taken: by the caller */
-  bool fell_back;             /* error says why */
-  bool is_own;                /* GPU: features views `own` */
+  opened_source opened;         /* from_source: where the picture comes from */
+  bool from_source, unreadable; /* unreadable: status and error say why */
+  bool done, taken;             /* taken: by the caller */
+  bool fell_back;               /* error says why */
+  bool is_own;                  /* GPU: features views `own` */
   hs_status status;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the lane's pinned results, or of `own` */
   hs_features own;      /* GPU: of an image that the CPU did, because it did not fit, or that was worked off in tiles */
@@ -98,7 +97,7 @@ int32_t in_flight_group_most(const struct in_flight_ring *ring, const hs_context
 
 /* Starts the readers of a GPU's ring for the first file. HS_ERR_THREAD: none could be started. */
 hs_status in_flight_start_readers(struct in_flight_ring *ring, hs_context *owner);
-/* Reads a slot's file, and sets its image, or why it is unreadable. Without the lock; nobody else may have the slot. */
+/* Reads a slot's source, and sets its picture, or why it is unreadable. Without the lock; nobody else may have the slot. */
 void in_flight_read_slot(in_flight_slot *slot);
 
 #endif

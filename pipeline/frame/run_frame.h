@@ -18,7 +18,4 @@ hs_status cpu_engine_run(hs_context *context, const frame_request *request, cons
    call. Statuses: as run_frame. */
 hs_status run_pyramid(hs_context *context, const frame_request *request, int32_t octaves, workspace *result);
 
-/* hs_extract by the CPU, whatever the context's device. */
-hs_status extract_on_cpu(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
-
 #endif

@@ -2,7 +2,6 @@
 #include "pipeline/frame/small_images.h"
 
 #include "pipeline/context/engine.h"
-#include "pipeline/encoded/picture_source.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/options.h"
@@ -32,9 +31,10 @@ int32_t small_images_most(const hs_context *c, const hs_image *image) {
   return chosen;
 }
 
-bool small_images_alike(const hs_image *a, const hs_image *b) {
-  return a->width == b->width && a->height == b->height && a->type == b->type && a->layout == b->layout &&
-         a->range_low == b->range_low && a->range_high == b->range_high;
+bool small_images_alike(const hs_source *first, const hs_source *second) {
+  const hs_image *a = &first->image, *b = &second->image;
+  return first->kind == second->kind && a->width == b->width && a->height == b->height && a->type == b->type &&
+         a->layout == b->layout && a->range_low == b->range_low && a->range_high == b->range_high;
 }
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -55,20 +55,21 @@ static hs_status run(hs_context *c, const hs_image *image, const frame_request *
   return HS_OK;
 }
 
-/* Pictures where they lie, or decoded; the frame. */
-static hs_status run_from(hs_context *c, const hs_image *const *images, bool on_device, int32_t count,
+/* Pixels as they are, or JPEGs decoded; the frame. */
+static hs_status run_from(hs_context *c, const hs_source *const *pictures, bool on_device, int32_t count,
                           frame_request *requests, frame_result *results) {
-  hs_status st = picture_sources(c, images, count, on_device, requests);
-  for (int32_t i = 0; i < count && st == HS_OK; i++) st = image_view_filter(c, images[i], NULL, &requests[i].filter);
+  hs_status st = picture_sources(c, pictures, count, on_device, requests);
+  for (int32_t i = 0; i < count && st == HS_OK; i++)
+    st = image_view_filter(c, &pictures[i]->image, NULL, &requests[i].filter);
   if (st != HS_OK) return st;
   const bool decoded = requests[0].source_on_device;
   const frame_placement place = {.group = count, .source_on_device = decoded, .decoded = decoded};
-  st = run(c, images[0], requests, &place, results);
+  st = run(c, &pictures[0]->image, requests, &place, results);
   if (!decoded || st != HS_OK || c->engine->decoder->refused(c) < 0) return st;
-  return run_from(c, images, false, count, requests, results);
+  return run_from(c, pictures, false, count, requests, results);
 }
 
-hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t count, hs_features *views) {
+hs_status small_images_run(hs_context *c, const hs_source *const *pictures, int32_t count, hs_features *views) {
   frame_request requests[FRAME_GROUP_MAX];
   frame_result results[FRAME_GROUP_MAX];
   assert(count >= 1 && count <= FRAME_GROUP_MAX);
@@ -76,15 +77,15 @@ hs_status small_images_run(hs_context *c, const hs_image *const *images, int32_t
   for (int32_t i = 0; i < count; i++)
     requests[i] = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
                                   .equalize = c->options.equalize != 0};
-  const hs_status st = run_from(c, images, true, count, requests, results);
+  const hs_status st = run_from(c, pictures, true, count, requests, results);
   for (int32_t i = 0; i < count && st == HS_OK; i++)
     views[i] = (hs_features){.count = results[i].count,
                              .keypoints = (hs_keypoint *)(uintptr_t)results[i].keypoints,
                              .descriptors = (void *)(uintptr_t)results[i].descriptors,
                              .frames = (hs_frame *)(uintptr_t)results[i].frames,
                              .descriptor_type = c->options.descriptor,
-                             .image_width = images[i]->width,
-                             .image_height = images[i]->height,
-                             .origin = context_origin(c, images[i])};
+                             .image_width = pictures[i]->image.width,
+                             .image_height = pictures[i]->image.height,
+                             .origin = context_origin(c, &pictures[i]->image)};
   return st;
 }

@@ -5,16 +5,16 @@
 #ifndef HARTSIFT_FRAME_SMALL_IMAGES_H
 #define HARTSIFT_FRAME_SMALL_IMAGES_H
 
-#include "pipeline/context/context.h"
+#include "pipeline/source/source.h"
 
 /* The largest useful group of images like this one; 1: no group. A power of two, at most FRAME_GROUP_MAX. */
 int32_t small_images_most(const hs_context *context, const hs_image *image);
 
 /* Whether two images may share a group. */
-bool small_images_alike(const hs_image *a, const hs_image *b);
+bool small_images_alike(const hs_source *a, const hs_source *b);
 
-/* Runs images[count], all alike, and lets views[count] show their features in the context's pinned results. Either all
-   succeed or none. Statuses: as hs_extract. */
-hs_status small_images_run(hs_context *context, const hs_image *const *images, int32_t count, hs_features *views);
+/* Runs pictures[count], all alike, without their masks, and lets views[count] show their features in the context's pinned
+   results. Either all succeed or none. Statuses: as hs_extract. */
+hs_status small_images_run(hs_context *context, const hs_source *const *pictures, int32_t count, hs_features *views);
 
 #endif

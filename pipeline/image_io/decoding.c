@@ -59,8 +59,6 @@ size_t image_channels(hs_pixel_layout layout) {
   case HS_RGBA:
   case HS_BGRA:
     return 4;
-  case HS_JPEG:
-    break;
   }
   return 0;
 }
@@ -376,7 +374,7 @@ static hs_status apply_float_range(const image_request *request, hs_image *image
 hs_status image_apply_range(const image_request *request, hs_image *image) {
   sample_extremes extremes = {1.0, 0.0};
   const bool given = image_has_range(request);
-  if (image->layout == HS_JPEG || (image->type == HS_U8 && !given)) return HS_OK;
+  if (image->type == HS_U8 && !given) return HS_OK;
   for (int32_t y = 0; y < image->height; y++)
     extremes_add(&extremes, row_of(image, y), samples_of_row(image), image->type);
   const bool stretches = image->type == HS_U16 && !given && has_declared(request) &&

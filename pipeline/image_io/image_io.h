@@ -55,10 +55,10 @@ typedef struct image_request {
   uint64_t max_memory_bytes; /* 0: a share of what this process may hold; UINT64_MAX: no limit */
   bool apply_exif;
   bool keep_colour;
-  bool keep_encoded;
-  bool is_probe;   /* bytes are only the beginning of a file: readers end with HS_ERR_CANCELLED instead of decoding */
-  bool is_stream;  /* of a probe: the file's size is not known */
-  bool only_files; /* "-" and "@scene" are names of files too */
+  bool keep_encoded; /* hs_load_source alone does */
+  bool is_probe;     /* bytes are only the beginning of a file: readers end with HS_ERR_CANCELLED instead of decoding */
+  bool is_stream;    /* of a probe: the file's size is not known */
+  bool only_files;   /* "-" and "@scene" are names of files too */
   uint32_t jpeg_scale; /* 1, 2, 4 or 8; above 1 for JPEG only */
   int32_t max_image_size;
   hs_exif *exif;               /* null, or what the file says; cleared */
@@ -166,14 +166,19 @@ hs_status image_read_bmp(const image_request *request, hs_image *image);
 /* Whether a file begins as a BMP: two letters alone would be too little. */
 bool bmp_is_header(const uint8_t *bytes, size_t size);
 
-/* A JPEG that a GPU may decode, left as it is: *image gets a view of the request's bytes. False: it is to be
-   decoded here, for whatever reason. */
-bool image_keep_jpeg(const image_request *request, hs_image *image);
+/* Leaves a JPEG that a GPU may decode as it is: *loaded becomes a view of the request's bytes. False: it is to be decoded
+   here, for whatever reason. */
+bool image_keep_jpeg(const image_request *request, hs_source *loaded);
 
 /* ---- load.c */
 
 /* hs_load_image; *need: null, or what a picture takes whose size is known and that does not fit, else left as it is. */
 hs_status image_load(const char *path, const hs_load_options *options, image_need *need, hs_image *image);
+
+/* What is wrong with a source of rows before any is read. Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_LIMIT,
+   HS_ERR_UNSUPPORTED. */
+hs_status source_rows_check(const image_request *request, const hs_source *source);
+#define SOURCE_ROWS_FAILED "reading its rows ended with %s"
 
 /* How files of two kinds begin. */
 bool image_is_png(const uint8_t *bytes, size_t size);

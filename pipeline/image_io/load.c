@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/image_io/image_io.h"
 #include "pipeline/base/adopt.h"
+#include "pipeline/image_io/image_io.h"
 #include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 
@@ -92,15 +92,15 @@ static hs_status load_finish(const image_request *request, hs_status read, hs_im
   return image_give_notes(request, status);
 }
 
-static hs_status load_decode(const image_request *request, hs_image *image) {
+static hs_status load_decode(const image_request *request, hs_source *loaded) {
   const load_kind *kind = load_kind_of(request->bytes, request->size);
   if (!kind)
     return image_fail(request, HS_ERR_FORMAT,
                       request->size == 0 ? "the file is empty"
                                          : "the content is neither PNG, JPEG, TIFF, WebP, BMP nor PNM");
   if (request->jpeg_scale > 1 && kind->read != image_read_jpeg) return load_refuse_scale(request, kind->name);
-  if (kind->read == image_read_jpeg && image_keep_jpeg(request, image)) return HS_OK;
-  return load_finish(request, kind->read(request, image), image);
+  if (kind->read == image_read_jpeg && image_keep_jpeg(request, loaded)) return HS_OK;
+  return load_finish(request, kind->read(request, &loaded->image), &loaded->image);
 }
 
 /* ---- the file's bytes */
@@ -215,7 +215,7 @@ hs_status image_open_file(const image_request *request, FILE **stream, size_t *e
   return HS_ERR_IO;
 }
 
-static hs_status load_file(image_request *request, hs_image *image) {
+static hs_status load_file(image_request *request, hs_source *loaded) {
   FILE *stream = stdin;
   size_t expected_bytes = 0;
   const bool standard_input = !request->only_files && strcmp(request->name, "-") == 0;
@@ -231,11 +231,11 @@ static hs_status load_file(image_request *request, hs_image *image) {
   if (status == HS_OK) {
     request->bytes = buffer.bytes;
     request->size = buffer.size;
-    status = load_decode(request, image);
+    status = load_decode(request, loaded);
   }
-  if (status == HS_OK && image->layout == HS_JPEG) {
-    image->memory = buffer.bytes;
-    image->allocator = request->allocator;
+  if (status == HS_OK && loaded->kind == HS_SOURCE_JPEG) {
+    loaded->image.memory = buffer.bytes;
+    loaded->image.allocator = request->allocator;
     return status;
   }
   hs_memory_release(request->allocator, buffer.bytes);
@@ -328,27 +328,123 @@ bool image_is_regular_file(const char *path) {
   return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-hs_status image_load(const char *path, const hs_load_options *options, image_need *need, hs_image *image) {
-  memset(image, 0, sizeof *image);
-  image_request request;
-  image_findings found;
-  const hs_status status = image_request_make(options, path, &found, &request);
-  request.need = need;
-  if (status != HS_OK) return status;
-  if (!path || path[0] == '\0') {
-    hs_message_set(request.message, request.message_bytes, "the name of the image is %s", !path ? "null" : "empty");
-    return HS_ERR_ARGUMENT;
-  }
+/* The picture that the request names. */
+static hs_status load_named(image_request *request, hs_source *loaded) {
   int32_t width = 0, height = 0;
   uint32_t seed = 0;
-  switch (request.only_files ? 0 : scene_parse_name(path, &width, &height, &seed)) {
-  case 0:
-    return load_file(&request, image);
-  case 1:
-    return load_scene(&request, width, height, seed, image);
-  default:
-    return image_fail(&request, HS_ERR_ARGUMENT, "a scene is named @scene, @scene:WxH or @scene:WxH:SEED");
+  const char *path = request->name;
+  if (!path || path[0] == '\0') {
+    hs_message_set(request->message, request->message_bytes, "the name of the image is %s", !path ? "null" : "empty");
+    return HS_ERR_ARGUMENT;
   }
+  switch (request->only_files ? 0 : scene_parse_name(path, &width, &height, &seed)) {
+  case 0:
+    return load_file(request, loaded);
+  case 1:
+    return load_scene(request, width, height, seed, &loaded->image);
+  default:
+    return image_fail(request, HS_ERR_ARGUMENT, "a scene is named @scene, @scene:WxH or @scene:WxH:SEED");
+  }
+}
+
+static hs_status load_bytes(image_request *request, const void *bytes, size_t size, hs_source *loaded) {
+  if (!bytes) return image_fail(request, HS_ERR_ARGUMENT, "the pointer is null");
+  request->bytes = bytes;
+  request->size = size;
+  return load_decode(request, loaded);
+}
+
+/* ---- rows */
+
+hs_status source_rows_check(const image_request *request, const hs_source *source) {
+  const hs_image *of = &source->image;
+  if (!source->rows.rewind || !source->rows.read)
+    return image_fail(request, HS_ERR_ARGUMENT, "source.rows.rewind or source.rows.read is null");
+  if (of->data || of->layout != HS_GRAY || (unsigned)of->type > HS_F32)
+    return image_fail(request, HS_ERR_IMAGE,
+                      "source.image has data, layout %d and type %d: expected no data, layout %d and type 0..2",
+                      (int)of->layout, (int)of->type, (int)HS_GRAY);
+  if (of->width < 1 || of->height < 1)
+    return image_fail(request, HS_ERR_IMAGE, "source.image is %ld x %ld, expected at least 1 x 1", (long)of->width,
+                      (long)of->height);
+  if (request->jpeg_scale > 1) return load_refuse_scale(request, "rows");
+  return image_check_size(request, (uint64_t)of->width, (uint64_t)of->height);
+}
+
+static hs_status load_rows(const image_request *request, const hs_source *source, hs_image *image) {
+  const hs_image *of = &source->image;
+  hs_status status = source_rows_check(request, source);
+  if (status == HS_OK) status = image_allocate(request, of->width, of->height, of->type, HS_GRAY, 0, image);
+  if (status != HS_OK) return status;
+  image->range_low = of->range_low;
+  image->range_high = of->range_high;
+  status = source->rows.rewind(source->rows.user);
+  uint8_t *row = (uint8_t *)(uintptr_t)image->data;
+  for (int32_t y = 0; y < of->height && status == HS_OK; y++, row += image->stride_bytes)
+    status = source->rows.read(source->rows.user, row);
+  if (status == HS_OK) return load_finish(request, status, image);
+  hs_image_free(image);
+  return image_fail(request, status, SOURCE_ROWS_FAILED, hs_status_name(status));
+}
+
+/* ---- public entries, continued */
+
+hs_status image_load(const char *path, const hs_load_options *options, image_need *need, hs_image *image) {
+  image_request request;
+  image_findings found;
+  hs_source loaded = hs_source_of(HS_SOURCE_PIXELS);
+  hs_status status = image_request_make(options, path, &found, &request);
+  request.keep_encoded = false;
+  request.need = need;
+  if (status == HS_OK) status = load_named(&request, &loaded);
+  *image = loaded.image;
+  return status;
+}
+
+static const char *name_of(const hs_source *source) {
+  switch (source->kind) {
+  case HS_SOURCE_FILE:
+    return source->path;
+  case HS_SOURCE_ENCODED:
+    return "the image in memory";
+  default:
+    return "the source";
+  }
+}
+
+hs_status hs_load_source(const hs_source *source, hs_source *loaded) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!loaded) return HS_ERR_ARGUMENT;
+  const hs_source empty = hs_source_of(HS_SOURCE_PIXELS), from = source ? *source : empty;
+  image_request request;
+  image_findings found;
+  *loaded = empty;
+  const hs_status status = image_request_make(from.load, name_of(&from), &found, &request);
+  if (status != HS_OK) return status;
+  if (!source || !RESERVED_IS_CLEAR(from.reserved))
+    return image_fail(&request, HS_ERR_ARGUMENT, !source ? "the pointer is null" : "source.reserved is set");
+  loaded->mask = from.mask;
+  switch (from.kind) {
+  case HS_SOURCE_PIXELS:
+  case HS_SOURCE_JPEG:
+    *loaded = from;
+    loaded->load = NULL;
+    loaded->image.memory = NULL; /* a view */
+    return HS_OK;
+  case HS_SOURCE_FILE:
+    return load_named(&request, loaded);
+  case HS_SOURCE_ENCODED:
+    return load_bytes(&request, from.bytes, from.size, loaded);
+  case HS_SOURCE_ROWS:
+    return load_rows(&request, &from, &loaded->image);
+  }
+  return image_fail(&request, HS_ERR_ARGUMENT, "source.kind is %d, expected 0..4", (int)from.kind);
+}
+
+void hs_source_free(hs_source *source) {
+  if (!source) return;
+  hs_image_free(&source->image);
+  *source = hs_source_of(HS_SOURCE_PIXELS);
 }
 
 static hs_status load_refuse_null(const char *name, const hs_load_options *options) {
@@ -366,13 +462,12 @@ hs_status hs_load_image(const char *path, const hs_load_options *options, hs_ima
 hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!image) return load_refuse_null("the image in memory", options);
-  memset(image, 0, sizeof *image);
   image_request request;
   image_findings found;
-  const hs_status status = image_request_make(options, "the image in memory", &found, &request);
-  if (status != HS_OK) return status;
-  if (!bytes) return image_fail(&request, HS_ERR_ARGUMENT, "the pointer is null");
-  request.bytes = bytes;
-  request.size = size;
-  return load_decode(&request, image);
+  hs_source loaded = hs_source_of(HS_SOURCE_PIXELS);
+  hs_status status = image_request_make(options, "the image in memory", &found, &request);
+  request.keep_encoded = false;
+  if (status == HS_OK) status = load_bytes(&request, bytes, size, &loaded);
+  *image = loaded.image;
+  return status;
 }

@@ -122,7 +122,7 @@ typedef struct hs_options {
   int32_t device_index;      /* which GPU; 0 or more; 0 */
   int32_t split;             /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
                                   for each size of image finds fastest, which may be all; 0..32; 0 */
-  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8, or 64 (see hs_submit_file), or on a
+  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8, or 64 (hs_submit_source), or on a
                                   GPU 48 for HS_WORKLOAD_THROUGHPUT; 0..256; 0 */
   int32_t images_per_launch; /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
                                   0..64; 0 */
@@ -262,11 +262,11 @@ HS_API void hs_destroy(hs_context *context);
 HS_API hs_status hs_workspace_query(const hs_options *options, int32_t width, int32_t height, uint64_t *host_bytes,
                                     uint64_t *device_bytes);
 
-/* The same for a file of this size that is decoded row by row while it is processed in tiles (see hs_extract_file). The band
-   of rows in host memory counts as far as it does not fit into memory that is used later; wide, flat pictures differ most
-   from hs_workspace_query. type: of a sample, HS_U16 where the file has 16 bits a sample, else HS_U8; tiles are chosen for
-   each type. If these options decode files first, the result is as of hs_workspace_query, without the picture. Statuses: as
-   hs_workspace_query; HS_ERR_ARGUMENT for other types. */
+/* The same for a file of this size that is decoded row by row while it is processed in tiles (see hs_extract_source).
+   The band of rows in host memory counts as far as it does not fit into memory that is used later; wide, flat pictures
+   differ most from hs_workspace_query. type: of a sample, HS_U16 where the file has 16 bits a sample, else HS_U8; tiles
+   are chosen for each type. If these options decode files first, the result is as of hs_workspace_query, without the
+   picture. Statuses: as hs_workspace_query; HS_ERR_ARGUMENT for other types. */
 HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t width, int32_t height, hs_sample_type type,
                                          uint64_t *host_bytes, uint64_t *device_bytes);
 

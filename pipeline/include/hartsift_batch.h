@@ -32,8 +32,8 @@ typedef struct hs_batch_image {
   const char *path;      /* of a file, or "@scene...", as for hs_load_image; copied */
   const void *bytes;     /* a file in memory, the caller's and unchanged until hs_batch_next has given its result */
   size_t byte_count;     /* of bytes */
-  const hs_image *image; /* pixels of the caller, or a JPEG kept encoded; the struct is copied, the pixels stay valid
-                            until hs_batch_next has given the result */
+  const hs_image *image; /* pixels of the caller; the struct is copied, the pixels stay valid until hs_batch_next has
+                            given the result */
   const hs_image *mask;  /* as for hs_extract; kept like image. null: none */
   const char *name;      /* in the result; copied; null: the path, else "" */
   void *user;            /* in the result */

@@ -59,9 +59,10 @@ typedef struct hs_load_options {
                              averaging in integers (METHOD.md, section 2), the other side rounded down as COLMAP's
                              max_image_size does. The limits apply to what is decoded. 0: never; 0 or more; 0 */
   int32_t
-      keep_encoded; /* 1: do not decode a JPEG that a GPU may decode, see HS_JPEG: a baseline one, gray or YCbCr in one
-                           scan. Damaged data is found when it is decoded. Others are decoded now, as all are with
-                           keep_colour, jpeg_scale or max_image_size. 0 */
+      keep_encoded; /* 1: hs_load_source, hs_extract_source and their kin leave a JPEG to the GPU that it may decode: a
+                           baseline one, gray or YCbCr in one scan. Damaged data is found when it is decoded. Others are
+                           decoded at once, as all are with keep_colour, jpeg_scale, max_image_size or a value range.
+                           hs_load_image and hs_load_image_memory ignore it. 0 */
   int32_t only_files; /* 1: every path names a file: for names from users. 0: "-" is standard
                          input, "@scene" a picture. 0 */
   int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage that leaves a picture is noted
@@ -94,7 +95,7 @@ HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_l
    not reduced. Call it once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
-/* 1: the context's GPU decodes JPEGs that were kept encoded, on its multiprocessors, to libjpeg's pixels; 0: the
+/* 1: the context's GPU decodes JPEGs of sources, on its multiprocessors, to libjpeg's pixels; 0: the
    context is a hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from libjpeg's, or it
    fails, and the CPU decodes. The first call compares 64 synthetic pictures. message: null, or gets what decodes, or why
    not; at most message_bytes. */
@@ -110,35 +111,136 @@ HS_API void hs_image_free(hs_image *image);
 HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
                                  const hs_allocator *allocator, hs_image *image);
 
-/* ------------------------------------------------------------------ from files to features
+/* ------------------------------------------------------------------ sources
 
-   The same calls for a picture in a file, or for a file's bytes: read and decoded by the library, on as many of its threads
-   as options.threads says. load: as for hs_load_image, null: the defaults; but limits of 0 are hs_options' limits,
-   hs_last_error has the reason of a failure, message, allocator and keep_colour are ignored, and features are in pixels of
-   the original with max_image_size too. JPEGs are decoded by the GPU where options.decoder is HS_DECODER_GPU, or where
-   load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it decodes (the first such call compares it, see
-   hs_decodes_jpeg). mask: null, or of the picture's size, or, where max_image_size made that smaller, of the original's. */
+   Where a picture comes from: pixels, a file, the bytes of a file, or rows that a function gives. hs_source_pixels,
+   hs_source_file, hs_source_encoded and hs_source_rows make one; load and mask are then set where they are wanted. A source
+   owns nothing, unless hs_load_source made it: what it points to must stay valid as each call says, and a source may be used
+   again and by several calls at once, except one of rows, whose function has a state.
 
-/* Reads a file, named as for hs_load_image, and extracts its features. Blocks. A context whose max_memory_bytes requires
-   tiles decodes the picture row by row meanwhile, on a CPU or a GPU, and holds a band of it and 64 KiB of the file. This
-   applies to PNG that is not interlaced and JPEG of one scan that need not be turned, without max_image_size, equalize and
-   HS_PROFILE_OPENCV's refinement, and where a band fits. The workspace is the one hs_workspace_query_rows promises;
-   load->max_memory_bytes then bounds the additional memory of decoding. A file that is damaged further down gives its status
-   and no features. Statuses: as hs_load_image and hs_extract. */
+       hs_source source = hs_source_file("photo.jpg");
+       source.load = &load;
+       st = hs_extract_source(ctx, &source, &features); */
+
+typedef enum hs_source_kind {
+  HS_SOURCE_PIXELS = 0,  /* image: the pixels. As hs_extract and hs_submit take them; load is ignored */
+  HS_SOURCE_FILE = 1,    /* path: a file, named as for hs_load_image */
+  HS_SOURCE_ENCODED = 2, /* bytes[size]: a file in memory */
+  HS_SOURCE_ROWS = 3,    /* rows give the picture; image says its width, height, type and value range, data is null and
+                            layout HS_GRAY */
+  HS_SOURCE_JPEG = 4 /* made by hs_load_source alone: bytes[size] is a JPEG that waits for the GPU; image says what it
+                            will be decoded to, data is null. As pixels; load is ignored */
+} hs_source_kind;
+
+/* Gives the rows of a gray picture from the top, on the thread of the call. A status other than HS_OK ends the call, which
+   returns it. */
+typedef struct hs_row_reader {
+  hs_status (*rewind)(void *user); /* the next row is the first; called before the first read, and sometimes again */
+  hs_status (*read)(void *user, void *row); /* the next row: image.width samples of image.type, without a gap */
+  void *user;                               /* the caller's, handed to both */
+} hs_row_reader;
+
+typedef struct hs_source {
+  hs_image image; /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
+  hs_source_kind kind;
+  int32_t
+      refuse_damage; /* HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: the call that decodes it
+                            refuses it with HS_ERR_FORMAT if libjpeg reports damage; hs_load_image gives the report */
+  const char *path;  /* HS_SOURCE_FILE */
+  const void *bytes; /* HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
+  size_t size;
+  hs_row_reader rows;          /* HS_SOURCE_ROWS */
+  const hs_load_options *load; /* how a file is decoded, and the limits of rows; null: the defaults */
+  const hs_image *mask; /* as in hs_extract; of the picture's size, or, where max_image_size made that smaller, of
+                                  the original's; null: none */
+  int32_t reserved[8];  /* 0 */
+} hs_source;
+
+/* A source of this kind, with nothing else set. */
+static inline hs_source hs_source_of(hs_source_kind kind) {
+#ifdef __cplusplus
+  hs_source source = {};
+  source.kind = kind;
+#else
+  hs_source source = {.kind = kind};
+#endif
+  return source;
+}
+
+/* The pixels that *image views; the struct is copied. */
+static inline hs_source hs_source_pixels(const hs_image *image) {
+  hs_source source = hs_source_of(HS_SOURCE_PIXELS);
+  if (image) source.image = *image;
+  return source;
+}
+
+/* A file, named as for hs_load_image. */
+static inline hs_source hs_source_file(const char *path) {
+  hs_source source = hs_source_of(HS_SOURCE_FILE);
+  source.path = path;
+  return source;
+}
+
+/* A file's bytes. */
+static inline hs_source hs_source_encoded(const void *bytes, size_t size) {
+  hs_source source = hs_source_of(HS_SOURCE_ENCODED);
+  source.bytes = bytes;
+  source.size = size;
+  return source;
+}
+
+/* Rows of a gray picture; the struct is copied. */
+static inline hs_source hs_source_rows(int32_t width, int32_t height, hs_sample_type type, const hs_row_reader *rows) {
+  hs_source source = hs_source_of(HS_SOURCE_ROWS);
+  source.image.width = width;
+  source.image.height = height;
+  source.image.type = type;
+  if (rows) source.rows = *rows;
+  return source;
+}
+
+/* Reads a source ahead of its extraction, by a thread of the caller's: *loaded is of pixels, or of HS_SOURCE_JPEG where
+   load->keep_encoded is 1 and the file is such a JPEG; whether a GPU decodes hs_decodes_jpeg says. It has the mask of
+   *source, and no load. hs_source_free releases it; of bytes that stay encoded, pixels and HS_SOURCE_JPEG it is a view.
+   Statuses: as hs_load_image; HS_ERR_ARGUMENT also for a source that lacks what its kind needs, and whatever rows return.
+   load->message says why, as for hs_load_image. */
+HS_API hs_status hs_load_source(const hs_source *source, hs_source *loaded);
+
+/* Frees what hs_load_source took and clears the struct; a source that is a view is only cleared. null is allowed. */
+HS_API void hs_source_free(hs_source *source);
+
+/* ------------------------------------------------------------------ from a source to features
+
+   Pixels and HS_SOURCE_JPEG are taken as they are: features are in pixels of image (hs_features_to_original). Other sources
+   are read and decoded by the library, on as many of its threads as options.threads says. Then load is as for hs_load_image,
+   null: the defaults; but limits of 0 are hs_options' limits, hs_last_error has the reason of a failure, message, allocator
+   and keep_colour are ignored, and features are in pixels of the original with max_image_size too. JPEGs are decoded by the
+   GPU where options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it
+   decodes (the first such call compares it, see hs_decodes_jpeg); else, and with a mask, by libjpeg. */
+
+/* Extracts the features of a source. Blocks. A context whose max_memory_bytes requires tiles reads the picture row by
+   row meanwhile, on a CPU or a GPU, and holds a band of it and 64 KiB of a file. This applies to rows, PNG that is not
+   interlaced and JPEG of one scan that need not be turned, without max_image_size, equalize and HS_PROFILE_OPENCV's
+   refinement, rows also without a value range in load, and where a band fits. The workspace is the one
+   hs_workspace_query_rows promises; load->max_memory_bytes then bounds the additional memory of decoding. A file that is
+   damaged further down gives its status and no features. Statuses: as hs_load_source and hs_extract. */
+HS_API hs_status hs_extract_source(hs_context *context, const hs_source *source, hs_features *features);
+
+/* Submits a source and returns without waiting until it is read. What it points to must stay valid until hs_wait has
+   returned this image's features: path, bytes, the pixels of image and mask, load->exif and load->notes, of which each file
+   in flight needs separate ones; *source, *load and *mask are copied. hs_wait reports what is wrong with a file or its mask.
+   With options.in_flight 0 a context of a GPU has 64 in flight if the first image that was submitted is a file. Statuses:
+   HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_UNSUPPORTED (rows), HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD,
+   HS_ERR_NO_DEVICE, of pixels and HS_SOURCE_JPEG also hs_submit's; then nothing was submitted. */
+HS_API hs_status hs_submit_source(hs_context *context, const hs_source *source);
+
+/* The same of a file (hs_source_file), and of bytes[size] of a file in memory (hs_source_encoded). */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);
-/* The same of bytes[size] of a file in memory. */
 HS_API hs_status hs_extract_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
                                     const hs_image *mask, hs_features *features);
-
-/* Submits a file and returns without waiting until it is read. path, the mask's pixels and load->exif must
-   stay valid until hs_wait has returned this image's features, and each file in flight needs a separate exif; *load is
-   copied. hs_wait reports what is wrong with the file or its mask. With options.in_flight 0 a context of a GPU has 64 in
-   flight if the first image that was submitted is a file. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_CAPACITY (as
-   hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_NO_DEVICE; then nothing was submitted. */
 HS_API hs_status hs_submit_file(hs_context *context, const char *path, const hs_load_options *load,
                                 const hs_image *mask);
-/* The same of bytes[size] of a file in memory, which must stay valid and unchanged as long. */
 HS_API hs_status hs_submit_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,
                                    const hs_image *mask);
 

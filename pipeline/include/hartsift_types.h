@@ -78,10 +78,7 @@ typedef enum hs_pixel_layout {
   HS_RGB = 2,        /* three, red first */
   HS_BGR = 3,        /* three, blue first, as OpenCV has them */
   HS_RGBA = 4,       /* four, red first */
-  HS_BGRA = 5,       /* four, blue first */
-  HS_JPEG = 6 /* no pixels yet: data is a JPEG file of stride_bytes bytes, kept so by hs_load_options.keep_encoded.
-                        hs_extract, hs_detect, hs_describe, hs_submit and their kin take it, and decode it on the
-                        context's device where hs_decodes_jpeg says 1, else by libjpeg, to the same pixels */
+  HS_BGRA = 5        /* four, blue first */
 } hs_pixel_layout;
 
 /* See struct hs_allocator below. */
@@ -102,10 +99,7 @@ typedef struct hs_image {
   /* set by loading: the size before max_image_size reduced the picture; 0: not reduced. Only hs_features_to_original uses
      them */
   int32_t original_width, original_height;
-  /* set by loading with keep_encoded and hs_load_options.strict or notes. 1: the call that decodes this HS_JPEG refuses it
-     with HS_ERR_FORMAT if libjpeg reports damage; loading the file without keep_encoded gives the report */
-  int32_t refuse_damage;
-  int32_t reserved[4]; /* 0 */
+  int32_t reserved[5]; /* 0 */
 } hs_image;
 
 /* ------------------------------------------------------------------ memory */

@@ -8,8 +8,8 @@ import stat
 from typing import Any, Optional, Union
 
 from ._images import check_sizes, content_of, path_bytes, warn_of_damage
-from ._library import library
-from ._structures import HsImage, HsLoadNotes, HsLoadOptions
+from ._library import HS_SOURCE_ENCODED, HS_SOURCE_FILE, library
+from ._structures import HsImage, HsLoadNotes, HsLoadOptions, HsSource
 
 _HEAD_BYTES = 32
 _PNG_DEPTH_AT = 24  # in the header chunk, which comes first
@@ -35,39 +35,39 @@ def _head_of(path: bytes) -> bytes:
 
 
 class EncodedFile:
-    """A file for ``hs_extract_file`` and its kin. Must live until the features are there."""
+    """A file as a source of the library. Must live until the features are there."""
 
     on_device = False
     stream = None
 
     def __init__(self, path: Optional[bytes], content: Optional[bytes], options: HsLoadOptions) -> None:
-        self.path = path
-        self.content = content
+        self._content = content  # that the source points to
         self.notes = HsLoadNotes()
         self.options = options
         self.options.notes = ctypes.addressof(self.notes)
         self.view = HsImage()  # of no size: its features are in pixels of the original already
+        self.source = HsSource(kind=HS_SOURCE_FILE, path=path, load=ctypes.pointer(self.options))
+        if content is not None:
+            self.source.kind = HS_SOURCE_ENCODED
+            self.source.bytes = ctypes.cast(ctypes.c_char_p(content), ctypes.c_void_p)
+            self.source.size = len(content)
 
     def warn(self) -> None:
         """Says what was noticed in the file, once its features are there."""
         warn_of_damage(self.notes)
 
-    def extract(self, context: ctypes.c_void_p, mask: Any, features: Any) -> int:
-        """``hs_extract_file``, or of bytes; the status."""
-        options = ctypes.byref(self.options)
-        if self.content is None:
-            status: int = library.hs_extract_file(context, self.path, options, mask, features)
-        else:
-            status = library.hs_extract_encoded(context, self.content, len(self.content), options, mask, features)
+    def _masked(self, mask: Optional[HsImage]) -> Any:
+        self.source.mask = None if mask is None else ctypes.pointer(mask)
+        return ctypes.byref(self.source)
+
+    def extract(self, context: ctypes.c_void_p, mask: Optional[HsImage], features: Any) -> int:
+        """``hs_extract_source``; the status."""
+        status: int = library.hs_extract_source(context, self._masked(mask), features)
         return status
 
-    def submit(self, context: ctypes.c_void_p, mask: Any) -> int:
-        """``hs_submit_file``, or of bytes; the status."""
-        options = ctypes.byref(self.options)
-        if self.content is None:
-            status: int = library.hs_submit_file(context, self.path, options, mask)
-        else:
-            status = library.hs_submit_encoded(context, self.content, len(self.content), options, mask)
+    def submit(self, context: ctypes.c_void_p, mask: Optional[HsImage]) -> int:
+        """``hs_submit_source``; the status."""
+        status: int = library.hs_submit_source(context, self._masked(mask))
         return status
 
 

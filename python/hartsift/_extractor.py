@@ -171,7 +171,7 @@ class Extractor:
             context = self._begin()
             if isinstance(picture, EncodedFile):
                 found = fill_features(
-                    lambda features: picture.extract(context, masking_view, features), self._check, self._layout
+                    lambda features: picture.extract(context, None if masking is None else masking.view, features), self._check, self._layout
                 )
                 picture.warn()
                 return found
@@ -399,7 +399,7 @@ class Extractor:
         with self._lock:
             context = self._begin()
             if isinstance(picture, EncodedFile):
-                self._check(picture.submit(context, masking_view))
+                self._check(picture.submit(context, None if masking is None else masking.view))
             else:
                 self._check(library.hs_submit(context, ctypes.byref(picture.view), masking_view))
             self._flying.append((picture, masking))

@@ -45,6 +45,7 @@ from ._structures import (
     HsImage,
     HsLoadOptions,
     HsOptionInfo,
+    HsSource,
     HsStatistics,
     HsTiling,
 )
@@ -65,6 +66,7 @@ HS_ERR_IO = 33
 HS_CLASS_ARGUMENT, HS_CLASS_RESOURCE, HS_CLASS_DEVICE = 1, 2, 3
 HS_U8, HS_U16, HS_F32 = 0, 1, 2
 HS_GRAY, HS_GRAY_ALPHA, HS_RGB, HS_BGR, HS_RGBA, HS_BGRA = range(6)
+HS_SOURCE_FILE, HS_SOURCE_ENCODED = 1, 2
 HS_DESCRIPTOR_U8, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_NONE = 0, 1, 2
 
 _IMAGE, _FEATURES = POINTER(HsImage), POINTER(HsFeatures)
@@ -88,10 +90,8 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_wait": (c_int, [c_void_p, _FEATURES]),
     "hs_load_image": (c_int, [c_char_p, POINTER(HsLoadOptions), _IMAGE]),
     "hs_load_image_memory": (c_int, [c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
-    "hs_extract_file": (c_int, [c_void_p, c_char_p, POINTER(HsLoadOptions), _IMAGE, _FEATURES]),
-    "hs_extract_encoded": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE, _FEATURES]),
-    "hs_submit_file": (c_int, [c_void_p, c_char_p, POINTER(HsLoadOptions), _IMAGE]),
-    "hs_submit_encoded": (c_int, [c_void_p, c_char_p, c_size_t, POINTER(HsLoadOptions), _IMAGE]),
+    "hs_extract_source": (c_int, [c_void_p, POINTER(HsSource), _FEATURES]),
+    "hs_submit_source": (c_int, [c_void_p, POINTER(HsSource)]),
     "hs_image_free": (None, [_IMAGE]),
     "hs_format_of_name": (c_int, [c_char_p]),
     "hs_format_name": (c_char_p, [c_int]),

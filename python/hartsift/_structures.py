@@ -7,7 +7,7 @@ sizes and offsets with what a C compiler makes of the headers.
 from __future__ import annotations
 
 import ctypes
-from ctypes import c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int16, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from typing import Any, Dict
 
 
@@ -28,8 +28,7 @@ class HsImage(ctypes.Structure):
         ("exif_orientation", c_int32),
         ("original_width", c_int32),
         ("original_height", c_int32),
-        ("refuse_damage", c_int32),
-        ("reserved", c_int32 * 4),
+        ("reserved", c_int32 * 5),
     ]
 
 
@@ -171,6 +170,29 @@ class HsFileOptions(ctypes.Structure):
     ]
 
 
+class HsRowReader(ctypes.Structure):
+    """hs_row_reader"""
+
+    _fields_ = [("rewind", c_void_p), ("read", c_void_p), ("user", c_void_p)]
+
+
+class HsSource(ctypes.Structure):
+    """hs_source"""
+
+    _fields_ = [
+        ("image", HsImage),
+        ("kind", c_int),
+        ("refuse_damage", c_int32),
+        ("path", c_char_p),
+        ("bytes", c_void_p),
+        ("size", c_size_t),
+        ("rows", HsRowReader),
+        ("load", POINTER(HsLoadOptions)),
+        ("mask", POINTER(HsImage)),
+        ("reserved", c_int32 * 8),
+    ]
+
+
 class HsStatistics(ctypes.Structure):
     """hs_statistics"""
 
@@ -233,6 +255,8 @@ STRUCTURES: Dict[str, Any] = {
     "hs_image": HsImage,
     "hs_keypoint": HsKeypoint,
     "hs_origin": HsOrigin,
+    "hs_row_reader": HsRowReader,
+    "hs_source": HsSource,
     "hs_features": HsFeatures,
     "hs_option_info": HsOptionInfo,
     "hs_exif": HsExif,

@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/device/cuda_jpeg.h"
-#include "pipeline/encoded/decoder_check.h"
+#include "pipeline/source/source.h"
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"
 
@@ -57,11 +57,12 @@ static unsigned char *make(uint32_t number, int32_t side_most, size_t *size) {
   return bytes;
 }
 
-static hs_image load(const void *bytes, size_t size, int keep_encoded) {
+static hs_source load(const void *bytes, size_t size, int keep_encoded) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = keep_encoded};
-  hs_image image;
-  assert_int_equal(hs_load_image_memory(bytes, size, &options, &image), HS_OK);
-  return image;
+  hs_source source = hs_source_encoded(bytes, size), loaded;
+  source.load = &options;
+  assert_int_equal(hs_load_source(&source, &loaded), HS_OK);
+  return loaded;
 }
 
 static void test_features_in_flight(void **state) {
@@ -69,27 +70,27 @@ static void test_features_in_flight(void **state) {
   need_decoder();
   unsigned char *files[IN_FLIGHT];
   size_t sizes[IN_FLIGHT];
-  hs_image kept[IN_FLIGHT];
+  hs_source kept[IN_FLIGHT];
   hs_features expected = {0}, found = {0};
   int submitted = 0, encoded = 0;
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
     files[i] = make(i, i % 3 ? SIDE_MOST : 100, &sizes[i]);
     kept[i] = load(files[i], sizes[i], i % 10 != 9);
-    encoded += kept[i].layout == HS_JPEG;
+    encoded += kept[i].kind == HS_SOURCE_JPEG;
   }
   assert_true(encoded > IN_FLIGHT / 2);
   for (int done = 0; done < IN_FLIGHT; done++) {
-    while (submitted < IN_FLIGHT && hs_submit(gpu, &kept[submitted], NULL) == HS_OK) submitted++;
+    while (submitted < IN_FLIGHT && hs_submit_source(gpu, &kept[submitted]) == HS_OK) submitted++;
     assert_int_equal(hs_wait(gpu, &found), HS_OK);
-    hs_image pixels = load(files[done], sizes[done], 0);
-    assert_int_equal(hs_extract(gpu, &pixels, NULL, &expected), HS_OK);
+    hs_source pixels = load(files[done], sizes[done], 0);
+    assert_int_equal(hs_extract_source(gpu, &pixels, &expected), HS_OK);
     extraction_check_equal(&expected, &found, "in flight");
     if (done % 16 == 0) {
-      assert_int_equal(hs_extract(gpu, &kept[done], NULL, &found), HS_OK);
+      assert_int_equal(hs_extract_source(gpu, &kept[done], &found), HS_OK);
       extraction_check_equal(&expected, &found, "alone");
     }
-    hs_image_free(&pixels);
-    hs_image_free(&kept[done]);
+    hs_source_free(&pixels);
+    hs_source_free(&kept[done]);
     free(files[done]);
   }
   hs_features_free(&expected);

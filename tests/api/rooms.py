@@ -47,9 +47,9 @@ ROOMS = {
     "pipeline/context": _BASE + ("stages", *_CPU),
     "pipeline/device": _CONTEXT + _CUDA,
     "pipeline/image_io": _BASE + ("stages", *_CPU),
-    # Pictures that arrive encoded: decoded on the device or here.
-    "pipeline/encoded": _CONTEXT + ("pipeline/image_io",),
-    "pipeline/frame": _CONTEXT + ("pipeline/encoded",),
+    # Where pictures come from: read, and JPEGs decoded, on the device or here, in front of a frame.
+    "pipeline/source": _CONTEXT + ("pipeline/image_io",),
+    "pipeline/frame": _CONTEXT + ("pipeline/source",),
     "pipeline/matching": _CONTEXT,
     "pipeline/primitives": _CONTEXT,
     # Which images to match; the exact matching assigns descriptors to centres.
@@ -58,9 +58,9 @@ ROOMS = {
     # Many pairs of a collection, matched and verified beside each other.
     "pipeline/pairs": _CONTEXT + ("pipeline/matching", "pipeline/geometry"),
     # hs_create and hs_destroy see all that a context may hold, and list the engines.
-    "pipeline/lifetime": _DEVICE + ("pipeline/encoded", "pipeline/frame", "pipeline/pairs"),
+    "pipeline/lifetime": _DEVICE + ("pipeline/source", "pipeline/frame", "pipeline/pairs"),
     # Many images: read by threads, extracted by one or several devices.
-    "pipeline/batch": _CONTEXT + ("pipeline/encoded", "pipeline/frame", "pipeline/image_io", "pipeline/lifetime"),
+    "pipeline/batch": _CONTEXT + ("pipeline/source", "pipeline/frame", "pipeline/image_io", "pipeline/lifetime"),
     "pipeline/formats/common": _BASE,
     "pipeline/formats/colmap": _FORMATS,
     "pipeline/formats": _FORMATS + ("pipeline/formats/colmap",),

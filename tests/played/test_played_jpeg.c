@@ -20,11 +20,12 @@ enum { WIDTH = 150, HEIGHT = 110, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112 };
 static image_file files[ORIENTATIONS + 1]; /* [o]: of EXIF orientation o; [0]: without EXIF */
 static hs_features expected[ORIENTATIONS + 1];
 
-static hs_image load(const image_file *file, int keep_encoded) {
+static hs_source load(const image_file *file, int keep_encoded) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = keep_encoded};
-  hs_image image;
-  assert_int_equal(hs_load_image_memory(file->bytes, file->size, &options, &image), HS_OK);
-  return image;
+  hs_source source = hs_source_encoded(file->bytes, file->size), loaded;
+  source.load = &options;
+  assert_int_equal(hs_load_source(&source, &loaded), HS_OK);
+  return loaded;
 }
 
 static image_file make_file(uint32_t orientation) {
@@ -48,10 +49,10 @@ static int set_up(void **state) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   for (uint32_t i = 0; i <= ORIENTATIONS; i++) {
     files[i] = make_file(i);
-    hs_image pixels = load(&files[i], 0);
-    expected[i] = extraction_once(&o, &pixels);
+    hs_source pixels = load(&files[i], 0);
+    expected[i] = extraction_once(&o, &pixels.image);
     assert_true(expected[i].count > 20);
-    hs_image_free(&pixels);
+    hs_source_free(&pixels);
   }
   return 0;
 }
@@ -131,26 +132,23 @@ static void test_no_room(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
-/* Features of a kept file by every call that takes an image. */
+/* Features of a kept file by the calls that take a source. */
 static void check_calls(hs_context *c, int orientation) {
-  hs_image kept = load(&files[orientation], 1);
-  const hs_features *view = NULL, *want = &expected[orientation];
+  hs_source kept = load(&files[orientation], 1);
+  const hs_features *want = &expected[orientation];
   hs_features found = {0};
-  assert_int_equal(kept.layout, HS_JPEG);
-  assert_int_equal(hs_extract(c, &kept, NULL, &found), HS_OK);
-  extraction_check_equal(want, &found, "hs_extract");
+  assert_int_equal(kept.kind, HS_SOURCE_JPEG);
+  assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
+  extraction_check_equal(want, &found, "hs_extract_source");
   assert_int_equal(found.origin.exif_orientation, orientation > 1 ? orientation : 0);
-  assert_int_equal(hs_extract_view(c, &kept, NULL, &view), HS_OK);
-  extraction_check_equal(want, view, "hs_extract_view");
-  assert_int_equal(hs_describe(c, &kept, want->keypoints, want->count, &found, NULL), HS_OK);
-  extraction_check_equal(want, &found, "hs_describe");
-  hs_image mask = extraction_scene(kept.width, kept.height, 1, NULL);
-  memset((void *)(uintptr_t)mask.data, 1, (size_t)kept.width * (size_t)kept.height);
-  assert_int_equal(hs_extract(c, &kept, &mask, &found), HS_OK);
+  hs_image mask = extraction_scene(kept.image.width, kept.image.height, 1, NULL);
+  memset((void *)(uintptr_t)mask.data, 1, (size_t)mask.width * (size_t)mask.height);
+  kept.mask = &mask;
+  assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
   extraction_check_equal(want, &found, "with a mask");
   hs_image_free(&mask);
   hs_features_free(&found);
-  hs_image_free(&kept);
+  hs_source_free(&kept);
 }
 
 static void test_orientations(void **state) {
@@ -159,7 +157,7 @@ static void test_orientations(void **state) {
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   const uint64_t checked = played.decoded;
   for (int o = 0; o <= ORIENTATIONS; o++) check_calls(c, o);
-  assert_int_equal(played.decoded, checked + 2 * (ORIENTATIONS + 1)); /* not for masks, nor for given keypoints */
+  assert_int_equal(played.decoded, checked + ORIENTATIONS + 1); /* not for masks */
   hs_destroy(c);
   assert_int_equal(played.alive, 0);
 }
@@ -184,16 +182,16 @@ static void test_in_flight(void **state) {
   (void)state;
   enum { IMAGES = 60 };
   hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
-  hs_image images[IMAGES];
+  hs_source sources[IMAGES];
   hs_features found = {0};
   int submitted = 0;
-  for (int i = 0; i < IMAGES; i++) images[i] = load(&files[i / 4 % (ORIENTATIONS + 1)], i % 7 != 6);
+  for (int i = 0; i < IMAGES; i++) sources[i] = load(&files[i / 4 % (ORIENTATIONS + 1)], i % 7 != 6);
   for (int done = 0; done < IMAGES; done++) {
-    while (submitted < IMAGES && hs_submit(c, &images[submitted], NULL) == HS_OK) submitted++;
+    while (submitted < IMAGES && hs_submit_source(c, &sources[submitted]) == HS_OK) submitted++;
     if (done == IMAGES / 2) played.jpeg = PLAYED_JPEG_REFUSES;
     assert_int_equal(hs_wait(c, &found), HS_OK);
     extraction_check_equal(&expected[done / 4 % (ORIENTATIONS + 1)], &found, "in flight");
-    hs_image_free(&images[done]);
+    hs_source_free(&sources[done]);
   }
   assert_true(played.decoded > 3);
   hs_features_free(&found);
@@ -207,7 +205,7 @@ enum { SIZES = 13, MANY = 6 * SIZES };
 typedef struct sizes {
   unsigned char *bytes[SIZES];
   size_t size[SIZES];
-  hs_image kept[SIZES];
+  hs_source kept[SIZES];
   hs_features wanted[SIZES];
 } sizes;
 
@@ -218,28 +216,31 @@ static void sizes_make(sizes *s) {
     const synthetic_jpeg made = {
         .width = 60 + 5 * i, .height = 70, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
     assert_int_equal(synthetic_jpeg_write(&made, &s->bytes[i], &s->size[i]), HS_OK);
-    s->kept[i] = load(&(image_file){s->bytes[i], s->size[i]}, 1);
-    assert_int_equal(s->kept[i].layout, HS_JPEG);
-    s->wanted[i] = extraction_once(&o, &s->kept[i]);
+    const image_file file = {s->bytes[i], s->size[i]};
+    hs_source pixels = load(&file, 0);
+    s->kept[i] = load(&file, 1);
+    assert_int_equal(s->kept[i].kind, HS_SOURCE_JPEG);
+    s->wanted[i] = extraction_once(&o, &pixels.image);
+    hs_source_free(&pixels);
   }
 }
 
 static void sizes_free(sizes *s) {
   for (int i = 0; i < SIZES; i++) {
     hs_features_free(&s->wanted[i]);
-    hs_image_free(&s->kept[i]);
+    hs_source_free(&s->kept[i]);
     free(s->bytes[i]);
   }
 }
 
-/* All of them several times, as images that stay encoded, or as files. */
+/* All of them several times, as sources that stay encoded, or as files. */
 static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as_files) {
   hs_features found = {0};
   for (int done = 0, submitted = 0; done < MANY; done++) {
     for (; submitted < MANY; submitted++) {
       const int i = submitted % SIZES;
       const hs_status st =
-          as_files ? hs_submit_encoded(c, s->bytes[i], s->size[i], as_files, NULL) : hs_submit(c, &s->kept[i], NULL);
+          as_files ? hs_submit_encoded(c, s->bytes[i], s->size[i], as_files, NULL) : hs_submit_source(c, &s->kept[i]);
       if (st == HS_ERR_CAPACITY) break;
       assert_int_equal(st, HS_OK);
     }
@@ -418,52 +419,56 @@ static void test_long_file(void **state) {
   assert_int_equal(played.alive, 0);
 }
 
-/* A file changed behind the library's back, and calls that want pixels. */
+/* A source that is not as loading left it. */
 static void test_refused(void **state) {
   (void)state;
   hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
-  hs_image kept = load(&files[0], 1), wrong = kept;
-  wrong.width--;
-  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+  const uint8_t pixel = 0;
+  hs_source kept = load(&files[0], 1), wrong = kept;
+  wrong.image.width--;
+  assert_int_equal(hs_extract_source(c, &wrong, &found), HS_ERR_IMAGE);
   wrong = kept;
-  wrong.stride_bytes = 50;
-  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
-  wrong.stride_bytes = kept.stride_bytes / 2;
-  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_FORMAT);
+  wrong.size = 50;
+  assert_int_equal(hs_extract_source(c, &wrong, &found), HS_ERR_IMAGE);
+  wrong.size = kept.size / 2;
+  assert_int_equal(hs_extract_source(c, &wrong, &found), HS_ERR_FORMAT);
   wrong = kept;
-  wrong.type = HS_U16;
-  assert_int_equal(hs_submit(c, &wrong, NULL), HS_ERR_IMAGE);
+  wrong.image.type = HS_U16;
+  assert_int_equal(hs_submit_source(c, &wrong), HS_ERR_IMAGE);
   wrong = kept;
-  wrong.data = NULL;
-  assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+  wrong.image.data = &pixel;
+  assert_int_equal(hs_submit_source(c, &wrong), HS_ERR_IMAGE);
+  wrong = kept;
+  wrong.bytes = NULL;
+  assert_int_equal(hs_extract_source(c, &wrong, &found), HS_ERR_ARGUMENT);
   hs_destroy(c);
-  hs_image_free(&kept);
+  hs_source_free(&kept);
   hs_features_free(&found);
   assert_int_equal(played.alive, 0);
 }
 
-/* A decoder would write beyond its memory for an image that says less than its file. */
+/* A decoder would write beyond its memory for a source that says less than its file. */
 static void test_other_sides(void **state) {
   (void)state;
   hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
-  hs_image kept = load(&files[6], 1);
+  hs_source kept = load(&files[6], 1);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   for (int i = 0; i < 4; i++) {
-    hs_image wrong = kept;
-    if (i == 0) wrong.height -= 20;
-    if (i == 1) wrong.width += 1;
-    if (i == 2) wrong.exif_orientation = 3;
-    if (i == 3) wrong.exif_orientation = 9;
-    assert_int_equal(hs_extract(c, &wrong, NULL, &found), HS_ERR_IMAGE);
+    hs_source wrong = kept;
+    if (i == 0) wrong.image.height -= 20;
+    if (i == 1) wrong.image.width += 1;
+    if (i == 2) wrong.image.exif_orientation = 3;
+    if (i == 3) wrong.image.exif_orientation = 9;
+    assert_int_equal(hs_extract_source(c, &wrong, &found), HS_ERR_IMAGE);
     assert_string_equal(hs_last_error(c), "an encoded image is not as it was loaded");
-    assert_int_equal(hs_submit(c, &wrong, NULL), HS_ERR_IMAGE);
+    assert_int_equal(hs_submit_source(c, &wrong), HS_ERR_IMAGE);
   }
-  assert_int_equal(hs_extract(c, &kept, NULL, &found), HS_OK);
+  assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
   extraction_check_equal(&expected[6], &found, "after wrong ones");
   hs_destroy(c);
-  hs_image_free(&kept);
+  hs_source_free(&kept);
   hs_features_free(&found);
   assert_int_equal(played.alive, 0);
 }
@@ -471,7 +476,7 @@ static void test_other_sides(void **state) {
 /* Whatever call of the device fails, for want of memory or for good: an error or the right features, and nothing left. */
 static void test_failures(void **state) {
   (void)state;
-  hs_image kept = load(&files[6], 1);
+  hs_source kept = load(&files[6], 1);
   bool reached = true;
   for (uint64_t at = 1; reached; at += 7) {
     for (int lost = 0; lost < 2; lost++) {
@@ -485,7 +490,7 @@ static void test_failures(void **state) {
       o.device = HS_DEVICE_CUDA;
       if (hs_create(&c, &o) == HS_OK) {
         (void)hs_decodes_jpeg(c, NULL, 0);
-        if (hs_extract(c, &kept, NULL, &found) == HS_OK) extraction_check_equal(&expected[6], &found, "a call failed");
+        if (hs_extract_source(c, &kept, &found) == HS_OK) extraction_check_equal(&expected[6], &found, "a call failed");
       }
       reached = played.calls >= at;
       hs_destroy(c);
@@ -493,7 +498,34 @@ static void test_failures(void **state) {
       assert_int_equal(played.alive, 0);
     }
   }
-  hs_image_free(&kept);
+  hs_source_free(&kept);
+}
+
+/* Progress begins once, also where the device refuses a JPEG that libjpeg then decodes. */
+static int32_t count_progress(void *user, uint64_t done, uint64_t total) {
+  *(int *)user += done == 0 && total > 0;
+  return 0;
+}
+
+static void test_progress(void **state) {
+  (void)state;
+  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_features found = {0};
+  hs_source kept = load(&files[6], 1);
+  int begun = 0;
+  assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
+  assert_int_equal(hs_set_progress(c, count_progress, &begun), HS_OK);
+  for (int refused = 0; refused < 2; refused++) {
+    begun = 0;
+    assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
+    extraction_check_equal(&expected[6], &found, "with progress");
+    assert_int_equal(begun, 1);
+    played.jpeg = PLAYED_JPEG_REFUSES;
+  }
+  hs_destroy(c);
+  hs_source_free(&kept);
+  hs_features_free(&found);
+  assert_int_equal(played.alive, 0);
 }
 
 int main(void) {
@@ -505,6 +537,7 @@ int main(void) {
       cmocka_unit_test(test_long_file),    cmocka_unit_test(test_refused),
       cmocka_unit_test(test_failures),     cmocka_unit_test(test_other_sides),
       cmocka_unit_test(test_files),        cmocka_unit_test(test_files_refused),
+      cmocka_unit_test(test_progress),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

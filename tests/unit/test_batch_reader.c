@@ -20,24 +20,26 @@ typedef struct jpeg_case {
   hs_decoder decoder;
   bool is_large;
   uint64_t max_memory_bytes;
-  hs_pixel_layout layout; /* afterwards */
+  hs_source_kind kind; /* afterwards */
 } jpeg_case;
 
 static const jpeg_case cases[] = {
-    {.what = "none waits", .waiting = 0, .layout = HS_JPEG},
-    {.what = "fewer wait than there are readers", .waiting = READERS - 1, .layout = HS_JPEG},
-    {.what = "as many wait", .waiting = READERS, .layout = HS_GRAY},
-    {.what = "the GPU was asked for", .waiting = READERS, .decoder = HS_DECODER_GPU, .layout = HS_JPEG},
-    {.what = "a larger file", .waiting = READERS, .is_large = true, .layout = HS_JPEG},
-    {.what = "no memory for it", .waiting = READERS, .max_memory_bytes = 1, .layout = HS_JPEG},
+    {.what = "none waits", .waiting = 0, .kind = HS_SOURCE_JPEG},
+    {.what = "fewer wait than there are readers", .waiting = READERS - 1, .kind = HS_SOURCE_JPEG},
+    {.what = "as many wait", .waiting = READERS, .kind = HS_SOURCE_PIXELS},
+    {.what = "the GPU was asked for", .waiting = READERS, .decoder = HS_DECODER_GPU, .kind = HS_SOURCE_JPEG},
+    {.what = "a larger file", .waiting = READERS, .is_large = true, .kind = HS_SOURCE_JPEG},
+    {.what = "no memory for it", .waiting = READERS, .max_memory_bytes = 1, .kind = HS_SOURCE_JPEG},
 };
 
 /* A JPEG that stays encoded; the file says a focal length. */
 static void keep_jpeg(const unsigned char *file, size_t size, batch_slot *slot) {
   const hs_load_options keep = {.struct_size = sizeof keep, .keep_encoded = 1};
   *slot = (batch_slot){.exif.focal_length = 35};
-  assert_int_equal(hs_load_image_memory(file, size, &keep, &slot->image), HS_OK);
-  assert_int_equal(slot->image.layout, HS_JPEG);
+  hs_source source = hs_source_encoded(file, size);
+  source.load = &keep;
+  assert_int_equal(hs_load_source(&source, &slot->source), HS_OK);
+  assert_int_equal(slot->source.kind, HS_SOURCE_JPEG);
 }
 
 static void check_case(const jpeg_case *c, const unsigned char *file, size_t size, const hs_image *pixels) {
@@ -54,10 +56,10 @@ static void check_case(const jpeg_case *c, const unsigned char *file, size_t siz
   for (int i = 0; i < c->waiting; i++) bounded_queue_push(&batch.ready, &waiting[i]);
   keep_jpeg(file, size, &slot);
   batch_decode_small(&batch, &slot);
-  if (slot.image.layout != c->layout) fail_msg("%s", c->what);
+  if (slot.source.kind != c->kind) fail_msg("%s", c->what);
   assert_true(slot.exif.focal_length == 35); /* what a file says of itself stays */
-  if (c->layout == HS_GRAY) assert_memory_equal(slot.image.data, pixels->data, WIDTH * HEIGHT);
-  hs_image_free(&slot.image);
+  if (c->kind == HS_SOURCE_PIXELS) assert_memory_equal(slot.source.image.data, pixels->data, WIDTH * HEIGHT);
+  hs_source_free(&slot.source);
   bounded_queue_free(&batch.ready);
   free(feeder);
 }

@@ -18,15 +18,21 @@
 
 enum { MADE = 200, CHANGED = 2000, SIDE_MOST = 90, TAG_ORIENTATION = 0x0112 };
 
-static hs_status load(const uint8_t *bytes, size_t size, int keep_encoded, hs_image *image) {
+static hs_status load_with(const uint8_t *bytes, size_t size, const hs_load_options *options, hs_source *loaded) {
+  hs_source source = hs_source_encoded(bytes, size);
+  source.load = options;
+  return hs_load_source(&source, loaded);
+}
+
+static hs_status load(const uint8_t *bytes, size_t size, int keep_encoded, hs_source *loaded) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = keep_encoded, .max_pixels = 1 << 22};
-  return hs_load_image_memory(bytes, size, &options, image);
+  return load_with(bytes, size, &options, loaded);
 }
 
 static bool is_kept(const uint8_t *bytes, size_t size) {
-  hs_image image;
-  const bool kept = load(bytes, size, 1, &image) == HS_OK && image.layout == HS_JPEG;
-  hs_image_free(&image);
+  hs_source image;
+  const bool kept = load(bytes, size, 1, &image) == HS_OK && image.kind == HS_SOURCE_JPEG;
+  hs_source_free(&image);
   return kept;
 }
 
@@ -35,17 +41,17 @@ static void test_made_files_are_kept(void **state) {
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, SIDE_MOST, JPEG_SUM_MOST, &size);
-    hs_image image, pixels;
+    hs_source image, pixels;
     assert_int_equal(load(bytes, size, 1, &image), HS_OK);
     assert_int_equal(load(bytes, size, 0, &pixels), HS_OK);
-    if (image.layout != HS_JPEG) fail_msg("made file %u is decoded", i);
-    assert_int_equal(image.width, pixels.width);
-    assert_int_equal(image.height, pixels.height);
-    assert_ptr_equal(image.data, bytes);
-    assert_int_equal(image.stride_bytes, size);
-    assert_null(image.memory);
-    hs_image_free(&image);
-    hs_image_free(&pixels);
+    if (image.kind != HS_SOURCE_JPEG) fail_msg("made file %u is decoded", i);
+    assert_int_equal(image.image.width, pixels.image.width);
+    assert_int_equal(image.image.height, pixels.image.height);
+    assert_ptr_equal(image.bytes, bytes);
+    assert_int_equal(image.size, size);
+    assert_null(image.image.memory);
+    hs_source_free(&image);
+    hs_source_free(&pixels);
     free(bytes);
   }
 }
@@ -57,21 +63,21 @@ static void test_changed_files(void **state) {
   for (uint32_t i = 0; i < CHANGED; i++) {
     size_t size;
     unsigned char *bytes = jpeg_case_make(i, SIDE_MOST, 700, &size);
-    hs_image kept, pixels;
+    hs_source kept, pixels;
     size = jpeg_case_change(bytes, size, i);
     /* Its own allocation, so that a sanitizer sees a byte read behind it. */
     uint8_t *exact = malloc(size);
     memcpy(exact, bytes, size);
     const hs_status asked = load(exact, size, 1, &kept), plain = load(exact, size, 0, &pixels);
-    const bool is_kept = asked == HS_OK && kept.layout == HS_JPEG;
+    const bool is_kept = asked == HS_OK && kept.kind == HS_SOURCE_JPEG;
     kept_files += is_kept;
     if (!is_kept) assert_int_equal(asked, plain);
     if (is_kept && plain == HS_OK) {
-      assert_int_equal(kept.width, pixels.width);
-      assert_int_equal(kept.height, pixels.height);
+      assert_int_equal(kept.image.width, pixels.image.width);
+      assert_int_equal(kept.image.height, pixels.image.height);
     }
-    hs_image_free(&kept);
-    hs_image_free(&pixels);
+    hs_source_free(&kept);
+    hs_source_free(&pixels);
     free(exact);
     free(bytes);
   }
@@ -116,7 +122,7 @@ static void test_kinds(void **state) {
 static void test_other_wishes(void **state) {
   (void)state;
   image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, NULL, 0);
-  hs_image image;
+  hs_source image;
   hs_load_options o = {.struct_size = sizeof o, .keep_encoded = 1};
   for (int i = 0; i < 4; i++) {
     o.keep_colour = i == 0;
@@ -124,16 +130,16 @@ static void test_other_wishes(void **state) {
     o.max_pixels = i == 2 ? 100 : 0;
     o.max_memory_bytes = i == 3 ? file.size + 10 : 0;
     const hs_status expected = i >= 2 ? HS_ERR_LIMIT : HS_OK;
-    assert_int_equal(hs_load_image_memory(file.bytes, file.size, &o, &image), expected);
-    assert_int_not_equal(image.layout, HS_JPEG);
-    hs_image_free(&image);
+    assert_int_equal(load_with(file.bytes, file.size, &o, &image), expected);
+    assert_int_not_equal(image.kind, HS_SOURCE_JPEG);
+    hs_source_free(&image);
   }
   /* What follows the end is not looked at. */
   uint8_t *longer = calloc(1, file.size + 100);
   memcpy(longer, file.bytes, file.size);
   assert_int_equal(load(longer, file.size + 100, 1, &image), HS_OK);
-  assert_int_equal(image.layout, HS_JPEG);
-  assert_int_equal(image.stride_bytes, file.size + 100);
+  assert_int_equal(image.kind, HS_SOURCE_JPEG);
+  assert_int_equal(image.size, file.size + 100);
   free(longer);
   image_file_free(&file);
 }
@@ -151,19 +157,19 @@ static void test_exif_and_memory(void **state) {
     image_file file = make_file(JPEG_YCBCR, JPEG_BASELINE, orientation > 0 ? app1 : NULL, app1_size);
     for (int ignored = 0; ignored < 2; ignored++) {
       hs_exif kept_exif, exif;
-      hs_image kept, pixels;
+      hs_source kept, pixels;
       hs_load_options o = {.struct_size = sizeof o, .ignore_exif = ignored, .exif = &exif, .allocator = &allocator};
-      assert_int_equal(hs_load_image_memory(file.bytes, file.size, &o, &pixels), HS_OK);
+      assert_int_equal(load_with(file.bytes, file.size, &o, &pixels), HS_OK);
       o.keep_encoded = 1;
       o.exif = &kept_exif;
-      assert_int_equal(hs_load_image_memory(file.bytes, file.size, &o, &kept), HS_OK);
-      assert_int_equal(kept.layout, HS_JPEG);
-      assert_int_equal(kept.width, pixels.width);
-      assert_int_equal(kept.height, pixels.height);
-      assert_int_equal(kept.exif_orientation, pixels.exif_orientation);
+      assert_int_equal(load_with(file.bytes, file.size, &o, &kept), HS_OK);
+      assert_int_equal(kept.kind, HS_SOURCE_JPEG);
+      assert_int_equal(kept.image.width, pixels.image.width);
+      assert_int_equal(kept.image.height, pixels.image.height);
+      assert_int_equal(kept.image.exif_orientation, pixels.image.exif_orientation);
       assert_memory_equal(&kept_exif, &exif, sizeof exif);
-      hs_image_free(&kept);
-      hs_image_free(&pixels);
+      hs_source_free(&kept);
+      hs_source_free(&pixels);
     }
     image_file_free(&file);
   }

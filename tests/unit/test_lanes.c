@@ -22,6 +22,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_end            lanes_end
 #define in_flight_add_statistics lanes_add_statistics
 #define hs_submit                lanes_submit
+#define hs_submit_source         lanes_submit_source
 #define hs_submit_file           lanes_submit_file
 #define hs_submit_encoded        lanes_submit_encoded
 #define hs_wait                  lanes_wait
@@ -29,6 +30,8 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define hs_count_in_flight       lanes_count_in_flight
 #define hs_wait_any              lanes_wait_any
 #define in_flight_most           lanes_most_in_flight
+#define in_flight_on_device      lanes_on_device
+#define in_flight_fallback       lanes_fallback
 #define pthread_cond_wait        counted_wait
 #define in_flight_lane_main      lanes_lane_main
 #define in_flight_wake_lanes     lanes_wake_lanes
@@ -67,7 +70,7 @@ static void ring_free(in_flight_ring *f) {
 static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most) {
   in_flight_slot *s = ring_slot(f, f->end);
   pthread_mutex_lock(&f->lock);
-  s->image = (hs_image){.width = 10, .height = 10};
+  s->picture.source.image = (hs_image){.width = 10, .height = 10};
   s->lanes_most = lanes_most;
   s->group_most = group_most;
   s->state = SLOT_READY;

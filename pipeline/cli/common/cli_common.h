@@ -80,6 +80,9 @@ void cli_explain_size(const cli_input *input, const char *what, int32_t width, i
 hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, hs_image *image, char *message,
                          size_t message_bytes);
 
+/* The same as a source, which hs_source_free frees: a JPEG stays encoded where the options leave it to the GPU. */
+hs_status cli_load_source(cli_input *input, const char *path, hs_source *loaded, char *message, size_t message_bytes);
+
 /* Warns of what was noticed in an image that was read. */
 void cli_print_notes(cli_input *input, const char *path, const hs_load_notes *notes);
 

@@ -100,20 +100,31 @@ hs_load_options cli_mask_options(const hs_load_options *of_images) {
   return load;
 }
 
-static hs_status load_image(cli_input *input, const hs_load_options *options, const char *path, hs_image *image,
-                            char *message, size_t message_bytes) {
+/* *loaded: pixels, or a JPEG that stays encoded with options->keep_encoded. */
+static hs_status load_source(cli_input *input, const hs_load_options *options, const char *path, hs_source *loaded,
+                             char *message, size_t message_bytes) {
   hs_status status = HS_OK;
   hs_load_options load = *options;
+  hs_source source = hs_source_file(path);
   message[0] = '\0';
   load.message = message;
   load.message_bytes = message_bytes;
-  if (!input->keeps_stdin || strcmp(path, "-") != 0) {
-    status = hs_load_image(path, &load, image);
-  } else {
+  if (input->keeps_stdin && strcmp(path, "-") == 0) {
     status = input->has_stdin ? HS_OK : read_stdin(input, message, message_bytes);
-    if (status == HS_OK) status = hs_load_image_memory(input->stdin_bytes, input->stdin_size, &load, image);
+    source = hs_source_encoded(input->stdin_bytes, input->stdin_size);
   }
+  source.load = &load;
+  if (status == HS_OK) status = hs_load_source(&source, loaded);
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
+  return status;
+}
+
+hs_status cli_load_source(cli_input *input, const char *path, hs_source *loaded, char *message, size_t message_bytes) {
+  hs_load_notes notes;
+  hs_load_options load = input->load;
+  load.notes = &notes;
+  const hs_status status = load_source(input, &load, path, loaded, message, message_bytes);
+  if (status == HS_OK) cli_print_notes(input, path, &notes);
   return status;
 }
 
@@ -121,10 +132,13 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
                          size_t message_bytes) {
   hs_load_notes notes;
   hs_load_options load = input->load;
+  hs_source loaded = hs_source_of(HS_SOURCE_PIXELS);
   load.keep_colour = keep_colour;
+  load.keep_encoded = 0;
   load.notes = &notes;
-  const hs_status status = load_image(input, &load, path, image, message, message_bytes);
+  const hs_status status = load_source(input, &load, path, &loaded, message, message_bytes);
   if (status == HS_OK) cli_print_notes(input, path, &notes);
+  *image = loaded.image;
   return status;
 }
 
@@ -148,8 +162,11 @@ void cli_narrow_mask(hs_image *mask) {
 }
 
 hs_status cli_load_mask(cli_input *input, const char *path, hs_image *mask, char *message, size_t message_bytes) {
-  const hs_load_options load = cli_mask_options(&input->load);
-  const hs_status status = load_image(input, &load, path, mask, message, message_bytes);
+  hs_load_options load = cli_mask_options(&input->load);
+  hs_source loaded = hs_source_of(HS_SOURCE_PIXELS);
+  load.keep_encoded = 0;
+  const hs_status status = load_source(input, &load, path, &loaded, message, message_bytes);
+  *mask = loaded.image;
   if (status == HS_OK) cli_narrow_mask(mask);
   return status;
 }

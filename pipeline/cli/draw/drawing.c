@@ -210,22 +210,23 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
 cli_exit draw_extract_features(cli_input *input, hs_context *context, const char *path, const char *mask_path,
                                hs_features *features) {
   char message[CLI_MESSAGE_BYTES] = "";
-  hs_image gray = {0};
+  hs_source gray = hs_source_of(HS_SOURCE_PIXELS);
   hs_image mask = {0};
-  hs_status status = cli_load_image(input, path, false, &gray, message, sizeof message);
+  hs_status status = cli_load_source(input, path, &gray, message, sizeof message);
   if (status == HS_OK && mask_path) {
     status = cli_load_mask(input, mask_path, &mask, message, sizeof message);
-    if (status == HS_OK && (mask.width != gray.width || mask.height != gray.height)) {
-      cli_explain_size(input, "the mask is", mask.width, mask.height, &gray, message);
+    if (status == HS_OK && (mask.width != gray.image.width || mask.height != gray.image.height)) {
+      cli_explain_size(input, "the mask is", mask.width, mask.height, &gray.image, message);
       status = HS_ERR_ARGUMENT;
     }
   }
+  gray.mask = mask_path ? &mask : NULL;
   if (status == HS_OK) {
-    status = hs_extract(context, &gray, mask_path ? &mask : NULL, features);
+    status = hs_extract_source(context, &gray, features);
     if (status != HS_OK) cli_explain(context, status, message, sizeof message);
   }
   hs_image_free(&mask);
-  hs_image_free(&gray);
+  hs_source_free(&gray);
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 

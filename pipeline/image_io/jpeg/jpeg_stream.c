@@ -225,7 +225,7 @@ static bool is_within_limits(const image_request *request, const jpeg_stream *st
          machine_memory_allows(request->max_memory_bytes, width * height + request->size);
 }
 
-bool image_keep_jpeg(const image_request *request, hs_image *image) {
+bool image_keep_jpeg(const image_request *request, hs_source *loaded) {
   if (!request->keep_encoded || request->keep_colour || request->jpeg_scale > 1 || request->max_image_size > 0 ||
       image_has_range(request))
     return false;
@@ -235,17 +235,18 @@ bool image_keep_jpeg(const image_request *request, hs_image *image) {
   if (kept) {
     const int orientation = request->apply_exif && stream->tags.orientation > 0 ? stream->tags.orientation : 1;
     const exif_placement placement = exif_place(orientation, stream->width, stream->height);
-    *image = (hs_image){.data = request->bytes,
-                        .width = placement.width,
-                        .height = placement.height,
-                        .stride_bytes = request->size,
-                        .type = HS_U8,
-                        .layout = HS_JPEG,
-                        .exif_orientation = orientation > 1 ? orientation : 0,
-                        .refuse_damage = request->strict || request->notes};
+    loaded->kind = HS_SOURCE_JPEG;
+    loaded->bytes = request->bytes;
+    loaded->size = request->size;
+    loaded->refuse_damage = request->strict || request->notes;
+    loaded->image = (hs_image){.width = placement.width,
+                               .height = placement.height,
+                               .type = HS_U8,
+                               .layout = HS_GRAY,
+                               .exif_orientation = orientation > 1 ? orientation : 0};
     if (stream->tags.orientation > 0)
       exif_give(request, &stream->tags, (double)(stream->width > stream->height ? stream->width : stream->height),
-                image);
+                &loaded->image);
   }
   hs_memory_release(request->allocator, stream);
   return kept;

@@ -1,14 +1,69 @@
-/* Whether a GPU decodes JPEGs to libjpeg's pixels, whichever libjpeg this is: decided before it is first asked to, by
-   made files of every kind that it takes. */
+/* JPEGs that the device decodes: packed, and decoded in front of a frame; and whether it gives libjpeg's pixels, whichever
+   libjpeg this is: decided before it is first asked to, by synthetic files of every kind that it takes. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/backend.h"
-#include "pipeline/encoded/decoder_check.h"
-#include "pipeline/encoded/picture_source.h"
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
+#include "pipeline/source/source.h"
+
+enum { PACKED_ALIGNMENT = 256 };
+
+stored_sides jpeg_stored_sides(const hs_source *jpeg) {
+  const hs_image *image = &jpeg->image;
+  const bool is_turned = image->exif_orientation >= 5;
+  return is_turned ? (stored_sides){image->height, image->width} : (stored_sides){image->width, image->height};
+}
+
+/* Opens the files, and gets pinned memory to pack them into; null: libjpeg is to decode them. */
+static unsigned char *open_files(hs_context *c, const hs_source *const *jpegs, int32_t count, jpeg_stream **streams,
+                                 size_t *bytes) {
+  void *memory = NULL;
+  size_t all = 0;
+  if (context_scratch(c, SCRATCH_HEADERS, (size_t)count, sizeof **streams, &memory) != HS_OK) return NULL;
+  *streams = memory;
+  for (int32_t i = 0; i < count; i++) {
+    const size_t size = jpegs[i]->size;
+    bytes[i] = 0;
+    if (jpeg_stream_open(jpegs[i]->bytes, size, &(*streams)[i])) bytes[i] = jpeg_pack_bytes(&(*streams)[i], size);
+    if (bytes[i] == 0 || !hs_size_add(bytes[i], PACKED_ALIGNMENT - 1, &bytes[i])) return NULL;
+    bytes[i] -= bytes[i] % PACKED_ALIGNMENT;
+    if (!hs_size_add(all, bytes[i], &all)) return NULL;
+  }
+  return c->engine->decoder->packed_memory(c, all);
+}
+
+static bool pack(const hs_source *jpeg, jpeg_stream *stream, unsigned char *memory, size_t bytes,
+                 packed_jpeg *picture) {
+  const hs_image *image = &jpeg->image;
+  const stored_sides sides = jpeg_stored_sides(jpeg);
+  const exif_placement placement = exif_place(image->exif_orientation, sides.width, sides.height);
+  *picture = (packed_jpeg){.packed = memory,
+                           .width = image->width,
+                           .height = image->height,
+                           .start = placement.start,
+                           .step_x = placement.step_x,
+                           .step_y = placement.step_y};
+  return jpeg_pack(jpeg->bytes, jpeg->size, stream, memory, bytes, &picture->shape) &&
+         picture->shape.width == sides.width && picture->shape.height == sides.height;
+}
+
+bool jpeg_decode_on_gpu(hs_context *c, const hs_source *const *jpegs, int32_t count, decoded_rows *rows) {
+  packed_jpeg pictures[JPEG_GROUP_MAX];
+  size_t bytes[JPEG_GROUP_MAX];
+  jpeg_stream *streams;
+  unsigned char *memory = open_files(c, jpegs, count, &streams, bytes);
+  for (int32_t i = 0; i < count && memory; i++) {
+    if (!pack(jpegs[i], &streams[i], memory, bytes[i], &pictures[i])) return false;
+    memory += bytes[i];
+  }
+  return memory && c->engine->decoder->decode(c, pictures, count, rows);
+}
+
+/* ---- the comparison with libjpeg */
 
 /* Luma samples across and down for one of chroma; 0: gray. */
 static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
@@ -66,21 +121,20 @@ static int64_t compare(hs_context *c, const decoded_rows *rows, const hs_image *
 
 bool decoder_check_run(hs_context *c, uint32_t first, int32_t count, char *reason, size_t reason_bytes) {
   made_set set;
-  hs_image files[JPEG_GROUP_MAX];
-  const hs_image *views[JPEG_GROUP_MAX] = {NULL};
+  hs_source files[JPEG_GROUP_MAX];
+  const hs_source *views[JPEG_GROUP_MAX] = {NULL};
   decoded_rows rows[JPEG_GROUP_MAX];
   memset(&set, 0, sizeof set);
   bool equal = make_set(first, count, &set);
   if (!equal) hs_message_set(reason, reason_bytes, "it could not be compared with libjpeg");
   for (int32_t i = 0; i < count && equal; i++) {
-    files[i] = (hs_image){.data = set.files[i],
-                          .width = set.expected[i].width,
-                          .height = set.expected[i].height,
-                          .stride_bytes = set.sizes[i],
-                          .layout = HS_JPEG};
+    files[i] = (hs_source){.kind = HS_SOURCE_JPEG,
+                           .bytes = set.files[i],
+                           .size = set.sizes[i],
+                           .image = {.width = set.expected[i].width, .height = set.expected[i].height}};
     views[i] = &files[i];
   }
-  if (equal && !picture_decode(c, views, count, rows)) {
+  if (equal && !jpeg_decode_on_gpu(c, views, count, rows)) {
     hs_message_set(reason, reason_bytes, "it refuses the JPEGs it is compared by");
     equal = false;
   }
