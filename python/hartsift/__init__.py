@@ -15,8 +15,8 @@ from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, ColmapPosition, 
 from ._context import Statistics
 from ._errors import ArgumentError, ArrayTypeError, DamagedFileError, DeviceError, Error, FileError, OutOfMemoryError
 from ._extractor import Extractor
-from ._features import KEYPOINT_DTYPE, Features, Origin
-from ._files import FORMATS, read_features, write_features, write_hdf5
+from ._features import FORMATS, KEYPOINT_DTYPE, Features, Origin, write_features
+from ._files import read_features, write_hdf5
 from ._images import load_image, render_scene
 from ._judging import PairVerdict, judge_pairs
 from ._library import HAS_CUDA, METHOD_VERSION

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from typing import Dict, FrozenSet, Tuple, Type
+from typing import Any, Dict, Mapping, Set, Tuple, Type
 
-from . import _library
+from . import _library, _pair_structures, _structures
 from ._library import library
 
 
@@ -65,17 +64,21 @@ _ENUMERATOR = re.compile(r"\bHS_(?:DECODER|DESCRIPTOR|DEVICE|LAYOUT|NORM|PROFILE
 _SWITCH = re.compile(r"\bthe option (\w+) \(--[\w-]+\)")
 
 
-@functools.lru_cache(maxsize=None)
-def _field_names() -> FrozenSet[str]:
-    from . import _options, _pair_structures, _pairs, _patches, _structures
+_field_names: Set[str] = set()
 
-    modules = (_structures, _options, _pair_structures, _pairs, _patches)
-    return frozenset(field[0] for module in modules for kind in module.STRUCTURES.values() for field in kind._fields_)
+
+def know_fields(structures: Mapping[str, Any]) -> None:
+    """Lets ``in_python`` recognise the fields of these structures, by the names that C has for them."""
+    _field_names.update(field[0] for kind in structures.values() for field in kind._fields_)
+
+
+know_fields(_structures.STRUCTURES)
+know_fields(_pair_structures.STRUCTURES)
 
 
 def in_python(text: str) -> str:
     """A message of the library with the names that the package has for its options; names of files stay."""
-    text = _FIELD.sub(lambda found: found.group(1) if found.group(1) in _field_names() else found.group(), text)
+    text = _FIELD.sub(lambda found: found.group(1) if found.group(1) in _field_names else found.group(), text)
     text = _SWITCH.sub(r"\1=True", text)
     return _ENUMERATOR.sub(lambda found: repr(found.group(1).lower().replace("_", "-")), text)
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from . import _library
 from ._errors import ArgumentError, ArrayTypeError, check
-from ._images import array_of_memory
+from ._images import array_of_memory, path_bytes
 from ._library import DESCRIPTOR_LENGTH, library
 from ._options import LAYOUTS, NORMS, PROFILES, enumerator
-from ._structures import HsFeatures
+from ._structures import HsFeatures, HsFileOptions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -266,8 +266,6 @@ class Features:
         Args:
             path, format, image_name, exif: as for ``hartsift.write_features``.
         """
-        from ._files import write_features
-
         write_features(path, self, format, image_name=image_name, exif=exif)
 
 
@@ -355,3 +353,63 @@ def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
     view.descriptors = descriptors.ctypes.data
     view.descriptor_type = _library.HS_DESCRIPTOR_U8 if descriptors.dtype == np.uint8 else _library.HS_DESCRIPTOR_F32
     return view, (records, descriptors, frames)
+
+
+# ---- files
+
+
+def _formats() -> Dict[str, int]:
+    names, number = {"auto": 0}, 1
+    while name := library.hs_format_name(number):
+        names[name.decode("ascii")] = number
+        number += 1
+    return names
+
+
+#: Formats by the names of the command's option --format.
+FORMATS: Dict[str, int] = _formats()
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def file_options(file_format: "FileFormat", message: Any) -> HsFileOptions:
+    """Options of the library for a file of features; `message` gets the reason of a failure."""
+    return HsFileOptions(
+        struct_size=ctypes.sizeof(HsFileOptions),
+        format=enumerator("format", FORMATS, file_format),
+        message=ctypes.addressof(message),
+        message_bytes=_library.MESSAGE_BYTES,
+        only_files=1,
+    )
+
+
+def write_features(
+    path: PathLike,
+    features: Features,
+    format: "FileFormat" = "auto",
+    *,  # noqa: A002
+    image_name: Optional[str] = None,
+    exif: bool = False,
+) -> None:
+    """Writes a feature file, whole or not at all; to a COLMAP database (``.db``), which may exist, in one transaction.
+
+    Args:
+        path: the file.
+        features: what to write; descriptors are converted to what the format holds.
+        format: ``"auto"`` goes by the ending; else one of ``hartsift.FORMATS``.
+        image_name: kept where the format has room for it; a COLMAP database needs it.
+        exif: features of a JPEG that was turned by its EXIF orientation are refused by formats of programs that read it
+            as stored (colmap, colmap-db, openmvg, visualsfm), unless this is True.
+    """
+    message = _library.message_room()
+    options = file_options(format, message)
+    if library.hs_format_ignores_exif(options.format or library.hs_format_of_name(path_bytes(path))):
+        refuse_turned(features, exif, "the program of this format")
+    options.layout = enumerator("layout", LAYOUTS, features.layout)
+    options.image_name = None if image_name is None else image_name.encode("utf-8")
+    view, arrays = view_of_features(features)
+    if exif:
+        view.origin.exif_orientation = 0
+    status = library.hs_save_features(path_bytes(path), ctypes.byref(view), ctypes.byref(options))
+    del arrays
+    check(status, message.value)

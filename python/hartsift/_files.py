@@ -11,40 +11,14 @@ import numpy as np
 
 from . import _library
 from ._errors import ArgumentError, check
-from ._features import Features, fill_features, refuse_turned, view_of_features
+from ._features import Features, PathLike, file_options, fill_features, refuse_turned
 from ._images import path_bytes
 from ._library import library
-from ._options import LAYOUTS, enumerator
-from ._structures import HsFileOptions
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ._hints import FileFormat
-
-
-def _formats() -> Dict[str, int]:
-    names, number = {"auto": 0}, 1
-    while name := library.hs_format_name(number):
-        names[name.decode("ascii")] = number
-        number += 1
-    return names
-
-
-#: Formats by the names of the command's option --format.
-FORMATS: Dict[str, int] = _formats()
-
-PathLike = Union[str, "os.PathLike[str]"]
-
-
-def _file_options(file_format: "FileFormat", message: Any) -> HsFileOptions:
-    return HsFileOptions(
-        struct_size=ctypes.sizeof(HsFileOptions),
-        format=enumerator("format", FORMATS, file_format),
-        message=ctypes.addressof(message),
-        message_bytes=_library.MESSAGE_BYTES,
-        only_files=1,
-    )
 
 
 def read_features(
@@ -65,7 +39,7 @@ def read_features(
         max_memory_bytes: refuse files that need more; 0: half the memory that this process may hold.
     """
     message = _library.message_room()
-    options = _file_options(format, message)
+    options = file_options(format, message)
     options.image_name = None if image_name is None else image_name.encode("utf-8")
     options.max_features = max_features
     options.max_memory_bytes = max_memory_bytes
@@ -75,38 +49,6 @@ def read_features(
         lambda status: check(status, message.value),
         "ubc",
     )
-
-
-def write_features(
-    path: PathLike,
-    features: Features,
-    format: "FileFormat" = "auto",
-    *,  # noqa: A002
-    image_name: Optional[str] = None,
-    exif: bool = False,
-) -> None:
-    """Writes a feature file, whole or not at all; to a COLMAP database (``.db``), which may exist, in one transaction.
-
-    Args:
-        path: the file.
-        features: what to write; descriptors are converted to what the format holds.
-        format: ``"auto"`` goes by the ending; else one of ``hartsift.FORMATS``.
-        image_name: kept where the format has room for it; a COLMAP database needs it.
-        exif: features of a JPEG that was turned by its EXIF orientation are refused by formats of programs that read it
-            as stored (colmap, colmap-db, openmvg, visualsfm), unless this is True.
-    """
-    message = _library.message_room()
-    options = _file_options(format, message)
-    if library.hs_format_ignores_exif(options.format or library.hs_format_of_name(path_bytes(path))):
-        refuse_turned(features, exif, "the program of this format")
-    options.layout = enumerator("layout", LAYOUTS, features.layout)
-    options.image_name = None if image_name is None else image_name.encode("utf-8")
-    view, arrays = view_of_features(features)
-    if exif:
-        view.origin.exif_orientation = 0
-    status = library.hs_save_features(path_bytes(path), ctypes.byref(view), ctypes.byref(options))
-    del arrays
-    check(status, message.value)
 
 
 def _unit_rows(descriptors: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":

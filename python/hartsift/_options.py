@@ -9,7 +9,7 @@ import re
 from ctypes import c_char_p, c_float, c_int, c_int32, c_size_t, c_uint64, c_void_p
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
-from ._errors import ArgumentError, check
+from ._errors import ArgumentError, check, know_fields
 from ._library import library
 from ._structures import HsOptionInfo
 
@@ -47,6 +47,7 @@ def _structure(name: str, of_expert: int) -> Any:
 HsOptions = _structure("hs_options", 0)
 HsExpertOptions = _structure("hs_expert_options", 1)
 STRUCTURES: Dict[str, Any] = {"hs_options": HsOptions, "hs_expert_options": HsExpertOptions}
+know_fields(STRUCTURES)
 
 #: The fields that hold an enumeration, and the names of its values.
 ENUMERATIONS: Dict[str, Dict[str, int]] = {

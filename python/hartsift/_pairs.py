@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _library
 from ._context import Context
-from ._errors import ArgumentError, check, make_error
+from ._errors import ArgumentError, check, know_fields, make_error
 from ._features import Features, view_of_features
 from ._library import library
 from ._matching import (
@@ -104,6 +104,7 @@ class HsPairResult(ctypes.Structure):
 STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
     str(structure.__doc__): structure for structure in (HsCollectionImage, HsCollection, HsPairsOptions, HsPairResult)
 }
+know_fields(STRUCTURES)
 
 library.hs_pairs_start.restype = library.hs_pairs_next.restype = c_int
 library.hs_pairs_start.argtypes = [

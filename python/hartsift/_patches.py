@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
 import numpy as np
 
 from ._calls import cached_extractor
-from ._errors import ArgumentError, ArrayTypeError
+from ._errors import ArgumentError, ArrayTypeError, know_fields
 from ._extractor import Extractor, records_of
 from ._features import Features
 from ._images import Channels, ImageLike
@@ -42,6 +42,7 @@ class HsPatchOptions(ctypes.Structure):
 
 
 STRUCTURES = {"hs_frame": HsFrame, "hs_patch_options": HsPatchOptions}
+know_fields(STRUCTURES)
 TYPES = {"u8": 0, "f32": 1}
 _DTYPES = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
 _SIZE_MOST = 1024

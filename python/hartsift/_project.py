@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional,
 
 from ._errors import ArgumentError, FileError
 from ._extractor import Extractor
-from ._files import write_features
+from ._features import write_features
 from ._images import load_image
 from ._reading import Reading
 

@@ -11,8 +11,10 @@ from ._arguments import add_extraction_options, run
 
 def _work() -> Any:
     """What the subcommands do. Loaded after the arguments are read: it needs Ray, which --help does not."""
-    importlib.import_module("hartsift.ray")  # names the package to install
-    return importlib.import_module("hartsift._ray_work")
+    try:
+        return importlib.import_module("hartsift._ray_work")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error}: pip install hartsift[ray]", name=error.name) from error
 
 
 def _extract(arguments: argparse.Namespace) -> int:

@@ -13,12 +13,12 @@ import ray
 from pyarrow import fs
 
 from . import _library
-from . import ray as hartsift_ray
 from ._arguments import extraction_options
 from ._errors import ArgumentError, Error, FileError
 from ._merge import files_below, find_files
 from ._names import name_of_text, printable
-from ._ray_extract import dataset_of_images
+from ._ray_extract import dataset_of_images, extract
+from ._ray_match import match_pairs
 from ._sources import at, find_images, resolve
 
 # A writing task waits for storage, and must find room beside actors that wait for it.
@@ -106,7 +106,7 @@ def extract_images(arguments: argparse.Namespace) -> int:
         ray.init(address=arguments.address, ignore_reinit_error=True)
         options = extraction_options(arguments)
         images = dataset_of_images(sources, arguments.batch_size)
-        dataset = hartsift_ray.extract(images, batch_size=arguments.batch_size, **_pool(arguments), **options)
+        dataset = extract(images, batch_size=arguments.batch_size, **_pool(arguments), **options)
         _write(dataset, arguments.output)
     return _failures(arguments.output, "images")
 
@@ -116,7 +116,7 @@ def match_features(arguments: argparse.Namespace) -> int:
     _existing_images(arguments.output, False)
     ray.init(address=arguments.address, ignore_reinit_error=True)
     model = None if arguments.model == "none" else arguments.model
-    dataset = hartsift_ray.match_pairs(
+    dataset = match_pairs(
         arguments.features,
         arguments.pairs,
         model=model,

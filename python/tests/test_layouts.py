@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import hartsift
-from hartsift import _files, _judging, _library, _matching, _neighbours, _options, _pair_structures, _pairs, _patches, _primitives
+from hartsift import _features, _judging, _library, _matching, _neighbours, _options, _pair_structures, _pairs, _patches, _primitives
 from hartsift import _retrieval, _structures
 
 HEADERS = pathlib.Path(__file__).parents[2] / "pipeline" / "include"
@@ -30,7 +30,7 @@ ENUMERATIONS = {
     "HS_DECODER_": _options.ENUMERATIONS["decoder"],
     "HS_OPTION_": {name: getattr(_options, name) for name in (
         "INTEGER", "FLAG", "CHOICE", "NUMBER", "COUNT", "BYTES", "TEXT", "POINTER", "UNUSED")},
-    "HS_FORMAT_": _files.FORMATS,
+    "HS_FORMAT_": _features.FORMATS,
     "HS_GUIDE_": _matching.GUIDES,
     "HS_PATCH_": _patches.TYPES,
     "HS_PAIR_": {name.replace("-", "_"): number for name, number in _judging.VERDICTS.items()},

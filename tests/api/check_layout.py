@@ -1,8 +1,10 @@
-"""Scans the tree for the rules of layout: who may include whom (rooms.py), no circle of includes, file names that are unique,
-nothing stray at the top level, no marks of unfinished work in sources; documents name files that exist, and the README is short.
+"""Scans the tree for the rules of layout: who may include whom (rooms.py), no circle of includes or of Python modules, file names
+that are unique, nothing stray at the top level, no marks of unfinished work in sources; documents name files that exist, and the
+README is short.
 
 usage: check_layout.py [ROOT]
 """
+import ast
 import collections
 import os
 import pathlib
@@ -122,7 +124,7 @@ def check_circles(graph):
 
     def visit(file):
         if file in path:
-            faults.append("circle of includes: " + " -> ".join(path[path.index(file):] + [file]))
+            faults.append("circle of includes or imports: " + " -> ".join(path[path.index(file):] + [file]))
         elif file not in done:
             path.append(file)
             for target in sorted(graph.get(file, ())):
@@ -135,9 +137,26 @@ def check_circles(graph):
     return faults
 
 
+def imports(root, file):
+    """The modules of its package that a Python file imports when it runs, inside functions and by import_module too."""
+    tree = ast.parse((root / file).read_text(encoding="utf-8"))
+    only_hints = {id(node) for branch in ast.walk(tree) if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
+                  for statement in branch.body for node in ast.walk(statement)}
+    names = set()
+    for node in (node for node in ast.walk(tree) if id(node) not in only_hints):
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            names |= {node.module} if node.module else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and isinstance(node.args[0], ast.Constant):
+            names.add(str(node.args[0].value).split(".")[-1])
+    folder = pathlib.PurePosixPath(file).parent
+    return {str(folder / f"{name}.py") for name in names if (root / folder / f"{name}.py").is_file()}
+
+
 def check_source(root, file, graph):
     text = (root / file).read_text(encoding="utf-8", errors="replace")
     code = file.endswith((".c", ".h", ".cu", ".cuh", ".cpp"))
+    if file.startswith("python/hartsift/"):
+        graph[file] |= imports(root, file)
     faults = check_includes(root, file, text, graph) + check_engine(file, text) if code else []
     for match in UNFINISHED.finditer(text):
         faults.append(f"{file}:{text.count(chr(10), 0, match.start()) + 1}: unfinished by its own words: {match.group()}")

@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 
-from hartsift import _files, _options
+from hartsift import _features, _options
 
 HEAD = '''"""Type hints of options and formats. Made by tests/support/make_python_hints.py: do not edit."""
 
@@ -66,7 +66,7 @@ def main():
     parts = [HEAD]
     for name, alias in named.items():
         parts.append(f"{alias} = {literal(_options.ENUMERATIONS[name])}\n")
-    parts.append(f"FileFormat = {literal(_files.FORMATS)}\n")
+    parts.append(f"FileFormat = {literal(_features.FORMATS)}\n")
     parts.append('\n\nclass OptionsBesideSigma(TypedDict, total=False):\n'
                  '    """All of Options but sigma, which ``SIFT`` has among its own arguments."""\n\n')
     fields = {info.name.decode(): option(info) for info in _options.described_options() if _options.is_offered(info)}
