@@ -13,7 +13,7 @@
 #include "pipeline/cli/draw/drawing.h"
 #include "pipeline/cli/pairs/match_database.h"
 #include "pipeline/cli/pairs/pair_list.h"
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/formats/formats.h"
 
 typedef struct match_job {

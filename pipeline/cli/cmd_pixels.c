@@ -7,7 +7,7 @@
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/draw/save_picture.h"
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* ---- image, context and output of both */
 

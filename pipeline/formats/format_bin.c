@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "pipeline/base/origin.h"
-#include "pipeline/formats/common/byte_order.h"
-#include "pipeline/formats/common/crc.h"
 #include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 
 enum { BIN_HEADER_BYTES = 64, BIN_ALIGNMENT = 64, BIN_KEYPOINT_BYTES = 24, BIN_FRAME_BYTES = 16 };

@@ -6,7 +6,6 @@
 
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/common/number_text.h"
 #include "pipeline/formats/common/text_cursor.h"
 
 enum { CSV_PLACES = 7, CSV_COLUMNS_MOST = CSV_PLACES + HS_DESCRIPTOR_LENGTH, CSV_UNSEEN = -1 };

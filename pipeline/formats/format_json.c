@@ -8,8 +8,7 @@
 #include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/formats/common/json_reader.h"
-#include "pipeline/formats/common/json_writer.h"
+#include "pipeline/formats/common/json_text.h"
 
 enum { JSON_PLACES = 7, JSON_PLACES_NEEDED = 4, JSON_VERSION = 1 };
 /* {"x":0,"y":0,"sigma":1,"orientation":0} and, with descriptors, two characters an entry more. */

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"

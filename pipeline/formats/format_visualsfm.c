@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/common/byte_order.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/formats/common/byte_order.h"
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 #include "tests/support/feature_maker.h"
 

@@ -9,7 +9,7 @@
 
 #include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "tests/fuzz/input_bytes.h"
 
 static const char fuzz_settings[] = "method=2 format=npz profile=lowe";

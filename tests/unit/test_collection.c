@@ -10,7 +10,7 @@
 #include "tests/support/test.h"
 
 #include "bench/collection/collection.h"
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/extraction.h"
 #include "tests/support/two_view_scene.h"

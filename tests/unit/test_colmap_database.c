@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/formats/colmap/colmap_rows.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/colmap_file.h"
 #include "tests/support/colmap_tables.h"

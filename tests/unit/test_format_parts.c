@@ -8,10 +8,9 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/formats/common/byte_order.h"
-#include "pipeline/formats/common/crc.h"
 #include "pipeline/formats/common/feature_codec.h"
-#include "pipeline/formats/common/json_writer.h"
+#include "pipeline/formats/common/content_digest.h"
+#include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/common/npy_array.h"
 #include "pipeline/formats/common/zip_archive.h"
 #include "tests/support/counted_allocator.h"

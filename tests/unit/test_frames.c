@@ -10,8 +10,8 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/features.h"
-#include "pipeline/formats/colmap/colmap_keypoints.h"
-#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/colmap/colmap_records.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"

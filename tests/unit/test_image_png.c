@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"

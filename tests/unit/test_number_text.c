@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 #include "tests/support/feature_maker.h"
 #include "tests/support/skip.h"
 

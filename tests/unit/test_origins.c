@@ -7,8 +7,8 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/formats/common/byte_order.h"
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 #include "tests/support/colmap_fixture.h"
 #include "tests/support/colmap_tables.h"

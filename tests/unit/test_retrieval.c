@@ -9,7 +9,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_expert.h"
 #include "pipeline/retrieval/vocabulary.h"

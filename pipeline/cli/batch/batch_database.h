@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/formats/colmap/colmap_rows.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 
 enum { BATCH_DATABASE_PENDING = 256 }; /* most images between two commits */
 

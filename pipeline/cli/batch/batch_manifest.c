@@ -14,7 +14,7 @@
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/content_digest.h"
 
 enum { MANIFEST_OPEN_TRIES = 100 };
 

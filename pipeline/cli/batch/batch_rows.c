@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/formats/common/crc.h"
+#include "pipeline/formats/common/content_digest.h"
 
 enum { ROWS_FIRST_BYTES = 1 << 16, STATUSES_MOST = 128 };
 

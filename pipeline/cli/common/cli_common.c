@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/message.h"
-#include "pipeline/formats/common/json_writer.h"
+#include "pipeline/formats/common/json_text.h"
 
 enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text about them */
 

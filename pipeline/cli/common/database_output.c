@@ -11,7 +11,7 @@
 
 #include "pipeline/base/message.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* Focal lengths of one lens differ by less, as a share. */
 #define FOCAL_LENGTH_SLACK 0.01

@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_CLI_COMMON_DATABASE_OUTPUT_H
 #define HARTSIFT_CLI_COMMON_DATABASE_OUTPUT_H
 
-#include "pipeline/formats/colmap/colmap_rows.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/cli/common/cli_common.h"
 
 /* Opens with --replace, --single-camera and --single-camera-per-folder; layout: of the descriptors that will be added.

@@ -9,9 +9,8 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/base/path_text.h"
-#include "pipeline/formats/common/json_reader.h"
-#include "pipeline/formats/common/json_writer.h"
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/json_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/include/hartsift_geometry.h"
 
 /* ---- writing */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* ---- sequences of images and of frames */
 

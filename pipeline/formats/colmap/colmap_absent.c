@@ -1,9 +1,8 @@
 /*
  * COLMAP's database in a build without SQLite: every function says so.
  */
-#include "pipeline/formats/colmap/colmap_options.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/base/message.h"
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {

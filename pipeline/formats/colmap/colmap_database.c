@@ -8,11 +8,8 @@
 #include <unistd.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/formats/colmap/colmap_behind.h"
-#include "pipeline/formats/colmap/colmap_cameras.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
-#include "pipeline/formats/colmap/colmap_options.h"
-#include "pipeline/formats/colmap/colmap_rows.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
@@ -288,7 +285,7 @@ hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const 
 }
 
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
-  return open_through(colmap_behind_name(), database, path, options);
+  return open_through(colmap_vfs_name(), database, path, options);
 }
 
-double colmap_writer_cpu_s(const hs_colmap_database *database) { return colmap_behind_cpu_s(database->sqlite); }
+double colmap_writer_cpu_s(const hs_colmap_database *database) { return colmap_vfs_cpu_s(database->sqlite); }

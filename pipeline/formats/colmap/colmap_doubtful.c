@@ -7,7 +7,7 @@
 
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 
 static const char create_doubtful[] =
     "CREATE TABLE IF NOT EXISTS hartsift_doubtful_pairs (pair_id INTEGER PRIMARY KEY NOT NULL, reason TEXT NOT NULL,"

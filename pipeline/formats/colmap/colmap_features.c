@@ -1,17 +1,13 @@
-/*
- * Features out of COLMAP's database: into lists, and as they are into another database.
- */
+/* Features out of COLMAP's database: into lists, and as they are into another database. */
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
-#include "pipeline/formats/colmap/colmap_camera.h"
-#include "pipeline/formats/colmap/colmap_internal.h"
-#include "pipeline/formats/colmap/colmap_keypoints.h"
-#include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
+#include "pipeline/formats/colmap/colmap_records.h"
+#include "pipeline/formats/colmap/colmap_internal.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
 
 enum { DESCRIPTOR_TYPE_SIFT = 0 };
 

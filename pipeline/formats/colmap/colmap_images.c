@@ -4,11 +4,8 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/formats/colmap/colmap_camera.h"
-#include "pipeline/formats/colmap/colmap_cameras.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
-#include "pipeline/formats/colmap/colmap_keypoints.h"
-#include "pipeline/formats/colmap/colmap_rows.h"
 #include "pipeline/formats/common/feature_file.h"
 
 /* ------------------------------------------------------------------ looking images up */

@@ -1,6 +1,6 @@
 /*
- * What the sources of COLMAP's database share: the handle, failing, and the few steps that every statement takes. Only
- * built with SQLite.
+ * The handle of COLMAP's database, failing, the few steps that every statement takes, cameras, and the layer that
+ * writes the file. Only built with SQLite.
  */
 #ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_INTERNAL_H
 #define HARTSIFT_FORMATS_COLMAP_COLMAP_INTERNAL_H
@@ -76,7 +76,7 @@ struct hs_colmap_database {
   char message[COLMAP_MESSAGE_BYTES];
 };
 
-/* ---- colmap_sql.c */
+/* ---- colmap_schema.c: statements */
 
 /* Sets "path: reason" as the handle's message and returns `status`. */
 __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
@@ -107,7 +107,7 @@ hs_status colmap_leave(hs_colmap_database *database, hs_status status);
 /* For reading calls: clears the message; HS_ERR_ARGUMENT without a handle. */
 hs_status colmap_enter_reading(hs_colmap_database *database);
 
-/* ---- colmap_origins.c */
+/* ---- colmap_schema.c: how descriptors were made */
 
 /* Remembers how an image's features were made, where that is known, in place of what is remembered. */
 hs_status colmap_write_origin(hs_colmap_database *database, int64_t image_id, const hs_features *features);
@@ -152,7 +152,7 @@ hs_status colmap_take_pair_back(hs_colmap_database *database, int64_t pair_id);
 hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
                                  int64_t pair_id);
 
-/* ---- colmap_pair_drops.c */
+/* ---- colmap_pair_rows.c */
 
 /* Removes what this library's tables say of a pair, whose entries are made anew. */
 hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
@@ -167,5 +167,62 @@ hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
 hs_status colmap_find_image(hs_colmap_database *database, const char *name, int64_t after, hs_colmap_image *image);
 /* How many keypoints an image has; -1: none were ever written. HS_ERR_ARGUMENT: no such image. */
 hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id, int64_t *count);
+
+/* ---- rows of cameras, rigs and frames, and the choice among them */
+
+/* ---- colmap_cameras.c */
+
+/* The columns model, width, height, prior_focal_length and params, from `first` on. */
+void colmap_camera_columns(sqlite3_stmt *statement, int first, hs_colmap_camera *camera);
+hs_status colmap_read_camera(hs_colmap_database *database, int64_t camera_id, hs_colmap_camera *camera, bool *found);
+/* *camera_id: the first camera of these values, -1: none. outside_rigs: passes over cameras of rigs of several. */
+hs_status colmap_find_camera(hs_colmap_database *database, const hs_colmap_camera *camera, bool outside_rigs,
+                             int64_t *camera_id);
+
+/* The cameras that some images have. */
+typedef struct colmap_group {
+  int64_t first; /* of the image of the smallest number; -1: there are none */
+  int64_t count;
+  bool is_in_rig; /* the first is in a rig of several cameras; set in colmap_cameras.c */
+  bool has_rigs;  /* the database has such rigs; set in colmap_cameras.c */
+} colmap_group;
+
+/* Of the images of the camera's size and, so far as they are not tentative, its model and parameters. folder: of images
+   whose names are directly in it ("": in none); null: of all images. */
+hs_status colmap_find_group(hs_colmap_database *database, const char *folder, const hs_colmap_camera *camera,
+                            colmap_group *group);
+hs_status colmap_insert_camera(hs_colmap_database *database, const hs_colmap_camera *camera, int64_t *camera_id);
+/* Whether a camera is in a rig of several cameras. */
+hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool *is_in_rig);
+/* Every image of a database that has rigs belongs to a frame, the picture that a rig took. */
+hs_status colmap_insert_frame(hs_colmap_database *database, int64_t image_id, int64_t camera_id);
+/* Gives an image another camera: the one of this number or, where it is below 0, a new one, which replaces the old one
+   if no other image has that. Drops the geometry of the image's pairs, not their matches. */
+hs_status colmap_change_camera(hs_colmap_database *database, const hs_colmap_image *image,
+                               const hs_colmap_camera *camera, int64_t camera_id);
+
+/* ---- colmap_cameras.c */
+
+/* The camera of a new image; it is made where none is shared. */
+hs_status colmap_camera_for_new(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
+                                int64_t *camera_id);
+/* The same for an image of the database: it has that camera already, or is refused, or with the option replace gets it. */
+hs_status colmap_camera_of_old(hs_colmap_database *database, const hs_colmap_image *image,
+                               const hs_colmap_camera *camera, bool *changed);
+/* Forgets choices, which others may have changed or which were undone. */
+void colmap_forget_choices(hs_colmap_database *database);
+
+/* ---- The write-behind layer between SQLite and a database file: a thread writes the file while the caller continues,
+   since most of the time of adding a large row is the system copying its pages. What a transaction promises stays:
+   all is written before the database is synchronised, before its size is asked or changed, and before a lock
+   changes, so that a journal is never dropped earlier than what it protects. The journal itself is written
+   directly. */
+
+/* The layer's name, for sqlite3_open_v2. The first call registers it with the process's SQLite, not as its default;
+   null: that failed. Not for a library that may be unloaded while SQLite stays. */
+const char *colmap_vfs_name(void);
+
+/* CPU time of the thread that writes this database so far, in seconds; 0: it was not opened through the layer. */
+double colmap_vfs_cpu_s(sqlite3 *sqlite);
 
 #endif

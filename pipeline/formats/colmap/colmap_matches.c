@@ -7,7 +7,7 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/matrix3.h"
-#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"

@@ -8,7 +8,7 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
-#include "pipeline/formats/common/byte_order.h"
+#include "pipeline/formats/common/feature_codec.h"
 
 /* COLMAP's numbers for what coordinates are of. */
 enum { SYSTEM_WGS84 = 0, SYSTEM_CARTESIAN = 1 };

@@ -1,8 +1,8 @@
 /*
- * Digest of features and of files, over bytes that are the same on every machine: FNV-1a (Fowler, Noll, Vo) of 64 bits
- * in eight lanes, since one alone waits for each of its multiplications. Lane j has the bytes at positions j, j + 8,
- * ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It tells results of different
- * content apart; it does not protect against somebody who forges them.
+ * * Digest of features and of files, over bytes that are the same on every machine: FNV-1a (Fowler, Noll, Vo) of 64
+ * bits in eight lanes, since one alone waits for each of its multiplications. Lane j has the bytes at positions j, j
+ * + 8, ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It tells results of
+ * different content apart; it does not protect against somebody who forges them.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_CONTENT_DIGEST_H
 #define HARTSIFT_FORMATS_COMMON_CONTENT_DIGEST_H
@@ -37,5 +37,11 @@ uint64_t digest_features(const hs_features *features);
 
 /* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (errno tells), HS_ERR_MEMORY. */
 hs_status digest_add_file(digest_state *state, const char *path);
+
+/* ---- cyclic redundancy checks: CRC-32 (zip) and CRC-32C (Castagnoli), reflected, as the formats use them */
+
+/* Continues a check over `size` more bytes; start with 0. */
+uint32_t crc_zip(uint32_t crc, const void *bytes, size_t size);
+uint32_t crc_castagnoli(uint32_t crc, const void *bytes, size_t size);
 
 #endif

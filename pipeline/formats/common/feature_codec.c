@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/formats/common/byte_order.h"
-
 enum { CELL_BINS = 8 };
 
 static const double two_pi = 6.283185307179586476925;

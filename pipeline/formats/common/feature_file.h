@@ -1,6 +1,4 @@
-/*
- * What a reader and a writer of feature files are given, and what they may ask.
- */
+/* What a reader and a writer of feature files are given, and what they may ask. */
 #ifndef HARTSIFT_FORMATS_COMMON_FEATURE_FILE_H
 #define HARTSIFT_FORMATS_COMMON_FEATURE_FILE_H
 
@@ -79,5 +77,20 @@ hs_status source_reserve(const feature_source *source, hs_features *features, ui
 /* The same with frames. */
 hs_status source_reserve_framed(const feature_source *source, hs_features *features, uint64_t count,
                                 hs_descriptor_type type);
+
+/* ---- Content that gzip has compressed (RFC 1952), as Bundler keeps its keys (.key.gz) and OpenCV its storages
+   (.yml.gz). */
+
+/* Whether bytes begin as gzip's do. */
+bool gzip_begins(const uint8_t *bytes, size_t size);
+
+/* *bytes, *size (from source->allocator) become what they hold when decompressed, all members one after another; on failure
+   they stay. path: for messages. most: bytes that the content may have. Statuses: HS_ERR_FORMAT, HS_ERR_LIMIT,
+   HS_ERR_MEMORY, HS_ERR_UNSUPPORTED (a build without zlib). */
+hs_status gzip_decompress(const feature_source *source, const char *path, uint64_t most, uint8_t **bytes, size_t *size);
+
+/* The beginning of the content whose compressed beginning is packed[packed_size]: returns how many bytes there are, up to
+   `room`; 0 where it cannot be decompressed. */
+size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t room);
 
 #endif

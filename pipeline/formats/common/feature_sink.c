@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* Without the buffer, whose content must not be touched for nothing. */
 static void sink_reset(feature_sink *sink) {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/formats/common/byte_order.h"
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/formats/common/feature_codec.h"
+#include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/base/memory.h"
 
 /* Magic, version and length of the header's text; the data begins at a multiple of 64. */

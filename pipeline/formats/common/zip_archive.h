@@ -1,12 +1,14 @@
 /*
- * Zip archives as NumPy's savez uses them: writing of stored entries, reading of stored and, with zlib,
- * deflated ones.
+ * Zip archives as NumPy's savez uses them: writing of stored entries, reading of stored and, with zlib, deflated
+ * ones.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_ZIP_ARCHIVE_H
 #define HARTSIFT_FORMATS_COMMON_ZIP_ARCHIVE_H
 
-#include "pipeline/formats/common/feature_sink.h"
+#include <stdint.h>
+
 #include "pipeline/formats/common/feature_file.h"
+#include "pipeline/formats/common/feature_sink.h"
 
 enum { ZIP_ENTRIES_MOST = 16 };
 
@@ -52,5 +54,13 @@ hs_status zip_read_entry(const feature_source *source, const char *name, uint64_
 hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t room, size_t *held,
                              uint64_t *size);
 void zip_release_entry(const feature_source *source, zip_entry *entry);
+
+/* ---- marks and sizes of records (PKWARE's APPNOTE) */
+
+enum { ZIP_LOCAL_BYTES = 30, ZIP_CENTRAL_BYTES = 46, ZIP_END_BYTES = 22, ZIP_STORED = 0, ZIP_DEFLATED = 8 };
+
+#define ZIP_LOCAL_MARK   UINT32_C(0x04034b50)
+#define ZIP_CENTRAL_MARK UINT32_C(0x02014b50)
+#define ZIP_END_MARK     UINT32_C(0x06054b50)
 
 #endif

@@ -14,7 +14,7 @@
 
 #  include <sqlite3.h>
 
-#  include "pipeline/formats/colmap/colmap_behind.h"
+#  include "pipeline/formats/colmap/colmap_internal.h"
 
 static void run(sqlite3 *database, const char *sql) {
   char *message = NULL;
@@ -41,10 +41,10 @@ static void test_full_disk_in_a_checkpoint(void **state) {
   char path[SCRATCH_PATH_BYTES];
   struct stat info;
   scratch_folder_path(*state, "database.db", path);
-  sqlite3 *writer = open_database(path, colmap_behind_name()), *reader = open_database(path, NULL);
+  sqlite3 *writer = open_database(path, colmap_vfs_name()), *reader = open_database(path, NULL);
   run(writer, "CREATE TABLE t (b BLOB); INSERT INTO t VALUES (zeroblob(1000000))");
-  assert_true(colmap_behind_cpu_s(writer) > 0);
-  assert_true(colmap_behind_cpu_s(reader) == 0);
+  assert_true(colmap_vfs_cpu_s(writer) > 0);
+  assert_true(colmap_vfs_cpu_s(reader) == 0);
   run(writer, "PRAGMA journal_mode = WAL; INSERT INTO t VALUES (randomblob(100000))");
   run(reader, "BEGIN");
   assert_int_equal(ask(reader, "SELECT count(*) FROM t"), 2);

@@ -1,14 +1,50 @@
-/*
- * The features of an image as COLMAP's database holds them, made without a database: in any thread, while another one adds
- * images.
- */
-#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_ROWS_H
-#define HARTSIFT_FORMATS_COLMAP_COLMAP_ROWS_H
+/* Options, cameras and features as COLMAP's database has them, whether the build has SQLite or not. */
+#ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_RECORDS_H
+#define HARTSIFT_FORMATS_COLMAP_COLMAP_RECORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "pipeline/formats/common/feature_file.h"
+#include "pipeline/include/hartsift.h"
+
+/* ---- hs_colmap_options as callers give them */
+
+/* Checked options with every field set; options null: the defaults. On failure the reason is in their message. Statuses:
+   HS_ERR_OPTION. */
+hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_options *complete);
+
+/* ---- what a camera must be to be stored */
+
+/* Null, or why this cannot be a camera. */
+const char *colmap_camera_fault(const hs_colmap_camera *camera);
+/* Null, or why a calibrated camera cannot be right for pictures of its size: COLMAP's mapper would pass over them. */
+const char *colmap_camera_misfit(const hs_colmap_camera *camera);
+/* COLMAP's name for a model; "?" for an unknown one. */
+const char *colmap_model_name(int32_t model);
+
+/* ---- keypoints and descriptors as the database's bytes, and back */
+
+/* Columns that are written: x, y, a11, a12, a21, a22, all float32. */
+enum { COLMAP_COLUMNS = 6, COLMAP_KEYPOINT_BYTES = 4 * COLMAP_COLUMNS };
+
+/* Writes the bytes of one keypoint. */
+void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]);
+
+/* The same of one whose frame is known. */
+void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_t out[COLMAP_KEYPOINT_BYTES]);
+
+/* Reads one of 2, 4 (x, y, scale, orientation) or 6 columns. Null, or why the values cannot be a keypoint. */
+const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint);
+
+/* Whether rows of 6 columns are to be read with frames: some are not circles, and all have an inverse. */
+bool colmap_rows_are_framed(const uint8_t *rows, size_t count);
+/* The frame of a row of 6 columns. */
+void colmap_frame_get(const uint8_t *row, hs_frame *frame);
+
+/* ---- The features of an image as the database holds them, made without a database: in any thread, while another one
+   adds images. */
 
 typedef struct colmap_rows {
   size_t count;

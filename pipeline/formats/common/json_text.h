@@ -1,10 +1,11 @@
 /*
- * Strict reading of JSON (RFC 8259) by pulling: the caller steps through objects and arrays and skips what it
- * does not know. Works on a text_cursor, allocates nothing, and limits the nesting.
+ * Strict reading of JSON (RFC 8259) by pulling: the caller steps through objects and arrays and skips what it does
+ * not know. Works on a text_cursor, allocates nothing, and limits the nesting. And strings written to a sink.
  */
-#ifndef HARTSIFT_FORMATS_COMMON_JSON_READER_H
-#define HARTSIFT_FORMATS_COMMON_JSON_READER_H
+#ifndef HARTSIFT_FORMATS_COMMON_JSON_TEXT_H
+#define HARTSIFT_FORMATS_COMMON_JSON_TEXT_H
 
+#include "pipeline/formats/common/feature_sink.h"
 #include "pipeline/formats/common/text_cursor.h"
 
 /* A string's characters between the quotes, with its escapes not decoded. */
@@ -26,5 +27,10 @@ bool json_text_is(json_text text, const char *name);
    closing bracket has been passed. */
 hs_status json_next_member(text_cursor *cursor, bool *first, bool *more, json_text *name);
 hs_status json_next_element(text_cursor *cursor, bool *first, bool *more);
+
+/* ---- strings to a sink */
+
+/* The text in quotes with escapes; bytes that are not UTF-8 become U+FFFD; null becomes the word null. */
+void json_put_string(feature_sink *sink, const char *text);
 
 #endif

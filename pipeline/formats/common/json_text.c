@@ -1,11 +1,43 @@
-/*
- * The JSON grammar over a text_cursor.
- */
-#include "pipeline/formats/common/json_reader.h"
-
+/* JSON: strings written from names that may hold anything, and the grammar over a text_cursor. */
 #include <string.h>
 
-#include "pipeline/formats/common/number_text.h"
+#include "pipeline/base/utf8.h"
+#include "pipeline/formats/common/json_text.h"
+#include "pipeline/formats/common/text_cursor.h"
+
+/* ---- writing */
+
+static void json_put_escape(feature_sink *sink, unsigned char c) {
+  static const char digits[] = "0123456789abcdef";
+  const char escape[6] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15u]};
+  sink_bytes(sink, escape, sizeof escape);
+}
+
+void json_put_string(feature_sink *sink, const char *text) {
+  if (!text) {
+    sink_text(sink, "null");
+    return;
+  }
+  sink_text(sink, "\"");
+  for (const unsigned char *at = (const unsigned char *)text; *at != 0;) {
+    size_t size = utf8_length(at);
+    if (size == 0) {
+      sink_text(sink, "\\ufffd");
+      size = 1;
+    } else if (*at < 0x20u || *at == 0x7fu) {
+      json_put_escape(sink, *at);
+    } else if (*at == '"' || *at == '\\') {
+      sink_text(sink, "\\");
+      sink_bytes(sink, at, 1);
+    } else {
+      sink_bytes(sink, at, size);
+    }
+    at += size;
+  }
+  sink_text(sink, "\"");
+}
+
+/* ---- reading */
 
 /* Deeper nesting than any feature file has; bounds the recursion of json_skip. */
 enum { JSON_DEPTH_MOST = 32 };

@@ -1,0 +1,195 @@
+/* The write-behind layer above SQLite's own files; see colmap_internal.h. */
+#include "pipeline/formats/colmap/colmap_internal.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/formats/colmap/write_queue.h"
+
+/* A database file, followed in memory by SQLite's own file. */
+typedef struct vfs_file {
+  sqlite3_file base;
+  write_queue *queue;
+  bool has_log; /* a write-ahead log: then the file is written at once */
+} vfs_file;
+
+static sqlite3_vfs *vfs_root; /* SQLite's default */
+static sqlite3_vfs vfs_layer;
+static pthread_once_t vfs_once = PTHREAD_ONCE_INIT;
+
+static sqlite3_file *real_of(sqlite3_file *file) { return (sqlite3_file *)((vfs_file *)file + 1); }
+
+static write_queue *queue_of(sqlite3_file *file) { return ((vfs_file *)file)->queue; }
+
+static int write_real(void *file, const void *bytes, size_t size, int64_t offset) {
+  sqlite3_file *real = file;
+  return real->pMethods->xWrite(real, bytes, (int)size, offset);
+}
+
+/* ---- reading and writing */
+
+/* In WAL mode this writes through: a checkpoint takes pages for written as soon as the call returns, and may skip the
+   synchronisation. */
+static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset) {
+  if (((vfs_file *)file)->has_log) return real_of(file)->pMethods->xWrite(real_of(file), bytes, size, offset);
+  return write_queue_add(queue_of(file), bytes, (size_t)size, offset);
+}
+
+static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset) {
+  sqlite3_file *real = real_of(file);
+  int code = write_queue_settle(queue_of(file), (size_t)size, offset);
+  if (code != SQLITE_OK) return code;
+  write_queue_hold(queue_of(file));
+  code = real->pMethods->xRead(real, bytes, size, offset);
+  write_queue_release(queue_of(file));
+  return code;
+}
+
+/* ---- what comes after all writing */
+
+static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xTruncate(real_of(file), size);
+}
+
+static int vfs_sync(sqlite3_file *file, int flags) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xSync(real_of(file), flags);
+}
+
+static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *size) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xFileSize(real_of(file), size);
+}
+
+static int vfs_lock(sqlite3_file *file, int level) {
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real_of(file)->pMethods->xLock(real_of(file), level);
+}
+
+/* Ends the transaction, whatever became of it. After a failure SQLite has left its journal, which the next lock rolls
+   back. */
+static int vfs_unlock(sqlite3_file *file, int level) {
+  const int failure = write_queue_drain(queue_of(file));
+  const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);
+  write_queue_forget(queue_of(file));
+  return failure != SQLITE_OK ? failure : code;
+}
+
+static int vfs_check_lock(sqlite3_file *file, int *reserved) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
+}
+
+/* How large the database is about to become is told before every page and changes nothing. */
+static int vfs_control(sqlite3_file *file, int operation, void *argument) {
+  sqlite3_file *real = real_of(file);
+  if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
+  const int code = write_queue_drain(queue_of(file));
+  return code != SQLITE_OK ? code : real->pMethods->xFileControl(real, operation, argument);
+}
+
+static int vfs_sector_size(sqlite3_file *file) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xSectorSize(real_of(file));
+}
+
+static int vfs_characteristics(sqlite3_file *file) {
+  (void)write_queue_drain(queue_of(file));
+  return real_of(file)->pMethods->xDeviceCharacteristics(real_of(file));
+}
+
+static int vfs_close(sqlite3_file *file) {
+  write_queue_free(queue_of(file));
+  return real_of(file)->pMethods->xClose(real_of(file));
+}
+
+/* ---- shared memory, of a database with a write-ahead log */
+
+static int vfs_map(sqlite3_file *file, int region, int size, int extend, void volatile **memory) {
+  const int code = write_queue_drain(queue_of(file));
+  if (code != SQLITE_OK) return code;
+  ((vfs_file *)file)->has_log = true;
+  return real_of(file)->pMethods->xShmMap(real_of(file), region, size, extend, memory);
+}
+
+static int vfs_lock_shared(sqlite3_file *file, int offset, int count, int flags) {
+  const int code = write_queue_drain(queue_of(file));
+  const bool unlocks = (flags & SQLITE_SHM_UNLOCK) != 0;
+  if (code != SQLITE_OK && !unlocks) return code;
+  return real_of(file)->pMethods->xShmLock(real_of(file), offset, count, flags);
+}
+
+static void vfs_barrier(sqlite3_file *file) { real_of(file)->pMethods->xShmBarrier(real_of(file)); }
+
+static int vfs_unmap(sqlite3_file *file, int remove) {
+  ((vfs_file *)file)->has_log = false;
+  return real_of(file)->pMethods->xShmUnmap(real_of(file), remove);
+}
+
+/* ---- opening */
+
+/* Without the calls of version 3, which map a database into memory. */
+static const sqlite3_io_methods vfs_methods = {.iVersion = 2,
+                                               .xClose = vfs_close,
+                                               .xRead = vfs_read,
+                                               .xWrite = vfs_write,
+                                               .xTruncate = vfs_truncate,
+                                               .xSync = vfs_sync,
+                                               .xFileSize = vfs_file_size,
+                                               .xLock = vfs_lock,
+                                               .xUnlock = vfs_unlock,
+                                               .xCheckReservedLock = vfs_check_lock,
+                                               .xFileControl = vfs_control,
+                                               .xSectorSize = vfs_sector_size,
+                                               .xDeviceCharacteristics = vfs_characteristics,
+                                               .xShmMap = vfs_map,
+                                               .xShmLock = vfs_lock_shared,
+                                               .xShmBarrier = vfs_barrier,
+                                               .xShmUnmap = vfs_unmap};
+
+/* Journals and temporary files are the system's own. */
+static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int flags, int *out_flags) {
+  (void)layer;
+  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return vfs_root->xOpen(vfs_root, name, file, flags, out_flags);
+  sqlite3_file *real = real_of(file);
+  file->pMethods = NULL; /* not to be closed */
+  const int code = vfs_root->xOpen(vfs_root, name, real, flags, out_flags);
+  if (code != SQLITE_OK) {
+    if (real->pMethods) (void)real->pMethods->xClose(real);
+    return code;
+  }
+  ((vfs_file *)file)->has_log = false;
+  ((vfs_file *)file)->queue = write_queue_make(write_real, real);
+  if (!queue_of(file)) {
+    (void)real->pMethods->xClose(real);
+    return SQLITE_NOMEM;
+  }
+  file->pMethods = &vfs_methods;
+  return SQLITE_OK;
+}
+
+/* All but opening is the default's, which sees a copy of itself. */
+static void vfs_register(void) {
+  if (sqlite3_initialize() != SQLITE_OK) return;
+  vfs_root = sqlite3_vfs_find(NULL);
+  if (!vfs_root) return;
+  vfs_layer = *vfs_root;
+  vfs_layer.zName = "hartsift-behind";
+  vfs_layer.szOsFile = (int)sizeof(vfs_file) + vfs_root->szOsFile;
+  vfs_layer.xOpen = vfs_open;
+  if (sqlite3_vfs_register(&vfs_layer, 0) != SQLITE_OK) vfs_layer.zName = NULL;
+}
+
+const char *colmap_vfs_name(void) {
+  (void)pthread_once(&vfs_once, vfs_register);
+  return vfs_layer.zName;
+}
+
+double colmap_vfs_cpu_s(sqlite3 *sqlite) {
+  sqlite3_file *file = NULL;
+  const int code = sqlite3_file_control(sqlite, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  return code == SQLITE_OK && file && file->pMethods == &vfs_methods ? write_queue_cpu_s(queue_of(file)) : 0;
+}
