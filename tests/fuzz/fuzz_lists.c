@@ -10,7 +10,6 @@
 #include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/pairs/pair_choice.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/formats.h"
 #include "tests/fuzz/input_bytes.h"

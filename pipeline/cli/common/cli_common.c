@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,6 +15,8 @@
 
 #include "pipeline/base/message.h"
 #include "pipeline/formats/common/json_text.h"
+#include "pipeline/formats/formats.h"
+#include "pipeline/image_io/image_io.h"
 
 enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text about them */
 
@@ -239,4 +242,47 @@ double cli_milliseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* ---- names of outputs from those of images */
+
+char *cli_join(const char *first, const char *middle, const char *last) {
+  const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
+  char *text = malloc(a + b + c + 1);
+  if (text) {
+    memcpy(text, first, a);
+    memcpy(text + a, middle, b);
+    memcpy(text + a + b, last, c + 1);
+  }
+  return text;
+}
+
+/* A scene's name as part of a file name: "@scene:64x48" gives "scene_64x48". */
+static void clean_scene_name(char *name) {
+  memmove(name, name + 1, strlen(name));
+  for (; *name != '\0'; name++)
+    if (*name == ':' || *name == '/') *name = '_';
+}
+
+bool output_is_scene(const char *image) {
+  int32_t width, height;
+  uint32_t seed;
+  return scene_parse_name(image, &width, &height, &seed) == 1;
+}
+
+char *output_name(const char *image, hs_format format) {
+  const bool is_scene = output_is_scene(image);
+  const char *slash = is_scene ? NULL : strrchr(image, '/');
+  const char *last_part = strcmp(image, "-") == 0 ? "stdin" : slash != NULL ? slash + 1 : image;
+  char *base = cli_join(last_part, "", "");
+  if (!base) return NULL;
+  if (is_scene) {
+    clean_scene_name(base);
+  } else if (format != HS_FORMAT_COLMAP && format != HS_FORMAT_COLMAP_DB) {
+    char *dot = strrchr(base, '.');
+    if (dot && dot != base) *dot = '\0';
+  }
+  char *name = cli_join(base, format != HS_FORMAT_COLMAP_DB ? format_by_id(format)->endings[0] : "", "");
+  free(base);
+  return name;
 }

@@ -123,6 +123,19 @@ cli_exit cli_finish_stdout(command_id command, cli_exit result);
 /* Milliseconds of a clock that only runs forward. */
 double cli_milliseconds(void);
 
+/* ---- names of outputs */
+
+/* Three texts as one; to be freed, null without memory. */
+char *cli_join(const char *first, const char *middle, const char *last);
+
+/* Whether this is the whole name of a generated picture, and no file or folder whose name only begins like one. */
+bool output_is_scene(const char *image);
+
+/* The file name, without folder, for an image's features in a format; to be freed, null without memory.
+   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt;
+   colmap-db, in which it is an image's name: photo.jpg; @scene:64x48:7: scene_64x48_7; "-": stdin. */
+char *output_name(const char *image, hs_format format);
+
 /* ---- subcommands, each in its own cmd_*.c */
 
 cli_exit cmd_extract(const option_set *set);

@@ -38,19 +38,6 @@ void output_plan_free(output_plan *plan);
 /* Makes a folder and those above it where absent; false with errno. */
 bool output_make_directories(const char *path);
 
-/* ---- names of outputs */
-
-/* Three texts as one; to be freed, null without memory. */
-char *cli_join(const char *first, const char *middle, const char *last);
-
-/* Whether this is the whole name of a generated picture, and no file or folder whose name only begins like one. */
-bool output_is_scene(const char *image);
-
-/* The file name, without folder, for an image's features in a format; to be freed, null without memory.
-   photo.jpg and npz: photo.npz; colmap: photo.jpg.txt;
-   colmap-db, in which it is an image's name: photo.jpg; @scene:64x48:7: scene_64x48_7; "-": stdin. */
-char *output_name(const char *image, hs_format format);
-
 /* ---- The temporary files that are being written now, for a handler of signals. */
 
 /* Removes the temporary files of all threads. Only for a handler of a signal that then ends the process; everything in

@@ -11,7 +11,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/progress.h"
-#include "pipeline/cli/pairs/doubtful_pairs.h"
+#include "pipeline/cli/pairs/pair_states.h"
 #include "pipeline/cli/pairs/pair_output.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"

@@ -1,15 +1,16 @@
-/* Lists of pairs, and what the database has of each; see pair_list.h. */
+/* Lists of pairs: a growing list, the pairs of a list or a rule, by sequence, place or look; see pair_list.h. */
 #include "pipeline/cli/pairs/pair_list.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pipeline/base/utf8.h"
-#include "pipeline/cli/pairs/pair_choice.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/formats/common/text_cursor.h"
 
 /* ---- a growing list */
 
@@ -49,7 +50,7 @@ void pair_list_settle(pair_list *pairs) {
 enum { PAIR_LINE_BYTES = 8192 };
 
 static cli_exit no_memory(const database_images *images) {
-  cli_error(COMMAND_MATCH, "%s: no memory for its pairs", images->path);
+  cli_error(COMMAND_MATCH, "%s: out of memory", images->path);
   return CLI_FAILED;
 }
 
@@ -250,141 +251,364 @@ cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
   return made == CLI_DONE && !added ? no_memory(source->images) : made;
 }
 
-/* ---- pairs by what the database has of them */
+/* ---- sequences of images and of frames */
 
-enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024 };
+/* An image and what it belongs to. */
+typedef struct rig_image {
+  uint32_t image;
+  size_t frame; /* index of the frame, of a rig's image */
+  colmap_frame in;
+} rig_image;
 
-/* What is wrong with entries. */
-typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
-
-/* The pairs of an image whose entries are wrong because of it. */
-typedef struct stale_image {
-  size_t count;
-  int64_t largest;                /* index of a feature */
-  uint32_t partners[STALE_NAMED]; /* the first ones */
-} stale_image;
-
-typedef struct sorting {
+typedef struct rig_sequence {
+  const pair_choice *choice;
   const pair_source *source;
-  pair_wish wish;
-  sorted_pairs *sorted;
-  stale_image *stale[STALE_KINDS]; /* by image */
-} sorting;
+  rig_image *images; /* sorted as the current step needs them */
+  const char **names;
+  size_t *starts;   /* of each frame in images that are sorted by frame, and of what follows the last one */
+  uint32_t *sorted; /* the images by frame */
+  size_t frame_count;
+  pair_list frames; /* pairs of frames */
+  pair_list *pairs;
+} rig_sequence;
 
-void sorted_pairs_free(sorted_pairs *sorted) {
-  pair_list_free(&sorted->to_match);
-  pair_list_free(&sorted->to_verify);
-  free(sorted->is_stale);
-  *sorted = (sorted_pairs){0};
+/* ------------------------------------------------------------------ orders */
+
+static int compare_integers(int64_t a, int64_t b) { return (a > b) - (a < b); }
+
+/* Images of no rig first, then by frame, then by number. */
+static int compare_frames(const void *one, const void *other) {
+  const rig_image *a = one, *b = other;
+  if (a->in.is_of_rig != b->in.is_of_rig) return a->in.is_of_rig ? 1 : -1;
+  const int order = a->in.is_of_rig ? compare_integers(a->in.frame_id, b->in.frame_id) : 0;
+  return order != 0 ? order : compare_integers(a->image, b->image);
 }
 
-static void note_stale(sorting *s, stale_kind kind, uint32_t image, uint32_t partner, int64_t largest) {
-  stale_image *stale = &s->stale[kind][image];
-  if (stale->count < STALE_NAMED) stale->partners[stale->count] = partner;
-  if (largest > stale->largest) stale->largest = largest;
-  stale->count++;
+/* Images of no rig first, then by camera, then by number. */
+static int compare_cameras(const void *one, const void *other) {
+  const rig_image *a = one, *b = other;
+  if (a->in.is_of_rig != b->in.is_of_rig) return a->in.is_of_rig ? 1 : -1;
+  const int order = a->in.is_of_rig ? compare_integers(a->in.camera_id, b->in.camera_id) : 0;
+  return order != 0 ? order : compare_integers(a->image, b->image);
 }
 
-/* Whether the entries cannot be used. */
-static bool is_stale(sorting *s, hs_image_pair pair, const colmap_pair_state *state) {
-  const database_image *images = s->source->images->each;
-  const uint32_t both[2] = {pair.first, pair.second};
-  if (state->is_damaged) {
-    note_stale(s, STALE_DAMAGED, pair.first, pair.second, 0);
-    return true;
+static bool add_ordered(pair_list *pairs, size_t one, size_t other) {
+  return one < other ? pair_list_add(pairs, one, other) : pair_list_add(pairs, other, one);
+}
+
+/* ------------------------------------------------------------------ steps */
+
+static cli_exit read_frames(rig_sequence *s) {
+  const database_images *images = s->source->images;
+  for (size_t i = 0; i < images->count; i++) {
+    s->images[i].image = (uint32_t)i;
+    if (colmap_read_frame(s->source->database, images->each[i].image_id, &s->images[i].in) == HS_OK) continue;
+    cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(s->source->database));
+    return CLI_FAILED;
   }
-  for (int i = 0; i < 2; i++) {
-    if (state->largest[i] < 0 || (uint64_t)state->largest[i] < images[both[i]].features) continue;
-    note_stale(s, STALE_BEYOND, both[i], both[1 - i], state->largest[i]);
-    return true;
+  return CLI_DONE;
+}
+
+/* Numbers the frames of rigs, and lists their images. */
+static void number_frames(rig_sequence *s) {
+  const size_t count = s->source->images->count;
+  const rig_image *before = NULL;
+  qsort(s->images, count, sizeof *s->images, compare_frames);
+  for (size_t i = 0; i < count; i++) {
+    rig_image *image = &s->images[i];
+    s->sorted[i] = image->image;
+    if (!image->in.is_of_rig) continue;
+    if (!before || before->in.frame_id != image->in.frame_id) s->starts[s->frame_count++] = i;
+    image->frame = s->frame_count - 1;
+    before = image;
   }
-  return false;
+  s->starts[s->frame_count] = count;
 }
 
-static bool add_to_match(sorting *s, hs_image_pair pair, bool stale) {
-  sorted_pairs *sorted = s->sorted;
-  sorted->is_stale[sorted->to_match.count] = stale;
-  return pair_list_add(&sorted->to_match, pair.first, pair.second);
+/* The neighbours among images from..to-1, as pairs of images or, of a rig's, of frames. */
+static cli_exit follow(rig_sequence *s, size_t from, size_t to) {
+  hs_image_pairs found = {0};
+  const bool of_rig = s->images[from].in.is_of_rig;
+  for (size_t i = from; i < to; i++) s->names[i - from] = s->source->images->each[s->images[i].image].name;
+  const hs_status status = hs_pair_sequence(s->names, to - from, s->choice->neighbors, s->choice->quadratic, &found);
+  bool added = status == HS_OK;
+  for (size_t i = 0; i < found.count && added; i++) {
+    const rig_image *a = &s->images[from + found.pairs[i].first], *b = &s->images[from + found.pairs[i].second];
+    if (!of_rig)
+      added = add_ordered(s->pairs, a->image, b->image);
+    else if (a->frame != b->frame)
+      added = add_ordered(&s->frames, a->frame, b->frame);
+  }
+  hs_image_pairs_free(&found);
+  return added ? CLI_DONE : no_memory(s->source->images);
 }
 
-/* With pair_wish.replaces: the lists themselves need not be read. */
-static bool sort_replaced(sorting *s, hs_image_pair pair) {
-  const database_image *images = s->source->images->each;
-  int64_t matches = -1, verified = -1;
-  /* A failure shows again when the pair is stored. */
-  (void)hs_colmap_count_matches(s->source->database, images[pair.first].image_id, images[pair.second].image_id,
-                                &matches, &verified);
-  s->sorted->replaced += matches >= 0 || verified >= 0;
-  s->sorted->without_geometry += matches >= 0 && verified < 0;
-  return add_to_match(s, pair, false);
+static cli_exit follow_all(rig_sequence *s) {
+  const size_t count = s->source->images->count;
+  cli_exit result = CLI_DONE;
+  qsort(s->images, count, sizeof *s->images, compare_cameras);
+  for (size_t from = 0, to; result == CLI_DONE && from < count; from = to) {
+    const rig_image *first = &s->images[from];
+    for (to = from; to < count && s->images[to].in.is_of_rig == first->in.is_of_rig &&
+                    (!first->in.is_of_rig || s->images[to].in.camera_id == first->in.camera_id);)
+      to++;
+    result = follow(s, from, to);
+  }
+  return result;
 }
 
-/* False: no memory. */
-static bool sort_pair(sorting *s, hs_image_pair pair) {
-  const database_image *images = s->source->images->each;
-  sorted_pairs *sorted = s->sorted;
-  colmap_pair_state state;
-  if (s->wish.replaces) return sort_replaced(s, pair);
-  if (colmap_look_at_pair(s->source->database, images[pair.first].image_id, images[pair.second].image_id, &state) !=
-      HS_OK)
-    return add_to_match(s, pair, false);
-  if (is_stale(s, pair, &state)) return add_to_match(s, pair, true);
-  if (state.matches < 0 && state.verified < 0) return add_to_match(s, pair, false);
-  if (s->wish.verifies && state.verified < 0) return pair_list_add(&sorted->to_verify, pair.first, pair.second);
-  sorted->done++;
+/* All images of a frame with all of another, or with each other. */
+static bool pair_frames(rig_sequence *s, size_t one, size_t other) {
+  for (size_t i = s->starts[one]; i < s->starts[one + 1]; i++)
+    for (size_t k = one == other ? i + 1 : s->starts[other]; k < s->starts[other + 1]; k++)
+      if (!add_ordered(s->pairs, s->sorted[i], s->sorted[k])) return false;
   return true;
 }
 
-/* ------------------------------------------------------------------ what is wrong */
-
-/* "b, c and 7 more images" */
-static void name_partners(const database_images *images, const stale_image *stale, char text[STALE_TEXT_BYTES]) {
-  const size_t named = stale->count < STALE_NAMED ? stale->count : STALE_NAMED;
-  size_t used = 0;
-  text[0] = '\0';
-  for (size_t i = 0; i < named && used < STALE_TEXT_BYTES; i++) {
-    const char *joined = i == 0 ? "" : i + 1 == stale->count ? " and " : ", ";
-    used +=
-        (size_t)snprintf(text + used, STALE_TEXT_BYTES - used, "%s%s", joined, images->each[stale->partners[i]].name);
-  }
-  if (stale->count > named && used < STALE_TEXT_BYTES)
-    snprintf(text + used, STALE_TEXT_BYTES - used, " and %zu more image%s", stale->count - named,
-             stale->count - named == 1 ? "" : "s");
+static cli_exit expand(rig_sequence *s) {
+  bool added = true;
+  pair_list_settle(&s->frames);
+  for (size_t i = 0; i < s->frame_count && added; i++) added = pair_frames(s, i, i);
+  for (size_t i = 0; i < s->frames.count && added; i++)
+    added = pair_frames(s, s->frames.each[i].first, s->frames.each[i].second);
+  if (!added) return no_memory(s->source->images);
+  pair_list_settle(s->pairs);
+  return CLI_DONE;
 }
 
-static void tell_stale(const sorting *s) {
-  const database_images *images = s->source->images;
-  char partners[STALE_TEXT_BYTES];
-  for (size_t i = 0; i < images->count; i++) {
-    const stale_image *beyond = &s->stale[STALE_BEYOND][i], *damaged = &s->stale[STALE_DAMAGED][i];
-    if (beyond->count > 0) {
-      name_partners(images, beyond, partners);
-      cli_error(COMMAND_MATCH,
-                "%s: %s has %zu features, and its matches with %s are of features up to number %" PRId64
-                ": they were made for other features, and are made anew",
-                images->path, images->each[i].name, images->each[i].features, partners, beyond->largest);
-    }
-    if (damaged->count > 0) {
-      name_partners(images, damaged, partners);
-      cli_error(COMMAND_MATCH, "%s: the matches of %s with %s are damaged, and are made anew", images->path,
-                images->each[i].name, partners);
-    }
+cli_exit rig_pairs_make(const pair_choice *choice, const pair_source *source, pair_list *pairs) {
+  const size_t count = source->images->count;
+  rig_sequence s = {.choice = choice,
+                    .source = source,
+                    .images = calloc(count + 1, sizeof *s.images),
+                    .names = calloc(count + 1, sizeof *s.names),
+                    .starts = calloc(count + 1, sizeof *s.starts),
+                    .sorted = calloc(count + 1, sizeof *s.sorted),
+                    .pairs = pairs};
+  cli_exit result = s.images && s.names && s.starts && s.sorted ? read_frames(&s) : no_memory(s.source->images);
+  if (result == CLI_DONE) {
+    number_frames(&s);
+    result = follow_all(&s);
   }
+  if (result == CLI_DONE) result = expand(&s);
+  pair_list_free(&s.frames);
+  free(s.images);
+  free(s.names);
+  free(s.starts);
+  free(s.sorted);
+  return result;
 }
 
-cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pair_wish wish, sorted_pairs *sorted) {
-  sorting s = {.source = source, .wish = wish, .sorted = sorted};
-  *sorted = (sorted_pairs){.is_stale = calloc(pairs->count + 1, sizeof *sorted->is_stale)};
-  bool done = sorted->is_stale != NULL;
-  for (int i = 0; i < STALE_KINDS; i++) {
-    s.stale[i] = calloc(source->images->count + 1, sizeof *s.stale[i]);
-    done = done && s.stale[i];
+/* ---- places and looks */
+
+/* The vocabulary is trained on so many descriptors, of so many images spread over the collection. */
+enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048, BLENDED_NEIGHBORS = 3 };
+
+/* ------------------------------------------------------------------ forms */
+
+static cli_exit refuse(const char *text, const char *expected) {
+  cli_error(COMMAND_MATCH, "--pairs '%s': expected %s (a file of that name: ./%s)", text, expected, text);
+  return CLI_USAGE;
+}
+
+/* 1 or more, from `length` characters. */
+static bool parse_count(const char *text, size_t length, uint32_t *count) {
+  int64_t value;
+  if (!number_to_int(text, length, &value) || value < 1 || value > UINT32_MAX) return false;
+  *count = (uint32_t)value;
+  return true;
+}
+
+static bool parse_sequential(const char *rest, pair_choice *choice) {
+  const size_t length = strcspn(rest, ",");
+  choice->quadratic = rest[length] == ',';
+  return parse_count(rest, length, &choice->neighbors) &&
+         (!choice->quadratic || strcmp(rest + length + 1, "quadratic") == 0);
+}
+
+static bool parse_spatial(const char *rest, pair_choice *choice) {
+  const size_t length = strcspn(rest, ",");
+  if (!number_to_double(rest, length, &choice->metres) || !(choice->metres >= 0.0)) return false;
+  return rest[length] == '\0' || parse_count(rest + length + 1, strlen(rest + length + 1), &choice->neighbors);
+}
+
+cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
+  static const char sequential[] = "sequential:", spatial[] = "spatial:", retrieval[] = "retrieval:";
+  *choice = (pair_choice){.kind = PAIR_CHOICE_FILE};
+  if (strcmp(text, "all") == 0) choice->kind = PAIR_CHOICE_ALL;
+  if (strncmp(text, sequential, sizeof sequential - 1) == 0) {
+    choice->kind = PAIR_CHOICE_SEQUENTIAL;
+    if (!parse_sequential(text + sizeof sequential - 1, choice))
+      return refuse(text, "sequential:N or sequential:N,quadratic, N 1 or more");
+  } else if (strncmp(text, spatial, sizeof spatial - 1) == 0) {
+    choice->kind = PAIR_CHOICE_SPATIAL;
+    if (!parse_spatial(text + sizeof spatial - 1, choice))
+      return refuse(text, "spatial:METRES or spatial:METRES,N, METRES 0 or more, N 1 or more");
+  } else if (strncmp(text, retrieval, sizeof retrieval - 1) == 0) {
+    choice->kind = PAIR_CHOICE_RETRIEVAL;
+    if (!parse_count(text + sizeof retrieval - 1, strlen(text + sizeof retrieval - 1), &choice->neighbors))
+      return refuse(text, "retrieval:K, K 1 or more");
   }
-  for (size_t i = 0; done && i < pairs->count; i++) done = sort_pair(&s, pairs->each[i]);
-  if (done)
-    tell_stale(&s);
-  else
-    cli_error(COMMAND_MATCH, "%s: no memory for its pairs", source->images->path);
-  for (int i = 0; i < STALE_KINDS; i++) free(s.stale[i]);
-  return done ? CLI_DONE : CLI_FAILED;
+  return CLI_DONE;
+}
+
+/* ------------------------------------------------------------------ by places */
+
+static cli_exit fail(const pair_source *source, const char *reason) {
+  cli_error(COMMAND_MATCH, "%s: %s", source->images->path, reason);
+  return CLI_FAILED;
+}
+
+static cli_exit fail_status(const pair_source *source, hs_status status) {
+  char message[CLI_MESSAGE_BYTES];
+  cli_explain(source->context, status, message, sizeof message);
+  return fail(source, message);
+}
+
+static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].given; }
+
+/* Cameras' altitudes are tens of metres off, or missing, so GPS counts as it is on the map. */
+static cli_exit read_places(const pair_source *source, double *places, size_t *known) {
+  for (size_t i = 0; i < source->images->count; i++) {
+    hs_colmap_position position;
+    double *place = places + 3 * i;
+    if (hs_colmap_read_position(source->database, source->images->each[i].image_id, &position) != HS_OK) {
+      cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
+      return CLI_FAILED;
+    }
+    const double *at = position.coordinates;
+    for (int k = 0; k < 3; k++) place[k] = position.is_cartesian != 0 ? at[k] : NAN;
+    bool has_place = position.found != 0;
+    if (has_place && position.is_cartesian == 0) has_place = hs_earth_place(at[0], at[1], 0.0, place) == HS_OK;
+    if (has_place)
+      (*known)++;
+    else
+      place[0] = NAN;
+  }
+  return CLI_DONE;
+}
+
+static cli_exit pair_by_places(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
+  const size_t count = source->images->count;
+  size_t known = 0;
+  double *places = malloc((count + 1) * 3 * sizeof *places);
+  if (!places) return fail(source, "no memory for its images");
+  cli_exit result = read_places(source, places, &known);
+  if (result == CLI_DONE && known == 0 && count > 0)
+    result = fail(source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
+                          "extracted from, or COLMAP's pose_priors");
+  if (result == CLI_DONE && known < count && !is_quiet(source))
+    cli_note("%s: %zu of %zu images have no position and are matched with none", source->images->path, count - known,
+             count);
+  if (result == CLI_DONE) {
+    const hs_status status = hs_pair_nearby(places, count, choice->metres, choice->neighbors, pairs);
+    if (status != HS_OK) result = fail_status(source, status);
+  }
+  free(places);
+  return result;
+}
+
+/* ------------------------------------------------------------------ by looks */
+
+typedef struct looks {
+  const pair_source *source;
+  hs_retrieval *retrieval;
+  hs_features features;
+  int8_t *vectors; /* [images][hs_retrieval_length] */
+} looks;
+
+/* An image's features; of keypoints without descriptors none. */
+static cli_exit read_features(looks *l, size_t image) {
+  const pair_source *source = l->source;
+  if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK) {
+    cli_error(COMMAND_MATCH, "%s", hs_colmap_last_error(source->database));
+    return CLI_FAILED;
+  }
+  if (l->features.descriptor_type == HS_DESCRIPTOR_NONE) l->features.count = 0;
+  return CLI_DONE;
+}
+
+/* Descriptors of images that are spread evenly over the collection; whether there were any. */
+static cli_exit train(looks *l, bool *has_any) {
+  const size_t count = l->source->images->count, taken = count < SAMPLE_IMAGES ? count : SAMPLE_IMAGES;
+  size_t features = 0;
+  for (size_t i = 0; i < taken; i++) {
+    const cli_exit result = read_features(l, (2 * i + 1) * count / (2 * taken));
+    if (result != CLI_DONE) return result;
+    features += l->features.count;
+    const hs_status status = hs_retrieval_sample(l->retrieval, &l->features, (SAMPLE_DESCRIPTORS + taken - 1) / taken);
+    if (status != HS_OK) return fail(l->source, hs_status_string(status));
+  }
+  *has_any = features > 0;
+  const hs_status status = features > 0 ? hs_retrieval_train(l->retrieval, l->source->context) : HS_OK;
+  return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
+}
+
+static cli_exit describe_all(looks *l) {
+  const size_t length = hs_retrieval_length(l->retrieval);
+  for (size_t i = 0; i < l->source->images->count; i++) {
+    const cli_exit result = read_features(l, i);
+    if (result != CLI_DONE) return result;
+    const hs_status status =
+        hs_retrieval_describe(l->retrieval, l->source->context, &l->features, l->vectors + i * length);
+    if (status != HS_OK) return fail_status(l->source, status);
+  }
+  return CLI_DONE;
+}
+
+/* Replaces the vectors by those that their neighbours have been added to. */
+static cli_exit blend(looks *l) {
+  const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
+  int8_t *blended = malloc(count * length);
+  if (!blended) return fail(l->source, "no memory for what its images look like");
+  const hs_status status = hs_blend_similar(l->source->context, l->vectors, count, length, BLENDED_NEIGHBORS, blended);
+  free(l->vectors);
+  l->vectors = blended;
+  return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
+}
+
+/* Bytes of the sample at most: it grows to room for up to twice as many while the former room is still there. */
+static double sample_bytes(const pair_source *source) {
+  double features = 0.0;
+  for (size_t i = 0; i < source->images->count; i++) features += (double)source->images->each[i].features;
+  return 3.0 * HS_DESCRIPTOR_LENGTH * fmin(features, SAMPLE_DESCRIPTORS + SAMPLE_IMAGES);
+}
+
+static cli_exit make_vectors(looks *l, uint32_t neighbors) {
+  const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
+  const uint64_t limit = l->source->max_memory_bytes;
+  const double each = 2.0 * (double)length + 16.0 * (double)(neighbors < count ? neighbors : count);
+  const double bytes = (double)count * each + sample_bytes(l->source);
+  if (limit > 0 && bytes > (double)limit) {
+    cli_error(COMMAND_MATCH, "%s: %.0f bytes are needed to compare its %zu images: expected a larger --max-memory",
+              l->source->images->path, bytes, count);
+    return CLI_FAILED;
+  }
+  l->vectors = bytes < (double)SIZE_MAX / 2 ? malloc(count * length) : NULL;
+  return l->vectors ? CLI_DONE : fail(l->source, "no memory for what its images look like");
+}
+
+static cli_exit pair_by_looks(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
+  looks l = {.source = source};
+  bool has_any = false;
+  if (source->images->count < 2) return CLI_DONE;
+  hs_status status = hs_retrieval_create(&l.retrieval, NULL);
+  cli_exit result = status == HS_OK ? make_vectors(&l, choice->neighbors) : fail(source, hs_status_string(status));
+  if (result == CLI_DONE) result = train(&l, &has_any);
+  if (result == CLI_DONE && has_any) result = describe_all(&l);
+  if (result == CLI_DONE && has_any) result = blend(&l);
+  if (result == CLI_DONE && has_any) {
+    status = hs_pair_similar(source->context, l.vectors, source->images->count, hs_retrieval_length(l.retrieval),
+                             choice->neighbors, pairs);
+    if (status != HS_OK) result = fail_status(source, status);
+  }
+  free(l.vectors);
+  hs_features_free(&l.features);
+  hs_retrieval_destroy(l.retrieval);
+  return result;
+}
+
+cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {
+  if (choice->kind == PAIR_CHOICE_SPATIAL) return pair_by_places(choice, source, pairs);
+  return pair_by_looks(choice, source, pairs);
 }

@@ -1,6 +1,6 @@
 /*
  * Which pairs of a database's images are matched: all of them, or those of --pairs: neighbours by name or place,
- * images that look alike, or a list of names; and what is to be done with each.
+ * images that look alike, or a list of names.
  */
 #ifndef HARTSIFT_CLI_PAIRS_PAIR_LIST_H
 #define HARTSIFT_CLI_PAIRS_PAIR_LIST_H
@@ -46,28 +46,38 @@ cli_exit pair_list_check(const option_set *set);
    case. */
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs);
 
-/* ---- What a database has of pairs already, and what is to be done with each: nothing, matching, or verifying the
-   matches that are there. */
+/* ---- the forms of --pairs, and the lists of those that are computed */
 
-typedef struct pair_wish {
-  bool replaces; /* what is there is made anew */
-  bool verifies; /* matches without geometry get one */
-} pair_wish;
+typedef enum pair_choice_kind {
+  PAIR_CHOICE_ALL,
+  PAIR_CHOICE_SEQUENTIAL,
+  PAIR_CHOICE_SPATIAL,
+  PAIR_CHOICE_RETRIEVAL,
+  PAIR_CHOICE_FILE
+} pair_choice_kind;
 
-/* Filled by pair_states_sort, in the order of the list of pairs. */
-typedef struct sorted_pairs {
-  pair_list to_match, to_verify;
-  bool *is_stale;          /* by pair to match: has entries that fit no features; they are removed when new ones are
-                              stored */
-  size_t done;             /* pairs that are left as they are */
-  size_t replaced;         /* pairs to match that have entries, with pair_wish.replaces */
-  size_t without_geometry; /* of these */
-} sorted_pairs;
+typedef struct pair_choice {
+  pair_choice_kind kind;
+  uint32_t neighbors; /* of each image; spatial: 0: any number */
+  bool quadratic;
+  double metres;
+} pair_choice;
 
-/* Sorts pairs. An entry that is damaged, or has indices beyond its images' features, counts as none, and is reported.
-   Prints why when it fails; sorted is freed by sorted_pairs_free in any case. */
-cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pair_wish wish, sorted_pairs *sorted);
+/* Reads a value of --pairs: what has none of the forms is a file. Prints why when it fails. */
+cli_exit pair_choice_parse(const char *text, pair_choice *choice);
 
-void sorted_pairs_free(sorted_pairs *sorted);
+/* Fills *pairs for PAIR_CHOICE_SPATIAL or PAIR_CHOICE_RETRIEVAL, by the numbers of the source's images. Prints why when it
+   fails. */
+cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
+
+/* ---- Pairs of images that follow each other. With a rig of several cameras frames follow each other, as in COLMAP
+   from 3.12 on (expand_rig_images): all images of two frames are matched with each other, and the images within a
+   frame. */
+
+/* Fills the empty *pairs, by the numbers of the source's images, the smaller one first, in ascending order. One frame
+   follows another if an image of the one follows an image of the other among the images of a camera, in the order of
+   names. Images without a rig of several cameras, and images without a frame, follow each other in the order of all
+   their names. Prints why when it fails. */
+cli_exit rig_pairs_make(const pair_choice *choice, const pair_source *source, pair_list *pairs);
 
 #endif
