@@ -4,7 +4,7 @@
 >>> features = hartsift.extract("photo.jpg", max_features=2000)      # or a NumPy array
 >>> features.keypoints, features.descriptors                         # float32 [N, 4], uint8 [N, 128]
 >>> matches = hartsift.match(features, hartsift.extract("other.jpg"))
->>> sift = hartsift.SIFT_create()                                    # takes the place of cv2.SIFT_create()
+>>> sift = hartsift.SIFT_create()                                    # replaces cv2.SIFT_create()
 
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """

@@ -21,7 +21,7 @@ def _is_parquet(command: str, argument: str) -> bool:
 
 
 def _run_command(arguments: Sequence[str]) -> NoReturn:
-    """Becomes the command, which lies beside the library or, where a system's packages divide them, on the PATH."""
+    """Replaces this process by the command, which is next to the library or, in a system's packages, on the PATH."""
     program = str(_library.library_path().with_name("hartsift"))
     if not os.path.exists(program):
         program = shutil.which("hartsift") or program

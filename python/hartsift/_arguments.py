@@ -34,7 +34,7 @@ def _range(text: str) -> "tuple[float, float]":
 
 
 def add_extraction_options(parser: argparse.ArgumentParser) -> None:
-    """Adds all options, and those of reading images."""
+    """Adds all options of extraction and of reading images."""
     reading = parser.add_argument_group("reading of images")
     reading.add_argument("--no-exif", dest="exif", action="store_false", help="leave images as stored")
     reading.add_argument("--jpeg-scale", type=int, default=1, metavar="N", help="decode JPEG files to 1/N of their size")

@@ -80,8 +80,8 @@ _LIST_TYPES = {
 
 
 def options_text(options: Mapping[str, Any]) -> str:
-    """All that results depend on, as JSON with sorted names: equal texts, equal features. options: those of an
-    ``Extractor``, and of reading."""
+    """All that results depend on, as JSON with sorted names: equal texts, equal features. options: of an ``Extractor``
+    and of reading."""
     return json.dumps({name: value for name, value in options.items() if name not in _CHANGE_NO_RESULT}, sort_keys=True)
 
 

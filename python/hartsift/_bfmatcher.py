@@ -116,7 +116,7 @@ class _Call:
 
 
 class BFMatcher:
-    """Takes the place of ``cv2.BFMatcher(cv2.NORM_L2, crossCheck)`` for SIFT's descriptors, uint8 or float32 [N, 128].
+    """Replaces ``cv2.BFMatcher(cv2.NORM_L2, crossCheck)`` for SIFT's descriptors, uint8 or float32 [N, 128].
 
     All methods and forms of OpenCV's calls are taken (python/OPENCV.md says what differs): with train descriptors or with those
     that were added, None or an empty array for no descriptors, ``cv2.UMat``, masks of pairs; also ``hartsift.Features``.

@@ -173,8 +173,8 @@ def workspace_bytes(
 
     Args:
         width, height: pixels.
-        file_dtype: uint8 or uint16: of a file with such samples, which, within ``max_memory_bytes``, is decoded row by row
-            while it is worked off in tiles; a band of its rows counts too. None: the image is in memory.
+        file_dtype: uint8 or uint16: of a file with such samples, which, within ``max_memory_bytes``, is decoded row by
+            row while it is processed in tiles; a band of its rows counts too. None: the image is in memory.
         options: as for ``Extractor``.
 
     Raises:

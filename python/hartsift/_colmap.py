@@ -322,7 +322,7 @@ class ColmapDatabase:
     def set_position(
         self, image_id: int, coordinates: Union[Sequence[float], ColmapPosition], cartesian: Optional[bool] = None
     ) -> None:
-        """Says where an image was taken, in place of what the database says.
+        """Says where an image was taken; replaces what the database has.
 
         Args:
             image_id: the image's number.
@@ -418,7 +418,7 @@ class ColmapDatabase:
             image_a, image_b: their numbers.
             matches: of ``match``, or index pairs [M, 2].
             geometry: of ``verify``, one for each model or several of different models; none: COLMAP verifies.
-            inliers: bool [M], the matches that agree with it; None: those of the first geometry.
+            inliers: bool [M], the matches that agree with it; None: the inliers of the first geometry.
         """
         geometries: List[Geometry] = [geometry] if isinstance(geometry, Geometry) else list(geometry)
         given = index_pairs(matches)

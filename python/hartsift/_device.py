@@ -17,7 +17,7 @@ LEGACY_STREAM = 1
 
 @dataclass
 class DeviceArray:
-    """Where an array on a device lies and what it holds."""
+    """Address, shape and type of an array on a device."""
 
     pointer: int
     shape: Tuple[int, ...]
@@ -84,7 +84,7 @@ def _from_tensor(tensor: Any) -> Optional[DeviceArray]:
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
         return None
-    kind = _TENSOR_KINDS.get(str(tensor.dtype)[6:])  # behind "torch."
+    kind = _TENSOR_KINDS.get(str(tensor.dtype)[6:])  # after "torch."
     if kind is None or tensor.layout is not torch.strided or tensor.requires_grad or tensor.is_neg():
         return None
     itemsize = tensor.element_size()
@@ -95,7 +95,7 @@ def _from_tensor(tensor: Any) -> Optional[DeviceArray]:
 
 
 def device_array(array: Any) -> Optional[DeviceArray]:
-    """What an array on a CUDA device says of itself; None for everything that lies in host memory."""
+    """What an array on a CUDA device says of itself; None for everything in host memory."""
     tensor = _from_tensor(array)
     if tensor is not None:
         return tensor

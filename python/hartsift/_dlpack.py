@@ -1,4 +1,4 @@
-"""DLPack's C interface by ctypes: tensors lent to other packages, and those of others read; as in dlpack.h 1.0."""
+"""DLPack's C interface by ctypes: tensors for other packages, and tensors of others; as in dlpack.h 1.0."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _ManagedVersioned(ctypes.Structure):
     ]
 
 
-#: What lent tensors keep alive, by the address of the managed tensor; its consumer hands that to the deleter.
+#: What borrowed tensors keep alive, by the address of the managed tensor; its consumer passes that to the deleter.
 _lent: Dict[int, Tuple[Any, ...]] = {}
 
 _NAME, _NAME_VERSIONED = b"dltensor", b"dltensor_versioned"

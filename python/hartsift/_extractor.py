@@ -63,7 +63,7 @@ class Extractor:
     # ---- the context
 
     def _handle(self) -> ctypes.c_void_p:
-        """The context, made when there is none: at first, after a fork, after a failure of the device."""
+        """The context; created if there is none: at first, after a fork, after a failure of the device."""
         if self._closed:
             raise ArgumentError("the extractor is closed")
         if self._context is None:
@@ -91,8 +91,8 @@ class Extractor:
         self._drop_context()
 
     def close(self) -> None:
-        """Ends the context and frees its memory, what features on a device lie in once nobody refers to it; images in
-        flight are given up. Further calls raise an error."""
+        """Ends the context and frees its memory; memory of features on a device is freed when nobody refers to it.
+        Images in flight are dropped. Further calls raise an error."""
         with self._lock:
             self._drop_context()
             self._closed = True
@@ -138,7 +138,7 @@ class Extractor:
                 its mode. Or a file (PNG, JPEG, TIFF, WebP, BMP, PNM): its name, opened in binary mode, or its bytes (bytes, bytearray,
                 a flat memoryview); ``"@scene"`` renders one. uint8, uint16 and float32 are read in place, everything
                 else, and unusual strides, is copied first. Of a masked array (``numpy.ma``) the masked pixels have no
-                keypoints, and the mean of the others in place of their samples.
+                keypoints, and the mean of the others as their samples.
             mask: uint8 or bool (height, width); keypoints where it is zero are dropped. What a masked array masks is
                 zero.
             channels: the order of colour channels, ``"rgb"`` or ``"bgr"``, which arrays of cv2 have.
@@ -150,7 +150,7 @@ class Extractor:
                 as they are, NaN as black.
             exif: of JPEG, PNG, TIFF and WebP files, apply the orientation stored there.
             jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height; coordinates, and the mask's
-                size, are then those of the decoded picture. Anything but a JPEG is refused above 1.
+                size, are then the decoded picture's. Anything but a JPEG is refused above 1.
             max_image_size: of files: make a larger picture smaller first, so that its larger side has so many pixels;
                 coordinates, and the mask, are still of the original one. 0: never.
             strict: of files: refuse those whose decoder reports damage; else they give a warning.
@@ -341,7 +341,7 @@ class Extractor:
         jpeg_scale: int = 1,
         strict: bool = False,
     ) -> Tuple[Features, "npt.NDArray[np.int32]"]:
-        """Describes given keypoints, on the device that the extractor works on.
+        """Describes user keypoints, on the extractor's device.
 
         Args:
             keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation. Level 0 (as
@@ -350,7 +350,7 @@ class Extractor:
             image, channels, value_range, exif, jpeg_scale, strict: as for ``extract``.
 
         Returns:
-            The features in the order given, and int32 [N] statuses: 0, or that of a keypoint which cannot be described
+            The features in the order given, and int32 [N] statuses: 0, or the status of a keypoint that cannot be described
             (outside the image, or its sigma is 0 or not a number; its descriptor is zero). Every keypoint in the image
             is described, up to its borders and at any size.
         """
@@ -383,7 +383,7 @@ class Extractor:
         jpeg_scale: int = 1,
         strict: bool = False,
     ) -> None:
-        """Hands an image in host memory over and returns without waiting for it. Its array must not be changed until
+        """Submits an image in host memory and returns without waiting for it. Its array must not be changed until
         ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way.
 
         Args:
@@ -446,14 +446,14 @@ class Extractor:
         masks: "Union[None, str, os.PathLike[str]]" = None,
         strict: bool = False,
     ) -> Generator[Union[Features, Error], None, None]:
-        """Yields the features of every image, in their order, with several images under way at once.
+        """Yields the features of every image, in their order, with several images in flight.
 
         Args:
             images: arrays or files, taken one after the other, a few ahead of what is yielded; or a batch, see
                 ``extract_batch``. Those on a device are extracted from one after the other. The library's threads read
                 and decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; other files this thread decodes. A
-                file must stay in its place until its features are yielded.
-            return_errors: yield the exception in the place of an image that failed and continue; else it is raised.
+                file must stay until its features are yielded.
+            return_errors: yield the exception of an image that failed and continue; else raise it.
             channels, value_range, exif, jpeg_scale, max_image_size, strict: as for ``extract``.
             masks: a folder with the mask of photo.jpg as photo.jpg.png, or else photo.png, of sub/photo.jpg as
                 sub/photo.jpg.png, by the names given (COLMAP's rule). An image without one is taken whole; a warning says how
@@ -493,7 +493,7 @@ class Extractor:
         channels: Channels = "rgb",
         value_range: Optional[Tuple[float, float]] = None,
     ) -> List[Features]:
-        """Extracts the features of several images, with several under way at once.
+        """Extracts the features of several images, with several in flight.
 
         Args:
             images: an array of four dimensions, or a list of what ``extract`` takes. PyTorch tensors are (N, channels,
@@ -590,7 +590,7 @@ class Extractor:
 
     @property
     def backends(self) -> Dict[str, str]:
-        """What was chosen for each stage, and what else the library reports of itself."""
+        """The variant of each stage, and the library's report."""
         with self._lock:
             text = library.hs_backend_report(self._handle()).decode("utf-8", "replace")
         lines = [line.split(": ", 1) for line in text.splitlines() if ": " in line]

@@ -75,8 +75,8 @@ class Features:
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
         exif_orientation: that a file's picture was turned by before they were found, 2..8; 0: by none, or unknown.
         origin: how the descriptors were made; None: unknown, as of arrays and of files that do not say it.
-        frames: float32 [N, 2, 2] of features with option affine: (u, v), in parts of the scale, lies at (x, y) + frame @ (u, v);
-            the first column has the direction of the orientation. None: circles.
+        frames: float32 [N, 2, 2] of features with option affine: (u, v), in units of the scale, is at (x, y) + frame @
+            (u, v); the first column has the direction of the orientation. None: circles.
     """
 
     __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation", "origin", "frames")

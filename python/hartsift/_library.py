@@ -1,4 +1,4 @@
-"""The shared library as ctypes sees it: where it lies, the prototypes of its functions. Structures are in _structures.py.
+"""The shared library for ctypes: its path, the prototypes of its functions. Structures are in _structures.py.
 
 ctypes.CDLL releases the GIL for the time of every call.
 """
@@ -156,7 +156,7 @@ _CUDA_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
 
 
 def library_path() -> pathlib.Path:
-    """The library beside this file, or the one that the environment variable HARTSIFT_LIBRARY names."""
+    """The library next to this file, or the one that the environment variable HARTSIFT_LIBRARY names."""
     named = os.environ.get("HARTSIFT_LIBRARY")
     if named:
         return pathlib.Path(named)

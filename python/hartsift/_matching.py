@@ -119,7 +119,7 @@ class _MatchMemory:
 
 
 def features_of_descriptors(given: "Union[Features, npt.NDArray[Any]]") -> Features:
-    """Features to match: as given, or made of descriptors alone, whose places nobody asks for."""
+    """Features to match: the caller's, or made of descriptors alone, without positions."""
     if isinstance(given, Features):
         return given
     if isinstance(given, (str, bytes, os.PathLike)):
@@ -188,13 +188,13 @@ def match(
         ratio: keep a pair whose distance is below ratio times that to the second nearest; 0: no such test.
         mutual: both features must be each other's match, with all tests passed both ways.
         max_distance: keep pairs up to this distance, in the unit of the descriptors; 0: any.
-        guide: ``"homography"`` or ``"fundamental"``: only pairs whose places agree with ``guide_matrix`` (from points
+        guide: ``"homography"`` or ``"fundamental"``: only pairs whose positions agree with ``guide_matrix`` (from points
             of the first image to the second) within ``guide_tolerance`` pixels are candidates.
         extractor: whose threads and device do the work; None: one kept for this thread.
     """
     a, b = features_of_descriptors(first), features_of_descriptors(second)
     if guide is not None and not (isinstance(first, Features) and isinstance(second, Features)):
-        raise ArgumentError("a guide needs the places of the features: give Features, not descriptors alone")
+        raise ArgumentError("a guide needs the positions of the features: give Features, not descriptors alone")
     options = match_options(ratio, max_distance, mutual, guide, guide_matrix, guide_tolerance)
     (view_a, arrays_a), (view_b, arrays_b) = view_of_features(a), view_of_features(b)
     memory = _MatchMemory()
@@ -281,7 +281,7 @@ def _matched_points(
     second: "Union[Features, npt.ArrayLike]",
     matches: "Union[Matches, npt.ArrayLike, None]",
 ) -> "Tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]":
-    """The places of matched features, row by row."""
+    """The positions of matched features, row by row."""
     columns: Tuple[Optional[Any], Optional[Any]] = (None, None)
     if matches is not None:
         pairs = index_pairs(matches)

@@ -115,7 +115,7 @@ def _lists(
 ) -> Tuple[Any, Any, Any, HsMatchOptions]:
     a, b = features_of_descriptors(first), features_of_descriptors(second)
     if guide is not None and not (isinstance(first, Features) and isinstance(second, Features)):
-        raise ArgumentError("a guide needs the places of the features: give Features, not descriptors alone")
+        raise ArgumentError("a guide needs the positions of the features: give Features, not descriptors alone")
     (view_a, arrays_a), (view_b, arrays_b) = view_of_features(a), view_of_features(b)
     options = match_options(0.0, 0.0, False, guide, guide_matrix, guide_tolerance)
     return (arrays_a, arrays_b, len(a)), view_a, view_b, options

@@ -1,4 +1,5 @@
-"""What the classes in the place of OpenCV's share: cv2.UMat, output arguments, numbers or None, errors that are cv2.error too."""
+"""Shared by the classes that replace OpenCV's: cv2.UMat, output arguments, numbers or None, errors that are cv2.error
+too."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
 
 
 def _copied(address: Optional[int], count: int, kind: Any) -> "npt.NDArray[Any]":
-    """What lies there now; the library's memory is valid until the next pair only."""
+    """A copy of the result; the library's memory is valid until the next pair only."""
     if not count or not address:
         return np.empty(0, kind)
     return np.frombuffer(ctypes.string_at(address, count * np.dtype(kind).itemsize), kind)
@@ -269,7 +269,7 @@ def match_many(
         ratio, mutual, max_distance: as for ``match``.
         verify: ``"homography"``, ``"fundamental"`` or ``"essential"``; None: matches alone. Pairs without both cameras
             get a fundamental matrix instead of an essential one.
-        guided: where a geometry was found, match again among places that agree with it, and verify again.
+        guided: where a geometry was found, match again among positions that agree with it, and verify again.
         find_plane: where half of the inliers or more lie on one plane, estimate its homography too.
         plane_tolerance: of that homography, pixels; 0: the tolerance of ``verify_options``.
         find_essential: with ``verify="fundamental"``: where both cameras are known, estimate an essential matrix too, and
@@ -283,7 +283,7 @@ def match_many(
     """
     lists = [features_of_descriptors(given) for given in features]
     if verify is not None and not all(isinstance(given, Features) for given in features):
-        raise ArgumentError("verification needs the places of the features: give Features, not descriptors alone")
+        raise ArgumentError("verification needs the positions of the features: give Features, not descriptors alone")
     if cameras is not None and len(cameras) != len(lists):
         raise ArgumentError(f"{len(cameras)} cameras for {len(lists)} images")
     views: List[Tuple[Any, Any]] = [view_of_features(given) for given in lists]

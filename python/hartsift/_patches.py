@@ -88,18 +88,19 @@ def extract_patches(
         image: in host memory, as for ``Extractor.extract``.
         keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation, of any detector.
         size: samples a side, 1 to 1024.
-        scale: length of a side, in sigma; 12 is that of SIFT's own descriptor, and of HardNet with ``mrSize`` 6.
+        scale: length of a side, in sigma; 12 is SIFT's, and HardNet's with ``mrSize`` 6.
         blur: a patch is sampled from the most blurred level of the Gaussian pyramid whose blur is at most so many distances
             of its samples, or from the image where there is none; 0: always from the image.
         upright: leave orientations aside; not with frames, which have their own.
-        frames: float [N, 2, 2], in the place of sigma and orientation: (u, v), in parts of the scale, lies at (x, y) +
+        frames: float [N, 2, 2], instead of sigma and orientation: (u, v), in units of the scale, is at (x, y) +
             frame @ (u, v).
         dtype: uint8, or float32 (black 0, white 1).
         channels, value_range, exif, jpeg_scale: as for ``hartsift.extract``; colours are RGB unless said otherwise.
         extractor: whose options give the pyramid and whose threads do the work; None: one kept for this thread.
 
     Returns:
-        [N, size, size] patches and int32 [N] statuses: 0, or that of a keypoint whose numbers give none (its patch is 0).
+        [N, size, size] patches and int32 [N] statuses: 0, or the status of a keypoint whose numbers give no patch (its
+        patch is 0).
         Bilinear between samples; beyond the image its edge repeats.
     """
     kind = _DTYPES.get(np.dtype(dtype))

@@ -1,4 +1,4 @@
-"""Which pairs of a collection's images are worth matching: neighbours by name or place, images that look alike."""
+"""Which pairs of a collection's images are worth matching: neighbours by name or position, images that look alike."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = 
 
     Args:
         names: of the images.
-        quadratic: with those 1, 2, 4, ..., 2^(neighbors - 1) places on as well.
+        quadratic: with those 1, 2, 4, ..., 2^(neighbors - 1) positions later as well.
 
     Returns:
         uint32 [P, 2], indices into ``names``, the smaller first, ascending.
@@ -120,7 +120,7 @@ def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) ->
 
     Args:
         places: [N, 3], metres of any Cartesian frame (``earth_places`` makes them of GPS positions); an image with a
-            number that is not finite has no place and is in no pair.
+            number that is not finite has no position and is in no pair.
         at_most: each image proposes only so many, the nearest; 0: any number.
 
     Returns:
@@ -139,7 +139,7 @@ def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) ->
 def earth_places(
     latitude: "npt.ArrayLike", longitude: "npt.ArrayLike", altitude: "npt.ArrayLike" = 0.0
 ) -> "npt.NDArray[np.float64]":
-    """The places [..., 3] of GPS positions in the frame of the earth, metres. A position that is not finite gives NaN.
+    """GPS positions in the Cartesian frame of the earth [..., 3], metres. A position that is not finite gives NaN.
 
     Args:
         latitude, longitude: degrees, north and east above 0.
@@ -263,7 +263,8 @@ def _vector_rows(vectors: "npt.ArrayLike") -> "npt.NDArray[np.int8]":
 def blend_similar(
     vectors: "npt.ArrayLike", neighbors: int = 3, *, extractor: Optional[Extractor] = None
 ) -> "npt.NDArray[np.int8]":
-    """Adds to each image's vector those of the most similar others, by the cosine of the angle: what images of one thing
+    """Adds to each image's vector the vectors of the most similar others, by the cosine of the angle: what images of one
+    thing
     share is strengthened.
 
     Args:

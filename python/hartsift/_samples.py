@@ -23,7 +23,7 @@ SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _
 _WHITE = {("u", 1): 255.0, ("u", 2): 65535.0}
 #: Likely ranges that a message may name.
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 1023.0), (0.0, 4095.0), (0.0, 16383.0), (0.0, 65535.0))
-#: Filters and resampling overshoot; what lies further outside, in widths of the range, was meant in another one.
+#: Filters and resampling overshoot; samples further outside, in widths of the range, were meant in another range.
 _OVERSHOOT = 0.5
 #: A picture whose brightest sample is darker than this share of the range may have been meant in a smaller one.
 _DARK = 0.25
@@ -57,7 +57,7 @@ def check_extremes(
     kind: str, itemsize: int, low: float, high: float, value_range: Optional[ValueRange], what: str
 ) -> None:
     """Refuses values that cannot be meant in the range; warns of a picture that is dark in a range nobody named."""
-    # Bytes are assumed of integers whose type has no white of its own.
+    # Bytes are assumed of integers whose type defines no white.
     black, white = value_range or (0.0, 1.0 if kind in "bf" else _WHITE.get((kind, itemsize), 255.0))
     if not np.isfinite(low) or not np.isfinite(high):
         raise ArgumentError(

@@ -85,7 +85,7 @@ _FIELDS = np.dtype(
     ]
 )
 
-#: One keypoint with the names, units and order of cv2.KeyPoint: place in pixels, size = 2 sigma, angle in degrees,
+#: One keypoint with the names, units and order of cv2.KeyPoint: position in pixels, size = 2 sigma, angle in degrees,
 #: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives
 #: the descriptors of ``detectAndCompute`` exactly. Of an array, ``keypoints["size"]`` is the column of diameters;
 #: ``keypoints.size`` is NumPy's count of elements.
@@ -129,7 +129,7 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
 
     Args:
         features: what to convert.
-        scales, sigma: of the extraction; the packed octave holds where between two levels a keypoint lies.
+        scales, sigma: of the extraction; the packed octave holds the keypoint's offset between two levels.
     """
     records = features.records
     result = np.zeros(len(records), CV_KEYPOINT_DTYPE)
@@ -263,7 +263,7 @@ def _settings_of_kind(kind: int) -> Dict[str, Any]:
 
 
 class SIFT:
-    """Takes the place of ``cv2.SIFT_create(...)``.
+    """Replaces ``cv2.SIFT_create(...)``.
 
     Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors
     as float32 or uint8 [N, 128]; with ``as_cv2=True``, the default of ``SIFT_create`` and ``SIFT.create``, exactly as
@@ -344,7 +344,7 @@ class SIFT:
         Args:
             nfeatures, nOctaveLayers, contrastThreshold, edgeThreshold, sigma, descriptorType, enable_precise_upscale: as for
                 ``hartsift.SIFT``; None: the default.
-            as_cv2: False: records in the place of cv2.KeyPoints, which need no OpenCV.
+            as_cv2: False: records instead of cv2.KeyPoints, which need no OpenCV.
             options: further ones of ``hartsift.Options``.
         """
         return SIFT(
@@ -397,7 +397,7 @@ class SIFT:
         images: Any = MISSING,
         as_cv2: Optional[bool] = None,
     ) -> Tuple[Any, Any]:
-        """Describes given keypoints: ``compute(image, keypoints)`` or ``compute(images, keypoints)``.
+        """Describes the caller's keypoints: ``compute(image, keypoints)`` or ``compute(images, keypoints)``.
 
         A keypoint's octave and level are read from its packed octave, where it has a level; else (keypoints of other
         detectors) those nearest to its size are used. As in OpenCV every keypoint is returned in its place: one that cannot

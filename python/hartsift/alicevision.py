@@ -34,7 +34,7 @@ _GRID = (4, 4)
 
 
 def _views(sfm_data: PathLike) -> List[View]:
-    """In the order of their numbers, which is that of AliceVision's ranges."""
+    """In the order of their numbers, as AliceVision's ranges count."""
     base = pathlib.Path(sfm_data).parent
     views = []
     for one in read_project(sfm_data)["views"]:
@@ -79,7 +79,7 @@ def extract(
         masks: a folder of masks named by view number or image; keypoints where they are black are dropped.
         mask_ending: of their names.
         mask_inverted: keypoints where masks are not black are dropped.
-        again: also views whose two files are there; a run that was interrupted goes on without it.
+        again: also views whose two files are there; a run that was interrupted continues without it.
         options: see ``hartsift.Options``; without ``norm`` descriptors are RootSIFT, as AliceVision's.
     """
     views = _views(sfm_data)
@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m hartsift.alicevision",
         allow_abbrev=False,
-        description="Extracts SIFT features in the place of aliceVision_featureExtraction; its other options have no effect.",
+        description="Extracts SIFT features instead of aliceVision_featureExtraction; its other options have no effect.",
     )
     parser.add_argument("-i", "--input", required=True, help="the project, an SfMData file in JSON")
     parser.add_argument("-o", "--output", required=True, help="the folder of the features")

@@ -141,7 +141,7 @@ def write(
     tracks: Tracks,
     focal_lengths: Optional[Sequence[float]] = None,
 ) -> None:
-    """Writes ``path``, a Bundler file of version 0.3, and beside it ``path.list.txt`` with the names of the images.
+    """Writes ``path``, a Bundler file of version 0.3, and next to it ``path.list.txt`` with the names of the images.
 
     Places have their origin in the middle of the image with y upwards, as Bundler has them. Each file is written whole or
     not at all.

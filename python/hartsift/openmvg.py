@@ -3,7 +3,7 @@
 >>> import hartsift.openmvg
 >>> hartsift.openmvg.extract("matches/sfm_data.json", "matches", max_features=10000)
 
-This takes the place of ``openMVG_main_ComputeFeatures``; ``openMVG_main_ComputeMatches`` and all that follows work on. On the
+This replaces ``openMVG_main_ComputeFeatures``; ``openMVG_main_ComputeMatches`` and all that follows work on. On the
 command line, with every field of ``hartsift.Options``:
 
     python -m hartsift.openmvg -i matches/sfm_data.json -o matches --max-features 10000
@@ -48,7 +48,7 @@ def _views(project: Mapping[str, Any], name: PathLike) -> List[View]:
 
 
 def _masks(views: Sequence[View]) -> Dict[int, pathlib.Path]:
-    """NAME_mask.png beside an image, or else mask.png there."""
+    """NAME_mask.png next to an image, or else mask.png there."""
     masks: Dict[int, pathlib.Path] = {}
     for view in views:
         for mask in (view.path.with_name(f"{view.stem}_mask.png"), view.path.with_name("mask.png")):
@@ -67,7 +67,7 @@ def _pointer(number: int, name: str, data: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _describer(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """What openMVG writes of its own SIFT, with the values that were used here as far as it has them."""
+    """What openMVG writes of its SIFT, with the values that were used here as far as it has them."""
     params = {
         "first_octave": options["first_octave"],
         "num_octaves": options["octaves"] or 6,
@@ -87,12 +87,12 @@ def extract(sfm_data: PathLike, folder: PathLike, *, again: bool = False, **opti
     """Writes the features of a project's views and ``image_describer.json``, and returns of how many views.
 
     Two files that are there belong together: of a pair that is replaced the old ``.feat`` is removed first. Masks are
-    taken from where openMVG looks for them: ``NAME_mask.png`` beside an image, or ``mask.png``.
+    taken from where openMVG looks for them: ``NAME_mask.png`` next to an image, or ``mask.png``.
 
     Args:
         sfm_data: the project in JSON (``sfm_data.json``).
         folder: where the files go; made if it is not there.
-        again: also views whose two files are there; a run that was interrupted goes on without it.
+        again: also views whose two files are there; a run that was interrupted continues without it.
         options: see ``hartsift.Options``; without ``norm`` descriptors are RootSIFT, as openMVG's.
     """
     views = _views(read_project(sfm_data), sfm_data)

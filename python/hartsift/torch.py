@@ -36,8 +36,8 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
 
     Images on a GPU are read there (one of uint8 or float32 with one channel in place, others after a conversion there),
     and the results never leave it: one copy on the device takes them out of the extractor's memory, which the next image
-    uses again. ``Extractor.extract_resident`` spares that copy too. On the CPU the arithmetic is that of
-    ``hartsift.extract``. The bytes are the same on both.
+    uses again. ``Extractor.extract_resident`` spares that copy too. On the CPU the arithmetic is ``hartsift.extract``'s.
+    The bytes are the same on both.
 
     A module has one extractor for each device it has seen; calls from several threads take their turns. The features
     carry no gradient.

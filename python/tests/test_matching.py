@@ -99,7 +99,7 @@ def test_wrong_arguments(views):
         hartsift.match(a.descriptors[:, :64], b)
     with pytest.raises(hartsift.ArgumentError, match="belong together"):
         hartsift.match(a, b, guide="homography")
-    with pytest.raises(hartsift.ArgumentError, match="places"):
+    with pytest.raises(hartsift.ArgumentError, match="positions"):
         hartsift.match(a.descriptors, b.descriptors, guide="homography", guide_matrix=HOMOGRAPHY)
 
 

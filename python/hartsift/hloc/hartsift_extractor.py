@@ -11,7 +11,7 @@ from hartsift.torch import SIFT
 
 
 class HartsiftExtractor(BaseModel):  # type: ignore[misc]
-    """hloc reads photographs as stored, whatever their EXIF orientation, so places are those of the stored picture."""
+    """hloc reads photographs as stored, whatever their EXIF orientation, so positions are in the stored picture."""
 
     default_conf: Dict[str, Any] = {"norm": "root", "max_features": 8192, "selection": "response"}
     required_inputs = ["image"]
