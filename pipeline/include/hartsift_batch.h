@@ -12,8 +12,8 @@
  *
  * Threads of the batch read and decode images, one or several devices extract their features (hs_submit with
  * HS_WORKLOAD_THROUGHPUT), and the caller takes results as they end. A device takes the next image when it has capacity, so
- * a faster one gets more. Memory is bounded whatever the number of images, because a fixed number of them is worked on at
- * one time; only what was added and not begun is a list that grows. Features have the same bytes as hs_extract's.
+ * a faster one gets more. Memory is bounded whatever the number of images, because a fixed number of them is in progress;
+ * only the list of images that were added and not begun grows. Features have the same bytes as hs_extract's.
  * All functions but hs_batch_open and hs_batch_destroy may be called from several threads at once.
  */
 #ifndef HARTSIFT_BATCH_H
@@ -40,12 +40,12 @@ typedef struct hs_batch_image {
   int32_t reserved[8];   /* 0 */
 } hs_batch_image;
 
-/* What became of one image. Valid until hs_batch_release. */
+/* The result of one image. Valid until hs_batch_release. */
 typedef struct hs_batch_result {
   size_t index;                /* number of the image in the order of hs_batch_add, from 0 on */
   const char *name;            /* see hs_batch_image */
   void *user;                  /* see hs_batch_image */
-  hs_status status;            /* HS_OK, or why there are no features: that of hs_load_image or hs_extract */
+  hs_status status;            /* HS_OK, or why there are no features: of hs_load_image or hs_extract */
   int32_t skipped;             /* 1: hs_batch_options.wanted did not want it: HS_OK, nothing else is known */
   const char *message;         /* the reason of a failure, for HS_OK "" */
   const hs_features *features; /* null after a failure, where skipped, and after hs_batch_take_features */
@@ -58,6 +58,7 @@ typedef struct hs_batch_result {
   int32_t reserved[8];         /* 0 */
 } hs_batch_result;
 
+/* How a batch works. */
 typedef struct hs_batch_options {
   size_t struct_size; /* sizeof(hs_batch_options), set by hs_batch_options_init; fields are only appended */
   /* device_count pointers: a context is made with each, with HS_WORKLOAD_THROUGHPUT. null: one context with the lowe
@@ -94,13 +95,14 @@ typedef struct hs_batch_options {
 #define hs_batch_options_init(options) hs_batch_options_init_sized((options), sizeof(hs_batch_options))
 HS_API hs_status hs_batch_options_init_sized(hs_batch_options *options, size_t struct_size);
 
+/* An open batch; made by hs_batch_open. */
 typedef struct hs_batch hs_batch;
 
-/* Makes the contexts, all at once, and all memory but that of pixels and names. options: null for the defaults. On failure
-   *batch is null and message says why; on success message is "", or says why HS_DEVICE_AUTO passed over a GPU or why the GPU
+/* Makes the contexts, all at once, and all memory except for pixels and names. options: null for the defaults. On failure
+   *batch is null and message says why; on success message is "", or says why HS_DEVICE_AUTO does not use a GPU or why the GPU
    decodes no JPEGs. message may be null; message_bytes of it are written at most. A GPU needs 16 hardware queues for the
    full rate: a program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS=16 before it first uses the GPU, as the
-   command does. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, those of hs_create. */
+   command does. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, and the statuses of hs_create. */
 HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options, char *message, size_t message_bytes);
 
 /* Adds an image and returns at once. The first call starts the threads. Statuses: HS_ERR_ARGUMENT (null, none or several of
@@ -115,7 +117,7 @@ HS_API hs_status hs_batch_end(hs_batch *batch);
    in_order neither have those after the first of them. Then hs_batch_next gives null. null is allowed. */
 HS_API void hs_batch_stop(hs_batch *batch);
 
-/* Waits for a result. Each image that was added gives one, whatever became of it, unless the batch is stopped. *result:
+/* Waits for a result. Each image that was added gives one, also after a failure, unless the batch is stopped. *result:
    null with HS_OK: all have been given after hs_batch_end or hs_batch_stop, or none was ready within wait_ms milliseconds
    (-1: waits as long as it takes, until the end even where nothing was added yet).
    Statuses: HS_ERR_ARGUMENT (null), HS_ERR_CAPACITY (the caller holds hs_batch_options.held results with features, or so
