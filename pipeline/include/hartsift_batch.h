@@ -99,8 +99,8 @@ HS_API hs_status hs_batch_options_init_sized(hs_batch_options *options, size_t s
 typedef struct hs_batch hs_batch;
 
 /* Makes the contexts, all at once, and all memory except for pixels and names. options: null for the defaults. On failure
-   *batch is null and message says why; on success message is "", or says why HS_DEVICE_AUTO does not use a GPU or why the GPU
-   decodes no JPEGs. message may be null; message_bytes of it are written at most. A GPU needs 16 hardware queues for the
+   *batch is null and message says why; on success message is "", or says why HS_DEVICE_AUTO does not use a GPU or why the
+   GPU decodes no JPEGs. message may be null; message_bytes of it are written at most. A GPU needs 16 hardware queues for the
    full rate: a program sets the environment variable CUDA_DEVICE_MAX_CONNECTIONS=16 before it first uses the GPU, as the
    command does. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION, HS_ERR_MEMORY, and the statuses of hs_create. */
 HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options, char *message, size_t message_bytes);
