@@ -7,13 +7,12 @@
  * leaving rank 2 (or the essential matrices). g is differentiated too: held at the present M it would lead past the
  * minimum, by degrees where the baseline is short.
  */
-#include "pipeline/geometry/epipolar.h"
+#include "pipeline/geometry/models.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "pipeline/geometry/linear.h"
-#include "pipeline/geometry/models.h"
 
 /* Turns the columns of an orthogonal matrix: m * R, R the rotation whose Cayley parameters are half of `turn`. */
 static void turn_basis(double m[9], const double turn[3]) {

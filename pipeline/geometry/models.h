@@ -85,4 +85,11 @@ hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_opt
 /* The allocator of the caller's options; null where they have none or cannot be adopted. */
 const hs_allocator *geometry_allocator(const hs_verify_options *callers);
 
+/* What fundamental and essential matrices share beyond models.h: the epipolar constraint as a row of nine. */
+
+/* row . vec(F) = b^T F a for points of three coordinates. */
+static inline void epipolar_row(const double a[3], const double b[3], double row[9]) {
+  for (int i = 0; i < 9; i++) row[i] = b[i / 3] * a[i % 3];
+}
+
 #endif

@@ -4,15 +4,14 @@
  * support that two matches, perhaps wrong ones, decided. Plane and parallax mend it: each match off the plane gives the
  * line through H x and x' on which the epipole lies.
  */
-#include "pipeline/geometry/plane.h"
+#include "pipeline/geometry/search.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "pipeline/base/matrix3.h"
-#include "pipeline/geometry/iterations.h"
-#include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/scoring.h"
+#include "pipeline/geometry/linear.h"
 
 #define PARALLAX_CONFIDENCE 0.999
 enum { SAMPLE = 7, PLANE_MATCHES = 5, PARALLAX_MATCHES = 2, PARALLAX_TRIALS = 200 };

@@ -7,6 +7,9 @@
 #ifndef HARTSIFT_GEOMETRY_SCORING_H
 #define HARTSIFT_GEOMETRY_SCORING_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "pipeline/geometry/models.h"
 
 /* Squared errors of `count` matches from `begin` on under the candidate. */
@@ -28,5 +31,9 @@ bool geometry_improve(const geometry_problem *problem, geometry_candidate *candi
 
 /* Reweighted least squares on all matches until the score settles; *candidate never becomes worse. */
 void geometry_polish(const geometry_problem *problem, geometry_candidate *candidate);
+
+/* The samples needed until one of `sample` matches is free of outliers with probability `confidence`, if `inliers` of
+   `count` matches are none; at most `most`. */
+int32_t iterations_needed(size_t inliers, size_t count, int sample, double confidence, int32_t most);
 
 #endif

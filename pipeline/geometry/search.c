@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "pipeline/geometry/iterations.h"
-#include "pipeline/geometry/plane.h"
 #include "pipeline/geometry/scoring.h"
 
 /* A homography of two surfaces at once may fit more matches than that of either, so that the search begins from several

@@ -1,7 +1,7 @@
 /*
  * Matches that move as their neighbours do; see smoothness.h.
  */
-#include "pipeline/geometry/smoothness.h"
+#include "pipeline/geometry/search.h"
 
 #include <math.h>
 

@@ -8,6 +8,10 @@
 #ifndef HARTSIFT_RETRIEVAL_VOCABULARY_H
 #define HARTSIFT_RETRIEVAL_VOCABULARY_H
 
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "pipeline/context/context.h"
 
 enum {
@@ -44,5 +48,18 @@ hs_status vocabulary_find_axes(hs_retrieval *r, hs_context *context);
 /* The eigenvalues, descending, of a symmetric [SIFT_LENGTH][SIFT_LENGTH] matrix, which is destroyed, and row by row the
    unit vectors that belong to them. */
 void symmetric_eigen(double *matrix, double *values, double *vectors);
+
+/* Vectors of 8-bit numbers made of doubles. */
+
+/* Rounds so that the largest magnitude becomes 127; all 0 where it is 0. */
+static inline void rounded_vector(const double *values, size_t count, int8_t *vector) {
+  double largest = 0.0;
+  for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(values[i]));
+  const double scale = largest > 0.0 ? 127.0 / largest : 0.0;
+  for (size_t i = 0; i < count; i++) {
+    const double v = values[i] * scale;
+    vector[i] = (int8_t)(v < 0.0 ? -(int)(0.5 - v) : (int)(v + 0.5));
+  }
+}
 
 #endif

@@ -119,7 +119,7 @@ MUTANTS = (
             "unit.match_files"),
     # Geometry, matching
     _mutant("huge_coordinates", "pipeline/geometry/verify.c", "COORDINATE_MAX 1.0e6", "COORDINATE_MAX 1.0e30", "unit.verification"),
-    _mutant("flat_triangles_in_a_sample", "pipeline/geometry/homography.c", "if (!(areas[i] * areas[i] > height * height * longest)) return false;",
+    _mutant("flat_triangles_in_a_sample", "pipeline/geometry/models.c", "if (!(areas[i] * areas[i] > height * height * longest)) return false;",
             "", "unit.geometry_solvers"),
     _mutant("too_many_matches", "pipeline/geometry/verify.c", "if (count > GEOMETRY_MATCHES_MAX) {", "if (0) {", "unit.verification_calls"),
     _mutant("distance_at_its_limit", "stages/match.h", "nearest <= limits->distance_squared", "nearest < limits->distance_squared",

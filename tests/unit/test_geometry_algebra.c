@@ -9,7 +9,7 @@
 
 #include "pipeline/base/matrix3.h"
 #include "pipeline/geometry/linear.h"
-#include "pipeline/geometry/random.h"
+#include "pipeline/geometry/search.h"
 
 static double noise(random_state *random) { return (double)(random_next(random) >> 11) / 4503599627370496.0 - 1.0; }
 

@@ -11,7 +11,7 @@
 
 #include "cpu/dispatch.h"
 #include "pipeline/geometry/linear.h"
-#include "pipeline/geometry/random.h"
+#include "pipeline/geometry/search.h"
 #include "pipeline/geometry/scoring.h"
 #include "tests/support/two_view_scene.h"
 

@@ -9,8 +9,8 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/geometry/iterations.h"
-#include "pipeline/geometry/random.h"
+#include "pipeline/geometry/scoring.h"
+#include "pipeline/geometry/search.h"
 #include "pipeline/geometry/verify.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
