@@ -14,7 +14,7 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/runtime/device.h"
-#  include "cuda/match/match_kernels.h"
+#  include "cuda/match/match_cuda.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
 enum { REPEATS_MAX = 1000, WARM_UP = 5, PROBES = 24, COUNTS_MAX = 16, IMAGE_WIDTH = 1920, IMAGE_HEIGHT = 1080 };

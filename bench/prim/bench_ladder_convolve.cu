@@ -7,7 +7,7 @@
  * Every rung gives the CPU's bytes, ends included.
  */
 #include "bench/prim/ladder.cuh"
-#include "cuda/primitives/convolve_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
 enum { TAPS = 5, RADIUS = TAPS / 2, THREADS = 256 };

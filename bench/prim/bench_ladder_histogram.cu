@@ -8,8 +8,8 @@
 #include <cub/device/device_histogram.cuh>
 
 #include "bench/prim/ladder.cuh"
-#include "cuda/prim/warp_hist.cuh"
-#include "cuda/primitives/histogram_cuda.h"
+#include "cuda/prim/histograms.cuh"
+#include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
 enum { BINS = 256, THREADS = 256, WARPS = THREADS / 32, PRIVATE_THREADS = 416, UPDATE_ROUNDS = 4096 };

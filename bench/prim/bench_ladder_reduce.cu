@@ -9,8 +9,8 @@
 #include <cub/device/device_reduce.cuh>
 
 #include "bench/prim/ladder.cuh"
-#include "cuda/prim/warp_reduce.cuh"
-#include "cuda/primitives/reduce_cuda.h"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
 enum { SUM_THREADS = 256 };

@@ -7,8 +7,8 @@
  * addresses. Every rung gives the CPU's bytes.
  */
 #include "bench/prim/ladder.cuh"
-#include "cuda/prim/warp_reduce.cuh"
-#include "cuda/primitives/tile_stats_cuda.h"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/include/hartsift_primitives.h"
 
 enum { TREE_THREADS = 256, WARPS = 8 };

@@ -6,7 +6,7 @@ enum {
   CHUNKS_PER_THREAD = 3, /* so that a thread that was held up leaves work to the others */
   BANDS_BESIDE = 8,      /* more than two a thread */
   BANDS_LEAST = 16,      /* where steps follow each other by bands */
-  LINES_BESIDE_RING = 4  /* what the base needs: see base_simd.c */
+  LINES_BESIDE_RING = 4  /* what the base needs: see pyramid_simd.c */
 };
 
 static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }

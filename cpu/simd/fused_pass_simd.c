@@ -1,4 +1,4 @@
-/* An octave in one pass, with vectors: see octave_pass.h. The rows that a turn makes are filtered along x out of the ring of
+/* An octave in one pass, with vectors: see fused_pass.h. The rows that a turn makes are filtered along x out of the ring of
    the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring. On their way
    through the next level's filter along x, which leaves the units of stores idle, they are also written past the caches to
    the level's plane. The search and what follows it read rings alone, but for OpenCV's candidates that go further (strays):

@@ -82,13 +82,13 @@ static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patc
 }
 
 /* The search of a strip of columns and what becomes of its candidates, for levels in planes (detect_simd.c) and in rings
-   (octave_simd.c). Included by these only.
+   (fused_pass_simd.c). Included by these only.
    
    Going down the strip, the differences of Gaussians of three rows of all levels are kept (each computed once), and blocks
    of columns without any |D| above the threshold are left out. In the others the largest and the least of each column's
    nine differences are found first, then those of three columns by joining neighbouring vectors: no branch depends on a
    sample before a candidate is found. What passes waits until the search is so many rows further that level S+1 is in a
-   cache as far as level S+2 about it is made from (top_patch_simd.h), then it is followed to its keypoint. So no map of the
+   cache as far as level S+2 about it is made from (above), then it is followed to its keypoint. So no map of the
    candidates is kept, and level S+2 nowhere. */
 
 enum {

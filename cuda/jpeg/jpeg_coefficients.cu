@@ -1,7 +1,7 @@
 /* Luma's coefficients of a JPEG whose subsequences' states are found. */
-#include "cuda/runtime/launch.cuh"
 #include "cuda/jpeg/jpeg_scan.cuh"
-#include "cuda/prim/compact.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/runtime/launch.cuh"
 
 /* Where a subsequence begins in its restart interval. */
 struct place {

@@ -1,10 +1,10 @@
 /* The decoder on the device: its memory, the order of its work, and the last step, coefficients to pixels. */
 #include "cuda/jpeg/jpeg_cuda.h"
 
+#include "cuda/jpeg/jpeg_scan.cuh"
+#include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/device.h"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/jpeg/jpeg_scan.cuh"
-#include "cuda/prim/warp_reduce.cuh"
 #include "stages/jpeg_transform.h"
 
 /* ---- coefficients to pixels */

@@ -6,7 +6,7 @@
 #ifndef HARTSIFT_CUDA_JPEG_JPEG_CUDA_H
 #define HARTSIFT_CUDA_JPEG_JPEG_CUDA_H
 
-#include "cuda/runtime/stream.h"
+#include "cuda/runtime/device.h"
 #include "stages/jpeg_scan.h"
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* Where codes begin: groups of a JPEG's subsequences decoded beside each other until their states agree. */
 #include "cuda/jpeg/jpeg_scan.cuh"
 
+#include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/prim/block_reduce.cuh"
 
 enum {
   SYNC_THREADS = 64,

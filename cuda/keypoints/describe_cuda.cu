@@ -1,15 +1,28 @@
-/*
- * Descriptor kernels: a warp a feature, or two where features are few, largest windows first.
- */
-#include "cuda/keypoints/describe_cuda.h"
+/* Descriptor kernels: a warp a feature, or two where features are few, largest windows first. */
+#include "cuda/keypoints/keypoints_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/keypoints/affine_cuda.h"
-#include "cuda/keypoints/describe_lanes.cuh"
-#include "cuda/keypoints/describe_team.cuh"
 #include "cuda/keypoints/describe_votes.cuh"
-#include "cuda/keypoints/work_order.cuh"
-#include "cuda/prim/shared_hist.cuh"
+#include "cuda/keypoints/work_items.cuh"
+#include "cuda/prim/histograms.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/runtime/launch.cuh"
+
+/* Two warps that share a feature, for frames of few features: with a warp each, most warps would have one feature or two,
+   and the device would wait for the last ones. */
+
+enum {
+  TEAM_WARPS = 2,
+  TEAM_ROUNDS = 3 /* features a warp, below which teams pay */
+};
+
+/* Waits for both warps of a team; a block has two teams. The barriers' numbers are constants, because a block where they
+   are not is given all sixteen, and then fewer blocks are resident. */
+static __device__ __forceinline__ void team_meet(void) {
+  if (threadIdx.x < TEAM_WARPS * WARP_LANES)
+    asm volatile("bar.sync 1, %0;" ::"n"(TEAM_WARPS * WARP_LANES) : "memory");
+  else
+    asm volatile("bar.sync 2, %0;" ::"n"(TEAM_WARPS * WARP_LANES) : "memory");
+}
 
 enum {
   DESCRIBE_WARPS = 4, /* a block */

@@ -3,12 +3,12 @@
  * scales an octave (every profile), a plain one for any other number.
  * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
-#include "cuda/keypoints/extrema_cuda.h"
+#include "cuda/keypoints/keypoints_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/prim/async_copy.cuh"
+#include "cuda/prim/shared_copy.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/tune.h"
+#include "cuda/runtime/launch.cuh"
 
 enum { MARCH_LEVELS = 3, LANE_COLUMNS = 4, STRIP_COLUMNS = 32 * LANE_COLUMNS };
 

@@ -22,7 +22,7 @@
 #ifndef HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
 #define HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
 
-#include "cuda/runtime/stream.h"
+#include "cuda/runtime/device.h"
 #include "stages/affine.h"
 #include "stages/describe.h"
 #include "stages/detect.h"

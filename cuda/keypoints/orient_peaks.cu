@@ -1,10 +1,10 @@
 /*
  * Peaks of the orientation histograms, a few lanes a keypoint; then the features in order.
  */
+#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/work_items.cuh"
+#include "cuda/prim/histograms.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/keypoints/orient_steps.h"
-#include "cuda/keypoints/work_order.cuh"
-#include "cuda/prim/shared_hist.cuh"
 #include "stages/affine.h"
 #include "stages/orient.h"
 

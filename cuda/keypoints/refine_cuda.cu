@@ -1,11 +1,11 @@
 /*
  * Refinement kernels: following the candidates, the plain variant, and locating.
  */
-#include "cuda/keypoints/refine_cuda.h"
+#include "cuda/keypoints/keypoints_cuda.h"
 
+#include "cuda/keypoints/work_items.cuh"
+#include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/keypoints/mask_site.cuh"
-#include "cuda/prim/compact.cuh"
 
 enum { REFINE_THREADS = 128 };
 /* Blocks as small as locating has them, for the same reason: many are resident. */

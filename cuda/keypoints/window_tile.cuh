@@ -10,8 +10,10 @@
 #ifndef HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
 #define HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
 
-#include "cuda/prim/async_copy.cuh"
-#include "cuda/prim/compact.cuh"
+#include "cuda/keypoints/frame_view.h"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/prim/shared_copy.cuh"
+#include "stages/affine.h"
 #include "stages/orient.h"
 
 /* A window as both histograms have it. */
@@ -150,6 +152,54 @@ static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE>
       window_walk_segment<WARPS>(t, tile, &segment);
     }
   __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
+}
+
+/* The patch of a keypoint's affine shape, by a warp, in shared memory. */
+
+/* SIDE x SIDE samples in rows of PITCH floats: affine_patch_ref. Lanes lie along the side of the patch that crosses fewer
+   rows of the level. All 32 lanes; __syncwarp before others read. */
+template <int SIDE, int PITCH>
+static __device__ __forceinline__ void affine_patch_fill(float *patch, const plane_view *level, const patch_map *m) {
+  const float middle = 0.5f * (float)(SIDE - 1);
+  const bool turned = fabsf(m->a21) > fabsf(m->a22);
+#pragma unroll 4 /* reads of four samples are in flight at once */
+  for (int32_t t = (int32_t)(threadIdx.x % WARP_LANES); t < SIDE * SIDE; t += WARP_LANES) {
+    const int32_t line = t / SIDE, within = t % SIDE, i = turned ? line : within, j = turned ? within : line;
+    const float u = (float)i - middle, v = (float)j - middle;
+    const float x = hs_fmaf(m->a11, u, hs_fmaf(m->a12, v, m->x)), y = hs_fmaf(m->a21, u, hs_fmaf(m->a22, v, m->y));
+    patch[j * PITCH + i] = affine_sample(level, x, y);
+  }
+}
+
+/* What orientation reads of a keypoint, and the window that it makes of it. */
+
+/* What orientation reads of a keypoint. */
+typedef struct orient_item {
+  float x, y, sigma;
+  int32_t column, row, octave, level;
+} orient_item;
+
+/* Keypoint n of `count`; of no meaning from there on. */
+static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list *k, uint32_t n, uint32_t count) {
+  orient_item item = {0.0f, 0.0f, 0.0f, 0, 0, 0, 0};
+  if (n >= count) return item;
+  item.x = k->x[n], item.y = k->y[n], item.sigma = k->sigma[n];
+  item.column = k->column[n], item.row = k->row[n], item.octave = k->octave[n], item.level = k->level[n];
+  return item;
+}
+
+/* The Gaussian level whose gradients vote. */
+static __device__ __forceinline__ plane_view orient_level_of(const cuda_frame_view &v, const orient_item &item) {
+  const octave_view &o = v.octaves[item.octave - v.first_octave];
+  const plane_view level = {o.levels + (size_t)item.level * o.level_floats, o.width, o.height, o.stride};
+  return level;
+}
+
+/* The window, in samples of that level. shift: of the level's grid. */
+static __device__ __forceinline__ orient_window orient_window_at(const cuda_frame_view &v, const orient_item &item,
+                                                                 float shift) {
+  return orient_window_of(sample_of_place(item.x, item.octave, shift), sample_of_place(item.y, item.octave, shift),
+                          item.sigma * hs_power_of_two(-item.octave), item.column, item.row, v.params.orientation_rule);
 }
 
 #endif

@@ -1,11 +1,9 @@
 /* Matching on a device: what comes before and after the squares, and the steps in order. */
 #include "cuda/match/match_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/match/match_kernels.h"
 #include "cuda/match/match_keys.cuh"
-#include "cuda/match/match_settle.cuh"
-#include "cuda/prim/compact.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   THREADS = 256,

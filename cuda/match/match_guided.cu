@@ -1,10 +1,10 @@
 /*
  * Matching with a guide: every pair of places is tested, and only pairs that agree have their descriptors compared.
  */
-#include "cuda/match/match_kernels.h"
+#include "cuda/match/match_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   WARPS = 8,

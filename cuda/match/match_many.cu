@@ -1,13 +1,11 @@
 /*
- * Many pairs of images at a time; see match_many.h. The squares are made in match_products.cu.
+ * Many pairs of images at a time; see match_cuda.h. The squares are made in match_products.cu.
  */
-#include "cuda/match/match_many.h"
+#include "cuda/match/match_cuda.h"
 
+#include "cuda/match/match_keys.cuh"
+#include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/match/match_kernels.h"
-#include "cuda/match/match_settle.cuh"
-#include "cuda/prim/block_reduce.cuh"
-#include "cuda/prim/compact.cuh"
 
 enum {
   THREADS = 256,

@@ -13,11 +13,11 @@
  *   x + (|a|^2 << 8 | number of the row)                  orders a column's
  * |x| < 2^31 because the square lies in [0, 2^23). Both numbers together stay below 256.
  */
-#include "cuda/match/match_kernels.h"
+#include "cuda/match/match_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
-#include "cuda/prim/async_copy.cuh"
+#include "cuda/prim/shared_copy.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   WARPS = 4,

@@ -3,11 +3,10 @@
  * products an instruction. A block holds 128 x 128 of them in registers and hands the two nearest of its rows and
  * columns in; or writes all of them.
  */
-#include "cuda/match/match_kernels.h"
-#include "cuda/match/neighbours_cuda.h"
+#include "cuda/match/match_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   THREADS = 256,

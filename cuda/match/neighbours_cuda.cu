@@ -3,12 +3,12 @@
  *
  * Squares are never negative or NaN, so that their bits order as they do.
  */
-#include "cuda/match/neighbours_cuda.h"
+#include "cuda/match/match_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
 #include "cuda/match/match_keys.cuh"
-#include "cuda/prim/compact.cuh"
-#include "cuda/prim/shared_hist.cuh"
+#include "cuda/prim/histograms.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   THREADS = 256,

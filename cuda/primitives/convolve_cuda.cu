@@ -3,7 +3,7 @@
  * registers. Many taps: a block keeps its stretch of the signal in shared memory, and a thread a window that slides
  * over it in registers.
  */
-#include "cuda/primitives/convolve_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 
 #include "cuda/runtime/launch.cuh"
 

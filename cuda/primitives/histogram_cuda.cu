@@ -3,13 +3,13 @@
  * memory, which all warps of a block share: no two lanes ever meet in a bank, whatever the picture shows. For small
  * pictures clearing and joining 32 histograms would take longer than counting: there a block has one.
  */
-#include "cuda/primitives/histogram_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 
+#include "cuda/prim/histograms.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/prim/shared_copy.cuh"
+#include "cuda/primitives/bytes.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/prim/byte_rows.cuh"
-#include "cuda/prim/compact.cuh"
-#include "cuda/prim/opaque.cuh"
-#include "cuda/prim/shared_hist.cuh"
 
 /* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has in flight, and the
    bytes from a bin to the next as a power of two. */
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /* The level of each value to s_levels, thread t the value t. All threads of a block of 256. s_sums, s_first: 32 words, as
-   in block_reduce.cuh. */
+   in reductions.cuh. */
 static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint8_t *s_levels, uint64_t *s_sums,
                                                    int32_t *s_first) {
   const int32_t t = (int32_t)threadIdx.x;

@@ -1,15 +1,33 @@
-/*
- * Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk,
- * a warp each, as the fixed tree demands. The block that comes last gathers.
- */
-#include "cuda/primitives/reduce_cuda.h"
+/* Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk,
+   a warp each, as the fixed tree demands. The block that comes last gathers. */
+#include "cuda/primitives/primitives_cuda.h"
 
+#include <stdint.h>
+
+#include "cuda/prim/reductions.cuh"
+#include "cuda/primitives/bytes.cuh"
+#include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/runtime/launch.cuh"
-#include "cuda/prim/block_reduce.cuh"
-#include "cuda/prim/byte_rows.cuh"
-#include "cuda/prim/byte_stats.cuh"
-#include "cuda/prim/chunk_tree.cuh"
-#include "cuda/prim/last_block.cuh"
+
+/* Which block of a launch comes last: the one that may gather what all of them wrote.
+   
+   `ticket`: a word of global memory that is 0 before the launch, and again after it. All threads of a block call this
+   after they have written their results; the threads of the last block then see those of all blocks, if they read past
+   the L1 (__ldcg). Two barriers. `s_last`: a word of shared memory. */
+
+static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_last) {
+  __syncthreads(); /* the block has written; what its barrier has ordered, the release below covers */
+  if (threadIdx.x == 0) {
+    uint32_t before; /* wraps around to 0 */
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(ticket), "r"(gridDim.x - 1u)
+                 : "memory");
+    *s_last = before == gridDim.x - 1u ? 1u : 0u;
+  }
+  __syncthreads();
+  return *s_last != 0;
+}
 
 enum { REDUCE_THREADS = 256, REDUCE_WARPS = REDUCE_THREADS / WARP_LANES, REDUCE_BLOCKS_PER_SM = 4 };
 /* Vectors of 16 bytes that a thread has in flight. */

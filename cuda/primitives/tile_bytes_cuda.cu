@@ -2,10 +2,10 @@
  * Tile statistics of bytes. A thread goes down a column of words of one tile, so a warp reads whole lines, and keeps
  * its running figures in registers; the threads of a tile meet in shared memory.
  */
-#include "cuda/runtime/launch.cuh"
-#include "cuda/prim/block_reduce.cuh"
-#include "cuda/prim/byte_stats.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/primitives/bytes.cuh"
 #include "cuda/primitives/tile_grid.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   TILE_THREADS = 256,

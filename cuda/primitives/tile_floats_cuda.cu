@@ -2,9 +2,9 @@
  * Tile statistics of f32, small tiles: a warp a tile, 32 tiles one after another. Where the elements of a tile lie is
  * listed once for all of them; what a tile came to is kept by a lane, so that 32 records are made at once.
  */
-#include "cuda/runtime/launch.cuh"
-#include "cuda/prim/chunk_tree.cuh"
+#include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   FLOATS_THREADS = 128,

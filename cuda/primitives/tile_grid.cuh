@@ -5,7 +5,7 @@
 #ifndef HARTSIFT_CUDA_PRIMITIVES_TILE_GRID_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_TILE_GRID_CUH
 
-#include "cuda/primitives/tile_stats_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 
 /* The largest tile, in elements, whose offsets a block lists. */
 enum { TILE_LISTED_MAX = 4096 };

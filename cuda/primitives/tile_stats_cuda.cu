@@ -3,12 +3,12 @@
  * tile's own elements. Where they lie in a small tile is listed once for many of them (f32: tile_floats_cuda.cu). Also what
  * chooses between these kernels and those for bytes.
  */
-#include "cuda/primitives/tile_stats_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/prim/block_reduce.cuh"
-#include "cuda/prim/chunk_tree.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
+#include "cuda/runtime/launch.cuh"
 
 enum {
   CHUNK_THREADS = 256,

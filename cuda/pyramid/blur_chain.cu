@@ -2,10 +2,10 @@
  * Chains: several level steps of a small octave in one kernel, from the device functions of the split ones.
  * Drawing: cuda/KERNELS.md, "A chain".
  */
-#include "cuda/pyramid/blur_chain.h"
+#include "cuda/pyramid/pyramid_cuda.h"
 
-#include "cuda/runtime/launch.cuh"
 #include "cuda/pyramid/blur_march.cuh"
+#include "cuda/runtime/launch.cuh"
 
 /* What a block of a chain works from, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */
 struct chain_params {

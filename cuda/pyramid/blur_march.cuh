@@ -18,11 +18,10 @@
 #ifndef HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
 #define HARTSIFT_CUDA_PYRAMID_BLUR_MARCH_CUH
 
-#include "cuda/runtime/launch.cuh"
-#include "cuda/prim/async_copy.cuh"
-#include "cuda/prim/opaque.cuh"
+#include "cuda/prim/shared_copy.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/pyramid/tune.h"
+#include "cuda/runtime/launch.cuh"
 
 /* What a block of the marching blur works from, by value: the taps lie in the constant bank. */
 template <int R> struct march_params {

@@ -9,9 +9,20 @@
 #ifndef HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
 #define HARTSIFT_CUDA_PYRAMID_PYRAMID_CUDA_H
 
-#include "cuda/runtime/stream.h"
-#include "cuda/pyramid/plane_layout.h"
+#include "cuda/runtime/device.h"
 #include "stages/pyramid.h"
+
+/* How planes lie in device memory: what kernels rely on and whoever lays a frame out must keep. */
+
+enum {
+  PLANE_STRIDE_FLOATS = 32,    /* rows begin on multiples of so many floats, a line of 128 bytes */
+  PLANE_SLACK_FLOATS = 64,     /* so many after a plane's last row may be read, never written */
+  PLANE_ALIGNMENT_BYTES = 256, /* of a plane's first sample */
+  PLANE_ALIGNMENT_FLOATS = PLANE_ALIGNMENT_BYTES / 4
+};
+
+/* `floats` as a multiple of `step`, a power of two. */
+#define PLANE_ROUND_UP(floats, step) (((floats) + (step)-1) & ~((step) - (size_t)1))
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,7 +70,46 @@ stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands
 /* Whether one kernel does it all: u8 gray with rows on 4 bytes, doubled, a radius that has a kernel. */
 bool base_is_fused(const base_args *args);
 
+/* Gray bytes of 8-bit colour on the device: what is equalised. */
+
+/* Each pixel's gray (gray_of_rgb_int; without colours the first channel) to out, rows of width bytes out_stride_bytes
+   apart. source: u8 of any layout in device memory, apart from out; in a group both lie as far apart as the planes. */
+stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,
+                         cuda_stream stream);
+
+/* Launcher of the fused ("uber") level step: Gaussian level s+1 and DoG level s together; the new sample is still in a
+   register when its difference is stored. Device memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the
+   bytes of the split kernels. */
+
+/* Raises the shared-memory limits of the kernels on the current device. */
+stage_status uber_level_prepare(void);
+
+/* Level step with DoG; radii with a kernel of their own only (!blur_needs_work). */
+stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream);
+
+/* Launcher of chains: two or three level steps of a small octave in one launch, in which blocks recompute their
+   neighbours' halos. A small level takes the time of a launch whatever its size, so fewer launches are what counts
+   there. Device memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the bytes of single level steps. */
+
+/* Raises the shared-memory limits of the kernels on the current device. */
+stage_status blur_chain_prepare(void);
+
+/* Levels first_level .. first_level + count - 1 of an octave, from level first_level - 1. */
+typedef struct chain_launch_args {
+  octave_view octave;
+  int32_t first_level, count; /* count 2 or 3 */
+  plane_view halved;          /* every second sample of the last level made; null data: not wanted */
+  border_mode border;
+  const gaussian_filter *filters; /* host memory: filters[s] makes level s */
+  picture_group group;
+} chain_launch_args;
+
+/* Whether the chain has a kernel for these radii and pays at this size. */
+bool chain_fits(const chain_launch_args *args);
+stage_status chain_launch(const chain_launch_args *args, cuda_stream stream);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

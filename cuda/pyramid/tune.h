@@ -5,8 +5,8 @@
 #define HARTSIFT_CUDA_PYRAMID_TUNE_H
 
 /* Radii with a marching kernel of their own: those of the profiles at S = 3 (Lowe's and VLFeat's rule 5 5 7 8 10 13,
-   not doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each: the rows of the tables in base_cuda.cu, pyramid_cuda.cu
-   and uber_level.cu. */
+   not doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each: the rows of the tables in base_cuda.cu
+   and pyramid_cuda.cu. */
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
 /* Marching blur: a block goes down a strip of MARCH_COLUMNS columns, MARCH_ROWS input rows a step. The row pass

@@ -1,9 +1,11 @@
 /* The CUDA runtime behind cuda/runtime/device.h. */
 #include "cuda/runtime/device.h"
-#include "cuda/runtime/launch_step.cuh"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "cuda/runtime/launch.cuh"
 
 const char *device_error_text(void) { return cudaGetErrorString(cudaGetLastError()); }
 
@@ -169,4 +171,160 @@ stage_status device_event_finish(cuda_event event) { return launch_status(cudaEv
 
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds) {
   return launch_status(cudaEventElapsedTime(milliseconds, start, stop));
+}
+
+/* Captures and graphs of cuda/runtime/device.h. */
+
+stage_status device_capture_begin(cuda_stream stream) {
+  return launch_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+}
+
+cudaError_t device_graph_instantiate(cudaGraphExec_t *graph, cudaGraph_t captured) {
+  if (cudaGraphInstantiateWithFlags(graph, captured, cudaGraphInstantiateFlagUseNodePriority) == cudaSuccess)
+    return cudaSuccess;
+  (void)cudaGetLastError();
+  return cudaGraphInstantiateWithFlags(graph, captured, 0);
+}
+
+stage_status device_capture_end(cuda_stream stream, cuda_graph *graph) {
+  cudaGraph_t captured = NULL;
+  *graph = NULL;
+  cudaError_t error = cudaStreamEndCapture(stream, &captured);
+  if (error == cudaSuccess) error = device_graph_instantiate(graph, captured);
+  if (captured) (void)cudaGraphDestroy(captured);
+  return launch_status(error);
+}
+
+void device_capture_abandon(cuda_stream stream) {
+  cudaGraph_t captured = NULL;
+  (void)cudaStreamEndCapture(stream, &captured);
+  if (captured) (void)cudaGraphDestroy(captured);
+  (void)cudaGetLastError();
+}
+
+stage_status device_graph_launch(cuda_graph graph, cuda_stream stream) {
+  return launch_status(cudaGraphLaunch(graph, stream));
+}
+
+void device_graph_destroy(cuda_graph graph) {
+  if (graph) (void)cudaGraphExecDestroy(graph);
+}
+
+/* What cuda/runtime/device.h puts on a stream: steps, which a list takes too. */
+
+static stage_status copy(void *to, const void *from, size_t bytes, cudaMemcpyKind direction, cudaStream_t stream) {
+  launch_step step = {};
+  step.kind = STEP_COPY;
+  step.stream = stream;
+  step.to = to;
+  step.from = from;
+  step.bytes = bytes;
+  step.direction = direction;
+  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
+}
+
+stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream) {
+  return copy(device, host, bytes, cudaMemcpyHostToDevice, stream);
+}
+
+stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda_stream stream) {
+  return copy(host, device, bytes, cudaMemcpyDeviceToHost, stream);
+}
+
+stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
+                                 size_t row_bytes, size_t rows, cuda_stream stream) {
+  assert(!launch_is_listed()); /* rows have no step, and would be copied at once */
+  if (row_bytes == 0 || rows == 0) return STAGE_OK;
+  return launch_status(
+      cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
+}
+
+stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {
+  launch_step step = {};
+  step.kind = STEP_CLEAR;
+  step.stream = stream;
+  step.to = device;
+  step.bytes = bytes;
+  return bytes == 0 ? STAGE_OK : launch_step_run(&step);
+}
+
+static stage_status run_event(step_kind kind, cuda_event event, cuda_stream stream) {
+  launch_step step = {};
+  step.kind = kind;
+  step.stream = stream;
+  step.event = event;
+  return launch_step_run(&step);
+}
+
+stage_status device_event_record(cuda_event event, cuda_stream stream) { return run_event(STEP_RECORD, event, stream); }
+
+stage_status device_event_wait(cuda_event event, cuda_stream stream) { return run_event(STEP_WAIT, event, stream); }
+
+/* What the driver said of kernels' resident blocks. Asking takes some 10 us, five times a frame. */
+
+typedef struct resident_answer {
+  const void *kernel;
+  size_t dynamic_shared_bytes;
+  int device, threads;
+  unsigned blocks;
+} resident_answer;
+
+enum { ANSWERS_KEPT = 128 }; /* what comes later is asked every time */
+
+static resident_answer answers[ANSWERS_KEPT];
+static int answer_count;
+static pthread_mutex_t answers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool same_question(const resident_answer *a, const resident_answer *b) {
+  return a->kernel == b->kernel && a->device == b->device && a->threads == b->threads &&
+         a->dynamic_shared_bytes == b->dynamic_shared_bytes;
+}
+
+/* 0: not known yet. */
+static unsigned find_answer(const resident_answer *question) {
+  unsigned blocks = 0;
+  pthread_mutex_lock(&answers_lock);
+  for (int i = 0; i < answer_count && blocks == 0; i++)
+    if (same_question(&answers[i], question)) blocks = answers[i].blocks;
+  pthread_mutex_unlock(&answers_lock);
+  return blocks;
+}
+
+/* Two threads may keep the same one. */
+static void keep_answer(const resident_answer *answer) {
+  pthread_mutex_lock(&answers_lock);
+  if (answer_count < ANSWERS_KEPT) answers[answer_count++] = *answer;
+  pthread_mutex_unlock(&answers_lock);
+}
+
+unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes) {
+  int processors = 0, blocks = 0;
+  resident_answer a = {kernel, dynamic_shared_bytes, 0, threads, 0};
+  if (cudaGetDevice(&a.device) != cudaSuccess) return 1;
+  const unsigned known = find_answer(&a);
+  if (known > 0) return known;
+  if (cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, a.device) != cudaSuccess) return 1;
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared_bytes) != cudaSuccess)
+    return 1;
+  if (processors * blocks <= 0) return 1;
+  a.blocks = (unsigned)(processors * blocks);
+  keep_answer(&a);
+  return a.blocks;
+}
+
+/*
+ * Does: tells the host that what earlier kernels of the stream wrote is there. No _ref: it computes nothing.
+ * Launch: 1 block of 1 thread. Shared: none.
+ * Reads: nothing. Writes: one word of mapped host memory.
+ * Barriers: none; the fence orders the word behind everything written before it, for the host too.
+ * Limits: none. Order: the word is 0 before a frame (the host's work) and 1 after. Cost: one write over the bus.
+ */
+__global__ void handover_signal_kernel(volatile uint32_t *flag) {
+  __threadfence_system();
+  *flag = 1;
+}
+
+stage_status handover_launch(uint32_t *flag, cuda_stream stream) {
+  assert(flag);
+  return launch(handover_signal_kernel, 1, 1, 0, stream, flag);
 }

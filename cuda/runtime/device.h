@@ -9,8 +9,9 @@
 #define HARTSIFT_CUDA_RUNTIME_DEVICE_H
 
 #include "cuda/runtime/device_reason.h"
-#include "cuda/runtime/stream.h"
 #include "stages/base.h"
+
+typedef struct CUstream_st *cuda_stream;
 
 #ifdef __cplusplus
 extern "C" {
@@ -100,7 +101,11 @@ void device_graph_destroy(cuda_graph graph);
 /* The calling thread's last CUDA error, and clears it. Static text. */
 const char *device_error_text(void);
 
+/* Sets *flag (mapped host memory) to 1 once everything before it on the stream is written, host memory included. */
+stage_status handover_launch(uint32_t *flag, cuda_stream stream);
+
 #ifdef __cplusplus
 }
 #endif
+
 #endif

@@ -1,6 +1,5 @@
 /* Launches as a list: a table of steps and, apart from it, the bytes of all arguments. */
-#include "cuda/runtime/device_graph.cuh"
-#include "cuda/runtime/launch_step.cuh"
+#include "cuda/runtime/launch.cuh"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Two kernels a picture; those of a group's pictures run beside each other. */
 #include "pipeline/device/cuda_equalize.h"
 
-#include "cuda/pyramid/gray_cuda.h"
+#include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/base/memory.h"
 
 size_t cuda_equalized_pitch(const source_view *v) {

@@ -4,7 +4,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_EQUALIZE_H
 #define HARTSIFT_DEVICE_CUDA_EQUALIZE_H
 
-#include "cuda/primitives/histogram_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/device/cuda_state.h"
 
 /* Bytes from row to row of a picture's equalised gray; 0 where that takes the picture's own place. */

@@ -12,9 +12,7 @@
 
 #include "cpu/schedule/threads.h"
 #include "cuda/jpeg/jpeg_cuda.h"
-#include "cuda/pyramid/blur_chain.h"
 #include "cuda/pyramid/pyramid_cuda.h"
-#include "cuda/pyramid/uber_level.h"
 #include "pipeline/device/cuda_equalize.h"
 #include "pipeline/device/cuda_match.h"
 #include "pipeline/device/cuda_room.h"

@@ -7,7 +7,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_FRAME_H
 #define HARTSIFT_DEVICE_CUDA_FRAME_H
 
-#include "cuda/runtime/stream.h"
+#include "cuda/runtime/device.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/engine.h"
 

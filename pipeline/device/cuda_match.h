@@ -6,7 +6,7 @@
 #ifndef HARTSIFT_DEVICE_CUDA_MATCH_H
 #define HARTSIFT_DEVICE_CUDA_MATCH_H
 
-#include "cuda/runtime/stream.h"
+#include "cuda/runtime/device.h"
 #include "pipeline/context/engine.h"
 
 /* Fills forward [first.count] and, unless null, backward [second.count] in host memory. Either list may be empty.

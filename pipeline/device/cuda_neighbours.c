@@ -1,7 +1,7 @@
 /* More neighbours than two on a context's CUDA device; see cuda_neighbours.h. */
 #include "pipeline/device/cuda_neighbours.h"
 
-#include "cuda/match/neighbours_cuda.h"
+#include "cuda/match/match_cuda.h"
 #include "pipeline/device/cuda_match_room.h"
 #include "pipeline/device/cuda_state.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cuda/match/match_cuda.h"
-#include "cuda/match/match_many.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/device/cuda_state.h"

@@ -1,7 +1,7 @@
 /* The plan of a frame on a device. */
 #include <string.h>
 
-#include "cuda/pyramid/plane_layout.h"
+#include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/plan.h"
 #include "stages/affine.h"

@@ -4,10 +4,7 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "cuda/primitives/convolve_cuda.h"
-#include "cuda/primitives/histogram_cuda.h"
-#include "cuda/primitives/reduce_cuda.h"
-#include "cuda/primitives/tile_stats_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/context/array_view.h"
 #include "pipeline/device/cuda_primitives.h"
 #include "pipeline/device/cuda_state.h"

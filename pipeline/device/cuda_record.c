@@ -2,13 +2,9 @@
 #include "pipeline/device/cuda_equalize.h"
 #include "pipeline/device/cuda_state.h"
 
-#include "cuda/runtime/handover_signal.h"
-#include "cuda/keypoints/affine_cuda.h"
-#include "cuda/keypoints/extrema_cuda.h"
-#include "cuda/keypoints/select_cuda.h"
-#include "cuda/pyramid/blur_chain.h"
+#include "cuda/runtime/device.h"
+#include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
-#include "cuda/pyramid/uber_level.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
 

@@ -7,11 +7,7 @@
 #include <stdatomic.h>
 
 #include "cuda/runtime/device.h"
-#include "cuda/keypoints/describe_cuda.h"
-#include "cuda/keypoints/orient_cuda.h"
-#include "cuda/keypoints/refine_cuda.h"
-#include "cuda/keypoints/results_cuda.h"
-#include "cuda/keypoints/tile_cuda.h"
+#include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/device/cuda_failure.h"
 #include "pipeline/device/cuda_frame.h"

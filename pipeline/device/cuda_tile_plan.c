@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cuda/pyramid/plane_layout.h"
+#include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/device/cuda_tiles.h"
 #include "stages/affine.h"

@@ -1,9 +1,7 @@
 /* One tile on a device: the stages of cuda_record.c on a crop, one after another on the context's stream. */
 #include <string.h>
 
-#include "cuda/keypoints/affine_cuda.h"
-#include "cuda/keypoints/extrema_cuda.h"
-#include "cuda/keypoints/tile_cuda.h"
+#include "cuda/keypoints/keypoints_cuda.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
 #include "pipeline/device/cuda_room.h"

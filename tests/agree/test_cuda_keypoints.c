@@ -14,11 +14,11 @@
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
-#  include "cuda/keypoints/describe_cuda.h"
-#  include "cuda/keypoints/orient_cuda.h"
-#  include "cuda/keypoints/refine_cuda.h"
-#  include "cuda/keypoints/results_cuda.h"
-#  include "cuda/keypoints/select_cuda.h"
+#  include "cuda/keypoints/keypoints_cuda.h"
+#  include "cuda/keypoints/keypoints_cuda.h"
+#  include "cuda/keypoints/keypoints_cuda.h"
+#  include "cuda/keypoints/keypoints_cuda.h"
+#  include "cuda/keypoints/keypoints_cuda.h"
 
 /* How a case runs on the device. */
 typedef struct device_run {

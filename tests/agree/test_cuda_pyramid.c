@@ -15,10 +15,10 @@
 
 #if HARTSIFT_HAVE_CUDA
 #  include "cuda/runtime/device.h"
-#  include "cuda/keypoints/extrema_cuda.h"
-#  include "cuda/pyramid/blur_chain.h"
+#  include "cuda/keypoints/keypoints_cuda.h"
 #  include "cuda/pyramid/pyramid_cuda.h"
-#  include "cuda/pyramid/uber_level.h"
+#  include "cuda/pyramid/pyramid_cuda.h"
+#  include "cuda/pyramid/pyramid_cuda.h"
 
 static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},    {2, 2},    {3, 5},     {11, 11}, {15, 8},
                                    {31, 33}, {64, 64}, {65, 130}, {130, 97}, {333, 117}, {641, 3}, {3, 300}};

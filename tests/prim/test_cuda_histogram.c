@@ -16,7 +16,7 @@
 #if HARTSIFT_HAVE_CUDA
 
 #  include "cuda/runtime/device.h"
-#  include "cuda/primitives/histogram_cuda.h"
+#  include "cuda/primitives/primitives_cuda.h"
 
 enum { VECTOR = 16, BLOCKS_MOST = 255, BYTES_MOST = BLOCKS_MOST * HISTOGRAM_MEDIUM_VECTORS * VECTOR + 64, LANES = 2 };
 

@@ -13,7 +13,7 @@
 
 #if HARTSIFT_HAVE_CUDA
 
-#  include "cuda/primitives/histogram_cuda.h"
+#  include "cuda/primitives/primitives_cuda.h"
 
 /* A mask that leaves a third of the elements. */
 static twin mask_make(const twin_shape *s) {

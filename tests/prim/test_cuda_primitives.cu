@@ -13,9 +13,8 @@ extern "C" {
 }
 
 #include "cuda/runtime/device.h"
-#include "cuda/prim/compact.cuh"
-#include "cuda/prim/shared_hist.cuh"
-#include "cuda/prim/warp_hist.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/prim/histograms.cuh"
 #include "tests/support/skip.h"
 
 enum { ITEMS_MAX = 1024, KEYS = 37, STORED = 40, COPIES_MAX = 32, TILES = 1024 / 32, GROUP = 4 };

@@ -6,11 +6,7 @@
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/ref/stages_ref.h"
 #include "cuda/match/match_cuda.h"
-#include "cuda/match/match_many.h"
-#include "cuda/primitives/convolve_cuda.h"
-#include "cuda/primitives/histogram_cuda.h"
-#include "cuda/primitives/reduce_cuda.h"
-#include "cuda/primitives/tile_stats_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 #include "tests/support/played_device/played_device.h"
 
 /* On the calling thread. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
-#include "cuda/match/neighbours_cuda.h"
+#include "cuda/match/match_cuda.h"
 #include "pipeline/matching/neighbour_lists.h"
 #include "tests/support/played_device/played_device.h"
 

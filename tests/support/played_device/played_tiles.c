@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
-#include "cuda/keypoints/tile_cuda.h"
+#include "cuda/keypoints/keypoints_cuda.h"
 #include "tests/support/played_device/played_tiles.h"
 
 /* The word of a sample of the part's masks. */

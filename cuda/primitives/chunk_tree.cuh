@@ -4,10 +4,10 @@
  * Lane l takes the elements l, l + 32, ... of a chunk, as the contract's lanes do; all of them are asked for before the
  * first is used. Called by all 32 lanes of a converged warp.
  */
-#ifndef HARTSIFT_CUDA_PRIM_CHUNK_TREE_CUH
-#define HARTSIFT_CUDA_PRIM_CHUNK_TREE_CUH
+#ifndef HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
+#define HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
 
-#include "cuda/prim/warp_reduce.cuh"
+#include "cuda/prim/reductions.cuh"
 #include "stages/primitives.h"
 
 /* Elements in rows: a whole view, or a tile of one. */

@@ -1,9 +1,30 @@
 /*
- * Copies from global to shared memory that run while the thread goes on (cp.async, from compute capability 8.0;
- * before, the thread copies).
+ * Shared memory by byte addresses, so that address arithmetic stays in 32 bits and may carry constants that cancel
+ * (bits of floats). Any thread. Additions are atomic among the threads of the block and return nothing.
  */
-#ifndef HARTSIFT_CUDA_PRIM_ASYNC_COPY_CUH
-#define HARTSIFT_CUDA_PRIM_ASYNC_COPY_CUH
+#ifndef HARTSIFT_CUDA_PRIM_SHARED_COPY_CUH
+#define HARTSIFT_CUDA_PRIM_SHARED_COPY_CUH
+
+#include <stdint.h>
+
+/* The address of something in shared memory. */
+static __device__ __forceinline__ uint32_t shared_address(const void *p) {
+  return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+static __device__ __forceinline__ void shared_add(uint32_t address, int32_t v) {
+  asm volatile("red.shared.add.s32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+/* Two floats of shared memory at a byte address (a multiple of 8) plus a constant. */
+static __device__ __forceinline__ float2 shared_pair(uint32_t address) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address) : "memory");
+  return v;
+}
+
+/* Copies from global to shared memory that run while the thread goes on (cp.async, from compute capability 8.0;
+   before, the thread copies). */
 
 /* 16 bytes from global to shared memory (an address in the shared window) without passing registers where the hardware
    can (8.0 on). */
@@ -66,5 +87,26 @@ template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
 }
 
 __device__ __forceinline__ void copies_wait() { copies_wait_but<0>(); }
+
+/* Values whose origin is hidden from the compiler by an empty asm statement, so that it keeps them in registers. No
+   instruction is emitted. Any thread. */
+
+/* Keeps the compiler from taking a pointer apart again into what it was computed from, once for each use in a loop. */
+static __device__ __forceinline__ const float *opaque_pointer(const float *p) {
+  asm("" : "+l"(p));
+  return p;
+}
+
+/* The same of a number: without this the compiler may read it anew in each turn of a loop. */
+static __device__ __forceinline__ int32_t opaque_int(int32_t v) {
+  asm("" : "+r"(v));
+  return v;
+}
+
+/* The same where not even a value that has not changed may be computed anew: the statement counts as a side effect. */
+static __device__ __forceinline__ int32_t keep_in_register(int32_t v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
 
 #endif

@@ -1,0 +1,218 @@
+/* Scratch of the keypoint stages: where everything lies, and its reset. */
+#include "cuda/keypoints/frame_view.h"
+#include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/keypoints/work_items.cuh"
+#include "cuda/prim/reductions.cuh"
+#include "cuda/runtime/launch.cuh"
+
+enum { SCRATCH_ALIGNMENT = 256 };
+
+/* Takes `count` items of `size` from the running offset; null without a base. */
+static void *take(char *base, size_t *offset, size_t count, size_t size) {
+  void *at = base ? base + *offset : nullptr;
+  *offset += (count * size + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+  return at;
+}
+
+static size_t list_tiles(uint32_t capacity) { return (size_t)capacity / LIST_TILE + 1; }
+
+size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
+  char *b = (char *)base;
+  size_t at = 0;
+  const size_t word = sizeof(uint32_t);
+  s->counters = b;
+  s->candidate_count = (uint32_t *)take(b, &at, 1, word);
+  s->tickets = (uint32_t *)take(b, &at, TICKETS, word);
+  s->settled_tiles = (uint32_t *)take(b, &at, MASK_TILES_MAX, word);
+  s->work_counts = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
+  s->work_cursors = (uint32_t *)take(b, &at, 2 * WORK_BINS, word);
+  s->select_digits = (uint32_t *)take(b, &at, SELECT_PASSES * SELECT_DIGITS, word);
+  s->grid_counts = (uint32_t *)take(b, &at, capacity->cells, word);
+  s->grid_cursors = (uint32_t *)take(b, &at, capacity->cells, word);
+  s->peak_tiles = (uint32_t *)take(b, &at, list_tiles(capacity->keypoints), word);
+  s->select_above = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
+  s->select_equal = (uint32_t *)take(b, &at, list_tiles(capacity->features), word);
+  s->counter_bytes = at;
+  s->histograms = (int32_t *)take(b, &at, (size_t)capacity->keypoints * ORIENT_BINS, sizeof(int32_t));
+  s->peak_counts = (uint8_t *)take(b, &at, capacity->keypoints, 1);
+  s->peak_angles = (float *)take(b, &at, (size_t)capacity->keypoints * ORIENT_PEAKS_MAX, sizeof(float));
+  s->select_keys = (uint32_t *)take(b, &at, capacity->features, word);
+  const size_t ranked = capacity->cells > 0 ? capacity->features : 0;
+  s->grid_first = (uint32_t *)take(b, &at, capacity->cells, word);
+  s->grid_ranks = (uint32_t *)take(b, &at, 1, word);
+  s->grid_cells = (uint32_t *)take(b, &at, ranked, word);
+  s->grid_list = (uint32_t *)take(b, &at, ranked, word);
+  s->grid_keys = (uint32_t *)take(b, &at, ranked, word);
+  s->order = (uint32_t *)take(b, &at, capacity->features, word);
+  return at;
+}
+
+/* Clears `bytes` at the same place of every picture of a group. */
+static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
+  if (view->group <= 1) return device_clear(first, bytes, stream);
+  assert(!launch_is_listed()); /* a group has no step */
+  const cudaError_t error = cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream);
+  return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
+}
+
+stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
+  const stage_status st = clear_each(view, view->scratch.counters, view->scratch.counter_bytes, stream);
+  if (st != STAGE_OK || !view->settled_words) return st;
+  return clear_each(view, view->settled_words, sizeof(uint32_t) * (size_t)view->mask_words, stream);
+}
+
+/* Kernels of tiles: which candidates stay, and the lists for the host. */
+
+enum { TILE_THREADS = 256 };
+
+/* The bits of a word, whose first one is the sample s, that lie in a region. */
+static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const mask_site *s) {
+  const int32_t first = max(r.x0 - s->x, 0), end = min(r.x1 - s->x, 32);
+  if (s->y < r.y0 || s->y >= r.y1 || first >= end) return 0;
+  return (0xffffffffu >> (32 - (end - first))) << first;
+}
+
+/*
+ * Does      the candidates of a tile without those that lie about it, which its neighbours find; or the seed alone.
+ * Launch    ceil(mask_words / 256) blocks of 256 threads, a mask word a thread.
+ * Shared    none.
+ * Reads     candidate_words. Writes candidate_words, those behind the last row as 0.
+ * Barriers  none.
+ * Limits    a view of a part; any size.
+ * Order     no sums.
+ * Cost      8 bytes of traffic for each mask word: bound by memory.
+ */
+__global__ void __launch_bounds__(TILE_THREADS) tile_candidates_kernel(const __grid_constant__ cuda_frame_view v) {
+  const uint32_t word = blockIdx.x * TILE_THREADS + threadIdx.x;
+  if (word >= v.mask_words) return;
+  mask_site s;
+  uint32_t bits = mask_site_of(v, word, 0, &s) ? bits_in(v.part.search, &s) : 0u;
+  if (v.part.seed.level > 0) {
+    if (s.level != v.part.seed.level) bits = 0;
+  } else {
+    bits &= v.candidate_words[word];
+  }
+  v.candidate_words[word] = bits;
+}
+
+stage_status cuda_tile_candidates_launch(const cuda_frame_view *view, cuda_stream stream) {
+  assert(view->part.tiled && view->mask_words > 0);
+  const dim3 blocks((view->mask_words + TILE_THREADS - 1u) / TILE_THREADS);
+  return launch(tile_candidates_kernel, blocks, TILE_THREADS, 0, stream, *view);
+}
+
+static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, const keypoint_list &from, uint32_t i) {
+  to.x[i] = from.x[i];
+  to.y[i] = from.y[i];
+  to.sigma[i] = from.sigma[i];
+  to.response[i] = from.response[i];
+  to.column[i] = from.column[i];
+  to.row[i] = from.row[i];
+  to.octave[i] = from.octave[i];
+  to.level[i] = from.level[i];
+}
+
+/*
+ * Does      keypoints, shapes, features, strays and counts of a tile -> memory of the host.
+ * Launch    resident blocks of 256 threads, looping over the counts.
+ * Shared    none.
+ * Reads     the view's lists and counts. Writes lists, a line of 128 bytes (64 of octaves and levels) a warp and array.
+ * Barriers  none.
+ * Limits    what lies beyond a capacity is only counted.
+ * Order     repeatable but for the strays', which come as refinement left them.
+ * Cost      36 bytes out a keypoint, 48 with a shape, 8 a feature: bound by the bus.
+ */
+__global__ void __launch_bounds__(TILE_THREADS)
+    tile_lists_kernel(const __grid_constant__ cuda_frame_view v, const __grid_constant__ cuda_tile_lists to) {
+  const uint32_t keypoints = *v.keypoints.count, features = *v.features.count, strays = *v.part.stray_count;
+  const uint32_t first = blockIdx.x * TILE_THREADS + threadIdx.x, step = gridDim.x * TILE_THREADS;
+  if (first == 0) *(uint4 *)to.counts = make_uint4(*v.scratch.candidate_count, keypoints, features, strays);
+  for (uint32_t i = first; i < min(keypoints, v.keypoints.capacity); i += step)
+    copy_keypoint(to.keypoints, v.keypoints, i);
+  for (uint32_t i = first; v.shapes && i < min(keypoints, v.keypoints.capacity); i += step) to.shapes[i] = v.shapes[i];
+  for (uint32_t i = first; i < min(features, v.features.capacity); i += step) {
+    to.features.keypoint[i] = v.features.keypoint[i];
+    to.features.orientation[i] = v.features.orientation[i];
+  }
+  for (uint32_t i = first; i < min(strays, v.part.stray_capacity); i += step) to.strays[i] = v.part.strays[i];
+}
+
+stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile_lists *lists, cuda_stream stream) {
+  assert(view->part.tiled && (uintptr_t)lists->counts % 16u == 0);
+  const unsigned resident = launch_resident_blocks((const void *)tile_lists_kernel, TILE_THREADS, 0);
+  const unsigned tiles = (view->features.capacity + TILE_THREADS - 1u) / TILE_THREADS;
+  const dim3 blocks(tiles < resident ? tiles : resident);
+  return launch(tile_lists_kernel, blocks, TILE_THREADS, 0, stream, *view, *lists);
+}
+
+/* Results kernel: the lists as public records. */
+
+enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* of 32 records */ };
+static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
+
+/*
+ * Does      features -> records and, with shapes, frames; counts.
+ * Launch    resident blocks of 4 warps, a warp 32 features at a time.
+ * Shared    768 bytes a warp, so that records leave in 16-byte stores of whole lines.
+ * Reads     outputs, features, keypoints, shapes, counts. Writes records, frames, counts: device memory or mapped host
+ *           memory.
+ * Barriers  warp only, around the staging.
+ * Limits    features beyond the list's capacity are only counted.
+ * Order     repeatable. Cost: 24 bytes out a feature, 40 with a frame; into host memory bound by the bus.
+ */
+template <bool GROUP>
+__global__ void __launch_bounds__(RESULTS_THREADS)
+    results_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs,
+                   cuda_frame_counts *all_counts) {
+  const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
+  /* Each picture of a group has room for its list. */
+  cuda_feature_record *records = outputs->records + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0);
+  float4 *frames =
+      v.shapes ? (float4 *)outputs->frames + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0) : nullptr;
+  cuda_frame_counts *counts = GROUP ? all_counts + blockIdx.z : all_counts;
+  __shared__ __align__(16) uint32_t s_words[RESULTS_THREADS * RECORD_WORDS];
+  const uint32_t lane = threadIdx.x % WARP_LANES;
+  uint32_t *s_warp = s_words + threadIdx.x / WARP_LANES * WARP_LANES * RECORD_WORDS;
+  if (blockIdx.x == 0 && threadIdx.x == 0)
+    *(uint4 *)counts = make_uint4(*v.scratch.candidate_count, *v.keypoints.count, *v.oriented.count, *v.features.count);
+  const uint32_t count = min(*v.features.count, v.features.capacity);
+  for (uint32_t first = blockIdx.x * RESULTS_THREADS + threadIdx.x - lane; first < count;
+       first += gridDim.x * RESULTS_THREADS) {
+    const uint32_t n = first + lane;
+    if (n < count) {
+      const uint32_t k = v.features.keypoint[n];
+      uint32_t *word = s_warp + lane * RECORD_WORDS;
+      word[0] = __float_as_uint(v.keypoints.x[k]);
+      word[1] = __float_as_uint(v.keypoints.y[k]);
+      word[2] = __float_as_uint(v.keypoints.sigma[k]);
+      word[3] = __float_as_uint(v.features.orientation[n]);
+      word[4] = __float_as_uint(v.keypoints.response[k]);
+      word[5] = (uint32_t)(uint16_t)v.keypoints.octave[k] | (uint32_t)(uint16_t)v.keypoints.level[k] << 16;
+      if (frames) {
+        float a[4];
+        affine_frame_of(&v.shapes[k], v.keypoints.sigma[k], v.features.orientation[n], a);
+        frames[n] = make_float4(a[0], a[1], a[2], a[3]);
+      }
+    }
+    __syncwarp();
+    uint32_t *out = (uint32_t *)(records + first);
+    const uint32_t words = min(count - first, (uint32_t)WARP_LANES) * RECORD_WORDS;
+    for (uint32_t i = lane; i < RECORD_QUADS; i += WARP_LANES)
+      if (4u * i + 4u <= words)
+        ((uint4 *)out)[i] = ((const uint4 *)s_warp)[i];
+      else if (4u * i < words)
+        ((uint2 *)out)[2u * i] = ((const uint2 *)s_warp)[2u * i]; /* an odd count ends in 8 bytes */
+    __syncwarp();
+  }
+}
+
+stage_status cuda_results_launch(const cuda_frame_view *view, const cuda_outputs *outputs, cuda_frame_counts *counts,
+                                 cuda_stream stream) {
+  assert(outputs && counts && (uintptr_t)counts % 16u == 0);
+  const unsigned resident = launch_resident_blocks((const void *)results_kernel<false>, RESULTS_THREADS, 0);
+  const unsigned tiles = (view->features.capacity + RESULTS_THREADS - 1u) / RESULTS_THREADS;
+  const unsigned share = cuda_group_share(view, resident);
+  const dim3 blocks(tiles < share ? tiles : share, 1, cuda_group_count(view));
+  return launch(view->group > 1 ? results_kernel<true> : results_kernel<false>, blocks, RESULTS_THREADS, 0, stream,
+                *view, outputs, counts);
+}
