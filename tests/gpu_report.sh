@@ -24,10 +24,10 @@ mkdir -p "$out" && out=$(realpath "$out") || exit 2
 
 programs=(test_cuda_launch_list test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match
   test_cuda_primitives_api test_cuda_histogram test_cuda_histogram_api test_device test_device_reason test_match_device
-  test_in_flight test_in_flight_ends test_sizes_in_flight test_split test_given_on_device test_patches test_equalize_on_device test_grid_on_device
-  test_affine_on_device test_affine_tiles test_pairs test_pair_calls
-  test_retrieval test_neighbours test_tiles_on_device test_rows_on_device test_progress test_cuda_jpeg test_jpeg_on_device
-  test_kinds_on_device test_ways_on_device)
+  test_in_flight test_in_flight_ends test_sizes_in_flight test_split test_patches
+  test_affine_tiles test_pairs test_pair_calls
+  test_retrieval test_neighbours test_tiles test_rows test_progress test_cuda_jpeg test_jpeg_on_device
+  test_engines test_engine_ways)
 benches=(bench_hartsift)
 
 # count NAME PASSED FAILED SKIPPED: for the piece's last line.
@@ -126,7 +126,7 @@ print()'
 }
 
 run_sanitizers() {
-  make_targets hartsift_products test_cuda_match test_cuda_primitives_api test_kinds_on_device test_ways_on_device || { count build 0 1 0 && return; }
+  make_targets hartsift_products test_cuda_match test_cuda_primitives_api test_engines test_engine_ways || { count build 0 1 0 && return; }
   within 560 bash tests/gpu_sanitizers.sh "$build" >"$out/sanitizers.log"
   local status=$? rows clean
   rows=$(grep -cE '^\| (mem|race|init|sync)check' "$out/sanitizers.log")

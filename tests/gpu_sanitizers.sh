@@ -14,10 +14,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export build work
 
-kernels=(test_kinds_on_device/test_{affine,variants,profiles,descriptors,selection,equalized,given,small_pictures}
-  test_ways_on_device/test_{tiles,encoded})
-frames=("${kernels[@]}" test_kinds_on_device/test_{places,pictures}
-  test_ways_on_device/test_{two_bands,three_bands,in_flight,hybrid,resident})
+kernels=(test_engines/test_{affine,variants,profiles,descriptors,selection,equalized,given,small_pictures}
+  test_engine_ways/test_{tiles,encoded})
+frames=("${kernels[@]}" test_engines/test_{places,pictures}
+  test_engine_ways/test_{two_bands,three_bands,in_flight,hybrid,resident})
 matching=(test_cuda_match/test_{far_apart,floats_not_finite,captured,guides})
 
 # one TOOL PROGRAM/TEST: a line of the table.

@@ -1,6 +1,7 @@
 /*
- * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile, size, picture, option and
- * variant, over many runs, and through the device-pointer entries. Skipped where there is no device.
+ * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile and size, for hard pictures
+ * and over many runs. Skipped where there is no device. Options and ways: tests/property/test_engines.c and
+ * test_engine_ways.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,6 @@
 
 #include "pipeline/context/context.h"
 #include "pipeline/include/hartsift.h"
-#include "pipeline/include/hartsift_expert.h"
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -130,92 +130,6 @@ static void test_hard_pictures(void **state) {
   }
 }
 
-static void test_options(void **state) {
-  (void)state;
-  NEED_DEVICE();
-  hs_image im = scene(321, 243, 5);
-  for (int k = 0; k < 23; k++) {
-    hs_options o = profile(k == 9 || k == 21 ? HS_PROFILE_OPENCV : k == 22 ? HS_PROFILE_COLMAP : HS_PROFILE_LOWE);
-    if (k == 0) o.max_features = 100;
-    if (k == 1) o.first_octave = 0;
-    if (k == 2) o.first_octave = 2;
-    if (k == 3) o.scales = 5;
-    if (k == 4) o.scales = 1;
-    if (k == 5) o.sigma = 2.3f;
-    if (k == 6) o.upright = 1;
-    if (k == 7) o.norm = HS_NORM_ROOT;
-    if (k == 8) o.descriptor = HS_DESCRIPTOR_F32;
-    if (k == 9) o.descriptor = HS_DESCRIPTOR_U8;
-    if (k == 10) o.descriptor = HS_DESCRIPTOR_NONE;
-    if (k == 11) o.max_orientations = 1;
-    if (k == 12) o.upsample = HS_UPSAMPLE_OPENCV;
-    if (k == 16) o.upsample = HS_UPSAMPLE_ALIGNED;
-    if (k == 13) o.contrast = 0.0f;
-    if (k == 14) o.octaves = 2;
-    if (k == 15) o.region_x = 40, o.region_y = 30, o.region_width = 100, o.region_height = 90;
-    if (k >= 19) o.dsp = 1;
-    if (k == 20) o.dsp_sizes = 16, o.dsp_smallest = 0.125f, o.dsp_largest = 4.0f, o.octaves = 3, o.norm = HS_NORM_ROOT;
-    if (k == 17 || k == 18) o.selection = HS_SELECT_LEVELS, o.max_features = k == 17 ? 100 : 100000;
-    assert_true(compare(&o, &im, NULL) > 0);
-  }
-  hs_image_free(&im);
-}
-
-static void test_types_and_masks(void **state) {
-  (void)state;
-  NEED_DEVICE();
-  enum { W = 160, H = 121 };
-  static uint8_t rgb[W * H * 4], mask[W * H];
-  static uint16_t wide[W * H * 3];
-  static float real[W * H];
-  uint32_t s = 11;
-  hs_image base = scene(W, H, 9);
-  const uint8_t *gray = base.data;
-  for (int i = 0; i < W * H; i++) {
-    mask[i] = (uint8_t)((i % W) > W / 3 ? 1 : 0);
-    real[i] = (float)gray[i] * 3.0f - 100.0f;
-    for (int c = 0; c < 4; c++) rgb[4 * i + c] = (uint8_t)(gray[i] / 2 + (next_random(&s) >> 28));
-    for (int c = 0; c < 3; c++) wide[3 * i + c] = (uint16_t)(gray[i] * 200 + (int)(next_random(&s) >> 24));
-  }
-  const hs_image images[] = {
-      {.data = gray, .width = W, .height = H, .type = HS_U8},
-      {.data = rgb, .width = W, .height = H, .type = HS_U8, .layout = HS_RGBA},
-      {.data = rgb, .width = W, .height = H, .type = HS_U8, .layout = HS_BGRA},
-      {.data = wide, .width = W, .height = H, .type = HS_U16, .layout = HS_RGB},
-      {.data = wide, .width = W, .height = H, .stride_bytes = W * 6, .type = HS_U16, .layout = HS_GRAY},
-      {.data = real, .width = W, .height = H, .type = HS_F32, .range_low = -50.0f, .range_high = 500.0f},
-  };
-  const hs_image m = {.data = mask, .width = W, .height = H};
-  const hs_options o = profile(HS_PROFILE_LOWE);
-  for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
-    const size_t all = compare(&o, &images[i], NULL);
-    assert_true(compare(&o, &images[i], &m) < all);
-  }
-  hs_image_free(&base);
-}
-
-static void test_variants(void **state) {
-  (void)state;
-  NEED_DEVICE();
-  static const char *const variants[] = {
-      "pyramid=uber",          "refine=plain",
-      "orient=warp-histogram", "orient=thread",
-      "orient=block",          "describe=atomic2",
-      "describe=multi-key",    "pyramid=uber,refine=plain,orient=warp-histogram,describe=multi-key"};
-  hs_image im = scene(400, 301, 2);
-  for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
-    hs_options o = profile(HS_PROFILE_LOWE);
-    hs_expert_options expert;
-    hs_expert_options_init(&expert, HS_PROFILE_LOWE);
-    expert.variant = variants[i];
-    o.expert = &expert;
-    assert_true(compare(&o, &im, NULL) > 500);
-    o.dsp = 1;
-    assert_true(compare(&o, &im, NULL) > 500);
-  }
-  hs_image_free(&im);
-}
-
 static void test_same_over_runs(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -303,76 +217,11 @@ static void test_overflow(void **state) {
   hs_image_free(&im);
 }
 
-/* The size query says what a frame then holds. */
-static void test_size_query(void **state) {
-  (void)state;
-  NEED_DEVICE();
-  hs_options o = profile(HS_PROFILE_LOWE);
-  o.device = HS_DEVICE_CUDA;
-  hs_image im = scene(500, 400, 8);
-  hs_context *gpu = open_context(&o, HS_DEVICE_CUDA);
-  const hs_features *view = NULL;
-  uint64_t host = 0, device = 0;
-  hs_statistics s = {.struct_size = sizeof s};
-  assert_int_equal(hs_workspace_query(&o, 500, 400, &host, &device), HS_OK);
-  assert_int_equal(hs_extract_view(gpu, &im, NULL, &view), HS_OK);
-  assert_int_equal(hs_get_statistics(gpu, &s), HS_OK);
-  assert_int_equal(device, s.device_bytes);
-  assert_int_equal(host, s.workspace_bytes);
-  hs_destroy(gpu);
-  hs_image_free(&im);
-}
-
-static void test_device_pointers(void **state) {
-  (void)state;
-  NEED_DEVICE();
-#if HARTSIFT_HAVE_CUDA
-  const hs_options o = profile(HS_PROFILE_LOWE);
-  hs_image im = scene(300, 200, 6);
-  hs_context *cpu = open_context(&o, HS_DEVICE_CPU), *gpu = open_context(&o, HS_DEVICE_CUDA);
-  hs_features expected = {0}, found = {0}, left = {0};
-  void *pixels = NULL;
-  cuda_stream stream = NULL;
-  assert_int_equal(hs_extract(cpu, &im, NULL, &expected), HS_OK);
-  assert_int_equal(device_alloc(&pixels, 300 * 200), STAGE_OK);
-  assert_int_equal(device_stream_create(&stream), STAGE_OK);
-  assert_int_equal(device_copy_to(pixels, im.data, 300 * 200, stream), STAGE_OK);
-  const hs_image on_device = {.data = pixels, .width = 300, .height = 200};
-  assert_int_equal(hs_cuda_extract(gpu, &on_device, NULL, stream, &found), HS_OK);
-  assert_same(&found, &expected);
-
-  hs_cuda_features resident = {0};
-  assert_int_equal(hs_cuda_extract_resident(gpu, &on_device, NULL, stream, &resident), HS_OK);
-  assert_int_equal(resident.count, expected.count);
-  left = (hs_features){.count = resident.count, .descriptor_type = resident.descriptor_type};
-  left.keypoints = malloc(resident.count * sizeof *left.keypoints);
-  left.descriptors = malloc(resident.count * 128);
-  assert_int_equal(
-      device_copy_from(left.keypoints, resident.keypoints, resident.count * sizeof *left.keypoints, stream), STAGE_OK);
-  assert_int_equal(device_copy_from(left.descriptors, resident.descriptors, resident.count * 128, stream), STAGE_OK);
-  assert_int_equal(device_stream_wait(stream), STAGE_OK);
-  assert_same(&left, &expected);
-  free(left.keypoints);
-  free(left.descriptors);
-  device_stream_destroy(stream);
-  device_free(pixels);
-  assert_int_equal(hs_cuda_extract(cpu, &on_device, NULL, NULL, &found), HS_ERR_NO_DEVICE);
-  hs_features_free(&expected);
-  hs_features_free(&found);
-  hs_destroy(gpu);
-  hs_destroy(cpu);
-  hs_image_free(&im);
-#endif
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_profiles_and_sizes), cmocka_unit_test(test_large_pictures),
-      cmocka_unit_test(test_hard_pictures),      cmocka_unit_test(test_options),
-      cmocka_unit_test(test_types_and_masks),    cmocka_unit_test(test_variants),
-      cmocka_unit_test(test_same_over_runs),     cmocka_unit_test(test_sizes_by_turns),
-      cmocka_unit_test(test_overflow),           cmocka_unit_test(test_size_query),
-      cmocka_unit_test(test_device_pointers),
+      cmocka_unit_test(test_hard_pictures),      cmocka_unit_test(test_same_over_runs),
+      cmocka_unit_test(test_sizes_by_turns),     cmocka_unit_test(test_overflow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

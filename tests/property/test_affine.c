@@ -1,6 +1,6 @@
 /*
  * Affine shape of whole frames: the ellipses of drawn blobs, what frames are in lists, equal bytes however the work is
- * shared. (On a GPU: test_affine_on_device.c; in tiles: test_affine_tiles.c.)
+ * shared. (On a GPU: test_engines.c; in tiles: test_affine_tiles.c.)
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,38 +1,47 @@
 /*
- * A picture that is decoded row by row while its tiles are worked off has the features of the whole, and is not held:
- * for every kind of file that can be read so, and those that cannot; damaged ones end as they do when they are decoded
- * first.
+ * A picture that is decoded row by row while its tiles are computed has the features that the CPU finds in the whole, and is
+ * not held: for every kind of file that can be read so, and those that cannot; damaged ones end as they do when they are
+ * decoded first. On the CPU and on a GPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/test.h"
+#include "tests/support/engine_tests.h"
 
 #include "pipeline/image_io/image_rows.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/extent.h"
-#include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"
 #include "tests/support/scratch_folder.h"
 
 enum { WIDTH = 397, HEIGHT = 301, DECODING_BYTES = 256 << 10 };
 
+/* A GPU needs larger pictures to have tiles. */
+static int32_t width_of(void) { return engine_is_gpu() ? 656 : WIDTH; }
+static int32_t height_of(void) { return engine_is_gpu() ? 530 : HEIGHT; }
+
 static hs_options options_of(hs_profile profile) {
-  hs_options o = extraction_options(profile);
+  hs_options o = engine_options(profile);
   o.threads = 2;
   o.first_octave = 0;
-  o.contrast = 0.05f;
+  o.contrast = engine_is_gpu() ? 0.02f : 0.05f;
   return o;
+}
+
+static hs_statistics statistics_of(const hs_context *c) {
+  hs_statistics s = {.struct_size = sizeof s};
+  assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+  return s;
 }
 
 static void test_png(void **state) {
   (void)state;
-  static const png_spec specs[] = {{0, 8, false, false, WIDTH, HEIGHT},  {0, 16, false, false, WIDTH, HEIGHT},
-                                   {2, 8, false, true, WIDTH, HEIGHT},   {2, 16, false, false, WIDTH, HEIGHT},
-                                   {3, 4, false, false, WIDTH, HEIGHT},  {0, 4, false, false, WIDTH, HEIGHT},
-                                   {6, 16, false, false, WIDTH, HEIGHT}, {4, 8, true, false, WIDTH, HEIGHT}};
-  for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+  const int32_t w = width_of(), h = height_of();
+  const png_spec specs[] = {{0, 16, false, false, w, h}, {2, 8, false, true, w, h},   {4, 8, true, false, w, h},
+                            {0, 8, false, false, w, h},  {2, 16, false, false, w, h}, {3, 4, false, false, w, h},
+                            {0, 4, false, false, w, h},  {6, 16, false, false, w, h}};
+  for (size_t i = 0; i < (engine_is_gpu() ? 3 : sizeof specs / sizeof specs[0]); i++) {
     char what[64];
     image_file file = png_spec_make(&specs[i]);
     if (!file.bytes) skip();
@@ -78,12 +87,18 @@ static void test_turned(void **state) {
 }
 
 static void pool(hs_options *o) { o->dsp = 1; }
+static void double_size(hs_options *o) { o->first_octave = -1; }
 static void thin(hs_options *o) { o->first_octave = 1; }
 static void one_octave(hs_options *o) { o->octaves = 1; }
 static void two_octaves(hs_options *o) { o->octaves = 2; }
 static void equalize(hs_options *o) { o->equalize = 1; }
 static void wide_filters(hs_options *o) { o->sigma = 4.0f; }
-/* Lists that overflow, so that the file is read again, and candidates that leave their tiles. */
+static void share_octaves(hs_options *o) { o->device = HS_DEVICE_HYBRID; }
+static void split_octaves(hs_options *o) {
+  o->device = HS_DEVICE_HYBRID;
+  o->split = 2;
+}
+/* Lists that overflow, so that the file is read again, tiles that are divided, and candidates that leave theirs. */
 static void take_all(hs_options *o) {
   o->contrast = 0.0f;
   o->edge = 1000.0f;
@@ -92,18 +107,25 @@ static void take_all(hs_options *o) {
 
 static void test_changes(void **state) {
   (void)state;
-  static void (*const changes[])(hs_options *) = {pool,     thin,         one_octave, two_octaves,
-                                                  equalize, wide_filters, take_all};
-  /* Windows of some are wide: smaller pictures would need no tiles. */
-  const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 613, 467, NULL, 0};
-  image_file file = rows_jpeg_of_scene(&spec);
-  if (!file.bytes) skip();
-  for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-    hs_options o = options_of(i % 2 ? HS_PROFILE_VLFEAT : HS_PROFILE_LOWE);
-    changes[i](&o);
-    (void)rows_check_file(&o, &file, NULL, "changed options");
+  static void (*const on_cpu[])(hs_options *) = {pool, thin, one_octave, two_octaves, equalize, wide_filters, take_all};
+  static void (*const on_gpu[])(hs_options *) = {double_size,   thin,          one_octave, equalize,
+                                                 share_octaves, split_octaves, take_all};
+  enum { CHANGES = sizeof on_cpu / sizeof on_cpu[0] };
+  hs_load_options load;
+  hs_load_options_init(&load);
+  for (size_t i = 0; i < CHANGES; i++) {
+    hs_options o = options_of(i % 2 == 0 ? HS_PROFILE_LOWE : engine_is_gpu() ? HS_PROFILE_COLMAP : HS_PROFILE_VLFEAT);
+    (engine_is_gpu() ? on_gpu : on_cpu)[i](&o);
+    /* Windows of some are wide: smaller pictures would need no tiles. */
+    const int32_t halves = 2 + o.first_octave, w = engine_is_gpu() ? width_of() / 2 * halves : 613,
+                  h = engine_is_gpu() ? height_of() / 2 * halves : 467;
+    const jpeg_spec spec = {i % 2 && engine_is_gpu() ? JPEG_YCBCR : JPEG_GRAY, JPEG_BASELINE, 90, 2, 0, w, h, NULL, 0};
+    image_file file = rows_jpeg_of_scene(&spec);
+    if (!file.bytes) skip();
+    load.keep_encoded = engine_is_gpu() && i % 2; /* the device may decode it, but has no memory for the frame */
+    (void)rows_check_file(&o, &file, &load, "changed options");
+    image_file_free(&file);
   }
-  image_file_free(&file);
 }
 
 /* Of the picture and of its file there is never more than some rows. */
@@ -141,7 +163,6 @@ static void test_promise(void **state) {
     hs_options o = options_of(HS_PROFILE_LOWE);
     uint64_t promised = 0, of_picture = 0, device = 0;
     hs_features f = {0};
-    hs_statistics s = {.struct_size = sizeof s};
     o.max_memory_bytes = rows_cap(o, side, side);
     const hs_sample_type type = depth == 8 ? HS_U8 : HS_U16;
     assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
@@ -149,9 +170,8 @@ static void test_promise(void **state) {
     larger += promised > of_picture;
     hs_context *c = extraction_context(&o);
     assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f), HS_OK);
-    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-    assert_int_equal(s.regrown_frames, 0);
-    assert_int_equal(s.workspace_bytes, promised);
+    assert_int_equal(statistics_of(c).regrown_frames, 0);
+    assert_int_equal(statistics_of(c).workspace_bytes, promised);
     o.equalize = 1;
     assert_int_equal(hs_workspace_query_rows(&o, side, side, type, &promised, &device), HS_OK);
     assert_int_equal(hs_workspace_query(&o, side, side, &of_picture, &device), HS_OK);
@@ -163,20 +183,84 @@ static void test_promise(void **state) {
   assert_in_range(larger, 1, 5);
 }
 
+/* The bytes of a file that is read by rows, on the host and on the device. Fails where it would not be. */
+static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sample_type type, uint64_t *host,
+                       uint64_t *device) {
+  hs_options untiled = *o;
+  uint64_t whole_host, whole;
+  untiled.max_memory_bytes = 0;
+  assert_int_equal(hs_workspace_query(&untiled, width, height, &whole_host, &whole), HS_OK);
+  assert_int_equal(hs_workspace_query_rows(o, width, height, type, host, device), HS_OK);
+  assert_true(*device < whole);
+}
+
+/* What is promised is what is held, on the host and on the device, in a first frame and a second. */
+static void test_device_promise(void **state) {
+  (void)state;
+  const int32_t w = width_of(), h = height_of();
+  for (int i = 0; i < 2; i++) {
+    const png_spec spec = {0, i == 0 ? 8 : 16, false, false, w, h};
+    image_file file = png_spec_make(&spec);
+    if (!file.bytes) skip();
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    uint64_t host = 0, device = 0;
+    hs_features f = {0};
+    o.contrast = 0.05f;
+    o.max_memory_bytes = rows_cap(o, w, h);
+    promise_of(&o, w, h, i == 0 ? HS_U8 : HS_U16, &host, &device);
+    hs_context *c = extraction_context(&o);
+    for (int frame = 0; frame < 2; frame++) {
+      assert_int_equal(hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f), HS_OK);
+      assert_int_equal(statistics_of(c).workspace_bytes, host);
+      assert_int_equal(statistics_of(c).device_bytes, device);
+    }
+    assert_int_equal(statistics_of(c).regrown_frames, 0);
+    hs_features_free(&f);
+    hs_destroy(c);
+    image_file_free(&file);
+  }
+}
+
+/* The host's ordinary memory has no room for the picture and what is promised. */
+static void test_host_memory_of_a_gpu(void **state) {
+  (void)state;
+  enum { SIDE = 1500 };
+  const png_spec spec = {0, 16, false, false, SIDE, SIDE};
+  image_file file = png_spec_make(&spec);
+  if (!file.bytes) skip();
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  uint64_t host = 0, device = 0;
+  o.contrast = 0.001f;
+  o.octaves = 2;
+  const size_t most = rows_check_file(&o, &file, NULL, "16 bits");
+  o.max_memory_bytes = rows_cap(o, SIDE, SIDE);
+  promise_of(&o, SIDE, SIDE, HS_U16, &host, &device);
+  /* Pinned memory, two slots of a mebibyte at least, is promised but not the allocator's. */
+  if (most > host + DECODING_BYTES - (2 << 20))
+    fail_msg("%zu bytes were held, %llu are promised, pinned memory included", most, (unsigned long long)host);
+  assert_true(2 * SIDE * SIDE > DECODING_BYTES + (1 << 20));
+  image_file_free(&file);
+}
+
 static void test_damaged(void **state) {
   (void)state;
-  const png_spec spec = {2, 8, false, false, WIDTH, HEIGHT};
-  const jpeg_spec coded = {JPEG_YCBCR, JPEG_BASELINE, 90, 2, 3, WIDTH, HEIGHT, NULL, 0};
-  const hs_options o = options_of(HS_PROFILE_LOWE);
+  const int32_t w = width_of(), h = height_of();
+  const png_spec spec = {2, 8, false, false, w, h};
+  const jpeg_spec coded = {JPEG_YCBCR, JPEG_BASELINE, 90, 2, 3, w, h, NULL, 0};
   image_file files[2] = {png_spec_make(&spec), rows_jpeg_of_scene(&coded)};
-  for (size_t i = 0; i < 2; i++) {
+  for (size_t i = engine_is_gpu() ? 1 : 0; i < 2; i++) {
     if (!files[i].bytes) continue;
-    for (size_t part = 0; part <= 4; part++) rows_check_damaged(o, &files[i], files[i].size * part / 4, WIDTH, HEIGHT);
-    rows_check_damaged(o, &files[i], files[i].size - 14, WIDTH, HEIGHT);
+    hs_options o = options_of(HS_PROFILE_LOWE);
+    for (size_t part = 0; part <= 4; part++) {
+      o.device = engine_is_gpu() && part == 2 ? HS_DEVICE_AUTO : engine_device;
+      rows_check_damaged(o, &files[i], files[i].size * part / 4, w, h);
+    }
+    rows_check_damaged(o, &files[i], files[i].size - 14, w, h);
     files[i].bytes[files[i].size / 2] ^= 0x55;
-    rows_check_damaged(o, &files[i], files[i].size, WIDTH, HEIGHT);
-    image_file_free(&files[i]);
+    rows_check_damaged(o, &files[i], files[i].size, w, h);
   }
+  image_file_free(&files[0]);
+  image_file_free(&files[1]);
 }
 
 /* Read once more, a file that has become another ends the frame, and nothing is said of it. */
@@ -218,10 +302,14 @@ static void test_changed_file(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_png),     cmocka_unit_test(test_jpeg),         cmocka_unit_test(test_turned),
-      cmocka_unit_test(test_changes), cmocka_unit_test(test_memory),       cmocka_unit_test(test_promise),
-      cmocka_unit_test(test_damaged), cmocka_unit_test(test_changed_file),
-  };
-  return cmocka_run_group_tests_name("pictures in rows", tests, NULL, NULL);
+  const struct CMUnitTest everywhere[] = {cmocka_unit_test(test_png), cmocka_unit_test(test_changes),
+                                          cmocka_unit_test(test_damaged)};
+  const struct CMUnitTest on_cpu[] = {cmocka_unit_test(test_jpeg), cmocka_unit_test(test_turned),
+                                      cmocka_unit_test(test_memory), cmocka_unit_test(test_promise),
+                                      cmocka_unit_test(test_changed_file)};
+  const struct CMUnitTest on_gpu[] = {cmocka_unit_test(test_device_promise),
+                                      cmocka_unit_test(test_host_memory_of_a_gpu)};
+  const engine_tests groups[] = {ENGINE_TESTS(ON_ALL, everywhere), ENGINE_TESTS(ON_CPU, on_cpu),
+                                 ENGINE_TESTS(ON_GPU, on_gpu)};
+  return engines_run("pictures in rows", groups, sizeof groups / sizeof groups[0], NULL, NULL);
 }

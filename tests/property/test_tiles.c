@@ -1,33 +1,34 @@
 /*
- * A frame in tiles gives the untiled frame's bytes: for every profile, with first octaves doubled or not, tiles from the
- * smallest up, and everything that changes what a frame does. It holds the memory that was foretold, and no more.
+ * A frame in tiles gives the bytes of the untiled frame on the CPU: for every profile, with first octaves doubled or not,
+ * tiles from the smallest up, and everything that changes what a frame does. It holds the promised memory, and no more. On
+ * the CPU and on a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/test.h"
-
+#include "tests/support/engine_tests.h"
 #include "tests/support/extent.h"
-#include "tests/support/extraction.h"
 
-enum { WIDTH = 263, HEIGHT = 187 };
+enum { MIB = 1 << 20 };
 
-static hs_image scene;
+/* large: for options whose windows are so wide that small pictures are no larger than a tile and its halo. A GPU needs
+   larger pictures to have tiles at all. */
+static hs_image scene, large;
 
 /* A profile's options with another number of threads each time. */
 static hs_options options_of(int profile) {
   static int32_t calls;
-  hs_options o = extraction_options((hs_profile)profile);
-  o.threads = 1 + calls++ % 4;
+  hs_options o = engine_options((hs_profile)profile);
+  o.threads = engine_is_gpu() ? 2 : 1 + calls++ % 4;
   return o;
 }
 
-/* Host memory of a frame as the query has it. */
+/* Memory of a frame where it is computed, with what a context takes without one. */
 static uint64_t query(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
-  assert_int_equal(device, 0);
-  return host;
+  if (!engine_is_gpu()) assert_int_equal(device, 0);
+  return engine_is_gpu() ? device : host;
 }
 
 static uint64_t query_within(hs_options o, const hs_image *image, uint64_t most) {
@@ -35,45 +36,68 @@ static uint64_t query_within(hs_options o, const hs_image *image, uint64_t most)
   return query(&o, image);
 }
 
-/* Bytes of a context without a frame, which max_memory_bytes does not count. */
-static uint64_t fixed_bytes(const hs_options *o) {
+static hs_statistics statistics_of(const hs_context *c) {
   hs_statistics s = {.struct_size = sizeof s};
-  hs_context *c = extraction_context(o);
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  hs_destroy(c);
-  return s.workspace_bytes;
+  return s;
 }
 
-/* What the smallest tiles take. */
+/* Host memory of a context without a frame, which max_memory_bytes does not count. */
+static uint64_t fixed_bytes(const hs_options *o) {
+  hs_context *c = extraction_context(o);
+  const uint64_t bytes = statistics_of(c).workspace_bytes;
+  hs_destroy(c);
+  return bytes;
+}
+
+/* What the whole takes of the memory that max_memory_bytes limits. */
+static uint64_t whole_bytes(const hs_options *o, const hs_image *image) {
+  return query(o, image) - (engine_is_gpu() ? 0 : fixed_bytes(o));
+}
+
+/* What the smallest tiles take. On a GPU the limit holds for the host too. */
 static uint64_t least_bytes(const hs_options *o, const hs_image *image) {
-  return query_within(*o, image, 1) - fixed_bytes(o);
+  hs_options least = *o;
+  uint64_t host, device;
+  least.max_memory_bytes = 1;
+  assert_int_equal(hs_workspace_query(&least, image->width, image->height, &host, &device), HS_OK);
+  return !engine_is_gpu() ? host - fixed_bytes(o) : device > host ? device : host;
+}
+
+/* A limit that needs tiles: of the smallest, or on a GPU, where these take long, of larger ones. */
+static uint64_t tiling_bytes(const hs_options *o, const hs_image *image) {
+  const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image);
+  if (least >= whole)
+    fail_msg("the smallest tiles take %llu bytes, the whole %llu", (unsigned long long)least,
+             (unsigned long long)whole);
+  return engine_is_gpu() ? least + (whole - least) / 2 : least;
 }
 
 /* Everything that does not depend on where the work is done. */
-static void check_statistics(const hs_context *a, const hs_context *b) {
-  hs_statistics s = {.struct_size = sizeof s}, t = {.struct_size = sizeof t};
-  assert_int_equal(hs_get_statistics(a, &s), HS_OK);
-  assert_int_equal(hs_get_statistics(b, &t), HS_OK);
+static void check_statistics(const hs_context *a, const hs_context *b, uint64_t most) {
+  const hs_statistics s = statistics_of(a), t = statistics_of(b);
   assert_int_equal(s.candidates, t.candidates);
-  assert_int_equal(s.keypoints, t.keypoints);
+  if (!engine_is_gpu()) assert_int_equal(s.keypoints, t.keypoints);
   assert_int_equal(s.features, t.features);
+  assert_true(t.device_bytes <= most + MIB);
 }
 
 /* Compares a frame in tiles within `most` bytes with the untiled frame. Returns how many features there are. */
 static size_t check_within(const hs_options *untiled, const hs_image *image, const hs_image *mask, uint64_t most,
                            const char *what) {
-  hs_options tiled = *untiled;
+  hs_options tiled = *untiled, on_cpu = *untiled;
   tiled.max_memory_bytes = most;
+  on_cpu.device = HS_DEVICE_CPU;
   if (query(&tiled, image) >= query(untiled, image))
     fail_msg("%s: %d x %d within %llu bytes needs no tiles, %llu are enough", what, image->width, image->height,
              (unsigned long long)most, (unsigned long long)query(untiled, image));
-  hs_context *a = extraction_context(untiled), *b = extraction_context(&tiled);
+  hs_context *a = extraction_context(&on_cpu), *b = extraction_context(&tiled);
   hs_features f = {0}, g = {0};
   assert_int_equal(hs_extract(a, image, mask, &f), HS_OK);
   const hs_status st = hs_extract(b, image, mask, &g);
   if (st != HS_OK) fail_msg("%s: %s", what, hs_last_error(b));
   extraction_check_equal(&f, &g, what);
-  check_statistics(a, b);
+  check_statistics(a, b, most);
   const size_t count = f.count;
   hs_features_free(&f);
   hs_features_free(&g);
@@ -82,14 +106,18 @@ static size_t check_within(const hs_options *untiled, const hs_image *image, con
   return count;
 }
 
-/* With the smallest tiles, with larger ones, and with those that are just not the whole picture. */
+/* With the smallest tiles, with larger ones, and with those that are just not the whole picture; on a GPU with two of
+   these. */
 static size_t check_sizes(const hs_options *o, const hs_image *image, const hs_image *mask, const char *what) {
-  const uint64_t least = least_bytes(o, image), whole = query(o, image) - fixed_bytes(o);
+  const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image), part = (whole - least) / 16;
   assert_true(least < whole);
-  const uint64_t caps[] = {least, least + (whole - least) / 4, whole - (whole - least) / 8};
+  const uint64_t cpu[] = {least, least + 4 * part, whole - 2 * part}, gpu[] = {least + part, least + 8 * part};
   size_t count = 0;
-  for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
-    if (query_within(*o, image, caps[i]) < query(o, image)) count = check_within(o, image, mask, caps[i], what);
+  for (int i = 0; i < (engine_is_gpu() ? 2 : 3); i++) {
+    if (engine_is_gpu() && i == 0 && o->profile != HS_PROFILE_LOWE) continue;
+    const uint64_t most = engine_is_gpu() ? gpu[i] : cpu[i];
+    if (query_within(*o, image, most) < query(o, image)) count = check_within(o, image, mask, most, what);
+  }
   return count;
 }
 
@@ -98,10 +126,11 @@ static void test_profiles(void **state) {
   static const char *const names[EXTRACTION_PROFILES] = {"lowe", "opencv", "vlfeat", "colmap"};
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t first = -1; first <= 1; first++) {
+      if (engine_is_gpu() && first != profile % 2 - 1) continue;
       hs_options o = options_of(profile);
       o.first_octave = first;
       if (first > 0) o.threads = 1; /* scratch of several threads is more than levels as small as these */
-      assert_true(check_sizes(&o, &scene, NULL, names[profile]) > 20);
+      assert_true(check_sizes(&o, engine_is_gpu() && first == 0 ? &large : &scene, NULL, names[profile]) > 20);
     }
 }
 
@@ -147,8 +176,9 @@ static void test_spots(void **state) {
   (void)state;
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int32_t fine = 0; fine <= 1; fine++) {
+      if (engine_is_gpu() && (profile > HS_PROFILE_OPENCV || fine == profile)) continue;
       hs_options o = options_of(profile);
-      hs_image image = extraction_spots(fine ? 8 : 16, 413, 351);
+      hs_image image = extraction_spots(fine ? 8 : 16, engine_is_gpu() ? 613 : 413, engine_is_gpu() ? 551 : 351);
       o.contrast = 0.0f;
       o.edge = 1000.0f;
       o.first_octave = 0;
@@ -156,8 +186,8 @@ static void test_spots(void **state) {
       o.descriptor = fine ? HS_DESCRIPTOR_NONE : HS_DESCRIPTOR_U8;
       o.max_features = 0;
       /* The lists grow beyond what the query counts them at. */
-      const size_t count = check_within(&o, &image, NULL, query(&o, &image) - fixed_bytes(&o) - 1, "spots");
-      assert_true(count > 100);
+      const uint64_t most = engine_is_gpu() ? tiling_bytes(&o, &image) : whole_bytes(&o, &image) - 1;
+      assert_true(check_within(&o, &image, NULL, most, "spots") > 100);
       hs_image_free(&image);
     }
 }
@@ -213,93 +243,113 @@ static void wide_filters(hs_options *o) {
   o->sigma = 4.0f;
   o->scales = 2;
 }
+static void two_scales(hs_options *o) { o->scales = 2; }
+static void split(hs_options *o) {
+  o->device = HS_DEVICE_HYBRID;
+  o->split = 2;
+}
 
 static void test_changes(void **state) {
   (void)state;
+  enum { PLAIN = 0, LARGE = 1, CPU_ONLY = 2, GPU_ONLY = 4 };
   static const struct {
     change make;
     const char *what;
-    bool large; /* windows are so wide that small pictures are no larger than a tile and what is about it */
-  } changes[] = {{take_strongest, "strongest", false},
-                 {take_largest, "largest", false},
-                 {take_levels, "levels", false},
-                 {take_grid, "grid", false},
-                 {take_region, "region", false},
-                 {equalize, "equalize", false},
-                 {pool, "dsp", true},
-                 {pool_widely, "dsp, widely", true},
-                 {pool_few_scales, "dsp, one scale", true},
-                 {floats, "floats", false},
-                 {no_descriptors, "no descriptors", false},
-                 {root_upright, "root, upright", false},
-                 {few_octaves, "two octaves", false},
-                 {one_octave, "one octave", false},
-                 {wide_filters, "sigma 4", false}};
-  hs_image large = extraction_scene(811, 587, 4, NULL);
+    int kind;
+  } changes[] = {{take_strongest, "strongest", PLAIN},
+                 {take_largest, "largest", CPU_ONLY},
+                 {take_levels, "levels", PLAIN},
+                 {take_grid, "grid", PLAIN},
+                 {take_region, "region", PLAIN},
+                 {equalize, "equalize", PLAIN},
+                 {pool, "dsp", LARGE | CPU_ONLY},
+                 {pool_widely, "dsp, widely", LARGE},
+                 {pool_few_scales, "dsp, one scale", LARGE | CPU_ONLY},
+                 {floats, "floats", PLAIN},
+                 {no_descriptors, "no descriptors", PLAIN},
+                 {root_upright, "root, upright", PLAIN},
+                 {few_octaves, "two octaves", PLAIN},
+                 {one_octave, "one octave", CPU_ONLY},
+                 {wide_filters, "sigma 4", CPU_ONLY},
+                 {two_scales, "two scales", GPU_ONLY},
+                 {split, "split with the CPU", GPU_ONLY}};
   for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++)
-    for (int profile = 0; profile < EXTRACTION_PROFILES; profile += 3) {
-      if (!extent_pairs(i / 2, (size_t)profile / 3, 2)) continue;
+    for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
+      const bool is_large = changes[i].kind & LARGE;
+      if (changes[i].kind & (engine_is_gpu() ? CPU_ONLY : GPU_ONLY)) continue;
+      if (engine_is_gpu() ? profile != (is_large ? HS_PROFILE_LOWE : (int)i % EXTRACTION_PROFILES) : profile % 3 > 0)
+        continue;
+      if (!engine_is_gpu() && !extent_pairs(i / 2, (size_t)profile / 3, 2)) continue;
       hs_options o = options_of(profile);
-      o.contrast = 0.01f;
-      o.first_octave = (int32_t)(i % 2) - 1;
-      if (changes[i].large) o.first_octave = -1;
+      o.contrast = is_large && engine_is_gpu() ? 0.02f : 0.01f;
+      o.first_octave = is_large || engine_is_gpu() ? -1 : (int32_t)(i % 2) - 1;
       changes[i].make(&o);
-      const hs_image *image = changes[i].large ? &large : &scene;
-      const uint64_t most = changes[i].large ? query(&o, image) - fixed_bytes(&o) - 1 : least_bytes(&o, image);
+      const hs_image *image = is_large ? &large : &scene;
+      const uint64_t most = is_large && !engine_is_gpu() ? whole_bytes(&o, image) - 1 : tiling_bytes(&o, image);
       assert_true(check_within(&o, image, NULL, most, changes[i].what) > 0);
     }
-  hs_image_free(&large);
 }
 
 static void test_mask(void **state) {
   (void)state;
-  static uint8_t bytes[WIDTH * HEIGHT];
-  for (int32_t y = 0; y < HEIGHT; y++)
-    for (int32_t x = 0; x < WIDTH; x++) bytes[y * WIDTH + x] = (x / 23 + y / 17) % 3 != 0;
-  const hs_image mask = {.data = bytes, .width = WIDTH, .height = HEIGHT};
-  for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
+  uint8_t *bytes = malloc((size_t)scene.width * (size_t)scene.height);
+  assert_non_null(bytes);
+  for (int32_t y = 0; y < scene.height; y++)
+    for (int32_t x = 0; x < scene.width; x++) bytes[y * scene.width + x] = (x / 23 + y / 17) % 3 != 0;
+  const hs_image mask = {.data = bytes, .width = scene.width, .height = scene.height};
+  for (int profile = 0; profile < (engine_is_gpu() ? 1 : EXTRACTION_PROFILES); profile++) {
     hs_options o = options_of(profile);
-    assert_true(check_within(&o, &scene, &mask, least_bytes(&o, &scene), "mask") > 20);
+    assert_true(check_within(&o, &scene, &mask, tiling_bytes(&o, &scene), "mask") > 20);
   }
+  free(bytes);
 }
 
+/* Floats, colour with rows that begin anywhere, thinned. */
 static void test_other_samples(void **state) {
   (void)state;
-  hs_image values = extraction_as_floats(&scene);
+  hs_image values = extraction_as_floats(&scene), wide = extraction_scene(1801, 1403, 5, NULL);
   hs_options o = options_of(HS_PROFILE_LOWE);
-  assert_true(check_within(&o, &values, NULL, least_bytes(&o, &values), "floats") > 20);
+  assert_true(check_within(&o, &values, NULL, tiling_bytes(&o, &values), "floats") > 20);
   o.first_octave = 0;
-  const hs_image colour = {
-      .data = scene.data, .width = WIDTH / 3, .height = HEIGHT, .stride_bytes = WIDTH, .layout = HS_RGB};
-  (void)check_within(&o, &colour, NULL, least_bytes(&o, &colour), "colour");
+  const hs_image *from = engine_is_gpu() ? &wide : &scene;
+  const hs_image colour = {.data = from->data,
+                           .width = from->width / 3 - 1,
+                           .height = from->height,
+                           .stride_bytes = (size_t)from->width,
+                           .layout = HS_RGB};
+  (void)check_within(&o, &colour, NULL, tiling_bytes(&o, &colour), "colour");
+  o.first_octave = 1;
+  if (engine_is_gpu()) assert_true(check_within(&o, &wide, NULL, tiling_bytes(&o, &wide), "thinned") > 100);
+  hs_image_free(&wide);
   hs_image_free(&values);
 }
 
-/* The other ways to a frame. */
+/* The other ways to a frame; a small picture among them needs no tiles. */
 static void test_calls(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_features expected = extraction_once(&o, &scene), got = {0};
-  o.max_memory_bytes = least_bytes(&o, &scene);
+  hs_image small = extraction_scene(90, 70, 1, NULL);
+  hs_features expected = engine_expected(&o, &scene, NULL), few = engine_expected(&o, &small, NULL), got = {0};
+  o.max_memory_bytes = tiling_bytes(&o, &scene);
   hs_context *c = extraction_context(&o);
-  for (int i = 0; i < 3; i++) assert_int_equal(hs_submit(c, &scene, NULL), HS_OK);
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 5; i++) assert_int_equal(hs_submit(c, i % 2 ? &small : &scene, NULL), HS_OK);
+  for (int i = 0; i < 5; i++) {
     assert_int_equal(hs_wait(c, &got), HS_OK);
-    extraction_check_equal(&expected, &got, "in flight");
+    extraction_check_equal(i % 2 ? &few : &expected, &got, "in flight");
   }
-  const hs_features *view;
-  assert_int_equal(hs_extract_view(c, &scene, NULL, &view), HS_OK);
-  extraction_check_equal(&expected, view, "view");
+  for (int i = 0; i < 3; i++) {
+    const hs_features *view;
+    assert_int_equal(hs_extract_view(c, i == 1 ? &small : &scene, NULL, &view), HS_OK);
+    extraction_check_equal(i == 1 ? &few : &expected, view, "view");
+  }
   assert_int_equal(hs_detect(c, &scene, NULL, &got), HS_OK);
   assert_int_equal(got.count, expected.count);
   assert_memory_equal(got.keypoints, expected.keypoints, expected.count * sizeof *got.keypoints);
-  /* A small picture needs no tiles. */
-  hs_image small = extraction_scene(40, 30, 1, NULL);
-  assert_int_equal(hs_extract(c, &small, NULL, &got), HS_OK);
-  hs_image_free(&small);
-  /* Given keypoints are not described in tiles. */
+  /* User keypoints are not described in tiles. */
   assert_int_equal(hs_describe(c, &scene, expected.keypoints, expected.count, &got, NULL), HS_ERR_LIMIT);
+  hs_image_free(&small);
   hs_features_free(&got);
+  hs_features_free(&few);
   hs_features_free(&expected);
   hs_destroy(c);
 }
@@ -363,7 +413,7 @@ static void test_memory(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
   o.contrast = 0.05f; /* few enough features for the lists' first size */
-  const uint64_t whole = query(&o, &scene) - fixed_bytes(&o), least = least_bytes(&o, &scene);
+  const uint64_t whole = whole_bytes(&o, &scene), least = least_bytes(&o, &scene);
   uint64_t before = 0;
   for (uint64_t most = least; most < whole; most += (whole - least) / 9) {
     memory_meter meter = {0};
@@ -388,6 +438,36 @@ static void test_memory(void **state) {
     hs_destroy(c);
     assert_int_equal(meter.now, 0);
   }
+}
+
+/* The same on the device and on the host, within the limit but for the context itself. */
+static void test_device_memory(void **state) {
+  (void)state;
+  hs_options o = options_of(HS_PROFILE_LOWE);
+  o.contrast = 0.05f; /* few enough features for the lists' first size */
+  const uint64_t least = least_bytes(&o, &scene), whole = whole_bytes(&o, &scene);
+  for (int i = 1; i < 3; i++) {
+    uint64_t host, device;
+    hs_features f = {0};
+    o.max_memory_bytes = least + (whole - least) * (uint64_t)i / 3;
+    hs_context *c = extraction_context(&o);
+    assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);
+    assert_true(device < whole && device <= o.max_memory_bytes + MIB && host <= o.max_memory_bytes + MIB);
+    for (int frame = 0; frame < 2; frame++) {
+      assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
+      assert_int_equal(statistics_of(c).device_bytes, device);
+      assert_int_equal(statistics_of(c).workspace_bytes, host);
+    }
+    assert_int_equal(statistics_of(c).regrown_frames, 0);
+    hs_features_free(&f);
+    hs_destroy(c);
+  }
+  o.max_memory_bytes = MIB;
+  hs_context *c = extraction_context(&o);
+  hs_features f = {0};
+  assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_LIMIT);
+  assert_non_null(strstr(hs_last_error(c), "even in the smallest tiles"));
+  hs_destroy(c);
 }
 
 /* Where the smallest tiles do not fit either, the message says what would be enough; and it is enough. */
@@ -417,7 +497,7 @@ static void test_too_little(void **state) {
 static void test_after_long_lists(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
-  hs_image dense = extraction_spots(16, 413, 351), large = extraction_scene(700, 600, 3, NULL);
+  hs_image dense = extraction_spots(16, 413, 351), wide = extraction_scene(700, 600, 3, NULL);
   hs_features f = {0};
   hs_context *c = NULL;
   o.contrast = 0.0f;
@@ -434,36 +514,42 @@ static void test_after_long_lists(void **state) {
     o.max_memory_bytes = strtoull(needs + strlen("at least "), NULL, 10);
     hs_destroy(c);
   }
-  hs_features expected = extraction_once(&o, &large);
+  hs_features expected = extraction_once(&o, &wide);
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.regrown_frames > 0);
-  assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
+  assert_int_equal(hs_extract(c, &wide, NULL, &f), HS_OK);
   extraction_check_equal(&expected, &f, "after long lists");
   hs_features_free(&expected);
   hs_features_free(&f);
   hs_image_free(&dense);
-  hs_image_free(&large);
+  hs_image_free(&wide);
   hs_destroy(c);
 }
 
 static int make_pictures(void **state) {
   (void)state;
-  scene = extraction_scene(WIDTH, HEIGHT, 7, NULL);
+  scene = engine_is_gpu() ? extraction_scene(437, 353, 7, NULL) : extraction_scene(263, 187, 7, NULL);
+  large = extraction_scene(811, 587, 4, NULL);
   return 0;
 }
 
 static int free_pictures(void **state) {
   (void)state;
   hs_image_free(&scene);
+  hs_image_free(&large);
   return 0;
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_profiles), cmocka_unit_test(test_odd_sizes),     cmocka_unit_test(test_variants),
-      cmocka_unit_test(test_spots),    cmocka_unit_test(test_changes),       cmocka_unit_test(test_mask),
-      cmocka_unit_test(test_calls),    cmocka_unit_test(test_other_samples), cmocka_unit_test(test_progress),
-      cmocka_unit_test(test_memory),   cmocka_unit_test(test_too_little),    cmocka_unit_test(test_after_long_lists)};
-  return cmocka_run_group_tests(tests, make_pictures, free_pictures);
+  const struct CMUnitTest everywhere[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_spots),
+                                          cmocka_unit_test(test_changes),  cmocka_unit_test(test_mask),
+                                          cmocka_unit_test(test_calls),    cmocka_unit_test(test_other_samples)};
+  const struct CMUnitTest on_cpu[] = {cmocka_unit_test(test_odd_sizes),  cmocka_unit_test(test_variants),
+                                      cmocka_unit_test(test_progress),   cmocka_unit_test(test_memory),
+                                      cmocka_unit_test(test_too_little), cmocka_unit_test(test_after_long_lists)};
+  const struct CMUnitTest on_gpu[] = {cmocka_unit_test(test_device_memory)};
+  const engine_tests groups[] = {ENGINE_TESTS(ON_ALL, everywhere), ENGINE_TESTS(ON_CPU, on_cpu),
+                                 ENGINE_TESTS(ON_GPU, on_gpu)};
+  return engines_run("tiles", groups, sizeof groups / sizeof groups[0], make_pictures, free_pictures);
 }

@@ -1,14 +1,12 @@
 /*
  * Ways of a frame through a GPU, few of each, for a sanitizer: uploads in bands, octaves split with the CPU, images in
- * flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. Skipped where there is no
- * device. An argument picks tests by name.
+ * flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. An argument picks tests by
+ * name.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/test.h"
-
-#include "tests/support/device_frames.h"
+#include "tests/support/engine_tests.h"
 #include "tests/support/skip.h"
 
 #if HARTSIFT_HAVE_CUDA
@@ -30,11 +28,11 @@ static hs_image pinned_copy(const hs_image *image) {
 }
 
 static void check_bands(int32_t side) {
-  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image pageable = extraction_scene(side, side, 3, NULL), pinned = pinned_copy(&pageable);
   for (o.first_octave = -1; o.first_octave <= 0; o.first_octave++) {
-    device_frames_check(&o, &pinned, "pinned");
-    device_frames_check(&o, &pageable, "pageable");
+    engine_check_some(&o, &pinned, NULL, "pinned");
+    engine_check_some(&o, &pageable, NULL, "pageable");
   }
   device_free_pinned((void *)(uintptr_t)pinned.data);
   hs_image_free(&pageable);
@@ -53,12 +51,12 @@ static void test_three_bands(void **state) {
 /* Octaves on the CPU, with pooled descriptors too, whose windows reach into them. */
 static void test_hybrid(void **state) {
   (void)state;
-  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_options o = engine_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_HYBRID;
-  for (o.split = 1; o.split <= 3; o.split++) device_frames_check(&o, &device_frames_scene, "split");
+  for (o.split = 1; o.split <= 3; o.split++) engine_check_some(&o, &engine_scene, NULL, "split");
   o.dsp = 1;
   o.split = 2;
-  device_frames_check(&o, &device_frames_scene, "split, pooled");
+  engine_check_some(&o, &engine_scene, NULL, "split, pooled");
 }
 
 /* Windows of the scene in flight, of many sizes or of two; small ones share launches. */
@@ -68,12 +66,12 @@ static void check_in_flight(const hs_options *o, int32_t least, int32_t step, in
   hs_image window[IMAGES];
   hs_features expected[IMAGES];
   for (int32_t i = 0; i < IMAGES; i++) {
-    window[i] = device_frames_scene;
-    window[i].stride_bytes = (size_t)device_frames_scene.width;
+    window[i] = engine_scene;
+    window[i].stride_bytes = (size_t)engine_scene.width;
     window[i].width = least + i % sizes * step;
     window[i].height = least + i % sizes * step / 2;
-    assert_true(window[i].width <= device_frames_scene.width && window[i].height <= device_frames_scene.height);
-    expected[i] = device_frames_on_cpu(o, &window[i], NULL);
+    assert_true(window[i].width <= engine_scene.width && window[i].height <= engine_scene.height);
+    expected[i] = engine_expected(o, &window[i], NULL);
   }
   for (int32_t waited = 0, next = 0; waited < 2 * IMAGES; waited++) {
     const hs_features *view = NULL;
@@ -88,7 +86,7 @@ static void check_in_flight(const hs_options *o, int32_t least, int32_t step, in
 
 static void test_in_flight(void **state) {
   (void)state;
-  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_options o = engine_options(HS_PROFILE_LOWE);
   o.in_flight = 12;
   check_in_flight(&o, 110, 3, 24);
   check_in_flight(&o, 96, 30, 2);
@@ -129,11 +127,11 @@ static void check_resident(hs_context *c, hs_context *other, const hs_features *
 
 static void test_resident(void **state) {
   (void)state;
-  const hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  const hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o), *other = extraction_context(&o);
-  hs_features expected = device_frames_on_cpu(&o, &device_frames_scene, NULL), got = {0};
-  const size_t bytes = (size_t)device_frames_scene.width * (size_t)device_frames_scene.height;
-  hs_image pinned = pinned_copy(&device_frames_scene), on_device = pinned;
+  hs_features expected = engine_expected(&o, &engine_scene, NULL), got = {0};
+  const size_t bytes = (size_t)engine_scene.width * (size_t)engine_scene.height;
+  hs_image pinned = pinned_copy(&engine_scene), on_device = pinned;
   cuda_stream stream;
   void *memory;
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
@@ -141,13 +139,17 @@ static void test_resident(void **state) {
   assert_int_equal(device_copy_to(memory, pinned.data, bytes, stream), STAGE_OK);
   assert_int_equal(device_stream_wait(stream), STAGE_OK);
   on_device.data = memory;
-  for (int i = 0; i < DEVICE_FRAMES; i++) {
+  for (int i = 0; i < 2; i++) {
     check_resident(c, other, &expected, &on_device);
     assert_int_equal(hs_cuda_extract(c, &on_device, NULL, stream, &got), HS_OK);
     extraction_check_equal(&expected, &got, "picture on the device");
   }
   hs_destroy(c);
   hs_destroy(other);
+  const hs_options on_cpu = extraction_options(HS_PROFILE_LOWE);
+  hs_context *cpu = extraction_context(&on_cpu);
+  assert_int_equal(hs_cuda_extract(cpu, &on_device, NULL, NULL, &got), HS_ERR_NO_DEVICE);
+  hs_destroy(cpu);
   device_stream_destroy(stream);
   device_free(memory);
   device_free_pinned((void *)(uintptr_t)pinned.data);
@@ -157,8 +159,8 @@ static void test_resident(void **state) {
 
 /* A JPEG that the multiprocessors decode: gray, and of halved colours with restart intervals. */
 static void check_encoded(const hs_options *o, int32_t across, int32_t restart_interval) {
-  const synthetic_jpeg made = {.width = device_frames_scene.width,
-                               .height = device_frames_scene.height - 5,
+  const synthetic_jpeg made = {.width = engine_scene.width,
+                               .height = engine_scene.height - 5,
                                .across = across,
                                .down = across,
                                .restart_interval = restart_interval,
@@ -174,11 +176,11 @@ static void check_encoded(const hs_options *o, int32_t across, int32_t restart_i
   assert_int_equal(st, HS_OK);
   hs_image image = {0};
   assert_int_equal(hs_load_image_memory(bytes, size, NULL, &image), HS_OK);
-  hs_features expected = device_frames_on_cpu(o, &image, NULL), got = {0};
+  hs_features expected = engine_expected(o, &image, NULL), got = {0};
   hs_context *c = extraction_context(o);
   char why[200] = "";
   if (hs_decodes_jpeg(c, why, sizeof why) != 1) fail_msg("the device does not decode: %s", why);
-  for (int i = 0; i < DEVICE_FRAMES; i++) {
+  for (int i = 0; i < 2; i++) {
     assert_int_equal(hs_extract_encoded(c, bytes, size, NULL, NULL, &got), HS_OK);
     extraction_check_equal(&expected, &got, "encoded");
   }
@@ -191,7 +193,7 @@ static void check_encoded(const hs_options *o, int32_t across, int32_t restart_i
 
 static void test_encoded(void **state) {
   (void)state;
-  const hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  const hs_options o = engine_options(HS_PROFILE_LOWE);
   check_encoded(&o, 0, 0);
   check_encoded(&o, 2, 7);
 }
@@ -199,7 +201,7 @@ static void test_encoded(void **state) {
 /* A picture that is larger than the smallest tiles. */
 static void test_tiles(void **state) {
   (void)state;
-  hs_options o = device_frames_options(HS_PROFILE_LOWE);
+  hs_options o = engine_options(HS_PROFILE_LOWE);
   hs_image image = extraction_scene(437, 353, 7, NULL);
   uint64_t host, whole, least;
   assert_int_equal(hs_workspace_query(&o, image.width, image.height, &host, &whole), HS_OK);
@@ -208,20 +210,77 @@ static void test_tiles(void **state) {
   if (host > least) least = host;
   assert_true(least < whole);
   o.max_memory_bytes = (least + whole) / 2;
-  device_frames_check(&o, &image, "tiles");
+  engine_check_some(&o, &image, NULL, "tiles");
   o.max_features = 100;
-  device_frames_check(&o, &image, "tiles, the strongest");
+  engine_check_some(&o, &image, NULL, "tiles, the strongest");
   hs_image_free(&image);
+}
+
+/* Small pictures that share launches, and one that does not, in flight: plain, equalised, over a grid, affine; on the GPU
+   and split with the CPU. */
+static void test_groups(void **state) {
+  (void)state;
+  enum { PICTURES = 27, KINDS = 4 };
+  hs_image images[KINDS];
+  for (uint32_t i = 0; i < KINDS; i++) images[i] = extraction_scene(i < 3 ? 96 : 331, i < 3 ? 80 : 217, i + 1, NULL);
+  for (int k = 0; k < 8; k++) {
+    hs_options o = engine_options(HS_PROFILE_LOWE);
+    hs_features expected[KINDS], got = {0};
+    if (k % 4 == 1) o.equalize = 1;
+    if (k % 4 == 2) o.grid_columns = 5, o.grid_rows = 4, o.max_features = 70;
+    if (k % 4 == 3) o.affine = 1;
+    o.in_flight = k % 2 ? 16 : 0;
+    o.images_per_launch = k % 2 ? 8 : 0;
+    if (k > 3) o.device = HS_DEVICE_HYBRID;
+    hs_context *c = extraction_context(&o);
+    for (int i = 0; i < KINDS; i++) expected[i] = engine_expected(&o, &images[i], NULL);
+    for (int submitted = 0, done = 0; done < PICTURES;) {
+      const int kind = submitted % 13 == 12 ? 3 : submitted % 3;
+      if (submitted < PICTURES && hs_submit(c, &images[kind], NULL) == HS_OK) {
+        submitted++;
+        continue;
+      }
+      assert_int_equal(hs_wait(c, &got), HS_OK);
+      extraction_check_equal(&expected[done % 13 == 12 ? 3 : done % 3], &got, "in a group");
+      done++;
+    }
+    hs_destroy(c);
+    hs_features_free(&got);
+    for (int i = 0; i < KINDS; i++) hs_features_free(&expected[i]);
+  }
+  for (int i = 0; i < KINDS; i++) hs_image_free(&images[i]);
+}
+
+/* The size query says what a frame then holds. */
+static void test_size_query(void **state) {
+  (void)state;
+  for (int affine = 0; affine < 2; affine++) {
+    hs_options o = engine_options(HS_PROFILE_LOWE);
+    uint64_t host = 0, device = 0;
+    hs_statistics s = {.struct_size = sizeof s};
+    const hs_features *view = NULL;
+    hs_image image = extraction_scene(500, 400, 8, NULL);
+    o.affine = affine;
+    hs_context *c = extraction_context(&o);
+    assert_int_equal(hs_workspace_query(&o, image.width, image.height, &host, &device), HS_OK);
+    assert_int_equal(hs_extract_view(c, &image, NULL, &view), HS_OK);
+    assert_int_equal(hs_get_statistics(c, &s), HS_OK);
+    assert_int_equal(device, s.device_bytes);
+    assert_int_equal(host, s.workspace_bytes);
+    hs_destroy(c);
+    hs_image_free(&image);
+  }
 }
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_two_bands), cmocka_unit_test(test_three_bands), cmocka_unit_test(test_hybrid),
       cmocka_unit_test(test_in_flight), cmocka_unit_test(test_resident),    cmocka_unit_test(test_encoded),
-      cmocka_unit_test(test_tiles),
+      cmocka_unit_test(test_tiles),     cmocka_unit_test(test_groups),      cmocka_unit_test(test_size_query),
   };
+  const engine_tests groups[] = {ENGINE_TESTS(ON_GPU, tests)};
   if (argc > 1) cmocka_set_test_filter(argv[1]);
-  return cmocka_run_group_tests(tests, device_frames_set_up, device_frames_tear_down);
+  return engines_run("ways of a frame", groups, 1, engine_scene_set_up, engine_scene_tear_down);
 }
 
 #else
