@@ -9,6 +9,7 @@
 Everything runs in the shared library of the package, without the GIL; results view the memory that it wrote.
 """
 
+from ._batch import Batch, BatchProgress, BatchResult
 from ._bfmatcher import BFMatcher, BFMatcher_create
 from ._calls import extract, extract_batch, extract_many, workspace_bytes
 from ._colmap import ColmapCamera, ColmapDatabase, ColmapImage, ColmapPosition, colmap_camera
@@ -46,6 +47,9 @@ __all__ = [
     "ArrayTypeError",
     "BFMatcher",
     "BFMatcher_create",
+    "Batch",
+    "BatchProgress",
+    "BatchResult",
     "CV_KEYPOINT_DTYPE",
     "ColmapCamera",
     "ColmapDatabase",

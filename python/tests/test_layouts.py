@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import hartsift
-from hartsift import _features, _judging, _library, _matching, _neighbours, _options, _pair_structures, _pairs, _patches, _primitives
+from hartsift import _batch, _features, _judging, _library, _matching, _neighbours, _options, _pair_structures, _pairs, _patches, _primitives
 from hartsift import _retrieval, _structures
 
 HEADERS = pathlib.Path(__file__).parents[2] / "pipeline" / "include"
@@ -47,7 +47,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         pytest.skip("the headers are not beside the tests")
     lines = ["#include <hartsift.h>", "#include <hartsift_cuda.h>", "#include <hartsift_expert.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
-    modules = (_structures, _options, _pair_structures, _retrieval, _pairs, _judging, _neighbours, _patches)
+    modules = (_structures, _options, _pair_structures, _retrieval, _pairs, _judging, _neighbours, _patches, _batch)
     for name, structure in {name: s for module in modules for name, s in module.STRUCTURES.items()}.items():
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
         expected.append(f"{name} {ctypes.sizeof(structure)}")
