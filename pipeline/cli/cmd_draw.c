@@ -13,7 +13,7 @@
    sigma leaves most keypoints too small to see. */
 static const double draw_circle_scale = 3.0;
 
-enum { DRAW_LEAST_OCTAVE = -1 };
+enum { DRAW_MIN_OCTAVE = -1 };
 
 /* Operands: IMAGE [FEATURES], or IMAGE1 IMAGE2 MATCHES [FEATURES1 FEATURES2]. */
 enum { OPERANDS_KEYPOINTS = 2, OPERANDS_MATCHES = 3, OPERANDS_MATCHES_FEATURES = 5 };
@@ -44,12 +44,12 @@ static cli_exit check_usage(const option_set *set) {
 static int octave_of(const hs_keypoint *keypoint) {
   if (keypoint->level != 0 || !(keypoint->sigma > 0.0f)) return keypoint->octave;
   const double lowest_sigma = 1.6; /* of octave 0 with the default options */
-  return (int)fmin(fmax(floor(log2((double)keypoint->sigma / lowest_sigma)), DRAW_LEAST_OCTAVE), 32.0);
+  return (int)fmin(fmax(floor(log2((double)keypoint->sigma / lowest_sigma)), DRAW_MIN_OCTAVE), 32.0);
 }
 
 static void draw_keypoint(drawing *picture, const hs_keypoint *keypoint, double circle_scale, double width) {
   const int octave = octave_of(keypoint);
-  const draw_colour colour = draw_palette[(octave > DRAW_LEAST_OCTAVE ? octave - DRAW_LEAST_OCTAVE : 0) % DRAW_COLOURS];
+  const draw_colour colour = draw_palette[(octave > DRAW_MIN_OCTAVE ? octave - DRAW_MIN_OCTAVE : 0) % DRAW_COLOURS];
   const double radius = fmax((double)keypoint->sigma * circle_scale, 1.5 * width);
   const double x = (double)keypoint->x;
   const double y = (double)keypoint->y;

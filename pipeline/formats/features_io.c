@@ -112,7 +112,7 @@ static hs_status complete_options(const hs_file_options *options, hs_file_option
   char reason[ADOPT_REASON_BYTES] = "";
   *complete = (hs_file_options){.struct_size = sizeof *complete};
   const hs_status status = !options ? HS_OK : options_adopt(complete, options, kind, reason);
-  if (complete->max_features == 0) complete->max_features = FEATURES_MOST_DEFAULT;
+  if (complete->max_features == 0) complete->max_features = FEATURES_MAX_DEFAULT;
   hs_message_set(complete->message, complete->message_bytes, "%s", reason);
   return status;
 }

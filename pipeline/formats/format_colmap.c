@@ -10,7 +10,7 @@
 static const double colmap_origin = 0.5;
 
 /* "0 " of four numbers, 128 digits with a space before each: no line with a feature is shorter. */
-enum { COLMAP_LINE_LEAST_BYTES = 7 + 2 * HS_DESCRIPTOR_LENGTH };
+enum { COLMAP_LINE_MIN_BYTES = 7 + 2 * HS_DESCRIPTOR_LENGTH };
 
 static void colmap_write_feature(feature_sink *sink, const descriptor_codec *codec, size_t index) {
   const hs_keypoint *keypoint = &codec->features->keypoints[index];
@@ -83,7 +83,7 @@ static hs_status colmap_read(const feature_source *source, hs_features *features
     status = cursor_end_line(&cursor);
   }
   if (status != HS_OK) return status;
-  if ((uint64_t)count > source->size / COLMAP_LINE_LEAST_BYTES)
+  if ((uint64_t)count > source->size / COLMAP_LINE_MIN_BYTES)
     return cursor_fail(&cursor, "the file is too short for %lld features", (long long)count);
   status = source_reserve(source, features, (uint64_t)count, HS_DESCRIPTOR_U8);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = colmap_read_feature(&cursor, features, i);

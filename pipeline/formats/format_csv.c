@@ -8,15 +8,15 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-enum { CSV_PLACES = 7, CSV_COLUMNS_MOST = CSV_PLACES + HS_DESCRIPTOR_LENGTH, CSV_UNSEEN = -1 };
+enum { CSV_PLACES = 7, CSV_COLUMNS_MAX = CSV_PLACES + HS_DESCRIPTOR_LENGTH, CSV_UNSEEN = -1 };
 
 static const char *const csv_names[CSV_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
 
 /* What the header says: for each field of the file its column here (places, then descriptor entries). */
 typedef struct csv_header {
   size_t fields;
-  int16_t column[CSV_COLUMNS_MOST];
-  bool seen[CSV_COLUMNS_MOST];
+  int16_t column[CSV_COLUMNS_MAX];
+  bool seen[CSV_COLUMNS_MAX];
   hs_descriptor_type type;
 } csv_header;
 
@@ -96,7 +96,7 @@ static hs_status csv_read_header(text_cursor *cursor, csv_header *header) {
   }
   for (int k = 0; k < 4; k++)
     if (!header->seen[k]) return cursor_fail(cursor, "the header has no column %s", csv_names[k]);
-  for (int k = CSV_PLACES; header->type != HS_DESCRIPTOR_NONE && k < CSV_COLUMNS_MOST; k++)
+  for (int k = CSV_PLACES; header->type != HS_DESCRIPTOR_NONE && k < CSV_COLUMNS_MAX; k++)
     if (!header->seen[k])
       return cursor_fail(cursor, "the header has no column for descriptor entry %d", k - CSV_PLACES);
   return cursor_end_line(cursor);

@@ -12,9 +12,9 @@
 
 enum { JSON_PLACES = 7, JSON_PLACES_NEEDED = 4, JSON_VERSION = 1 };
 /* {"x":0,"y":0,"sigma":1,"orientation":0} and, with descriptors, two characters an entry more. */
-enum { JSON_FEATURE_LEAST_BYTES = 39, JSON_DESCRIPTOR_LEAST_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
+enum { JSON_FEATURE_MIN_BYTES = 39, JSON_DESCRIPTOR_MIN_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
 /* ,"frame":[1,0,0,1] */
-enum { JSON_FRAME_LEAST_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
+enum { JSON_FRAME_MIN_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
 
 static const char json_format_name[] = "hartsift-features";
 static const char *const json_places[JSON_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
@@ -290,9 +290,9 @@ static hs_status json_read(const feature_source *source, hs_features *features) 
   json_head head = {0};
   hs_status status = json_read_head(&cursor, &head);
   if (status != HS_OK) return status;
-  uint64_t least = JSON_FEATURE_LEAST_BYTES;
-  if (head.type != HS_DESCRIPTOR_NONE) least += JSON_DESCRIPTOR_LEAST_BYTES;
-  if (head.framed) least += JSON_FRAME_LEAST_BYTES;
+  uint64_t least = JSON_FEATURE_MIN_BYTES;
+  if (head.type != HS_DESCRIPTOR_NONE) least += JSON_DESCRIPTOR_MIN_BYTES;
+  if (head.framed) least += JSON_FRAME_MIN_BYTES;
   cursor = head.features;
   if (head.elements > source->size / least) return cursor_fail(&cursor, "the entries are too short for features");
   status = (head.framed ? source_reserve_framed : source_reserve)(source, features, head.elements, head.type);

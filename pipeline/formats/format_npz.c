@@ -18,7 +18,7 @@ static const char npz_convention[] =
     "descriptors: UBC bin order";
 
 /* The widest item that is accepted for a descriptor entry, and room for headers, bytes. */
-enum { NPZ_HEADER_MOST = 1 << 14 };
+enum { NPZ_HEADER_MAX = 1 << 14 };
 
 /* ------------------------------------------------------------------ writing */
 
@@ -182,7 +182,7 @@ static bool npz_has(const npz_arrays *all, int which) { return all->sizes[which]
 
 /* The headers alone: what arrays there are, of which shape and type. */
 static hs_status npz_open(const feature_source *source, npz_arrays *all) {
-  uint8_t beginning[NPZ_HEADER_MOST];
+  uint8_t beginning[NPZ_HEADER_MAX];
   for (int i = 0; i < NPZ_ARRAYS; i++) {
     size_t held = 0, data_at = 0;
     hs_status status = zip_read_beginning(source, npz_names[i], beginning, sizeof beginning, &held, &all->sizes[i]);

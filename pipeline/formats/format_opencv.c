@@ -317,7 +317,7 @@ static hs_status yaml_read_features(const feature_source *source, hs_features *f
 
 /* ---- writing */
 
-enum { OPENCV_VALUES_A_LINE = 16, OPENCV_CENTRED_PART = 128, OPENCV_PART_MOST = 255 };
+enum { OPENCV_VALUES_A_LINE = 16, OPENCV_CENTRED_PART = 128, OPENCV_PART_MAX = 255 };
 
 static const double degrees_per_radian = 57.29577951308232087680;
 
@@ -331,9 +331,9 @@ static int32_t opencv_level_part(const hs_keypoint *keypoint) {
   double level = opencv_scales * (table_log2((double)keypoint->sigma / opencv_sigma0) - (double)keypoint->octave);
   double offset = level - (double)keypoint->level;
   if (!(offset > -1.0 && offset < 1.0)) return OPENCV_CENTRED_PART;
-  double part = floor((offset + 0.5) * OPENCV_PART_MOST + 0.5);
+  double part = floor((offset + 0.5) * OPENCV_PART_MAX + 0.5);
   if (part < 0.0) return 0;
-  return part > OPENCV_PART_MOST ? OPENCV_PART_MOST : (int32_t)part;
+  return part > OPENCV_PART_MAX ? OPENCV_PART_MAX : (int32_t)part;
 }
 
 static int32_t opencv_pack_octave(const hs_keypoint *keypoint) {

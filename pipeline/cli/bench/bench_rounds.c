@@ -66,7 +66,7 @@ void bench_frame_job_close(bench_frame_job *job) {
 
 /* For rounds 0: what all rounds of one image may take, and their number. */
 static const double bench_budget_ms = 6000.0;
-enum { BENCH_ROUNDS_LEAST = 5, BENCH_ROUNDS_MOST = 50, BENCH_WARM_UP = 1 };
+enum { BENCH_AUTO_ROUNDS_MIN = 5, BENCH_AUTO_ROUNDS_MAX = 50, BENCH_WARM_UP = 1 };
 
 static bool verify(const bench_contender *c, char *message, size_t message_bytes) {
   uint64_t first = 0;
@@ -121,8 +121,8 @@ static void fill_figures(bench_contender *contenders, size_t count, const double
 /* Rounds of so many milliseconds each. */
 static size_t rounds_within_budget(double round_ms) {
   const double fitting = bench_budget_ms / (round_ms > 0.001 ? round_ms : 0.001);
-  return fitting < BENCH_ROUNDS_LEAST ? BENCH_ROUNDS_LEAST
-                                      : (fitting > BENCH_ROUNDS_MOST ? BENCH_ROUNDS_MOST : (size_t)fitting);
+  return fitting < BENCH_AUTO_ROUNDS_MIN ? BENCH_AUTO_ROUNDS_MIN
+                                         : (fitting > BENCH_AUTO_ROUNDS_MAX ? BENCH_AUTO_ROUNDS_MAX : (size_t)fitting);
 }
 
 static size_t rounds_that_fit(const bench_contender *contenders, size_t count) {

@@ -191,7 +191,7 @@ hs_status cli_load_features(const cli_input *input, const char *path, hs_feature
 
 /* ---- how much memory a refused picture needs */
 
-enum { OWN_BYTES_MOST = 1 << 20 }; /* of a context, which the limit does not count */
+enum { OWN_BYTES_MAX = 1 << 20 }; /* of a context, which the limit does not count */
 
 /* What decoding takes that the limit has no room for; of a file that has none itself, as far as its rows can be read. */
 static image_need decoding_need(hs_load_options load, const char *path) {
@@ -229,7 +229,7 @@ bool scene_wants_more(const hs_options *options, const hs_load_options *load, co
   if (most == 0 || !is_as_named || scene_parse_name(path, &width, &height, &seed) != 1) return false;
   if (hs_workspace_query(options, width, height, &host, &device) != HS_OK) return false;
   const uint64_t least = host > device ? host : device;
-  if (least <= most || least - most <= OWN_BYTES_MOST) return false;
+  if (least <= most || least - most <= OWN_BYTES_MAX) return false;
   snprintf(message, message_bytes,
            "a %" PRId32 " x %" PRId32 " image needs at least %" PRIu64
            " bytes of workspace even in the smallest tiles, max_memory_bytes is %" PRIu64,

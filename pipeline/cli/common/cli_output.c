@@ -15,17 +15,17 @@
 
 /* ---- the list of temporary files */
 
-enum { FILES_MOST = 16, PLACE_FREE = 0, PLACE_CHANGING, PLACE_SET };
+enum { FILES_MAX = 16, PLACE_FREE = 0, PLACE_CHANGING, PLACE_SET };
 
 /* In memory of its own: a handler may read a path while the thread that wrote the file returns. */
 static struct listed_file {
   atomic_int state;
   char path[ATOMIC_FILE_PATH_BYTES];
-} listed_files[FILES_MOST];
+} listed_files[FILES_MAX];
 
 /* Where the list is full the file is written all the same: it would only stay when a signal ends the process. */
 int atomic_file_begins(const char *temporary) {
-  for (int i = 0; i < FILES_MOST; i++) {
+  for (int i = 0; i < FILES_MAX; i++) {
     int expected = PLACE_FREE;
     if (!atomic_compare_exchange_strong(&listed_files[i].state, &expected, PLACE_CHANGING)) continue;
     memcpy(listed_files[i].path, temporary, strlen(temporary) + 1);
@@ -40,7 +40,7 @@ void atomic_file_gone(int place) {
 }
 
 void unfinished_files_remove(void) {
-  for (int i = 0; i < FILES_MOST; i++)
+  for (int i = 0; i < FILES_MAX; i++)
     if (atomic_load(&listed_files[i].state) == PLACE_SET) unlink(listed_files[i].path);
 }
 

@@ -161,9 +161,9 @@ hs_status match_table_save(const char *path, match_format format, const match_ta
 /* ---- Reading. Nothing in the file is trusted. */
 
 /* More matches than any two lists of features that the readers take can have. */
-#define MATCHES_MOST (UINT64_C(1) << 27)
+#define MATCHES_MAX (UINT64_C(1) << 27)
 /* The shortest line of CSV or COLMAP's text ("0,0" or "0 0" and its end), the shortest element of JSON. */
-enum { LINE_LEAST_BYTES = 4, JSON_LEAST_BYTES = 25, COLUMNS = 4 };
+enum { LINE_MIN_BYTES = 4, JSON_MIN_BYTES = 25, COLUMNS = 4 };
 enum { COLUMN_A, COLUMN_B, COLUMN_DISTANCE, COLUMN_INLIER };
 static const char *const column_names[COLUMNS] = {"index_a", "index_b", "distance", "inlier"};
 
@@ -186,7 +186,7 @@ static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, 
   const feature_source *source = in->cursor.source;
   if (count > (source->size + 1) / least_bytes)
     return cursor_fail(&in->cursor, "the entries are too short for matches");
-  if (count > MATCHES_MOST || count > SIZE_MAX / sizeof(hs_match_pair))
+  if (count > MATCHES_MAX || count > SIZE_MAX / sizeof(hs_match_pair))
     return source_fail(source, HS_ERR_LIMIT, "the file holds more than 2^27 matches");
   const hs_status status = source_check_memory(source, count * (sizeof(hs_match_pair) + (verified ? 1 : 0)));
   if (status != HS_OK) return status;
@@ -250,7 +250,7 @@ static hs_status read_csv(match_input *in) {
   hs_status status = read_header(&in->cursor, &columns);
   if (status != HS_OK) return status;
   const uint64_t count = cursor_count_lines(in->cursor);
-  status = reserve(in, count, LINE_LEAST_BYTES, columns.seen[COLUMN_INLIER]);
+  status = reserve(in, count, LINE_MIN_BYTES, columns.seen[COLUMN_INLIER]);
   for (uint64_t i = 0; status == HS_OK && i < count; i++) {
     double values[COLUMNS] = {0};
     cursor_skip_blanks(&in->cursor, true);
@@ -274,7 +274,7 @@ static hs_status read_colmap(match_input *in) {
   hs_status status = cursor_end_line(&in->cursor);
   if (status != HS_OK) return status;
   const uint64_t count = cursor_count_lines(in->cursor);
-  status = reserve(in, count, LINE_LEAST_BYTES, false);
+  status = reserve(in, count, LINE_MIN_BYTES, false);
   for (uint64_t i = 0; status == HS_OK && i < count; i++) {
     double values[COLUMNS] = {0};
     status =
@@ -389,7 +389,7 @@ static hs_status read_json(match_input *in) {
   bool verified = false, first = true, more = true;
   hs_status status = find_matches(in, &matches, &count, &verified);
   if (status != HS_OK) return status;
-  status = reserve(in, count, JSON_LEAST_BYTES, verified);
+  status = reserve(in, count, JSON_MIN_BYTES, verified);
   in->cursor = matches;
   for (uint64_t i = 0; status == HS_OK && i < count; i++) {
     double values[COLUMNS] = {0};
@@ -452,7 +452,7 @@ hs_status match_table_read(const feature_source *source, uint64_t count_a, uint6
 hs_status match_table_load(const char *path, uint64_t count_a, uint64_t count_b, uint64_t max_memory_bytes,
                            const hs_allocator *allocator, match_table *table, char *message, size_t message_bytes) {
   feature_source source = {.path = path,
-                           .max_features = MATCHES_MOST,
+                           .max_features = MATCHES_MAX,
                            .max_memory_bytes = max_memory_bytes,
                            .allocator = allocator,
                            .message = message,

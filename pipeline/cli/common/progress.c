@@ -9,7 +9,7 @@
 
 /* ---- the line */
 
-enum { BAR_COLUMNS = 30, BAR_LEAST = 5, TIME_BYTES = 32, LINE_BYTES = 256 };
+enum { BAR_COLUMNS = 30, BAR_MIN = 5, TIME_BYTES = 32, LINE_BYTES = 256 };
 
 void progress_line_begin(progress_line *line, bool is_quiet) {
   *line = (progress_line){.on_terminal = !is_quiet && isatty(STDERR_FILENO) == 1, .start_ms = cli_milliseconds()};
@@ -50,7 +50,7 @@ void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t 
   const int room = columns - length - 3; /* brackets and a space */
   const int bar = room < BAR_COLUMNS ? room : BAR_COLUMNS;
   const int filled = (int)((double)ended / (double)total * bar);
-  if (bar >= BAR_LEAST)
+  if (bar >= BAR_MIN)
     fprintf(stderr, "\r[%.*s%*s] %s\033[K", filled, full, bar - filled, "", text);
   else
     fprintf(stderr, "\r%.*s\033[K", columns, text);

@@ -218,8 +218,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_RATIO] = NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
                             "keep a match nearer than R times the second nearest, 0: no such test [0.8]"),
-    [OPTION_MUTUAL] = FLAG("mutual", IN_MATCH, OPTION_NO_FIELD,
-                           "keep a match only if it is found from both sides, with all tests [this is the default]"),
+    [OPTION_MUTUAL] =
+        FLAG("mutual", IN_MATCH, OPTION_NO_FIELD,
+             "cross-check: keep a match only if it is found from both sides, with all tests [this is the default]"),
     [OPTION_NO_MUTUAL] = FLAG("no-mutual", IN_MATCH, OPTION_NO_FIELD, "look from A to B only"),
     [OPTION_MAX_DISTANCE] =
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,

@@ -70,15 +70,15 @@ typedef struct named_image {
   size_t index; /* of the images */
 } named_image;
 
-enum { PAIR_UNKNOWN_MOST = 32 };
+enum { PAIR_UNKNOWN_MAX = 32 };
 
 typedef struct pair_file {
   const char *path;
   const database_images *images;
   named_image *by_name; /* sorted */
   pair_list *pairs;
-  char *unknown[PAIR_UNKNOWN_MOST]; /* names of no image, each of which was named to the user */
-  size_t unknown_count, further;    /* further: lines with others */
+  char *unknown[PAIR_UNKNOWN_MAX]; /* names of no image, each of which was named to the user */
+  size_t unknown_count, further;   /* further: lines with others */
 } pair_file;
 
 static int compare_names(const void *one, const void *other) {
@@ -104,7 +104,7 @@ static size_t index_of(const pair_file *file, const char *name) {
 static void tell_unknown(pair_file *file, const char *name, size_t number) {
   for (size_t i = 0; i < file->unknown_count; i++)
     if (strcmp(file->unknown[i], name) == 0) return;
-  char *copy = file->unknown_count < PAIR_UNKNOWN_MOST ? strdup(name) : NULL;
+  char *copy = file->unknown_count < PAIR_UNKNOWN_MAX ? strdup(name) : NULL;
   if (!copy) {
     file->further++;
     return;

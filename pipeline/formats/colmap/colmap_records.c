@@ -17,7 +17,7 @@
 /* ---- hs_colmap_options as callers give them */
 
 enum { COLMAP_USUAL_WAIT_MS = 10000 };
-#define COLMAP_FEATURES_MOST (UINT64_C(1) << 27)
+#define COLMAP_FEATURES_MAX (UINT64_C(1) << 27)
 
 OPTIONS_END_WITH(hs_colmap_options, message_bytes);
 static const options_kind options_of_caller = OPTIONS_KIND(hs_colmap_options, read_only);
@@ -50,7 +50,7 @@ hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_op
     hs_message_set(complete->message, complete->message_bytes, "hs_colmap_options.%s", fault);
     return HS_ERR_OPTION;
   }
-  if (complete->max_features == 0) complete->max_features = COLMAP_FEATURES_MOST;
+  if (complete->max_features == 0) complete->max_features = COLMAP_FEATURES_MAX;
   if (complete->wait_ms == 0) complete->wait_ms = COLMAP_USUAL_WAIT_MS;
   return HS_OK;
 }

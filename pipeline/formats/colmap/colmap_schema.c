@@ -119,13 +119,13 @@ hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t pa
 /* ---- The tables: those of version 3.8 are made in a new database; in an existing one, what is there is compared with
    what this library writes, whichever version made it. */
 
-enum { SCHEMA_COLUMNS_MOST = 14 };
+enum { SCHEMA_COLUMNS_MAX = 14 };
 
 typedef struct table_layout {
   const char *table;
-  const char *key;                          /* the column that must be the rowid, or null */
-  const char *columns[SCHEMA_COLUMNS_MOST]; /* that must be there; unused ones null */
-  const char *extra;                        /* a column that is filled where it is there, or null */
+  const char *key;                         /* the column that must be the rowid, or null */
+  const char *columns[SCHEMA_COLUMNS_MAX]; /* that must be there; unused ones null */
+  const char *extra;                       /* a column that is filled where it is there, or null */
 } table_layout;
 
 static const table_layout common_tables[] = {
@@ -211,7 +211,7 @@ static hs_status has_column(hs_colmap_database *database, const char *table, con
 }
 
 static bool is_filled(const table_layout *layout, const char *column) {
-  for (size_t i = 0; i < SCHEMA_COLUMNS_MOST && layout->columns[i] != NULL; i++)
+  for (size_t i = 0; i < SCHEMA_COLUMNS_MAX && layout->columns[i] != NULL; i++)
     if (strcmp(layout->columns[i], column) == 0) return true;
   return layout->extra != NULL && strcmp(layout->extra, column) == 0;
 }
@@ -255,7 +255,7 @@ static hs_status check_table(hs_colmap_database *database, const table_layout *l
     status = colmap_fail(database, HS_ERR_UNSUPPORTED, "not a database of COLMAP that is known: it has no table %s",
                          layout->table);
   }
-  for (size_t i = 0; status == HS_OK && i < SCHEMA_COLUMNS_MOST && layout->columns[i] != NULL; i++) {
+  for (size_t i = 0; status == HS_OK && i < SCHEMA_COLUMNS_MAX && layout->columns[i] != NULL; i++) {
     status = has_column(database, layout->table, layout->columns[i], &there);
     if (status == HS_OK && !there) {
       status = colmap_fail(database, HS_ERR_UNSUPPORTED,

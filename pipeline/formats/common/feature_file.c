@@ -21,7 +21,7 @@
 #include "pipeline/formats/common/feature_codec.h"
 
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
-enum { FEATURE_TEXT_MOST_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
+enum { FEATURE_TEXT_MAX_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
 
 hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) {
   va_list arguments;
@@ -84,7 +84,7 @@ hs_status features_check(const feature_target *target) {
     return target_fail(target, HS_ERR_ARGUMENT, "features.reserved is set: start with {0}, or use a later library");
   if (features->image_width < 0 || features->image_height < 0)
     return target_fail(target, HS_ERR_ARGUMENT, "the image size is negative");
-  if (features->count > FEATURES_MOST_DEFAULT) return target_fail(target, HS_ERR_ARGUMENT, "more than 2^27 features");
+  if (features->count > FEATURES_MAX_DEFAULT) return target_fail(target, HS_ERR_ARGUMENT, "more than 2^27 features");
   if (features->count > 0 && !features->keypoints) return target_fail(target, HS_ERR_ARGUMENT, "keypoints is null");
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *k = &features->keypoints[i];
@@ -128,7 +128,7 @@ static hs_status load_fill(int descriptor, const feature_source *source, const c
 /* Bytes that max_features features can need, so that a wrong file does not fill the memory. */
 static uint64_t content_most(const feature_source *source) {
   if (source->max_features > (UINT64_MAX >> 14)) return UINT64_MAX;
-  return source->max_features * FEATURE_TEXT_MOST_BYTES + FILE_EXTRA_BYTES;
+  return source->max_features * FEATURE_TEXT_MAX_BYTES + FILE_EXTRA_BYTES;
 }
 
 static hs_status load_open_file(int descriptor, const feature_source *source, const char *path, file_content *content) {
@@ -252,7 +252,7 @@ bool gzip_begins(const uint8_t *bytes, size_t size) {
 #if HARTSIFT_HAVE_ZLIB
 #  include <zlib.h>
 
-enum { GZIP_WINDOW = MAX_WBITS + 16, GZIP_FIRST_BYTES = 1 << 16, GZIP_STEP_MOST = 1 << 30 };
+enum { GZIP_WINDOW = MAX_WBITS + 16, GZIP_FIRST_BYTES = 1 << 16, GZIP_STEP_MAX = 1 << 30 };
 
 /* Input and output of one file. */
 typedef struct gzip_state {
@@ -290,8 +290,8 @@ static hs_status gzip_grow(gzip_state *s) {
 /* One step of zlib between the two buffers. */
 static int gzip_step(gzip_state *s) {
   const size_t in = s->packed_size - s->packed_at, out = s->room - s->size;
-  const uInt in_part = (uInt)(in < GZIP_STEP_MOST ? in : GZIP_STEP_MOST);
-  const uInt out_part = (uInt)(out < GZIP_STEP_MOST ? out : GZIP_STEP_MOST);
+  const uInt in_part = (uInt)(in < GZIP_STEP_MAX ? in : GZIP_STEP_MAX);
+  const uInt out_part = (uInt)(out < GZIP_STEP_MAX ? out : GZIP_STEP_MAX);
   s->stream.next_in = (z_const Bytef *)(s->packed + s->packed_at);
   s->stream.avail_in = in_part;
   s->stream.next_out = s->out + s->size;

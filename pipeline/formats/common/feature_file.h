@@ -10,7 +10,7 @@
 #include "pipeline/include/hartsift.h"
 
 /* Default of hs_file_options.max_features, and the most that are written. */
-#define FEATURES_MOST_DEFAULT (UINT64_C(1) << 27)
+#define FEATURES_MAX_DEFAULT (UINT64_C(1) << 27)
 
 /* What a reader gets: the whole content, not to be trusted, and where the reason of a failure goes. */
 typedef struct feature_source {

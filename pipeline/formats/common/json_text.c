@@ -40,7 +40,7 @@ void json_put_string(feature_sink *sink, const char *text) {
 /* ---- reading */
 
 /* Deeper nesting than any feature file has; bounds the recursion of json_skip. */
-enum { JSON_DEPTH_MOST = 32 };
+enum { JSON_DEPTH_MAX = 32 };
 
 /* The next character after blanks, 0 at the end (a zero byte in the file is an error anyway). */
 static char json_peek(text_cursor *cursor) {
@@ -172,8 +172,8 @@ static hs_status json_skip_plain(text_cursor *cursor) {
 
 /* An explicit stack instead of recursion: content that nests deeply cannot exhaust the real one. */
 hs_status json_skip(text_cursor *cursor) {
-  char open[JSON_DEPTH_MOST];
-  bool first[JSON_DEPTH_MOST];
+  char open[JSON_DEPTH_MAX];
+  bool first[JSON_DEPTH_MAX];
   size_t depth = 0;
   do {
     bool more = true;
@@ -194,7 +194,7 @@ hs_status json_skip(text_cursor *cursor) {
       if (status != HS_OK) return status;
       continue;
     }
-    if (depth == JSON_DEPTH_MOST) return cursor_fail(cursor, "values are nested too deeply");
+    if (depth == JSON_DEPTH_MAX) return cursor_fail(cursor, "values are nested too deeply");
     open[depth] = found;
     first[depth++] = true;
   } while (depth > 0);

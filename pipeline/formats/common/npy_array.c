@@ -12,7 +12,7 @@
 #include "pipeline/base/memory.h"
 
 /* Magic, version and length of the header's text; the data begins at a multiple of 64. */
-enum { NPY_PREFIX_BYTES = 10, NPY_PREFIX_2_BYTES = 12, NPY_ALIGNMENT = 64, NPY_HEADER_MOST = 128 };
+enum { NPY_PREFIX_BYTES = 10, NPY_PREFIX_2_BYTES = 12, NPY_ALIGNMENT = 64, NPY_HEADER_MAX = 128 };
 
 static const uint8_t npy_magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
@@ -22,7 +22,7 @@ void npy_put_header(feature_sink *sink, const char *descr, size_t rank, uint64_t
   unsigned long long width = columns;
   if (rank == 1) (void)snprintf(shape, sizeof shape, "(%llu,)", height);
   if (rank == 2) (void)snprintf(shape, sizeof shape, "(%llu, %llu)", height, width);
-  char text[NPY_HEADER_MOST];
+  char text[NPY_HEADER_MAX];
   int printed = snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
   size_t used = printed > 0 ? (size_t)printed : 0;
   size_t total = (NPY_PREFIX_BYTES + used + 1 + NPY_ALIGNMENT - 1) / NPY_ALIGNMENT * NPY_ALIGNMENT;

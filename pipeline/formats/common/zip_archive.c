@@ -31,7 +31,7 @@ static void zip_pack_common(uint8_t *out, const zip_written *entry) {
 }
 
 bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, const void *user) {
-  if (writer->count == ZIP_ENTRIES_MOST) return false;
+  if (writer->count == ZIP_ENTRIES_MAX) return false;
   feature_sink measure;
   sink_begin_measure(&measure, crc_zip);
   produce(&measure, user);
@@ -85,9 +85,9 @@ void zip_write_end(zip_writer *writer) {
 #endif
 
 /* The archive's comment, which may follow the end record, has at most this many bytes. */
-enum { ZIP_COMMENT_MOST = 65535, ZIP64_EXTRA = 1 };
+enum { ZIP_COMMENT_MAX = 65535, ZIP64_EXTRA = 1 };
 /* Deflate cannot expand by more; a larger claim is false. */
-enum { DEFLATE_EXPANSION_MOST = 1032 };
+enum { DEFLATE_EXPANSION_MAX = 1032 };
 
 /* An entry as the directory describes it. */
 typedef struct zip_found {
@@ -106,7 +106,7 @@ static hs_status zip_find_directory(const feature_source *source, zip_directory 
   size_t size = source->size;
   if (size < ZIP_END_BYTES) return source_fail(source, HS_ERR_FORMAT, "too short for a zip archive");
   size_t last = size - ZIP_END_BYTES;
-  size_t least = last > ZIP_COMMENT_MOST ? last - ZIP_COMMENT_MOST : 0;
+  size_t least = last > ZIP_COMMENT_MAX ? last - ZIP_COMMENT_MAX : 0;
   size_t at = last;
   while (at > least && bytes_get_u32(source->bytes + at) != ZIP_END_MARK) at--;
   const uint8_t *record = source->bytes + at;
@@ -281,7 +281,7 @@ static hs_status zip_check_entry(const feature_source *source, const char *name,
   if ((found->flags & 1u) != 0) return source_fail(source, HS_ERR_UNSUPPORTED, "%s is encrypted", name);
   if (found->method == ZIP_STORED && found->size != found->packed_size)
     return source_fail(source, HS_ERR_FORMAT, "%s has two sizes", name);
-  if (found->method == ZIP_DEFLATED && found->size / DEFLATE_EXPANSION_MOST > found->packed_size)
+  if (found->method == ZIP_DEFLATED && found->size / DEFLATE_EXPANSION_MAX > found->packed_size)
     return source_fail(source, HS_ERR_FORMAT, "%s claims more bytes than its data can give", name);
   if (found->method != ZIP_STORED && found->method != ZIP_DEFLATED)
     return source_fail(source, HS_ERR_UNSUPPORTED, "%s is compressed by an unknown method", name);

@@ -10,7 +10,7 @@
 #include "pipeline/formats/common/feature_file.h"
 #include "pipeline/formats/common/feature_sink.h"
 
-enum { ZIP_ENTRIES_MOST = 16 };
+enum { ZIP_ENTRIES_MAX = 16 };
 
 /* ------------------------------------------------------------------ writing */
 
@@ -25,13 +25,13 @@ typedef struct zip_written {
 typedef struct zip_writer {
   feature_sink sink;
   size_t count;
-  zip_written entries[ZIP_ENTRIES_MOST];
+  zip_written entries[ZIP_ENTRIES_MAX];
 } zip_writer;
 
 /* written: as sink_begin has it. */
 void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written);
 /* Adds a stored entry; `name` must last until zip_write_end. False when the archive would pass 4 GiB,
-   beyond which readers need other records, or ZIP_ENTRIES_MOST entries. */
+   beyond which readers need other records, or ZIP_ENTRIES_MAX entries. */
 bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, const void *user);
 void zip_write_end(zip_writer *writer);
 
