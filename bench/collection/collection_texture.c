@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/splitmix64.h"
+#include "pipeline/base/number_tools.h"
 
 enum { GLYPHS = 26, GLYPH_ROWS = 7, GLYPH_COLUMNS = 5, STOCK_WINDOWS = 12 };
 /* Letters and windows are drawn from the same stock in all scenes: repeated structure within and between scenes. */

@@ -1,6 +1,4 @@
-/*
- * Room of a feature list: the one place that grows the arrays behind hs_features.
- */
+/* Capacity of feature lists: the one place that grows the arrays of hs_features; and how descriptors were made. */
 #ifndef HARTSIFT_BASE_FEATURES_H
 #define HARTSIFT_BASE_FEATURES_H
 
@@ -48,5 +46,25 @@ void features_adopt(hs_features *features, const hs_features *found, const hs_al
 
 /* Makes *features a copy of what *found views, with its own room (features_reserve). Statuses as there. */
 hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator);
+
+/* ---- How descriptors were made: the names that files have for it, and whether descriptors can be compared. */
+
+/* As the command's options have them; null for other values. */
+const char *origin_profile_name(hs_profile profile);
+/* The norm as files store it: "l2" or "root", with "-dsp" where descriptors are pooled over domain sizes; and its number,
+   0..3. Versions that do not know pooling read 2 and 3 as an unknown origin. */
+const char *origin_norm_name(const hs_origin *origin);
+int32_t origin_norm_number(const hs_origin *origin);
+/* The value of a name of `size` bytes; -1: none. */
+int32_t origin_profile_of_name(const char *name, size_t size);
+int32_t origin_norm_of_name(const char *name, size_t size);
+
+/* What a file says of descriptors that were brought to UBC order; numbers that mean nothing to this version leave the
+   origin unknown. */
+hs_origin origin_of_file(int64_t method_version, int64_t profile, int64_t norm, int64_t exif_orientation);
+
+/* Whether distances between the descriptors of two lists mean something, as far as is known. False: reason says what
+   differs and what to do. */
+bool origin_comparable(const hs_features *first, const hs_features *second, char *reason, size_t reason_bytes);
 
 #endif

@@ -1,11 +1,17 @@
-/*
- * Host memory of the pipeline; see memory.h.
- */
+/* Memory: allocation through hs_allocator, and how much the machine and its control groups have; see memory.h. */
 #define _DEFAULT_SOURCE /* madvise */
+
 #include "pipeline/base/memory.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* Blocks of this size or more get huge pages where the system has them, because the pyramid's rows are pages apart and
    address translation took a fifth of its time. */
@@ -42,4 +48,104 @@ bool hs_size_add(size_t a, size_t b, size_t *out) {
   if (b > (size_t)-1 - a) return false;
   *out = a + b;
   return true;
+}
+
+/* ---- Memory of the machine and of control groups: Linux, Documentation/admin-guide/cgroup-v2.rst ("memory.max") and
+   cgroup-v1/memory.rst ("memory.limit_in_bytes"). */
+
+enum { FILE_TEXT_BYTES = 4096, FILE_PATH_BYTES = 4608 };
+
+static void take_least(machine_memory *memory, uint64_t bytes, const char *of) {
+  if (bytes < memory->bytes) *memory = (machine_memory){bytes, of};
+}
+
+/* The beginning of a small file of the kernel's, as text; "" where there is none. */
+static void read_text(const char *path, char text[FILE_TEXT_BYTES]) {
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ssize_t got = 0, filled = 0;
+  while (descriptor >= 0 && (got = read(descriptor, text + filled, (size_t)(FILE_TEXT_BYTES - 1 - filled))) > 0)
+    filled += got;
+  if (descriptor >= 0) close(descriptor);
+  text[filled] = '\0';
+}
+
+/* The limit in a group's file; "max", and what is no number, limits nothing. */
+static void take_file(machine_memory *memory, const char *path) {
+  char text[FILE_TEXT_BYTES], *end = text;
+  read_text(path, text);
+  errno = 0;
+  const unsigned long long bytes = strtoull(text, &end, 10);
+  if (end > text && text[0] != '-' && errno == 0) take_least(memory, bytes, "this control group");
+}
+
+/* The limits of a group and of all above it. mount: where the groups of this kind are; group: "/a/b". Within a container
+   the group's path may be that of the machine, and only what is mounted here exists. */
+static void take_groups(machine_memory *memory, const char *mount, char *group, const char *file) {
+  char path[FILE_PATH_BYTES];
+  for (;;) {
+    const size_t length = strlen(group);
+    if (length > 0 && group[length - 1] == '/') group[length - 1] = '\0';
+    const int bytes = snprintf(path, sizeof path, "%s%s/%s", mount, group, file);
+    if (bytes > 0 && (size_t)bytes < sizeof path) take_file(memory, path);
+    char *slash = strrchr(group, '/');
+    if (!slash) return;
+    *slash = '\0';
+  }
+}
+
+/* Whether "memory" is among the names of controllers, which commas part. */
+static bool has_memory(const char *names, size_t length) {
+  static const char name[] = "memory";
+  for (const char *end = names + length; names < end; names += strcspn(names, ",:") + 1)
+    if (strncmp(names, name, sizeof name - 1) == 0 && strcspn(names, ",:") == sizeof name - 1) return true;
+  return false;
+}
+
+machine_memory machine_memory_in_groups(machine_memory memory, const char *root) {
+  char text[FILE_TEXT_BYTES], path[FILE_PATH_BYTES], *rest = NULL;
+  snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+  read_text(path, text);
+  /* Lines "NUMBER:CONTROLLERS:GROUP"; version 2 has number 0 and names no controllers. */
+  for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+    char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
+    if (!group) continue;
+    const bool is_unified = group == names + 1;
+    snprintf(path, sizeof path, "%s/sys/fs/cgroup%s", root, is_unified ? "" : "/memory");
+    if (is_unified)
+      take_groups(&memory, path, group + 1, "memory.max");
+    else if (has_memory(names + 1, (size_t)(group - names - 1)))
+      take_groups(&memory, path, group + 1, "memory.limit_in_bytes");
+  }
+  return memory;
+}
+
+machine_memory machine_memory_now(void) {
+  machine_memory memory = {UINT64_MAX, "this machine"};
+  struct rlimit limit;
+  const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page_bytes > 0) take_least(&memory, (uint64_t)pages * (uint64_t)page_bytes, "this machine");
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    take_least(&memory, (uint64_t)limit.rlim_cur, "the limit of the address space");
+  return machine_memory_in_groups(memory, "");
+}
+
+uint64_t machine_memory_limit(uint64_t max_memory_bytes) {
+  if (max_memory_bytes != 0) return max_memory_bytes;
+  const uint64_t share = machine_memory_now().bytes / MACHINE_MEMORY_SHARE;
+  return share > MACHINE_MEMORY_ALWAYS_BYTES ? share : MACHINE_MEMORY_ALWAYS_BYTES;
+}
+
+bool machine_memory_allows(uint64_t max_memory_bytes, uint64_t bytes) {
+  if (max_memory_bytes == 0 && bytes <= MACHINE_MEMORY_ALWAYS_BYTES) return true;
+  return bytes <= machine_memory_limit(max_memory_bytes);
+}
+
+void machine_memory_describe_limit(uint64_t max_memory_bytes, char text[MACHINE_MEMORY_LIMIT_TEXT_BYTES]) {
+  const uint64_t limit = machine_memory_limit(max_memory_bytes);
+  if (max_memory_bytes != 0)
+    snprintf(text, MACHINE_MEMORY_LIMIT_TEXT_BYTES, "the %" PRIu64 " bytes of max_memory_bytes", limit);
+  else
+    snprintf(text, MACHINE_MEMORY_LIMIT_TEXT_BYTES,
+             "the %" PRIu64 " bytes that are half the memory of %s; max_memory_bytes sets another limit", limit,
+             machine_memory_now().of);
 }

@@ -6,7 +6,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"
-#include "pipeline/base/machine_memory.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/cli/common/cli_common.h"
 
 typedef struct info_codec {

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "pipeline/base/machine_memory.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/base/message.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "pipeline/base/features.h"
-#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/npy_array.h"

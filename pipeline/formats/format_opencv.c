@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/base/origin.h"
+#include "pipeline/base/features.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/formats/formats.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/base/matrix3.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/geometry/linear.h"
 
 int geometry_sample_size(hs_geometry_model model) {

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/base/matrix3.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/geometry/scoring.h"
 #include "pipeline/geometry/linear.h"
 

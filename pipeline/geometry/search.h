@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "pipeline/base/splitmix64.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/geometry/models.h"
 
 /* Random numbers of the search: splitmix64, the same sequence everywhere. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/image_io/image_io.h"
 

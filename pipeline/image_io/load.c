@@ -11,7 +11,6 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/image_io/image_io.h"
-#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)

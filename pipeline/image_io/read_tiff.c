@@ -13,7 +13,6 @@
 #  include <string.h>
 #  include <tiffio.h>
 
-#  include "pipeline/base/machine_memory.h"
 #  include "pipeline/base/memory.h"
 
 enum {

@@ -23,9 +23,8 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/include/hartsift.h"
-#include "pipeline/base/matrix3.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/splitmix64.h"
 
 enum {
   SCENE_UNIT = 1024,  /* world units in a pixel */

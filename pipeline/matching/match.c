@@ -11,7 +11,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
-#include "pipeline/base/origin.h"
+#include "pipeline/base/features.h"
 
 _Static_assert(sizeof(hs_nearest) == sizeof(match_nearest) &&
                    offsetof(hs_nearest, second_squared) == offsetof(match_nearest, second_squared) &&

@@ -85,7 +85,7 @@ MUTANTS = (
     _mutant("max_pixels_of_files", "pipeline/image_io/decoding.c", "|| width > request->max_pixels / height", "", "unit.image_io"),
     _mutant("jpeg_coefficients", "pipeline/image_io/jpeg/jpeg_reader.c", "if (!jpeg_has_multiple_scans(jpeg)) return 0;", "return 0;",
             "unit.image_jpeg"),
-    _mutant("memory_of_the_control_group", "pipeline/base/machine_memory.c", 'take_least(memory, bytes, "this control group");', "(void)memory;",
+    _mutant("memory_of_the_control_group", "pipeline/base/memory.c", 'take_least(memory, bytes, "this control group");', "(void)memory;",
             "unit.machine_memory"),
     _mutant("jpeg_many_scans", "pipeline/image_io/jpeg/jpeg_reader.c", "decoder->jpeg.input_scan_number > READ_JPEG_MAX_SCANS", "0",
             "unit.image_corpus"),

@@ -1,7 +1,7 @@
 /* Contents of test arrays; see array_maker.h. */
 #include "tests/support/array_maker.h"
 
-#include "pipeline/base/splitmix64.h"
+#include "pipeline/base/number_tools.h"
 
 static uint64_t next_bits(uint64_t *state) {
   *state += SPLITMIX64_STEP;

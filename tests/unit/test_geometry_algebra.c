@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/base/matrix3.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/search.h"
 

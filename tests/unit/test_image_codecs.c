@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/base/splitmix64.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/image_io/image_io.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/exif_maker.h"

@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/base/splitmix64.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_pairs.h"
 #include "tests/support/counted_allocator.h"

@@ -10,7 +10,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/base/machine_memory.h"
+#include "pipeline/base/memory.h"
 #include "tests/support/scratch_folder.h"
 
 static const machine_memory machine = {UINT64_C(8) << 30, "this machine"};

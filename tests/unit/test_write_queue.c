@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/base/splitmix64.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/formats/colmap/write_queue.h"
 
 enum { FILE_BYTES = 4 << 20, PAGE = 4096, NO_ROOM = 13 };

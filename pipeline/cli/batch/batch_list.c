@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pipeline/base/utf8.h"
+#include "pipeline/base/path_text.h"
 #include "pipeline/cli/common/cli_output.h"
 
 /* Takes `text` (from malloc or null) over; its name begins at `skip`. */

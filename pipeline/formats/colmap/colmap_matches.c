@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/matrix3.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/base/adopt.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/base/matrix3.h"
+#include "pipeline/base/number_tools.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/formats/colmap/colmap_internal.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "pipeline/base/message.h"
-#include "pipeline/base/origin.h"
+#include "pipeline/base/features.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
 /* ---- statements and failures */

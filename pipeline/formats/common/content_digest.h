@@ -1,5 +1,5 @@
 /*
- * * Digest of features and of files, over bytes that are the same on every machine: FNV-1a (Fowler, Noll, Vo) of 64
+ * Digest of features and of files, over bytes that are the same on every machine: FNV-1a (Fowler, Noll, Vo) of 64
  * bits in eight lanes, since one alone waits for each of its multiplications. Lane j has the bytes at positions j, j
  * + 8, ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It tells results of
  * different content apart; it does not protect against somebody who forges them.

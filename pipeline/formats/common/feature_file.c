@@ -14,10 +14,8 @@
 
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/features.h"
-#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
-#include "pipeline/base/origin.h"
 #include "pipeline/formats/common/feature_codec.h"
 
 /* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */

@@ -1,7 +1,7 @@
 /* JSON: strings written from names that may hold anything, and the grammar over a text_cursor. */
 #include <string.h>
 
-#include "pipeline/base/utf8.h"
+#include "pipeline/base/path_text.h"
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/common/text_cursor.h"
 

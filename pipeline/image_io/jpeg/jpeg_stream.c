@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "pipeline/base/machine_memory.h"
 #include "pipeline/base/memory.h"
 
 /* The largest values that baseline's symbols may announce. */

@@ -12,7 +12,7 @@
 /* jpeglib.h needs stdio.h and stddef.h before it. */
 #  include <jpeglib.h>
 
-#  include "pipeline/base/splitmix64.h"
+#  include "pipeline/base/number_tools.h"
 
 /* Outlives a longjmp. */
 typedef struct made_state {
