@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
-from typing import TYPE_CHECKING, Any, Dict, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, c_char, c_double, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, c_char, c_double, c_int, c_int32, c_size_t, c_void_p
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Sequence, Tuple, Type, cast
 

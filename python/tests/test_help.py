@@ -1,6 +1,5 @@
 """help() of the public functions: it names every argument, and says what users of other packages need to know."""
 
-import importlib
 import inspect
 import re
 

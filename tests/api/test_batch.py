@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import unittest
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))

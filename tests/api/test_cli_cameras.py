@@ -9,7 +9,6 @@ import shutil
 import sqlite3
 import struct
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase  # noqa: E402

@@ -8,7 +8,6 @@ import json
 import os
 import sqlite3
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import FAILED, USAGE, main, pgm, read_ppm  # noqa: E402

@@ -8,7 +8,6 @@ import sqlite3
 import struct
 import subprocess
 import sys
-import unittest
 
 # Beside the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))

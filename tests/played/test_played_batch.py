@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots  # noqa: E402
