@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "stages/ops.h"
-#include "stages/primitive_ops.h"
+#include "stages/primitives.h"
 #include "stages/two_view.h"
 
 /* Fills the table with the best variants the machine has, narrowed by the environment variable HARTSIFT_CPU

@@ -8,7 +8,7 @@
  *
  * To add a stage (tests/api/check_places.py names what was forgotten):
  *   1. its contract, arguments and arithmetic of one sample: stages/<stage>.h;
- *   2. an entry in stage_id and stage_ops below, its name in stages/ops.c, in the same order;
+ *   2. an entry in stage_id and stage_ops below, its name in stage_name, in the same order;
  *   3. the reference cpu/ref/<stage>_ref.c, its entry in the table of cpu/dispatch.c and its TAKE line there;
  *   4. its step in pipeline/frame/run_frame.c, and its buffers with first and last step in pipeline/context/plan.c;
  *   5. its kernels and their place in a frame's graph: the list in cuda/keypoints/frame_view.h;
@@ -21,8 +21,6 @@
 #include "stages/describe.h"
 #include "stages/detect.h"
 #include "stages/match.h"
-#include "stages/neighbours.h"
-#include "stages/octave.h"
 #include "stages/orient.h"
 #include "stages/select.h"
 
@@ -81,6 +79,10 @@ typedef struct stage_ops {
 } stage_ops;
 
 /* "base", "blur", ...: the names of --variant and of the report. */
-const char *stage_name(stage_id id);
+static inline const char *stage_name(stage_id id) {
+  static const char *const names[STAGE_COUNT] = {"base",   "blur",   "halve",    "detect",
+                                                 "orient", "select", "describe", "match"};
+  return (unsigned)id < STAGE_COUNT ? names[id] : "?";
+}
 
 #endif

@@ -12,7 +12,6 @@
 #include "stages/fixed_point.h"
 #include "stages/image.h"
 #include "stages/keypoint.h"
-#include "stages/params.h"
 
 enum {
   ORIENT_BINS = 36,

@@ -1,10 +1,10 @@
 /*
- * The primitives of each instruction set: what the tables of stages/primitive_ops.h are made of.
+ * The primitives of each instruction set: what the tables of stages/primitives.h are made of.
  */
 #ifndef HARTSIFT_CPU_PRIMITIVES_PRIMITIVE_VARIANTS_H
 #define HARTSIFT_CPU_PRIMITIVES_PRIMITIVE_VARIANTS_H
 
-#include "stages/primitive_ops.h"
+#include "stages/primitives.h"
 
 #define PRIMITIVES_SIMD_DECLARE(ISA)                                                                                   \
   uint64_t prim_sum_u8_##ISA(const void *x, size_t n);                                                                 \

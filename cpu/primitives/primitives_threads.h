@@ -6,7 +6,7 @@
 #define HARTSIFT_CPU_PRIMITIVES_PRIMITIVES_THREADS_H
 
 #include "stages/ops.h"
-#include "stages/primitive_ops.h"
+#include "stages/primitives.h"
 
 /* How and where: queue null: on the calling thread. */
 typedef struct prim_place {

@@ -5,7 +5,6 @@
 #ifndef HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
 #define HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
 
-#include "stages/five_point_math.h"
 #include "stages/two_view.h"
 #include "stages/two_view_math.h"
 

@@ -11,7 +11,7 @@
 
 #include "cpu/schedule/stage_jobs.h"
 #include "stages/base.h"
-#include "stages/octave.h"
+#include "stages/detect.h"
 
 enum {
   PASS_ROWS = 8,                   /* of a turn */

@@ -26,7 +26,6 @@
 #include "stages/affine.h"
 #include "stages/describe.h"
 #include "stages/detect.h"
-#include "stages/grid_select.h"
 #include "stages/refine.h"
 #include "stages/select.h"
 

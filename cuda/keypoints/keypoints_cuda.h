@@ -6,7 +6,7 @@
 
 #include "cuda/keypoints/frame_view.h"
 #include "cuda/runtime/device.h"
-#include "stages/extrema.h"
+#include "stages/refine.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -131,7 +131,7 @@ stage_status cuda_affine_describe_launch(const cuda_frame_view *view, cuda_descr
    descriptors; over view->grid, where it has columns. view->max_features is not 0. */
 stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream);
 
-/* Selection over a grid on the device: the keys that make plain selection choose as stages/grid_select.h says. */
+/* Selection over a grid on the device: the keys that make plain selection choose as stages/select.h says. */
 
 /* oriented -> scratch.select_keys: the largest for every feature of a rank that stays whole, its own key plus 1 for those of
    the last rank that is reached, 0 for all others. Nothing where no feature is dropped. view->grid has columns. */

@@ -8,7 +8,6 @@
 
 #include "cuda/runtime/device.h"
 #include "stages/match.h"
-#include "stages/neighbours.h"
 
 #ifdef __cplusplus
 extern "C" {

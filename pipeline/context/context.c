@@ -13,7 +13,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/tile_plan.h"
-#include "stages/grid_select.h"
+#include "stages/select.h"
 
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...) {
   char text[ERROR_TEXT_BYTES];

@@ -16,7 +16,7 @@
 #include "pipeline/context/workspace.h"
 #include "stages/detect.h"
 #include "stages/jpeg_scan.h"
-#include "stages/neighbours.h"
+#include "stages/match.h"
 
 enum {
   FRAME_GROUP_MAX = 64, /* images of one call of run */

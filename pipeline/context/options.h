@@ -7,7 +7,7 @@
  *   2. its row in pipeline/context/options_table.inc: without it options.c does not compile;
  *   3. where the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h.
  * Defaults, ranges, messages, help, manual pages, completions, the settings of a batch and Python's keywords come from the
- * row. Then write what acts on it (options_params and stages/params.h for a stage), its test, the text of stages/METHOD.md
+ * row. Then write what acts on it (options_params and stages/keypoint.h for a stage), its test, the text of stages/METHOD.md
  * where it changes features, and Python's type hints by tests/support/make_python_hints.py.
  */
 #ifndef HARTSIFT_CONTEXT_OPTIONS_H
@@ -15,7 +15,7 @@
 
 #include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_expert.h"
-#include "stages/params.h"
+#include "stages/keypoint.h"
 #include "stages/pyramid.h"
 
 /* Checks every field; on failure writes which field, its value and its range. */

@@ -11,7 +11,7 @@
 #define HARTSIFT_CONTEXT_PLAN_H
 
 #include "pipeline/include/hartsift.h"
-#include "stages/params.h"
+#include "stages/keypoint.h"
 #include "stages/pyramid.h"
 
 /* Steps of a frame, the unit of lifetimes. */

@@ -9,7 +9,7 @@
 #include "stages/affine.h"
 #include "stages/detect.h"
 #include "stages/refine.h"
-#include "stages/scalespace.h"
+#include "stages/pyramid.h"
 
 _Static_assert(sizeof(detect_stray) == TILE_STRAY_BYTES, "room for strays");
 

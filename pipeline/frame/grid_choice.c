@@ -5,7 +5,7 @@
 
 #include "pipeline/base/memory.h"
 #include "pipeline/context/options.h"
-#include "stages/grid_select.h"
+#include "stages/select.h"
 
 hs_status grid_choice_reserve(hs_context *c, uint32_t features) {
   void *memory;

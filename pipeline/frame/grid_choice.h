@@ -1,6 +1,6 @@
 /*
  * options.grid_columns and grid_rows: max_features spread over the cells of a grid, by the rule of
- * stages/grid_select.h.
+ * stages/select.h.
  */
 #ifndef HARTSIFT_FRAME_GRID_CHOICE_H
 #define HARTSIFT_FRAME_GRID_CHOICE_H

@@ -5,7 +5,7 @@
 #define HARTSIFT_MATCHING_NEIGHBOUR_LISTS_H
 
 #include "pipeline/context/context.h"
-#include "stages/neighbours.h"
+#include "stages/match.h"
 
 /* ---- one row of squares, `count` of them, of which those below the bound are wanted */
 

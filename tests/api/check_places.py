@@ -44,7 +44,7 @@ def check_stages(tree):
     for name in (name.lower() for name in names):
         faults += tree.forgotten(f"stage {name}", [
             ("stages/ops.h", rf"\(\*{name}\)\(stage_queue"),
-            ("stages/ops.c", rf'"{name}"'),
+            ("stages/ops.h", rf'"{name}"'),
             ("cpu/dispatch.c", rf"TAKE\(STAGE_{name.upper()}, {name}\)"),
             ("cpu/dispatch.c", rf"\.{name} = {name}_ref\b"),
             ("cpu/ref/*_ref.c", rf"\b{name}_ref\("),

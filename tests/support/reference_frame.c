@@ -6,7 +6,7 @@
 
 #include "cpu/ref/stages_ref.h"
 #include "pipeline/context/options.h"
-#include "stages/scalespace.h"
+#include "stages/pyramid.h"
 
 enum { KEYPOINT_ROOM = 1 << 17, FEATURE_ROOM = 1 << 18 };
 

@@ -6,7 +6,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/context/options.h"
-#include "stages/scalespace.h"
+#include "stages/pyramid.h"
 
 static void assert_close(double got, double expected, double relative, const char *what) {
   if (!(fabs(got - expected) <= relative * fabs(expected))) fail_msg("%s: %.17g, expected %.17g", what, got, expected);

@@ -1,5 +1,5 @@
 /* Ranks inside cells by sorting, then two cuts: the last rank that is reached, and the key inside it. */
-#include "stages/grid_select.h"
+#include "stages/select.h"
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, KEY_BITS = 64 };
 
