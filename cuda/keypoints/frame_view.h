@@ -15,7 +15,7 @@
  *      Order, Cost;
  *   2. one launcher in the header beside it, which asserts what the description says of the launch;
  *   3. its node in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
- *      variant's name in pipeline/device/cuda_variants.c where there is a choice;
+ *      variant's name in pipeline/device/cuda_state.c where there is a choice;
  *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);
  *   5. its figure in bench/NOTES.md, with what bounds it.
  */

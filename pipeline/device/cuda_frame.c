@@ -1,5 +1,5 @@
 /* A context's device: opening, the graphs kept, and one frame; its memory is in cuda_room.c. */
-#include "pipeline/device/cuda_frame.h"
+#include "pipeline/device/cuda_engine.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,10 +13,7 @@
 #include "cpu/schedule/threads.h"
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
-#include "pipeline/device/cuda_equalize.h"
-#include "pipeline/device/cuda_match.h"
-#include "pipeline/device/cuda_room.h"
-#include "pipeline/device/cuda_variants.h"
+#include "pipeline/device/cuda_state.h"
 
 _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint) && sizeof(cuda_feature_frame) == sizeof(hs_frame),
                "records are keypoints");
@@ -245,7 +242,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const frame_place
   s->mail->handed_over = 0;
   s->mail->outputs = target.outputs;
   stage_status done = cuda_upload(c, r, &target, bands, stream);
-  if (done == STAGE_OK && place->given.count > 0) done = cuda_given_upload(s, &place->given, stream);
+  if (done == STAGE_OK && place->given.count > 0) done = cuda_user_keypoints_upload(s, &place->given, stream);
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_failure(c, done, "starting the frame");
@@ -355,7 +352,7 @@ static hs_status end(hs_context *c, const frame_placement *place, bool *repeat) 
   return HS_OK;
 }
 
-hs_status cuda_frame_end(hs_context *c, const frame_placement *place, frame_result *result, bool *repeat) {
+hs_status cuda_frame_finish(hs_context *c, const frame_placement *place, frame_result *result, bool *repeat) {
   cuda_state *s = cuda_of(c);
   int32_t previous;
   if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
@@ -395,14 +392,14 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const frame_plac
   hs_status st = HS_OK;
   while (st == HS_OK && repeat) {
     st = cuda_frame_begin(c, r, place);
-    if (st == HS_OK) st = cuda_frame_end(c, place, result, &repeat);
+    if (st == HS_OK) st = cuda_frame_finish(c, place, result, &repeat);
   }
   return st;
 }
 
 /* Spins, because the device sets the flag within a fraction of a millisecond. Now and then it queries the stream, which
    finds a frame that failed. */
-hs_status cuda_frame_handed_over(hs_context *c, plane_view *level) {
+hs_status cuda_frame_level(hs_context *c, plane_view *level) {
   cuda_state *s = cuda_of(c);
   const volatile uint32_t *flag = &s->mail->handed_over;
   spin_wait wait = {0};

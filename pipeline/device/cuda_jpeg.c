@@ -1,5 +1,5 @@
-/* JPEGs decoded on the device; see cuda_jpeg.h. */
-#include "pipeline/device/cuda_jpeg.h"
+/* JPEGs decoded on the device. */
+#include "pipeline/device/cuda_engine.h"
 
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "pipeline/base/memory.h"
@@ -46,7 +46,7 @@ void cuda_jpeg_judge(hs_context *c, const char *reason) {
   if (reason) hs_message_set(j->reason, sizeof j->reason, "%s", reason);
 }
 
-decoder_state cuda_jpeg_ask(const hs_context *c, const char **reason) {
+decoder_state cuda_jpeg_state(const hs_context *c, const char **reason) {
   *reason = cuda_of(c)->jpeg->reason;
   return cuda_of(c)->jpeg->state;
 }
@@ -73,7 +73,7 @@ static stage_status make_pinned(hs_context *c, size_t bytes) {
   return st;
 }
 
-void *cuda_jpeg_room(hs_context *c, size_t bytes) {
+void *cuda_jpeg_packed_memory(hs_context *c, size_t bytes) {
   cuda_state *s = cuda_of(c);
   const uint64_t limit = c->options.max_memory_bytes;
   int32_t previous;

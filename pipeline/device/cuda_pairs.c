@@ -1,5 +1,5 @@
-/* Many pairs on a context's CUDA device; see cuda_pairs.h. */
-#include "pipeline/device/cuda_pairs.h"
+/* Many pairs on a context's CUDA device. */
+#include "pipeline/device/cuda_engine.h"
 
 #include <string.h>
 
@@ -63,7 +63,7 @@ stage_status cuda_pairs_enter(const pair_matcher *p, int32_t *previous) { return
 
 void cuda_pairs_leave(int32_t previous) { device_leave(previous); }
 
-const char *cuda_pairs_error(void) { return device_error_text(); }
+const char *cuda_pairs_error_text(void) { return device_error_text(); }
 
 static stage_status make_batch(const pair_matcher *p, pair_batch *b) {
   void *slab = NULL, *pinned = NULL, *d_pinned = NULL;
@@ -127,7 +127,7 @@ void cuda_pairs_close(pair_matcher *p) {
 
 /* ------------------------------------------------------------------ images */
 
-stage_status cuda_pairs_bring(pair_matcher *p, const void *descriptors, uint32_t count, device_descriptors **image) {
+stage_status cuda_pairs_upload(pair_matcher *p, const void *descriptors, uint32_t count, device_descriptors **image) {
   void *memory = NULL;
   device_descriptors *i = hs_memory_alloc(p->allocator, sizeof *i);
   *image = NULL;

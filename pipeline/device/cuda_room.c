@@ -1,12 +1,9 @@
-/* Memory for a frame on a device: its plan, the slab, and pinned memory for results; see cuda_room.h. */
-#include "pipeline/device/cuda_room.h"
-
+/* Memory for a frame on a device: its plan, the slab, and pinned memory for results. */
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/options.h"
-
-#include "pipeline/device/cuda_equalize.h"
-#include "pipeline/device/cuda_match.h"
+#include "pipeline/device/cuda_engine.h"
+#include "pipeline/device/cuda_state.h"
 
 _Static_assert((int)OPTIONS_DEVICE_CELLS_MOST == GRID_DEVICE_CELLS, "cells of a grid on a device");
 
@@ -203,11 +200,11 @@ hs_status cuda_make_handover_room(hs_context *c) {
   return HS_OK;
 }
 
-void cuda_frame_want_room(hs_context *c, uint32_t features) {
+void cuda_frame_want_capacity(hs_context *c, uint32_t features) {
   if (features > cuda_of(c)->room_beyond) cuda_of(c)->room_beyond = features;
 }
 
-uint32_t cuda_frame_room(const hs_context *c, feature_records *records) {
+uint32_t cuda_frame_records(const hs_context *c, feature_records *records) {
   const result_set *r = &cuda_of(c)->results[cuda_of(c)->set];
   *records = (feature_records){r->records, r->frames, r->descriptors, cuda_of(c)->plan.request.descriptor_bytes};
   return r->features;
@@ -218,11 +215,14 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
   if (s) *device_bytes += s->decoded_bytes;
-  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_given_bytes(s) +
+  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_user_keypoints_bytes(s) +
                           s->slot_bytes * STAGING_SLOTS + s->packed_bytes
                     : 0;
   if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
-  if (s) cuda_match_memory(s, device_bytes, pinned_bytes);
+  if (s && s->matching) {
+    *device_bytes += s->matching->slab_bytes;
+    *pinned_bytes += s->matching->pinned_bytes;
+  }
 }
 
 hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_t *device_bytes,
@@ -241,7 +241,7 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   return HS_OK;
 }
 
-int32_t cuda_frame_lanes(hs_context *c, int32_t width, int32_t height) {
+int32_t cuda_frames_in_memory(hs_context *c, int32_t width, int32_t height) {
   uint64_t device_bytes = 0, pinned = 0;
   if (cuda_frame_query(c, width, height, &device_bytes, &pinned) != HS_OK) return 1;
   const uint64_t lanes = cuda_of(c)->info.memory_bytes / 2 / device_bytes;

@@ -6,16 +6,15 @@
 
 #include <stdatomic.h>
 
-#include "cuda/runtime/device.h"
 #include "cuda/keypoints/keypoints_cuda.h"
+#include "cuda/primitives/primitives_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
-#include "pipeline/device/cuda_failure.h"
-#include "pipeline/device/cuda_frame.h"
+#include "cuda/runtime/device.h"
+#include "pipeline/context/context.h"
+#include "pipeline/device/cuda_engine.h"
 #include "pipeline/device/cuda_graph_cache.h"
-#include "pipeline/device/cuda_jpeg.h"
 #include "pipeline/device/cuda_primitives.h"
 #include "pipeline/device/cuda_result_pool.h"
-#include "pipeline/device/cuda_tiles.h"
 
 /* How the paper's mechanisms are set; the first of each is the default. */
 typedef enum pyramid_variant { PYRAMID_SPLIT, PYRAMID_UBER } pyramid_variant;
@@ -66,6 +65,15 @@ typedef struct cuda_jpeg {
   char reason[JPEG_REASON_BYTES];
   atomic_size_t packed_most, decoded_most; /* bytes that any of them has wanted */
 } cuda_jpeg;
+
+/* What a context holds on its device for matching. */
+typedef struct cuda_match_state {
+  unsigned char *slab; /* device */
+  size_t slab_bytes;
+  void *pinned, *d_pinned; /* host memory, and its address on the device */
+  size_t pinned_bytes;
+  bool prepared;
+} cuda_match_state;
 
 typedef struct cuda_state {
   int32_t device;
@@ -120,7 +128,7 @@ typedef struct cuda_state {
   launch_list *launches; /* of a frame met first; null until there is one */
 
   cuda_primitives primitives;
-  struct cuda_match_state *matching; /* null: nothing was matched yet */
+  cuda_match_state *matching; /* null: nothing was matched yet */
 } cuda_state;
 
 /* A context's state; null: it works on the CPU. */
@@ -149,15 +157,18 @@ static inline unsigned char *cuda_slab_buffer(const cuda_state *state, plan_buff
   return entry ? state->slab + entry->offset : NULL;
 }
 
+/* Frees state->matching. */
+void cuda_match_destroy(hs_context *context);
+
 /* Frees the memory for packed and for decoded pictures; waits for the device. */
 void cuda_jpeg_drop(cuda_state *state);
 /* Pictures alone. */
 void cuda_jpeg_drop_decoded(cuda_state *state);
 
 /* Given keypoints to the lists of the frame being prepared. */
-stage_status cuda_given_upload(const cuda_state *state, const user_keypoints *given, cuda_stream stream);
+stage_status cuda_user_keypoints_upload(const cuda_state *state, const user_keypoints *given, cuda_stream stream);
 /* Pinned bytes held for them. */
-size_t cuda_given_bytes(const cuda_state *state);
+size_t cuda_user_keypoints_bytes(const cuda_state *state);
 
 /* The first octave's base from a picture on the device. */
 base_args cuda_base_args(const hs_context *context, const source_view *source);
@@ -190,5 +201,74 @@ stage_status cuda_launch_frame(const hs_context *context, const frame_request *r
 /* Before memory that frames use moves; at the end. */
 void cuda_graphs_drop(cuda_state *state);
 void cuda_graphs_free(cuda_state *state);
+
+/* ------------------------------------------------------------------ */
+
+/* Names of the CUDA backend's variants: the mechanisms of HartSift, each against its alternative. */
+
+/* "stage=name,..." over the defaults; null: the defaults. False: a name is unknown, and message lists the known ones. */
+bool cuda_variants_parse(cuda_variants *variants, const char *text, char *message, size_t message_bytes);
+
+/* One "stage: name" a line. Returns the characters written, as snprintf. */
+int cuda_variants_report(const cuda_variants *variants, char *text, size_t bytes);
+
+/* ------------------------------------------------------------------ */
+
+/* Memory for a frame on a device: one slab laid out by a plan, and pinned memory for results and for the level from
+   which the CPU goes on. Graphs that have addresses of memory that moves are dropped. */
+
+/* Pictures that share the frame's launches. */
+static inline size_t cuda_group_of(const frame_placement *place) { return place->group > 1 ? (size_t)place->group : 1; }
+
+/* Whether any filter of the options needs a work plane. */
+bool cuda_wants_blur_work(const hs_context *context);
+
+/* A slab of at least so many bytes. */
+hs_status cuda_make_slab(hs_context *context, size_t bytes);
+/* The plan of a frame: state->plan, and untiled_bytes, what its slab takes. Statuses: HS_ERR_LIMIT: a size does not fit, and
+   untiled_bytes is SIZE_MAX. */
+hs_status cuda_plan_room(hs_context *context, const frame_request *request, const frame_placement *place);
+/* Plan and slab for a frame. */
+hs_status cuda_make_room(hs_context *context, const frame_request *request, const frame_placement *place);
+/* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */
+hs_status cuda_make_result_room(hs_context *context, size_t group, size_t descriptor_bytes);
+/* Whether a picture of the frame that ended has more features than the results have room for; then the next will have it. */
+bool cuda_outgrows_results(hs_context *context, uint32_t features);
+/* Pinned memory for level 0 of the octave after the last of the plan. */
+hs_status cuda_make_handover_room(hs_context *context);
+
+/* That level, at an address of the host's or the device's. */
+plane_view cuda_handover_plane(const cuda_state *state, float *data);
+
+/* ------------------------------------------------------------------ */
+
+/* options.equalize on a device: between the upload and the base of a frame. */
+
+/* Bytes from row to row of a picture's equalised gray; 0 where that takes the picture's own place. */
+size_t cuda_equalized_pitch(const source_view *source);
+
+/* Device memory that histograms need and find zero: for those that run beside each other. */
+enum { CUDA_EQUALIZE_BYTES = SIDE_STREAMS * (int)sizeof(histogram_scratch) };
+stage_status cuda_equalize_room(cuda_state *state);
+
+/* Enqueues the equalisation of target->source into target->base on state->stream and, for groups, the side streams, which
+   it joins; may be captured. */
+stage_status cuda_record_equalize(const hs_context *context, const record_target *target);
+
+/* ------------------------------------------------------------------ */
+
+/* The message for a failed call of a context's device: the step that failed, and CUDA's reason or, where the device's
+   memory is full, how much was needed and how much is free. */
+
+struct cuda_state;
+
+/* Records the failure and returns its status: HS_ERR_MEMORY, HS_ERR_DEVICE or, for STAGE_OVERFLOW, HS_ERR_LIMIT. */
+hs_status cuda_failure(hs_context *context, stage_status status, const char *what);
+
+/* The same where `needed` bytes of device memory were asked for, for `what`. */
+hs_status cuda_memory_failure(hs_context *context, stage_status status, const char *what, size_t needed);
+
+/* That the device's memory is full, as device_reason_memory has it. */
+void cuda_memory_reason(const struct cuda_state *state, const char *what, size_t needed, char *reason, size_t bytes);
 
 #endif

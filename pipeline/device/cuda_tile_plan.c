@@ -5,7 +5,7 @@
 
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/device/cuda_tiles.h"
+#include "pipeline/device/cuda_engine.h"
 #include "stages/affine.h"
 #include "stages/detect.h"
 #include "stages/refine.h"

@@ -4,9 +4,9 @@
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
-#include "pipeline/device/cuda_room.h"
+#include "pipeline/device/cuda_state.h"
 #include "pipeline/device/cuda_tile_plan.h"
-#include "pipeline/device/cuda_tiles.h"
+#include "pipeline/device/cuda_engine.h"
 
 /* What BUFFER_COUNTS holds of a tile. */
 enum { COUNT_KEYPOINTS, COUNT_FEATURES, COUNT_STRAYS = 3, COUNTS_BYTES = 4 * sizeof(uint32_t) };

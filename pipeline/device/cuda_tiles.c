@@ -1,10 +1,10 @@
 /* The memory of a tiled frame on its device, within what the options allow and what is free there. */
-#include "pipeline/device/cuda_tiles.h"
+#include "pipeline/device/cuda_engine.h"
 
 #include <string.h>
 
 #include "pipeline/context/tile_plan.h"
-#include "pipeline/device/cuda_room.h"
+#include "pipeline/device/cuda_state.h"
 #include "pipeline/device/cuda_tile_plan.h"
 
 /* Of a device's free memory a frame in tiles leaves a part to others: an eighth. */

@@ -9,13 +9,13 @@
 #include "pipeline/context/backend.h"
 #include "pipeline/frame/run_frame.h"
 #if HARTSIFT_HAVE_CUDA
-#  include "pipeline/device/cuda_frame.h"
-#  include "pipeline/device/cuda_given.h"
-#  include "pipeline/device/cuda_jpeg.h"
-#  include "pipeline/device/cuda_match.h"
-#  include "pipeline/device/cuda_neighbours.h"
-#  include "pipeline/device/cuda_pairs.h"
-#  include "pipeline/device/cuda_tiles.h"
+#  include "pipeline/device/cuda_engine.h"
+#  include "pipeline/device/cuda_engine.h"
+#  include "pipeline/device/cuda_engine.h"
+#  include "pipeline/device/cuda_engine.h"
+#  include "pipeline/device/cuda_engine.h"
+#  include "pipeline/device/cuda_engine.h"
+#  include "pipeline/device/cuda_engine.h"
 #  include "pipeline/frame/gpu_cpu_split.h"
 #endif
 
@@ -48,15 +48,15 @@ static const engine_tiles tiles = {.prepare = cuda_tiles_prepare,
 static const engine_split split = {.report = cuda_frame_report,
                                    .run = cuda_frame_run,
                                    .begin = cuda_frame_begin,
-                                   .level = cuda_frame_handed_over,
-                                   .finish = cuda_frame_end,
-                                   .want_capacity = cuda_frame_want_room,
-                                   .records = cuda_frame_room};
+                                   .level = cuda_frame_level,
+                                   .finish = cuda_frame_finish,
+                                   .want_capacity = cuda_frame_want_capacity,
+                                   .records = cuda_frame_records};
 
-static const engine_matching matching = {.nearest = cuda_match_run,
+static const engine_matching matching = {.nearest = cuda_match_nearest,
                                          .pairs = cuda_match_pairs,
-                                         .k_nearest = cuda_neighbours_nearest,
-                                         .within = cuda_neighbours_within};
+                                         .k_nearest = cuda_match_k_nearest,
+                                         .within = cuda_match_within};
 
 static const engine_pairs pairs = {.free_bytes = cuda_pairs_free_bytes,
                                    .image_bytes = cuda_pairs_image_bytes,
@@ -65,17 +65,17 @@ static const engine_pairs pairs = {.free_bytes = cuda_pairs_free_bytes,
                                    .close = cuda_pairs_close,
                                    .enter = cuda_pairs_enter,
                                    .leave = cuda_pairs_leave,
-                                   .upload = cuda_pairs_bring,
+                                   .upload = cuda_pairs_upload,
                                    .drop = cuda_pairs_drop,
                                    .begin = cuda_pairs_begin,
                                    .finish = cuda_pairs_finish,
                                    .result = cuda_pairs_result,
-                                   .error_text = cuda_pairs_error};
+                                   .error_text = cuda_pairs_error_text};
 
 static const engine_decoder decoder = {.open = cuda_jpeg_open,
                                        .judge = cuda_jpeg_judge,
-                                       .state = cuda_jpeg_ask,
-                                       .packed_memory = cuda_jpeg_room,
+                                       .state = cuda_jpeg_state,
+                                       .packed_memory = cuda_jpeg_packed_memory,
                                        .decode = cuda_jpeg_decode,
                                        .refused = cuda_jpeg_refused,
                                        .fetch = cuda_jpeg_fetch};
@@ -84,8 +84,8 @@ static const engine_decoder decoder = {.open = cuda_jpeg_open,
 #  define ON_CUDA                                                                                                      \
     .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .open = cuda_frame_open,                       \
     .close = cuda_frame_close, .memory = cuda_frame_memory, .query = cuda_frame_query,                                 \
-    .frames_in_memory = cuda_frame_lanes, .use_results = cuda_frame_use_results, .give = cuda_frame_give,              \
-    .user_lists = cuda_given_room, .user_keypoints_of = cuda_given_keypoints_of, .tiles = &tiles,                      \
+    .frames_in_memory = cuda_frames_in_memory, .use_results = cuda_frame_use_results, .give = cuda_frame_give,         \
+    .user_lists = cuda_user_lists, .user_keypoints_of = cuda_user_keypoints_of, .tiles = &tiles,                       \
     .matching = &matching, .pairs = &pairs
 
 static const engine cuda_engine = {.name = "cuda",

@@ -7,7 +7,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/device/cuda_jpeg.h"
+#include "pipeline/device/cuda_engine.h"
 #include "pipeline/source/source.h"
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"

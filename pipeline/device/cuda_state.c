@@ -1,9 +1,10 @@
-/* Names of the CUDA backend's variants, and the choice among them. */
-#include "pipeline/device/cuda_variants.h"
+/* Parts of the state of a device: names of variants, failures as errors of the context, memory of decoded pictures. */
+#include "pipeline/device/cuda_state.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/runtime/device.h"
 #include "pipeline/base/message.h"
 
 typedef struct variant_name {
@@ -81,4 +82,45 @@ int cuda_variants_report(const cuda_variants *v, char *text, size_t bytes) {
     if (value_of(v, names[i].stage) == names[i].value)
       at += (size_t)snprintf(text + at, bytes - at, "%s: %s\n", names[i].stage, names[i].name);
   return (int)at;
+}
+
+/* ------------------------------------------------- failed calls of the device */
+
+void cuda_memory_reason(const struct cuda_state *s, const char *what, size_t needed, char *reason, size_t bytes) {
+  device_answer a = {.index = s->device, .name = s->info.name};
+  int32_t previous = -1;
+  if (device_enter(s->device, &previous) == STAGE_OK) (void)device_memory(&a.free_bytes, &a.memory_bytes);
+  device_leave(previous);
+  device_reason_memory(&a, what, needed, reason, bytes);
+}
+
+hs_status cuda_failure(hs_context *c, stage_status st, const char *what) {
+  if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%s: too large for a grid of the device", what);
+  const char *why = device_error_text();
+  if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "%s: %s", what, why);
+  return CONTEXT_FAIL(c, HS_ERR_DEVICE, "CUDA device %d (%s), %s: %s", cuda_of(c)->device, cuda_of(c)->info.name, what,
+                      why);
+}
+
+hs_status cuda_memory_failure(hs_context *c, stage_status st, const char *what, size_t needed) {
+  char reason[ERROR_TEXT_BYTES / 2];
+  if (st != STAGE_OUT_OF_MEMORY) return cuda_failure(c, st, what);
+  (void)device_error_text(); /* clears it */
+  cuda_memory_reason(cuda_of(c), what, needed, reason, sizeof reason);
+  return CONTEXT_FAIL(c, HS_ERR_MEMORY, "CUDA device %d: %s", cuda_of(c)->device, reason);
+}
+
+/* ------------------------------------------------- memory of decoded pictures */
+
+void cuda_jpeg_drop_decoded(cuda_state *s) {
+  device_free(s->decoded);
+  s->decoded = NULL;
+  s->decoded_bytes = 0;
+}
+
+void cuda_jpeg_drop(cuda_state *s) {
+  cuda_jpeg_drop_decoded(s); /* waits for the device */
+  device_free_pinned(s->packed);
+  s->packed = NULL;
+  s->packed_bytes = 0;
 }

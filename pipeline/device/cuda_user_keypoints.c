@@ -1,5 +1,5 @@
 /* Given keypoints: one pinned block holds their lists, laid out as on the device, so that each is one copy. */
-#include "pipeline/device/cuda_given.h"
+#include "pipeline/device/cuda_engine.h"
 
 #include "pipeline/context/workspace.h"
 #include "pipeline/device/cuda_state.h"
@@ -28,9 +28,11 @@ static stage_status make_block(cuda_state *s, uint32_t capacity) {
   return st;
 }
 
-size_t cuda_given_bytes(const cuda_state *s) { return s->given_capacity > 0 ? block_bytes(s->given_capacity) : 0; }
+size_t cuda_user_keypoints_bytes(const cuda_state *s) {
+  return s->given_capacity > 0 ? block_bytes(s->given_capacity) : 0;
+}
 
-hs_status cuda_given_room(hs_context *c, user_keypoints *given, keypoint_list *keypoints, feature_list *features) {
+hs_status cuda_user_lists(hs_context *c, user_keypoints *given, keypoint_list *keypoints, feature_list *features) {
   cuda_state *s = cuda_of(c);
   int32_t previous;
   given->capacity = capacity_for(given->count);
@@ -48,7 +50,7 @@ hs_status cuda_given_room(hs_context *c, user_keypoints *given, keypoint_list *k
   return HS_OK;
 }
 
-stage_status cuda_given_upload(const cuda_state *s, const user_keypoints *given, cuda_stream stream) {
+stage_status cuda_user_keypoints_upload(const cuda_state *s, const user_keypoints *given, cuda_stream stream) {
   const unsigned char *lists = s->given + COUNTS_BYTES;
   const size_t keypoint_bytes = (size_t)given->capacity * KEYPOINT_BYTES;
   unsigned char *counts = cuda_slab_buffer(s, BUFFER_COUNTS), *keypoints = cuda_slab_buffer(s, BUFFER_KEYPOINTS);
@@ -60,7 +62,7 @@ stage_status cuda_given_upload(const cuda_state *s, const user_keypoints *given,
   return st;
 }
 
-hs_status cuda_given_keypoints_of(hs_context *c, uint32_t count, const uint32_t **keypoint) {
+hs_status cuda_user_keypoints_of(hs_context *c, uint32_t count, const uint32_t **keypoint) {
   const cuda_state *s = cuda_of(c);
   void *memory;
   hs_status st = context_scratch(c, SCRATCH_ORIENTATIONS, (size_t)count + 1, sizeof **keypoint, &memory);
