@@ -13,21 +13,21 @@
 
 enum {
   JPEG_BLOCK_SIDE = 8,
-  JPEG_COEFFICIENTS = 64,    /* of a block */
-  JPEG_MCU_BLOCKS_MOST = 10, /* T.81, B.2.3 */
+  JPEG_COEFFICIENTS = 64,   /* of a block */
+  JPEG_MCU_BLOCKS_MAX = 10, /* T.81, B.2.3 */
   /* The next 11 bits find a step at once; where the first six are ones, behind which the long codes are, the next 16. */
   JPEG_LOOKUP_BITS = 11,
   JPEG_LONG_ONES = 6,
   JPEG_LONG_LOOKUPS = 1 << (16 - JPEG_LONG_ONES),
-  JPEG_HUFFMAN_BITS_MOST = 16,    /* of a code */
-  JPEG_HUFFMAN_TABLES = 4,        /* DC 0 and 1, AC 0 and 1 */
-  JPEG_DATA_BYTES_MOST = 1 << 28, /* bit numbers have 32 bits */
-  JPEG_SUBSEQUENCE_BITS = 1024,   /* that one thread decodes; a multiple of 32 */
-  JPEG_WORDS_AHEAD = 4,           /* that may be read behind the coded data */
+  JPEG_HUFFMAN_BITS_MAX = 16,    /* of a code */
+  JPEG_HUFFMAN_TABLES = 4,       /* DC 0 and 1, AC 0 and 1 */
+  JPEG_DATA_BYTES_MAX = 1 << 28, /* bit numbers have 32 bits */
+  JPEG_SUBSEQUENCE_BITS = 1024,  /* that one thread decodes; a multiple of 32 */
+  JPEG_WORDS_AHEAD = 4,          /* that may be read behind the coded data */
   /* The most that a luma block's dequantised coefficients may add up to. Then no decoder's inverse transform comes near the
      ends of 16-bit numbers, where libjpeg's own versions differ: its first pass multiplies by at most 4 sqrt(8) / 2 and
      adds two such sums. Photographs stay below half of it. */
-  JPEG_SUM_MOST = 5600
+  JPEG_SUM_MAX = 5600
 };
 
 /* What all kernels know of a picture, by value. */
@@ -35,7 +35,7 @@ typedef struct jpeg_shape {
   int32_t width, height; /* pixels, as stored */
   int32_t mcus_across, mcus_down;
   int32_t luma_across, luma_down; /* blocks of luma in an MCU, its first ones, row by row */
-  int32_t mcu_blocks;             /* of all components, 1..JPEG_MCU_BLOCKS_MOST */
+  int32_t mcu_blocks;             /* of all components, 1..JPEG_MCU_BLOCKS_MAX */
   uint32_t dc_tables, ac_tables;  /* bit k: the number of the table of block k of an MCU, 0 or 1 */
   uint32_t interval_mcus;         /* of a restart interval; the last one may have fewer */
   uint32_t intervals;             /* 1 or more */
@@ -53,8 +53,8 @@ typedef struct jpeg_huffman {
 
 /* The same codes in their order, for those that are not found so: few, or of an odd table. */
 typedef struct jpeg_code_order {
-  uint32_t beyond[JPEG_HUFFMAN_BITS_MOST + 1]; /* the first 16 bits behind all codes of up to so many bits */
-  int32_t place[JPEG_HUFFMAN_BITS_MOST + 1];   /* of the code 0 of that length in the order: may be negative */
+  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1]; /* the first 16 bits behind all codes of up to so many bits */
+  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];   /* of the code 0 of that length in the order: may be negative */
   uint16_t steps[256];
 } jpeg_code_order;
 
@@ -115,9 +115,9 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
 #ifdef __CUDA_ARCH__
 #  pragma unroll 1 /* seldom run, and in the way of the other steps' instructions */
 #endif
-  while (bits < JPEG_HUFFMAN_BITS_MOST && look >= order->beyond[bits]) bits++;
+  while (bits < JPEG_HUFFMAN_BITS_MAX && look >= order->beyond[bits]) bits++;
   if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
-  const int32_t place = order->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MOST - bits));
+  const int32_t place = order->place[bits] + (int32_t)(look >> (JPEG_HUFFMAN_BITS_MAX - bits));
   return order->steps[place & 255];
 }
 

@@ -4,7 +4,7 @@
  * figure 1) run backwards, all factors rounded to 13 bits. Columns first, keeping 2 more bits, then rows.
  *
  * Every result is one sum of products that is rounded once, so the order of the sums does not matter; none overflows
- * for blocks within JPEG_SUM_MOST.
+ * for blocks within JPEG_SUM_MAX.
  */
 #ifndef HARTSIFT_STAGES_JPEG_TRANSFORM_H
 #define HARTSIFT_STAGES_JPEG_TRANSFORM_H

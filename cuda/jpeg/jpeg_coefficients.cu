@@ -55,7 +55,7 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
       const int32_t value = jpeg_step_value(step, look);
       const uint32_t place = index + jpeg_step_skip(step) - 1;
       predicted += index == 0 ? value : 0;
-      wrong |= index == 0 && (predicted > JPEG_SUM_MOST || predicted < -JPEG_SUM_MOST);
+      wrong |= index == 0 && (predicted > JPEG_SUM_MAX || predicted < -JPEG_SUM_MAX);
       if (place < JPEG_COEFFICIENTS)
         v.coefficients[((size_t)(first_mcu + mcu) * luma_blocks + block) * JPEG_COEFFICIENTS + places[place]] =
             (int16_t)(index == 0 ? predicted : value);
@@ -80,7 +80,7 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
  * Shared    tables, the tile's coded words and sums: 40 KB.
  * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0
  *           before: those of an MCU that exists, whatever the data say; refused.
- * Barriers  those of the sums, one behind the staging.
+ * Barriers  those of the sums, one after the staging.
  * Limits    as sync_kernel.
  * Order     repeatable; each coefficient is written once, or the picture is refused.
  * Cost      some 50 instructions a code, 2 scattered bytes a coefficient.

@@ -58,8 +58,8 @@ static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t
 
 /*
  * Does      dequantises luma's blocks, transforms them back (jpeg_transform.h) and writes their pixels, turned; refuses the
- *           picture where a block adds up to more than JPEG_SUM_MOST.
- * Launch    blocks of 256 threads: 32 blocks beside each other, 8 threads each, first a column and then a row a thread;
+ *           picture where a block adds up to more than JPEG_SUM_MAX.
+ * Launch    blocks of 256 threads: 32 blocks at once, 8 threads each, first a column and then a row a thread;
  *           grid: parts of a row of blocks, rows of blocks.
  * Shared    9 KB: the blocks between columns and rows; a warp's four are its own.
  * Reads     coefficients, quantisation. Writes gray, each pixel of the picture once; refused.
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(PIXELS_THREADS) pixels_kernel(scan_view v, pix
   int32_t sum =
       load_column(v, (size_t)mcu * (size_t)(shape.luma_across * shape.luma_down) + (size_t)part, lane, values);
   for (int d = 1; d < JPEG_BLOCK_SIDE; d <<= 1) sum += __shfl_xor_sync(WARP_ALL, sum, d);
-  const bool too_large = sum > JPEG_SUM_MOST;
+  const bool too_large = sum > JPEG_SUM_MAX;
   if (too_large && is_there && lane == 0) atomicOr(v.refused, REFUSED_TOO_LARGE);
   int32_t *const block = s_blocks + own * PIXELS_BLOCK;
   if (!too_large) jpeg_transform_8(values, JPEG_COLUMN_SHIFT);
@@ -107,18 +107,18 @@ stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *a
 enum { SCRATCH_ALIGNMENT = 256 };
 
 /* Memory that is given out piece by piece; base null: only counted. */
-struct room {
+struct arena {
   uint8_t *base;
   size_t used;
 };
 
-static void *take(room *r, size_t bytes) {
+static void *take(arena *r, size_t bytes) {
   const size_t at = r->used;
   r->used += (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
   return r->base ? r->base + at : nullptr;
 }
 
-static uint32_t *take_words(room *r, size_t count) { return static_cast<uint32_t *>(take(r, 4 * count)); }
+static uint32_t *take_words(arena *r, size_t count) { return static_cast<uint32_t *>(take(r, 4 * count)); }
 
 static size_t coefficient_bytes(const jpeg_shape *shape) {
   return (size_t)shape->mcus_across * (size_t)shape->mcus_down * (size_t)(shape->luma_across * shape->luma_down) *
@@ -126,7 +126,7 @@ static size_t coefficient_bytes(const jpeg_shape *shape) {
 }
 
 static size_t lay_out(const jpeg_shape *shape, void *scratch, scan_view *v) {
-  room r = {static_cast<uint8_t *>(scratch), 0};
+  arena r = {static_cast<uint8_t *>(scratch), 0};
   const size_t n = shape->subsequences;
   v->shape = *shape;
   v->tiles = (shape->subsequences + SCAN_THREADS - 1) / SCAN_THREADS;

@@ -30,7 +30,7 @@ typedef struct jpeg_decode_args {
 /* Lets the current device run the decoder's kernels: once per device, before the first picture. */
 stage_status jpeg_prepare(void);
 
-/* Device memory that decoding a picture needs beside its pixels. */
+/* Device memory that decoding a picture needs in addition to its pixels. */
 size_t jpeg_scratch_bytes(const jpeg_shape *shape);
 
 /* Copies a packed picture to the device and decodes it, in the order of the stream; no waiting, no allocation. */

@@ -37,9 +37,9 @@ struct subsequence {
   uint32_t first, end; /* bits */
 };
 
-/* The interval that a subsequence lies in. */
+/* The interval of a subsequence. */
 static __device__ __forceinline__ uint32_t interval_of(const scan_view &v, uint32_t number) {
-  uint32_t low = 0, high = v.shape.intervals; /* at or behind low, in front of high */
+  uint32_t low = 0, high = v.shape.intervals; /* at or after low, before high */
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
     if (__ldg(&v.intervals[middle].first_subsequence) <= number)
@@ -63,7 +63,7 @@ static __device__ __forceinline__ subsequence subsequence_of(const scan_view &v,
   return s;
 }
 
-/* The subsequence behind one that is not the last of all. */
+/* The subsequence after one that is not the last of all. */
 static __device__ __forceinline__ subsequence subsequence_behind(const scan_view &v, const subsequence &before) {
   subsequence s = before;
   s.number++;
@@ -83,7 +83,7 @@ struct staged_bits {
   uint32_t first, gap; /* number of the first word, words in front of a gap */
 };
 
-/* Words of a tile of THREADS threads with EACH subsequences each, and their room with gaps. */
+/* Words of a tile of THREADS threads with EACH subsequences each, and their size with gaps. */
 template <uint32_t THREADS, uint32_t EACH> struct staged {
   static constexpr uint32_t GAP = EACH * JPEG_SUBSEQUENCE_BITS / 32;
   static constexpr uint32_t WORDS = THREADS * GAP + JPEG_WORDS_AHEAD + 1;
@@ -111,7 +111,7 @@ static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uin
   return bits;
 }
 
-/* The next 32 bits of a state that goes forward: two words in registers, and the one behind them, so that none is waited
+/* The next 32 bits of a state that goes forward: two words in registers, and the one after them, so that none is waited
    for. */
 struct bit_window {
   uint32_t high, low, next, word;
@@ -145,7 +145,7 @@ stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream);
 /* Decodes once more, from states that are found, into coefficients, which are 0; refuses what is damaged or not found. */
 stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream);
 
-/* Coefficients to pixels; refuses what adds up to more than JPEG_SUM_MOST. */
+/* Coefficients to pixels; refuses what adds up to more than JPEG_SUM_MAX. */
 stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *args, cuda_stream stream);
 
 #endif

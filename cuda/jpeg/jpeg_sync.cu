@@ -1,4 +1,4 @@
-/* Where codes begin: groups of a JPEG's subsequences decoded beside each other until their states agree. */
+/* Where codes begin: groups of a JPEG's subsequences decoded in parallel until their states agree. */
 #include "cuda/jpeg/jpeg_scan.cuh"
 
 #include "cuda/prim/reductions.cuh"
@@ -19,7 +19,7 @@ struct sync_shared {
   jpeg_huffman tables[JPEG_HUFFMAN_TABLES];
   uint32_t words[staged<SYNC_THREADS, SYNC_GROUP>::ROOM];
   uint32_t entry[SYNC_THREADS];           /* of groups, which any thread may decode */
-  uint32_t list[SYNC_THREADS], listed[2]; /* groups that are to be decoded; their numbers by turns */
+  uint32_t list[SYNC_THREADS], listed[2]; /* groups that are to be decoded; their numbers alternate */
   uint32_t sum[32];
 };
 
@@ -46,7 +46,7 @@ static __device__ __forceinline__ uint32_t decode(const scan_view &v, const jpeg
   return exit;
 }
 
-/* Decodes a group from its first subsequence on; again: up to one that ends as it did before, behind which all stays. */
+/* Decodes a group from its first subsequence on; again: up to one that ends as it did before, after which all stays. */
 static __device__ __forceinline__ void decode_group(const scan_view &v, const jpeg_huffman *tables,
                                                     const staged_bits &bits, uint32_t first, uint32_t entry,
                                                     bool again) {
@@ -114,7 +114,7 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
 /*
  * Does      one round for a tile of groups of 4 subsequences: each group is decoded from the state in which the one
  *           before it ended, again and again until no state of the tile changes. The first round guesses that a code, a
- *           block and an MCU begin where a group does; later ones take the state behind the tile before from the last
+ *           block and an MCU begin where a group does; later ones take the state after the tile before from the last
  *           round. What is decoded again most often falls in with what was found before within a few subsequences, and
  *           stops there.
  * Launch    blocks of 64 threads, a thread a group; a block a tile. What is to be decoded again is few and far between,
@@ -124,7 +124,7 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
  *           its list of carry, tile_blocks, tile_luma; in the first round 0 to refused.
  * Barriers  two a repetition: lists are written, and states are read, by all.
  * Limits    at most 65 repetitions: each settles one more group from the first. Bits of data are read up to JPEG_WORDS_AHEAD
- *           words behind their end.
+ *           words after their end.
  * Order     repeatable.
  * Cost      some 40 instructions a code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4
  *           subsequences one after another and as many again as the longest way to a right state has.

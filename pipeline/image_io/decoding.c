@@ -90,8 +90,8 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
   snprintf(what, sizeof what, "decoding %ld x %ld pixels", (long)width, (long)height);
   if (!fits) return image_fail(request, HS_ERR_LIMIT, "%s needs more memory than can be addressed", what);
   if (request->is_probe) {
-    const hs_status room = request->is_stream ? image_check_memory(request, bytes, what) : HS_OK;
-    return room == HS_OK ? HS_ERR_CANCELLED : room;
+    const hs_status fits_limit = request->is_stream ? image_check_memory(request, bytes, what) : HS_OK;
+    return fits_limit == HS_OK ? HS_ERR_CANCELLED : fits_limit;
   }
   const hs_status status = image_check_memory(request, need + working_bytes, what);
   if (status != HS_OK && request->need) *request->need = (image_need){width, height, need + working_bytes};
@@ -311,8 +311,8 @@ hs_status range_check(const image_request *request, const sample_extremes *extre
     range = (value_range){(double)request->range_low, (double)request->range_high};
   else if (is_said)
     range = (value_range){request->found->declared_low, request->found->declared_high};
-  const double room = range_overshoot * (range.high - range.low);
-  const bool fits = extremes->low >= range.low - room && extremes->high <= range.high + room;
+  const double overshoot = range_overshoot * (range.high - range.low);
+  const bool fits = extremes->low >= range.low - overshoot && extremes->high <= range.high + overshoot;
   if (!fits) return refuse_samples(request, extremes, range); /* NaN too */
   if (!is_said) look_at_range(request, extremes, type);
   return HS_OK;
@@ -389,7 +389,7 @@ hs_status image_apply_range(const image_request *request, hs_image *image) {
 /* ---- a picture made smaller by exact area averaging, and features found in it put back into the pixels of the original.
 
    In units of 1 / (W w) of the side, W and w the widths before and after, an original pixel has w of them and one of the
-   smaller picture W: how much of the first lies in the second is a whole number, and so is every weighted sum. */
+   smaller picture W: how much of the first is in the second is a whole number, and so is every weighted sum. */
 
 /* Sums of a row of the smaller picture: every channel of every column. */
 typedef struct shrink_sums {
@@ -484,15 +484,15 @@ hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_
   const uint64_t working = (uint64_t)image->stride_bytes * (uint64_t)image->height + 2 * sizeof(uint64_t) * sums.count;
   hs_status status = image_allocate(request, width, height, image->type, image->layout, working, &small);
   if (status != HS_OK) return status;
-  uint64_t *room = hs_memory_alloc(request->allocator, 2 * sizeof *room * sums.count);
-  if (!room) {
+  uint64_t *memory = hs_memory_alloc(request->allocator, 2 * sizeof *memory * sums.count);
+  if (!memory) {
     hs_image_free(&small);
     return image_fail(request, HS_ERR_MEMORY, "no memory for rows of sums");
   }
-  sums.line = room;
-  sums.total = room + sums.count;
+  sums.line = memory;
+  sums.total = memory + sums.count;
   average(image, &small, &sums);
-  hs_memory_release(request->allocator, room);
+  hs_memory_release(request->allocator, memory);
   small.exif_orientation = image->exif_orientation;
   small.original_width = image->width;
   small.original_height = image->height;

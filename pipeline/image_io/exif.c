@@ -105,7 +105,7 @@ static double exif_number_of(const exif_tiff *tiff, size_t directory, uint32_t t
   return exif_find(tiff, directory, tag, &entry) ? exif_number(tiff, &entry, 0) : (double)NAN;
 }
 
-/* Where a directory that another one names begins; behind the end where it names none. */
+/* Where a directory that another one names begins; after the end where it names none. */
 static size_t exif_directory(const exif_tiff *tiff, size_t directory, uint32_t tag) {
   exif_entry entry;
   return exif_find(tiff, directory, tag, &entry) && entry.type == EXIF_TYPE_LONG ? exif_u32(tiff, entry.at)
@@ -265,9 +265,9 @@ void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *p
 
 enum {
   PNG_SIGNATURE_BYTES = 8,
-  PNG_CHUNK_HEAD_BYTES = 8,      /* length and name */
-  PNG_CHECKSUM_BYTES = 4,        /* after the data, over name and data */
-  PNG_EXIF_BYTES_MOST = 16 << 20 /* an APP1 segment of a JPEG has 64 KiB; previews make it larger */
+  PNG_CHUNK_HEAD_BYTES = 8,     /* length and name */
+  PNG_CHECKSUM_BYTES = 4,       /* after the data, over name and data */
+  PNG_EXIF_BYTES_MAX = 16 << 20 /* an APP1 segment of a JPEG has 64 KiB; previews make it larger */
 };
 
 /* The file, in memory or on disk. */
@@ -325,7 +325,7 @@ hs_status png_exif_read(const image_request *request, FILE *stream, bool *found,
   for (uint64_t at = PNG_SIGNATURE_BYTES; read_at(&file, at, head, sizeof head);) {
     const uint32_t length = big_endian(head);
     if (memcmp(head + 4, "IEND", 4) == 0) break;
-    if (memcmp(head + 4, "eXIf", 4) == 0 && length <= PNG_EXIF_BYTES_MOST)
+    if (memcmp(head + 4, "eXIf", 4) == 0 && length <= PNG_EXIF_BYTES_MAX)
       return read_chunk(&file, at + 4, length, found, tags);
     at += sizeof head + (uint64_t)length + PNG_CHECKSUM_BYTES;
   }

@@ -33,7 +33,7 @@
 
 enum { IMAGE_REASON_BYTES = 256 };
 
-/* A picture that max_memory_bytes has no room for: its size as it would be decoded, and what that takes. */
+/* A picture that max_memory_bytes is too small for: its size as it would be decoded, and the bytes that takes. */
 typedef struct image_need {
   int32_t width, height;
   uint64_t bytes; /* 0: nothing is known */
@@ -141,7 +141,7 @@ size_t image_sample_bytes(hs_sample_type type);
 enum { BYTE_SOURCE_READ = 64 << 10 }; /* bytes of a file that are in memory at once */
 
 typedef struct byte_source {
-  const uint8_t *next; /* left bytes are at hand here */
+  const uint8_t *next; /* left bytes are here */
   size_t left;
   FILE *stream;    /* null: there are no others */
   uint8_t *buffer; /* of the stream: BYTE_SOURCE_READ bytes */

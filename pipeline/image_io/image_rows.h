@@ -28,7 +28,7 @@ struct image_rows {
   uint8_t *buffer;
   int32_t width, height;
   hs_sample_type type;    /* that rows are given in */
-  uint64_t working_bytes; /* that decoding holds beside the row */
+  uint64_t working_bytes; /* that decoding holds in addition to the row */
   bool whole;             /* the picture must be decoded as a whole */
   hs_sample_type stored;  /* as the kind reads them; type is HS_F32 with a value range that was given */
   image_findings found;

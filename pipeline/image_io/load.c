@@ -16,7 +16,7 @@
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 
 /* As a frame takes it: image_view_source. */
-#define RANGE_WIDTH_MOST 3.0e38f
+#define RANGE_WIDTH_MAX 3.0e38f
 
 enum {
   LOAD_FIRST_READ_BYTES = 4096,       /* enough to know the kind; an endless stream of garbage is read no further */
@@ -122,7 +122,7 @@ static hs_status load_grow(const image_request *request, load_buffer *buffer, si
   return HS_OK;
 }
 
-/* How large the buffer is to be next. Of a stream the last step takes what the limit leaves beside the buffer before it. */
+/* How large the buffer is to be next. Of a stream the last step takes what the limit leaves beyond the previous buffer. */
 static size_t load_next_bytes(const image_request *request, const load_buffer *buffer, size_t expected_bytes) {
   /* One byte more than expected shows the end without another growth. */
   if (expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX) return expected_bytes + 1;
@@ -279,7 +279,7 @@ hs_status load_options_take(const hs_load_options *options, hs_load_options *min
     return HS_ERR_OPTION;
   }
   const float low = mine->range_low, high = mine->range_high;
-  if ((low == 0.0f && high == 0.0f) || (low < high && high - low <= RANGE_WIDTH_MOST)) return HS_OK;
+  if ((low == 0.0f && high == 0.0f) || (low < high && high - low <= RANGE_WIDTH_MAX)) return HS_OK;
   hs_message_set(reason, ADOPT_REASON_BYTES, "the value range is %g to %g, expected finite numbers, black below white",
                  (double)low, (double)high);
   return HS_ERR_OPTION;

@@ -13,7 +13,7 @@ enum {
   BMP_CORE_HEADER = 12,
   BMP_INFO_HEADER = 40,
   BMP_MASKED_HEADER = 52, /* from here on the masks are part of it */
-  BMP_PALETTE_MOST = 256,
+  BMP_PALETTE_MAX = 256,
   BMP_UNCOMPRESSED = 0,
   BMP_MASKS = 3
 };
@@ -29,8 +29,8 @@ typedef struct bmp_file {
   uint32_t bits, compression, colours;
   uint64_t width, height;
   bool from_top;
-  bmp_channel channels[3];              /* red, green, blue; 16 and 32 bits */
-  uint8_t palette[BMP_PALETTE_MOST][3]; /* up to 8 bits */
+  bmp_channel channels[3];             /* red, green, blue; 16 and 32 bits */
+  uint8_t palette[BMP_PALETTE_MAX][3]; /* up to 8 bits */
 } bmp_file;
 
 static uint32_t bmp_u16(const uint8_t *at) { return (uint32_t)at[0] | (uint32_t)at[1] << 8; }

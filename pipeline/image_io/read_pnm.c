@@ -172,7 +172,7 @@ static hs_status pnm_check_length(const pnm_file *file) {
   const uint64_t row = pnm_row_bytes(file);
   uint64_t there = file->request->size - file->at;
   if (file->kind == '2' || file->kind == '3')
-    there += 2; /* the last sample needs nothing behind it, the first may follow the header's white space */
+    there += 2; /* nothing needs to follow the last sample, the first may follow the header's white space */
   return row > there / file->height ? pnm_cut_off(file) : HS_OK;
 }
 

@@ -18,7 +18,7 @@
 enum {
   READ_TIFF_DECODER_BYTES = 1 << 20, /* libtiff's own state, rounded up; a strip or tile is counted besides */
   READ_TIFF_PALETTE = 256,
-  READ_TIFF_SAMPLES_MOST = 16,
+  READ_TIFF_SAMPLES_MAX = 16,
   READ_TIFF_CHOSEN_BYTES = 24, /* of a pixel in `chosen`: twice three floats */
   READ_TIFF_CMYK = 4,
   READ_TIFF_LINEAR_RAW = 34892 /* PhotometricInterpretation of DNG, which older headers of libtiff lack */
@@ -27,8 +27,8 @@ enum {
 /* ---- which page of a TIFF is the picture: the first, unless the file says that it is a reduced copy of another */
 
 enum {
-  TIFF_PAGES_MOST = 64,    /* that are looked at */
-  TIFF_SUB_PAGES_MOST = 32 /* of a page: the directories that its tag SubIFDs names */
+  TIFF_PAGES_MAX = 64,    /* that are looked at */
+  TIFF_SUB_PAGES_MAX = 32 /* of a page: the directories that its tag SubIFDs names */
 };
 
 typedef struct tiff_page {
@@ -61,11 +61,11 @@ static bool has_tag(TIFF *tiff, uint32_t tag) {
 }
 
 /* Copied, because reading another directory frees them. */
-static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MOST]) {
+static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MAX]) {
   uint16_t count = 0;
   uint64_t *from = NULL;
   if (!TIFFGetField(tiff, TIFFTAG_SUBIFD, &count, &from) || !from) return 0;
-  if (count > TIFF_SUB_PAGES_MOST) count = TIFF_SUB_PAGES_MOST;
+  if (count > TIFF_SUB_PAGES_MAX) count = TIFF_SUB_PAGES_MAX;
   memcpy(offsets, from, count * sizeof *offsets);
   return count;
 }
@@ -78,7 +78,7 @@ static void consider(page_search *search) {
 }
 
 static void consider_sub_pages(page_search *search) {
-  uint64_t offsets[TIFF_SUB_PAGES_MOST];
+  uint64_t offsets[TIFF_SUB_PAGES_MAX];
   const uint16_t count = sub_pages(search->tiff, offsets);
   for (uint16_t i = 0; i < count; i++)
     if (TIFFSetSubDirectory(search->tiff, offsets[i])) consider(search);
@@ -86,7 +86,7 @@ static void consider_sub_pages(page_search *search) {
 
 /* All pages but the first, and the directories below each. */
 static void look_through(page_search *search, bool first_only) {
-  for (uint16_t page = 0; page < TIFF_PAGES_MOST && TIFFSetDirectory(search->tiff, page); page++) {
+  for (uint16_t page = 0; page < TIFF_PAGES_MAX && TIFFSetDirectory(search->tiff, page); page++) {
     if (page > 0) consider(search);
     consider_sub_pages(search);
     if (first_only) break;
@@ -100,7 +100,7 @@ static hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64
   const bool is_raw = has_tag(tiff, TIFFTAG_DNGVERSION);
   const bool is_extra = first.is_reduced || first.is_mask; /* a mask alone may be what is wanted */
   page_search search = {.request = request, .tiff = tiff, .least_pixels = is_extra ? 1 : first.pixels + 1};
-  uint64_t offsets[TIFF_SUB_PAGES_MOST];
+  uint64_t offsets[TIFF_SUB_PAGES_MAX];
   *offset = 0;
   if (!is_extra && !is_raw && sub_pages(tiff, offsets) == 0) return HS_OK;
   look_through(&search, !is_extra && !is_raw);
@@ -281,8 +281,8 @@ static hs_status read_tiff_check_kind(const read_tiff_state *s, bool has_samples
         "ones and floats",
         (unsigned)s->format, (unsigned)s->bits);
   const bool fits =
-      s->samples <= READ_TIFF_SAMPLES_MOST && (s->sample != TIFF_PLAIN || s->bits == 8 || (s->bits == 16 && !palette) ||
-                                               (small && !colour && !cmyk && s->samples == 1));
+      s->samples <= READ_TIFF_SAMPLES_MAX && (s->sample != TIFF_PLAIN || s->bits == 8 || (s->bits == 16 && !palette) ||
+                                              (small && !colour && !cmyk && s->samples == 1));
   if (!fits)
     return image_fail(s->request, HS_ERR_UNSUPPORTED, "TIFF with %u samples of %u bits a pixel", (unsigned)s->samples,
                       (unsigned)s->bits);

@@ -221,7 +221,7 @@ static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   }
 }
 
-/* The shade of a disc at an offset from its centre that lies within it. */
+/* The shade of a disc at an offset from its centre, within it. */
 static uint32_t scene_leaf_shade(const scene_work *work, const scene_leaf *leaf, int32_t dx, int32_t dy) {
   int32_t slope = (dx * leaf->slope_x + dy * leaf->slope_y) / 65536;
   /* Unsigned: the texture is periodic, and wrapping is defined. 2^20 of the product is one texel. */

@@ -67,18 +67,18 @@ bool jpeg_decode_on_gpu(hs_context *c, const hs_source *const *jpegs, int32_t co
 
 /* Luma samples across and down for one of chroma; 0: gray. */
 static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
-enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MOST = 80, CHECKED = 64 };
+enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MAX = 80, CHECKED = 64 };
 
 synthetic_jpeg decoder_check_picture(uint32_t number) {
   const uint32_t kind = number % SAMPLINGS, drawn = number / SAMPLINGS;
   static const int32_t amplitudes[] = {85, 300, 1023, 2047}, qualities[] = {0, 90, 50, 100, 10};
-  return (synthetic_jpeg){.width = 1 + (int32_t)(number * 37 % SIDE_MOST),
-                          .height = 1 + (int32_t)(number * 53 % SIDE_MOST),
+  return (synthetic_jpeg){.width = 1 + (int32_t)(number * 37 % SIDE_MAX),
+                          .height = 1 + (int32_t)(number * 53 % SIDE_MAX),
                           .across = samplings[kind][0],
                           .down = samplings[kind][1],
                           .restart_interval = drawn % 2 ? 1 + (int32_t)(number % 7) : 0,
                           .amplitude = amplitudes[drawn % 4],
-                          .sum = JPEG_SUM_MOST,
+                          .sum = JPEG_SUM_MAX,
                           .quality = qualities[drawn % 5],
                           .own_codes = drawn % 8 > 3,
                           .content = (synthetic_content)(drawn % SYNTHETIC_CONTENTS),
@@ -111,7 +111,7 @@ static void free_set(made_set *set) {
 
 /* Pixels that differ; -1: they cannot be fetched. */
 static int64_t compare(hs_context *c, const decoded_rows *rows, const hs_image *expected) {
-  unsigned char pixels[SIDE_MOST * SIDE_MOST];
+  unsigned char pixels[SIDE_MAX * SIDE_MAX];
   const int32_t count = expected->width * expected->height;
   if (c->engine->decoder->fetch(c, rows, expected->width, expected->height, pixels) != HS_OK) return -1;
   int64_t different = 0;

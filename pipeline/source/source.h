@@ -96,7 +96,7 @@ bool decoder_check_ready(hs_context *context);
 /* Compares synthetic pictures first..first+count-1, at most JPEG_GROUP_MAX of them. False: reason says what differs. */
 bool decoder_check_run(hs_context *context, uint32_t first, int32_t count, char *reason, size_t reason_bytes);
 
-/* One of the pictures compared. The kinds of sampling take turns, then what they are made of. */
+/* The synthetic picture of this number: kinds of sampling alternate, then contents. */
 synthetic_jpeg decoder_check_picture(uint32_t number);
 
 /* Enqueues the decoding of 1..JPEG_GROUP_MAX JPEGs on the context's stream. False: libjpeg is to decode them. */

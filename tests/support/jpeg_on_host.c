@@ -126,7 +126,7 @@ static uint32_t write(const picture *p, const subsequence *s, uint32_t blocks, u
     wrong = wrong || jpeg_step_is_wrong(state.index, step);
     if (state.block < luma_blocks(p) && (state.index == 0 || jpeg_step_size(step) > 0)) {
       if (state.index == 0) predicted += value;
-      wrong = wrong || predicted > JPEG_SUM_MOST || predicted < -JPEG_SUM_MOST;
+      wrong = wrong || predicted > JPEG_SUM_MAX || predicted < -JPEG_SUM_MAX;
       int16_t *block = p->coefficients + ((first + mcu) * luma_blocks(p) + state.block) * (size_t)JPEG_COEFFICIENTS;
       if (place < JPEG_COEFFICIENTS) block[p->tables->places[place]] = (int16_t)(state.index == 0 ? predicted : value);
     }
@@ -159,7 +159,7 @@ static uint32_t transform(const picture *p, const int16_t *coefficients, uint8_t
     columns[i / 8][i % 8] = coefficients[i] * p->tables->quantisation[i];
     sum += abs(columns[i / 8][i % 8]);
   }
-  if (sum > JPEG_SUM_MOST) return TOO_LARGE;
+  if (sum > JPEG_SUM_MAX) return TOO_LARGE;
   for (int x = 0; x < 8; x++) jpeg_transform_8(columns[x], JPEG_COLUMN_SHIFT);
   for (int y = 0; y < 8; y++) {
     int32_t row[8];

@@ -8,9 +8,9 @@ enum { PACK_ALIGNMENT = 16, MARKER_RESTART = 0xD0, MARKER_END = 0xD9 };
 /* Coded data is decoded from many places at once, which agree with each other where its content lets them. Where it
    does not, each place waits for the one before it, and beyond three blocks of threads, 48 KB, the device refuses; with
    half of that libjpeg is sooner done. What may be such data is looked for every PERIOD_LOOKED_AT bytes, as a period of
-   up to PERIOD_MOST that goes on for PERIOD_SHOWN: an MCU without content has some six bits for each of up to ten
+   up to PERIOD_MAX that continues for PERIOD_SHOWN: an MCU without content has some six bits for each of up to ten
    blocks. */
-enum { UNSETTLED_MOST = 24 << 10, PERIOD_LOOKED_AT = 1 << 10, PERIOD_MOST = 128, PERIOD_SHOWN = 512, PERIOD_KEY = 16 };
+enum { UNSETTLED_MAX = 24 << 10, PERIOD_LOOKED_AT = 1 << 10, PERIOD_MAX = 128, PERIOD_SHOWN = 512, PERIOD_KEY = 16 };
 
 /* Natural places of the zigzag order's coefficients, by column and row: 8 x + y (T.81, figure 5, turned). */
 static const uint8_t column_places[JPEG_COEFFICIENTS] = {
@@ -28,8 +28,8 @@ static uint32_t step_of(bool of_ac, uint32_t symbol, uint32_t bits) {
 
 static void make_order(const jpeg_codes *codes, bool of_ac, jpeg_code_order *order) {
   memset(order, 0, sizeof *order);
-  for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MOST; n++) {
-    order->beyond[n] = (uint32_t)codes->beyond[n] << (JPEG_HUFFMAN_BITS_MOST - n);
+  for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MAX; n++) {
+    order->beyond[n] = (uint32_t)codes->beyond[n] << (JPEG_HUFFMAN_BITS_MAX - n);
     order->place[n] = codes->at[n] - codes->first[n];
     for (int32_t place = codes->at[n]; place < codes->at[n] + codes->beyond[n] - codes->first[n]; place++)
       order->steps[place] = (uint16_t)step_of(of_ac, codes->values[place], (uint32_t)n);
@@ -46,9 +46,9 @@ static void make_huffman(const jpeg_codes *codes, const jpeg_code_order *order, 
   enum { FIRST_LONG = 0x10000 - JPEG_LONG_LOOKUPS };
   uint16_t *const longs = huffman->steps + (1 << JPEG_LOOKUP_BITS);
   memset(huffman, 0, sizeof *huffman);
-  for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MOST; n++) {
+  for (int32_t n = 1; codes->defined && n <= JPEG_HUFFMAN_BITS_MAX; n++) {
     for (int32_t code = codes->first[n]; code < codes->beyond[n]; code++) {
-      const int32_t first = code << (JPEG_HUFFMAN_BITS_MOST - n), beyond = (code + 1) << (JPEG_HUFFMAN_BITS_MOST - n);
+      const int32_t first = code << (JPEG_HUFFMAN_BITS_MAX - n), beyond = (code + 1) << (JPEG_HUFFMAN_BITS_MAX - n);
       const uint16_t step = order->steps[order->place[n] + code];
       fill(huffman->steps, JPEG_LOOKUP_BITS, n, code, step);
       for (int32_t i = first > FIRST_LONG ? first : FIRST_LONG; i < beyond; i++) longs[i - FIRST_LONG] = step;
@@ -97,7 +97,7 @@ size_t jpeg_pack_bytes(const jpeg_stream *stream, size_t file_bytes) {
   const jpeg_shape shape = shape_of(stream);
   const size_t coded = file_bytes - stream->scan;
   const uint64_t blocks = (uint64_t)shape.mcus_across * (uint64_t)shape.mcus_down * (uint64_t)shape.mcu_blocks;
-  if (coded > JPEG_DATA_BYTES_MOST || blocks / 4 > coded || shape.intervals > coded) return 0;
+  if (coded > JPEG_DATA_BYTES_MAX || blocks / 4 > coded || shape.intervals > coded) return 0;
   return jpeg_data_at(&shape) + align(coded + (JPEG_WORDS_AHEAD + 1) * sizeof(uint32_t));
 }
 
@@ -120,8 +120,8 @@ static size_t take_coded(const uint8_t **from, const uint8_t *end, uint8_t *to) 
 
 /* Whether the bytes go on as they began, again and again. */
 static bool is_periodic(const uint8_t *bytes) {
-  for (const uint8_t *p = bytes + 1; p <= bytes + PERIOD_MOST; p++) {
-    p = memchr(p, bytes[0], (size_t)(bytes + PERIOD_MOST + 1 - p));
+  for (const uint8_t *p = bytes + 1; p <= bytes + PERIOD_MAX; p++) {
+    p = memchr(p, bytes[0], (size_t)(bytes + PERIOD_MAX + 1 - p));
     if (!p) return false;
     if (memcmp(p, bytes, PERIOD_KEY) == 0) return memcmp(p, bytes, PERIOD_SHOWN) == 0;
   }
@@ -175,10 +175,10 @@ static bool starts_agree(const jpeg_tables *tables, const jpeg_shape *shape, con
 static bool is_unsettled(const jpeg_tables *tables, const jpeg_shape *shape, const uint8_t *data, size_t bytes,
                          bool shares) {
   size_t run = 0;
-  if (bytes <= UNSETTLED_MOST || shares) return bytes > UNSETTLED_MOST;
-  for (size_t at = 0; at + PERIOD_MOST + PERIOD_SHOWN <= bytes; at += PERIOD_LOOKED_AT) {
+  if (bytes <= UNSETTLED_MAX || shares) return bytes > UNSETTLED_MAX;
+  for (size_t at = 0; at + PERIOD_MAX + PERIOD_SHOWN <= bytes; at += PERIOD_LOOKED_AT) {
     run = is_periodic(data + at) ? run + PERIOD_LOOKED_AT : 0;
-    if (run <= UNSETTLED_MOST) continue;
+    if (run <= UNSETTLED_MAX) continue;
     if (!starts_agree(tables, shape, data + at)) return true;
     run = 0;
   }

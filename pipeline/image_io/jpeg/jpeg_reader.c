@@ -123,7 +123,7 @@ static void read_jpeg_hand_over(jpeg_reader *decoder) {
   decoder->source.bytes_in_buffer = decoder->bytes.left;
 }
 
-/* Called when all that was at hand is used up. */
+/* Called when all bytes that were there are used up. */
 static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
   jpeg_reader *decoder = jpeg->client_data;
   const image_request *request = decoder->request;
@@ -302,7 +302,7 @@ static uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
          READ_JPEG_DECODER_BYTES;
 }
 
-/* Makes room for the row, and for what it is converted to. */
+/* Allocates the row, and what it is converted to. */
 static void jpeg_reader_make_rows(jpeg_reader *decoder) {
   const image_request *request = decoder->request;
   const size_t bytes = read_jpeg_row_bytes(decoder);

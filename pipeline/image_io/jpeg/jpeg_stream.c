@@ -14,7 +14,7 @@ static bool symbols_are_baseline(const jpeg_codes *codes, int32_t count, bool of
 
 bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes) {
   int32_t code = 0, at = 0;
-  for (int32_t n = 1; n <= JPEG_CODE_BITS_MOST; n++, code *= 2) {
+  for (int32_t n = 1; n <= JPEG_CODE_BITS_MAX; n++, code *= 2) {
     codes->first[n] = code;
     codes->at[n] = at;
     at += counts[n - 1];
@@ -27,7 +27,7 @@ bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes) {
 }
 
 bool jpeg_codes_same(const jpeg_codes *a, const jpeg_codes *b) {
-  const int32_t last = JPEG_CODE_BITS_MOST, count = a->at[last] + a->beyond[last] - a->first[last];
+  const int32_t last = JPEG_CODE_BITS_MAX, count = a->at[last] + a->beyond[last] - a->first[last];
   return memcmp(a->first, b->first, sizeof a->first) == 0 && memcmp(a->beyond, b->beyond, sizeof a->beyond) == 0 &&
          memcmp(a->values, b->values, (size_t)count) == 0;
 }
@@ -78,15 +78,15 @@ static bool read_quantisation(header_reader *r, segment s) {
 }
 
 static bool read_codes(header_reader *r, segment s) {
-  while (s.size >= 1 + JPEG_CODE_BITS_MOST) {
+  while (s.size >= 1 + JPEG_CODE_BITS_MAX) {
     const uint8_t of_ac = s.bytes[0] >> 4, number = s.bytes[0] & 15, *counts = s.bytes + 1;
     size_t values = 0;
-    for (int i = 0; i < JPEG_CODE_BITS_MOST; i++) values += counts[i];
-    if (of_ac > 1 || number > 1 || values > 256 || values > s.size - 1 - JPEG_CODE_BITS_MOST) return false;
+    for (int i = 0; i < JPEG_CODE_BITS_MAX; i++) values += counts[i];
+    if (of_ac > 1 || number > 1 || values > 256 || values > s.size - 1 - JPEG_CODE_BITS_MAX) return false;
     jpeg_codes *codes = of_ac ? &r->stream->ac[number] : &r->stream->dc[number];
-    memcpy(codes->values, counts + JPEG_CODE_BITS_MOST, values);
+    memcpy(codes->values, counts + JPEG_CODE_BITS_MAX, values);
     if (!jpeg_codes_make(counts, of_ac, codes)) return false;
-    const size_t used = 1 + JPEG_CODE_BITS_MOST + values;
+    const size_t used = 1 + JPEG_CODE_BITS_MAX + values;
     s = (segment){s.bytes + used, s.size - used};
   }
   return s.size == 0;
@@ -103,7 +103,7 @@ static bool sampling_is_known(jpeg_stream *stream) {
     blocks += c[i].across * c[i].down;
   }
   if (stream->component_count == 1) c[0].across = c[0].down = 1;
-  return stream->component_count == 1 || blocks <= JPEG_MCU_BLOCKS_MOST;
+  return stream->component_count == 1 || blocks <= JPEG_MCU_BLOCKS_MAX;
 }
 
 static bool read_frame(header_reader *r, segment s) {

@@ -15,14 +15,14 @@
 #include "pipeline/image_io/image_io.h"
 #include "stages/jpeg_scan.h"
 
-enum { JPEG_BLOCK = 64, JPEG_CODE_BITS_MOST = 16 /* of a Huffman code */ };
+enum { JPEG_BLOCK = 64, JPEG_CODE_BITS_MAX = 16 /* of a Huffman code */ };
 
 typedef struct jpeg_codes {
   bool defined;
-  uint8_t values[256];                     /* in the order of their codes */
-  int32_t first[JPEG_CODE_BITS_MOST + 1];  /* code of each length */
-  int32_t beyond[JPEG_CODE_BITS_MOST + 1]; /* first that is no code of this length */
-  int32_t at[JPEG_CODE_BITS_MOST + 1];     /* place of the first one's value */
+  uint8_t values[256];                    /* in the order of their codes */
+  int32_t first[JPEG_CODE_BITS_MAX + 1];  /* code of each length */
+  int32_t beyond[JPEG_CODE_BITS_MAX + 1]; /* first that is no code of this length */
+  int32_t at[JPEG_CODE_BITS_MAX + 1];     /* place of the first one's value */
 } jpeg_codes;
 
 typedef struct jpeg_component {
@@ -38,7 +38,7 @@ typedef struct jpeg_stream {
   uint8_t quantisation[4][JPEG_BLOCK]; /* in zigzag order; [..][0] 0: not defined */
   jpeg_codes dc[2], ac[2];
   int32_t restart_interval; /* MCUs; 0: none */
-  size_t scan, end;         /* where the coded data begins, and the byte behind the end marker */
+  size_t scan, end;         /* where the coded data begins, and the byte after the end marker */
   exif_tags tags;
 } jpeg_stream;
 
@@ -61,7 +61,7 @@ bool jpeg_codes_same(const jpeg_codes *a, const jpeg_codes *b);
 size_t jpeg_pack_bytes(const jpeg_stream *stream, size_t file_bytes);
 
 /* Packs into memory[memory_bytes], a multiple of 16 bytes and jpeg_pack_bytes or more, up to the end marker, and
-   sets *shape and stream->end (the byte behind that marker). False: libjpeg is to decide. Any thread; allocates
+   sets *shape and stream->end (the byte after that marker). False: libjpeg is to decide. Any thread; allocates
    nothing. */
 bool jpeg_pack(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, void *memory, size_t memory_bytes,
                jpeg_shape *shape);
