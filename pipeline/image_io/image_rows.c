@@ -1,5 +1,5 @@
-/* See image_rows.h. */
-#include "pipeline/image_io/image_rows.h"
+/* Pictures read row by row; see image_io.h. */
+#include "pipeline/image_io/image_io.h"
 
 #include <string.h>
 

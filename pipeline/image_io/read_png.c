@@ -2,7 +2,7 @@
  * Reader of PNG, on libpng: every colour type, depth and interlacing, the EXIF orientation applied. Gamma and colour
  * profiles are left alone, alpha is dropped. A wrong checksum of a chunk that the pixels need is an error.
  */
-#include "pipeline/image_io/image_rows.h"
+#include "pipeline/image_io/image_io.h"
 
 #if HARTSIFT_HAVE_PNG
 

@@ -11,7 +11,7 @@
 #define HARTSIFT_SOURCE_SOURCE_H
 
 #include "pipeline/context/engine.h"
-#include "pipeline/image_io/image_rows.h"
+#include "pipeline/image_io/image_io.h"
 #include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 
 enum { SOURCE_REASON_BYTES = 512 };

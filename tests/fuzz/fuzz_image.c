@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/image_io/image_rows.h"
+#include "pipeline/image_io/image_io.h"
 #include "pipeline/include/hartsift.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

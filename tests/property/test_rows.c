@@ -9,7 +9,7 @@
 
 #include "tests/support/engine_tests.h"
 
-#include "pipeline/image_io/image_rows.h"
+#include "pipeline/image_io/image_io.h"
 #include "tests/support/exif_maker.h"
 #include "tests/support/extent.h"
 #include "tests/support/rows_check.h"

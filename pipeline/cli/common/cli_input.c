@@ -12,7 +12,6 @@
 #include "pipeline/cli/common/cli_input.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/image_io/image_io.h"
-#include "pipeline/image_io/image_rows.h"
 
 /* ---- images and features */
 

@@ -1,9 +1,9 @@
 /*
  * JPEG through libjpeg: whole pictures (luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF orientation
- * applied while rows arrive) and row by row (image_rows.h). libjpeg carries on with gray areas where data is missing; here
+ * applied while rows arrive) and row by row (image_rows.c). libjpeg carries on with gray areas where data is missing; here
  * such a file is an error.
  */
-#include "pipeline/image_io/image_rows.h"
+#include "pipeline/image_io/image_io.h"
 
 #if HARTSIFT_HAVE_JPEG
 
@@ -469,7 +469,7 @@ hs_status image_read_jpeg(const image_request *request, hs_image *image) {
   return HS_OK;
 }
 
-/* ---- rows, see image_rows.h */
+/* ---- rows, see image_io.h */
 
 /* Each of the two functions with a setjmp has no variables that a longjmp could leave undefined. */
 
