@@ -9,7 +9,6 @@
 
 #include "pipeline/cli/batch/batch_images.h"
 #include "pipeline/cli/batch/batch_settings.h"
-#include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/common/progress.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
@@ -60,7 +59,7 @@ static cli_exit read_own_options(batch_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   job->shard = job->shards = 1;
   if (values[OPTION_SHARD].given &&
-      !batch_find_shard(values[OPTION_SHARD].text, &job->shard, &job->shards, message, sizeof message))
+      hs_find_shard(values[OPTION_SHARD].text, NULL, NULL, &job->shard, &job->shards, message, sizeof message) != HS_OK)
     return usage(message);
   if (!values[OPTION_OUTPUT].given || strcmp(values[OPTION_OUTPUT].text, "-") == 0)
     return usage("--output is missing: expected a directory or a database for the features");

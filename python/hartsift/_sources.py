@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import ctypes
 import functools
 import os
 import posixpath
@@ -18,8 +19,10 @@ from pyarrow import fs
 
 from . import _library
 from ._arrow import ImageRow, options_text
-from ._errors import ArgumentError, Error, FileError, OutOfMemoryError
+from ._batch import priors_of
+from ._errors import ArgumentError, Error, FileError, OutOfMemoryError, check
 from ._images import Picture, picture_of_file
+from ._library import library
 from ._samples import ValueRange
 
 if TYPE_CHECKING:
@@ -32,7 +35,6 @@ ENDINGS = (
 )
 _ENDINGS_SHOWN = 8
 _ENDING_MOST = 15  # characters; what is longer is no ending
-_SHARDS_MOST = 1000000
 _DEFAULT_IN_FLIGHT = 8
 T = TypeVar("T")
 U = TypeVar("U")
@@ -213,60 +215,29 @@ def _uri_of(place: str, path: str) -> str:
 # ---- shards
 
 
-def _shard_number(text: str, name: str, least: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ArgumentError(f"--shard: {name} is {text!r}, expected a whole number")
-    number = int(text)
-    if not least <= number <= _SHARDS_MOST:
-        raise ArgumentError(f"--shard: {name} is {number}, expected {least} to {_SHARDS_MOST}")
-    return number
-
-
-def _shard_of_environment(names: str, environment: Mapping[str, str]) -> Tuple[int, int]:
-    index, comma, count = names.partition(",")
-    if not comma or not index or not count:
-        raise ArgumentError(f"--shard 'env:{names}': expected env:INDEX,COUNT, names of variables")
-    from_zero = index.endswith("+1")
-    values = []
-    for name in (index[:-2] if from_zero else index, count):
-        if name == count and name[:1].isdigit():
-            values.append(name)
-        elif name not in environment:
-            raise ArgumentError(f"--shard 'env:{names}': the variable {name} is not set")
-        else:
-            values.append(environment[name])
-    return _shard_number(values[0], index, 0 if from_zero else 1) + from_zero, _shard_number(values[1], count, 1)
-
-
-def _shard_of_slurm(environment: Mapping[str, str]) -> Tuple[int, int]:
-    names = [f"SLURM_ARRAY_TASK_{part}" for part in ("ID", "COUNT", "MIN", "MAX", "STEP")]
-    if names[1] not in environment:
-        if "SLURM_PROCID" not in environment or "SLURM_NTASKS" not in environment:
-            raise ArgumentError("--shard slurm: there is neither SLURM_ARRAY_TASK_COUNT nor SLURM_PROCID here: expected a "
-                                "job array (sbatch --array) or a step of several tasks (srun --ntasks)")
-        return _shard_of_environment("SLURM_PROCID+1,SLURM_NTASKS", environment)
-    task, count, first, last, step = (_shard_number(environment.get(name, "1"), name, 0) for name in names)
-    if step < 1 or (last - first) // step + 1 != count or task < first or (task - first) % step != 0:
-        raise ArgumentError(f"--shard slurm: an array of {count} tasks from {first} to {last} is not one of equal steps: "
-                            "expected sbatch --array=1-N; a task that was lost is done again by scontrol requeue")
-    return (task - first) // step + 1, count
+_VARIABLE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
+library.hs_find_shard.restype = ctypes.c_int
+library.hs_find_shard.argtypes = [ctypes.c_char_p, _VARIABLE, ctypes.c_void_p, *2 * [ctypes.POINTER(ctypes.c_int32)],
+                                  ctypes.c_char_p, ctypes.c_size_t]
 
 
 def parse_shard(text: str, environment: Optional[Mapping[str, str]] = None) -> Tuple[int, int]:
     """I and N of ``--shard``: ``I/N``, ``slurm``, or ``env:INDEX,COUNT`` as ``hartsift batch`` has them."""
-    environment = os.environ if environment is None else environment
-    if text == "slurm":
-        shard, shards = _shard_of_slurm(environment)
-    elif text.startswith("env:"):
-        shard, shards = _shard_of_environment(text[4:], environment)
-    else:
-        parts = text.split("/")
-        if len(parts) != 2:
-            raise ArgumentError(f"--shard '{text}': expected I/N, slurm or env:INDEX,COUNT")
-        shard, shards = _shard_number(parts[0], "I", 1), _shard_number(parts[1], "N", 1)
-    if shard > shards:
-        raise ArgumentError(f"--shard '{text}': shard {shard} of {shards}: expected 1 <= I <= N")
-    return shard, shards
+    shard, shards, message = ctypes.c_int32(), ctypes.c_int32(), _library.message_room()
+    values: List[Any] = []  # live until the call has ended
+
+    def variable(_: Any, name: bytes) -> Optional[int]:
+        value = (os.environ if environment is None else environment).get(os.fsdecode(name))
+        if value is None:
+            return None
+        values.append(ctypes.create_string_buffer(os.fsencode(value)))
+        return ctypes.addressof(values[-1])
+
+    status = library.hs_find_shard(
+        os.fsencode(text), _VARIABLE(variable), None, ctypes.byref(shard), ctypes.byref(shards), message, _library.MESSAGE_BYTES
+    )
+    check(status, message.value)
+    return shard.value, shards.value
 
 
 def path_of_shard(path: str, shard: int, shards: int) -> str:
@@ -294,15 +265,7 @@ def work_ahead(work: Callable[[T], U], items: Iterable[T], threads: int, most: i
 
 
 def _priors_of(picture: Picture) -> Dict[str, float]:
-    exif = picture.exif
-    if exif is None:
-        return {}
-    priors = {"focal_length": exif.focal_length} if exif.focal_length > 0 else {}
-    if exif.has_place:
-        priors.update(latitude=exif.latitude, longitude=exif.longitude)
-    if exif.has_altitude:
-        priors["altitude"] = exif.altitude
-    return priors
+    return {} if picture.exif is None else priors_of(picture.exif)
 
 
 def reading_options(

@@ -322,16 +322,16 @@ def test_shards_of_schedulers():
     assert parse_shard("env:A,B", {"A": "3", "B": "3"}) == (3, 3)
     assert parse_shard("env:A+1,8", {"A": "0"}) == (1, 8)
     for text, environment, words in (
-        ("0/3", {}, "expected 1"),
-        ("4/3", {}, "shard 4 of 3"),
-        ("3", {}, "I/N, slurm or env"),
+        ("0/3", {}, "expected I/N with 1 <= I"),
+        ("4/3", {}, "I <= N"),
+        ("3", {}, "slurm, or env"),
         ("slurm", {}, "sbatch --array"),
         ("slurm", {**array, "SLURM_ARRAY_TASK_COUNT": "2"}, "equal steps"),
         ("slurm", {**array, "SLURM_ARRAY_TASK_ID": "4"}, "equal steps"),
         ("env:A", {"A": "1"}, "env:INDEX,COUNT"),
         ("env:A,B", {"A": "1"}, "variable B is not set"),
         ("env:A,B", {"A": "x", "B": "2"}, "whole number"),
-        ("env:A,B", {"A": "0", "B": "2"}, "expected 1 to"),
+        ("env:A,B", {"A": "0", "B": "2"}, "shard 0 of 2: expected 1"),
     ):
         with pytest.raises(hartsift.ArgumentError, match=words):
             parse_shard(text, environment)

@@ -7,7 +7,6 @@
 
 #include "pipeline/base/path_text.h"
 #include "pipeline/cli/batch/batch_list.h"
-#include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/pairs/pair_list.h"
@@ -75,8 +74,8 @@ static void check_text(const char *text) {
   int32_t shard = 0, shards = 0;
   if (pair_choice_parse(text, &choice) == CLI_DONE && choice.kind == PAIR_CHOICE_SPATIAL)
     fuzz_require(choice.metres >= 0.0);
-  if (batch_find_shard(text, &shard, &shards, message, sizeof message))
-    fuzz_require(shard >= 1 && shard <= shards && shards <= BATCH_SHARDS_MOST);
+  if (hs_find_shard(text, NULL, NULL, &shard, &shards, message, sizeof message) == HS_OK)
+    fuzz_require(shard >= 1 && shard <= shards && shards <= HS_SHARDS_MAX);
   else
     fuzz_require(message[0] != '\0');
   (void)output_is_scene(text);

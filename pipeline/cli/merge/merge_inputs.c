@@ -14,7 +14,6 @@
 
 #include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
-#include "pipeline/cli/batch/batch_shard.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/formats.h"
 
@@ -46,7 +45,7 @@ static bool parse_shard_of_name(const char *name, const char *base, merge_shard 
   const char *first = rest + 1 + strspn(rest + 1, "0");
   snprintf(text, sizeof text, "%.*s/%.*s", (int)(rest + 1 + digits - first), first, (int)strspn(last, "0123456789"),
            last);
-  return batch_parse_shard(text, &shard->shard, &shard->shards);
+  return hs_find_shard(text, NULL, NULL, &shard->shard, &shard->shards, NULL, 0) == HS_OK;
 }
 
 /* Takes manifest and place over. */

@@ -1,15 +1,24 @@
-/*
- * Shards by number and by scheduler; see batch_shard.h.
- */
-#include "pipeline/cli/batch/batch_shard.h"
-
+/* Shards of a list of images, by number and by scheduler. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/message.h"
+#include "pipeline/include/hartsift_batch.h"
 
 enum { SHARD_NAME_BYTES = 256 };
+
+/* Where the values of variables come from. */
+typedef struct shard_environment {
+  const char *(*variable)(void *user, const char *name);
+  void *user;
+} shard_environment;
+
+static const char *variable_of(const shard_environment *environment, const char *name) {
+  return environment->variable ? environment->variable(environment->user, name) : getenv(name);
+}
 
 /* A whole number from 0 on at text; *end gets what follows. */
 static bool parse_number(const char *text, int32_t *value, const char **end) {
@@ -17,24 +26,25 @@ static bool parse_number(const char *text, int32_t *value, const char **end) {
   const long number = digits > 0 && digits < 10 ? strtol(text, NULL, 10) : -1;
   *value = (int32_t)number;
   *end = text + digits;
-  return number >= 0 && number <= BATCH_SHARDS_MOST;
+  return number >= 0 && number <= HS_SHARDS_MAX;
 }
 
-bool batch_parse_shard(const char *text, int32_t *shard, int32_t *shards) {
+static bool parse_numbers(const char *text, int32_t *shard, int32_t *shards) {
   const char *end = NULL;
   return parse_number(text, shard, &end) && *end == '/' && parse_number(end + 1, shards, &end) && *end == '\0' &&
          *shard >= 1 && *shard <= *shards;
 }
 
 /* The number that a variable holds. */
-static bool read_variable(const char *name, int32_t *value, char *message, size_t message_bytes) {
-  const char *text = getenv(name);
+static bool read_variable(const shard_environment *environment, const char *name, int32_t *value, char *message,
+                          size_t message_bytes) {
+  const char *text = variable_of(environment, name);
   const char *end = NULL;
   if (!text)
     hs_message_set(message, message_bytes, "the variable %s is not set", name);
   else if (!parse_number(text, value, &end) || *end != '\0')
     hs_message_set(message, message_bytes, "the variable %s is '%s': expected a whole number up to %d", name, text,
-                   BATCH_SHARDS_MOST);
+                   HS_SHARDS_MAX);
   else
     return true;
   return false;
@@ -47,7 +57,8 @@ static bool check_range(int32_t shard, int32_t shards, char *message, size_t mes
 }
 
 /* names: "INDEX,COUNT". */
-static bool find_by_names(const char *names, int32_t *shard, int32_t *shards, char *message, size_t message_bytes) {
+static bool find_by_names(const shard_environment *environment, const char *names, int32_t *shard, int32_t *shards,
+                          char *message, size_t message_bytes) {
   char index[SHARD_NAME_BYTES] = "";
   const char *comma = strchr(names, ',');
   const size_t length = comma ? (size_t)(comma - names) : 0;
@@ -60,21 +71,23 @@ static bool find_by_names(const char *names, int32_t *shard, int32_t *shards, ch
   if (from_zero) index[length - 2] = '\0';
   const char *end = NULL;
   const bool is_number = parse_number(comma + 1, shards, &end) && *end == '\0';
-  if (!read_variable(index, shard, message, message_bytes)) return false;
-  if (!is_number && !read_variable(comma + 1, shards, message, message_bytes)) return false;
+  if (!read_variable(environment, index, shard, message, message_bytes)) return false;
+  if (!is_number && !read_variable(environment, comma + 1, shards, message, message_bytes)) return false;
   *shard += from_zero;
   return check_range(*shard, *shards, message, message_bytes);
 }
 
 /* A task of an array whose numbers are FIRST, FIRST + STEP, ... LAST. */
-static bool find_by_array(int32_t *shard, int32_t *shards, char *message, size_t message_bytes) {
+static bool find_by_array(const shard_environment *environment, int32_t *shard, int32_t *shards, char *message,
+                          size_t message_bytes) {
   int32_t task = 0, count = 0, first = 0, last = 0, step = 1;
-  if (!read_variable("SLURM_ARRAY_TASK_ID", &task, message, message_bytes) ||
-      !read_variable("SLURM_ARRAY_TASK_COUNT", &count, message, message_bytes) ||
-      !read_variable("SLURM_ARRAY_TASK_MIN", &first, message, message_bytes) ||
-      !read_variable("SLURM_ARRAY_TASK_MAX", &last, message, message_bytes))
+  if (!read_variable(environment, "SLURM_ARRAY_TASK_ID", &task, message, message_bytes) ||
+      !read_variable(environment, "SLURM_ARRAY_TASK_COUNT", &count, message, message_bytes) ||
+      !read_variable(environment, "SLURM_ARRAY_TASK_MIN", &first, message, message_bytes) ||
+      !read_variable(environment, "SLURM_ARRAY_TASK_MAX", &last, message, message_bytes))
     return false;
-  if (getenv("SLURM_ARRAY_TASK_STEP") && !read_variable("SLURM_ARRAY_TASK_STEP", &step, message, message_bytes))
+  if (variable_of(environment, "SLURM_ARRAY_TASK_STEP") &&
+      !read_variable(environment, "SLURM_ARRAY_TASK_STEP", &step, message, message_bytes))
     return false;
   if (step < 1 || last < first || (last - first) / step + 1 != count || task < first || (task - first) % step != 0) {
     hs_message_set(
@@ -89,28 +102,33 @@ static bool find_by_array(int32_t *shard, int32_t *shards, char *message, size_t
   return check_range(*shard, *shards, message, message_bytes);
 }
 
-static bool find_by_slurm(int32_t *shard, int32_t *shards, char *message, size_t message_bytes) {
-  if (getenv("SLURM_ARRAY_TASK_COUNT")) return find_by_array(shard, shards, message, message_bytes);
-  if (getenv("SLURM_PROCID") && getenv("SLURM_NTASKS"))
-    return find_by_names("SLURM_PROCID+1,SLURM_NTASKS", shard, shards, message, message_bytes);
+static bool find_by_slurm(const shard_environment *environment, int32_t *shard, int32_t *shards, char *message,
+                          size_t message_bytes) {
+  if (variable_of(environment, "SLURM_ARRAY_TASK_COUNT"))
+    return find_by_array(environment, shard, shards, message, message_bytes);
+  if (variable_of(environment, "SLURM_PROCID") && variable_of(environment, "SLURM_NTASKS"))
+    return find_by_names(environment, "SLURM_PROCID+1,SLURM_NTASKS", shard, shards, message, message_bytes);
   hs_message_set(message, message_bytes,
                  "there is neither SLURM_ARRAY_TASK_COUNT nor SLURM_PROCID: expected a job array (sbatch --array) or a "
                  "step of several tasks (srun --ntasks)");
   return false;
 }
 
-bool batch_find_shard(const char *text, int32_t *shard, int32_t *shards, char *message, size_t message_bytes) {
+hs_status hs_find_shard(const char *text, const char *(*variable)(void *user, const char *name), void *user,
+                        int32_t *shard, int32_t *shards, char *message, size_t message_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  const shard_environment environment = {variable, user};
   char reason[2 * SHARD_NAME_BYTES] = "";
   bool found;
+  if (!text || !shard || !shards) return HS_ERR_ARGUMENT;
   if (strcmp(text, "slurm") == 0) {
-    found = find_by_slurm(shard, shards, reason, sizeof reason);
+    found = find_by_slurm(&environment, shard, shards, reason, sizeof reason);
   } else if (strncmp(text, "env:", 4) == 0) {
-    found = find_by_names(text + 4, shard, shards, reason, sizeof reason);
+    found = find_by_names(&environment, text + 4, shard, shards, reason, sizeof reason);
   } else {
-    found = batch_parse_shard(text, shard, shards);
-    snprintf(reason, sizeof reason, "expected I/N with 1 <= I <= N <= %d, slurm, or env:INDEX,COUNT",
-             BATCH_SHARDS_MOST);
+    found = parse_numbers(text, shard, shards);
+    snprintf(reason, sizeof reason, "expected I/N with 1 <= I <= N <= %d, slurm, or env:INDEX,COUNT", HS_SHARDS_MAX);
   }
   if (!found) hs_message_set(message, message_bytes, "--shard '%s': %s", text, reason);
-  return found;
+  return found ? HS_OK : HS_ERR_ARGUMENT;
 }
