@@ -99,12 +99,6 @@ void batch_device_resolve(batch_device *device, const char *backend_report) {
 
 /* ---- settings */
 
-/* Options stored in hs_options that change how fast a result comes, or whether, but not which. */
-static bool changes_no_result(option_id id) {
-  return id == OPTION_THREADS || id == OPTION_SPLIT || id == OPTION_MAX_MEMORY || id == OPTION_MAX_PIXELS ||
-         id == OPTION_DECODER;
-}
-
 /* Options of pooling: written where it is asked for only, so that a batch begun by an earlier version goes on. */
 static bool pools(option_id id) {
   return id == OPTION_DSP || id == OPTION_DSP_SIZES || id == OPTION_DSP_SMALLEST || id == OPTION_DSP_LARGEST;
@@ -165,7 +159,7 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field != OPTION_NO_FIELD && option_belongs_to((option_id)id, COMMAND_BATCH) &&
-        !changes_no_result((option_id)id) && (options->dsp || !pools((option_id)id)) &&
+        spec->group != HS_OPTIONS_WORK && (options->dsp || !pools((option_id)id)) &&
         (options->affine || id != OPTION_AFFINE))
       write_setting(out, spec, options);
   }

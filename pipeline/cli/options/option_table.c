@@ -148,6 +148,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .high = 32,
          .commands = OF_EXTRACTION,
          .field = AT(split),
+         .group = HS_OPTIONS_WORK,
          .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
     [OPTION_JOBS] =
         INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
@@ -274,6 +275,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                     .high = high_,                                                                                     \
                     .commands = commands_,                                                                             \
                     .field = AT(field_),                                                                               \
+                    .group = HS_OPTIONS_##group_,                                                                      \
                     .help = help_},
 #include "pipeline/context/options_table.inc"
 };

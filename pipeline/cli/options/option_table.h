@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "pipeline/include/hartsift.h"
+
 typedef enum command_id {
   COMMAND_TOP = 0, /* hartsift itself, before a subcommand */
   COMMAND_EXTRACT,
@@ -151,12 +153,13 @@ typedef struct option_spec {
   const char *name; /* without the dashes */
   char letter;      /* one-letter form, or 0 */
   option_kind kind;
-  const char *argument; /* what help shows for the value; null for a flag */
-  const char *choices;  /* OPTION_KIND_CHOICE: "a|b|c" */
-  double low, high;     /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
-  unsigned commands;    /* bit 1 << command_id where it is accepted, OPTION_OF_EXTRACTION */
-  size_t field;         /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
-  const char *help;     /* one sentence without full stop */
+  const char *argument;  /* what help shows for the value; null for a flag */
+  const char *choices;   /* OPTION_KIND_CHOICE: "a|b|c" */
+  double low, high;      /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
+  unsigned commands;     /* bit 1 << command_id where it is accepted, OPTION_OF_EXTRACTION */
+  size_t field;          /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
+  hs_option_group group; /* of that field */
+  const char *help;      /* one sentence without full stop */
 } option_spec;
 
 typedef struct option_value {
