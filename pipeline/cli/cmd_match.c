@@ -134,8 +134,8 @@ static cli_exit prepare(match_job *job) {
   const option_value *values = job->set->values;
   if (job->set->operand_count != 2) return usage("an operand is missing: expected A B, or --database");
   if (given(job, OPTION_PAIRS) || given(job, OPTION_NO_VERIFY) || given(job, OPTION_REPLACE) ||
-      given(job, OPTION_DOUBTFUL))
-    return usage("--pairs, --replace, --no-verify and --doubtful are for --database: expected that too");
+      given(job, OPTION_DOUBTFUL) || given(job, OPTION_TRACKS))
+    return usage("--pairs, --replace, --no-verify, --doubtful and --tracks are for --database: expected that too");
   if (given(job, OPTION_DESCRIPTOR) && values[OPTION_DESCRIPTOR].integer == HS_DESCRIPTOR_NONE)
     return usage("--descriptor 'none': expected u8 or f32, there is nothing else to match");
   if (given(job, OPTION_JSON) && given(job, OPTION_MATCH_FORMAT) &&
@@ -209,7 +209,10 @@ static cli_exit match_in_database(match_job *job) {
     return usage("--guided is for verification: expected without --no-verify");
   } else if (given(job, OPTION_DOUBTFUL)) {
     return usage("--doubtful is for verified pairs: expected without --no-verify");
+  } else if (given(job, OPTION_TRACKS)) {
+    return usage("--tracks is for verified pairs: expected without --no-verify");
   }
+  if (given(job, OPTION_TRACKS)) plan.tracks = (size_t)values[OPTION_TRACKS].integer;
   plan.keeps_doubtful = given(job, OPTION_DOUBTFUL) && values[OPTION_DOUBTFUL].integer == 1;
   return match_database(&plan);
 }

@@ -179,10 +179,74 @@ class Doubtful(CommandCase):
         self.assertEqual(self.aside(), {pair for pair in ALIKE if pair not in ((1, 5), (1, 6), (2, 6))})
 
     def test_usage(self):
-        for arguments in (("--doubtful", "keep", "--no-verify"), ("--doubtful", "perhaps"), ("--doubtful",)):
+        for arguments in (("--doubtful", "keep", "--no-verify"), ("--doubtful", "perhaps"), ("--doubtful",),
+                          ("--tracks", "9", "--no-verify"), ("--tracks", "0"), ("--tracks",)):
             self.match(*arguments, status=USAGE)
         self.write("a.pgm", b"P5 9 9 255\n" + bytes(81))
         self.run_it("match", "a.pgm", "a.pgm", "--doubtful", "drop", status=USAGE)
+        self.run_it("match", "a.pgm", "a.pgm", "--tracks", "9", status=USAGE)
+
+    # ---------------------------------------------------------------- the longest tracks
+
+    def inliers(self):
+        return {pair: [(pair // BASE, a, pair % BASE, b) for a, b in struct.iter_unpack("<2I", data)] for pair, data in
+                self.ask("SELECT pair_id, data FROM two_view_geometries WHERE rows > 0 ORDER BY pair_id")}
+
+    def test_longest_tracks(self):
+        wanted, fewest = 90, 50
+        self.match()
+        whole, before = self.rows(), self.inliers()
+        self.match("--tracks", str(wanted))
+        after = self.inliers()
+        self.assertIn(f"{sum(map(len, after.values()))} of {sum(map(len, before.values()))} inliers stay", self.errors)
+        self.assertEqual(after.keys(), before.keys())
+        track = {}
+        for matches in before.values():  # a feature's track: the set of its features
+            for image_a, a, image_b, b in matches:
+                joined = track.get((image_a, a), {(image_a, a)}) | track.get((image_b, b), {(image_b, b)})
+                track.update((feature, joined) for feature in joined)
+        length = {feature: len({image for image, _ in joined}) for feature, joined in track.items()}
+        least = {image: sorted((length[f] for f in length if f[0] == image), reverse=True)[:wanted][-1]
+                 for image in range(1, IMAGES + 1)}
+        self.assertGreater(len(set(length.values())), 1)
+        for pair, matches in after.items():
+            left_out = [match for match in before[pair] if match not in matches]
+            self.assertEqual([match for match in before[pair] if match in matches], matches)  # in their order
+            self.assertGreaterEqual(len(matches), min(fewest, len(before[pair])))
+            for image_a, a, image_b, b in left_out:
+                self.assertTrue(all(length[f] <= least[f[0]] for f in track[image_a, a]))
+            for image_a, a, image_b, b in matches if len(matches) > fewest else ():
+                self.assertTrue(any(length[f] >= least[f[0]] for f in track[image_a, a]))
+        once = self.rows()
+        self.assertLess(sum(map(len, after.values())), sum(map(len, before.values())))
+        for arguments in (("--tracks", str(wanted)), ("--tracks", str(wanted), "--threads", "3")):
+            self.match(*arguments)
+            self.assertEqual(self.rows(), once)
+        self.match()
+        self.assertEqual(self.rows(), whole)
+
+    def test_merged_with_all_inliers(self):
+        self.write("list.txt", b"@scene:320x240:1\n@scene:320x240:3\n@scene:320x240:5\n")
+        self.run_it("batch", "list.txt", "-o", "a.db", "-q", "--device", "cpu", "--profile", "colmap")
+        self.write_pairs("a.db", [("1", "3", 120, 140, 0), ("3", "5", 110, 130, 0)])
+        self.write("a.db.txt", b"# none\n")
+        whole = self.rows("a.db")["two_view_geometries"]
+        self.match("--pairs", "a.db.txt", "--tracks", "60", name="a.db")
+        self.assertTrue(all(50 <= row[2] < before[2] for row, before in
+                            zip(self.rows("a.db")["two_view_geometries"], whole)))
+        self.run_it("merge", "a.db", "-o", "all.db", "-q")
+        self.assertEqual(self.rows("all.db")["two_view_geometries"], whole)
+
+    def test_tracks_of_other_geometry(self):
+        """A pair that another program has verified again since keeps what that found."""
+        self.match()
+        self.match("--tracks", "60")
+        pair, rows = self.ask("SELECT pair_id, rows FROM hartsift_doubtful_pairs WHERE reason = 'short tracks'")[0]
+        self.ask("UPDATE two_view_geometries SET rows = 30, data = substr(data, 1, 240) WHERE pair_id = ?", pair)
+        self.match()
+        self.assertEqual(self.ask("SELECT rows FROM two_view_geometries WHERE pair_id = ?", pair), [(30,)])
+        self.assertGreater(rows, 30)
+        self.assertEqual(self.ask("SELECT count(*) FROM hartsift_doubtful_pairs WHERE reason = 'short tracks'"), [(0,)])
 
     # ---------------------------------------------------------------- runs that end early, and in parts
 

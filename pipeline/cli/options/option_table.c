@@ -242,6 +242,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
         CHOICE("doubtful", "drop|keep", IN_MATCH, OPTION_NO_FIELD,
                "--database: weak pairs that sure ones contradict (look-alikes): leave them out, or take "
                "back [drop]"),
+    [OPTION_TRACKS] = INTEGER("tracks", 1, 1 << 30, IN_MATCH, OPTION_NO_FIELD,
+                              "--database: leave inliers of the N longest tracks of each image only, for a faster "
+                              "mapper [all]"),
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
                                 "largest error of an inlier, pixels [2; --database 4]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,

@@ -371,6 +371,7 @@ static cli_exit settle_doubtful(const database_job *job, const stop_signals *sig
                               .images = &job->images,
                               .signals = signals,
                               .max_memory_bytes = job->options.max_memory_bytes,
+                              .tracks = job->plan->tracks,
                               .keeps = job->plan->keeps_doubtful,
                               .is_quiet = given(job, OPTION_QUIET),
                               .has_json = job->output.has_json};

@@ -40,6 +40,7 @@ typedef struct match_database_plan {
   hs_verify_options verify;
   bool guided;          /* verified pairs are matched again along their geometry */
   bool tries_essential; /* where both cameras are known */
+  size_t tracks;        /* longest ones of each image whose inliers stay; 0: all */
   bool keeps_doubtful;  /* pairs that the collection contradicts stay */
 } match_database_plan;
 

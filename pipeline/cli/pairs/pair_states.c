@@ -4,9 +4,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "pipeline/cli/pairs/long_tracks.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 
-enum { PAIRS_PER_LOOK = 4096, FEATURE_BYTES = 5 /* hs_judge_options.allocator */ };
+enum {
+  PAIRS_PER_LOOK = 4096,
+  FEATURE_BYTES = 5,  /* hs_judge_options.allocator */
+  FEWEST_INLIERS = 50 /* that --tracks leaves a pair: with fewer, mappers leave it out */
+};
 
 typedef struct doubtful_job {
   const doubtful_plan *plan;
@@ -15,8 +20,9 @@ typedef struct doubtful_job {
   int64_t *pair_ids;
   size_t count, capacity, looked_at;
   size_t taken_back, set_aside, damaged;
-  bool has_damaged; /* a list is damaged, or has an index beyond its image's features */
-  int stopped_by;   /* a signal; 0: none */
+  uint64_t inliers, inliers_kept; /* with --tracks */
+  bool has_damaged;               /* a list is damaged, or has an index beyond its image's features */
+  int stopped_by;                 /* a signal; 0: none */
 } doubtful_job;
 
 static cli_exit fail(const doubtful_job *job, const char *reason) {
@@ -97,7 +103,8 @@ static cli_exit list_pairs(doubtful_job *job) {
 static cli_exit count_features(doubtful_job *job) {
   const database_images *const images = job->plan->images;
   const uint64_t limit = job->plan->max_memory_bytes;
-  uint64_t features = 0;
+  const size_t feature_bytes = job->plan->tracks > 0 ? LONG_TRACKS_FEATURE_BYTES : FEATURE_BYTES;
+  uint64_t features = 0, most = 0;
   job->feature_counts = calloc(images->count + 1, sizeof *job->feature_counts);
   if (!job->feature_counts) return fail(job, "out of memory for its images");
   for (size_t p = 0; p < job->count; p++) {
@@ -109,8 +116,11 @@ static cli_exit count_features(doubtful_job *job) {
     if (colmap_count_held_keypoints(job->plan->database, images->each[i].image_id, &job->feature_counts[i]) != HS_OK)
       return fail_database(job);
     features += job->feature_counts[i];
+    most = job->feature_counts[i] > most ? job->feature_counts[i] : most;
   }
-  const double bytes = (double)features * FEATURE_BYTES + (double)job->capacity * (sizeof *job->pairs + 8);
+  if (job->plan->tracks == 0) most = 0;
+  const double bytes = (double)features * (double)feature_bytes + (double)most * LONG_TRACKS_SORT_BYTES +
+                       (double)job->capacity * (sizeof *job->pairs + 8);
   if (limit == 0 || bytes <= (double)limit) return CLI_DONE;
   cli_error(COMMAND_MATCH,
             "%s: %.0f bytes are needed to judge its %zu verified pairs: expected a larger --max-memory, or --doubtful "
@@ -199,6 +209,46 @@ static cli_exit set_aside(doubtful_job *job) {
   return CLI_DONE;
 }
 
+/* ------------------------------------------------------------------ tracks */
+
+/* Reads the inliers of the pairs that were not set aside, to join their tracks or, with `shortens`, to leave them those of
+   the chosen tracks. A pair that cannot be read is passed over. */
+static hs_status pass_over_inliers(doubtful_job *job, long_tracks *tracks, bool shortens, uint32_t *inliers) {
+  hs_status status = HS_OK;
+  for (size_t p = 0; p < job->count && status == HS_OK; p++) {
+    const hs_judged_pair *const pair = &job->pairs[p];
+    if (pair->verdict == HS_PAIR_DOUBTFUL) continue;
+    status = read_inliers(job, p, inliers);
+    if (status == HS_ERR_FORMAT) {
+      status = HS_OK;
+      continue;
+    }
+    if (status == HS_OK && !shortens) long_tracks_join(tracks, pair->images, inliers, pair->inlier_count);
+    if (status != HS_OK || !shortens) continue;
+    const size_t kept = long_tracks_filter(tracks, pair->images, inliers, pair->inlier_count, FEWEST_INLIERS);
+    job->inliers += pair->inlier_count;
+    job->inliers_kept += kept;
+    if (kept < pair->inlier_count) status = colmap_leave_inliers(job->plan->database, job->pair_ids[p], inliers, kept);
+  }
+  return status;
+}
+
+static cli_exit shorten(doubtful_job *job) {
+  size_t most = 0;
+  long_tracks tracks;
+  for (size_t p = 0; p < job->count; p++) most = job->pairs[p].inlier_count > most ? job->pairs[p].inlier_count : most;
+  uint32_t *const inliers = calloc(most + 1, 2 * sizeof *inliers);
+  bool has_memory = long_tracks_begin(&tracks, job->feature_counts, job->plan->images->count) && inliers;
+  hs_status status = has_memory ? pass_over_inliers(job, &tracks, false, inliers) : HS_OK;
+  has_memory = has_memory && (status != HS_OK || long_tracks_choose(&tracks, job->plan->tracks));
+  if (has_memory && status == HS_OK) status = pass_over_inliers(job, &tracks, true, inliers);
+  long_tracks_end(&tracks);
+  free(inliers);
+  if (!has_memory) return fail(job, "out of memory for its tracks");
+  if (job->stopped_by != 0) return say_stopped(job);
+  return status == HS_OK ? CLI_DONE : fail_database(job);
+}
+
 static void tell(const doubtful_job *job) {
   const char *const path = job->plan->images->path;
   for (size_t p = 0; job->plan->has_json && p < job->count; p++)
@@ -211,18 +261,24 @@ static void tell(const doubtful_job *job) {
     cli_note("%s: %zu of %zu verified pairs left out as doubtful: tracks of the sure pairs do not confirm them"
              " (--doubtful keep takes them back)",
              path, job->set_aside, job->count);
+  if (job->plan->tracks > 0)
+    cli_note(
+        "%s: %llu of %llu inliers stay: those of the %zu longest tracks of each image (a run without --tracks takes"
+        " all back)",
+        path, (unsigned long long)job->inliers_kept, (unsigned long long)job->inliers, job->plan->tracks);
   if (job->plan->keeps && job->taken_back > 0)
     cli_note("%s: %zu doubtful pair%s taken back", path, job->taken_back, job->taken_back == 1 ? "" : "s");
 }
 
 cli_exit doubtful_pairs_settle(const doubtful_plan *plan) {
   doubtful_job job = {.plan = plan};
-  const bool judges = !plan->keeps;
+  const bool judges = !plan->keeps, lists = judges || plan->tracks > 0;
   cli_exit result = colmap_take_back(plan->database, &job.taken_back) == HS_OK ? CLI_DONE : fail_database(&job);
-  if (result == CLI_DONE && judges) result = list_pairs(&job);
-  if (result == CLI_DONE && judges) result = count_features(&job);
-  if (result == CLI_DONE && job.count > 0) result = judge(&job);
+  if (result == CLI_DONE && lists) result = list_pairs(&job);
+  if (result == CLI_DONE && lists) result = count_features(&job);
+  if (result == CLI_DONE && judges && job.count > 0) result = judge(&job);
   if (result == CLI_DONE && judges) result = set_aside(&job);
+  if (result == CLI_DONE && plan->tracks > 0) result = shorten(&job);
   if (result == CLI_DONE && hs_colmap_commit(plan->database) != HS_OK) result = fail_database(&job);
   if (result == CLI_DONE) tell(&job);
   free(job.feature_counts);

@@ -38,6 +38,7 @@ typedef struct doubtful_plan {
   const database_images *images;
   const stop_signals *signals; /* one that comes ends the work, and nothing of it is kept */
   uint64_t max_memory_bytes;   /* 0: no limit */
+  size_t tracks;               /* of each image, the longest, that keep their inliers; 0: all */
   bool keeps;                  /* pairs that were set aside are only taken back */
   bool is_quiet, has_json;
 } doubtful_plan;

@@ -157,6 +157,11 @@ hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t
   return HS_ERR_UNSUPPORTED;
 }
 
+hs_status colmap_leave_inliers(hs_colmap_database *database, int64_t pair_id, const uint32_t *inliers, size_t count) {
+  (void)database, (void)pair_id, (void)inliers, (void)count;
+  return HS_ERR_UNSUPPORTED;
+}
+
 hs_status colmap_take_back(hs_colmap_database *database, size_t *count) {
   (void)database, (void)count;
   return HS_ERR_UNSUPPORTED;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/base/memory.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/feature_codec.h"
@@ -151,23 +152,27 @@ static const char *columns_of(const hs_colmap_database *database) {
                                          : "rows, cols, data, config";
 }
 
+/* Copies a pair's row. numbers: pair_id, on_tracks, supported. */
+static hs_status copy_aside(hs_colmap_database *database, const char *reason, const int64_t numbers[3]) {
+  char sql[512];
+  const char *const columns = columns_of(database);
+  const hs_status status = database->schema.has_doubtful ? HS_OK : colmap_run(database, create_doubtful);
+  if (status != HS_OK) return status;
+  database->schema.has_doubtful = true;
+  snprintf(sql, sizeof sql,
+           "INSERT OR REPLACE INTO hartsift_doubtful_pairs(pair_id, reason, matches, on_tracks, supported, %s)"
+           " SELECT pair_id, '%s', coalesce((SELECT rows FROM matches WHERE matches.pair_id = ?1), -1), ?2, ?3, %s"
+           " FROM two_view_geometries WHERE pair_id = ?1 AND rows > 0",
+           columns, reason, columns);
+  return run_with(database, sql, numbers, 3);
+}
+
 hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t on_tracks, size_t supported) {
   const int64_t numbers[] = {pair_id, (int64_t)on_tracks, (int64_t)supported};
   char sql[512];
   hs_status status = colmap_enter(database);
   if (status != HS_OK) return status;
-  if (!database->schema.has_doubtful) status = colmap_run(database, create_doubtful);
-  if (status == HS_OK) {
-    const char *const columns = columns_of(database);
-    database->schema.has_doubtful = true;
-    snprintf(sql, sizeof sql,
-             "INSERT OR REPLACE INTO hartsift_doubtful_pairs(pair_id, reason, matches, on_tracks, supported, %s)"
-             " SELECT pair_id, 'tracks of sure pairs do not confirm it',"
-             " coalesce((SELECT rows FROM matches WHERE matches.pair_id = ?1), -1), ?2, ?3, %s"
-             " FROM two_view_geometries WHERE pair_id = ?1 AND rows > 0",
-             columns, columns);
-    status = run_with(database, sql, numbers, 3);
-  }
+  status = copy_aside(database, "tracks of sure pairs do not confirm it", numbers);
   if (status == HS_OK) {
     snprintf(sql, sizeof sql,
              "UPDATE two_view_geometries SET rows = 0, data = x'', config = 1%s%s WHERE pair_id = ? AND rows > 0",
@@ -175,6 +180,34 @@ hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t
              database->schema.has_poses ? ", qvec = NULL, tvec = NULL" : "");
     status = run_with(database, sql, numbers, 1);
   }
+  return colmap_leave(database, status);
+}
+
+static hs_status write_inliers(hs_colmap_database *database, int64_t pair_id, const uint32_t *inliers, size_t count) {
+  const size_t numbers = 2 * count;
+  uint8_t *const bytes = hs_memory_alloc(database->options.allocator, 4 * numbers + 1);
+  sqlite3_stmt *statement;
+  if (!bytes) return colmap_fail(database, HS_ERR_MEMORY, "out of memory for the inliers of a pair");
+  for (size_t i = 0; i < numbers; i++) bytes_put_u32(bytes + 4 * i, inliers[i]);
+  hs_status status =
+      colmap_prepare(database, "UPDATE two_view_geometries SET rows = ?2, data = ?3 WHERE pair_id = ?1", &statement);
+  if (status == HS_OK) {
+    int code = sqlite3_bind_int64(statement, 1, pair_id);
+    code |= sqlite3_bind_int64(statement, 2, (int64_t)count);
+    code |= sqlite3_bind_blob64(statement, 3, bytes, 4 * numbers, SQLITE_STATIC);
+    status = colmap_step(database, statement, code, NULL);
+  }
+  colmap_done(database, statement);
+  hs_memory_release(database->options.allocator, bytes);
+  return status;
+}
+
+hs_status colmap_leave_inliers(hs_colmap_database *database, int64_t pair_id, const uint32_t *inliers, size_t count) {
+  const int64_t numbers[] = {pair_id, (int64_t)count, 0};
+  hs_status status = colmap_enter(database);
+  if (status != HS_OK) return status;
+  status = copy_aside(database, COLMAP_SHORT_TRACKS, numbers);
+  if (status == HS_OK) status = write_inliers(database, pair_id, inliers, count);
   return colmap_leave(database, status);
 }
 
@@ -198,8 +231,10 @@ hs_status colmap_take_back(hs_colmap_database *database, size_t *count) {
   hs_status status = colmap_enter(database);
   if (status != HS_OK) return status;
   if (database->schema.has_doubtful) {
-    status = colmap_query(database, "SELECT count(*) FROM hartsift_doubtful_pairs d WHERE " COLMAP_IS_SET_ASIDE, 0,
-                          &found, NULL);
+    status = colmap_query(database,
+                          "SELECT count(*) FROM hartsift_doubtful_pairs d WHERE " COLMAP_IS_SET_ASIDE
+                          " AND d.reason <> '" COLMAP_SHORT_TRACKS "'",
+                          0, &found, NULL);
     if (status == HS_OK) status = move_back(database, "", NULL, 0);
     if (status == HS_OK) status = colmap_run(database, "DELETE FROM hartsift_doubtful_pairs");
   }

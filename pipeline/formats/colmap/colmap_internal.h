@@ -140,10 +140,15 @@ void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
 
 /* ---- colmap_doubtful.c */
 
+/* hartsift_doubtful_pairs.reason of a pair that has lost only inliers; on_tracks says how many it has left. */
+#define COLMAP_SHORT_TRACKS "short tracks"
+
 /* Whether a row d of hartsift_doubtful_pairs is still what the pair's entry was: the entry is as setting it aside left it
-   (COLMAP's configuration 1, no inliers), and there are as many matches. Else another program has written since. */
+   (COLMAP's configuration 1, no inliers), or has the inliers that it was left, and there are as many matches. Else another
+   program has written since. */
 #define COLMAP_IS_SET_ASIDE                                                                                            \
-  "EXISTS (SELECT 1 FROM two_view_geometries g WHERE g.pair_id = d.pair_id AND g.rows = 0 AND g.config = 1)"           \
+  "EXISTS (SELECT 1 FROM two_view_geometries g WHERE g.pair_id = d.pair_id AND (g.rows = 0 AND g.config = 1"           \
+  " OR d.reason = '" COLMAP_SHORT_TRACKS "' AND g.rows = d.on_tracks AND g.config = d.config))"                        \
   " AND d.matches = coalesce((SELECT m.rows FROM matches m WHERE m.pair_id = d.pair_id), -1)"
 
 /* Moves the geometry of one pair back, if it was set aside: before the pair's entries are compared with others. */

@@ -62,8 +62,11 @@ hs_status colmap_note_first_pass(hs_colmap_database *database, uint32_t image_a,
    Does nothing to a pair without inliers. */
 hs_status colmap_set_aside(hs_colmap_database *database, int64_t pair_id, size_t on_tracks, size_t supported);
 
-/* Moves all geometries back that were set aside, except where another program has written to the pair since; *count: how
-   many. The table is empty then. */
+/* Leaves a pair `count` of its inliers, 2 x count indices, and keeps a copy of its row in hartsift_doubtful_pairs. */
+hs_status colmap_leave_inliers(hs_colmap_database *database, int64_t pair_id, const uint32_t *inliers, size_t count);
+
+/* Moves all geometries back that were set aside or lost inliers, except where another program has written to the pair
+   since; *count: how many were set aside. The table is empty then. */
 hs_status colmap_take_back(hs_colmap_database *database, size_t *count);
 
 /* Copies the entries of a pair from another database. Its images have the numbers `from` there and `to` here; the order
