@@ -6,7 +6,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COLUMNS = {"attack": 3, "report": 4}  # by the first column's title
+COLUMNS = {"attack": 3, "report": 3}  # by the first column's title
 CODE = re.compile(r"`([^`]+)`")
 
 
