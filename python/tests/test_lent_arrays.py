@@ -1,4 +1,4 @@
-"""Arrays that other packages take without a copy: capsules over host memory, consumed and dropped, and a played GPU."""
+"""Arrays that other packages take without a copy: capsules over host memory, consumed and dropped, and a fake GPU."""
 
 import ctypes
 import gc
@@ -112,10 +112,10 @@ def test_capsules_of_others_are_read():
         _dlpack.tensor_of(_dlpack._new(8, b"used_dltensor", None))
 
 
-# ---- a played GPU: device memory is host memory, the library's CUDA calls are answered by the CPU
+# ---- a fake GPU: device memory is host memory, the library's CUDA calls are answered by the CPU
 
 
-class PlayedArray:
+class FakeArray:
     """An array of a package for GPUs, with what such packages offer."""
 
     def __init__(self, array):
@@ -136,19 +136,19 @@ class PlayedArray:
         )
 
     def __getitem__(self, part):
-        return PlayedArray(self.array[part])
+        return FakeArray(self.array[part])
 
     def __mul__(self, factor):
-        return PlayedArray(self.array * np.uint8(factor))
+        return FakeArray(self.array * np.uint8(factor))
 
     def transpose(self, *axes):
-        return PlayedArray(self.array.transpose(*axes))
+        return FakeArray(self.array.transpose(*axes))
 
     def astype(self, dtype):
-        return PlayedArray(self.array.astype(dtype))
+        return FakeArray(self.array.astype(dtype))
 
     def copy(self):
-        return PlayedArray(self.array.copy())
+        return FakeArray(self.array.copy())
 
     def min(self):
         return self.array.min()
@@ -158,7 +158,7 @@ class PlayedArray:
 
 
 @pytest.fixture
-def played(monkeypatch):
+def fake_gpu(monkeypatch):
     """Answers the library's calls for a GPU; a result is written where the one before it was."""
     library = _library.library
     slots = {}
@@ -192,7 +192,7 @@ def played(monkeypatch):
 
 
 def host(memory):
-    """The content of an array on the played device, by what its capsule says."""
+    """The content of an array on the fake device, by what its capsule says."""
     seen = _device.device_array(memory)
     base = (ctypes.c_char * max(1, seen.shape[0] * seen.strides[0])).from_address(seen.pointer)
     return np.ndarray(seen.shape, f"{seen.kind}{seen.itemsize}", base, strides=seen.strides)
@@ -207,27 +207,27 @@ class ByDlpack:
 
 @pytest.mark.parametrize("descriptor", ["u8", "f32"])
 @pytest.mark.parametrize("protocol", [lambda memory: memory, ByDlpack], ids=["cuda_array_interface", "dlpack"])
-def test_what_lent_features_say(played, image, descriptor, protocol):
+def test_what_lent_features_say(fake_gpu, image, descriptor, protocol):
     expected = hartsift.extract(image, descriptor=descriptor)
-    resident = hartsift.Extractor(descriptor=descriptor).extract_resident(PlayedArray(image))
+    resident = hartsift.Extractor(descriptor=descriptor).extract_resident(FakeArray(image))
     assert len(resident) == len(expected) and resident.image_size == (320, 240)
     assert host(protocol(resident.records)).tobytes() == expected.records.tobytes()
     assert np.array_equal(host(protocol(resident.keypoints)), expected.keypoints)
     assert host(protocol(resident.descriptors)).tobytes() == expected.descriptors.tobytes()
     assert resident.descriptors.__dlpack_device__() == (_dlpack.CUDA, 0)
-    assert hartsift.Extractor(descriptor="none").extract_resident(PlayedArray(image)).descriptors is None
+    assert hartsift.Extractor(descriptor="none").extract_resident(FakeArray(image)).descriptors is None
 
 
 @pytest.mark.parametrize("protocol", [lambda memory: memory, ByDlpack], ids=["cuda_array_interface", "dlpack"])
-def test_frames_that_are_lent(played, image, protocol):
+def test_frames_that_are_lent(fake_gpu, image, protocol):
     expected = hartsift.extract(image, affine=True)
-    resident = hartsift.Extractor(affine=True).extract_resident(PlayedArray(image))
+    resident = hartsift.Extractor(affine=True).extract_resident(FakeArray(image))
     assert np.array_equal(host(protocol(resident.frames)), expected.frames)
-    assert hartsift.Extractor().extract_resident(PlayedArray(image)).frames is None
+    assert hartsift.Extractor().extract_resident(FakeArray(image)).frames is None
 
 
-def test_interface_that_torch_takes(played, image):
-    resident = hartsift.Extractor().extract_resident(PlayedArray(image))
+def test_interface_that_torch_takes(fake_gpu, image):
+    resident = hartsift.Extractor().extract_resident(FakeArray(image))
     count = len(resident)
     described = resident.descriptors.__cuda_array_interface__
     assert described["data"][1] is False and described["strides"] is None and described["typestr"] == "|u1"
@@ -235,8 +235,8 @@ def test_interface_that_torch_takes(played, image):
     assert resident.keypoints.__cuda_array_interface__["strides"] == (24, 4)
 
 
-def test_what_a_capsule_may_be_asked(played, image):
-    memory = hartsift.Extractor().extract_resident(PlayedArray(image)).keypoints
+def test_what_a_capsule_may_be_asked(fake_gpu, image):
+    memory = hartsift.Extractor().extract_resident(FakeArray(image)).keypoints
     for stream in (None, -1, 1, 2, 1 << 40):
         capsule = memory.__dlpack__(stream=stream)
         tensor = _dlpack.tensor_of(capsule)
@@ -259,16 +259,16 @@ def test_what_a_capsule_may_be_asked(played, image):
 
 @pytest.fixture
 def on_host(monkeypatch):
-    """The played device's memory as the host's, for consumers that have no GPU."""
+    """The fake device's memory as the host's, for consumers that have no GPU."""
     monkeypatch.setattr(_dlpack, "CUDA", _dlpack.CPU)
 
 
 @pytest.mark.parametrize("consumer", consumers(), ids=lambda consumer: consumer[0])
-def test_results_in_use_are_not_written_over(played, on_host, image, consumer, monkeypatch):
+def test_results_in_use_are_not_written_over(fake_gpu, on_host, image, consumer, monkeypatch):
     picture = image.copy()
-    device_picture = PlayedArray(picture)
+    device_picture = FakeArray(picture)
     monkeypatch.setattr(_device, "CUDA", 2)
-    monkeypatch.setattr(PlayedArray, "__dlpack_device__", lambda self: (2, 0))
+    monkeypatch.setattr(FakeArray, "__dlpack_device__", lambda self: (2, 0))
     expected = hartsift.extract(image)
     extractor = hartsift.Extractor()
     resident = extractor.extract_resident(device_picture)
@@ -292,13 +292,13 @@ def test_results_in_use_are_not_written_over(played, on_host, image, consumer, m
 
 
 @pytest.mark.parametrize("consumer", consumers(), ids=lambda consumer: consumer[0])
-def test_memory_outlives_the_extractor(played, on_host, image, consumer, monkeypatch):
+def test_memory_outlives_the_extractor(fake_gpu, on_host, image, consumer, monkeypatch):
     monkeypatch.setattr(_device, "CUDA", 2)
-    monkeypatch.setattr(PlayedArray, "__dlpack_device__", lambda self: (2, 0))
+    monkeypatch.setattr(FakeArray, "__dlpack_device__", lambda self: (2, 0))
     with hartsift.Extractor() as extractor:
         context = weakref.ref(extractor._context)
         end = extractor._context._end
-        tensor = consumer[1](extractor.extract_resident(PlayedArray(image)).keypoints)
+        tensor = consumer[1](extractor.extract_resident(FakeArray(image)).keypoints)
     del extractor
     gc.collect()
     assert context() is not None and end.alive
@@ -308,9 +308,9 @@ def test_memory_outlives_the_extractor(played, on_host, image, consumer, monkeyp
     assert context() is None and not end.alive
 
 
-def test_close_without_lent_arrays_ends_the_context(played, image):
+def test_close_without_lent_arrays_ends_the_context(fake_gpu, image):
     extractor = hartsift.Extractor()
-    resident = extractor.extract_resident(PlayedArray(image))
+    resident = extractor.extract_resident(FakeArray(image))
     end = extractor._context._end
     extractor.close()
     assert end.alive  # a result may still be read
@@ -324,55 +324,55 @@ def test_close_without_lent_arrays_ends_the_context(played, image):
     assert not end.alive and flying.in_flight == 0
 
 
-# ---- images on the played GPU
+# ---- images on the fake GPU
 
 
-def test_images_on_a_device_by_type(played, image):
+def test_images_on_a_device_by_type(fake_gpu, image):
     expected = hartsift.extract(image)
-    assert hartsift.extract(PlayedArray(image)) == expected
+    assert hartsift.extract(FakeArray(image)) == expected
     for dtype in (np.int16, np.int64):
-        assert hartsift.extract(PlayedArray(image.astype(dtype))) == expected
-    assert hartsift.extract(PlayedArray(image > 128)) == hartsift.extract(image > 128)
+        assert hartsift.extract(FakeArray(image.astype(dtype))) == expected
+    assert hartsift.extract(FakeArray(image > 128)) == hartsift.extract(image > 128)
     unit = image / np.float32(255)
-    assert hartsift.extract(PlayedArray(unit)) == hartsift.extract(unit)
-    assert hartsift.extract(PlayedArray(unit.astype(np.float64))) == hartsift.extract(unit)
+    assert hartsift.extract(FakeArray(unit)) == hartsift.extract(unit)
+    assert hartsift.extract(FakeArray(unit.astype(np.float64))) == hartsift.extract(unit)
     deep = image.astype(np.uint16) * 16
-    assert hartsift.extract(PlayedArray(deep), value_range=(0, 4095)) == hartsift.extract(deep, value_range=(0, 4095))
-    assert hartsift.extract(PlayedArray(image[:, ::-1])) == hartsift.extract(image[:, ::-1])
-    assert hartsift.extract(PlayedArray(image), PlayedArray(image > 99)) == hartsift.extract(image, image > 99)
+    assert hartsift.extract(FakeArray(deep), value_range=(0, 4095)) == hartsift.extract(deep, value_range=(0, 4095))
+    assert hartsift.extract(FakeArray(image[:, ::-1])) == hartsift.extract(image[:, ::-1])
+    assert hartsift.extract(FakeArray(image), FakeArray(image > 99)) == hartsift.extract(image, image > 99)
 
 
-def test_images_on_a_device_that_cannot_be_meant(played, image):
+def test_images_on_a_device_that_cannot_be_meant(fake_gpu, image):
     with pytest.raises(hartsift.ArgumentError, match=r"value_range=\(0, 255\)"):
-        hartsift.extract(PlayedArray(image.astype(np.float32)))
+        hartsift.extract(FakeArray(image.astype(np.float32)))
     with pytest.raises(hartsift.ArgumentError, match="where black is 0 and white is 255"):
-        hartsift.extract(PlayedArray(image.astype(np.int32) * 9))
+        hartsift.extract(FakeArray(image.astype(np.int32) * 9))
     unit = image / np.float32(255)
     unit[0, 0] = np.nan
     with pytest.raises(hartsift.ArgumentError, match="NaN"):
-        hartsift.extract(PlayedArray(unit))
+        hartsift.extract(FakeArray(unit))
     with pytest.warns(UserWarning, match=r"\(0, 4095\)"):
-        hartsift.extract(PlayedArray(image.astype(np.uint16) * 16))
+        hartsift.extract(FakeArray(image.astype(np.uint16) * 16))
     with pytest.raises(hartsift.ArrayTypeError, match="integers, floats or bool"):
-        hartsift.extract(PlayedArray(image.astype(np.complex64)))
+        hartsift.extract(FakeArray(image.astype(np.complex64)))
 
 
-def test_batches_on_a_device(played, image, colour_image):
+def test_batches_on_a_device(fake_gpu, image, colour_image):
     pictures = [np.roll(image, 9 * i, axis=0) for i in range(3)]
     stack = np.stack(pictures)
     expected = [hartsift.extract(picture) for picture in pictures]
-    assert hartsift.extract_batch(PlayedArray(stack[:, None])) == expected
-    assert list(hartsift.extract_many([PlayedArray(pictures[0]), *pictures[1:]])) == expected
+    assert hartsift.extract_batch(FakeArray(stack[:, None])) == expected
+    assert list(hartsift.extract_many([FakeArray(pictures[0]), *pictures[1:]])) == expected
     planes = np.stack([colour_image.transpose(2, 0, 1)])
-    assert hartsift.extract_batch(PlayedArray(planes)) == [hartsift.extract(colour_image)]
+    assert hartsift.extract_batch(FakeArray(planes)) == [hartsift.extract(colour_image)]
     masks = np.ones((3, 240, 320), np.uint8)
     masks[:, :, 160:] = 0
     masked = [hartsift.extract(picture, masks[0]) for picture in pictures]
-    assert hartsift.extract_batch(PlayedArray(stack[:, None]), PlayedArray(masks)) == masked
+    assert hartsift.extract_batch(FakeArray(stack[:, None]), FakeArray(masks)) == masked
 
 
-def test_streams_are_asked_for_where_the_interface_has_none(played, image):
-    class LikeTorch(PlayedArray):
+def test_streams_are_asked_for_where_the_interface_has_none(fake_gpu, image):
+    class LikeTorch(FakeArray):
         """Version 2 of the interface, without a stream, and DLPack, with one."""
 
         asked = 0

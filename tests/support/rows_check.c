@@ -21,7 +21,7 @@ static uint64_t bytes_within(hs_options o, int32_t width, int32_t height, uint64
 uint64_t rows_cap(hs_options o, int32_t width, int32_t height) {
   const uint64_t whole = bytes_within(o, width, height, 0), least = bytes_within(o, width, height, 1);
   assert_true(least < whole);
-  /* Small tiles take long on a GPU that is played. */
+  /* Small tiles take long on a fake GPU. */
   return least + (whole - least) / (o.device == HS_DEVICE_CPU ? 10 : 3);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Structs of options of other headers: programs shorter and longer than the library, played by sizes.
+ * Structs of options of other headers: programs shorter and longer than the library, told apart by their sizes.
  */
 #include <string.h>
 

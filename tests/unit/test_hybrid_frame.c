@@ -1,5 +1,5 @@
 /*
- * The split of a frame between a device and the CPU, with a device that is played: what it would leave in its pinned
+ * The split of a frame between a device and the CPU, with a fake device: what it would leave in its pinned
  * results comes from a whole frame on the CPU, the level it hands over from the reference.
  */
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 
-/* The played device. */
+/* The fake device. */
 static struct {
   const hs_features *whole;
   const reference_frame *reference;
@@ -84,18 +84,18 @@ static uint32_t room_of_device(const hs_context *c, feature_records *records) {
   return device.room;
 }
 
-static const engine_split played_split = {.run = run_on_device,
-                                          .begin = begin_on_device,
-                                          .level = hand_over,
-                                          .finish = end_on_device,
-                                          .want_capacity = want_room,
-                                          .records = room_of_device};
+static const engine_split fake_split = {.run = run_on_device,
+                                        .begin = begin_on_device,
+                                        .level = hand_over,
+                                        .finish = end_on_device,
+                                        .want_capacity = want_room,
+                                        .records = room_of_device};
 
-static const engine played_hybrid = {.name = "hybrid", .run = gpu_cpu_split_run, .split = &played_split};
+static const engine fake_hybrid = {.name = "hybrid", .run = gpu_cpu_split_run, .split = &fake_split};
 
 static hs_context *hybrid_context(const hs_options *options) {
   hs_context *c = extraction_context(options);
-  c->engine = &played_hybrid;
+  c->engine = &fake_hybrid;
   return c;
 }
 
@@ -124,12 +124,12 @@ static int free_whole(void **state) {
 }
 
 /* What is wanted of the picture, and the device that plays it. */
-typedef struct played {
+typedef struct fake_frame {
   hs_options options;
   hs_features expected;
-} played;
+} fake_frame;
 
-static void play_selected(played *p, int32_t max_features, hs_selection selection) {
+static void play_selected(fake_frame *p, int32_t max_features, hs_selection selection) {
   p->options = whole.options;
   p->options.max_features = max_features;
   p->options.selection = selection;
@@ -142,15 +142,15 @@ static void play_selected(played *p, int32_t max_features, hs_selection selectio
   assert_true(device.records && device.descriptors && whole.reference.geometry.octave_count >= 3);
 }
 
-static void play(played *p, int32_t max_features) { play_selected(p, max_features, HS_SELECT_RESPONSE); }
+static void play(fake_frame *p, int32_t max_features) { play_selected(p, max_features, HS_SELECT_RESPONSE); }
 
-static void play_ends(played *p) {
+static void play_ends(fake_frame *p) {
   free(device.records);
   free(device.descriptors);
   hs_features_free(&p->expected);
 }
 
-static void check_frame(const played *p, hs_context *c, const char *what) {
+static void check_frame(const fake_frame *p, hs_context *c, const char *what) {
   const place_filter all = {.x0 = INT32_MIN, .y0 = INT32_MIN, .x1 = INT32_MAX, .y1 = INT32_MAX};
   const frame_request request = {.source = {.data = whole.image.data,
                                             .width = whole.image.width,
@@ -179,7 +179,7 @@ static void test_splits(void **state) {
   } cases[] = {{0, HS_SELECT_RESPONSE}, {20, HS_SELECT_RESPONSE}, {20, HS_SELECT_SCALE},
                {5, HS_SELECT_LEVELS},   {40, HS_SELECT_LEVELS},   {100, HS_SELECT_LEVELS}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    played p;
+    fake_frame p;
     play_selected(&p, cases[i].most, cases[i].selection);
     assert_true(cases[i].most == 0 || p.expected.count < whole.features.count);
     for (p.options.split = 1; p.options.split <= whole.reference.geometry.octave_count; p.options.split++) {
@@ -195,7 +195,7 @@ static void test_splits(void **state) {
 /* Frames that are repeated, for the lists of the device, those of the CPU or room for both in the results, count once. */
 static void test_repeated_frames_count_once(void **state) {
   (void)state;
-  played p;
+  fake_frame p;
   play(&p, 0);
   p.options.split = 1;
   hs_context *c = hybrid_context(&p.options);
@@ -214,7 +214,7 @@ static void test_repeated_frames_count_once(void **state) {
 /* A measurement counts no frames, and is made once for a size. */
 static void test_measured_split(void **state) {
   (void)state;
-  played p;
+  fake_frame p;
   play(&p, 0);
   hs_context *c = hybrid_context(&p.options);
   for (int frame = 0; frame < 3; frame++) check_frame(&p, c, "measured");
@@ -227,7 +227,7 @@ static void test_measured_split(void **state) {
 /* Where the CPU's part finds no room, the device does it all; a split that was asked for says what is missing. */
 static void test_no_room_on_the_cpu(void **state) {
   (void)state;
-  played p;
+  fake_frame p;
   play(&p, 0);
   hs_context *c = hybrid_context(&p.options);
   c->options.max_memory_bytes = 1;

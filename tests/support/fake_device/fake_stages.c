@@ -9,8 +9,8 @@
 #include "cuda/runtime/device.h"
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
-#include "tests/support/played_device/played_device.h"
-#include "tests/support/played_device/played_tiles.h"
+#include "tests/support/fake_device/fake_device.h"
+#include "tests/support/fake_device/fake_tiles.h"
 
 enum { WIDEST_RADIUS = 15 }; /* wider ones want a work plane */
 
@@ -89,7 +89,7 @@ static stage_status level_run(const void *args) {
 
 stage_status blur_launch(const blur_launch_args *args, cuda_stream stream) {
   const level_step step = {*args, *args->filter};
-  return played_submit(stream, level_run, &step, sizeof step);
+  return fake_submit(stream, level_run, &step, sizeof step);
 }
 
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream) { return blur_launch(args, stream); }
@@ -139,7 +139,7 @@ static stage_status base_run(const void *args) {
 
 stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream) {
   const base_step step = {*args, *args->filter, group};
-  return played_submit(stream, base_run, &step, sizeof step);
+  return fake_submit(stream, base_run, &step, sizeof step);
 }
 
 bool base_is_fused(const base_args *args) {
@@ -190,11 +190,11 @@ static stage_status gray_run(const void *args) {
 stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,
                          cuda_stream stream) {
   const gray_step step = {*source, out, out_stride_bytes, group};
-  return played_submit(stream, gray_run, &step, sizeof step);
+  return fake_submit(stream, gray_run, &step, sizeof step);
 }
 
 stage_status handover_launch(uint32_t *flag, cuda_stream stream) {
-  return played_submit(stream, handover_run, &flag, sizeof flag);
+  return fake_submit(stream, handover_run, &flag, sizeof flag);
 }
 
 /* ------------------------------------------------------------------ search */
@@ -221,7 +221,7 @@ static stage_status search_run(const void *args) {
 stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream) {
   search_step step = {.args = *args};
   memcpy(step.octaves, args->octaves, sizeof step.octaves[0] * (size_t)args->octave_count);
-  return played_submit(stream, search_run, &step, sizeof step);
+  return fake_submit(stream, search_run, &step, sizeof step);
 }
 
 /* ------------------------------------------------------------------ keypoints */
@@ -243,7 +243,7 @@ static stage_status views_run(const void *args) {
 }
 
 static stage_status submit_views(const view_step *step, cuda_stream stream) {
-  return played_submit(stream, views_run, step, sizeof *step);
+  return fake_submit(stream, views_run, step, sizeof *step);
 }
 
 /* Laid out by fewer arrays than on a GPU: counters, of which one is used, and nothing beyond. */
@@ -271,7 +271,7 @@ static stage_status reset_run(const void *args) {
 
 stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream) {
   const view_step step = {.view = *view};
-  return played_submit(stream, reset_run, &step, sizeof step);
+  return fake_submit(stream, reset_run, &step, sizeof step);
 }
 
 static mask_view mask_of(const cuda_frame_view *v, uint32_t *words, int32_t o) {
@@ -284,7 +284,7 @@ static stage_status refine_view(const cuda_frame_view *v, const view_step *step,
   (void)i;
   for (uint32_t w = 0; w < v->mask_words; w++)
     *v->scratch.candidate_count += (uint32_t)__builtin_popcount(v->candidate_words[w]);
-  if (v->part.tiled) played_refine_part(v);
+  if (v->part.tiled) fake_refine_part(v);
   for (int32_t o = 0; o < v->octave_count && !v->part.tiled; o++) {
     const refine_args args = {v->octaves[o], mask_of(v, v->candidate_words, o), mask_of(v, v->settled_words, o),
                               v->params};
@@ -304,7 +304,7 @@ static stage_status locate_view(const cuda_frame_view *v, const view_step *step,
   (void)step;
   (void)i;
   *v->keypoints.count = 0;
-  if (v->part.tiled) played_locate_part(v);
+  if (v->part.tiled) fake_locate_part(v);
   for (int32_t o = 0; o < v->octave_count && !v->part.tiled; o++) {
     const locate_args args = {v->octaves[o], mask_of(v, v->settled_words, o), v->params, v->filter, v->keypoints};
     const stage_status st = locate_ref(NULL, &args);
@@ -435,7 +435,7 @@ static stage_status select_run(const void *arguments) {
 
 stage_status cuda_select_launch(const cuda_frame_view *view, cuda_stream stream) {
   const view_step step = {.view = *view};
-  return played_submit(stream, select_run, &step, sizeof step);
+  return fake_submit(stream, select_run, &step, sizeof step);
 }
 
 static stage_status describe_view(const cuda_frame_view *v, const view_step *step, size_t i) {

@@ -4,7 +4,7 @@
 #include "cpu/ref/stages_ref.h"
 #include "cuda/match/match_cuda.h"
 #include "pipeline/matching/neighbour_lists.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_work *work, cuda_stream stream) {
   (void)args;
@@ -17,7 +17,7 @@ static stage_status squares_run(const void *args) { return squares_ref(args); }
 
 stage_status cuda_squares_launch(const squares_args *args, const cuda_match_work *work, cuda_stream stream) {
   (void)work;
-  return played_submit(stream, squares_run, args, sizeof *args);
+  return fake_submit(stream, squares_run, args, sizeof *args);
 }
 
 typedef struct rows_step {
@@ -47,16 +47,16 @@ static stage_status rows_run(const void *args) {
 stage_status cuda_neighbours_nearest_launch(const squares_args *args, float bound, uint32_t k, match_neighbour *nearest,
                                             cuda_stream stream) {
   const rows_step step = {.squares = *args, .bound = bound, .k = k, .found = nearest};
-  return played_submit(stream, rows_run, &step, sizeof step);
+  return fake_submit(stream, rows_run, &step, sizeof step);
 }
 
 stage_status cuda_neighbours_count_launch(const squares_args *args, float bound, uint32_t *counts, cuda_stream stream) {
   const rows_step step = {.squares = *args, .bound = bound, .counts = counts};
-  return played_submit(stream, rows_run, &step, sizeof step);
+  return fake_submit(stream, rows_run, &step, sizeof step);
 }
 
 stage_status cuda_neighbours_list_launch(const squares_args *args, float bound, const uint32_t *starts,
                                          match_neighbour *found, cuda_stream stream) {
   const rows_step step = {.squares = *args, .bound = bound, .starts = starts, .found = found};
-  return played_submit(stream, rows_run, &step, sizeof step);
+  return fake_submit(stream, rows_run, &step, sizeof step);
 }

@@ -1,11 +1,11 @@
-/* Lists of launches on a played GPU: graphs that cannot be made from them. */
+/* Lists of launches on a fake GPU: graphs that cannot be made from them. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "tests/support/test.h"
 
 #include "tests/support/extraction.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 /* Widths of one picture; the second comes again, when its frame failed and when it did not. */
 static const int32_t narrower[] = {0, 1, 1, 2, 3, 2};
@@ -44,11 +44,11 @@ static int run(hs_device device, uint64_t at) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features f = {0};
   int failed = 0;
-  played_reset(1);
+  fake_reset(1);
   o.device = device;
   o.in_flight = 1;
   hs_context *c = extraction_context(&o);
-  played.fail_at_list = at;
+  fake.fail_at_list = at;
   for (int i = 0; i < FRAMES; i++) {
     const hs_image part = window(i);
     assert_int_equal(hs_submit(c, &part, NULL), HS_OK);
@@ -58,10 +58,10 @@ static int run(hs_device device, uint64_t at) {
     if (st != HS_OK) assert_non_null(strstr(hs_last_error(c), "making the frame's graph"));
     failed += st != HS_OK;
   }
-  assert_true(played.listed >= LISTED);
+  assert_true(fake.listed >= LISTED);
   hs_features_free(&f);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
   return failed;
 }
 

@@ -1,7 +1,7 @@
 /* Launches as a list: a recording that becomes a graph. All lists are of one shape, but for every fifth, which is too
    long. */
 #include "cuda/runtime/launch_list.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 enum { TOO_LONG_EVERY = 5 };
 
@@ -27,7 +27,7 @@ stage_status launch_list_end(launch_list *list, stage_status recorded) {
 uint64_t launch_list_shape(const launch_list *list) { return list->graph ? 1 : 0; }
 
 stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_graph *graph) {
-  const stage_status st = played_list_call();
+  const stage_status st = fake_list_call();
   (void)stream;
   device_graph_destroy(graph->graph);
   if (st != STAGE_OK) device_graph_destroy(list->graph);

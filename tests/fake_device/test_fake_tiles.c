@@ -1,5 +1,5 @@
 /*
- * Frames in tiles on played GPUs: memory that others hold leads to them, and every call of the device and every
+ * Frames in tiles on fake GPUs: memory that others hold leads to them, and every call of the device and every
  * allocation of the host fails once.
  */
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 #include "tests/support/rows_check.h"
 
 enum { MIB = 1 << 20, CALLS_APART = 67 };
@@ -57,7 +57,7 @@ static hs_statistics statistics_of(const hs_context *c) {
 static void test_memory_that_others_hold(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
-    played_reset(1);
+    fake_reset(1);
     const hs_options o = options_on(device ? HS_DEVICE_AUTO : HS_DEVICE_CUDA);
     const uint64_t whole = device_bytes(o, 0), least = device_bytes(o, 1);
     assert_true(least < whole);
@@ -65,8 +65,8 @@ static void test_memory_that_others_hold(void **state) {
     hs_features f = {0};
     for (int i = 0; i < 3; i++) {
       const size_t held = statistics_of(c).device_bytes;
-      played.gpus[0].others_bytes = i == 1 ? 0 : played.gpus[0].memory_bytes - held - (size_t)(whole - whole / 32);
-      if (i == 2) played.gpus[0].others_bytes = 0; /* memory that is held suffices */
+      fake.gpus[0].others_bytes = i == 1 ? 0 : fake.gpus[0].memory_bytes - held - (size_t)(whole - whole / 32);
+      if (i == 2) fake.gpus[0].others_bytes = 0; /* memory that is held suffices */
       assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
       extraction_check_equal(&expected, &f, "beside others");
       assert_true(i > 0 || statistics_of(c).device_bytes < whole);
@@ -74,7 +74,7 @@ static void test_memory_that_others_hold(void **state) {
     assert_null(strstr(hs_backend_report(c), "fallback"));
     hs_features_free(&f);
     hs_destroy(c);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
   }
 }
 
@@ -103,7 +103,7 @@ static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
 /* Between the smallest tiles and the whole. */
 static uint64_t limit(void) {
   const hs_options o = options_on(HS_DEVICE_CUDA);
-  played_reset(1);
+  fake_reset(1);
   const uint64_t whole = device_bytes(o, 0), least = device_bytes(o, 1);
   assert_true(least < whole);
   return least + (whole - least) / 2;
@@ -118,13 +118,13 @@ static void test_calls_fail(void **state) {
     for (; st != HS_OK; at += CALLS_APART) {
       counted_allocator counter = {.fill = 0xa5};
       const hs_allocator allocator = counted_allocator_make(&counter);
-      played_reset(1);
-      played.fail_at = at;
-      played.lost_at = lost;
+      fake_reset(1);
+      fake.fail_at = at;
+      fake.lost_at = lost;
       st = extract_two(most, &allocator);
       assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE || st == HS_ERR_DEVICE || (st == HS_ERR_MEMORY && !lost));
-      if (st == HS_OK && played.calls >= played.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
-      assert_int_equal(played.alive, 0);
+      if (st == HS_OK && fake.calls >= fake.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
+      assert_int_equal(fake.alive, 0);
       assert_int_equal(counter.alive, 0);
       assert_true(at < 20000);
     }
@@ -139,10 +139,10 @@ static void test_allocations_fail(void **state) {
   for (hs_status st = HS_ERR_MEMORY; st != HS_OK; failures += st != HS_OK) {
     counted_allocator counter = {.fill = 0xa5, .fail_at = failures + 1};
     const hs_allocator allocator = counted_allocator_make(&counter);
-    played_reset(1);
+    fake_reset(1);
     st = extract_two(most, &allocator);
     assert_true(st == HS_OK || st == HS_ERR_MEMORY || st == HS_ERR_NO_DEVICE);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
     assert_int_equal(counter.alive, 0);
     assert_true(failures < 100);
   }
@@ -161,13 +161,13 @@ static void test_equalised_allocations_fail(void **state) {
   for (size_t ahead = 1; failed; ahead++) {
     counted_allocator counter = {0};
     const hs_allocator allocator = counted_allocator_make(&counter);
-    played_reset(1);
+    fake_reset(1);
     const uint64_t whole = device_bytes(o, 0);
     o.allocator = &allocator;
     hs_context *c = extraction_context(&o);
     hs_features f = {0};
-    played.gpus[0].others_bytes =
-        played.gpus[0].memory_bytes - (size_t)statistics_of(c).device_bytes - (size_t)(whole - whole / 32);
+    fake.gpus[0].others_bytes =
+        fake.gpus[0].memory_bytes - (size_t)statistics_of(c).device_bytes - (size_t)(whole - whole / 32);
     counter.fail_at = counter.made + ahead;
     if (hs_extract(c, &scene, NULL, &f) == HS_OK) extraction_check_equal(&equalised, &f, "an allocation failed");
     failed = counter.made >= counter.fail_at;
@@ -193,7 +193,7 @@ static void test_allocations_of_a_file_fail(void **state) {
     hs_options o = options_on(device ? HS_DEVICE_AUTO : HS_DEVICE_CUDA);
     size_t failures = 0;
     bool failed = true;
-    played_reset(1);
+    fake_reset(1);
     o.max_memory_bytes = rows_cap(o, spec.width, spec.height);
     hs_features whole = {0};
     hs_context *c = extraction_context(&o);
@@ -205,7 +205,7 @@ static void test_allocations_of_a_file_fail(void **state) {
       const hs_allocator allocator = counted_allocator_make(&counter);
       hs_features f = {0};
       o.allocator = &allocator;
-      played_reset(1);
+      fake_reset(1);
       c = extraction_context(&o);
       counter.fail_at = counter.made + ahead;
       const hs_status st = hs_extract_encoded(c, file.bytes, file.size, NULL, NULL, &f);
@@ -216,7 +216,7 @@ static void test_allocations_of_a_file_fail(void **state) {
       hs_features_free(&f);
       hs_destroy(c);
       assert_int_equal(counter.alive, 0);
-      assert_int_equal(played.alive, 0);
+      assert_int_equal(fake.alive, 0);
       assert_true(ahead < 60);
     }
     assert_true((failures > 0) == (o.device == HS_DEVICE_CUDA));

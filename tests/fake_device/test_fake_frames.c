@@ -1,5 +1,5 @@
 /*
- * Frames on played GPUs: results that stay there, several GPUs, memory that others hold, a device that is lost, every
+ * Frames on fake GPUs: results that stay there, several GPUs, memory that others hold, a device that is lost, every
  * call of the device failing once, and what frames of other sizes leave behind.
  */
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "pipeline/include/hartsift_primitives.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -56,7 +56,7 @@ static hs_statistics statistics_of(const hs_context *c) {
 
 static void test_resident_results(void **state) {
   (void)state;
-  played_reset(2);
+  fake_reset(2);
   const hs_options o = options_on(HS_DEVICE_CUDA, 1);
   hs_context *c = extraction_context(&o);
   for (int i = 0; i < 3; i++) {
@@ -75,36 +75,36 @@ static void test_resident_results(void **state) {
     extraction_check_equal(i == 1 ? &other_expected : &expected, &copy, "from the device");
     hs_features_free(&copy);
   }
-  assert_true(!played.gpus[0].entered && played.gpus[1].launches > 0);
+  assert_true(!fake.gpus[0].entered && fake.gpus[1].launches > 0);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* A size met first makes no graph, takes no memory and gives none back; its second frame makes the graph. */
 static void test_first_of_a_size(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = extraction_context(&o);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK); /* the larger picture: memory for both */
-  const int64_t alive = played.alive;
-  const size_t used = played.gpus[0].used_bytes;
+  const int64_t alive = fake.alive;
+  const size_t used = fake.gpus[0].used_bytes;
   for (int i = 0; i < 4; i++) {
     assert_int_equal(hs_extract(c, &other, NULL, &f), HS_OK);
     extraction_check_equal(&other_expected, &f, "of a size met first");
-    assert_int_equal(played.alive, alive + (i > 0));
-    assert_int_equal(played.gpus[0].used_bytes, used);
+    assert_int_equal(fake.alive, alive + (i > 0));
+    assert_int_equal(fake.gpus[0].used_bytes, used);
   }
   hs_features_free(&f);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Lanes make one graph for sizes of one kind: met first, they change it; of the last, met again, it becomes the own one. */
 static void test_sizes_of_a_lane(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   o.in_flight = 1;
   hs_context *c = extraction_context(&o);
@@ -119,18 +119,18 @@ static void test_sizes_of_a_lane(void **state) {
     assert_int_equal(hs_submit(c, &window, NULL), HS_OK);
     assert_int_equal(hs_wait(c, &f), HS_OK); /* copied: the lane's next results go to the same place */
     extraction_check_equal(&alone, &f, "of a size met first");
-    if (i == 0) alive = played.alive;
-    assert_int_equal(played.alive, alive);
+    if (i == 0) alive = fake.alive;
+    assert_int_equal(fake.alive, alive);
     hs_features_free(&alone);
   }
   hs_features_free(&f);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 static void test_every_profile(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
     for (int kind = 0; kind < 3; kind++) {
       hs_options o = extraction_options((hs_profile)profile);
@@ -145,13 +145,13 @@ static void test_every_profile(void **state) {
       hs_features_free(&on_cpu);
       hs_features_free(&on_gpu);
     }
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* A picture large enough to be uploaded in bands. */
 static void test_bands(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   hs_image large = extraction_scene(1300, 800, 3, NULL);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.max_features = 500;
@@ -167,7 +167,7 @@ static void test_bands(void **state) {
 /* The search writes no word between two octaves' masks; what frames of other sizes left there is no candidate. */
 static void test_candidates_after_other_sizes(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   const int32_t sizes[][2] = {{160, 121}, {97, 150}, {33, 47}, {121, 77}, {65, 39}, {160, 121}, {51, 119}};
   enum { SIZES = sizeof sizes / sizeof sizes[0] };
@@ -199,48 +199,48 @@ static void test_candidates_after_other_sizes(void **state) {
 
 static void test_full_before_the_context(void **state) {
   (void)state;
-  played_reset(1);
-  played.gpus[0].error = DEVICE_ERROR_MEMORY;
-  played.gpus[0].others_bytes = 1000 * MIB;
+  fake_reset(1);
+  fake.gpus[0].error = DEVICE_ERROR_MEMORY;
+  fake.gpus[0].others_bytes = 1000 * MIB;
   char message[1024];
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = NULL;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
-  assert_non_null(strstr(message, "CUDA device 0 (played GPU 0): the memory of the device is full: 24 of 1024 MiB"));
+  assert_non_null(strstr(message, "CUDA device 0 (fake GPU 0): the memory of the device is full: 24 of 1024 MiB"));
   o.device = HS_DEVICE_AUTO;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_non_null(strstr(message, "the CPU does the work: "));
   assert_non_null(strstr(message, "24 of 1024 MiB are free"));
   assert_non_null(
-      strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (played GPU 0): the memory of the device is full"));
+      strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (fake GPU 0): the memory of the device is full"));
   hs_features f = extraction_run(c, &scene);
   extraction_check_equal(&expected, &f, "on the CPU instead");
   hs_features_free(&f);
   hs_destroy(c);
   /* no GPU at all is no news */
-  played_reset(0);
+  fake_reset(0);
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_string_equal(message, "");
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Room for the context, but not for a frame. */
 static void test_full_for_a_frame(void **state) {
   (void)state;
-  played_reset(1);
-  played.gpus[0].others_bytes = 1023 * MIB;
+  fake_reset(1);
+  fake.gpus[0].others_bytes = 1023 * MIB;
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = extraction_context(&o);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_MEMORY);
   assert_non_null(strstr(hs_last_error(c), "the memory of the device is full: 0 of 1024 MiB are free, needed are "));
   assert_non_null(strstr(hs_last_error(c), " MiB for the frame; end other programs on it"));
-  played.gpus[0].others_bytes = 0; /* the other program ends */
+  fake.gpus[0].others_bytes = 0; /* the other program ends */
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
   extraction_check_equal(&expected, &f, "once there is room");
   hs_destroy(c);
-  played.gpus[0].others_bytes = 1023 * MIB;
+  fake.gpus[0].others_bytes = 1023 * MIB;
   o.device = HS_DEVICE_AUTO;
   c = extraction_context(&o);
   assert_null(strstr(hs_backend_report(c), "fallback"));
@@ -256,17 +256,17 @@ static void test_full_for_a_frame(void **state) {
   assert_null(strstr(said + 2, "fallback")); /* once */
   hs_features_free(&f);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 static void test_full_in_flight(void **state) {
   (void)state;
   enum { IMAGES = 12 };
-  played_reset(1);
+  fake_reset(1);
   hs_options o = options_on(HS_DEVICE_AUTO, 0);
   hs_context *c = extraction_context(&o);
   for (int round = 0; round < 2; round++) {
-    played.gpus[0].others_bytes = round == 0 ? 1023 * MIB : 0;
+    fake.gpus[0].others_bytes = round == 0 ? 1023 * MIB : 0;
     int submitted = 0, waited = 0;
     while (waited < IMAGES) {
       while (submitted < IMAGES && submitted - waited < 6) {
@@ -281,20 +281,20 @@ static void test_full_in_flight(void **state) {
     assert_non_null(strstr(hs_backend_report(c), "\nfallback: "));
   }
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* ------------------------------------------------------------------ devices that fail */
 
 static void test_lost(void **state) {
   (void)state;
-  played_reset(2);
+  fake_reset(2);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0), second = options_on(HS_DEVICE_CUDA, 1);
   hs_context *c = extraction_context(&o), *beside = extraction_context(&second);
   hs_features f = extraction_run(c, &scene);
-  played.gpus[0].lost = true;
+  fake.gpus[0].lost = true;
   assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_ERR_DEVICE);
-  assert_non_null(strstr(hs_last_error(c), "CUDA device 0 (played GPU 0), "));
+  assert_non_null(strstr(hs_last_error(c), "CUDA device 0 (fake GPU 0), "));
   assert_non_null(strstr(hs_last_error(c), "unspecified launch failure"));
   hs_destroy(c);
   assert_int_equal(hs_extract(beside, &scene, NULL, &f), HS_OK); /* the other GPU goes on */
@@ -304,7 +304,7 @@ static void test_lost(void **state) {
   assert_non_null(strstr(message, "unspecified launch failure"));
   hs_features_free(&f);
   hs_destroy(beside);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Every call of the device fails once, for want of memory or for good, from the context's making to its second image. */
@@ -335,13 +335,13 @@ static void test_every_call_fails(void **state) {
     for (; st != HS_OK; at += at < 150 ? 1 : 7) {
       counted_allocator counter = {.fill = 0xa5};
       const hs_allocator allocator = counted_allocator_make(&counter);
-      played_reset(1);
-      played.fail_at = at + 1;
-      played.lost_at = lost;
+      fake_reset(1);
+      fake.fail_at = at + 1;
+      fake.lost_at = lost;
       st = extract_two(&allocator);
       assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE || st == HS_ERR_DEVICE || (st == HS_ERR_MEMORY && !lost));
-      if (st == HS_OK && played.calls >= played.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
-      assert_int_equal(played.alive, 0);
+      if (st == HS_OK && fake.calls >= fake.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
+      assert_int_equal(fake.alive, 0);
       assert_int_equal(counter.alive, 0);
       assert_true(at < 5000);
     }
@@ -354,7 +354,7 @@ static void test_every_call_fails(void **state) {
 /* One handle can stand for several streams: every call waits for the one before it, which shares its scratch memory. */
 static void test_primitives_follow_one_another(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   const hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = extraction_context(&o);
   const float values[4] = {1.0f, 2.0f, 3.0f, 4.0f};
@@ -364,14 +364,14 @@ static void test_primitives_follow_one_another(void **state) {
   assert_int_equal(device_stream_create(&stream), STAGE_OK);
   assert_int_equal(hs_cuda_reduce_sum(c, &array, stream, &sums[0]), HS_OK);
   for (int i = 1; i < 3; i++) {
-    const uint64_t before = played.event_waits;
+    const uint64_t before = fake.event_waits;
     assert_int_equal(hs_cuda_reduce_sum(c, &array, stream, &sums[i]), HS_OK);
-    assert_int_equal(played.event_waits, before + 1);
+    assert_int_equal(fake.event_waits, before + 1);
   }
   assert_true(sums[0] == 10.0 && sums[1] == 10.0 && sums[2] == 10.0);
   device_stream_destroy(stream);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 int main(void) {

@@ -1,19 +1,19 @@
 /*
- * GPUs that are played by the CPU, for tests where none is: the functions of cuda/runtime/device.h, and the launchers on the
+ * Fake GPUs on the CPU, for tests where none is: the functions of cuda/runtime/device.h, and the launchers on the
  * CPU's stages. Work is done as it is enqueued, or recorded into a graph and done when that is launched.
  *
  * A test says what the machine has and what goes wrong; everything made is counted. A program of its own takes that from
- * the environment: HARTSIFT_PLAYED="gpus=2,memory=512,others=100", in MiB, see played_read; with log=FILE it leaves there
+ * the environment: HARTSIFT_FAKE_DEVICE="gpus=2,memory=512,others=100", in MiB, see fake_read; with log=FILE it leaves there
  * which GPUs got a CUDA context.
  */
-#ifndef HARTSIFT_TESTS_SUPPORT_PLAYED_DEVICE_PLAYED_DEVICE_H
-#define HARTSIFT_TESTS_SUPPORT_PLAYED_DEVICE_PLAYED_DEVICE_H
+#ifndef HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_DEVICE_H
+#define HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_DEVICE_H
 
 #include "cuda/runtime/device.h"
 
-enum { PLAYED_GPUS_MOST = 4 };
+enum { FAKE_GPUS_MAX = 4 };
 
-typedef struct played_gpu {
+typedef struct fake_gpu {
   size_t memory_bytes, others_bytes; /* of all, and of other programs */
   size_t used_bytes;                 /* allocated here */
   int32_t error;                     /* a cudaError_t that whoever opens the device gets */
@@ -21,21 +21,16 @@ typedef struct played_gpu {
   bool lost;                         /* everything on it fails */
   bool entered;                      /* a CUDA context was made there */
   uint64_t launches;
-} played_gpu;
+} fake_gpu;
 
 /* How its GPUs decode JPEGs: right, wrong by one in a pixel, leaving all to libjpeg, or not at all, since the kernels
    want more shared memory than a block can have. */
-typedef enum played_jpeg {
-  PLAYED_JPEG_RIGHT,
-  PLAYED_JPEG_DIFFERS,
-  PLAYED_JPEG_REFUSES,
-  PLAYED_JPEG_NO_ROOM
-} played_jpeg;
+typedef enum fake_jpeg { FAKE_JPEG_RIGHT, FAKE_JPEG_DIFFERS, FAKE_JPEG_REFUSES, FAKE_JPEG_NO_CAPACITY } fake_jpeg;
 
-typedef struct played_machine {
+typedef struct fake_machine {
   int32_t gpu_count, driver, runtime;
   int32_t error; /* a cudaError_t instead of the count */
-  played_gpu gpus[PLAYED_GPUS_MOST];
+  fake_gpu gpus[FAKE_GPUS_MAX];
   uint64_t calls;        /* that can fail */
   uint64_t fail_at;      /* this call fails, counted from 1; 0: none */
   bool lost_at;          /* with its GPU being lost; else for want of memory */
@@ -43,24 +38,24 @@ typedef struct played_machine {
   uint64_t fail_at_list; /* this one fails for want of memory, counted from 1; 0: none */
   int64_t alive;         /* allocations, streams, events and graphs not yet destroyed */
   uint64_t event_waits;
-  played_jpeg jpeg;
+  fake_jpeg jpeg;
   uint64_t decoded; /* JPEGs */
   bool pinned;      /* pictures count as lying in pinned memory, not in ordinary memory */
-} played_machine;
+} fake_machine;
 
-extern played_machine played;
+extern fake_machine fake;
 
 /* A machine with this many GPUs of 1 GiB, all in order. Nothing may be alive. */
-void played_reset(int32_t gpus);
+void fake_reset(int32_t gpus);
 
 /* Changes the number of things alive; counts a JPEG decoded. */
-void played_count(int64_t change);
-void played_count_decoded(void);
+void fake_count(int64_t change);
+void fake_count_decoded(void);
 
 /* A call that makes a graph of a list, and may fail. */
-stage_status played_list_call(void);
+stage_status fake_list_call(void);
 
 /* Enqueues run(args) on the stream: args is copied, bytes of it. For the launchers. */
-stage_status played_submit(cuda_stream stream, stage_status (*run)(const void *args), const void *args, size_t bytes);
+stage_status fake_submit(cuda_stream stream, stage_status (*run)(const void *args), const void *args, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
-"""The command on played GPUs: several of them, one that is not the first, memory that others hold, refusals.
+"""The command on fake GPUs: several of them, one that is not the first, memory that others hold, refusals.
 
-usage: test_played_batch.py PROGRAM     (the command, built on tests/support/played_device)
+usage: test_fake_batch.py PROGRAM     (the command, built on tests/support/fake_device)
 """
 import json
 import os
@@ -16,7 +16,7 @@ PICTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"
 OUT_OF_MEMORY, UNAVAILABLE, NO_CODE, NO_GPU = 2, 46, 209, 100
 
 
-class PlayedBatch(BatchCase):
+class FakeBatch(BatchCase):
     def setUp(self):
         super().setUp()
         for number in range(IMAGES):
@@ -25,7 +25,7 @@ class PlayedBatch(BatchCase):
     def on(self, machine, *arguments, **settings):
         """Runs the command on a machine; returns its output, its messages and what it did to each GPU."""
         log = self.path("log.txt")
-        output, errors = self.run_it(*arguments, environment={"HARTSIFT_PLAYED": f"{machine},log={log}"}, **settings)
+        output, errors = self.run_it(*arguments, environment={"HARTSIFT_FAKE_DEVICE": f"{machine},log={log}"}, **settings)
         lines = self.read("log.txt").decode().splitlines()
         self.assertEqual(lines[-1], "alive: 0")
         return output, errors, [line.split(": ")[1].split(", ") for line in lines[:-1]]
@@ -73,7 +73,7 @@ class PlayedBatch(BatchCase):
                                 (f"gpus=1,error={NO_CODE}", "no code for the device")):
             for command, images in (("extract", "in/00.pgm"), ("batch", "in")):
                 _, errors, _ = self.on(machine, command, images, "-o", f"{command}-{len(machine)}/", "--quiet")
-                self.assertEqual(errors.count("the CPU does the work: CUDA device 0 (played GPU 0): "), 1, errors)
+                self.assertEqual(errors.count("the CPU does the work: CUDA device 0 (fake GPU 0): "), 1, errors)
                 self.assertIn(reason, errors)
         _, errors, _ = self.on("gpus=0", "extract", "in/00.pgm", "-o", "none/", "--quiet")
         self.assertEqual(errors, "")
@@ -129,14 +129,14 @@ class PlayedBatch(BatchCase):
         _, errors, _ = self.batch_on("gpus=0", ["--devices", "all"], "none", status=NO_DEVICE)
         self.assertIn("no GPU is usable: the driver shows no GPU", errors)
         _, errors, _ = self.batch_on("gpus=2,lost=1", ["--devices", "cuda:0,cuda:1"], "lost", status=NO_DEVICE)
-        self.assertIn("CUDA device 1 (played GPU 1): CUDA reports error 719 (unspecified launch failure)", errors)
+        self.assertIn("CUDA device 1 (fake GPU 1): CUDA reports error 719 (unspecified launch failure)", errors)
 
     def batch_with_a_fault(self, machine, folder, names):
         """A batch on a machine of which a call fails: it ends with a status; a second one does what is missing."""
         command = [COMMAND, "batch", names, "-o", folder, "--format", "bin", "--devices", "cuda:0,cuda:1"]
         log = self.path("log.txt")
         run = subprocess.run(command, cwd=self.folder, capture_output=True, timeout=300, check=False,
-                             env={**self.environment(), "HARTSIFT_PLAYED": f"{machine},log={log}"})
+                             env={**self.environment(), "HARTSIFT_FAKE_DEVICE": f"{machine},log={log}"})
         self.assertIn(run.returncode, (DONE, FAILED, NO_DEVICE), f"{machine}: {run.stderr}")
         self.assertTrue(self.read("log.txt").endswith(b"alive: 0\n"), machine)
         made = self.features(folder) if os.path.isdir(self.path(folder)) else {}
@@ -170,7 +170,7 @@ class PlayedBatch(BatchCase):
             self.assertIn(reason, gpu["reason"])
         output, _, _ = self.on("gpus=1", "info")
         self.assertIn("usable", output.decode())
-        self.assertIn("device: CUDA 0, played GPU 0, compute capability 9.0", output.decode())
+        self.assertIn("device: CUDA 0, fake GPU 0, compute capability 9.0", output.decode())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@
 #include "pipeline/include/hartsift_cuda.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 /* Large enough to be lent, and one that is copied. */
 static hs_image large, other, small;
@@ -45,17 +45,17 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static hs_context *played_context(int32_t in_flight) {
+static hs_context *fake_context(int32_t in_flight) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.device = HS_DEVICE_CUDA;
   o.in_flight = in_flight;
-  played_reset(1);
+  fake_reset(1);
   return extraction_context(&o);
 }
 
 static void test_lists_outlive_frames(void **state) {
   (void)state;
-  hs_context *c = played_context(0);
+  hs_context *c = fake_context(0);
   hs_features first = {0}, second = {0};
   assert_int_equal(hs_extract(c, &large, NULL, &first), HS_OK);
   assert_non_null(first.allocator);
@@ -63,23 +63,23 @@ static void test_lists_outlive_frames(void **state) {
   assert_int_equal(hs_cuda_extract(c, &small, NULL, NULL, &second), HS_OK);
   extraction_check_equal(&small_expected, &second, "few features");
   extraction_check_equal(&expected, &first, "kept over two frames");
-  const int64_t alive = played.alive;
+  const int64_t alive = fake.alive;
   for (int i = 0; i < 20; i++) {
     assert_int_equal(hs_extract(c, i % 2 ? &large : &other, NULL, i % 3 ? &first : &second), HS_OK);
     extraction_check_equal(i % 2 ? &expected : &other_expected, i % 3 ? &first : &second, "one of two lists");
   }
-  assert_true(played.alive <= alive + 4); /* two graphs, and blocks for two lists and a frame */
+  assert_true(fake.alive <= alive + 4); /* two graphs, and blocks for two lists and a frame */
   hs_destroy(c);
-  assert_true(played.alive > 0);
+  assert_true(fake.alive > 0);
   extraction_check_equal(&other_expected, &second, "kept over the context's end");
   hs_features_free(&first);
   hs_features_free(&second);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 static void test_detection_and_floats(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   hs_options o = extraction_options(HS_PROFILE_OPENCV);
   o.descriptor = HS_DESCRIPTOR_F32;
   hs_features on_cpu = extraction_once(&o, &large), detected = {0}, found = {0};
@@ -100,14 +100,14 @@ static void test_detection_and_floats(void **state) {
   hs_features_free(&on_cpu);
   hs_features_free(&detected);
   hs_features_free(&found);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* What is beyond the number of blocks is copied, and no block more is taken. */
 static void test_too_much_is_copied(void **state) {
   (void)state;
   enum { KEPT = RESULT_BLOCKS_LENT + 5 };
-  hs_context *c = played_context(0);
+  hs_context *c = fake_context(0);
   hs_features kept[KEPT] = {{0}};
   int lent = 0;
   for (int i = 0; i < KEPT; i++) {
@@ -121,7 +121,7 @@ static void test_too_much_is_copied(void **state) {
   assert_non_null(kept[KEPT - 1].allocator);
   hs_destroy(c);
   for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 static void *free_list(void *features) {
@@ -133,7 +133,7 @@ static void *free_list(void *features) {
 static void test_in_flight(void **state) {
   (void)state;
   enum { IMAGES = 40, KEPT = 12 };
-  hs_context *c = played_context(8);
+  hs_context *c = fake_context(8);
   hs_features kept[KEPT] = {{0}};
   pthread_t threads[IMAGES];
   for (int done = 0, submitted = 0; done < IMAGES;) {
@@ -157,7 +157,7 @@ static void test_in_flight(void **state) {
   }
   hs_destroy(c);
   for (int i = 0; i < KEPT; i++) hs_features_free(&kept[i]);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Images in flight, each done or without memory; returns how many are done. */
@@ -184,13 +184,13 @@ static void test_lanes_that_cannot_be_had(void **state) {
   enum { LANES = 5, STEP = 29 };
   bool all_called = false;
   for (uint64_t at = 1; !all_called; at += STEP) {
-    hs_context *c = played_context(LANES);
-    played.fail_at = played.calls + at;
+    hs_context *c = fake_context(LANES);
+    fake.fail_at = fake.calls + at;
     const int first = run_in_flight(c, LANES), second = run_in_flight(c, LANES);
     assert_true(first == LANES || second == LANES); /* one call fails */
     hs_destroy(c);
-    all_called = played.calls < played.fail_at;
-    assert_int_equal(played.alive, 0);
+    all_called = fake.calls < fake.fail_at;
+    assert_int_equal(fake.alive, 0);
     assert_true(at < 5000);
   }
 }
@@ -203,21 +203,21 @@ static void test_more_lanes(void **state) {
   on_gpu.device = HS_DEVICE_CUDA;
   on_gpu.in_flight = LANES;
   on_gpu.workload = HS_WORKLOAD_THROUGHPUT;
-  played_reset(1);
+  fake_reset(1);
   hs_context *c = extraction_context(&on_gpu);
   assert_int_equal(run_in_flight(c, LANES), LANES);
   assert_int_equal(c->in_flight->lane_most, LANES);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
   on_gpu.in_flight = 0;
-  played_reset(1);
-  played.gpus[0].memory_bytes = (size_t)1 << 40;
+  fake_reset(1);
+  fake.gpus[0].memory_bytes = (size_t)1 << 40;
   c = extraction_context(&on_gpu);
   assert_true(c->engine->frames_in_memory(c, SIDE + 1, SIDE) > LANES);
   assert_int_equal(in_flight_lanes_for(c, SIDE, SIDE), c->engine->frames_in_memory(c, SIDE, SIDE));
   assert_int_equal(in_flight_lanes_for(c, SIDE + 1, SIDE), CUDA_LANES);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Pictures in flight that have more features than their results have room for at first: repeated, until the room is known.
@@ -232,7 +232,7 @@ static void test_more_than_expected(void **state) {
   uint64_t repeated = 0;
   assert_true(all.count >
               1024 + 1400); /* as many as pictures of 1.4 million samples get room for before one was seen */
-  hs_context *c = played_context(2);
+  hs_context *c = fake_context(2);
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < IMAGES; i++) {
       assert_int_equal(hs_submit(c, i % 2 ? &small : &dense, NULL), HS_OK);
@@ -247,12 +247,12 @@ static void test_more_than_expected(void **state) {
   hs_features_free(&all);
   hs_features_free(&found);
   hs_image_free(&dense);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 static void test_callers_allocator(void **state) {
   (void)state;
-  played_reset(1);
+  fake_reset(1);
   counted_allocator counted = {0};
   const hs_allocator allocator = counted_allocator_make(&counted);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -261,14 +261,14 @@ static void test_callers_allocator(void **state) {
   hs_features f = extraction_once(&o, &large);
   assert_ptr_equal(f.allocator, &allocator);
   extraction_check_equal(&expected, &f, "in the caller's memory");
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
   hs_features_free(&f);
 }
 
 /* Lists that hold lent memory, filled by those who do not lend. */
 static void test_lent_lists_filled_by_others(void **state) {
   (void)state;
-  hs_context *c = played_context(0);
+  hs_context *c = fake_context(0);
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *cpu = extraction_context(&o);
   hs_features f = {0};
@@ -283,13 +283,13 @@ static void test_lent_lists_filled_by_others(void **state) {
   hs_features_free(&f);
   hs_destroy(cpu);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* A list that is all that is left of its context gets frames of its own beside the lent arrays; then it ends. */
 static void test_lent_list_gets_frames(void **state) {
   (void)state;
-  hs_context *c = played_context(0);
+  hs_context *c = fake_context(0);
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.affine = 1;
   hs_features f = {0}, alone = extraction_once(&o, &small);
@@ -302,7 +302,7 @@ static void test_lent_list_gets_frames(void **state) {
   assert_non_null(f.frames);
   extraction_check_equal(&alone, &f, "by the CPU, with shapes");
   hs_features_free(&f);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
   hs_features_free(&alone);
   hs_destroy(cpu);
 }
@@ -310,7 +310,7 @@ static void test_lent_list_gets_frames(void **state) {
 /* A forked child reads what its parent was lent, and leaves the parent's pool alone. */
 static void test_fork(void **state) {
   (void)state;
-  hs_context *c = played_context(0);
+  hs_context *c = fake_context(0);
   hs_features f = {0};
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   const pid_t child = fork();
@@ -328,7 +328,7 @@ static void test_fork(void **state) {
   extraction_check_equal(&other_expected, &f, "after the fork");
   hs_features_free(&f);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Pinned pictures go straight to the device, others through the context's own pinned memory; with masks and gaps. */
@@ -347,8 +347,8 @@ static void test_where_pictures_lie(void **state) {
   assert_int_equal(hs_extract(cpu, &part, &mask, &masked), HS_OK);
   hs_destroy(cpu);
   for (int pinned = 0; pinned < 2; pinned++) {
-    played_reset(1);
-    played.pinned = pinned;
+    fake_reset(1);
+    fake.pinned = pinned;
     o.device = HS_DEVICE_CUDA;
     hs_context *c = extraction_context(&o);
     assert_int_equal(hs_extract(c, &part, NULL, &found), HS_OK);
@@ -357,7 +357,7 @@ static void test_where_pictures_lie(void **state) {
     extraction_check_equal(&masked, &found, "with a mask");
     hs_destroy(c);
     hs_features_free(&found);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
   }
   hs_features_free(&plain);
   hs_features_free(&masked);

@@ -1,13 +1,13 @@
-/* The decoding of JPEGs, played by the host's (tests/support/jpeg_on_host.h). */
+/* The decoding of JPEGs on a fake device, by the host's (tests/support/jpeg_on_host.h). */
 #include <string.h>
 
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "tests/support/jpeg_on_host.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 enum { SCRATCH_BYTES = 1024, REFUSED = 1 };
 
-stage_status jpeg_prepare(void) { return played.jpeg == PLAYED_JPEG_NO_ROOM ? STAGE_DEVICE : STAGE_OK; }
+stage_status jpeg_prepare(void) { return fake.jpeg == FAKE_JPEG_NO_CAPACITY ? STAGE_DEVICE : STAGE_OK; }
 
 size_t jpeg_scratch_bytes(const jpeg_shape *shape) { return SCRATCH_BYTES + shape->packed_bytes; }
 
@@ -18,12 +18,12 @@ static stage_status decode_run(const void *args) {
   memcpy(a->scratch, a->packed, a->shape.packed_bytes);
   own.packed = a->scratch;
   *a->refused = jpeg_on_host(&own, &effort);
-  if (played.jpeg == PLAYED_JPEG_DIFFERS) a->gray[a->start] ^= 1;
-  if (played.jpeg == PLAYED_JPEG_REFUSES) *a->refused = REFUSED;
-  played_count_decoded();
+  if (fake.jpeg == FAKE_JPEG_DIFFERS) a->gray[a->start] ^= 1;
+  if (fake.jpeg == FAKE_JPEG_REFUSES) *a->refused = REFUSED;
+  fake_count_decoded();
   return STAGE_OK;
 }
 
 stage_status jpeg_decode_launch(const jpeg_decode_args *args, cuda_stream stream) {
-  return played_submit(stream, decode_run, args, sizeof *args);
+  return fake_submit(stream, decode_run, args, sizeof *args);
 }

@@ -1,5 +1,5 @@
-/* The functions of cuda/runtime/device.h on played GPUs. */
-#include "tests/support/played_device/played_device.h"
+/* The functions of cuda/runtime/device.h on fake GPUs. */
+#include "tests/support/fake_device/fake_device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { MEBIBYTE = 1 << 20, ALIGNMENT = 256, OUT_OF_MEMORY = DEVICE_ERROR_MEMORY, LAUNCH_FAILED = 719 };
 
-played_machine played;
+fake_machine fake;
 
 /* In front of every allocation: whose it is. */
 typedef struct block {
@@ -32,7 +32,7 @@ struct CUevent_st {
   int32_t gpu;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `played` */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `fake` */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local int32_t current, last_error;
 static _Thread_local cuda_graph recording;
@@ -42,19 +42,19 @@ static const char *log_path;
 static void write_log(void) {
   FILE *out = fopen(log_path, "w");
   if (!out) return;
-  for (int32_t i = 0; i < played.gpu_count; i++)
-    fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, played.gpus[i].entered ? "entered" : "untouched",
-            (unsigned long long)played.gpus[i].launches);
-  fprintf(out, "decoded: %llu\n", (unsigned long long)played.decoded);
-  fprintf(out, "alive: %lld\n", (long long)played.alive);
+  for (int32_t i = 0; i < fake.gpu_count; i++)
+    fprintf(out, "gpu %d: %s, %llu launches\n", (int)i, fake.gpus[i].entered ? "entered" : "untouched",
+            (unsigned long long)fake.gpus[i].launches);
+  fprintf(out, "decoded: %llu\n", (unsigned long long)fake.decoded);
+  fprintf(out, "alive: %lld\n", (long long)fake.alive);
   (void)fclose(out);
 }
 
-void played_reset(int32_t gpus) {
-  const played_machine machine = {.gpu_count = gpus, .driver = 12080, .runtime = 12080};
-  if (played.alive != 0) abort();
-  played = machine;
-  for (int32_t i = 0; i < gpus; i++) played.gpus[i].memory_bytes = (size_t)1024 * MEBIBYTE;
+void fake_reset(int32_t gpus) {
+  const fake_machine machine = {.gpu_count = gpus, .driver = 12080, .runtime = 12080};
+  if (fake.alive != 0) abort();
+  fake = machine;
+  for (int32_t i = 0; i < gpus; i++) fake.gpus[i].memory_bytes = (size_t)1024 * MEBIBYTE;
 }
 
 /* The number after "name=" in the text, or what stands there else. */
@@ -64,22 +64,22 @@ static long number_of(const char *text, const char *name, long otherwise) {
 }
 
 /* gpus: how many. memory, others: MiB of each. error, mode: of each. lost: which one is. fail: which call does, for want of
-   memory, or, with losing=1, because its GPU is lost from then on. jpeg: a played_jpeg. */
-static void played_read(void) {
-  const char *text = getenv("HARTSIFT_PLAYED");
+   memory, or, with losing=1, because its GPU is lost from then on. jpeg: a fake_jpeg. */
+static void fake_read(void) {
+  const char *text = getenv("HARTSIFT_FAKE_DEVICE");
   if (!text) return;
-  played_reset((int32_t)number_of(text, "gpus=", 1));
-  for (int32_t i = 0; i < played.gpu_count; i++) {
-    played.gpus[i].memory_bytes = (size_t)number_of(text, "memory=", 1024) * MEBIBYTE;
-    played.gpus[i].others_bytes = (size_t)number_of(text, "others=", 0) * MEBIBYTE;
-    played.gpus[i].error = (int32_t)number_of(text, "error=", 0);
-    played.gpus[i].mode = (int32_t)number_of(text, "mode=", 0);
+  fake_reset((int32_t)number_of(text, "gpus=", 1));
+  for (int32_t i = 0; i < fake.gpu_count; i++) {
+    fake.gpus[i].memory_bytes = (size_t)number_of(text, "memory=", 1024) * MEBIBYTE;
+    fake.gpus[i].others_bytes = (size_t)number_of(text, "others=", 0) * MEBIBYTE;
+    fake.gpus[i].error = (int32_t)number_of(text, "error=", 0);
+    fake.gpus[i].mode = (int32_t)number_of(text, "mode=", 0);
   }
-  played.jpeg = (played_jpeg)number_of(text, "jpeg=", PLAYED_JPEG_RIGHT);
-  played.fail_at = (uint64_t)number_of(text, "fail=", 0);
-  played.lost_at = number_of(text, "losing=", 0) != 0;
+  fake.jpeg = (fake_jpeg)number_of(text, "jpeg=", FAKE_JPEG_RIGHT);
+  fake.fail_at = (uint64_t)number_of(text, "fail=", 0);
+  fake.lost_at = number_of(text, "losing=", 0) != 0;
   const long lost = number_of(text, "lost=", -1);
-  if (lost >= 0 && lost < PLAYED_GPUS_MOST) played.gpus[lost].lost = true;
+  if (lost >= 0 && lost < FAKE_GPUS_MAX) fake.gpus[lost].lost = true;
   const char *path = strstr(text, "log=");
   log_path = path ? path + 4 : NULL;
   if (log_path) (void)atexit(write_log);
@@ -94,12 +94,12 @@ static stage_status fails(int32_t error) {
 
 /* A call on the current GPU that needs its CUDA context and may fail. Under the lock. */
 static stage_status enter_call(void) {
-  played_gpu *gpu = &played.gpus[current];
+  fake_gpu *gpu = &fake.gpus[current];
   gpu->entered = true;
-  played.calls++;
-  if (played.calls == played.fail_at) {
-    gpu->lost = gpu->lost || played.lost_at;
-    return fails(played.lost_at ? LAUNCH_FAILED : OUT_OF_MEMORY);
+  fake.calls++;
+  if (fake.calls == fake.fail_at) {
+    gpu->lost = gpu->lost || fake.lost_at;
+    return fails(fake.lost_at ? LAUNCH_FAILED : OUT_OF_MEMORY);
   }
   return gpu->lost ? fails(LAUNCH_FAILED) : STAGE_OK;
 }
@@ -111,22 +111,22 @@ static stage_status call(void) {
   return st;
 }
 
-void played_count(int64_t change) {
+void fake_count(int64_t change) {
   pthread_mutex_lock(&lock);
-  played.alive += change;
+  fake.alive += change;
   pthread_mutex_unlock(&lock);
 }
 
-void played_count_decoded(void) {
+void fake_count_decoded(void) {
   pthread_mutex_lock(&lock);
-  played.decoded++;
+  fake.decoded++;
   pthread_mutex_unlock(&lock);
 }
 
-stage_status played_list_call(void) {
+stage_status fake_list_call(void) {
   pthread_mutex_lock(&lock);
   stage_status st = enter_call();
-  if (++played.listed == played.fail_at_list && st == STAGE_OK) st = fails(OUT_OF_MEMORY);
+  if (++fake.listed == fake.fail_at_list && st == STAGE_OK) st = fails(OUT_OF_MEMORY);
   pthread_mutex_unlock(&lock);
   return st;
 }
@@ -140,7 +140,7 @@ static const char *words_of(int32_t error) {
   case LAUNCH_FAILED:
     return "unspecified launch failure";
   default:
-    return "a played error";
+    return "a fake error";
   }
 }
 
@@ -153,23 +153,23 @@ const char *device_error_text(void) {
 /* ------------------------------------------------------------------ finding it */
 
 void device_ask_count(device_answer *a) {
-  pthread_once(&once, played_read);
+  pthread_once(&once, fake_read);
   a->files = DEVICE_FILES_OPEN;
   a->visible = NULL;
-  a->driver = played.driver;
-  a->runtime = played.runtime;
-  a->error = played.error;
-  a->error_text = words_of(played.error);
-  a->count = played.error == 0 ? played.gpu_count : 0;
+  a->driver = fake.driver;
+  a->runtime = fake.runtime;
+  a->error = fake.error;
+  a->error_text = words_of(fake.error);
+  a->count = fake.error == 0 ? fake.gpu_count : 0;
 }
 
 stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
-  played_gpu *gpu = &played.gpus[index];
-  snprintf(info->name, sizeof info->name, "played GPU %d", (int)index);
+  fake_gpu *gpu = &fake.gpus[index];
+  snprintf(info->name, sizeof info->name, "fake GPU %d", (int)index);
   info->major = 9;
   info->multiprocessors = 8;
-  info->driver = played.driver;
-  info->runtime = played.runtime;
+  info->driver = fake.driver;
+  info->runtime = fake.runtime;
   a->architectures = "90-real";
   a->mode = gpu->mode;
   int32_t error = gpu->error;
@@ -199,7 +199,7 @@ void device_leave(int32_t previous) {
 /* ------------------------------------------------------------------ memory */
 
 stage_status device_memory(size_t *free_bytes, size_t *memory_bytes) {
-  const played_gpu *gpu = &played.gpus[current];
+  const fake_gpu *gpu = &fake.gpus[current];
   pthread_mutex_lock(&lock);
   *memory_bytes = gpu->memory_bytes;
   *free_bytes = gpu->memory_bytes - gpu->others_bytes - gpu->used_bytes;
@@ -221,8 +221,8 @@ static void free_block(void *pointer) {
   unsigned char *memory = (unsigned char *)pointer - ALIGNMENT;
   const block b = *(block *)(void *)memory;
   pthread_mutex_lock(&lock);
-  if (b.gpu >= 0) played.gpus[b.gpu].used_bytes -= b.bytes;
-  played.alive--;
+  if (b.gpu >= 0) fake.gpus[b.gpu].used_bytes -= b.bytes;
+  fake.alive--;
   pthread_mutex_unlock(&lock);
   free(memory);
 }
@@ -230,13 +230,13 @@ static void free_block(void *pointer) {
 stage_status device_alloc(void **pointer, size_t bytes) {
   *pointer = NULL;
   pthread_mutex_lock(&lock);
-  played_gpu *gpu = &played.gpus[current];
+  fake_gpu *gpu = &fake.gpus[current];
   stage_status st = enter_call();
   if (st == STAGE_OK && bytes > gpu->memory_bytes - gpu->others_bytes - gpu->used_bytes) st = fails(OUT_OF_MEMORY);
   if (st == STAGE_OK) *pointer = new_block(bytes, current);
   if (*pointer) {
     gpu->used_bytes += bytes;
-    played.alive++;
+    fake.alive++;
   } else if (st == STAGE_OK) {
     st = fails(OUT_OF_MEMORY);
   }
@@ -252,20 +252,20 @@ stage_status device_alloc_pinned(void **host, void **device, size_t bytes) {
   if (st != STAGE_OK) return st;
   *host = *device = new_block(bytes, -1);
   if (!*host) return fails(OUT_OF_MEMORY);
-  played_count(1);
+  fake_count(1);
   return STAGE_OK;
 }
 
 void device_free_pinned(void *host) {
   pthread_mutex_lock(&lock);
-  if (host) played.gpus[current].entered = true;
+  if (host) fake.gpus[current].entered = true;
   pthread_mutex_unlock(&lock);
   free_block(host);
 }
 
 bool device_is_pageable(const void *memory) {
   (void)memory;
-  return !played.pinned;
+  return !fake.pinned;
 }
 
 /* ------------------------------------------------------------------ streams, copies, events */
@@ -280,12 +280,12 @@ stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency) {
   *stream = calloc(1, sizeof **stream);
   if (!*stream) return fails(OUT_OF_MEMORY);
   (*stream)->gpu = current;
-  played_count(1);
+  fake_count(1);
   return STAGE_OK;
 }
 
 void device_stream_destroy(cuda_stream stream) {
-  if (stream) played_count(-1);
+  if (stream) fake_count(-1);
   free(stream);
 }
 
@@ -316,7 +316,7 @@ static stage_status copy_run(const void *args) {
 stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
                                  size_t row_bytes, size_t rows, cuda_stream stream) {
   const copy_args args = {device, source, device_pitch, source_pitch, row_bytes, rows};
-  return row_bytes == 0 || rows == 0 ? STAGE_OK : played_submit(stream, copy_run, &args, sizeof args);
+  return row_bytes == 0 || rows == 0 ? STAGE_OK : fake_submit(stream, copy_run, &args, sizeof args);
 }
 
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream) {
@@ -335,7 +335,7 @@ static stage_status clear_run(const void *args) {
 
 stage_status device_clear(void *device, size_t bytes, cuda_stream stream) {
   const copy_args args = {.to = device, .row_bytes = bytes};
-  return bytes == 0 ? STAGE_OK : played_submit(stream, clear_run, &args, sizeof args);
+  return bytes == 0 ? STAGE_OK : fake_submit(stream, clear_run, &args, sizeof args);
 }
 
 stage_status device_event_create(cuda_event *event, bool timed) {
@@ -345,14 +345,14 @@ stage_status device_event_create(cuda_event *event, bool timed) {
   if (st != STAGE_OK) return st;
   *event = calloc(1, sizeof **event);
   if (!*event) return fails(OUT_OF_MEMORY);
-  played_count(1);
+  fake_count(1);
   return STAGE_OK;
 }
 
 stage_status device_event_create_sleeping(cuda_event *event) { return device_event_create(event, false); }
 
 void device_event_destroy(cuda_event event) {
-  if (event) played_count(-1);
+  if (event) fake_count(-1);
   free(event);
 }
 
@@ -367,7 +367,7 @@ stage_status device_event_wait(cuda_event event, cuda_stream stream) {
   (void)stream;
   pthread_mutex_lock(&lock);
   const stage_status st = enter_call();
-  played.event_waits++;
+  fake.event_waits++;
   pthread_mutex_unlock(&lock);
   return st;
 }
@@ -386,11 +386,11 @@ stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *m
 
 /* ------------------------------------------------------------------ work, and graphs of it */
 
-stage_status played_submit(cuda_stream stream, stage_status (*run)(const void *args), const void *args, size_t bytes) {
+stage_status fake_submit(cuda_stream stream, stage_status (*run)(const void *args), const void *args, size_t bytes) {
   (void)stream;
   pthread_mutex_lock(&lock);
   const stage_status st = enter_call();
-  played.gpus[current].launches++;
+  fake.gpus[current].launches++;
   pthread_mutex_unlock(&lock);
   if (st != STAGE_OK) return st;
   if (!recording) return run(args);
@@ -411,7 +411,7 @@ stage_status device_capture_begin(cuda_stream stream) {
   recording = calloc(1, sizeof *recording);
   if (!recording) return fails(OUT_OF_MEMORY);
   recording->end = &recording->first;
-  played_count(1);
+  fake_count(1);
   return STAGE_OK;
 }
 
@@ -448,5 +448,5 @@ void device_graph_destroy(cuda_graph graph) {
     s = next;
   }
   free(graph);
-  played_count(-1);
+  fake_count(-1);
 }

@@ -7,7 +7,7 @@
 #include "cpu/ref/stages_ref.h"
 #include "cuda/match/match_cuda.h"
 #include "cuda/primitives/primitives_cuda.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 /* On the calling thread. */
 static prim_place here(void) { return (prim_place){NULL, cpu_choose_prims()}; }
@@ -45,7 +45,7 @@ static stage_status places_run(const void *args) {
 stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, const void *keypoints, uint32_t count,
                                       match_place *places, cuda_stream stream) {
   const places_step step = {*guide, of_second, keypoints, count, places};
-  return played_submit(stream, places_run, &step, sizeof step);
+  return fake_submit(stream, places_run, &step, sizeof step);
 }
 
 static stage_status nearest_run(const void *arguments) {
@@ -63,7 +63,7 @@ stage_status cuda_match_nearest_launch(const match_args *args, const cuda_match_
                                        cuda_stream stream) {
   (void)work;
   (void)variant;
-  return played_submit(stream, nearest_run, args, sizeof *args);
+  return fake_submit(stream, nearest_run, args, sizeof *args);
 }
 
 static stage_status pairs_run(const void *args) {
@@ -76,7 +76,7 @@ static stage_status pairs_run(const void *args) {
 }
 
 stage_status cuda_match_pairs_launch(const cuda_match_pairs_args *args, cuda_stream stream) {
-  return played_submit(stream, pairs_run, args, sizeof *args);
+  return fake_submit(stream, pairs_run, args, sizeof *args);
 }
 
 size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *image) {
@@ -126,7 +126,7 @@ static stage_status many_run(const void *args) {
 }
 
 stage_status cuda_match_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
-  return played_submit(stream, many_run, args, sizeof *args);
+  return fake_submit(stream, many_run, args, sizeof *args);
 }
 
 /* ------------------------------------------------------------------ primitives */
@@ -150,7 +150,7 @@ static stage_status reduce_run(const void *args) {
 }
 
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
-  return played_submit(stream, reduce_run, args, sizeof *args);
+  return fake_submit(stream, reduce_run, args, sizeof *args);
 }
 
 size_t tile_stats_scratch_bytes(const tile_stats_args *args) {
@@ -166,7 +166,7 @@ static stage_status tiles_run(const void *args) {
 }
 
 stage_status tile_stats_launch(const tile_stats_args *args, cuda_stream stream) {
-  return played_submit(stream, tiles_run, args, sizeof *args);
+  return fake_submit(stream, tiles_run, args, sizeof *args);
 }
 
 static stage_status histogram_run(const void *args) {
@@ -179,7 +179,7 @@ static stage_status histogram_run(const void *args) {
 }
 
 stage_status histogram_launch(const histogram_args *args, cuda_stream stream) {
-  return played_submit(stream, histogram_run, args, sizeof *args);
+  return fake_submit(stream, histogram_run, args, sizeof *args);
 }
 
 static stage_status equalize_run(const void *args) {
@@ -189,7 +189,7 @@ static stage_status equalize_run(const void *args) {
 }
 
 stage_status equalize_launch(const equalize_args *args, cuda_stream stream) {
-  return played_submit(stream, equalize_run, args, sizeof *args);
+  return fake_submit(stream, equalize_run, args, sizeof *args);
 }
 
 static stage_status convolve_run(const void *args) {
@@ -200,5 +200,5 @@ static stage_status convolve_run(const void *args) {
 }
 
 stage_status convolve_launch(const convolve_args *args, cuda_stream stream) {
-  return played_submit(stream, convolve_run, args, sizeof *args);
+  return fake_submit(stream, convolve_run, args, sizeof *args);
 }

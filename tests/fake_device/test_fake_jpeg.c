@@ -1,5 +1,5 @@
 /*
- * JPEGs that stay encoded until a played GPU decodes them: the same features as from pixels, in every orientation,
+ * JPEGs that stay encoded until a fake GPU decodes them: the same features as from pixels, in every orientation,
  * alone and in groups, and by libjpeg wherever the device is not right, refuses or is not asked.
  */
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tests/support/exif_maker.h"
 #include "tests/support/extraction.h"
 #include "tests/support/image_maker.h"
-#include "tests/support/played_device/played_device.h"
+#include "tests/support/fake_device/fake_device.h"
 
 enum { WIDTH = 150, HEIGHT = 110, ORIENTATIONS = 8, TAG_ORIENTATION = 0x0112 };
 
@@ -66,9 +66,9 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static hs_context *context_on(played_jpeg decoding, hs_device device) {
-  played_reset(1);
-  played.jpeg = decoding;
+static hs_context *context_on(fake_jpeg decoding, hs_device device) {
+  fake_reset(1);
+  fake.jpeg = decoding;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.device = device;
   o.in_flight = 6;
@@ -78,12 +78,12 @@ static hs_context *context_on(played_jpeg decoding, hs_device device) {
 static void test_asked(void **state) {
   (void)state;
   static const struct {
-    played_jpeg decoding;
+    fake_jpeg decoding;
     int32_t ready;
     const char *said;
-  } cases[] = {{PLAYED_JPEG_RIGHT, 1, "on its multiprocessors"},
-               {PLAYED_JPEG_DIFFERS, -1, "differ from libjpeg's: 1 of made picture 0"},
-               {PLAYED_JPEG_REFUSES, -1, "refuses made picture 0"}};
+  } cases[] = {{FAKE_JPEG_RIGHT, 1, "on its multiprocessors"},
+               {FAKE_JPEG_DIFFERS, -1, "differ from libjpeg's: 1 of made picture 0"},
+               {FAKE_JPEG_REFUSES, -1, "refuses made picture 0"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char message[200];
     hs_context *c = context_on(cases[i].decoding, HS_DEVICE_CUDA);
@@ -95,7 +95,7 @@ static void test_asked(void **state) {
     assert_non_null(strstr(hs_backend_report(c), cases[i].ready > 0 ? "JPEG: the GPU (" : "JPEG: libjpeg ("));
     assert_non_null(strstr(hs_backend_report(c), cases[i].said));
     hs_destroy(c);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.device = HS_DEVICE_CUDA;
     o.decoder = HS_DECODER_GPU;
@@ -107,7 +107,7 @@ static void test_asked(void **state) {
     c = extraction_context(&o);
     assert_int_equal(hs_decodes_jpeg(c, message, sizeof message), 0);
     hs_destroy(c);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
   }
 }
 
@@ -117,19 +117,19 @@ static void test_no_room(void **state) {
   char message[200];
   hs_context *c = NULL;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  played_reset(1);
-  played.jpeg = PLAYED_JPEG_NO_ROOM;
+  fake_reset(1);
+  fake.jpeg = FAKE_JPEG_NO_CAPACITY;
   o.device = HS_DEVICE_CUDA;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
   assert_null(c);
   assert_non_null(strstr(message, "it does not start"));
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
   o.device = HS_DEVICE_AUTO;
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_non_null(strstr(message, "it does not start"));
-  assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (played GPU 0): it does not start"));
+  assert_non_null(strstr(hs_backend_report(c), "device: CPU (CUDA device 0 (fake GPU 0): it does not start"));
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Features of a kept file by the calls that take a source. */
@@ -153,27 +153,26 @@ static void check_calls(hs_context *c, int orientation) {
 
 static void test_orientations(void **state) {
   (void)state;
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
-  const uint64_t checked = played.decoded;
+  const uint64_t checked = fake.decoded;
   for (int o = 0; o <= ORIENTATIONS; o++) check_calls(c, o);
-  assert_int_equal(played.decoded, checked + ORIENTATIONS + 1); /* not for masks */
+  assert_int_equal(fake.decoded, checked + ORIENTATIONS + 1); /* not for masks */
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* On the CPU, on a hybrid context and on a device that is not right. */
 static void test_without_the_device(void **state) {
   (void)state;
   static const hs_device devices[] = {HS_DEVICE_CPU, HS_DEVICE_HYBRID, HS_DEVICE_CUDA, HS_DEVICE_CUDA};
-  static const played_jpeg decoding[] = {PLAYED_JPEG_RIGHT, PLAYED_JPEG_RIGHT, PLAYED_JPEG_DIFFERS,
-                                         PLAYED_JPEG_REFUSES};
+  static const fake_jpeg decoding[] = {FAKE_JPEG_RIGHT, FAKE_JPEG_RIGHT, FAKE_JPEG_DIFFERS, FAKE_JPEG_REFUSES};
   for (int i = 0; i < 4; i++) {
     hs_context *c = context_on(decoding[i], devices[i]);
     assert_true(hs_decodes_jpeg(c, NULL, 0) < 1);
     for (int o = 0; o <= ORIENTATIONS; o += 3) check_calls(c, o);
     hs_destroy(c);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
   }
 }
 
@@ -181,22 +180,22 @@ static void test_without_the_device(void **state) {
 static void test_in_flight(void **state) {
   (void)state;
   enum { IMAGES = 60 };
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_source sources[IMAGES];
   hs_features found = {0};
   int submitted = 0;
   for (int i = 0; i < IMAGES; i++) sources[i] = load(&files[i / 4 % (ORIENTATIONS + 1)], i % 7 != 6);
   for (int done = 0; done < IMAGES; done++) {
     while (submitted < IMAGES && hs_submit_source(c, &sources[submitted]) == HS_OK) submitted++;
-    if (done == IMAGES / 2) played.jpeg = PLAYED_JPEG_REFUSES;
+    if (done == IMAGES / 2) fake.jpeg = FAKE_JPEG_REFUSES;
     assert_int_equal(hs_wait(c, &found), HS_OK);
     extraction_check_equal(&expected[done / 4 % (ORIENTATIONS + 1)], &found, "in flight");
     hs_source_free(&sources[done]);
   }
-  assert_true(played.decoded > 3);
+  assert_true(fake.decoded > 3);
   hs_features_free(&found);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 enum { SIZES = 13, MANY = 6 * SIZES };
@@ -211,7 +210,7 @@ typedef struct sizes {
 
 static void sizes_make(sizes *s) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
-  played_reset(1);
+  fake_reset(1);
   for (int i = 0; i < SIZES; i++) {
     const synthetic_jpeg made = {
         .width = 60 + 5 * i, .height = 70, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
@@ -261,22 +260,22 @@ static void test_many_sizes(void **state) {
     for (int in_flight = 0; in_flight < 40; in_flight += 20) {
       const bool is_limited = in_flight == 20;
       hs_options o = extraction_options(HS_PROFILE_LOWE);
-      played_reset(1);
-      played.jpeg = PLAYED_JPEG_RIGHT;
+      fake_reset(1);
+      fake.jpeg = FAKE_JPEG_RIGHT;
       o.device = HS_DEVICE_CUDA;
       o.in_flight = in_flight;
       o.threads = 3;
       o.max_memory_bytes = is_limited ? (uint64_t)1 << 30 : 0;
       hs_context *c = extraction_context(&o);
       if (l < 2) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
-      const uint64_t compared = played.decoded;
+      const uint64_t compared = fake.decoded;
       check_sizes(c, &s, loads[l]);
       if (l == 2)
-        assert_int_equal(played.decoded, compared);
+        assert_int_equal(fake.decoded, compared);
       else
-        assert_true(played.decoded > compared);
+        assert_true(fake.decoded > compared);
       hs_destroy(c);
-      assert_int_equal(played.alive, 0);
+      assert_int_equal(fake.alive, 0);
     }
   }
   sizes_free(&s);
@@ -288,8 +287,8 @@ static void test_files(void **state) {
   hs_load_options load = {.struct_size = sizeof load};
   hs_features found = {0};
   for (int way = 0; way < 4; way++) {
-    played_reset(1);
-    played.jpeg = PLAYED_JPEG_RIGHT;
+    fake_reset(1);
+    fake.jpeg = FAKE_JPEG_RIGHT;
     hs_options o = extraction_options(HS_PROFILE_LOWE);
     o.device = HS_DEVICE_CUDA;
     o.decoder = way == 1 ? HS_DECODER_GPU : way == 2 ? HS_DECODER_CPU : HS_DECODER_AUTO;
@@ -298,13 +297,13 @@ static void test_files(void **state) {
     hs_context *c = extraction_context(&o);
     const bool on_device = way < 2;
     if (way == 0) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
-    uint64_t decoded = played.decoded;
+    uint64_t decoded = fake.decoded;
     for (int i = 0; i <= ORIENTATIONS; i++) {
       assert_int_equal(hs_extract_encoded(c, files[i].bytes, files[i].size, &load, NULL, &found), HS_OK);
       extraction_check_equal(&expected[i], &found, "hs_extract_encoded");
       assert_int_equal(found.origin.exif_orientation, i > 1 ? i : 0);
     }
-    if (way < 3) assert_int_equal(played.decoded - decoded, on_device ? ORIENTATIONS + 1 : 0);
+    if (way < 3) assert_int_equal(fake.decoded - decoded, on_device ? ORIENTATIONS + 1 : 0);
     for (int i = 0; i <= ORIENTATIONS; i++)
       assert_int_equal(hs_submit_encoded(c, files[i].bytes, files[i].size, &load, NULL), HS_OK);
     for (int i = 0; i <= ORIENTATIONS; i++) {
@@ -313,14 +312,14 @@ static void test_files(void **state) {
     }
     hs_image mask = extraction_scene(expected[6].image_width, expected[6].image_height, 1, NULL);
     memset((void *)(uintptr_t)mask.data, 1, (size_t)mask.width * (size_t)mask.height);
-    decoded = played.decoded;
+    decoded = fake.decoded;
     assert_int_equal(hs_submit_encoded(c, files[6].bytes, files[6].size, &load, &mask), HS_OK);
     assert_int_equal(hs_wait(c, &found), HS_OK);
     extraction_check_equal(&expected[6], &found, "with a mask");
-    assert_int_equal(played.decoded, decoded);
+    assert_int_equal(fake.decoded, decoded);
     hs_image_free(&mask);
     hs_destroy(c);
-    assert_int_equal(played.alive, 0);
+    assert_int_equal(fake.alive, 0);
   }
   hs_features_free(&found);
 }
@@ -329,7 +328,7 @@ static void test_files(void **state) {
 static void test_files_refused(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < 6; i++)
@@ -339,18 +338,18 @@ static void test_files_refused(void **state) {
       assert_int_equal(hs_wait(c, &found), i == 3 ? HS_ERR_FORMAT : HS_OK);
       extraction_check_equal(&expected[i == 3 ? 2 : i], &found, "beside a damaged one");
     }
-    played.jpeg = PLAYED_JPEG_REFUSES;
+    fake.jpeg = FAKE_JPEG_REFUSES;
   }
   hs_features_free(&found);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* What came out of a pipe cannot be read again, to say what is wrong with it. */
 static void test_pipe(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   for (int whole = 0; whole < 2; whole++) {
     const size_t bytes = whole ? files[6].size : files[6].size / 2;
@@ -376,7 +375,7 @@ static void test_tiny_file(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   const synthetic_jpeg made = {.width = 1, .height = 1, .amplitude = 900, .sum = 2000, .quality = 80, .seed = 3};
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   hs_image pixels;
   unsigned char *bytes;
@@ -391,7 +390,7 @@ static void test_tiny_file(void **state) {
   free(bytes);
   hs_features_free(&found);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* What follows a picture is no part of it, but packing makes room for a whole file, in pinned memory: not for one so
@@ -400,10 +399,10 @@ static void test_long_file(void **state) {
   (void)state;
   enum { BEYOND_THE_MOST = 65 << 20 };
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
-  const uint64_t checked = played.decoded;
+  const uint64_t checked = fake.decoded;
   for (int longer = 0; longer < 2; longer++) {
     const size_t size = files[6].size + (longer ? BEYOND_THE_MOST : 1000);
     uint8_t *bytes = calloc(1, size);
@@ -411,18 +410,18 @@ static void test_long_file(void **state) {
     memcpy(bytes, files[6].bytes, files[6].size);
     assert_int_equal(hs_extract_encoded(c, bytes, size, &load, NULL, &found), HS_OK);
     extraction_check_equal(&expected[6], &found, "with bytes behind it");
-    assert_int_equal(played.decoded, checked + 1); /* the shorter one */
+    assert_int_equal(fake.decoded, checked + 1); /* the shorter one */
     free(bytes);
   }
   hs_features_free(&found);
   hs_destroy(c);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* A source that is not as loading left it. */
 static void test_refused(void **state) {
   (void)state;
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   const uint8_t pixel = 0;
   hs_source kept = load(&files[0], 1), wrong = kept;
@@ -445,13 +444,13 @@ static void test_refused(void **state) {
   hs_destroy(c);
   hs_source_free(&kept);
   hs_features_free(&found);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* A decoder would write beyond its memory for a source that says less than its file. */
 static void test_other_sides(void **state) {
   (void)state;
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   hs_source kept = load(&files[6], 1);
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
@@ -470,7 +469,7 @@ static void test_other_sides(void **state) {
   hs_destroy(c);
   hs_source_free(&kept);
   hs_features_free(&found);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 /* Whatever call of the device fails, for want of memory or for good: an error or the right features, and nothing left. */
@@ -483,19 +482,19 @@ static void test_failures(void **state) {
       hs_features found = {0};
       hs_options o = extraction_options(HS_PROFILE_LOWE);
       hs_context *c = NULL;
-      played_reset(1);
-      played.jpeg = PLAYED_JPEG_RIGHT;
-      played.fail_at = at;
-      played.lost_at = lost;
+      fake_reset(1);
+      fake.jpeg = FAKE_JPEG_RIGHT;
+      fake.fail_at = at;
+      fake.lost_at = lost;
       o.device = HS_DEVICE_CUDA;
       if (hs_create(&c, &o) == HS_OK) {
         (void)hs_decodes_jpeg(c, NULL, 0);
         if (hs_extract_source(c, &kept, &found) == HS_OK) extraction_check_equal(&expected[6], &found, "a call failed");
       }
-      reached = played.calls >= at;
+      reached = fake.calls >= at;
       hs_destroy(c);
       hs_features_free(&found);
-      assert_int_equal(played.alive, 0);
+      assert_int_equal(fake.alive, 0);
     }
   }
   hs_source_free(&kept);
@@ -509,7 +508,7 @@ static int32_t count_progress(void *user, uint64_t done, uint64_t total) {
 
 static void test_progress(void **state) {
   (void)state;
-  hs_context *c = context_on(PLAYED_JPEG_RIGHT, HS_DEVICE_CUDA);
+  hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   hs_source kept = load(&files[6], 1);
   int begun = 0;
@@ -520,12 +519,12 @@ static void test_progress(void **state) {
     assert_int_equal(hs_extract_source(c, &kept, &found), HS_OK);
     extraction_check_equal(&expected[6], &found, "with progress");
     assert_int_equal(begun, 1);
-    played.jpeg = PLAYED_JPEG_REFUSES;
+    fake.jpeg = FAKE_JPEG_REFUSES;
   }
   hs_destroy(c);
   hs_source_free(&kept);
   hs_features_free(&found);
-  assert_int_equal(played.alive, 0);
+  assert_int_equal(fake.alive, 0);
 }
 
 int main(void) {

@@ -3,7 +3,7 @@
 
 #include "cpu/ref/stages_ref.h"
 #include "cuda/keypoints/keypoints_cuda.h"
-#include "tests/support/played_device/played_tiles.h"
+#include "tests/support/fake_device/fake_tiles.h"
 
 /* The word of a sample of the part's masks. */
 static uint32_t *word_at(const cuda_frame_view *v, uint32_t *words, int32_t level, int32_t x, int32_t y) {
@@ -33,7 +33,7 @@ static stage_status keep_candidates(const void *args) {
 }
 
 stage_status cuda_tile_candidates_launch(const cuda_frame_view *view, cuda_stream stream) {
-  return played_submit(stream, keep_candidates, view, sizeof *view);
+  return fake_submit(stream, keep_candidates, view, sizeof *view);
 }
 
 /* The lists of a tile, and where they go. */
@@ -72,7 +72,7 @@ static stage_status copy_lists(const void *args) {
 
 stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile_lists *lists, cuda_stream stream) {
   const lists_step step = {*view, *lists};
-  return played_submit(stream, copy_lists, &step, sizeof step);
+  return fake_submit(stream, copy_lists, &step, sizeof step);
 }
 
 /* A candidate to where it settles, or to the strays. */
@@ -85,7 +85,7 @@ static void follow(const cuda_frame_view *v, detect_stray at) {
   if (n < v->part.stray_capacity) v->part.strays[n] = at;
 }
 
-void played_refine_part(const cuda_frame_view *v) {
+void fake_refine_part(const cuda_frame_view *v) {
   const plane_region *r = &v->part.search;
   const int32_t step = v->part.seed.level > 0 ? v->part.seed.step : 0;
   memset(v->settled_words, 0, sizeof(uint32_t) * v->mask_words);
@@ -95,7 +95,7 @@ void played_refine_part(const cuda_frame_view *v) {
         if (*word_at(v, v->candidate_words, level, x, y) & bit_at(v, x)) follow(v, (detect_stray){level, x, y, step});
 }
 
-void played_locate_part(const cuda_frame_view *v) {
+void fake_locate_part(const cuda_frame_view *v) {
   const plane_region *r = &v->part.masked;
   const locate_args args = {v->octaves[0], {0}, v->params, v->filter, v->keypoints};
   for (int32_t level = 1; level <= v->params.scales; level++)

@@ -1,0 +1,13 @@
+/*
+ * Refinement and location on a part of a picture, as the fake launchers do them.
+ */
+#ifndef HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_TILES_H
+#define HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_TILES_H
+
+#include "cuda/keypoints/frame_view.h"
+#include "tests/support/fake_device/fake_device.h"
+
+void fake_refine_part(const cuda_frame_view *view);
+void fake_locate_part(const cuda_frame_view *view);
+
+#endif
