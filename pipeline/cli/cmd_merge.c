@@ -7,7 +7,6 @@
 
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/merge/merge_inputs.h"
-#include "pipeline/cli/merge/merge_matches.h"
 #include "pipeline/cli/merge/merge_output.h"
 #include "pipeline/formats/formats.h"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "tests/fuzz/input_bytes.h"

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/formats/common/content_digest.h"
 

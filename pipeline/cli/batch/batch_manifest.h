@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "pipeline/cli/batch/batch_list.h"
-#include "pipeline/cli/batch/batch_source.h"
 
 typedef enum batch_state {
   BATCH_PENDING = 0, /* nothing known */

@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "pipeline/cli/batch/batch_recall.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/formats.h"

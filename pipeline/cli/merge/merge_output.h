@@ -48,4 +48,14 @@ cli_exit merge_commit(merge_output *output);
 /* What was not committed is dropped. */
 void merge_close_output(merge_output *output);
 
+/* ---- matches */
+
+typedef struct merge_match_totals {
+  size_t copied, left; /* pairs; left: not copied, because an image was not merged or an index is beyond the features */
+} merge_match_totals;
+
+/* Copies the entries of all pairs whose images were merged, after all images; says which are left and why. Prints why when
+   it fails. */
+cli_exit merge_copy_matches(merge_output *output, const merge_inputs *inputs, merge_match_totals *totals);
+
 #endif
