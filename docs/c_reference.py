@@ -5,6 +5,7 @@ import re
 ENTITY = re.compile(r"""
     ^/\*\ -{2,}\ (?P<section>.*?)\*/
   | ^HS_API\ [^;=]*?\b(?P<function>\w+)\(
+  | ^static\ inline\ [^;=]*?\b(?P<inline>\w+)\(
   | ^\#\s*define\ (?P<define>(?:HS|hs)_\w+)
   | ^typedef\ enum\ (?P<enum>\w+)\ {
   | ^(?:typedef\ )?struct\ (?P<struct>\w+)\ {
@@ -13,8 +14,8 @@ ENTITY = re.compile(r"""
   | ^typedef\ \w+\ \(\*(?P<callback>\w+)\)\(
   | ^class\ (?P<klass>\w+)
 """, re.M | re.S | re.X)
-DIRECTIVES = {"function": "doxygenfunction", "define": "doxygendefine", "enum": "doxygenenum", "struct": "doxygenstruct",
-              "enumvalue": "doxygenenumvalue", "opaque": "doxygentypedef", "callback": "doxygentypedef", "klass": "doxygenclass"}
+DIRECTIVES = {"function": "doxygenfunction", "inline": "doxygenfunction", "define": "doxygendefine", "enum": "doxygenenum",
+              "struct": "doxygenstruct", "enumvalue": "doxygenenumvalue", "opaque": "doxygentypedef", "callback": "doxygentypedef", "klass": "doxygenclass"}
 
 
 def _section(words):

@@ -122,6 +122,7 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
        source.load = &load;
        st = hs_extract_source(ctx, &source, &features); */
 
+/* What a source is made of. */
 typedef enum hs_source_kind {
   HS_SOURCE_PIXELS = 0,  /* image: the pixels. As hs_extract and hs_submit take them; load is ignored */
   HS_SOURCE_FILE = 1,    /* path: a file, named as for hs_load_image */
@@ -137,18 +138,19 @@ typedef enum hs_source_kind {
 typedef struct hs_row_reader {
   hs_status (*rewind)(void *user); /* the next row is the first; called before the first read, and sometimes again */
   hs_status (*read)(void *user, void *row); /* the next row: image.width samples of image.type, without a gap */
-  void *user;                               /* the caller's, handed to both */
+  void *user;                               /* the caller's, passed to both */
 } hs_row_reader;
 
+/* Where a picture comes from. Start with {0} or one of the functions below. */
 typedef struct hs_source {
-  hs_image image; /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
-  hs_source_kind kind;
+  hs_image image;      /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
+  hs_source_kind kind; /* which of the fields count */
   int32_t
       refuse_damage; /* HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: the call that decodes it
                             refuses it with HS_ERR_FORMAT if libjpeg reports damage; hs_load_image gives the report */
   const char *path;  /* HS_SOURCE_FILE */
   const void *bytes; /* HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
-  size_t size;
+  size_t size;       /* of bytes */
   hs_row_reader rows;          /* HS_SOURCE_ROWS */
   const hs_load_options *load; /* how a file is decoded, and the limits of rows; null: the defaults */
   const hs_image *mask; /* as in hs_extract; of the picture's size, or, where max_image_size made that smaller, of
@@ -199,8 +201,8 @@ static inline hs_source hs_source_rows(int32_t width, int32_t height, hs_sample_
   return source;
 }
 
-/* Reads a source ahead of its extraction, by a thread of the caller's: *loaded is of pixels, or of HS_SOURCE_JPEG where
-   load->keep_encoded is 1 and the file is such a JPEG; whether a GPU decodes hs_decodes_jpeg says. It has the mask of
+/* Reads a source before its extraction, on the caller's thread: *loaded is of pixels, or of HS_SOURCE_JPEG where
+   load->keep_encoded is 1 and the file is such a JPEG; hs_decodes_jpeg says whether a GPU decodes. It has the mask of
    *source, and no load. hs_source_free releases it; of bytes that stay encoded, pixels and HS_SOURCE_JPEG it is a view.
    Statuses: as hs_load_image; HS_ERR_ARGUMENT also for a source that lacks what its kind needs, and whatever rows return.
    load->message says why, as for hs_load_image. */
