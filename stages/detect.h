@@ -9,19 +9,19 @@
 #include "stages/refine.h"
 
 /* A candidate whose steps lead to a sample at which no fit can be made, because the levels about it are not in memory. */
-typedef struct detect_stray {
+typedef struct escaped_candidate {
   int32_t level, x, y;
   int32_t step; /* of refine_judge: the next one */
-} detect_stray;
+} escaped_candidate;
 
 /* Detection in a part of one octave. Candidates are those of `search`; each is followed as long as it stays in `reach`,
    where the levels are in memory as far about a sample as the fits and the last level's filter go. */
 typedef struct detect_part {
   plane_region search, reach;
-  const detect_stray *seed; /* not null: nothing is searched, this one is followed on; it lies in `reach` */
-  detect_stray *strays;     /* gets those that leave, in any order */
-  uint32_t stray_capacity;
-  uint32_t *stray_count; /* counted past the capacity */
+  const escaped_candidate *seed; /* not null: nothing is searched, this one is followed on; it lies in `reach` */
+  escaped_candidate *escaped;    /* gets those that leave, in any order */
+  uint32_t escaped_capacity;
+  uint32_t *escaped_count; /* counted past the capacity */
 } detect_part;
 
 /* Appends the octaves' keypoints in the defined order. Level S+2 is defined by its step from level S+1, but it is read
@@ -42,12 +42,13 @@ typedef struct detect_args {
   const detect_part *part;
 } detect_args;
 
-/* An octave in one pass: base or halving, level steps and detection at the same time, so that a level's rows are read
+/* A fused pass over an octave: base or halving, level steps and detection at the same time, so that a level's rows are read
    while they lie in a cache, and only the levels that a later stage reads are written to memory. */
 
-/* The results are those of base or halving, of S+1 level steps and of detection, one after another; these take place where
-   a pass has no room for what it finds. OpenCV's candidates may go anywhere: levels 1 to S must be kept for them, and
-   of levels 0 and S+1, where they are not kept, what is read is made again in their planes, from the source or `finer`. */
+/* The results are those of base or halving, of S+1 level steps and of detection, one after another. These run instead where
+   a fused pass has no capacity for what it finds. OpenCV's candidates may go anywhere: levels 1 to S must be kept for
+   them, and of levels 0 and S+1, where they are not kept, the samples read are made again in their planes, from the
+   source or `finer`. */
 typedef struct octave_args {
   base_args base; /* out: level 0; work for the level steps too; gray and doubled are not read */
   /* Level S of the octave before, which is halved in place of the base: of `base` then all but the source is read.

@@ -209,7 +209,7 @@ typedef struct match_neighbour {
 } match_neighbour;
 
 /* The most neighbours that may be asked for by number: a block of a GPU sorts them in its shared memory. */
-enum { NEIGHBOURS_MOST = 1024 };
+enum { NEIGHBOURS_MAX = 1024 };
 
 /* The squares of `rows` descriptors of the first list from first_row on with every one of the second. */
 typedef struct squares_args {

@@ -42,7 +42,7 @@ typedef enum stage_id {
 struct stage_jobs;
 
 /* What a backend asks the memory for in advance (cpu/schedule/window_prefetch.h). */
-struct window_ahead;
+struct window_prefetch;
 
 typedef struct stage_ops {
   const char *variant[STAGE_COUNT];
@@ -56,10 +56,10 @@ typedef struct stage_ops {
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
   /* Of STAGE_DESCRIBE too. Moments of gradients; ahead: samples to prefetch meanwhile. */
-  affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_ahead *ahead);
+  affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *ahead);
   /* A patch of side x side samples, in rows of `stride` floats. read: what of it is written; null: all. */
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
-                       float *out, struct window_ahead *ahead);
+                       float *out, struct window_prefetch *ahead);
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
@@ -67,7 +67,8 @@ typedef struct stage_ops {
   /* Bytes that detect_args.work must hold for octaves of these sizes, of which there is at least one. */
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */
-  /* Of STAGE_DETECT too, where base, level step and halving are of the same variant: an octave in one pass; null: none. */
+  /* A fused pass over an octave, for STAGE_DETECT too, where base, level step and halving are of the same variant; null:
+     none. */
   stage_status (*octave)(stage_queue *, const octave_args *);
   /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);

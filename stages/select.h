@@ -111,10 +111,10 @@ static inline bool select_keeps(select_cut *cut, uint32_t key) {
    max_features best stay, in the order they had. What is not among the best of some of the features is not among the best
    of all, so features may be dropped before the last are known. */
 
-enum { GRID_CELLS_MOST = 4096 }; /* a side */
+enum { GRID_CELLS_MAX = 4096 }; /* a side */
 
 typedef struct grid_shape {
-  int32_t columns, rows; /* 1..GRID_CELLS_MOST */
+  int32_t columns, rows; /* 1..GRID_CELLS_MAX */
   int32_t width, height; /* of the picture */
 } grid_shape;
 

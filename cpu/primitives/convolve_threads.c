@@ -38,7 +38,7 @@ static void fill_window(const convolve_job *job, const signal_row *row, int64_t 
   }
 }
 
-/* One output of a filter that no window holds: m >= 9, so the long sums. */
+/* One output of a filter longer than the SIMD window (m >= 9): compensated sums. */
 static void long_output(const convolve_job *job, const signal_row *row, int64_t i) {
   const prim_convolve_args *a = job->args;
   const int64_t m = (int64_t)a->tap_count;

@@ -72,7 +72,8 @@ void SIMD_NAME(prim_range_u8)(const void *x, size_t n, prim_range *range) {
     high = simd_bytes_max(high, last);
     i += left;
   }
-  if (n > 0) widen(range, simd_bytes_least(simd_bytes_min(low, low2)), simd_bytes_most(simd_bytes_max(high, high2)));
+  if (n > 0)
+    widen(range, simd_bytes_reduce_min(simd_bytes_min(low, low2)), simd_bytes_reduce_max(simd_bytes_max(high, high2)));
 }
 
 void SIMD_NAME(prim_range_u16)(const void *x, size_t n, prim_range *range) {
@@ -270,8 +271,8 @@ void SIMD_NAME(prim_tile_u8)(const prim_view *tile, double threshold, prim_tile 
     if (left > 0) take_bytes(&s, simd_bytes_load_first(row + whole, left), beyond, limit);
   }
   out->sum = (double)simd_bytes_total(s.sum);
-  out->min = simd_bytes_least(s.low);
-  out->max = simd_bytes_most(s.high);
+  out->min = simd_bytes_reduce_min(s.low);
+  out->max = simd_bytes_reduce_max(s.high);
   out->above = t < 0 ? (uint64_t)tile->width * tile->height : simd_bytes_total(s.above);
 }
 

@@ -4,9 +4,9 @@
 
 /* A few hundred microseconds of work: below, waking threads (some microseconds each, many more where they share cores
    with others) saves little. */
-static const size_t least_shared_bytes[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
+static const size_t shared_bytes_min[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
-bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= least_shared_bytes[effort]; }
+bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= shared_bytes_min[effort]; }
 
 prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort) {
   if (queue_threads(place.queue) == 1 || !prim_place_shares(bytes, effort)) place.queue = NULL;
@@ -31,7 +31,7 @@ prim_view prim_view_flat(prim_view view) {
 /* ------------------------------------------------------------------ units without an order */
 
 enum { UNITS_MAX = 256 };
-static const size_t least_unit_elements = (size_t)1 << 16;
+static const size_t unit_elements_min = (size_t)1 << 16;
 
 typedef struct reduce_job {
   const prim_ops *ops;
@@ -75,7 +75,7 @@ static int32_t begin_units(reduce_job *job, prim_place place, const prim_view *v
   job->view = prim_view_flat(*view);
   job->elements = view->width * view->height;
   job->unit_elements = job->elements / UNITS_MAX + 1;
-  if (job->unit_elements < least_unit_elements) job->unit_elements = least_unit_elements;
+  if (job->unit_elements < unit_elements_min) job->unit_elements = unit_elements_min;
   return (int32_t)((job->elements - 1) / job->unit_elements + 1);
 }
 
@@ -196,7 +196,7 @@ double prim_reduce_sum(prim_place place, const prim_view *view) {
 /* Tile statistics: a tile is a view, and its figures are those of that view. */
 
 /* Fewest elements of a unit of work, so that its fixed cost is small beside them. */
-static const size_t least_tile_unit_elements = (size_t)1 << 15;
+static const size_t tile_unit_elements_min = (size_t)1 << 15;
 
 typedef struct tiles_job {
   const prim_ops *ops;
@@ -263,7 +263,7 @@ void prim_tile_stats(prim_place place, const prim_tiles_args *args) {
   const prim_place here = prim_place_for(place, v->width * v->height * prim_element_bytes(v->type), PRIM_READ);
   tiles_job job = {.ops = here.ops, .args = args, .columns = (v->width - 1) / args->tile_width + 1};
   if (args->count == 0) return;
-  job.unit_tiles = least_tile_unit_elements / area + 1;
+  job.unit_tiles = tile_unit_elements_min / area + 1;
   if (args->count / job.unit_tiles >= INT32_MAX) job.unit_tiles = args->count / (1 << 20);
   queue_run(here.queue, (int32_t)((args->count - 1) / job.unit_tiles + 1), tiles_unit, &job);
 }

@@ -120,13 +120,13 @@ static stage_status detect_octave(stage_queue *queue, const detect_args *args, c
 }
 
 /* A candidate is followed from one of its steps to the sample where it settles, unless it leaves the part. */
-static bool follow_in_part(const detect_args *args, detect_stray *at) {
+static bool follow_in_part(const detect_args *args, escaped_candidate *at) {
   const detect_part *part = args->part;
   const refine_step outcome =
       refine_follow_in(args->octaves, &args->params, &part->reach, &at->step, &at->level, &at->x, &at->y);
   if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
-  const uint32_t n = (*part->stray_count)++;
-  if (n < part->stray_capacity) part->strays[n] = *at;
+  const uint32_t n = (*part->escaped_count)++;
+  if (n < part->escaped_capacity) part->escaped[n] = *at;
   return false;
 }
 
@@ -142,7 +142,7 @@ static uint32_t *settled_word(const settled_map *m, int32_t level, int32_t x, in
   return m->bits.words + row * (size_t)m->bits.words_per_row + (size_t)((x - m->part.x0) >> 5);
 }
 
-static void mark(const detect_args *args, const settled_map *m, detect_stray at) {
+static void mark(const detect_args *args, const settled_map *m, escaped_candidate at) {
   if (follow_in_part(args, &at)) *settled_word(m, at.level, at.x, at.y) |= 1u << ((at.x - m->part.x0) & 31);
 }
 
@@ -163,14 +163,14 @@ static stage_status detect_part_ref(const detect_args *args) {
   const settled_map m = {{args->work, mask_words_per_row(r->x1 - r->x0)}, *r};
   uint64_t count = 0;
   memset(args->work, 0, sizeof(uint32_t) * mask_words(r->x1 - r->x0, r->y1 - r->y0, args->params.scales));
-  *part->stray_count = 0;
+  *part->escaped_count = 0;
   if (part->seed) mark(args, &m, *part->seed);
   for (int32_t level = 1; level <= args->params.scales && !part->seed; level++)
     for (int32_t y = part->search.y0; y < part->search.y1; y++)
       for (int32_t x = part->search.x0; x < part->search.x1; x++) {
         if (x < border || x >= plane.width - border || y < border || y >= plane.height - border) continue;
         if (!is_extremum_ref(args->octaves, &args->params, level, x, y)) continue;
-        mark(args, &m, (detect_stray){level, x, y, 0});
+        mark(args, &m, (escaped_candidate){level, x, y, 0});
         count++;
       }
   list_settled(args, &m);

@@ -106,7 +106,7 @@ stage_status orient_ref(stage_queue *queue, const orient_args *args) {
 /* Reference of affine shapes: a shape's patch, and the moments of gradients under a window. */
 
 void affine_patch_ref(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side, size_t stride,
-                      float *out, struct window_ahead *ahead) {
+                      float *out, struct window_prefetch *ahead) {
   (void)ahead;
   const float middle = 0.5f * (float)(side - 1);
   for (int32_t j = 0; j < side; j++, out += stride) {
@@ -136,7 +136,7 @@ static void add_row(const plane_view *level, const affine_window *w, int32_t j, 
   }
 }
 
-affine_moments affine_moments_ref(const plane_view *level, const affine_window *w, struct window_ahead *ahead) {
+affine_moments affine_moments_ref(const plane_view *level, const affine_window *w, struct window_prefetch *ahead) {
   (void)ahead;
   affine_moments m = {0, 0, 0};
   for (int32_t j = -w->rows; j <= w->rows; j++)

@@ -35,7 +35,7 @@ typedef struct frame_graph {
   level_step steps[];      /* [octave * (levels + 1) + level] */
 } frame_graph;
 
-_Static_assert((int)WORK_BANDS_MOST <= (int)GRAPH_BANDS_MAX, "bands of a step");
+_Static_assert((int)WORK_BANDS_MAX <= (int)GRAPH_BANDS_MAX, "bands of a step");
 
 /* Lists, orientation, description, and two detections. */
 enum { JOBS_BESIDE_LEVELS = 6 };
@@ -74,9 +74,9 @@ static const level_step *step_of(const frame_graph *g, int32_t octave, int32_t l
   return &g->steps[octave * (g->args->levels + 1) + level];
 }
 
-/* Candidates move by one sample at a time, and level S+2 about them is made from level S+1; OpenCV's go any way. Rows of
-   the border belong to the chunks beside it, so that the levels are whole once detection is done: their memory is used
-   again then, and orientation reads these rows. */
+/* Candidates move by one sample at a time, and level S+2 around them is made from level S+1. OpenCV's may move by more than
+   one sample. Rows of the border belong to the chunks next to it, so that the levels are complete once detection is done:
+   their memory is used again then, and orientation reads these rows. */
 static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const int32_t others = job == &g->detect[1];

@@ -4,18 +4,18 @@
 enum {
   LINE_FLOATS = 16, /* of a cache line */
   LINES_OF_BASE = 4,
-  FLOATS_MOST = 3 << 18 /* 3 MiB: rings larger than that leave the caches */
+  FLOATS_MAX = 3 << 18 /* 3 MiB: rings larger than that leave the caches */
 };
 
 static int32_t up_to(int32_t n, int32_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales) {
-  octave_pass_size size = {.count = scales + 2};
+fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales) {
+  fused_pass_size size = {.count = scales + 2};
   size.reach = PASS_MOVES + 1 + step[scales + 2].radius;
   for (int32_t s = 1; s < size.count; s++)
     size.levels[s].lag = up_to(size.levels[s - 1].lag + step[s].radius, ROW_BLOCK);
   const int32_t last = size.count - 1, columns = PASS_STRIP;
-  /* From the oldest row that a candidate's fits read, at the beginning of a turn, to the newest, at its end. */
+  /* From the oldest row that a candidate's fits read, at the beginning of a step, to the newest, at its end. */
   const int32_t rows = size.levels[last].lag + 1 + size.reach + PASS_ROWS + PASS_MOVES + 1;
   int32_t halo = size.reach;
   for (int32_t s = last; s >= 0; s--) {
@@ -36,27 +36,27 @@ octave_pass_size octave_pass_size_of(const gaussian_filter *base, const gaussian
   return size;
 }
 
-size_t octave_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_filter *base,
-                          const gaussian_filter *step, int32_t scales) {
+size_t fused_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_filter *base,
+                         const gaussian_filter *step, int32_t scales) {
   if (!ops->octave || threads > PASS_THREADS) return 0;
-  const size_t floats = octave_pass_size_of(base, step, scales).floats;
-  return floats <= FLOATS_MOST ? floats * (size_t)threads : 0;
+  const size_t floats = fused_pass_size_of(base, step, scales).floats;
+  return floats <= FLOATS_MAX ? floats * (size_t)threads : 0;
 }
 
-static uint32_t stray_capacity_of(int32_t width, int32_t height) {
-  return (uint32_t)((uint64_t)width * (uint64_t)height / PASS_SAMPLES_A_STRAY);
+static uint32_t escaped_capacity_of(int32_t width, int32_t height) {
+  return (uint32_t)((uint64_t)width * (uint64_t)height / PASS_SAMPLES_AN_ESCAPED);
 }
 
-size_t octave_stray_floats(int32_t width, int32_t height) {
-  return (size_t)stray_capacity_of(width, height) * (sizeof(detect_stray) / sizeof(float));
+size_t fused_pass_escaped_floats(int32_t width, int32_t height) {
+  return (size_t)escaped_capacity_of(width, height) * (sizeof(escaped_candidate) / sizeof(float));
 }
 
-void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads, queue_task task) {
+void fused_pass_job_begin(fused_pass_job *job, const octave_args *args, int32_t threads, queue_task task) {
   const int32_t width = args->detect.octaves[0].width, height = args->detect.octaves[0].height;
   job->args = *args;
-  job->size = octave_pass_size_of(args->base.filter, args->step_filter, args->detect.params.scales);
-  job->strays = (detect_stray *)(void *)(args->scratch + job->size.floats * (size_t)threads);
-  job->stray_capacity = stray_capacity_of(width, height);
+  job->size = fused_pass_size_of(args->base.filter, args->step_filter, args->detect.params.scales);
+  job->escaped = (escaped_candidate *)(void *)(args->scratch + job->size.floats * (size_t)threads);
+  job->escaped_capacity = escaped_capacity_of(width, height);
   /* As many for each thread. */
   const int32_t strips = up_to((width - 1) / PASS_STRIP + 1, threads);
   job->strip = up_to((width - 1) / strips + 1, LINE_FLOATS);
@@ -68,7 +68,7 @@ void octave_job_begin(octave_job *job, const octave_args *args, int32_t threads,
 }
 
 /* Tells of the columns that are done since; on the caller's thread. */
-static void tell_of_columns(octave_job *job) {
+static void tell_of_columns(fused_pass_job *job) {
   const octave_args *args = &job->args;
   const int32_t done = atomic_load_explicit(&job->done, memory_order_relaxed), columns = done - job->told;
   job->told = done;
@@ -78,7 +78,7 @@ static void tell_of_columns(octave_job *job) {
 }
 
 static void run_strip(void *argument, int32_t chunk, int32_t worker) {
-  octave_job *job = argument;
+  fused_pass_job *job = argument;
   const int32_t left = job->args.detect.octaves[0].width - chunk * job->strip;
   if (atomic_load_explicit(&job->stopped, memory_order_relaxed)) return;
   job->run.task(job, chunk, worker);
@@ -86,7 +86,7 @@ static void run_strip(void *argument, int32_t chunk, int32_t worker) {
   if (worker == 0) tell_of_columns(job);
 }
 
-stage_status octave_job_run(stage_queue *queue, octave_job *job) {
+stage_status fused_pass_job_run(stage_queue *queue, fused_pass_job *job) {
   queue_run(queue, job->run.chunks, run_strip, job);
   if (!atomic_load(&job->stopped)) tell_of_columns(job);
   return atomic_load(&job->stopped) ? STAGE_CANCELLED : STAGE_OK;

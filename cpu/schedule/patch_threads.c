@@ -61,19 +61,19 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
 }
 
 /* What a patch of that side will read of its level: the samples under its circle. */
-static window_ahead ahead_of(const patch_site *s, int32_t side) {
+static window_prefetch ahead_of(const patch_site *s, int32_t side) {
   const patch_map *m = &s->map;
   const int32_t middle = side / 2;
   const float radius = (float)middle;
   const float across = hs_sqrtf(m->a11 * m->a11 + m->a12 * m->a12), down = hs_sqrtf(m->a21 * m->a21 + m->a22 * m->a22);
-  return window_ahead_box(&s->level, (int32_t)m->x, (int32_t)m->y, (int32_t)(radius * across),
-                          (int32_t)(radius * down));
+  return window_prefetch_box(&s->level, (int32_t)m->x, (int32_t)m->y, (int32_t)(radius * across),
+                             (int32_t)(radius * down));
 }
 
 /* next: the patch that is taken after this one, or null. */
 static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
                        const patch_rows *read, const patch_site *next) {
-  window_ahead ahead = {.rows = 0};
+  window_prefetch ahead = {.rows = 0};
   if (next) ahead = ahead_of(next, planes->width);
   job->ops->affine_patch(&from->level, &from->map, read, planes->width, planes->stride,
                          planes->levels + (size_t)plane * planes->level_floats, &ahead);
@@ -81,13 +81,13 @@ static void take_patch(const affine_job *job, const octave_view *planes, int32_t
 
 /* ------------------------------------------------------------------ shapes */
 
-static window_ahead circle_of(const affine_job *job, uint32_t n) {
+static window_prefetch circle_of(const affine_job *job, uint32_t n) {
   const affine_args *a = job->args;
   const keypoint_list *k = &a->keypoints;
-  if (n >= job->end) return (window_ahead){.rows = 0};
+  if (n >= job->end) return (window_prefetch){.rows = 0};
   const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
   const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
-  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, (int32_t)(AFFINE_WINDOW * AFFINE_REACH * at.sigma));
+  return window_prefetch_of(&level, (int32_t)at.x, (int32_t)at.y, (int32_t)(AFFINE_WINDOW * AFFINE_REACH * at.sigma));
 }
 
 static void find_shape(const affine_job *job, uint32_t n) {
@@ -95,7 +95,7 @@ static void find_shape(const affine_job *job, uint32_t n) {
   const keypoint_list *k = &a->keypoints;
   const plane_view level = octave_level(&a->octaves[k->octave[n] - a->first_octave], k->level[n]);
   const octave_keypoint at = keypoint_in_octave(k, n, a->params.grid_shift);
-  window_ahead ahead = circle_of(job, n + 1);
+  window_prefetch ahead = circle_of(job, n + 1);
   affine_shape s = {1.0f, 0.0f, 1.0f};
   for (int32_t step = 0; step < AFFINE_STEPS; step++) {
     const affine_window w = affine_window_of(at.x, at.y, at.sigma, &s);

@@ -5,7 +5,7 @@ enum {
   LINE_FLOATS = 16,      /* of a cache line */
   CHUNKS_PER_THREAD = 3, /* so that a thread that was held up leaves work to the others */
   BANDS_BESIDE = 8,      /* more than two a thread */
-  BANDS_LEAST = 16,      /* where steps follow each other by bands */
+  BANDS_MIN = 16,        /* where steps follow each other by bands */
   LINES_BESIDE_RING = 4  /* what the base needs: see pyramid_simd.c */
 };
 
@@ -75,10 +75,10 @@ size_t pyramid_work_floats(int32_t width, int32_t height, int32_t radius_max, in
 pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius, int32_t threads) {
   pyramid_work w;
   assert(width >= 1 && height >= 1 && radius >= 0 && threads >= 1);
-  const int32_t most = threads < WORK_BANDS_MOST ? threads : WORK_BANDS_MOST;
+  const int32_t most = threads < WORK_BANDS_MAX ? threads : WORK_BANDS_MAX;
   int32_t bands = 2 * most + BANDS_BESIDE;
-  if (bands < BANDS_LEAST) bands = BANDS_LEAST;
-  if (bands > WORK_BANDS_MOST) bands = WORK_BANDS_MOST;
+  if (bands < BANDS_MIN) bands = BANDS_MIN;
+  if (bands > WORK_BANDS_MAX) bands = WORK_BANDS_MAX;
   w.band = rows_of_band(height, bands);
   w.bands = ceil_div(height, w.band);
   const int32_t strips = w.bands >= 2 * most ? 1 : ceil_div(2 * most, w.bands);
@@ -143,13 +143,13 @@ void detect_job_begin(detect_job *job, const detect_args *args, queue_task task)
   job->run = (stage_chunks){task, job->first_chunk[args->octave_count]};
   keypoint_records_begin(&job->records, args);
   atomic_init(&job->count, 0);
-  atomic_init(&job->strays, 0);
+  atomic_init(&job->escaped, 0);
 }
 
 void detect_job_end(const detect_job *job) {
   const detect_args *args = &job->args;
   keypoint_records_end(&job->records, args);
-  if (args->part) *args->part->stray_count = atomic_load(&job->strays);
+  if (args->part) *args->part->escaped_count = atomic_load(&job->escaped);
   if (args->candidates) *args->candidates = atomic_load(&job->count);
 }
 

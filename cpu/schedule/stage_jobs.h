@@ -19,7 +19,7 @@ enum {
   WORK_STRIP_MIN = 256,
   WORK_BLOCK_ROWS = 16, /* rows that are finished at a time */
   WORK_BAND_MIN = 64,   /* rows of a band */
-  WORK_BANDS_MOST = 64, /* where steps run at the same time */
+  WORK_BANDS_MAX = 64,  /* where steps run at the same time */
   WORK_OVERREAD = 64    /* floats beyond its samples that a line may be read, either side */
 };
 
@@ -98,7 +98,7 @@ typedef struct detect_job {
   keypoint_records records;
   int32_t first_chunk[OCTAVES_MAX + 1]; /* of an octave */
   atomic_uint_fast64_t count;           /* of extrema */
-  atomic_uint strays;
+  atomic_uint escaped;
 } detect_job;
 
 /* The octave of a chunk; the rows that it searches, less what the border rules out. */

@@ -10,7 +10,7 @@
 
 size_t queue_bytes(int32_t threads) { return sizeof(stage_queue) + sizeof(pthread_t) * (size_t)threads; }
 
-static void work_off(stage_queue *q, int32_t worker) {
+static void run_chunks(stage_queue *q, int32_t worker) {
   for (;;) {
     const int32_t chunk = atomic_fetch_add_explicit(&q->next, 1, memory_order_relaxed);
     if (chunk >= q->chunks) return;
@@ -72,7 +72,7 @@ static void *worker_main(void *argument) {
     seen = wait_for_work(q, seen);
     if (atomic_load_explicit(&q->ending, memory_order_relaxed)) break;
     if (!enter_job(q)) continue;
-    work_off(q, me);
+    run_chunks(q, me);
     leave_job(q);
   }
   float_environment_leave(&saved);
@@ -161,7 +161,7 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
   atomic_store_explicit(&q->next, 0, memory_order_relaxed);
   atomic_store_explicit(&q->inside, QUEUE_OPEN, memory_order_release);
   announce(q);
-  work_off(q, 0);
+  run_chunks(q, 0);
   end_job(q);
 }
 

@@ -27,7 +27,7 @@ struct stage_queue {
   pthread_mutex_t lock;
   pthread_cond_t work, done;
   atomic_uint_fast64_t generation; /* of the job; raised, under the lock, when a job is there or the pool ends */
-  atomic_uint inside;              /* QUEUE_OPEN while the job takes workers, and how many are at it */
+  atomic_uint inside;              /* bit QUEUE_OPEN while the job takes workers, plus the number of active workers */
   int32_t sleepers;                /* workers that wait for `work`; under the lock */
   int32_t spins_before_sleep;      /* 0 where threads share cores */
   atomic_bool ending;              /* set before the generation is raised */
@@ -61,7 +61,7 @@ typedef struct spin_wait {
 } spin_wait;
 
 /* A round of pauses lasts 1, 2, 4, ... of them, so that a short wait is answered at once. */
-enum { SPIN_PAUSES_MOST = 64, SPIN_ROUNDS_BEFORE_YIELD = 200, SPIN_ROUNDS_PER_QUESTION = 64 };
+enum { SPIN_PAUSES_MAX = 64, SPIN_ROUNDS_BEFORE_YIELD = 200, SPIN_ROUNDS_PER_QUESTION = 64 };
 
 /* Tells the core that a loop waits: the other thread of the core gets its units, and the loop ends without a flush. */
 static inline void spin_pause(void) {
@@ -75,7 +75,7 @@ static inline void spin_pause(void) {
 /* One round. After the first ones (some ten microseconds) it also yields the core to other threads. True now and then:
    the caller should check whether the event can still happen. */
 static inline bool spin_wait_pause(spin_wait *wait) {
-  const uint32_t round = wait->rounds++, pauses = round < 6 ? 1u << round : (uint32_t)SPIN_PAUSES_MOST;
+  const uint32_t round = wait->rounds++, pauses = round < 6 ? 1u << round : (uint32_t)SPIN_PAUSES_MAX;
   if (round >= SPIN_ROUNDS_BEFORE_YIELD)
     (void)sched_yield();
   else

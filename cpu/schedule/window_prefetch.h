@@ -1,5 +1,5 @@
 /*
- * Fetching the samples of the next window into the cache while the present one is worked on: windows lie scattered over
+ * Fetching the samples of the next window into the cache while the present one is processed: windows lie scattered over
  * planes much larger than a core's caches, and no hardware foresees the jump from one to the next. A core has room for a
  * dozen or so fetches at a time, so they are asked for a row at a time, between other work.
  */
@@ -11,20 +11,20 @@
 enum { WINDOW_LINE_FLOATS = 16 /* of a cache line */ };
 
 /* The rows of a window that are still to be fetched. */
-typedef struct window_ahead {
+typedef struct window_prefetch {
   const float *row;
   size_t stride;
   int32_t rows, floats;
-} window_ahead;
+} window_prefetch;
 
 /* The window that goes `across` samples to each side of (x, y) and `down` samples up and down, and the samples beside it
    that gradients need. */
-static inline window_ahead window_ahead_box(const plane_view *level, int32_t x, int32_t y, int32_t across,
-                                            int32_t down) {
+static inline window_prefetch window_prefetch_box(const plane_view *level, int32_t x, int32_t y, int32_t across,
+                                                  int32_t down) {
   const int32_t left = x - across - 1, right = x + across + 1, top = y - down - 1, bottom = y + down + 1;
   const int32_t x0 = left > 0 ? left : 0, x1 = right < level->width - 1 ? right : level->width - 1;
   const int32_t y0 = top > 0 ? top : 0, y1 = bottom < level->height - 1 ? bottom : level->height - 1;
-  window_ahead a = {.stride = level->stride};
+  window_prefetch a = {.stride = level->stride};
   if (x0 > x1 || y0 > y1) return a;
   a.row = level->data + (size_t)y0 * level->stride + (size_t)x0;
   a.rows = y1 - y0 + 1;
@@ -32,12 +32,12 @@ static inline window_ahead window_ahead_box(const plane_view *level, int32_t x, 
   return a;
 }
 
-static inline window_ahead window_ahead_of(const plane_view *level, int32_t x, int32_t y, int32_t radius) {
-  return window_ahead_box(level, x, y, radius, radius);
+static inline window_prefetch window_prefetch_of(const plane_view *level, int32_t x, int32_t y, int32_t radius) {
+  return window_prefetch_box(level, x, y, radius, radius);
 }
 
 /* Asks for the next row, if there is one. */
-static inline void window_ahead_fetch(window_ahead *a) {
+static inline void window_prefetch_row(window_prefetch *a) {
   if (a->rows <= 0) return;
   for (int32_t i = 0; i < a->floats; i += WINDOW_LINE_FLOATS) __builtin_prefetch(a->row + i, 0, 2);
   __builtin_prefetch(a->row + a->floats - 1, 0, 2);

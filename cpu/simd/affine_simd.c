@@ -72,7 +72,7 @@ static inline void value_row(const patch_source *s, patch_columns columns, const
 }
 
 void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side,
-                             size_t stride, float *out, window_ahead *ahead) {
+                             size_t stride, float *out, window_prefetch *ahead) {
   patch_row rows[2]; /* one is placed while the values of the other are made */
   const float middle = 0.5f * (float)(side - 1), reach = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
   if ((2.0f * reach + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
@@ -90,7 +90,7 @@ void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const 
   for (int32_t j = 0; j < side; j++, out += stride) {
     const int32_t next = j + 1 < side ? j + 1 : j;
     const patch_columns next_columns = columns_of(read, next, side);
-    for (int32_t n = 0; n < ahead_rows; n++) window_ahead_fetch(ahead);
+    for (int32_t n = 0; n < ahead_rows; n++) window_prefetch_row(ahead);
     place_row(&s, next, next_columns, &rows[(j + 1) & 1]);
     value_row(&s, columns, &rows[j & 1], out);
     columns = next_columns;
@@ -137,11 +137,12 @@ static inline void add_row(const plane_view *level, const affine_window *w, cons
   }
 }
 
-static inline moment_sums add_rows(const plane_view *level, const affine_window *w, int32_t step, window_ahead *ahead) {
+static inline moment_sums add_rows(const plane_view *level, const affine_window *w, int32_t step,
+                                   window_prefetch *ahead) {
   moment_sums m = {simd_i32_set1(0), simd_i32_set1(0), simd_i32_set1(0), 0};
   for (int32_t j = -w->rows; j <= w->rows; j++) {
     const int32_t line = w->cy + step * j;
-    window_ahead_fetch(ahead);
+    window_prefetch_row(ahead);
     if (line < 1 || line > level->height - 2) continue;
     affine_row r = affine_row_of(w, w->y + (float)(step * j));
     while (r.first <= r.last && w->cx + step * r.first < 1) r.first++;
@@ -159,7 +160,7 @@ static int32_t sum_of(simd_i32 sums, uint32_t vectors) {
   return (int32_t)sum;
 }
 
-affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w, window_ahead *ahead) {
+affine_moments SIMD_NAME(affine_moments)(const plane_view *level, const affine_window *w, window_prefetch *ahead) {
   const moment_sums m = w->step == 1   ? add_rows(level, w, 1, ahead)
                         : w->step == 2 ? add_rows(level, w, 2, ahead)
                                        : add_rows(level, w, w->step, ahead);

@@ -264,8 +264,8 @@ static inline void walk_block(blur_walk *w, int32_t y, int32_t count) {
 }
 
 /* Columns [x0, x1) of the plane; the border is `border`; memory: line_floats a line. */
-static inline line_strip strip_of(const plane_view *plane, int32_t x0, int32_t x1, int32_t radius, border_mode border,
-                                  float *memory, size_t line_floats) {
+static inline line_strip line_strip_of(const plane_view *plane, int32_t x0, int32_t x1, int32_t radius,
+                                       border_mode border, float *memory, size_t line_floats) {
   line_strip s = {
       .x0 = x0, .x1 = x1, .width = plane->width, .height = plane->height, .radius = radius, .border = border};
   s.first = x0 > radius ? x0 - radius : 0;
@@ -310,8 +310,8 @@ static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   blur_walk walk = {.source = job->source, .read = job->read, .out = job->out, .filter = job->filter, .ring = ring};
   walk.ring_stride = w->ring_stride;
   walk.ring_rows = w->ring_rows;
-  walk.strip =
-      strip_of(&job->out, x0, x1, radius, job->border, ring + w->ring_stride * (size_t)w->ring_rows, w->line_floats);
+  walk.strip = line_strip_of(&job->out, x0, x1, radius, job->border, ring + w->ring_stride * (size_t)w->ring_rows,
+                             w->line_floats);
   walk.strip.rows_ahead = job->rows_ahead;
   walk.stream = job->stream;
   walk.next = first > radius ? first - radius : 0;

@@ -29,7 +29,7 @@ enum {
 };
 
 /* A side closer to a row than this (in radians) may cut it anywhere. */
-#define CUT_LEAST 0.01f
+#define CUT_MIN 0.01f
 
 /* Samples that vote, and the votes' sums. */
 typedef struct sample_block {
@@ -40,7 +40,7 @@ typedef struct sample_block {
   float weight[BLOCK_ROOM];                  /* times the magnitude */
   int32_t place[BLOCK_ROOM];                 /* bytes from the first sum: its bits of PLACE_MASK */
   int32_t count;
-  window_ahead ahead; /* of the next feature */
+  window_prefetch ahead; /* of the next feature */
 } sample_block;
 
 /* What depends on a column alone, from column x0; a vector more than there are may be read. */
@@ -54,7 +54,7 @@ typedef struct row_values {
   int32_t from[BAND], end[BAND]; /* columns in the square: from..end-1 */
 } row_values;
 
-/* What features are worked on in, one after another. It is made once for many: a function with so large a frame touches
+/* Work memory of one feature after another. It is made once for many: a function with so large a frame touches
    every page of it when it begins. */
 typedef struct window_room {
   sample_block block;
@@ -137,7 +137,7 @@ typedef struct side_pair {
 /* dx a + dy b lies within (-2.5, 2.5). */
 static side_pair sides_of(float a, float b) { return (side_pair){-b / a, 2.5f / hs_fabsf(a)}; }
 
-static bool is_parallel(float a, float b) { return hs_fabsf(a) <= CUT_LEAST * hs_fabsf(b); }
+static bool is_parallel(float a, float b) { return hs_fabsf(a) <= CUT_MIN * hs_fabsf(b); }
 
 /* Weights and intervals of `rows` rows from y. */
 static void compute_rows(const describe_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
@@ -210,7 +210,7 @@ static void vote(sample_block *b) {
 static void gather_runs(sample_block *b, const plane_view *level, const describe_window *w, const float *line,
                         const column_values *columns, const row_values *rows, const sample_run *runs, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), turn = simd_set1(w->direction);
-  window_ahead ahead = b->ahead;
+  window_prefetch ahead = b->ahead;
   int32_t n = b->count;
   for (int32_t k = 0; k < count; k++) {
     const int32_t x = run_column(runs[k]), i = run_row(runs[k]);
@@ -222,7 +222,7 @@ static void gather_runs(sample_block *b, const plane_view *level, const describe
     const simd_f32 gy = simd_sub(simd_load(below), simd_load(above));
     const simd_f32 weight = simd_mul(simd_load(columns->weight + x), simd_set1(rows->weight[i]));
     simd_f32 magnitude, angle;
-    window_ahead_fetch(&ahead);
+    window_prefetch_row(&ahead);
     simd_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
     simd_store(b->direction + n, simd_sub(turn, angle));
     simd_store(b->weight + n, simd_mul(magnitude, weight));
@@ -257,7 +257,7 @@ static void gather_rows(window_room *room, const plane_view *level, const descri
 /* The bins of one feature. Gradients are taken at twice their length and weights at half: for the polar form scales
    exactly, except below 1e-30, where a vote rounds to nothing. */
 static void compute_bins(window_room *room, const plane_view *level, const describe_window *w, float scale,
-                         window_ahead ahead, int32_t bins[DESCRIBE_LENGTH]) {
+                         window_prefetch ahead, int32_t bins[DESCRIBE_LENGTH]) {
   sample_block *b = &room->block;
   const window_clip clip = clip_window(level, w);
   memset(b->sums, 0, sizeof b->sums);
@@ -339,18 +339,18 @@ static describe_site site_of(const describe_args *args, uint32_t n, int32_t size
 }
 
 /* The window after that of feature n in a size: the next size's, or the first of the next feature of another keypoint. */
-static window_ahead next_window(const describe_args *args, uint32_t n, uint32_t end, int32_t size) {
+static window_prefetch next_window(const describe_args *args, uint32_t n, uint32_t end, int32_t size) {
   const uint32_t *keypoint = args->features.keypoint;
   uint32_t next = n;
   size++;
   if (size >= args->params.domain.count) {
     size = 0;
     for (next++; next < end && keypoint[next] == keypoint[n]; next++) {}
-    if (next >= end) return (window_ahead){.rows = 0};
+    if (next >= end) return (window_prefetch){.rows = 0};
   }
   plane_view level;
   const describe_site site = site_of(args, next, size, &level);
-  return window_ahead_of(&level, (int32_t)site.x, (int32_t)site.y, describe_radius(site.sigma));
+  return window_prefetch_of(&level, (int32_t)site.x, (int32_t)site.y, describe_radius(site.sigma));
 }
 
 static void describe_size(window_room *room, const describe_args *args, uint32_t n, uint32_t end, int32_t size,

@@ -1,8 +1,7 @@
-/* An octave in one pass, with vectors: see fused_pass.h. The rows that a turn makes are filtered along x out of the ring of
-   the level before, then along y as the level step does it (blur_lines_simd.h), and written to the ring. On their way
-   through the next level's filter along x, which leaves the units of stores idle, they are also written past the caches to
-   the level's plane. The search and what follows it read rings alone, but for OpenCV's candidates that go further (strays):
-   these are followed in the planes at the end. */
+/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x out of the ring of the
+   level before, then along y as in the level step (blur_lines_simd.h), and written to the ring. The next level's filter
+   along x leaves the store units idle, so it also writes them past the caches to the level's plane. The search and
+   refinement read rings only. Candidates that leave the rings (OpenCV's rule) are followed in the planes at the end. */
 #include "cpu/schedule/fused_pass.h"
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/search_strip_simd.h"
@@ -22,7 +21,7 @@ typedef struct pass_level {
 } pass_level;
 
 /* A strip on its way down. */
-typedef struct octave_pass {
+typedef struct fused_pass {
   pass_level levels[SCALES_MAX + 2];
   int32_t count;
   int32_t width, height, x0, x1;
@@ -33,11 +32,11 @@ typedef struct octave_pass {
   const blur_job *base;
   plane_view finer; /* without data: the base is made */
   line_strip line;  /* the base's */
-} octave_pass;
+} fused_pass;
 
 /* ------------------------------------------------- levels */
 
-static inline float *ring_row(const octave_pass *p, const pass_level *l, int32_t y) {
+static inline float *ring_row(const fused_pass *p, const pass_level *l, int32_t y) {
   return l->ring + (size_t)(y % l->rows) * p->stride;
 }
 
@@ -46,7 +45,7 @@ static inline int32_t whole_turns(int32_t columns) { return (columns + 4 * SIMD_
 
 /* Prefetches the picture's row that the base reads some rows later: a strip reads too little of one for the hardware to
    foresee it. */
-static inline void ask_for_picture(const octave_pass *p, int32_t y) {
+static inline void ask_for_picture(const fused_pass *p, int32_t y) {
   const base_args *b = p->base->source;
   const source_view *v = &b->source;
   const int64_t row = (b->first_octave < 0 ? y / 2 : (int64_t)y << b->first_octave) + PICTURE_ROWS_AHEAD;
@@ -59,7 +58,7 @@ static inline void ask_for_picture(const octave_pass *p, int32_t y) {
 }
 
 /* The strip's part of row y of a level, from the ring to the plane. */
-static inline void keep_row(const octave_pass *p, const pass_level *l, int32_t y) {
+static inline void keep_row(const fused_pass *p, const pass_level *l, int32_t y) {
   if (!l->plane) return;
   const float *from = ring_row(p, l, y) + (p->x0 - p->first);
   float *to = l->plane + (size_t)y * p->plane_stride + (size_t)p->x0;
@@ -70,7 +69,7 @@ static inline void keep_row(const octave_pass *p, const pass_level *l, int32_t y
 }
 
 /* Filters rows of what level s is made of along x, up to `end`. */
-static void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
+static void filter_rows_until(fused_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   for (; l->next < end; l->next++) {
     float *out = l->filtered + (size_t)(l->next % l->filtered_rows) * p->stride;
@@ -83,8 +82,8 @@ static void filter_rows_until(octave_pass *p, int32_t s, int32_t end) {
 }
 
 /* Rows y.., ROWS_AT_ONCE of them, of columns [x, end) from the level's first. rows[k]: row k filtered along x. */
-SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const octave_pass *p, const pass_level *l,
-                                     const float *const *rows, int32_t x, int32_t end, int32_t y) {
+SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const fused_pass *p, const pass_level *l, const float *const *rows,
+                                     int32_t x, int32_t end, int32_t y) {
   const float *taps = l->filter->taps;
   float *ring[ROWS_AT_ONCE / ROW_BLOCK];
   for (int32_t k = 0; k < ROWS_AT_ONCE; k += ROW_BLOCK)
@@ -99,13 +98,13 @@ SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const octave_pass *p, const
 }
 
 /* Not inlined, because the strip's many values would take its registers. */
-static __attribute__((noinline)) void make_block(const octave_pass *p, const pass_level *l, const float *const *rows,
+static __attribute__((noinline)) void make_block(const fused_pass *p, const pass_level *l, const float *const *rows,
                                                  int32_t x, int32_t end, int32_t y) {
   WITH_RADIUS(make_columns, l->filter, p, l, rows, x, end, y);
 }
 
 /* Continues a row of a level beyond the plane's sides as far as the next level's filter reaches. */
-static inline void continue_row(const octave_pass *p, const pass_level *l, int32_t y, int32_t reach) {
+static inline void continue_row(const fused_pass *p, const pass_level *l, int32_t y, int32_t reach) {
   float *row = ring_row(p, l, y);
   const int32_t first = p->first;
   for (int32_t i = -reach; i < 0 && l->x0 == 0; i++) row[i - first] = row[border_index(i, p->width, p->border) - first];
@@ -114,7 +113,7 @@ static inline void continue_row(const octave_pass *p, const pass_level *l, int32
 }
 
 /* The next rows of level 0, up to `end`, from the octave before. */
-static void halve_rows(octave_pass *p, int32_t end) {
+static void halve_rows(fused_pass *p, int32_t end) {
   pass_level *l = &p->levels[0];
   for (; l->made < end; l->made++) {
     const float *from = p->finer.data + (size_t)(2 * l->made) * p->finer.stride + 2 * (size_t)l->x0;
@@ -124,7 +123,7 @@ static void halve_rows(octave_pass *p, int32_t end) {
 }
 
 /* The next rows of level s, up to `end`, from the level before or the picture. */
-static void filter_level(octave_pass *p, int32_t s, int32_t end) {
+static void filter_level(fused_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   const int32_t radius = l->filter->radius, y = l->made, count = end - y, columns = l->x1 - l->x0;
   filter_rows_until(p, s, p->height - end < radius ? p->height : end + radius);
@@ -144,7 +143,7 @@ static void filter_level(octave_pass *p, int32_t s, int32_t end) {
   l->made = end;
 }
 
-static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
+static inline void make_rows(fused_pass *p, int32_t s, int32_t end) {
   if (end <= p->levels[s].made) return;
   if (s == 0 && p->finer.data)
     halve_rows(p, end);
@@ -157,8 +156,8 @@ static inline void make_rows(octave_pass *p, int32_t s, int32_t end) {
 static inline int32_t within(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
 /* The strip's levels and rings, of which no row is made. memory: size.floats, all numbers. */
-static void place_levels(octave_pass *p, const octave_job *job, float *memory) {
-  const octave_pass_size *size = &job->size;
+static void place_levels(fused_pass *p, const fused_pass_job *job, float *memory) {
+  const fused_pass_size *size = &job->size;
   const octave_view *o = job->args.detect.octaves;
   memory += WORK_OVERREAD;
   p->first = p->x0 - size->beside;
@@ -176,21 +175,21 @@ static void place_levels(octave_pass *p, const octave_job *job, float *memory) {
   }
   if (p->finer.data) return;
   const pass_level *base = &p->levels[0];
-  p->line =
-      strip_of(&job->args.base.out, base->x0, base->x1, base->filter->radius, p->border, memory, size->line_floats);
+  p->line = line_strip_of(&job->args.base.out, base->x0, base->x1, base->filter->radius, p->border, memory,
+                          size->line_floats);
 }
 
-static octave_pass pass_of(const octave_job *job, int32_t chunk) {
+static fused_pass pass_of(const fused_pass_job *job, int32_t chunk) {
   const octave_view *o = job->args.detect.octaves;
-  octave_pass p = {.count = job->size.count,
-                   .width = o->width,
-                   .height = o->height,
-                   .x0 = chunk * job->strip,
-                   .stride = job->size.stride,
-                   .plane_stride = o->stride,
-                   .border = job->args.base.border,
-                   .base = &job->base,
-                   .finer = job->args.finer};
+  fused_pass p = {.count = job->size.count,
+                  .width = o->width,
+                  .height = o->height,
+                  .x0 = chunk * job->strip,
+                  .stride = job->size.stride,
+                  .plane_stride = o->stride,
+                  .border = job->args.base.border,
+                  .base = &job->base,
+                  .finer = job->args.finer};
   p.x1 = o->width - p.x0 < job->strip ? o->width : p.x0 + job->strip;
   p.stream =
       ((uintptr_t)o->levels | sizeof(float) * o->stride | sizeof(float) * o->level_floats) % STREAM_ALIGNMENT == 0;
@@ -198,15 +197,15 @@ static octave_pass pass_of(const octave_job *job, int32_t chunk) {
 }
 
 /* The search of the strip's rings. */
-static void begin_search(detect_strip *s, octave_job *job, const octave_pass *p) {
+static void begin_search(detect_strip *s, fused_pass_job *job, const fused_pass *p) {
   const int32_t border = s->args->params.border, last = p->width - border;
   for (int32_t i = 0; i < p->count; i++)
     s->levels[i] =
         (level_rows){p->levels[i].ring, p->stride, p->levels[i].rows, p->first, rows_reciprocal(p->levels[i].rows)};
   s->top.below = s->levels[p->count - 1];
   s->in_rings = true;
-  s->strays = job->strays;
-  s->stray_capacity = job->stray_capacity;
+  s->escaped = job->escaped;
+  s->escaped_capacity = job->escaped_capacity;
   s->x0 = p->x0;
   s->x1 = p->x1;
   s->y0 = border;
@@ -225,10 +224,10 @@ static void follow_before(detect_strip *s, int32_t end) {
   }
 }
 
-/* Down the strip: levels, search, and what follows from it, turn by turn. */
+/* Down the strip, step by step: levels, search, refinement. */
 static void octave_chunk(void *argument, int32_t chunk, int32_t worker) {
-  octave_job *job = argument;
-  octave_pass p = pass_of(job, chunk);
+  fused_pass_job *job = argument;
+  fused_pass p = pass_of(job, chunk);
   detect_strip s;
   dog_rows d;
   if (atomic_load_explicit(&job->overrun, memory_order_relaxed)) return;
@@ -289,9 +288,9 @@ static void make_highest(const octave_args *args, const plane_region *r) {
   run_alone(&job);
 }
 
-/* Of levels 0 and S+1, where they are not kept, what a fit at a sample reads. Strays are so few that this costs less than
-   to keep the levels. */
-static void make_levels_about(const void *owner, const detect_stray *at) {
+/* Recomputes the samples of levels 0 and S+1 that a fit at a sample reads, where these levels are not kept. Escaped
+   candidates are so few that this costs less than to keep the levels. */
+static void make_levels_about(const void *owner, const escaped_candidate *at) {
   const octave_args *args = owner;
   const int32_t scales = args->detect.params.scales;
   const plane_view plane = octave_level(args->detect.octaves, 0);
@@ -309,14 +308,14 @@ static void make_levels_about(const void *owner, const detect_stray *at) {
 }
 
 /* Follows those that left what was at hand, in the planes. False: there were too many. */
-static bool follow_strays(octave_job *job) {
-  const uint32_t strays = atomic_load(&job->detection.strays);
+static bool follow_escaped(fused_pass_job *job) {
+  const uint32_t escaped = atomic_load(&job->detection.escaped);
   detect_strip s;
-  if (strays > job->stray_capacity) return false;
+  if (escaped > job->escaped_capacity) return false;
   begin_strip(&s, &job->detection, 0);
   s.make_about = make_levels_about;
   s.owner = &job->args;
-  for (uint32_t i = 0; i < strays; i++) follow_on(&s, job->strays[i]);
+  for (uint32_t i = 0; i < escaped; i++) follow_on(&s, job->escaped[i]);
   hand_over(&s);
   return true;
 }
@@ -325,7 +324,7 @@ static stage_status may_go_on(const octave_args *args, stage_status st) {
   return st == STAGE_OK && args->tell && !args->tell(args->owner, 0) ? STAGE_CANCELLED : st;
 }
 
-/* The stages one after another: where more candidates wait at the same time, or leave, than a pass has room for. */
+/* One stage after another, where more candidates wait or escape than a fused pass has capacity for. */
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
   const halve_args halve = {.in = args->finer, .out = octave_level(o, 0)};
@@ -343,15 +342,15 @@ static stage_status octave_by_stages(stage_queue *queue, const octave_args *args
 }
 
 stage_status SIMD_NAME(octave)(stage_queue *queue, const octave_args *args) {
-  octave_job job;
-  octave_job_begin(&job, args, queue_threads(queue), octave_chunk);
+  fused_pass_job job;
+  fused_pass_job_begin(&job, args, queue_threads(queue), octave_chunk);
   /* What is read but never used must hold numbers. */
   memset(args->scratch, 0, sizeof(float) * job.size.floats * (size_t)queue_threads(queue));
   if (!args->finer.data) SIMD_NAME(begin_base)(&job.base, &args->base, 1);
   SIMD_NAME(begin_detect)(&job.detection, &args->detect);
-  const stage_status st = octave_job_run(queue, &job);
+  const stage_status st = fused_pass_job_run(queue, &job);
   if (st != STAGE_OK) return st;
-  if (atomic_load(&job.overrun) || !follow_strays(&job)) return octave_by_stages(queue, args);
+  if (atomic_load(&job.overrun) || !follow_escaped(&job)) return octave_by_stages(queue, args);
   detect_job_end(&job.detection);
   return STAGE_OK;
 }

@@ -18,13 +18,13 @@ enum {
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64, /* rows whose weights and intervals are computed at a time */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
-  BINS_ROOM = 40,  /* from one histogram to the next */
-  BIN_LEAST = -19, /* bins -19..18 have sums of their own */
-  REACH = 6,       /* of the smoothing, bins either side */
+  BINS_ROOM = 40, /* from one histogram to the next */
+  BIN_MIN = -19,  /* bins -19..18 have sums of their own */
+  REACH = 6,      /* of the smoothing, bins either side */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
-/* Samples that vote, and the votes' sums, from BIN_LEAST on: bin b's in the low half of b's sum, bin b + 1's in its high
+/* Samples that vote, and the votes' sums, from BIN_MIN on: bin b's in the low half of b's sum, bin b + 1's in its high
    half. */
 typedef struct sample_block {
   _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
@@ -33,7 +33,7 @@ typedef struct sample_block {
   float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes */
   int32_t place[BLOCK_ROOM];
   int32_t count;
-  window_ahead ahead; /* of the next keypoint */
+  window_prefetch ahead; /* of the next keypoint */
 } sample_block;
 
 /* What depends on a column alone; a vector more than there are may be read. */
@@ -47,7 +47,7 @@ typedef struct row_values {
   int32_t from[BAND], end[BAND]; /* columns in the window: from..end-1 */
 } row_values;
 
-/* What keypoints are worked on in, one after another. It is made once for many: a function with so large a frame touches
+/* Work memory of one keypoint after another. It is made once for many: a function with so large a frame touches
    every page of it when it begins. */
 typedef struct window_room {
   sample_block block;
@@ -106,15 +106,15 @@ static void compute_rows(const orient_window *w, const window_clip *c, float sca
 
 /* The block's gradients become magnitudes times weights, and directions in bins. */
 static void turn_gradients(sample_block *b) {
-  window_ahead ahead = b->ahead;
+  window_prefetch ahead = b->ahead;
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     simd_f32 magnitude, position;
-    window_ahead_fetch(&ahead);
+    window_prefetch_row(&ahead);
     simd_polar(simd_load(b->gx + n), simd_load(b->gy + n), (float)ORIENT_BINS, &magnitude, &position);
     simd_store(b->gy + n, position);
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
-  while (ahead.rows > 0) window_ahead_fetch(&ahead); /* a small window has more rows than vectors */
+  while (ahead.rows > 0) window_prefetch_row(&ahead); /* a small window has more rows than vectors */
   b->ahead = ahead;
 }
 
@@ -141,7 +141,7 @@ static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, s
 static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
   int32_t histograms[SIMD_WIDTH];
-  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM - BIN_LEAST;
+  for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM - BIN_MIN;
   /* Fills the last vector with samples without weight. */
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
@@ -221,12 +221,12 @@ static void gather_rows(window_room *room, const plane_view *level, const orient
 
 /* The bins from the votes' sums: each its own low half and the high half of the bin below. */
 static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS]) {
-  int32_t turned[BINS_ROOM + 1]; /* bins BIN_LEAST.., before they are taken modulo ORIENT_BINS */
+  int32_t turned[BINS_ROOM + 1]; /* bins BIN_MIN.., before they are taken modulo ORIENT_BINS */
   for (int32_t i = 0; i < BINS_ROOM; i++) turned[i] = (int32_t)(uint32_t)sums[i];
   turned[BINS_ROOM] = 0;
   for (int32_t i = 0; i < BINS_ROOM; i++) turned[i + 1] += (int32_t)(sums[i] >> 32);
   for (int32_t b = 0; b < ORIENT_BINS; b++) {
-    const int32_t below = b - ORIENT_BINS - BIN_LEAST, own = b - BIN_LEAST;
+    const int32_t below = b - ORIENT_BINS - BIN_MIN, own = b - BIN_MIN;
     bins[b] = (own < BINS_ROOM ? turned[own] : 0) + (below >= 0 ? turned[below] : 0);
   }
 }
@@ -234,7 +234,7 @@ static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS])
 /* The 36 bins of a window. Gradients are taken at twice their length and weights at half: for the polar form scales
    exactly, except below 1e-30, where a vote rounds to nothing. */
 static void compute_bins(window_room *room, const plane_view *level, const orient_window *w, float scale,
-                         author_rule rule, window_ahead ahead, int32_t bins[ORIENT_BINS]) {
+                         author_rule rule, window_prefetch ahead, int32_t bins[ORIENT_BINS]) {
   sample_block *block = &room->block;
   const window_clip clip = clip_window(level, w);
   memset(block->sums, 0, sizeof block->sums);
@@ -325,14 +325,14 @@ static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p
 }
 
 /* The window of keypoint n; none from the end on. */
-static window_ahead next_window(const orient_args *args, uint32_t n, uint32_t end) {
+static window_prefetch next_window(const orient_args *args, uint32_t n, uint32_t end) {
   const keypoint_list *k = &args->keypoints;
-  if (n >= end) return (window_ahead){.rows = 0};
+  if (n >= end) return (window_prefetch){.rows = 0};
   const octave_view *o = &args->octaves[k->octave[n] - args->first_octave];
   const plane_view level = octave_level(o, k->level[n]);
   const octave_keypoint at = keypoint_in_octave(k, n, args->params.grid_shift);
   const int32_t radius = orient_radius(at.sigma, args->params.orientation_rule);
-  return window_ahead_of(&level, (int32_t)at.x, (int32_t)at.y, radius);
+  return window_prefetch_of(&level, (int32_t)at.x, (int32_t)at.y, radius);
 }
 
 static int32_t orient_keypoint(window_room *room, const orient_args *args, uint32_t n, uint32_t end,

@@ -110,7 +110,7 @@ typedef struct dog_rows {
 } dog_rows;
 
 /* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
-typedef detect_stray waiting_sample;
+typedef escaped_candidate waiting_sample;
 
 /* A strip's work. */
 typedef struct detect_strip {
@@ -121,12 +121,12 @@ typedef struct detect_strip {
   bool overrun;                      /* so many samples waited that some were dropped; only in rings */
   int32_t octave_index;
   keypoint_records *records;
-  const plane_region *reach; /* where candidates may be followed; null: everywhere */
-  detect_stray *strays;      /* gets those that leave it */
-  uint32_t stray_capacity;
-  atomic_uint *stray_count;
-  /* Null, or, for the strays of a pass, makes what the planes lack of the levels that a fit at a sample reads; owner: its
-     first argument */
+  const plane_region *reach;  /* where candidates may be followed; null: everywhere */
+  escaped_candidate *escaped; /* gets those that leave it */
+  uint32_t escaped_capacity;
+  atomic_uint *escaped_count;
+  /* Null, or, for the escaped candidates of a fused pass, recomputes the samples that a fit reads and the planes lack;
+     owner: its first argument */
   void (*make_about)(const void *owner, const waiting_sample *at);
   const void *owner;
   int32_t x0, x1, y0, y1;
@@ -142,7 +142,7 @@ typedef struct detect_strip {
   keypoint_record found[FOUND_MAX];
 } detect_strip;
 
-/* For a strip of which no row has been taken: what is read beyond its columns, though never used, must be numbers. */
+/* Begins a strip. Zeroes the padding beyond its columns: it is loaded but never used. */
 static inline void begin_rows(const detect_strip *s, dog_rows *d) {
   const int32_t columns = s->x1 - s->x0;
   for (int32_t i = 0; i < 3 * DOG_LEVELS_MAX; i++) {
@@ -288,9 +288,9 @@ static inline void add_keypoint(detect_strip *s, const waiting_sample *at, const
   if (s->found_count == FOUND_MAX) hand_over(s);
 }
 
-static inline void add_stray(detect_strip *s, const waiting_sample *at) {
-  const uint32_t n = atomic_fetch_add_explicit(s->stray_count, 1, memory_order_relaxed);
-  if (n < s->stray_capacity) s->strays[n] = *at;
+static inline void add_escaped(detect_strip *s, const waiting_sample *at) {
+  const uint32_t n = atomic_fetch_add_explicit(s->escaped_count, 1, memory_order_relaxed);
+  if (n < s->escaped_capacity) s->escaped[n] = *at;
 }
 
 /* Follows a candidate to its keypoint, if it has one: refine_follow, from which the last fit is kept. */
@@ -300,7 +300,7 @@ static inline void follow_on(detect_strip *s, waiting_sample at) {
   quadratic q;
   for (; at.step < REFINE_STEPS; at.step++) {
     if (s->reach && !region_has(s->reach, at.x, at.y)) {
-      add_stray(s, &at);
+      add_escaped(s, &at);
       return;
     }
     if (s->make_about) s->make_about(s->owner, &at);
@@ -440,9 +440,9 @@ static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_
   s->octave = &args->octaves[octave_index];
   s->records = &job->records;
   s->reach = args->part ? &args->part->reach : NULL;
-  s->strays = args->part ? args->part->strays : NULL;
-  s->stray_capacity = args->part ? args->part->stray_capacity : 0;
-  s->stray_count = &job->strays;
+  s->escaped = args->part ? args->part->escaped : NULL;
+  s->escaped_capacity = args->part ? args->part->escaped_capacity : 0;
+  s->escaped_count = &job->escaped;
   s->make_about = NULL;
   s->threshold = simd_set1(args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f);
   for (int32_t level = 0; level <= args->params.scales + 1; level++)

@@ -211,13 +211,13 @@ SIMD_INLINE simd_bytes simd_table_get(const simd_table *t, simd_bytes v) {
 }
 #endif
 
-SIMD_INLINE uint8_t simd_bytes_least(simd_bytes v) {
+SIMD_INLINE uint8_t simd_bytes_reduce_min(simd_bytes v) {
   uint8_t b[SIMD_BYTES], least = 255;
   simd_bytes_store(b, v);
   for (int i = 0; i < SIMD_BYTES; i++) least = b[i] < least ? b[i] : least;
   return least;
 }
-SIMD_INLINE uint8_t simd_bytes_most(simd_bytes v) {
+SIMD_INLINE uint8_t simd_bytes_reduce_max(simd_bytes v) {
   uint8_t b[SIMD_BYTES], most = 0;
   simd_bytes_store(b, v);
   for (int i = 0; i < SIMD_BYTES; i++) most = b[i] > most ? b[i] : most;

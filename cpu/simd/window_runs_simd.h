@@ -3,7 +3,7 @@
  *
  * A row's samples are an interval whose ends follow from where the window's outline cuts the row, but for roundings. The
  * one sample about each end that these leave in doubt is decided by the reference's own comparison, so that a run needs
- * no test of its samples; and the runs of all rows are listed before they are worked on, because rows are short and of
+ * no test of its samples; and the runs of all rows are listed before they are processed, because rows are short and of
  * different lengths: the end of a loop for each row would be mispredicted.
  */
 #ifndef HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
@@ -12,7 +12,7 @@
 #include "cpu/simd/simd.h"
 
 enum {
-  RUNS_LISTED = 256,                                  /* worked on at a time, and those of a row more */
+  RUNS_LISTED = 256,                                  /* processed at a time, plus those of one row */
   RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* of a row: most have no more */
 };
 

@@ -113,20 +113,20 @@ static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, co
 }
 
 /*
- * Does      keypoints, shapes, features, strays and counts of a tile -> memory of the host.
+ * Does      keypoints, shapes, features, escaped candidates and counts of a tile -> memory of the host.
  * Launch    resident blocks of 256 threads, looping over the counts.
  * Shared    none.
  * Reads     the view's lists and counts. Writes lists, a line of 128 bytes (64 of octaves and levels) a warp and array.
  * Barriers  none.
  * Limits    what lies beyond a capacity is only counted.
- * Order     repeatable but for the strays', which come as refinement left them.
+ * Order     repeatable but for the escaped candidates', which come as refinement left them.
  * Cost      36 bytes out a keypoint, 48 with a shape, 8 a feature: bound by the bus.
  */
 __global__ void __launch_bounds__(TILE_THREADS)
     tile_lists_kernel(const __grid_constant__ cuda_frame_view v, const __grid_constant__ cuda_tile_lists to) {
-  const uint32_t keypoints = *v.keypoints.count, features = *v.features.count, strays = *v.part.stray_count;
+  const uint32_t keypoints = *v.keypoints.count, features = *v.features.count, escaped = *v.part.escaped_count;
   const uint32_t first = blockIdx.x * TILE_THREADS + threadIdx.x, step = gridDim.x * TILE_THREADS;
-  if (first == 0) *(uint4 *)to.counts = make_uint4(*v.scratch.candidate_count, keypoints, features, strays);
+  if (first == 0) *(uint4 *)to.counts = make_uint4(*v.scratch.candidate_count, keypoints, features, escaped);
   for (uint32_t i = first; i < min(keypoints, v.keypoints.capacity); i += step)
     copy_keypoint(to.keypoints, v.keypoints, i);
   for (uint32_t i = first; v.shapes && i < min(keypoints, v.keypoints.capacity); i += step) to.shapes[i] = v.shapes[i];
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(TILE_THREADS)
     to.features.keypoint[i] = v.features.keypoint[i];
     to.features.orientation[i] = v.features.orientation[i];
   }
-  for (uint32_t i = first; i < min(strays, v.part.stray_capacity); i += step) to.strays[i] = v.part.strays[i];
+  for (uint32_t i = first; i < min(escaped, v.part.escaped_capacity); i += step) to.escaped[i] = v.part.escaped[i];
 }
 
 stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile_lists *lists, cuda_stream stream) {

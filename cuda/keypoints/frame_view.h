@@ -107,14 +107,14 @@ typedef struct cuda_outputs {
    the sizes of the whole octaves, and their data are where sample (0, 0) would be; the masks are those of a region of the
    first octave alone. */
 typedef struct cuda_tile_part {
-  bool tiled;           /* false: there is no part, and nothing below is consulted */
-  plane_region masked;  /* of the masks; x0 a multiple of 32 */
-  plane_region search;  /* where candidates are kept */
-  plane_region reach;   /* where they are followed */
-  detect_stray seed;    /* level > 0: nothing is searched, this one is followed on; it is the sample of `search` */
-  detect_stray *strays; /* those that leave `reach`, in any order */
-  uint32_t stray_capacity;
-  uint32_t *stray_count; /* counted past the capacity; 0 before */
+  bool tiled;             /* false: there is no part, and nothing below is consulted */
+  plane_region masked;    /* of the masks; x0 a multiple of 32 */
+  plane_region search;    /* where candidates are kept */
+  plane_region reach;     /* where they are followed */
+  escaped_candidate seed; /* level > 0: nothing is searched, this one is followed on; it is the sample of `search` */
+  escaped_candidate *escaped; /* those that leave `reach`, in any order */
+  uint32_t escaped_capacity;
+  uint32_t *escaped_count; /* counted past the capacity; 0 before */
 } cuda_tile_part;
 
 /* Every pointer is device memory. */

@@ -55,7 +55,7 @@ stage_status cuda_tile_candidates_launch(const cuda_frame_view *view, cuda_strea
 
 /* What a tile tells besides its features: counts, beyond any capacity. */
 typedef struct cuda_tile_counts {
-  uint32_t candidates, keypoints, features, strays;
+  uint32_t candidates, keypoints, features, escaped;
 } cuda_tile_counts;
 
 /* Where a tile's lists go, as addresses of the device: mapped host memory. Capacities are those of the view's lists; counts
@@ -64,11 +64,11 @@ typedef struct cuda_tile_lists {
   keypoint_list keypoints;
   feature_list features;
   affine_shape *shapes; /* of the keypoints, where the view has them */
-  detect_stray *strays;
+  escaped_candidate *escaped;
   cuda_tile_counts *counts;
 } cuda_tile_lists;
 
-/* Copies keypoints, their shapes, features and strays, as far as the capacities go, and their counts. */
+/* Copies keypoints, their shapes, features and escaped candidates, as far as the capacities go, and their counts. */
 stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile_lists *lists, cuda_stream stream);
 
 /* Orientation on the device: keypoints -> features in the order of the list, then by angle. */

@@ -16,14 +16,14 @@ enum {
   LOCATE_LIST = 1024
 };
 
-/* Follows a candidate of a tile to where it settles; one that leaves the tile's reach is listed as a stray. */
+/* Follows a candidate of a tile to where it settles; one that leaves the tile's reach is listed as an escaped candidate. */
 static __device__ __forceinline__ bool follow_in_tile(const cuda_frame_view &v, const octave_view *o, mask_site *s) {
   const cuda_tile_part &part = v.part;
   int32_t step = part.seed.level > 0 ? part.seed.step : 0;
   const refine_step outcome = refine_follow_in(o, &v.params, &part.reach, &step, &s->level, &s->x, &s->y);
   if (outcome != REFINE_MOVED) return outcome == REFINE_SETTLED;
-  const uint32_t n = atomicAdd(part.stray_count, 1u);
-  if (n < part.stray_capacity) part.strays[n] = {s->level, s->x, s->y, step};
+  const uint32_t n = atomicAdd(part.escaped_count, 1u);
+  if (n < part.escaped_capacity) part.escaped[n] = {s->level, s->x, s->y, step};
   return false;
 }
 

@@ -137,7 +137,7 @@ stage_status cuda_match_guided_launch(const match_args *args, bool backward, cud
 stage_status cuda_squares_launch(const squares_args *args, const cuda_match_work *work, cuda_stream stream);
 
 /* Of args->rows rows of squares that are there: the k nearest of each in order, with distances, below the bound; k up to
-   NEIGHBOURS_MOST. nearest: rows x k; what is missing is neighbour_none. */
+   NEIGHBOURS_MAX. nearest: rows x k; what is missing is neighbour_none. */
 stage_status cuda_neighbours_nearest_launch(const squares_args *args, float bound, uint32_t k, match_neighbour *nearest,
                                             cuda_stream stream);
 

@@ -32,7 +32,7 @@ static rows_args rows_of(const squares_args *args, float bound) {
 /* ------------------------------------------------------------------ the k nearest */
 
 typedef struct __align__(16) nearest_shared {
-  uint64_t keys[NEIGHBOURS_MOST];
+  uint64_t keys[NEIGHBOURS_MAX];
   uint32_t bins[DIGITS]; /* aligned to 16 bytes, as the keys before are */
   uint32_t words[WARP_LANES];
   uint32_t prefix, wanted, taken;
@@ -112,7 +112,7 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
  * Shared    nearest_shared: 1024 keys, 256 bins: 9.3 KB.
  * Reads     squares, up to five times. Writes nearest.
  * Barriers  those of the radix search, of the ties' ranks and of the sort.
- * Limits    k up to NEIGHBOURS_MOST; any number of columns.
+ * Limits    k up to NEIGHBOURS_MAX; any number of columns.
  * Order     repeatable: keys are all different, and the wanted ones are sorted; ties by index.
  * Cost      20 bytes read a pair, from the L2 cache where rows fit it; k log^2 k steps of the sort.
  */
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(THREADS)
 
 stage_status cuda_neighbours_nearest_launch(const squares_args *args, float bound, uint32_t k, match_neighbour *nearest,
                                             cuda_stream stream) {
-  assert(k >= 1 && k <= NEIGHBOURS_MOST && args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
+  assert(k >= 1 && k <= NEIGHBOURS_MAX && args->rows > 0 && args->rows <= CUDA_MATCH_COUNT_MAX);
   return launch(neighbours_nearest_kernel, args->rows, THREADS, 0, stream, rows_of(args, bound), k, nearest);
 }
 

@@ -56,7 +56,7 @@ static __device__ __forceinline__ double warp_tree_sum(double lane) {
 /* Elements that a lane asks for at once: 128 bytes of registers at most, half of that where rows have gaps. */
 template <typename E, bool FLAT> struct chunk_shape { static constexpr int batch = FLAT && sizeof(E) < 8 ? 32 : 16; };
 
-/* This lane's elements of one chunk, a batch of them: values, and how many are there. FLAT: the rows have no gaps.
+/* One lane's next up to `batch` elements of a chunk, and their count. FLAT: the rows have no gaps.
    FRESH: written by this launch. */
 template <typename E, bool FLAT, bool FRESH> struct chunk_reader {
   const uint8_t *at;

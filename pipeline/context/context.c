@@ -181,8 +181,8 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .detect_work_bytes = c->ops.detect_work_bytes,
                         .detect_reads_top = c->ops.detect_reads_top,
                         .octave_floats =
-                            octave_pass_floats(&c->ops, threads, &c->base_filter, c->step_filter, c->options.scales),
-                        .octave_bytes_least = PASS_BYTES_LEAST,
+                            fused_pass_floats(&c->ops, threads, &c->base_filter, c->step_filter, c->options.scales),
+                        .octave_bytes_least = PASS_BYTES_MIN,
                         .graph_bytes = frame_graph_sizes(&c->ops, threads),
                         .params = r->may_tile ? &c->params : NULL,
                         .base_filter = &c->base_filter,

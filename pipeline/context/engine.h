@@ -59,25 +59,25 @@ typedef struct frame_result {
 
 /* ------------------------------------------------------------------ frames in tiles */
 
-/* A tile, or the surroundings of a stray. */
+/* A tile, or the surroundings of an escaped candidate. */
 typedef struct device_tile {
   int32_t octave; /* of the picture's geometry; octaves are processed one after another */
   plane_region core;
-  const detect_stray *seed; /* null: the tile is searched */
-  bool gives_base;          /* its samples of the next octave's level 0 are stored */
-  int32_t slot;             /* 0..TILE_SLOTS-1 */
-  source_view source;       /* the picture; of one that comes in rows, only those that rows() names are valid */
+  const escaped_candidate *seed; /* null: the tile is searched */
+  bool gives_base;               /* its samples of the next octave's level 0 are stored */
+  int32_t slot;                  /* 0..TILE_SLOTS-1 */
+  source_view source;            /* the picture; of one that comes in rows, only those that rows() names are valid */
 } device_tile;
 
 /* The features of a tile, valid until the slot's next tile. Counts continue past the capacities. */
 typedef struct device_tile_result {
   uint64_t candidates;
-  uint32_t keypoints, features, strays;
+  uint32_t keypoints, features, escaped;
   keypoint_list keypoint_list;
   feature_list feature_list;  /* indices of keypoints of the list above */
   const affine_shape *shapes; /* of the keypoints; null without shapes */
   const unsigned char *descriptors;
-  const detect_stray *stray_list;
+  const escaped_candidate *escaped_list;
   bool complete; /* no count exceeds its capacity; else the lists are undefined */
 } device_tile_result;
 
@@ -86,8 +86,8 @@ typedef struct engine_tiles {
   /* Makes the plans (context->plan), the lists on the host and the memory on the device. untiled: HS_ERR_LIMIT or
      HS_ERR_MEMORY, with which the whole frame failed; it is returned where tiles are no remedy. Also HS_ERR_DEVICE. */
   hs_status (*prepare)(hs_context *context, const frame_request *request, hs_status untiled);
-  /* The rows [*y0, *y1) that a tile of the first octave, its parts and its strays read of a picture that comes in rows.
-     They may be overwritten when the tile is finished. */
+  /* The rows [*y0, *y1) that a tile of the first octave, its parts and its escaped candidates read of a picture that
+     comes in rows. They may be overwritten when the tile is finished. */
   void (*rows)(const hs_context *context, const plane_region *core, int32_t *y0, int32_t *y1);
   /* Starts a tile after those started before; its slot's previous tile is finished. Statuses: HS_ERR_DEVICE,
      HS_ERR_MEMORY; no tile is in flight then. */

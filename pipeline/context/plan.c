@@ -21,7 +21,7 @@ const char *plan_buffer_name(plan_buffer buffer) {
   static const char *const names[PLAN_BUFFER_COUNT] = {
       "levels",   "blur work",     "detect work", "candidates",  "settled", "dog",     "top levels",
       "counts",   "keypoints",     "features",    "descriptors", "sources", "picture", "mask",
-      "selected", "records",       "gray",        "histogram",   "scratch", "base",    "strays",
+      "selected", "records",       "gray",        "histogram",   "scratch", "base",    "escaped",
       "order",    "feature order", "shapes",      "warped",      "graph",   "frames",  "rows"};
   return (unsigned)buffer < PLAN_BUFFER_COUNT ? names[buffer] : "?";
 }
@@ -90,7 +90,7 @@ static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, siz
     if (banded > work) work = banded;
   }
   if (o < plan->passes) {
-    const size_t pass = r->octave_floats + octave_stray_floats(g->width[o], g->height[o]);
+    const size_t pass = r->octave_floats + fused_pass_escaped_floats(g->width[o], g->height[o]);
     if (pass > work) work = pass;
   }
   if (work > *work_floats) *work_floats = work;
@@ -131,7 +131,7 @@ static int32_t passes_of(const frame_plan *plan) {
       !has_bytes(g, 0, r->octave_bytes_least))
     return 0;
   int32_t passes = 1;
-  while (passes < g->octave_count && has_bytes(g, passes, PASS_BYTES_LEAST_LATER)) passes++;
+  while (passes < g->octave_count && has_bytes(g, passes, PASS_BYTES_MIN_LATER)) passes++;
   return passes;
 }
 

@@ -51,7 +51,7 @@ typedef enum plan_buffer {
   BUFFER_HISTOGRAM,                    /* device: 256 counts, of a picture that is equalised */
   BUFFER_SCRATCH,                      /* device: scratch of the keypoint stages */
   BUFFER_BASE,                         /* host, tiled: level 0 of an odd octave, [1], and of an even one, [0] */
-  BUFFER_STRAYS,                       /* host, tiled: candidates that leave a tile */
+  BUFFER_ESCAPED,                      /* host, tiled: candidates that leave a tile */
   BUFFER_ORDER,                        /* host, tiled: scratch for putting keypoints and features in order */
   BUFFER_FEATURE_ORDER,                /* host, tiled: the order of the features */
   BUFFER_SHAPES,                       /* the affine shape of each keypoint */
@@ -69,9 +69,9 @@ enum {
 };
 
 /* A tile's own octave and those that its descriptors are pooled over: S + S log2 4 levels. */
-enum { TILE_OCTAVES_MAX = 4, TILE_STRAY_BYTES = 4 * sizeof(int32_t) };
+enum { TILE_OCTAVES_MAX = 4, TILE_ESCAPED_BYTES = 4 * sizeof(int32_t) };
 /* Candidates that may leave a tile on a device before it is divided. */
-enum { TILE_DEVICE_STRAYS = 4096 };
+enum { TILE_DEVICE_ESCAPED = 4096 };
 
 enum { PLAN_ALIGNMENT = 256, PLAN_ENTRIES_MAX = PLAN_PER_OCTAVE * OCTAVES_MAX + PLAN_BUFFER_COUNT };
 

@@ -11,7 +11,7 @@
 #include "stages/refine.h"
 #include "stages/pyramid.h"
 
-_Static_assert(sizeof(detect_stray) == TILE_STRAY_BYTES, "room for strays");
+_Static_assert(sizeof(escaped_candidate) == TILE_ESCAPED_BYTES, "room for escaped");
 
 /* A settled sample lies at most TILE_REACH from its tile, its keypoint up to REFINE_REACH_VLFEAT from that, rounded. */
 enum { KEYPOINT_REACH = TILE_REACH + 3 };
@@ -231,7 +231,7 @@ static bool add_detection(frame_plan *plan) {
   plan->tile_keypoints = (uint32_t)((int64_t)part.width[0] * part.height[0] / 64 + 64);
   const size_t bytes = r->detect_work_bytes(&part, r->rules.scales, plan->tile_keypoints);
   return add(plan, BUFFER_DETECT, 0, bytes, 1, STEP_DETECT, STEP_DETECT) &&
-         add(plan, BUFFER_STRAYS, 0, plan->tile_keypoints, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
+         add(plan, BUFFER_ESCAPED, 0, plan->tile_keypoints, TILE_ESCAPED_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
 }
 
 /* Level 0 of the octaves but the first, those of two at a time. The third octave's is written when the first octave is
@@ -289,7 +289,7 @@ hs_status plan_make_tile_lists(const plan_request *request, size_t band_bytes, f
     return HS_ERR_LIMIT;
   plan_decide_capacities(plan);
   const bool ok = plan_add_lists(plan) && add_order(plan) &&
-                  add(plan, BUFFER_STRAYS, 0, TILE_DEVICE_STRAYS, TILE_STRAY_BYTES, STEP_PYRAMID, STEP_DESCRIBE) &&
+                  add(plan, BUFFER_ESCAPED, 0, TILE_DEVICE_ESCAPED, TILE_ESCAPED_BYTES, STEP_PYRAMID, STEP_DESCRIBE) &&
                   add(plan, BUFFER_ROWS, 0, band_bytes, 1, STEP_PYRAMID, STEP_DESCRIBE);
   return ok ? HS_OK : HS_ERR_LIMIT;
 }

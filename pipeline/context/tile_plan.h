@@ -10,7 +10,7 @@
 #include "pipeline/context/plan.h"
 
 enum {
-  /* Candidates of a tile are followed so many samples beyond it. The few that go on are strays. */
+  /* Candidates of a tile are followed so many samples beyond it. The few that go on are escaped candidates. */
   TILE_REACH = 1,
   TILE_ALIGNMENT = 16,  /* samples: tiles and their levels begin on cache lines */
   TILE_SIDE_LEAST = 32, /* of a tile that a plan may choose */
@@ -49,9 +49,9 @@ hs_status plan_make_tiled(const plan_request *request, uint64_t most, frame_plan
 /* The next side to try where tiles of this one do not fit: three quarters of it, or two thirds of those. */
 int32_t plan_smaller_tile(int32_t side);
 
-/* The plan of what a frame has on the host whose tiles are worked off on a device: the lists, strays, the scratch for
-   putting keypoints and features in order, and, in its place while the first octave is worked off, band_bytes for rows
-   of the picture. */
+/* The host's plan of a frame whose tiles are processed on a device: the lists, escaped candidates, and the scratch for
+   sorting keypoints and features. While the first octave is processed that scratch holds band_bytes of rows of the
+   picture instead. */
 hs_status plan_make_tile_lists(const plan_request *request, size_t band_bytes, frame_plan *plan);
 
 #endif

@@ -135,7 +135,7 @@ static bool add_keypoints(frame_plan *plan, const cuda_tile_needs *needs, int32_
          add(plan, BUFFER_SHAPES, 0, r->affine ? keypoints : 0, sizeof(affine_shape)) &&
          add(plan, BUFFER_FEATURES, 0, features, FEATURE_BYTES) &&
          add(plan, BUFFER_SCRATCH, 0, 1, needs->scratch_bytes((uint32_t)words, keypoints, features)) &&
-         add(plan, BUFFER_STRAYS, 0, TILE_DEVICE_STRAYS, TILE_STRAY_BYTES) &&
+         add(plan, BUFFER_ESCAPED, 0, TILE_DEVICE_ESCAPED, TILE_ESCAPED_BYTES) &&
          add(plan, BUFFER_CANDIDATES, 0, words, sizeof(uint32_t)) &&
          add(plan, BUFFER_SETTLED, 0, words, sizeof(uint32_t));
 }
@@ -175,6 +175,6 @@ size_t cuda_tile_result_bytes(const frame_plan *plan) {
   const plan_request *r = &plan->request;
   const size_t bytes = (size_t)r->keypoint_capacity * (KEYPOINT_BYTES + (r->affine ? sizeof(affine_shape) : 0)) +
                        (size_t)r->feature_capacity * (FEATURE_BYTES + r->descriptor_bytes) +
-                       (size_t)TILE_DEVICE_STRAYS * TILE_STRAY_BYTES;
+                       (size_t)TILE_DEVICE_ESCAPED * TILE_ESCAPED_BYTES;
   return (bytes + PLAN_ALIGNMENT - 1) / PLAN_ALIGNMENT * PLAN_ALIGNMENT;
 }

@@ -9,7 +9,7 @@
 #include "pipeline/device/cuda_engine.h"
 
 /* What BUFFER_COUNTS holds of a tile. */
-enum { COUNT_KEYPOINTS, COUNT_FEATURES, COUNT_STRAYS = 3, COUNTS_BYTES = 4 * sizeof(uint32_t) };
+enum { COUNT_KEYPOINTS, COUNT_FEATURES, COUNT_ESCAPED = 3, COUNTS_BYTES = 4 * sizeof(uint32_t) };
 
 /* A tile being run. */
 typedef struct tile_run {
@@ -64,9 +64,9 @@ static void view_part(tile_run *t) {
                            .masked = t->crop,
                            .search = tile->core,
                            .reach = region_about(tile->core, TILE_REACH, &plane),
-                           .strays = buffer(t->state, BUFFER_STRAYS, 0),
-                           .stray_capacity = TILE_DEVICE_STRAYS,
-                           .stray_count = (uint32_t *)buffer(t->state, BUFFER_COUNTS, 0) + COUNT_STRAYS};
+                           .escaped = buffer(t->state, BUFFER_ESCAPED, 0),
+                           .escaped_capacity = TILE_DEVICE_ESCAPED,
+                           .escaped_count = (uint32_t *)buffer(t->state, BUFFER_COUNTS, 0) + COUNT_ESCAPED};
   if (tile->seed) part->seed = *tile->seed;
 }
 
@@ -248,7 +248,7 @@ static cuda_tile_lists view_results(const cuda_state *s, int32_t slot, unsigned 
   block += (size_t)p->feature_capacity * FEATURE_BYTES;
   if (p->affine) lists.shapes = (affine_shape *)(void *)block;
   if (p->affine) block += (size_t)p->keypoint_capacity * sizeof *lists.shapes;
-  lists.strays = (detect_stray *)(void *)block;
+  lists.escaped = (escaped_candidate *)(void *)block;
   return lists;
 }
 
@@ -318,16 +318,17 @@ hs_status cuda_tile_finish(hs_context *c, const device_tile *tile, device_tile_r
   const stage_status st = device_event_finish(s->tile_ended[tile->slot]);
   if (st != STAGE_OK) return end_call(c, st, previous);
   const cuda_tile_counts *n = lists.counts;
-  *result = (device_tile_result){.candidates = tile->seed ? 0 : n->candidates,
-                                 .keypoints = n->keypoints,
-                                 .features = n->features,
-                                 .strays = n->strays,
-                                 .keypoint_list = lists.keypoints,
-                                 .feature_list = lists.features,
-                                 .shapes = lists.shapes,
-                                 .descriptors = block + (size_t)tile->slot * cuda_tile_result_bytes(&s->plan),
-                                 .stray_list = lists.strays,
-                                 .complete = n->keypoints <= lists.keypoints.capacity &&
-                                             n->features <= lists.features.capacity && n->strays <= TILE_DEVICE_STRAYS};
+  *result =
+      (device_tile_result){.candidates = tile->seed ? 0 : n->candidates,
+                           .keypoints = n->keypoints,
+                           .features = n->features,
+                           .escaped = n->escaped,
+                           .keypoint_list = lists.keypoints,
+                           .feature_list = lists.features,
+                           .shapes = lists.shapes,
+                           .descriptors = block + (size_t)tile->slot * cuda_tile_result_bytes(&s->plan),
+                           .escaped_list = lists.escaped,
+                           .complete = n->keypoints <= lists.keypoints.capacity &&
+                                       n->features <= lists.features.capacity && n->escaped <= TILE_DEVICE_ESCAPED};
   return end_call(c, st, previous);
 }

@@ -73,7 +73,7 @@ static void place_counters(const tile_sort *s) {
 }
 
 /* Puts spare[first..end-1], rows of one level, in the order of their columns by insertion: tiles come from left to right,
-   each in order, so only strays and what lies between two tiles have to move. */
+   each in order, so only escaped candidates and what lies between two tiles have to move. */
 static void sort_by_column(const tile_sort *s, uint32_t first, uint32_t end) {
   uint32_t *to = s->spare;
   for (uint32_t i = first + 1; i < end; i++) {

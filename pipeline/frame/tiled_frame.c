@@ -31,17 +31,17 @@ typedef struct tiled_frame {
 
 /* What was found in a tile. */
 typedef struct tile_findings {
-  uint32_t keypoints, strays;
+  uint32_t keypoints, escaped;
   uint64_t candidates;
   bool complete; /* the tile's scratch had room for it */
 } tile_findings;
 
-/* A tile, or the surroundings of a stray. */
+/* A tile, or the surroundings of an escaped candidate. */
 typedef struct tile_work {
   plane_region core;
-  const detect_stray *seed; /* null: the tile is searched */
-  detect_stray *strays;
-  uint32_t stray_capacity;
+  const escaped_candidate *seed; /* null: the tile is searched */
+  escaped_candidate *escaped;
+  uint32_t escaped_capacity;
   bool gives_base;
   int32_t slot; /* on a device */
   bool begun;   /* there */
@@ -79,9 +79,9 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
   const detect_part part = {.search = work->core,
                             .reach = region_about(work->core, TILE_REACH, &plane),
                             .seed = work->seed,
-                            .strays = work->strays,
-                            .stray_capacity = work->stray_capacity,
-                            .stray_count = &found->strays};
+                            .escaped = work->escaped,
+                            .escaped_capacity = work->escaped_capacity,
+                            .escaped_count = &found->escaped};
   const detect_args args = {.octaves = f->tile.views,
                             .octave_count = 1,
                             .border = (border_mode)options_rules(&c->options)->border_rule,
@@ -93,7 +93,7 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
                             .candidates = &found->candidates,
                             .part = &part};
   st = c->ops.detect(c->queue, &args);
-  found->complete = found->keypoints <= c->plan.tile_keypoints && found->strays <= work->stray_capacity;
+  found->complete = found->keypoints <= c->plan.tile_keypoints && found->escaped <= work->escaped_capacity;
   return st;
 }
 
@@ -108,9 +108,9 @@ static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_f
   if (st == STAGE_OK) st = tile_on_device_finish(f->context, &tile, &f->result);
   if (st != STAGE_OK) return st;
   const device_tile_result *r = &f->result;
-  *found = (tile_findings){r->keypoints, r->strays, r->candidates, r->complete};
-  for (uint32_t i = 0; i < r->strays && r->complete && i < work->stray_capacity; i++)
-    work->strays[i] = r->stray_list[i];
+  *found = (tile_findings){r->keypoints, r->escaped, r->candidates, r->complete};
+  for (uint32_t i = 0; i < r->escaped && r->complete && i < work->escaped_capacity; i++)
+    work->escaped[i] = r->escaped_list[i];
   return STAGE_OK;
 }
 
@@ -192,7 +192,7 @@ static stage_status take_from_cpu(tiled_frame *f, const tile_work *work, uint32_
   return finish_features(f, work, first);
 }
 
-static stage_status work_off(tiled_frame *f, const tile_work *work);
+static stage_status process_tile(tiled_frame *f, const tile_work *work);
 
 /* A tile with too many keypoints for its scratch becomes two. */
 static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
@@ -204,31 +204,31 @@ static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
     half[0].core.y1 = half[1].core.y0 = r->y0 + (r->y1 - r->y0) / 2;
   half[0].gives_base = half[1].gives_base = false;
   half[0].begun = half[1].begun = false;
-  const stage_status st = work_off(f, &half[0]);
-  return st == STAGE_OK ? work_off(f, &half[1]) : st;
+  const stage_status st = process_tile(f, &half[0]);
+  return st == STAGE_OK ? process_tile(f, &half[1]) : st;
 }
 
 /* Those that left the tile are followed on, each about the sample where it is now. */
-static stage_status follow_strays(tiled_frame *f, const tile_work *work, uint32_t count) {
+static stage_status follow_escaped(tiled_frame *f, const tile_work *work, uint32_t count) {
   stage_status st = STAGE_OK;
   for (uint32_t i = 0; i < count && st == STAGE_OK; i++) {
-    const detect_stray *s = &work->strays[i];
-    detect_stray now = *s, next = {.step = REFINE_STEPS};
+    const escaped_candidate *s = &work->escaped[i];
+    escaped_candidate now = *s, next = {.step = REFINE_STEPS};
     for (; now.step < REFINE_STEPS && st == STAGE_OK; now = next) {
-      const tile_work stray = {.core = {now.x, now.y, now.x + 1, now.y + 1},
-                               .seed = &now,
-                               .strays = &next,
-                               .stray_capacity = 1,
-                               .slot = work->slot};
+      const tile_work escaped_tile = {.core = {now.x, now.y, now.x + 1, now.y + 1},
+                                      .seed = &now,
+                                      .escaped = &next,
+                                      .escaped_capacity = 1,
+                                      .slot = work->slot};
       next.step = REFINE_STEPS;
-      st = work_off(f, &stray);
+      st = process_tile(f, &escaped_tile);
     }
   }
   return st;
 }
 
 /* A tile from its levels to its descriptors. */
-static stage_status work_off(tiled_frame *f, const tile_work *work) {
+static stage_status process_tile(tiled_frame *f, const tile_work *work) {
   const plane_region *r = &work->core;
   tile_findings found = {0};
   stage_status st = f->on_device ? find_on_device(f, work, &found) : find_keypoints(f, work, &found);
@@ -241,7 +241,7 @@ static stage_status work_off(tiled_frame *f, const tile_work *work) {
   else
     st = take_from_cpu(f, work, found.keypoints);
   if (st != STAGE_OK || f->full || work->seed) return st;
-  return follow_strays(f, work, found.strays);
+  return follow_escaped(f, work, found.escaped);
 }
 
 /* After a tile: says how far the frame is. */
@@ -259,8 +259,8 @@ static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
                 y = n / columns * side;
   if (n / columns > (height - 1) / side) return false;
   *work = (tile_work){.core = {x, y, width - x > side ? x + side : width, height - y > side ? y + side : height},
-                      .strays = buffer_of(f, BUFFER_STRAYS),
-                      .stray_capacity = f->on_device ? TILE_DEVICE_STRAYS : plan->tile_keypoints,
+                      .escaped = buffer_of(f, BUFFER_ESCAPED),
+                      .escaped_capacity = f->on_device ? TILE_DEVICE_ESCAPED : plan->tile_keypoints,
                       .gives_base = true,
                       .slot = n % TILE_SLOTS};
   return true;
@@ -287,7 +287,7 @@ static stage_status begin_rows(tiled_frame *f) {
 }
 
 /* A device begins each tile before the host lists what the one before has, unless its rows would take the place of that
-   one's, of which parts and strays may still be wanted. */
+   one's, of which parts and escaped candidates may still be wanted. */
 static bool begins_early(const tiled_frame *f, const tile_work *now, const tile_work *next) {
   const bool in_rows = f->band.feed && f->octave == 0;
   return f->on_device && (!in_rows || next->core.y0 == now->core.y0);
@@ -311,7 +311,7 @@ static stage_status work_off_tiles(tiled_frame *f, int32_t octave) {
     more = tile_at(f, n, &next);
     if (more && begins_early(f, &now, &next)) st = begin(f, &next);
     if (st == STAGE_OK) st = hold_rows(f, &now.core);
-    if (st == STAGE_OK) st = step(f, work_off(f, &now), &now.core);
+    if (st == STAGE_OK) st = step(f, process_tile(f, &now), &now.core);
   }
   if (st != STAGE_OK && f->on_device) f->context->engine->tiles->abandon(f->context);
   return st;

@@ -21,7 +21,7 @@
    (Strecha's castle and entry). */
 #define SEARCH_MEDIANS  3.0
 #define INLIER_SEARCHES 4.0
-#define PRECISION_LEAST 0.5                 /* pixels; below that a keypoint's position is rounding and noise */
+#define PRECISION_MIN   0.5                 /* pixels; below that a keypoint's position is rounding and noise */
 #define SMOOTH_FLOOR    3.0                 /* pixels that neighbours may always differ by */
 #define SETTLED_SHARE   0.97                /* of the first inliers, with which the first matrix stays */
 #define SETTLED_PRECISE 0.25                /* of the first tolerance, at most that tolerance for this */
@@ -35,7 +35,7 @@ enum {
   PLANE_MATCHES = 256,
   MEDIAN_OF = 255,
   SETTLED_TESTED = 128, /* matches, of which as many must move as their neighbours do */
-  OFF_PLANE_LEAST = 8   /* fewest matches off a plane that determine the epipole */
+  OFF_PLANE_MIN = 8     /* fewest matches off a plane that determine the epipole */
 };
 
 /* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
@@ -361,7 +361,7 @@ static bool only_plane(const verification *v, const geometry_matches *marked, co
     agreeing += v->mask[i];
   }
   const double by_chance = off * found->threshold;
-  return agreeing < (double)OFF_PLANE_LEAST || agreeing <= by_chance + 4.0 * sqrt(by_chance);
+  return agreeing < (double)OFF_PLANE_MIN || agreeing <= by_chance + 4.0 * sqrt(by_chance);
 }
 
 /* Takes the plane's inliers instead of the model's, and a matrix that fits them. */
@@ -379,7 +379,7 @@ static void keep_plane(const verification *v, outcome *found) {
 static double measured_tolerance(const verification *v, const geometry_matches *matches, const double matrix[9]) {
   geometry_problem problem = v->problem;
   problem.matches = *matches;
-  const double least = PRECISION_LEAST * v->scale, most = v->problem.threshold;
+  const double least = PRECISION_MIN * v->scale, most = v->problem.threshold;
   const double measured = SEARCH_MEDIANS * sqrt(median_square(&problem, matrix));
   const double tolerance = measured > least ? measured : least;
   return tolerance < most ? tolerance : most;

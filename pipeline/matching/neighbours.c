@@ -17,7 +17,7 @@
 
 _Static_assert(sizeof(hs_neighbour) == sizeof(match_neighbour) &&
                    offsetof(hs_neighbour, distance) == offsetof(match_neighbour, squared) &&
-                   (int)HS_NEIGHBOURS_MOST == (int)NEIGHBOURS_MOST,
+                   (int)HS_NEIGHBOURS_MOST == (int)NEIGHBOURS_MAX,
                "the public neighbour is the stage's");
 
 enum {

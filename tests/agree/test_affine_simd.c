@@ -50,7 +50,7 @@ static void check_patches(const stage_ops *ops, const char *name, const plane_vi
                           float sigma, const affine_shape *shape, uint32_t *seed) {
   static const int32_t sides[] = {AFFINE_ORIENT_SIDE, AFFINE_DESCRIBE_SIDE};
   const patch_map map = affine_map_of(x, y, sigma, shape);
-  window_ahead ahead = window_ahead_of(level, (int32_t)x, (int32_t)y, 60);
+  window_prefetch ahead = window_prefetch_of(level, (int32_t)x, (int32_t)y, 60);
   for (int i = 0; i < 4; i++) {
     static float one[PATCH_ROOM], other[PATCH_ROOM];
     const int32_t side = sides[i / 2];
@@ -70,7 +70,7 @@ static void check_window(const stage_ops *ops, const char *name, const plane_vie
   const float x = number_of(seed, -9.0f, (float)level->width + 9.0f), sigma = number_of(seed, 0.4f, 9.0f);
   const float y = number_of(seed, -9.0f, (float)level->height + 9.0f);
   const affine_window w = affine_window_of(x, y, sigma, &shape);
-  window_ahead ahead = window_ahead_of(level, (int32_t)x, (int32_t)y, 20);
+  window_prefetch ahead = window_prefetch_of(level, (int32_t)x, (int32_t)y, 20);
   const affine_moments expected = affine_moments_ref(level, &w, &ahead), got = ops->affine_moments(level, &w, &ahead);
   if (memcmp(&expected, &got, sizeof got) != 0)
     fail_msg("%s: moments of a window at (%g, %g), sigma %g, in %d x %d differ", name, (double)x, (double)y,
@@ -103,7 +103,7 @@ static void test_large_patches(void **state) {
   float *data = malloc(sizeof *data * ((size_t)SIDE * SIDE + SLACK));
   static float expected[PATCH_ROOM], got[PATCH_ROOM];
   uint32_t seed = 3;
-  window_ahead ahead = {.rows = 0};
+  window_prefetch ahead = {.rows = 0};
   assert_non_null(data);
   for (size_t i = 0; i < (size_t)SIDE * SIDE + SLACK; i++) data[i] = number_of(&seed, 0.0f, 1.0f);
   const plane_view level = {data, SIDE, SIDE, SIDE};
@@ -128,7 +128,7 @@ static void test_moments_do_not_overflow(void **state) {
   const plane_view level = {data, SIDE, SIDE, SIDE};
   const affine_shape shape = {0.6f, 0.8f, 5.0f};
   const affine_window w = affine_window_of(128.0f, 128.0f, 1.99999f, &shape);
-  window_ahead ahead = {.rows = 0};
+  window_prefetch ahead = {.rows = 0};
   const affine_moments m = affine_moments_ref(&level, &w, &ahead);
   assert_int_equal(m.xx, 0);
   assert_int_equal(m.xy, 0);

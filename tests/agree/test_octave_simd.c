@@ -214,8 +214,8 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
                                  uint32_t levels_kept, told *t) {
   octave_result r = result_of(s);
   const octave_view o = view_of(s, &r);
-  const octave_pass_size size = octave_pass_size_of(&s->base, s->step, s->c->scales);
-  size_t floats = size.floats * (size_t)threads + octave_stray_floats(s->width, s->height);
+  const fused_pass_size size = fused_pass_size_of(&s->base, s->step, s->c->scales);
+  size_t floats = size.floats * (size_t)threads + fused_pass_escaped_floats(s->width, s->height);
   const size_t stages = ops->pyramid_work_floats(s->width, s->height, size.levels[0].halo, threads);
   if (stages > floats) floats = stages;
   guarded_plane scratch = plane_make((int32_t)floats, 1, floats);
@@ -327,7 +327,7 @@ static void test_rules(void **state) {
 }
 
 /* Candidates that leave what is at hand and settle elsewhere, at every level, in levels that are made for them alone. */
-static void test_strays(void **state) {
+static void test_escaped_candidates(void **state) {
   octave_case c = {
       .width = 400, .height = 200, .first_octave = -1, .scales = 2, .border = 1, .sigma = 1.0, .steps = 0.7};
   c.smooth = 1;
@@ -427,7 +427,7 @@ static void test_ends(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),     cmocka_unit_test(test_scales),
-                                     cmocka_unit_test(test_rules),     cmocka_unit_test(test_strays),
+                                     cmocka_unit_test(test_rules),     cmocka_unit_test(test_escaped_candidates),
                                      cmocka_unit_test(test_few_above), cmocka_unit_test(test_halved),
                                      cmocka_unit_test(test_overruns),  cmocka_unit_test(test_ends)};
   return cmocka_run_group_tests_name("an octave in one pass", tests, stage_queues_make, stage_queues_free);

@@ -94,7 +94,7 @@ static void check_sizes(const frame_plan *p) {
       if (banded > own) own = banded;
     }
     if (o < p->passes) {
-      const uint64_t pass = r->octave_floats + octave_stray_floats((int32_t)width, (int32_t)height);
+      const uint64_t pass = r->octave_floats + fused_pass_escaped_floats((int32_t)width, (int32_t)height);
       if (pass > own) own = pass;
     }
     if (own > work[o > 0]) work[o > 0] = own;

@@ -17,7 +17,7 @@ static uint32_t bit_at(const cuda_frame_view *v, int32_t x) { return 1u << ((x -
 static stage_status keep_candidates(const void *args) {
   const cuda_frame_view *v = args;
   const plane_region *r = &v->part.masked;
-  const detect_stray *seed = &v->part.seed;
+  const escaped_candidate *seed = &v->part.seed;
   if (seed->level > 0) {
     memset(v->candidate_words, 0, sizeof(uint32_t) * v->mask_words);
     *word_at(v, v->candidate_words, seed->level, seed->x, seed->y) |= bit_at(v, seed->x);
@@ -49,7 +49,8 @@ static stage_status copy_lists(const void *args) {
   const cuda_frame_view *v = &step->view;
   const cuda_tile_lists *to = &step->lists;
   const keypoint_list *from = &v->keypoints;
-  const cuda_tile_counts counts = {*v->scratch.candidate_count, *from->count, *v->features.count, *v->part.stray_count};
+  const cuda_tile_counts counts = {*v->scratch.candidate_count, *from->count, *v->features.count,
+                                   *v->part.escaped_count};
   *to->counts = counts;
   for (uint32_t i = 0; i < least(counts.keypoints, from->capacity); i++) {
     to->keypoints.x[i] = from->x[i];
@@ -66,7 +67,7 @@ static stage_status copy_lists(const void *args) {
     to->features.keypoint[i] = v->features.keypoint[i];
     to->features.orientation[i] = v->features.orientation[i];
   }
-  for (uint32_t i = 0; i < least(counts.strays, v->part.stray_capacity); i++) to->strays[i] = v->part.strays[i];
+  for (uint32_t i = 0; i < least(counts.escaped, v->part.escaped_capacity); i++) to->escaped[i] = v->part.escaped[i];
   return STAGE_OK;
 }
 
@@ -75,14 +76,14 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
   return fake_submit(stream, copy_lists, &step, sizeof step);
 }
 
-/* A candidate to where it settles, or to the strays. */
-static void follow(const cuda_frame_view *v, detect_stray at) {
+/* A candidate to where it settles, or to the escaped candidates. */
+static void follow(const cuda_frame_view *v, escaped_candidate at) {
   const refine_step outcome =
       refine_follow_in(v->octaves, &v->params, &v->part.reach, &at.step, &at.level, &at.x, &at.y);
   if (outcome == REFINE_SETTLED) *word_at(v, v->settled_words, at.level, at.x, at.y) |= bit_at(v, at.x);
   if (outcome != REFINE_MOVED) return;
-  const uint32_t n = (*v->part.stray_count)++;
-  if (n < v->part.stray_capacity) v->part.strays[n] = at;
+  const uint32_t n = (*v->part.escaped_count)++;
+  if (n < v->part.escaped_capacity) v->part.escaped[n] = at;
 }
 
 void fake_refine_part(const cuda_frame_view *v) {
@@ -92,7 +93,8 @@ void fake_refine_part(const cuda_frame_view *v) {
   for (int32_t level = 1; level <= v->params.scales; level++)
     for (int32_t y = r->y0; y < r->y1; y++)
       for (int32_t x = r->x0; x < r->x1; x++)
-        if (*word_at(v, v->candidate_words, level, x, y) & bit_at(v, x)) follow(v, (detect_stray){level, x, y, step});
+        if (*word_at(v, v->candidate_words, level, x, y) & bit_at(v, x))
+          follow(v, (escaped_candidate){level, x, y, step});
 }
 
 void fake_locate_part(const cuda_frame_view *v) {
