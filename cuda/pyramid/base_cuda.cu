@@ -16,7 +16,7 @@ typedef struct gray_source {
 } gray_source;
 
 /*
- * Does      gray of every pixel, as equalize_picture.c does on the host.
+ * Does      gray of every pixel, as image_view.c does on the host.
  * Launch    blocks of 256 threads, a thread a pixel; grid: parts of a row, rows (looping), pictures of the group.
  * Shared    none.
  * Reads     source: bytes, any stride. Writes out.

@@ -10,10 +10,13 @@
 #ifndef HARTSIFT_CONTEXT_ENGINE_H
 #define HARTSIFT_CONTEXT_ENGINE_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "pipeline/base/features.h"
 #include "pipeline/context/context.h"
-#include "pipeline/context/match_request.h"
 #include "pipeline/context/workspace.h"
+#include "pipeline/include/hartsift.h"
 #include "stages/detect.h"
 #include "stages/jpeg_scan.h"
 #include "stages/match.h"
@@ -125,6 +128,24 @@ typedef struct engine_split {
 } engine_split;
 
 /* ------------------------------------------------------------------ matching */
+
+/* A checked request for matching, the same for CPU and GPU. */
+
+/* One list as it came: host or device memory. */
+typedef struct match_list {
+  const hs_keypoint *keypoints; /* may be null without a guide */
+  const void *descriptors;
+  uint32_t count;
+} match_list;
+
+/* What a matching call asks for, checked. */
+typedef struct match_request {
+  match_type type;
+  match_list first, second;
+  match_guide guide; /* MATCH_UNGUIDED too where the tolerance is infinite */
+  match_limits limits;
+  bool mutual;
+} match_request;
 
 /* Where the lists are, and the stream in whose order they are complete (null: the context's). */
 typedef struct match_placement {
@@ -291,5 +312,28 @@ typedef struct engine {
   const engine_pairs *pairs;       /* null: the host's workers match */
   const engine_decoder *decoder;   /* null: libjpeg decodes */
 } engine;
+
+/* A context and its engine: the report, falling back to the CPU, workers with the same engine, statistics. */
+
+/* Writes context->report. */
+void backend_report(hs_context *context);
+/* engine.report of the CPU. */
+size_t backend_report_cpu(const hs_context *context, char *text, size_t bytes);
+
+/* For HS_DEVICE_AUTO on a device: whether the CPU should run a frame that failed with this status, because the device's
+   memory is full. */
+bool backend_falls_back(const hs_context *context, hs_status status);
+/* Notes in the report that it is, with the reason; the first of a context stays. */
+void backend_note_fallback(hs_context *context, const char *reason);
+
+/* A context that works as `owner` does, with `threads` of the CPU: for the work in flight. On failure the reason is the
+   owner's last error. */
+hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone);
+
+/* Frees a context that has nothing in flight. */
+void backend_release(hs_context *context);
+
+/* The statistics of the context itself, without those of the images in flight; struct_size is left alone. */
+void backend_statistics(const hs_context *context, hs_statistics *statistics);
 
 #endif

@@ -17,4 +17,10 @@ hs_status image_view_filter(hs_context *context, const hs_image *image, const hs
 /* Without region and mask. */
 void image_view_everywhere(const hs_image *image, place_filter *filter);
 
+/* options.equalize: the picture whose levels are spread before a frame. */
+
+/* With options.equalize, replaces a picture in host memory (8-bit: image_view_source sees to it) by its equalised gray,
+   in memory of the context until its next call; without, leaves it. Statuses: HS_ERR_MEMORY, HS_ERR_LIMIT. */
+hs_status equalize_picture(hs_context *context, source_view *source);
+
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cpu/schedule/threads.h"
+
 static void *buffer(const frame_plan *plan, unsigned char *slab, plan_buffer which, int32_t octave) {
   const plan_entry *e = plan_find(plan, which, octave);
   return e ? slab + e->offset : NULL;
@@ -67,4 +69,36 @@ hs_frame workspace_frame(const workspace *w, uint32_t n) {
   float a[4];
   affine_frame_of(&w->shapes[k], w->keypoints.sigma[k], w->features.orientation[item], a);
   return (hs_frame){a[0], a[1], a[2], a[3]};
+}
+
+/* ------------------------------------------------- Copies in chunks, which threads share */
+
+enum { FEATURES_A_CHUNK = 1024 };
+
+typedef struct copy_job {
+  const workspace *lists;
+  uint32_t count;
+  size_t descriptor_bytes;
+  hs_keypoint *keypoints;
+  unsigned char *descriptors;
+} copy_job;
+
+static void copy_chunk(void *job, int32_t chunk, int32_t worker) {
+  const copy_job *j = job;
+  const workspace *w = j->lists;
+  const size_t bytes = j->descriptor_bytes;
+  const uint32_t first = (uint32_t)chunk * FEATURES_A_CHUNK, left = j->count - first;
+  const uint32_t end = first + (left < FEATURES_A_CHUNK ? left : FEATURES_A_CHUNK);
+  (void)worker;
+  for (uint32_t i = first; i < end; i++) {
+    const uint32_t n = w->order ? w->order[i] : i;
+    j->keypoints[i] = workspace_keypoint(&w->keypoints, w->features.keypoint[n], w->features.orientation[n]);
+    if (bytes > 0) memcpy(j->descriptors + i * bytes, w->descriptors + n * bytes, bytes);
+  }
+}
+
+void listed_features_copy(stage_queue *queue, const workspace *lists, uint32_t count, size_t descriptor_bytes,
+                          hs_keypoint *keypoints, void *descriptors) {
+  copy_job job = {lists, count, descriptor_bytes, keypoints, descriptors};
+  queue_run(queue, (int32_t)((count + FEATURES_A_CHUNK - 1) / FEATURES_A_CHUNK), copy_chunk, &job);
 }

@@ -8,6 +8,7 @@
 #include "stages/affine.h"
 #include "stages/image.h"
 #include "stages/keypoint.h"
+#include "stages/ops.h"
 
 typedef struct workspace {
   octave_view octaves[OCTAVES_MAX];
@@ -35,5 +36,12 @@ hs_keypoint workspace_keypoint(const keypoint_list *keypoints, uint32_t n, float
 
 /* The frame of feature n in the order of those handed out; with shapes only. */
 hs_frame workspace_frame(const workspace *w, uint32_t n);
+
+/* The features in a frame's lists as the caller sees them. */
+
+/* Copies the first `count` features in the defined order; descriptors of descriptor_bytes each (0: none). Threads of the
+   queue (null: none) share long lists. */
+void listed_features_copy(stage_queue *queue, const workspace *lists, uint32_t count, size_t descriptor_bytes,
+                          hs_keypoint *keypoints, void *descriptors);
 
 #endif

@@ -4,7 +4,7 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
-#include "pipeline/frame/grid_choice.h"
+#include "pipeline/frame/select_best.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/image_view.h"
 

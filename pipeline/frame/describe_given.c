@@ -8,8 +8,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/context/backend.h"
-#include "pipeline/frame/equalize_picture.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/frame/given_keypoints.h"
 
 /* Features of some of the given keypoints, from the lists of the CPU's workspace or as a device's records. */

@@ -3,13 +3,12 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/context/context.h"
-#include "pipeline/context/backend.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/frame/extract.h"
-#include "pipeline/frame/equalize_picture.h"
-#include "pipeline/base/features.h"
-#include "pipeline/frame/grid_choice.h"
-#include "pipeline/frame/listed_features.h"
 #include "pipeline/context/image_view.h"
+#include "pipeline/base/features.h"
+#include "pipeline/frame/select_best.h"
+#include "pipeline/context/workspace.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/frame/run_frame.h"
 

@@ -10,7 +10,6 @@
 #include "pipeline/context/context.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/frame/equalize_picture.h"
 #include "pipeline/frame/given_keypoints.h"
 #include "pipeline/frame/run_frame.h"
 #include "stages/table_math.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/frame/equalize_picture.h"
-#include "pipeline/frame/grid_choice.h"
+#include "pipeline/context/image_view.h"
+#include "pipeline/frame/select_best.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/workspace.h"
 #include "pipeline/frame/run_frame.h"

@@ -8,7 +8,7 @@
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/frame/in_flight_ring.h"
-#include "pipeline/context/backend.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"

@@ -93,7 +93,7 @@ int32_t in_flight_lanes_for(hs_context *c, int32_t width, int32_t height);
 int32_t in_flight_group_most(const struct in_flight_ring *ring, const hs_context *c, const hs_image *image,
                              int32_t lanes_most);
 
-/* ---- in_flight_readers.c */
+/* ---- in_flight_lanes.c: reading files */
 
 /* Starts the readers of a GPU's ring for the first file. HS_ERR_THREAD: none could be started. */
 hs_status in_flight_start_readers(struct in_flight_ring *ring, hs_context *owner);

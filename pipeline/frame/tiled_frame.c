@@ -1,14 +1,12 @@
 /* Octave after octave, tile after tile: levels, keypoints, orientations, descriptors; then the octave is put in order. */
-#include "pipeline/frame/tiled_frame.h"
+#include "pipeline/frame/run_frame.h"
 
 #include "cpu/schedule/patch_threads.h"
 #include "pipeline/context/options.h"
-#include "pipeline/frame/row_band.h"
-#include "pipeline/frame/select_features.h"
 #include "pipeline/frame/tile_levels.h"
+#include "pipeline/frame/select_best.h"
 #include "pipeline/frame/tile_on_device.h"
 #include "pipeline/frame/tile_order.h"
-#include "pipeline/frame/tile_prune.h"
 
 /* The frame being run. */
 typedef struct tiled_frame {

@@ -8,7 +8,7 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/context/options.h"
-#include "pipeline/context/backend.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/lifetime/engines.h"
 #include "pipeline/pairs/pairs_detach.h"

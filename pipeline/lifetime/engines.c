@@ -6,7 +6,7 @@
 
 #include "cpu/dispatch.h"
 #include "pipeline/base/message.h"
-#include "pipeline/context/backend.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/frame/run_frame.h"
 #if HARTSIFT_HAVE_CUDA
 #  include "pipeline/device/cuda_engine.h"

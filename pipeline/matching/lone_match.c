@@ -1,10 +1,10 @@
 /*
- * Matching of one pair on one thread; see lone_match.h.
+ * Matching of one pair on one thread.
  *
  * A guided request is run as it is. Of another the lists change places: the stage packs its second list, and pairs in a
  * row mostly share their first one. The order of candidates is total, so that changes no result.
  */
-#include "pipeline/matching/lone_match.h"
+#include "pipeline/matching/match_call.h"
 
 #include <string.h>
 

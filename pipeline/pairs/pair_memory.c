@@ -1,8 +1,8 @@
 /*
- * The memory of a run; see pair_memory.h.
+ * The memory of a run.
  */
 #define _DEFAULT_SOURCE /* _SC_PHYS_PAGES */
-#include "pipeline/pairs/pair_memory.h"
+#include "pipeline/pairs/pair_run.h"
 
 #include <unistd.h>
 

@@ -14,9 +14,9 @@
 
 #include "pipeline/base/adopt.h"
 #include "pipeline/context/engine.h"
-#include "pipeline/include/hartsift_pairs.h"
 #include "pipeline/geometry/verify.h"
-#include "pipeline/matching/lone_match.h"
+#include "pipeline/include/hartsift_pairs.h"
+#include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_phase.h"
 
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
@@ -110,7 +110,7 @@ struct hs_pairs {
   pair_worker workers[];
 };
 
-/* ---- pair_record.c */
+/* ---- pair_state.c: records */
 
 /* A record with room for matches; null: no memory. */
 pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers);
@@ -166,5 +166,14 @@ hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record 
 
 /* Options for matching a verified pair again along its model. */
 void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options *guided);
+
+/* How a run shares out the memory that it may take. */
+
+/* Fills image_bytes, the budgets and worker_count (0: not even one worker fits) of a run whose other inputs are
+   complete. threads: the most workers. False: no memory. */
+bool pair_memory_plan(hs_pairs *run, int32_t threads);
+
+/* Whether a pair's images fit at all. */
+bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair);
 
 #endif

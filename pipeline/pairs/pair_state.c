@@ -1,6 +1,10 @@
 /*
  * How a run goes on: which pair may be taken, when a phase is over, what is done. See pair_run.h; all under its lock.
  */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 #include "pipeline/pairs/pair_run.h"
 
@@ -78,4 +82,68 @@ void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {
   }
   if (index == run->head) pthread_cond_signal(&run->ready);
   if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
+}
+
+/* ------------------------------------------------- What is left of a pair */
+
+static pair_record *make(const hs_pairs *run, size_t index, size_t extra) {
+  pair_record *r = hs_memory_alloc(run->allocator, sizeof *r + extra);
+  if (!r) return NULL;
+  memset(r, 0, sizeof *r);
+  r->bytes = sizeof *r + extra;
+  r->result.index = index;
+  r->result.images = run->pairs[index];
+  r->result.message = "";
+  return r;
+}
+
+/* Matches are fewer than 2^32, so that sizes do not overflow. */
+pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers) {
+  const size_t inliers = has_inliers ? match_count : 0;
+  pair_record *r = make(run, index, match_count * sizeof *r->matches + inliers);
+  if (!r) return NULL;
+  r->matches = (hs_match_pair *)(r + 1);
+  r->inliers = has_inliers ? (uint8_t *)(r->matches + match_count) : NULL;
+  r->result.match_count = match_count;
+  r->result.matches = r->matches;
+  return r;
+}
+
+pair_record *pair_record_failed(const hs_pairs *run, size_t index, hs_status status, const char *message) {
+  if (!message || message[0] == '\0') message = hs_status_string(status);
+  pair_record *r = make(run, index, strlen(message) + 1);
+  if (!r) return NULL;
+  r->message = (char *)(r + 1);
+  strcpy(r->message, message);
+  r->result.message = r->message;
+  r->result.status = status;
+  return r;
+}
+
+void pair_record_free(const hs_pairs *run, pair_record *record) { hs_memory_release(run->allocator, record); }
+
+/* ------------------------------------------------- options of a run, and of one pair */
+
+OPTIONS_END_WITH(hs_pairs_options, reserved);
+static const options_kind kind = OPTIONS_KIND(hs_pairs_options, match);
+static const hs_pairs_options defaults = {.struct_size = sizeof defaults};
+
+hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size) {
+  return options_give(options, struct_size, &defaults, kind);
+}
+
+hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine,
+                              char reason[ADOPT_REASON_BYTES]) {
+  *mine = defaults;
+  reason[0] = '\0';
+  return callers ? options_adopt(mine, callers, kind, reason) : HS_OK;
+}
+
+const char *pairs_options_fault(const hs_pairs_options *o) {
+  if (o->guided != 0 && o->guided != 1) return "guided: 0 or 1 expected";
+  if (o->find_plane != 0 && o->find_plane != 1) return "find_plane: 0 or 1 expected";
+  if (o->find_essential != 0 && o->find_essential != 1) return "find_essential: 0 or 1 expected";
+  if (o->reserved != 0) return "reserved: 0 expected";
+  if (!(o->plane_tolerance >= 0.0) || isinf(o->plane_tolerance)) return "plane_tolerance: 0 or more expected";
+  return NULL;
 }

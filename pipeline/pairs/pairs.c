@@ -16,7 +16,6 @@
 #include "pipeline/base/message.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/matching/match_call.h"
-#include "pipeline/pairs/pair_memory.h"
 #include "pipeline/pairs/pair_run.h"
 #include "pipeline/pairs/pairs_detach.h"
 

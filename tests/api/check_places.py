@@ -16,7 +16,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
 # Where a stage is called that is not called in run_frame.c.
-CALLERS = {"match": "pipeline/matching/match.c", "select": "pipeline/frame/select_features.c"}
+CALLERS = {"match": "pipeline/matching/match.c", "select": "pipeline/frame/select_best.c"}
 
 
 class Tree:

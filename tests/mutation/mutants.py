@@ -72,7 +72,7 @@ MUTANTS = (
     _mutant("float_environment_not_left", "cpu/schedule/float_environment.h", "{ fesetenv(&e->saved); }", "{ (void)e; }", "api.contexts"),
     _mutant("match_float_environment", "pipeline/matching/match.c", "hs_matches *matches) {\n  FLOAT_ENVIRONMENT_OF_LIBRARY;",
             "hs_matches *matches) {", "api.rounding_modes", "api.float_environment"),
-    _mutant("forked_child_waits", "pipeline/context/backend.c", "if (c->process == getpid()) {", "if (1) {", "api.in_flight_ends"),
+    _mutant("forked_child_waits", "pipeline/context/engine.c", "if (c->process == getpid()) {", "if (1) {", "api.in_flight_ends"),
     _mutant("forked_child_waits_for_lanes", _FLIGHT, "if (c->process == getpid()) stop_lanes", "if (1) stop_lanes", "api.in_flight_ends"),
     # Sizes and limits
     _mutant("product_overflows", "pipeline/base/memory.c", "if (a != 0 && b > (size_t)-1 / a) return false;", "", "unit.memory_message"),

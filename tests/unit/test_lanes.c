@@ -38,6 +38,8 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_group_most     lanes_group_most
 #define in_flight_lane_threads   lanes_lane_threads
 #define in_flight_lanes_for      lanes_lanes_for
+#define in_flight_read_slot      lanes_read_slot
+#define in_flight_start_readers  lanes_start_readers
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_lanes.c"
 

@@ -3,7 +3,7 @@
 
 #include "cpu/ref/stages_ref.h"
 #include "cuda/match/match_cuda.h"
-#include "pipeline/matching/neighbour_lists.h"
+#include "pipeline/matching/match_call.h"
 #include "tests/support/fake_device/fake_device.h"
 
 stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_work *work, cuda_stream stream) {

@@ -1,5 +1,5 @@
-/* What an engine does for a context: reports, contexts that share one, statistics; see backend.h. */
-#include "pipeline/context/backend.h"
+/* What an engine does for a context: reports, contexts that share one, statistics. */
+#include "pipeline/context/engine.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Grid selection over the two forms that features take: lists within a frame, records after it. */
-#include "pipeline/frame/grid_choice.h"
+#include "pipeline/frame/select_best.h"
 
 #include <string.h>
 
@@ -80,4 +80,24 @@ hs_status grid_choice_result(hs_context *c, const frame_request *r, frame_result
   const hs_status st = grid_choice_records(c, &records, r->source.width, r->source.height, &result->count);
   if (st == HS_OK) c->statistics.features = result->count;
   return st;
+}
+
+/* ------------------------------------------------- By the stage, or over a grid */
+
+stage_status select_features(hs_context *c, const frame_request *r, workspace *w, uint32_t described) {
+  const source_view *picture = &r->source;
+  if (c->options.max_features == 0 || r->given) return STAGE_OK;
+  const select_args args = {.keypoints = w->keypoints,
+                            .features = w->features,
+                            .max_features = (uint32_t)c->options.max_features,
+                            .rule = (select_rule)c->options.selection,
+                            .descriptors = w->descriptors,
+                            .descriptor_bytes = r->descriptor_bytes,
+                            .described_count = described,
+                            .kept_described = &described};
+  if (options_use_grid(&c->options)) {
+    grid_choice_lists(c, &args, picture->width, picture->height);
+    return STAGE_OK;
+  }
+  return c->ops.select(c->queue, &args);
 }
