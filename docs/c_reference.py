@@ -11,7 +11,7 @@ ENTITY = re.compile(r"""
   | ^(?:typedef\ )?struct\ (?P<struct>\w+)\ {
   | ^enum\ {\ (?P<enumvalue>\w+)
   | ^typedef\ struct\ (?P<opaque>\w+)\ \w+;
-  | ^typedef\ \w+\ \(\*(?P<callback>\w+)\)\(
+  | ^typedef\ [\w ]+[ *]\(\*(?P<callback>\w+)\)\(
   | ^class\ (?P<klass>\w+)
 """, re.M | re.S | re.X)
 DIRECTIVES = {"function": "doxygenfunction", "inline": "doxygenfunction", "define": "doxygendefine", "enum": "doxygenenum",

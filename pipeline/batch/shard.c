@@ -114,8 +114,8 @@ static bool find_by_slurm(const shard_environment *environment, int32_t *shard, 
   return false;
 }
 
-hs_status hs_find_shard(const char *text, const char *(*variable)(void *user, const char *name), void *user,
-                        int32_t *shard, int32_t *shards, char *message, size_t message_bytes) {
+hs_status hs_find_shard(const char *text, hs_variable_function variable, void *user, int32_t *shard, int32_t *shards,
+                        char *message, size_t message_bytes) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   const shard_environment environment = {variable, user};
   char reason[2 * SHARD_NAME_BYTES] = "";

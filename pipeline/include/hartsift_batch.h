@@ -177,14 +177,17 @@ HS_API void hs_batch_destroy(hs_batch *batch);
 /* Most shards of a list of images. */
 enum { HS_SHARDS_MAX = 1000000 };
 
+/* The value of an environment variable, null where it is not set; user: as given to hs_find_shard. */
+typedef const char *(*hs_variable_function)(void *user, const char *name);
+
 /* Which shard of a list of images this process extracts: shard *shard of *shards, from 1 on, has the images *shard - 1,
    *shard - 1 + *shards, ... text: "I/N"; "slurm": this task of a job array, or of a step where there is no array;
    "env:INDEX,COUNT": the values of these environment variables, "INDEX+1" where INDEX counts from 0, and COUNT may be a
-   number. variable: the value of an environment variable, null: not set; it gets `user`. variable null: getenv.
+   number. variable null: getenv.
    message: null, or gets the reason of a failure, message_bytes at most.
    Statuses: HS_ERR_ARGUMENT (null; text or the environment is something else). */
-HS_API hs_status hs_find_shard(const char *text, const char *(*variable)(void *user, const char *name), void *user,
-                               int32_t *shard, int32_t *shards, char *message, size_t message_bytes);
+HS_API hs_status hs_find_shard(const char *text, hs_variable_function variable, void *user, int32_t *shard,
+                               int32_t *shards, char *message, size_t message_bytes);
 
 #ifdef __cplusplus
 }
