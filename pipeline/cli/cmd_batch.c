@@ -266,11 +266,9 @@ static cli_exit run_batch(batch_job *job) {
 
 /* Says which files of the folders are not in the list of images. */
 static void note_findings(const batch_job *job) {
-  const folder_findings *found = &job->list.found;
-  char text[FOLDER_TEXT_BYTES];
+  const hs_image_findings *found = &job->list.found;
   if (job->set->values[OPTION_QUIET].given) return;
-  folder_explain_passed_over(found, text, sizeof text);
-  if (text[0] != '\0') cli_note("%s: %s", job->set->operands[0], text);
+  if (found->passed_over_text[0] != '\0') cli_note("%s: %s", job->set->operands[0], found->passed_over_text);
   if (found->has_left_out)
     cli_note("%s: is the folder of --masks: its files are not taken for images", job->set->values[OPTION_MASKS].text);
   if (found->repeated > 0)

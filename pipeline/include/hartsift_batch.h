@@ -174,6 +174,48 @@ HS_API const char *hs_batch_backend_report(const hs_batch *batch, int32_t device
    does nothing. */
 HS_API void hs_batch_destroy(hs_batch *batch);
 
+/* Who gets the images of a folder or a list. Start with {0}. */
+typedef struct hs_image_search {
+  /* Gets each path or name, valid during the call; copies it. 0: out of memory, the search ends. */
+  int32_t (*take)(void *user, const char *path);
+  /* Gets "PATH: cannot be read: REASON" of each folder or file that is left out for it; may be null. */
+  void (*warn)(void *user, const char *message);
+  void *user;           /* of both */
+  const char *left_out; /* a folder that is not searched, of masks say; null: none */
+  int32_t reserved[8];  /* 0 */
+} hs_image_search;
+
+/* What a search of a folder found besides images. */
+typedef struct hs_image_findings {
+  size_t unreadable;          /* folders and files that cannot be read; `warn` got each */
+  size_t repeated;            /* folders that links lead to and that are searched under another name */
+  int32_t has_left_out;       /* 1: the folder left_out was there */
+  int32_t unused;             /* 0 */
+  char passed_over_text[512]; /* "5 files were passed over by their endings: 3 .heic, 2 .txt"; "": none was */
+  char repeated_path[1024];   /* the first of the repeated ones */
+  char endings[256];          /* of images: ".png, .jpg or .bmp" */
+} hs_image_findings;
+
+/* Gives search->take the path of each file in a folder and in all folders below it whose name ends as an image's (.png,
+   .jpg, .tif, ... in small or large letters), in no order. Links to files and to folders are followed; a folder is searched
+   once, under its name without links if it has one below `folder`, else under the first of the links' names. Names that
+   begin with '.' are left out. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_MEMORY (also where take returned 0). */
+HS_API hs_status hs_find_images(const char *folder, const hs_image_search *search, hs_image_findings *findings);
+
+/* Gives search->take each line of a list of images in UTF-8 (text, size bytes) but empty ones, in order, without line ends
+   and without a byte-order mark before the first; zero_ended 1: names end in zero bytes, not in line feeds. A line "-" is
+   given as "./-", because it names a file. source: the list's name for messages. message: null, or gets the reason of a
+   failure. Statuses: HS_ERR_ARGUMENT (null, UTF-16, zero bytes in a list of lines), HS_ERR_MEMORY (as above). */
+HS_API hs_status hs_read_image_list(const void *text, size_t size, const char *source, int32_t zero_ended,
+                                    const hs_image_search *search, char *message, size_t message_bytes);
+
+/* 1: the name ends as an image's, as hs_find_images has it; else 0. */
+HS_API int32_t hs_is_image_name(const char *name);
+
+/* Writes hs_image_findings.passed_over_text for `count` names of files, of those that end as no image, for folders that the
+   caller searches. text_bytes: of text. Statuses: HS_ERR_ARGUMENT (null). */
+HS_API hs_status hs_explain_passed_over(const char *const *names, size_t count, char *text, size_t text_bytes);
+
 /* Most shards of a list of images. */
 enum { HS_SHARDS_MAX = 1000000 };
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ._hints import Layout, Options
 
 
+PASSED_OVER_BYTES = 512  #: of hs_image_findings.passed_over_text
+
+
 class HsBatchImage(ctypes.Structure):
     """hs_batch_image"""
 
@@ -99,8 +102,35 @@ class HsBatchProgress(ctypes.Structure):
     ]
 
 
+class HsImageSearch(ctypes.Structure):
+    """hs_image_search"""
+
+    _fields_ = [
+        ("take", ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_char_p)),
+        ("warn", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)),
+        ("user", ctypes.c_void_p),
+        ("left_out", ctypes.c_char_p),
+        ("reserved", ctypes.c_int32 * 8),
+    ]
+
+
+class HsImageFindings(ctypes.Structure):
+    """hs_image_findings"""
+
+    _fields_ = [
+        ("unreadable", ctypes.c_size_t),
+        ("repeated", ctypes.c_size_t),
+        ("has_left_out", ctypes.c_int32),
+        ("unused", ctypes.c_int32),
+        ("passed_over_text", ctypes.c_char * PASSED_OVER_BYTES),
+        ("repeated_path", ctypes.c_char * 1024),
+        ("endings", ctypes.c_char * 256),
+    ]
+
+
 STRUCTURES: Dict[str, Type[ctypes.Structure]] = {
-    str(structure.__doc__): structure for structure in (HsBatchImage, HsBatchResult, HsBatchOptions, HsBatchProgress)
+    str(structure.__doc__): structure
+    for structure in (HsBatchImage, HsBatchResult, HsBatchOptions, HsBatchProgress, HsImageSearch, HsImageFindings)
 }
 know_fields(STRUCTURES)
 

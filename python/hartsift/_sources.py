@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
 import ctypes
 import functools
 import os
 import posixpath
 import re
 import warnings
-from collections import Counter, deque
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 import pyarrow as pa
 from pyarrow import fs
 
 from . import _library
 from ._arrow import ImageRow, options_text
-from ._batch import priors_of
+from ._batch import PASSED_OVER_BYTES, HsImageFindings, HsImageSearch, priors_of
 from ._errors import ArgumentError, Error, FileError, OutOfMemoryError, check
 from ._images import Picture, picture_of_file
 from ._library import library
@@ -28,13 +27,6 @@ from ._samples import ValueRange
 if TYPE_CHECKING:
     from ._extractor import Extractor
 
-# As pipeline/cli/batch/folder_search.c has them.
-ENDINGS = (
-    *(".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif", ".mpo", ".pbm", ".pgm", ".ppm", ".pnm", ".pam"),
-    *(".tif", ".tiff", ".webp", ".bmp", ".dib"),
-)
-_ENDINGS_SHOWN = 8
-_ENDING_MOST = 15  # characters; what is longer is no ending
 _DEFAULT_IN_FLIGHT = 8
 T = TypeVar("T")
 U = TypeVar("U")
@@ -103,77 +95,74 @@ def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
     return _system_of(root + "/" + query), root.split("://", 1)[1] + rest
 
 
+library.hs_find_images.restype = ctypes.c_int
+library.hs_find_images.argtypes = [ctypes.c_char_p, ctypes.POINTER(HsImageSearch), ctypes.POINTER(HsImageFindings)]
+library.hs_read_image_list.restype = ctypes.c_int
+library.hs_read_image_list.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_int32,
+                                       ctypes.POINTER(HsImageSearch), ctypes.c_char_p, ctypes.c_size_t]
+library.hs_is_image_name.restype, library.hs_is_image_name.argtypes = ctypes.c_int32, [ctypes.c_char_p]
+library.hs_explain_passed_over.restype = ctypes.c_int
+library.hs_explain_passed_over.argtypes = [ctypes.POINTER(ctypes.c_char_p), ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+
+
 def _is_image(path: str) -> bool:
-    return path.lower().endswith(ENDINGS)
+    return bool(library.hs_is_image_name(os.fsencode(path)))
 
 
-def _key(path: str) -> Tuple[int, int]:
-    info = os.stat(path)
-    return info.st_dev, info.st_ino
+def _search(found: List[str], unreadable: List[str]) -> HsImageSearch:
+    """Appends what the library finds, and messages about what it cannot read."""
+
+    def take(_: Any, path: bytes) -> int:
+        found.append(os.fsdecode(path))
+        return 1
+
+    def warn(_: Any, message: bytes) -> None:
+        unreadable.append(os.fsdecode(message))
+
+    kinds: Dict[str, Any] = dict(HsImageSearch._fields_)  # type: ignore[arg-type]
+    return HsImageSearch(take=kinds["take"](take), warn=kinds["warn"](warn))
 
 
-def _name_unreadable(error: OSError) -> None:
-    warnings.warn(f"{error.filename}: cannot be read, its images are left out: {error.strerror}", UserWarning, stacklevel=2)
+def _warn_of_others(place: str, passed_over: bytes) -> None:
+    if passed_over:
+        warnings.warn(f"{place}: {os.fsdecode(passed_over)}", UserWarning, stacklevel=2)
 
 
-def _files_below(folder: str, visited: Set[Tuple[int, int]], links: List[str], in_links: bool) -> Iterator[str]:
-    """The files; `links` gets the links to folders."""
-    for root, folders, names in os.walk(folder, onerror=_name_unreadable):
-        key = _key(root)
-        if in_links and key in visited:
-            folders[:] = []
-            continue
-        visited.add(key)
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        links += [path for path in (os.path.join(root, name) for name in folders) if os.path.islink(path)]
-        yield from (os.path.join(root, name) for name in names if not name.startswith("."))
+def _local_images(place: str, folder: str) -> List[Tuple[str, str]]:
+    """Names below the folder, and paths."""
+    paths: List[str] = []
+    unreadable: List[str] = []
+    findings, search = HsImageFindings(), _search(paths, unreadable)
+    check(library.hs_find_images(os.fsencode(folder), ctypes.byref(search), ctypes.byref(findings)))
+    for message in unreadable:
+        warnings.warn(f"{message}: its images are left out", UserWarning, stacklevel=2)
+    _warn_of_others(place, findings.passed_over_text)
+    return [(os.path.relpath(path, folder), path) for path in paths]
 
 
-def _local_files(folder: str) -> Iterator[Tuple[str, str]]:
-    """Links to folders are followed: each folder is searched once, under its name without links if it has one."""
-    visited: Set[Tuple[int, int]] = set()
-    links: List[str] = []
-    for path in _files_below(folder, visited, links, False):
-        yield os.path.relpath(path, folder), path
-    while links:
-        now, links = sorted(links, key=os.fsencode), []
-        for link in now:
-            for path in _files_below(link, visited, links, True):
-                yield os.path.relpath(path, folder), path
-
-
-def _remote_files(system: Any, folder: str) -> Iterator[Tuple[str, str]]:
+def _remote_images(place: str, system: Any, folder: str) -> List[Tuple[str, str]]:
+    """The same of a file system that only pyarrow reads."""
+    files: List[Tuple[str, str]] = []
     for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
         name = posixpath.relpath(info.path, folder)
         if info.type == fs.FileType.File and not any(part.startswith(".") for part in name.split("/")):
-            yield name, info.path
+            files.append((name, info.path))
+    names = (ctypes.c_char_p * len(files))(*(os.fsencode(name) for name, _ in files))
+    text = ctypes.create_string_buffer(PASSED_OVER_BYTES)
+    check(library.hs_explain_passed_over(names, len(files), text, PASSED_OVER_BYTES))
+    _warn_of_others(place, text.value)
+    return [one for one in files if _is_image(one[0])]
 
 
-def _images_of(place: str, files: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
-    """Those with an image's ending; warns of how many have none."""
-    others: "Counter[str]" = Counter()
-    for name, path in files:
-        if _is_image(name):
-            yield name, path
-        else:
-            base = posixpath.basename(name).lower()
-            dot = base.rfind(".")
-            others[base[dot:] if 0 <= dot and len(base) - dot <= _ENDING_MOST else ""] += 1
-    if others:
-        count = sum(others.values())
-        kinds = sorted(others.items(), key=lambda one: (-one[1], one[0]))[:_ENDINGS_SHOWN]
-        left = count - sum(number for _, number in kinds)
-        text = ", ".join(f"{number} {ending or 'without one'}" for ending, number in kinds)
-        text += f", {left} others" if left else ""
-        what = "file was passed over by its ending" if count == 1 else "files were passed over by their endings"
-        warnings.warn(f"{place}: {count} {what}: {text}", UserWarning, stacklevel=2)
-
-
-def _decode_list(content: bytes, place: str) -> str:
-    """The text of a list of names; bytes that are not UTF-8 stay as file systems give them."""
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ArgumentError(f"{place}: is in UTF-16: expected a list in UTF-8, with one image a line")
-    return os.fsdecode(content[len(codecs.BOM_UTF8) :] if content.startswith(codecs.BOM_UTF8) else content)
+def _names_of_list(content: bytes, place: str) -> List[str]:
+    names: List[str] = []
+    message = _library.message_room()
+    search = _search(names, [])
+    status = library.hs_read_image_list(
+        content, len(content), os.fsencode(place), 0, ctypes.byref(search), message, _library.MESSAGE_BYTES
+    )
+    check(status, message.value)
+    return names
 
 
 def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem: Any = None) -> List[ImageSource]:
@@ -194,15 +183,14 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
         raise FileError(f"{place}: there is no such folder and no such list", _library.HS_ERR_IO)
     if kind == fs.FileType.Directory:
         is_local = isinstance(system, fs.LocalFileSystem)
-        found = _images_of(place, _local_files(path) if is_local else _remote_files(system, path.rstrip("/")))
+        found = _local_images(place, path) if is_local else _remote_images(place, system, path.rstrip("/"))
         # A path found through a URI is opened through it again: the workers have no file system of their own.
         shown = (lambda its: its) if is_local or filesystem is not None else functools.partial(_uri_of, place)
         return [ImageSource(name, shown(its)) for name, its in sorted(found, key=lambda one: os.fsencode(one[0]))]
     if _is_image(path):
         raise ArgumentError(f"{place}: is an image: expected a folder, or a list with one image a line")
     with system.open_input_stream(at(system, path), compression=None) as stream:
-        text = _decode_list(stream.read(), place)
-    return [ImageSource(line, line) for line in (line.rstrip("\r") for line in text.split("\n")) if line]
+        return [ImageSource(name, name) for name in _names_of_list(stream.read(), place)]
 
 
 def _uri_of(place: str, path: str) -> str:

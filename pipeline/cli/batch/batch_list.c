@@ -44,9 +44,14 @@ typedef struct folder_listing {
   size_t skip; /* length of what all paths begin with */
 } folder_listing;
 
-static bool take_found(void *user, char *path) {
+static int32_t take_found(void *user, const char *path) {
   const folder_listing *listing = user;
-  return append(listing->list, path, listing->skip);
+  return append(listing->list, strdup(path), listing->skip);
+}
+
+static void warn_of_unreadable(void *user, const char *message) {
+  (void)user;
+  cli_error(COMMAND_BATCH, "%s", message);
 }
 
 static int compare_images(const void *one, const void *other) {
@@ -56,7 +61,8 @@ static int compare_images(const void *one, const void *other) {
 static cli_exit read_folder(batch_list *list, const char *folder, const char *masks) {
   const size_t length = strlen(folder);
   folder_listing listing = {list, length + (folder[length - 1] == '/' ? 0 : 1)};
-  if (!folder_search(folder, masks, take_found, &listing, &list->found)) {
+  const hs_image_search search = {.take = take_found, .warn = warn_of_unreadable, .user = &listing, .left_out = masks};
+  if (hs_find_images(folder, &search, &list->found) != HS_OK) {
     cli_error(COMMAND_BATCH, "no memory for the names of the images");
     return CLI_FAILED;
   }
@@ -66,65 +72,48 @@ static cli_exit read_folder(batch_list *list, const char *folder, const char *ma
 
 /* ---- lists */
 
-static char *copy_line(const char *line) {
-  if (strcmp(line, "-") == 0) return strdup("./-"); /* "-" alone would be standard input */
-  return strdup(line);
-}
-
-/* Without the end of the line: a zero byte, or a line feed and carriage returns before it. */
-static size_t trim_line(char *line, size_t length, char end) {
-  while (length > 0 && (line[length - 1] == end || (end == '\n' && line[length - 1] == '\r'))) line[--length] = '\0';
-  return length;
-}
-
-/* Removes the byte-order mark that editors and shells of Windows write. False, with a message, for UTF-16. */
-static bool drop_mark(char *line, ssize_t *length, const char *source) {
-  if (utf16_is_marked(line, (size_t)*length)) {
-    cli_error(COMMAND_BATCH, "%s: is in UTF-16: expected a list in UTF-8, with one image a line", source);
-    return false;
+/* All that a stream gives, from malloc; null with errno. */
+static char *read_stream(FILE *stream, size_t *size) {
+  size_t capacity = 1 << 16;
+  char *text = malloc(capacity);
+  *size = 0;
+  while (text) {
+    *size += fread(text + *size, 1, capacity - *size, stream);
+    if (*size < capacity) break;
+    capacity *= 2;
+    char *larger = realloc(text, capacity);
+    if (!larger) free(text);
+    text = larger;
   }
-  const size_t mark = utf8_mark_length(line, (size_t)*length);
-  *length -= (ssize_t)mark;
-  memmove(line, line + mark, (size_t)*length + 1);
-  return true;
+  if (!text || !ferror(stream)) return text;
+  const int error = errno;
+  free(text);
+  errno = error;
+  return NULL;
 }
 
 /* end: the byte that ends a name, a line feed or 0. */
 static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, char end) {
-  char *line = NULL;
-  size_t room = 0;
-  cli_exit result = CLI_DONE;
-  bool is_first = true;
-  for (ssize_t length = 0; result == CLI_DONE && (length = getdelim(&line, &room, end, stream)) >= 0;
-       is_first = false) {
-    if (is_first && !drop_mark(line, &length, source)) {
-      result = CLI_USAGE;
-      break;
-    }
-    if (end != '\0' && memchr(line, '\0', (size_t)length)) {
-      cli_error(COMMAND_BATCH,
-                "%s: is no text: expected a folder, or a list with one image a line; --null for a list of "
-                "names ended by zero bytes",
-                source);
-      result = CLI_USAGE;
-      break;
-    }
-    length = (ssize_t)trim_line(line, (size_t)length, end);
-    if (length > 0 && !append(list, copy_line(line), 0)) {
-      cli_error(COMMAND_BATCH, "no memory for the names of the images");
-      result = CLI_FAILED;
-    }
-  }
-  if (result == CLI_DONE && ferror(stream)) {
+  folder_listing listing = {list, 0};
+  const hs_image_search search = {.take = take_found, .user = &listing};
+  char message[CLI_MESSAGE_BYTES] = "";
+  size_t size = 0;
+  char *text = read_stream(stream, &size);
+  if (!text) {
     cli_error(COMMAND_BATCH, "%s: cannot be read: %s", source, strerror(errno));
-    result = CLI_FAILED;
+    return CLI_FAILED;
   }
-  free(line);
-  return result;
+  const hs_status status = hs_read_image_list(text, size, source, end == '\0', &search, message, sizeof message);
+  const bool has_zero = end != '\0' && memchr(text, '\0', size) != NULL && !utf16_is_marked(text, size);
+  free(text);
+  if (status == HS_ERR_MEMORY) cli_error(COMMAND_BATCH, "no memory for the names of the images");
+  if (status == HS_ERR_ARGUMENT)
+    cli_error(COMMAND_BATCH, "%s%s", message, has_zero ? "; --null for a list of names ended by zero bytes" : "");
+  return status == HS_OK ? CLI_DONE : status == HS_ERR_MEMORY ? CLI_FAILED : CLI_USAGE;
 }
 
 static cli_exit read_list_file(batch_list *list, const char *path, char end) {
-  if (folder_has_image_ending(path)) {
+  if (hs_is_image_name(path) != 0) {
     cli_error(COMMAND_BATCH, "%s: is an image: expected a folder, or a list with one image a line; %s", path,
               command_get(COMMAND_BATCH)->instead);
     return CLI_USAGE;
@@ -167,11 +156,9 @@ static bool sort_names(batch_list *list) {
 }
 
 static cli_exit refuse_no_images(const batch_list *list, const char *folder) {
-  char endings[CLI_MESSAGE_BYTES], passed_over[FOLDER_TEXT_BYTES];
-  folder_list_image_endings(endings, sizeof endings);
-  folder_explain_passed_over(&list->found, passed_over, sizeof passed_over);
-  cli_error(COMMAND_BATCH, "%s: no images there: none of its files ends in %s%s%s", folder, endings,
-            passed_over[0] != '\0' ? "; " : "", passed_over);
+  const hs_image_findings *found = &list->found;
+  cli_error(COMMAND_BATCH, "%s: no images there: none of its files ends in %s%s%s", folder, found->endings,
+            found->passed_over_text[0] != '\0' ? "; " : "", found->passed_over_text);
   return CLI_FAILED;
 }
 
@@ -208,7 +195,6 @@ void batch_list_free(batch_list *list) {
   free(list->texts);
   free(list->images);
   free(list->by_name);
-  folder_findings_free(&list->found);
   memset(list, 0, sizeof *list);
 }
 

@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "pipeline/cli/batch/folder_search.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_batch.h"
 
 typedef struct batch_image_name {
   const char *path;   /* to load it by */
@@ -21,17 +21,17 @@ typedef struct batch_image_name {
 typedef struct batch_list {
   batch_image_name *images;
   size_t count;
-  size_t *by_name;       /* places in images, sorted by name, then place */
-  const char *folder;    /* the operand, where the names are below one; else null */
-  folder_findings found; /* of it */
-  char **texts;          /* what images points to */
+  size_t *by_name;         /* places in images, sorted by name, then place */
+  const char *folder;      /* the operand, where the names are below one; else null */
+  hs_image_findings found; /* in it */
+  char **texts;            /* what images points to */
   size_t capacity;
 } batch_list;
 
 /* operand: a folder (searched with all folders in it for files with an image's ending, sorted by name, byte by byte),
    a text file with one image a line, or "-" for such a text on standard input. Lines keep their order; empty ones are
    passed over, and so is a byte-order mark before the first; end: the byte that ends a line, a line feed or 0. Links are
-   followed as folder_search has it. masks: a folder whose files are not taken for images of `operand`; null: none. On
+   followed as hs_find_images has it. masks: a folder whose files are not taken for images of `operand`; null: none. On
    failure (CLI_USAGE, CLI_FAILED) a message has been printed and *list is empty. */
 cli_exit batch_list_read(batch_list *list, const char *operand, const char *masks, char end);
 void batch_list_free(batch_list *list);

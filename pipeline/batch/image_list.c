@@ -1,24 +1,45 @@
-/*
- * Search of folders; see folder_search.h.
- */
-#include "pipeline/cli/batch/folder_search.h"
-
+/* Lists of images: files of a folder and of all folders below it, and lists of names in text; see hartsift_batch.h. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/base/path_text.h"
-#include "pipeline/cli/common/cli_common.h"
+#include "pipeline/base/adopt.h"
+#include "pipeline/base/message.h"
+#include "pipeline/include/hartsift_batch.h"
 
 /* A file's content decides how it is read; the ending only says which files of a folder are images. */
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif",  ".mpo", ".pbm", ".pgm",
                                             ".ppm", ".pnm", ".pam",  ".tif", ".tiff", ".webp", ".bmp", ".dib"};
 
-enum { IMAGE_ENDINGS = sizeof image_endings / sizeof image_endings[0], SHOWN_ENDINGS = 8, FIRST_FOLDERS = 64 };
+enum {
+  IMAGE_ENDINGS = sizeof image_endings / sizeof image_endings[0],
+  SHOWN_ENDINGS = 8,
+  FIRST_FOLDERS = 64,
+  ENDING_BYTES = 16, /* what is longer is no ending */
+  ENDINGS_MAX = 64,
+  WARNING_BYTES = 1024
+};
+
+/* How many files have an ending, in small letters with its dot; "": none. */
+typedef struct ending_count {
+  char text[ENDING_BYTES];
+  size_t count;
+} ending_count;
+
+/* Files that are no images by their endings. */
+typedef struct passed_over {
+  size_t files;
+  ending_count endings[ENDINGS_MAX];
+  size_t ending_count;
+} passed_over;
 
 /* Identifies a folder, whatever its name. */
 typedef struct folder_key {
@@ -33,9 +54,9 @@ typedef struct path_list {
 } path_list;
 
 typedef struct folder_walk {
-  bool (*take)(void *user, char *path);
-  void *user;
-  folder_findings *findings;
+  const hs_image_search *search;
+  hs_image_findings *findings;
+  passed_over others;
   folder_key *visited; /* a hash table without gaps in its runs */
   size_t visited_count, visited_capacity;
   folder_key left_out;
@@ -45,57 +66,65 @@ typedef struct folder_walk {
 
 /* ---- endings */
 
-bool folder_has_image_ending(const char *name) {
-  for (size_t i = 0; i < IMAGE_ENDINGS; i++)
-    if (path_ends_with(name, image_endings[i])) return true;
-  return false;
+int32_t hs_is_image_name(const char *name) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  for (size_t i = 0; name && i < IMAGE_ENDINGS; i++)
+    if (path_ends_with(name, image_endings[i])) return 1;
+  return 0;
 }
 
-void folder_list_image_endings(char *text, size_t bytes) {
+static void list_endings(char *text, size_t bytes) {
   size_t used = 0;
-  for (size_t i = 0; i < IMAGE_ENDINGS && used < bytes; i++)
-    used += (size_t)snprintf(text + used, bytes - used, "%s%s",
-                             i == 0                  ? ""
-                             : i + 1 < IMAGE_ENDINGS ? ", "
-                                                     : " or ",
-                             image_endings[i]);
+  for (size_t i = 0; i < IMAGE_ENDINGS && used < bytes; i++) {
+    const char *separator = i == 0 ? "" : i + 1 < IMAGE_ENDINGS ? ", " : " or ";
+    used += (size_t)snprintf(text + used, bytes - used, "%s%s", separator, image_endings[i]);
+  }
 }
 
-static void count_ending(folder_findings *findings, const char *path) {
+static void count_ending(passed_over *others, const char *path) {
   const char *slash = strrchr(path, '/');
   const char *dot = strrchr(slash ? slash : path, '.');
-  char ending[FOLDER_ENDING_BYTES] = "";
+  char ending[ENDING_BYTES] = "";
   if (dot && strlen(dot) < sizeof ending)
     for (size_t i = 0; dot[i] != '\0'; i++) ending[i] = (char)tolower((unsigned char)dot[i]);
-  findings->passed_over++;
+  others->files++;
   size_t at = 0;
-  while (at < findings->ending_count && strcmp(findings->endings[at].text, ending) != 0) at++;
-  if (at == FOLDER_ENDINGS_MOST) return; /* counted in the whole number */
-  if (at == findings->ending_count) memcpy(findings->endings[findings->ending_count++].text, ending, sizeof ending);
-  findings->endings[at].count++;
+  while (at < others->ending_count && strcmp(others->endings[at].text, ending) != 0) at++;
+  if (at == ENDINGS_MAX) return; /* counted in the whole number */
+  if (at == others->ending_count) memcpy(others->endings[others->ending_count++].text, ending, sizeof ending);
+  others->endings[at].count++;
 }
 
 static int compare_endings(const void *one, const void *other) {
-  const folder_ending *a = one, *b = other;
+  const ending_count *a = one, *b = other;
   return a->count != b->count ? (a->count < b->count) - (a->count > b->count) : strcmp(a->text, b->text);
 }
 
-void folder_explain_passed_over(const folder_findings *findings, char *text, size_t bytes) {
-  folder_ending sorted[FOLDER_ENDINGS_MOST];
-  const size_t kinds = findings->ending_count;
-  size_t left = findings->passed_over, used = 0;
+/* "5 files were passed over by their endings: 3 .heic, 2 .txt", the most frequent first; "" where there were none. */
+static void explain_passed_over(passed_over *others, char *text, size_t bytes) {
+  size_t left = others->files, used = 0;
   text[0] = '\0';
   if (left == 0) return;
-  memcpy(sorted, findings->endings, kinds * sizeof sorted[0]);
-  qsort(sorted, kinds, sizeof sorted[0], compare_endings);
+  qsort(others->endings, others->ending_count, sizeof others->endings[0], compare_endings);
   used += (size_t)snprintf(text, bytes, "%zu file%s passed over by %s: ", left, left == 1 ? " was" : "s were",
                            left == 1 ? "its ending" : "their endings");
-  for (size_t i = 0; i < kinds && i < SHOWN_ENDINGS && used < bytes; i++) {
-    left -= sorted[i].count;
-    used += (size_t)snprintf(text + used, bytes - used, "%s%zu %s", i > 0 ? ", " : "", sorted[i].count,
-                             sorted[i].text[0] != '\0' ? sorted[i].text : "without one");
+  for (size_t i = 0; i < others->ending_count && i < SHOWN_ENDINGS && used < bytes; i++) {
+    const ending_count *one = &others->endings[i];
+    left -= one->count;
+    used += (size_t)snprintf(text + used, bytes - used, "%s%zu %s", i > 0 ? ", " : "", one->count,
+                             one->text[0] != '\0' ? one->text : "without one");
   }
   if (left > 0 && used < bytes) snprintf(text + used, bytes - used, ", %zu others", left);
+}
+
+hs_status hs_explain_passed_over(const char *const *names, size_t count, char *text, size_t text_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  passed_over others = {0};
+  if ((count > 0 && !names) || !text || text_bytes == 0) return HS_ERR_ARGUMENT;
+  for (size_t i = 0; i < count; i++)
+    if (!hs_is_image_name(names[i])) count_ending(&others, names[i]);
+  explain_passed_over(&others, text, text_bytes);
+  return HS_OK;
 }
 
 /* ---- folders that were searched */
@@ -160,8 +189,10 @@ static bool add_link(path_list *list, char *path) {
 }
 
 static void note_unreadable(folder_walk *walk, const char *path, const char *what) {
-  cli_error(COMMAND_BATCH, "%s: cannot be read%s: %s", path, what, strerror(errno));
+  char message[WARNING_BYTES];
+  hs_message_set(message, sizeof message, "%s: cannot be read%s: %s", path, what, strerror(errno));
   walk->findings->unreadable++;
+  if (walk->search->warn) walk->search->warn(walk->search->user, message);
 }
 
 static bool search_below(folder_walk *walk, const char *folder, const struct stat *info);
@@ -176,7 +207,7 @@ static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info
   }
   const bool is_link = S_ISLNK(info->st_mode);
   if (is_link && stat(path, info) != 0) {
-    if (errno == ENOENT || errno == ELOOP || folder_has_image_ending(path)) return ENTRY_FILE;
+    if (errno == ENOENT || errno == ELOOP || hs_is_image_name(path)) return ENTRY_FILE;
     note_unreadable(walk, path, "");
     return ENTRY_UNKNOWN;
   }
@@ -191,8 +222,10 @@ static bool look_at_entry(folder_walk *walk, char *path) {
   const entry_kind kind = path ? kind_of(walk, path, &info) : ENTRY_UNKNOWN;
   const bool is_file = kind == ENTRY_FILE || kind == ENTRY_OTHER;
   if (kind == ENTRY_LINK_TO_FOLDER) return add_link(&walk->links, path);
-  if (is_file && folder_has_image_ending(path)) return walk->take(walk->user, path);
-  if (kind == ENTRY_FILE) count_ending(walk->findings, path);
+  if (is_file && hs_is_image_name(path))
+    done = walk->search->take(walk->search->user, path) != 0;
+  else if (kind == ENTRY_FILE)
+    count_ending(&walk->others, path);
   if (kind == ENTRY_FOLDER) done = search_below(walk, path, &info);
   free(path);
   return done;
@@ -203,12 +236,13 @@ static bool look_at_entry(folder_walk *walk, char *path) {
 static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
   bool is_new = false;
   if (walk->left_out.is_set && info->st_ino == walk->left_out.number && info->st_dev == walk->left_out.device) {
-    walk->findings->has_left_out = true;
+    walk->findings->has_left_out = 1;
     return true;
   }
   if (!note_visited(walk, info, &is_new)) return false;
   if (walk->in_links && !is_new) {
-    if (walk->findings->repeated++ == 0) walk->findings->repeated_path = strdup(folder);
+    if (walk->findings->repeated++ == 0)
+      hs_message_set(walk->findings->repeated_path, sizeof walk->findings->repeated_path, "%s", folder);
     return true;
   }
   DIR *entries = opendir(folder);
@@ -253,24 +287,60 @@ static bool search_links(folder_walk *walk) {
   return done;
 }
 
-bool folder_search(const char *folder, const char *left_out, bool (*take)(void *user, char *path), void *user,
-                   folder_findings *findings) {
-  folder_walk walk = {.take = take, .user = user, .findings = findings};
+hs_status hs_find_images(const char *folder, const hs_image_search *search, hs_image_findings *findings) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!folder || !search || !search->take || !findings || !RESERVED_IS_CLEAR(search->reserved)) return HS_ERR_ARGUMENT;
+  folder_walk walk = {.search = search, .findings = findings};
   struct stat info;
   bool done = true;
-  *findings = (folder_findings){0};
-  if (left_out && stat(left_out, &info) == 0) walk.left_out = (folder_key){info.st_dev, info.st_ino, true};
+  *findings = (hs_image_findings){0};
+  list_endings(findings->endings, sizeof findings->endings);
+  if (search->left_out && stat(search->left_out, &info) == 0)
+    walk.left_out = (folder_key){info.st_dev, info.st_ino, true};
   if (stat(folder, &info) != 0)
     note_unreadable(&walk, folder, "");
   else
     done = search_below(&walk, folder, &info) && search_links(&walk);
+  explain_passed_over(&walk.others, findings->passed_over_text, sizeof findings->passed_over_text);
   for (size_t i = 0; i < walk.links.count; i++) free(walk.links.paths[i]);
   free(walk.links.paths);
   free(walk.visited);
-  return done;
+  return done ? HS_OK : HS_ERR_MEMORY;
 }
 
-void folder_findings_free(folder_findings *findings) {
-  free(findings->repeated_path);
-  *findings = (folder_findings){0};
+/* ---- lists */
+
+/* The name of a line, with its end removed: a zero byte, or a line feed and carriage returns before it. */
+static char *copy_line(const char *line, size_t length, bool has_returns) {
+  while (has_returns && length > 0 && line[length - 1] == '\r') length--;
+  if (length == 1 && line[0] == '-') return strdup("./-"); /* "-" alone would be standard input */
+  return strndup(line, length);
+}
+
+hs_status hs_read_image_list(const void *text, size_t size, const char *source, int32_t zero_ended,
+                             const hs_image_search *search, char *message, size_t message_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  const char *at = text;
+  if ((size > 0 && !text) || !source || !search || !search->take) return HS_ERR_ARGUMENT;
+  if (utf16_is_marked(at, size)) {
+    hs_message_set(message, message_bytes, "%s: is in UTF-16: expected a list in UTF-8, with one image a line", source);
+    return HS_ERR_ARGUMENT;
+  }
+  const size_t mark = utf8_mark_length(at, size);
+  const char *end = at + size;
+  for (at += mark; at < end;) {
+    const char *stop = memchr(at, zero_ended ? '\0' : '\n', (size_t)(end - at));
+    const size_t length = (size_t)((stop ? stop : end) - at);
+    if (!zero_ended && memchr(at, '\0', length)) {
+      hs_message_set(message, message_bytes, "%s: is no text: expected a folder, or a list with one image a line",
+                     source);
+      return HS_ERR_ARGUMENT;
+    }
+    char *name = copy_line(at, length, !zero_ended);
+    const bool done = name && (name[0] == '\0' || search->take(search->user, name) != 0);
+    free(name);
+    if (!done) return HS_ERR_MEMORY;
+    at += length + 1;
+  }
+  return HS_OK;
 }
