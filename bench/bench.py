@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Benches around hartsift: compares, sweeps and prints tables in Markdown.
 
-usage: bench.py [MODE [ARGUMENT ...]]     without a mode: what there is; MODE --help, or the top of bench/modes/MODE: its usage
+usage: bench.py [MODE [ARGUMENT ...]]
+Without a mode, lists the modes. MODE --help, or the top of bench/modes/MODE, gives the usage of a mode.
 
-Each mode is a script of bench/modes. Those in Python that use the package need HARTSIFT_LIBRARY=BUILD/libhartsift.so and
-PYTHONPATH=python. The program they share is BUILD/bench/bench_hartsift.
+Each mode is a script of bench/modes. Those in Python that use the package need HARTSIFT_LIBRARY=BUILD/libhartsift.so
+and PYTHONPATH=python. The C program they share is BUILD/bench/bench_hartsift.
 """
 import pathlib
 import subprocess
@@ -14,7 +15,7 @@ MODES = {path.stem: path for path in sorted((pathlib.Path(__file__).parent / "mo
 
 
 def first_line(path):
-    """What a mode does, from its top."""
+    """Summary of a mode: the first line of its header comment."""
     lines = [line.strip('"# ') for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#!")]
     return lines[0]
 

@@ -1,9 +1,9 @@
 /*
  * Views of generated scenes, for benches and tests that need a whole collection; see make_collection.c.
  *
- * A scene is a courtyard: ground, four walls and boxes, each a textured rectangle. So views differ by parallax and have
- * fundamental matrices, and which parts of two views show the same surface is known exactly. All of it comes from a
- * seed by integers and + - * / sqrt of doubles, so it is the same on every machine (-ffp-contract=off).
+ * A scene is a courtyard: ground, four walls and boxes, each a textured rectangle. Views therefore differ by parallax
+ * and have fundamental matrices, and the surface that two views share is known exactly. The content is computed from a
+ * seed with integers and + - * / sqrt of doubles, so it is the same on every machine (-ffp-contract=off).
  */
 #ifndef HARTSIFT_BENCH_COLLECTION_COLLECTION_H
 #define HARTSIFT_BENCH_COLLECTION_COLLECTION_H
@@ -26,7 +26,7 @@ uint32_t random_below(random_stream *r, uint32_t count);
 
 /* ---- textures */
 
-/* What is drawn over the noise and the shapes that every texture has. */
+/* Pattern drawn over the noise and the shapes that every texture has. */
 typedef enum texture_kind {
   TEXTURE_GRAVEL,
   TEXTURE_BRICKS,
@@ -36,13 +36,13 @@ typedef enum texture_kind {
   TEXTURE_KINDS
 } texture_kind;
 
-/* Gray values, and each level half as large as the one before. */
+/* Mip chain of gray values: each level has half the side of the previous one. */
 typedef struct texture {
   int32_t levels, width[TEXTURE_LEVELS], height[TEXTURE_LEVELS];
-  uint8_t *level[TEXTURE_LEVELS]; /* one allocation, that of level[0]; null: not made yet */
+  uint8_t *level[TEXTURE_LEVELS]; /* one allocation, owned by level[0]; null: not made yet */
 } texture;
 
-/* False: no memory. texels_per_m: how large bricks and letters are. */
+/* texels_per_m sets the size of bricks and letters. False: out of memory. */
 bool texture_make(texture *t, texture_kind kind, int32_t width, int32_t height, double texels_per_m, uint64_t seed);
 void texture_free(texture *t);
 
@@ -60,7 +60,7 @@ typedef struct surface {
 
 typedef struct scene {
   uint64_t seed;
-  double width, depth; /* of the courtyard: 0..width, 0..depth; z is up */
+  double width, depth; /* of the courtyard: x in 0..width, y in 0..depth; z is up */
   int32_t surface_count;
   surface surfaces[SCENE_SURFACES];
 } scene;
@@ -74,7 +74,7 @@ typedef struct view_camera {
 
 typedef struct view {
   view_camera camera;
-  uint8_t *surface; /* [height][width]: which surface a pixel shows, NO_SURFACE: the sky */
+  uint8_t *surface; /* [height][width]: index of the visible surface, NO_SURFACE: the sky */
   uint8_t *pixels;  /* [height][width] */
 } view;
 
@@ -86,13 +86,13 @@ void scene_free(scene *s);
 void scene_camera(const scene *s, int32_t index, int32_t count, int32_t width, int32_t height, view_camera *camera);
 
 /* Renders into surface and pixels, which the caller allocates; light, exposure, blur and noise come from the seed and
-   the index. False: no memory. */
+ * the index. False: out of memory. */
 bool view_render(scene *s, int32_t index, view *v);
 
-/* What two views share. */
+/* Overlap of two views. */
 typedef struct view_overlap {
-  double share; /* of the surface seen in one view that the other sees too; the smaller of both directions */
-  double angle; /* mean angle between the two rays to a common point, as 1 - cosine */
+  double share; /* share of the visible surface that the other view sees too; the smaller of both directions */
+  double angle; /* mean of 1 - cosine of the angle between the two rays to a common point */
 } view_overlap;
 
 view_overlap views_compare(const scene *s, const view *a, const view *b);

@@ -1,4 +1,4 @@
-/* Scenes: where surfaces and cameras stand; see collection.h. */
+/* Scenes: positions of surfaces and cameras; see collection.h. */
 #include "bench/collection/collection.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static void add_surface(scene *s, const double corner[3], const double u[3], con
   s->surface_count++;
 }
 
-/* Standing with the texture's rows downwards; u points to the right for who sees it. */
+/* An upright rectangle with the texture's rows downwards; u points right as seen by a viewer. */
 static void add_upright(scene *s, double x, double y, double top, const double u[3], double width, texture_kind kind,
                         double texels_per_m) {
   static const double down[3] = {0.0, 0.0, -1.0};
@@ -92,7 +92,7 @@ void scene_free(scene *s) {
   for (int32_t i = 0; i < s->surface_count; i++) texture_free(&s->surfaces[i].texture);
 }
 
-/* A place on the square around the middle, 0 <= t < 1 once around, and outwards from there. */
+/* A position on the square around the centre: 0 <= t < 1 is one round, scaled outwards. */
 static void around(double t, double place[2]) {
   const double side = (t - floor(t)) * 4.0, part = 2.0 * (side - floor(side)) - 1.0;
   const int which = (int)side;

@@ -8,7 +8,7 @@
 #include "pipeline/base/number_tools.h"
 
 enum { GLYPHS = 26, GLYPH_ROWS = 7, GLYPH_COLUMNS = 5, STOCK_WINDOWS = 12 };
-/* Letters and windows are drawn from the same stock in all scenes: repeated structure within and between scenes. */
+/* All scenes draw letters and windows from the same stock, so structure repeats within and between scenes. */
 static const uint64_t stock_seed = 77;
 
 random_stream random_of(uint64_t seed, uint64_t stream) {
@@ -30,7 +30,7 @@ static uint8_t to_gray(double value) { return (uint8_t)(value < 0.0 ? 0.0 : valu
 
 /* ------------------------------------------------------------------ noise */
 
-/* out [height][width] = the coarser plane drawn out by linear interpolation, and noise of the given amplitude. */
+/* out [height][width] = linear interpolation of the coarser plane, plus noise of the given amplitude. */
 static void refine_noise(const int16_t *coarse, int32_t coarse_width, int32_t coarse_height, int16_t *out,
                          int32_t width, int32_t height, int32_t amplitude, random_stream *r) {
   for (int32_t y = 0; y < height; y++) {
@@ -49,7 +49,7 @@ static void refine_noise(const int16_t *coarse, int32_t coarse_width, int32_t co
   }
 }
 
-/* Noise of nearly equal energy in every octave, in 1/16 gray values around 0. False: no memory. */
+/* Noise of nearly equal energy in every octave, in 1/16 gray values around 0. False: out of memory. */
 static bool make_noise(int16_t *noise, int32_t width, int32_t height, random_stream *r) {
   int32_t steps = 0;
   while ((width >> (steps + 1)) >= 2 && (height >> (steps + 1)) >= 2) steps++;
@@ -78,7 +78,7 @@ typedef struct canvas {
   int32_t width, height;
 } canvas;
 
-/* A rotated rectangle or ellipse, partly transparent. direction: cosine and sine. */
+/* A rotated, partly transparent rectangle or ellipse. direction: cosine and sine. */
 static void draw_shape(const canvas *c, double x, double y, double a, double b, const double direction[2], bool round,
                        double gray, double cover) {
   const double reach = (a > b ? a : b) * (round ? 1.0 : 1.5);
@@ -96,7 +96,7 @@ static void draw_shape(const canvas *c, double x, double y, double a, double b, 
   }
 }
 
-/* Shapes whose sizes fall off as r^-3, so that every scale has its share; `cover` times the area in all. */
+/* Shapes with a size density of r^-3, so that every scale has its share. Total area: `cover` times the texture's. */
 static void draw_shapes(const canvas *c, double smallest, double largest, double cover, random_stream *r) {
   double left = cover * c->width * c->height;
   while (left > 0.0) {
@@ -116,7 +116,7 @@ static void fill(const canvas *c, double x, double y, double width, double heigh
   draw_shape(c, x + width / 2, y + height / 2, width / 2, height / 2, upright, false, gray, cover);
 }
 
-/* Rows of bricks between lines of mortar, each of a shade of its own. */
+/* Rows of bricks between lines of mortar, each brick with a different shade. */
 static void draw_bricks(const canvas *c, double texels_per_m, random_stream *r) {
   const double height = texels_per_m * random_between(r, 0.12, 0.3), width = height * random_between(r, 1.5, 3.0);
   const double gap = height * 0.12, mortar = random_between(r, 20.0, 235.0);
@@ -130,7 +130,7 @@ static void draw_bricks(const canvas *c, double texels_per_m, random_stream *r) 
   }
 }
 
-/* One of the stock's windows: panes, bars, a sill and a shade; alike wherever it appears. */
+/* One of the stock's windows: panes, bars, a sill and a shade. It looks the same wherever it appears. */
 static void draw_window(const canvas *c, double x, double y, double width, double height, uint32_t stock) {
   random_stream r = random_of(stock_seed, stock);
   const uint32_t columns = 1 + random_below(&r, 3), rows = 1 + random_below(&r, 3);
@@ -179,7 +179,7 @@ static void draw_text(const canvas *c, double texels_per_m, random_stream *r) {
   }
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ whole texture */
 
 static void halve(const texture *t, int32_t level) {
   const uint8_t *from = t->level[level - 1];

@@ -1,16 +1,16 @@
 /*
- * make_collection: writes a collection of views of generated scenes, and which of them overlap.
+ * make_collection: writes a collection of views of generated scenes and the list of overlapping pairs.
  *
  * usage: make_collection FOLDER [--scenes N] [--views N] [--others N] [--size WxH] [--seed N] [--threads N] [--png]
  *
  * --scenes scenes (default 40) are seen in --views views each (24); --others (40) are single views of other scenes.
  * FOLDER gets
- *   images/sceneNNNN_viewNNNN.pgm   the views, --size pixels (1024x768), numbered along the camera's way
- *   images/otherNNNN.pgm            the single ones
- *   pairs.txt     the pairs that overlap, as `hartsift match --pairs` reads them: at least a tenth of what each
- *                 view shows is seen in the other, from directions that differ by at most 40 degrees on average
- *   overlaps.tsv  all pairs of one scene with that share and 1 - the cosine of that angle
- *   cameras.txt   of each view its name, width, height, focal length, principal point (centre of the first pixel is
+ *   images/sceneNNNN_viewNNNN.pgm   the views, --size pixels (1024x768), numbered along the camera's path
+ *   images/otherNNNN.pgm            the single views
+ *   pairs.txt     the pairs that overlap, as `hartsift match --pairs` reads them: at least a tenth of the surface
+ *                 in each view is visible in the other, from directions that differ by at most 40 degrees on average
+ *   overlaps.tsv  all pairs of one scene with that share and 1 - cosine of that angle
+ *   cameras.txt   one line a view: name, width, height, focal length, principal point (centre of the first pixel is
  *                 0, 0), rotation row by row and centre: x_camera = rotation (x_world - centre), metres
  * The same arguments give the same files on every machine, whatever --threads is (2). See README.md.
  */
@@ -35,7 +35,7 @@ typedef struct settings {
   uint64_t seed;
 } settings;
 
-/* What one scene adds to the lists; written in the order of the scenes. */
+/* The output lines of one scene; written in the order of the scenes. */
 typedef struct scene_lists {
   char *text[3]; /* pairs, overlaps, cameras */
   size_t bytes[3];
@@ -86,7 +86,7 @@ static void write_pairs(const settings *s, int32_t index, const scene *of, const
   }
 }
 
-/* Renders all views of a scene, then compares them. False: said why. */
+/* Renders all views of a scene, then compares them. False: failed, and printed the reason. */
 static bool make_views(const settings *s, int32_t index, scene *of, view *views, int32_t count, FILE *lists[3]) {
   for (int32_t i = 0; i < count; i++) {
     char name[64];

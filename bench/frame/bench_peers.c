@@ -1,10 +1,12 @@
 /*
- * hartsift beside OpenCV's cv::SIFT or VLFeat on the CPU: the peak memory of each, every one in a process of its own;
- * then the same pictures, by turns in one process, on one thread and on all. Installed as hartsift-bench-peers, which
- * `hartsift bench --against` becomes.
+ * Compares hartsift with OpenCV's cv::SIFT or VLFeat on the CPU.
+ *
+ * Measures the peak memory of each contender in a separate process. Then times all contenders on the same pictures,
+ * interleaved in one process, on one thread and on all. Installed as hartsift-bench-peers, the program that `hartsift
+ * bench --against` executes.
  *
  * usage: hartsift-bench-peers --against opencv|vlfeat [--repeats N] [--threads N] [--json] [--] [IMAGE ...]
- * Profile lowe and the profile that follows the other library are timed; profile vlfeat at contrast 0.04, as VLFeat.
+ * Times profile lowe and the profile named after the other library; profile vlfeat at contrast 0.04, as VLFeat.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,14 +23,14 @@
 enum { CONTENDERS = 3, MESSAGE_BYTES = 1024, TEXT_BYTES = 64 };
 
 typedef struct peers_options {
-  const char *against, *child; /* child: "N", only the N-th contender (or none) and its peak memory */
+  const char *against, *child; /* child: "N", only contender N (or none) and its peak memory */
   int32_t repeats, threads;    /* 0: the default */
   bool json;
   const char *const *images;
   int image_count;
 } peers_options;
 
-/* All contenders of one picture and one number of threads: profile lowe, the profile after the peer, the peer. */
+/* Contenders for one picture and one number of threads: profile lowe, the peer's profile, the peer. */
 typedef struct peers_group {
   bool is_opencv;
   bench_frame_job frames[CONTENDERS - 1];
@@ -70,7 +72,7 @@ static void close_contender(peers_group *group, size_t which) {
 #endif
 }
 
-/* The which-th contender; false with a message. */
+/* Opens contender number `which`; false with a message. */
 static bool open_contender(peers_group *group, size_t which, const hs_image *image, int32_t threads, char *message) {
   if (which == CONTENDERS - 1) {
     snprintf(message, MESSAGE_BYTES, "out of memory");
@@ -125,7 +127,7 @@ static bool time_picture(const peers_options *o, bench_report *report, const cha
   return done;
 }
 
-/* ---- peak memory: a process for each contender, which prints its largest resident size in KiB */
+/* ---- peak memory: one process for each contender, which prints its maximum resident size in KiB */
 
 static int run_child(const peers_options *o) {
   char message[MESSAGE_BYTES] = "";
@@ -134,7 +136,7 @@ static int run_child(const peers_options *o) {
   const size_t which = (size_t)strtoul(o->child, NULL, 10);
   peers_group group = {.is_opencv = strcmp(o->against, "opencv") == 0};
   if (o->image_count != 1 || !load_picture(o->images[0], &image)) return 1;
-  if (which < CONTENDERS) { /* otherwise: what a process with nothing but the picture needs */
+  if (which < CONTENDERS) { /* otherwise: memory of a process that only holds the picture */
     const int32_t threads = o->threads > 0 ? o->threads : cpu_usable_threads();
     if (!open_contender(&group, which, &image, threads, message)) return complain(o->images[0], message);
     if (!group.contenders[which].run(group.contenders[which].state)) return complain(o->images[0], "the frame failed");
@@ -144,7 +146,7 @@ static int run_child(const peers_options *o) {
   return 0;
 }
 
-/* Peak resident size of a child in KiB, 0 when it failed. */
+/* Peak resident size of a child in KiB, 0 if it failed. */
 static long child_peak(const peers_options *o, const char *program, const char *image, size_t which) {
   char number[TEXT_BYTES], threads[TEXT_BYTES], answer[TEXT_BYTES] = "";
   int ends[2];
@@ -245,7 +247,7 @@ static bool time_all(const peers_options *o, bench_report *report) {
 static int run_all(const peers_options *o, const char *program) {
   bench_report report = {.with_ratio = true};
   *(o->json ? &report.json : &report.table) = stdout;
-  /* Memory first: a child starts with the peak of what it was forked from, so this process must still be small. */
+  /* Memory first: a child inherits the peak of its parent, so this process must still be small. */
   bool done = o->json || report_memory(o, program, stdout);
   done = time_all(o, &report) && done;
   return done ? 0 : 1;

@@ -1,5 +1,5 @@
 /*
- * cv::SIFT for the comparison: detectAndCompute on a picture in memory, the detector made once.
+ * cv::SIFT for the comparison: detectAndCompute on a picture in memory, with one detector for all runs.
  */
 #include <cstdio>
 #include <new>
@@ -25,7 +25,7 @@ struct opencv_job {
 
 bool run(void *state) {
   opencv_job *job = static_cast<opencv_job *>(state);
-  cv::setNumThreads(job->threads); /* one setting for the process: contenders differ */
+  cv::setNumThreads(job->threads); /* OpenCV has one setting per process, and contenders differ */
   job->keypoints.clear();
   job->detector->detectAndCompute(job->pixels, cv::noArray(), job->keypoints, job->descriptors);
   return true;

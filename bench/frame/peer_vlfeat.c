@@ -1,5 +1,5 @@
 /*
- * VLFeat for the comparison: the calls of its vl_sift program, filter made anew for each frame as there.
+ * VLFeat for the comparison: the calls of its vl_sift program, with a new filter for each frame as in that program.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct vlfeat_job {
   size_t count, capacity;
 } vlfeat_job;
 
-/* The next free place, or null. */
+/* The next free position, or null. */
 static vlfeat_feature *new_feature(vlfeat_job *job) {
   if (job->count == job->capacity) {
     const size_t capacity = job->capacity > 0 ? 2 * job->capacity : 4096;

@@ -1,4 +1,4 @@
-/* See bench_modes.h. */
+/* Functions that the modes share; see bench_modes.h. */
 #include "bench/hartsift/bench_modes.h"
 
 #include <time.h>
@@ -53,7 +53,7 @@ bool bench_same(const hs_features *a, const hs_features *b) {
          (!a->frames || memcmp(a->frames, b->frames, a->count * sizeof *a->frames) == 0);
 }
 
-/* Null: there is none left. */
+/* Null: out of memory. */
 static void *pinned_memory(hs_device device, size_t bytes) {
 #if HARTSIFT_HAVE_CUDA
   void *host = NULL, *mapped = NULL;

@@ -1,6 +1,8 @@
 /*
- * Measures hartsift from inside: bench_hartsift MODE [ARGUMENT ...]. Without a mode it lists them; each has its usage at the
- * top of bench/hartsift/mode_<MODE>.c. What users measure is `hartsift bench`.
+ * Measures hartsift from inside: bench_hartsift MODE [ARGUMENT ...].
+ *
+ * Without a mode it lists the modes. Their usage is at the top of bench/hartsift/mode_<MODE>.c. Users run `hartsift
+ * bench`.
  */
 #include "bench/hartsift/bench_modes.h"
 

@@ -1,11 +1,12 @@
 /*
- * What a program pays that calls the library often, on a GPU: the same picture from pinned and from ordinary memory, from
- * the device, equalised, with given keypoints, and in flight.
+ * Time of single calls on a GPU: the same picture from pinned, ordinary and device memory, equalised, with user
+ * keypoints, and in flight.
  *
  *   bench_hartsift calls [--repeats N] IMAGE
  *
- * Every call's features are compared with the CPU's before it is timed; calls take turns. Prints a record a line as JSON,
- * median and smallest time, or images a second. bench/modes/calls.py adds Python's to a table.
+ * Every call's features are compared with the CPU's before it is timed; calls are interleaved. Prints one JSON record a
+ * line: median and smallest time, or images a second. bench/modes/calls.py makes a table of these and the calls from
+ * Python.
  */
 #include <math.h>
 
@@ -18,7 +19,7 @@
 
 enum { REPEATS_MAX = 1000, WARM_UP = 5, GIVEN = 5000, IN_FLIGHT = 8 };
 
-/* Everything that is called, and what it is to give. */
+/* Inputs of the calls and their expected results. */
 typedef struct bench {
   hs_context *gpu, *equalising, *cpu, *cpu_equalising;
   hs_image pinned, ordinary, on_device;
@@ -26,7 +27,7 @@ typedef struct bench {
   hs_keypoint given[GIVEN], to_orient[GIVEN];
 } bench;
 
-/* ------------------------------------------------------------------ the calls: each leaves its features in *found */
+/* ------------------------------------------------------------------ calls: each stores its features in *found */
 
 static hs_status view_of_pinned(bench *b, hs_features *found) {
   const hs_features *view = NULL;
@@ -42,7 +43,7 @@ static hs_status view_of_ordinary(bench *b, hs_features *found) {
   return st;
 }
 
-/* Into a list that is used again. */
+/* Into a reused list. */
 static hs_status extract_again(bench *b, hs_features *found) {
   const hs_status st = hs_extract(b->gpu, &b->ordinary, NULL, &b->list);
   *found = b->list;
@@ -83,7 +84,7 @@ static hs_status describe_to_orient(bench *b, hs_features *found) {
 typedef struct timed_call {
   const char *name;
   hs_status (*run)(bench *b, hs_features *found);
-  size_t expected; /* offset of the features in bench */
+  size_t expected; /* offset of the member `features` in bench */
 } timed_call;
 
 static const timed_call calls[] = {
@@ -109,7 +110,7 @@ static hs_context *open_context(hs_device device, int32_t equalize) {
   return bench_context(&o);
 }
 
-/* The picture in all kinds of memory. */
+/* Copies the picture to every kind of memory. */
 static bool place_picture(bench *b, const char *name) {
   if (!bench_pin(HS_DEVICE_CPU, name, &b->ordinary) || !bench_pin(HS_DEVICE_CUDA, name, &b->pinned)) return false;
   b->on_device = b->pinned;
@@ -117,7 +118,7 @@ static bool place_picture(bench *b, const char *name) {
   return b->on_device.data != NULL;
 }
 
-/* The CPU's features, and keypoints spread evenly over them. */
+/* The features as the CPU finds them, and user keypoints chosen evenly from them. */
 static bool prepare(bench *b) {
   if (hs_extract(b->cpu, &b->ordinary, NULL, &b->expected) != HS_OK || b->expected.count == 0) return false;
   for (size_t i = 0; i < GIVEN; i++) {
@@ -154,7 +155,7 @@ static bool time_calls(bench *b, int repeats) {
   return true;
 }
 
-/* Images a second with IN_FLIGHT under way, from ordinary memory; the list is freed after every image. */
+/* Images a second with IN_FLIGHT images in flight, from ordinary memory; each image's list is freed. */
 static bool time_in_flight(bench *b, int images, double *rate) {
   hs_features f = {0};
   const double start = bench_ms();
@@ -194,7 +195,7 @@ int mode_calls(int argc, char **argv) {
   ok = ok && time_in_flight(&b, 200, &rate) && time_in_flight(&b, 20 * repeats, &rate);
   if (ok) printf("{\"call\": \"C: ordinary, %d in flight\", \"images_per_s\": %.0f}\n", IN_FLIGHT, rate);
   if (!ok) fprintf(stderr, "calls: failed: %s\n", b.gpu ? hs_last_error(b.gpu) : "no context");
-  return ok ? 0 : 1; /* the system takes the memory back */
+  return ok ? 0 : 1; /* the system unmaps the memory */
 }
 
 #endif

@@ -1,13 +1,12 @@
 /*
- * Rate of many different pictures in flight, from memory: what a batch from files is compared with.
+ * Rate of many different pictures in flight, from memory: the bound for a batch from files.
  *
  *   bench_hartsift collection [--device cpu|cuda] [--max-features N] [--in-flight N] [--workload latency|throughput]
  *                             [--rounds N] [--encoded 0|1] IMAGE...
  *
  * The pictures are decoded first, into pinned memory where there is a device; with --encoded 1 they stay JPEG files in
- * memory, which the device decodes. Then all of them pass through one context, in the order given, as often as --rounds
- * says, after one round that is not counted; results are taken by hs_wait_view, for throughput by hs_wait_any. Prints the
- * images a second.
+ * memory, which the device decodes. One context then extracts all of them in the given order, --rounds times after one
+ * warm-up round. Results are taken by hs_wait_view, for throughput by hs_wait_any. Prints the images a second.
  */
 #include "bench/hartsift/bench_modes.h"
 
@@ -20,7 +19,7 @@ typedef struct collection_bench {
   hs_source *sources;
 } collection_bench;
 
-/* Waits for one image; *count: its features. */
+/* Waits for one image; *count receives its number of features. */
 static hs_status wait_for_one(hs_context *c, const collection_bench *b, size_t *count) {
   static hs_features list;
   uint64_t image;
@@ -31,7 +30,7 @@ static hs_status wait_for_one(hs_context *c, const collection_bench *b, size_t *
   return st;
 }
 
-/* Passes all pictures through the context so many times; returns the features of one round, 0 on failure. */
+/* Extracts all pictures `rounds` times; returns the features of one round, 0 on failure. */
 static size_t pass(hs_context *c, const collection_bench *b, int rounds) {
   const int all = rounds * b->count;
   size_t features = 0, of_image = 0;
@@ -79,7 +78,7 @@ static bool parse_option(collection_bench *b, const char *name, const char *valu
   return true;
 }
 
-/* A picture in pinned memory, or a JPEG as its file has it; false: the reason stands on standard error. */
+/* A picture in pinned memory, or the bytes of a JPEG file; false on failure, with the reason on standard error. */
 static bool load(const collection_bench *b, const char *name, hs_source *loaded) {
   const hs_load_options options = {.struct_size = sizeof options, .keep_encoded = 1};
   hs_source file = hs_source_file(name);

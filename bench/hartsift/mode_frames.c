@@ -1,6 +1,6 @@
 /*
- * Time of one frame on a CUDA device: from an 8-bit picture in pinned host memory to features with u8 descriptors in host
- * memory, one frame after another; beside it the frame with picture and results on the device.
+ * Time of one frame on a CUDA device: from an 8-bit picture in pinned host memory to features with u8 descriptors in
+ * host memory, one frame after another. Second column: picture and results stay on the device.
  *
  *   bench_hartsift frames [--repeats N] [--json FILE] [--profile lowe|opencv] [--variant TEXT] [--affine] [--dsp]
  *                         [IMAGE ...]
@@ -66,7 +66,7 @@ static bool verified(const bench_options *b, hs_context *gpu, const hs_image *im
 
 static const char *const profile_names[] = {"lowe", "opencv", "vlfeat", "colmap"};
 
-/* resident: device_image in, results left on the device; else pinned host in and out. */
+/* resident: reads device_image and leaves the results on the device; else both are in pinned host memory. */
 static bool time_frames(const bench_options *b, hs_context *gpu, const hs_image *image, bool resident, bench_figures *f,
                         size_t *features) {
   static double ms[REPEATS_MAX];

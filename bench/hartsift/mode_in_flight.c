@@ -1,16 +1,16 @@
 /*
- * Many images in flight on one device: rate against one image after another, latency of a steady stream, memory over
- * frames of changing sizes.
+ * Many images in flight on one device: rate compared with one image after another, latency of a steady stream, memory
+ * over frames of changing sizes.
  *
  *   bench_hartsift in-flight [rate] [--device cpu|cuda|hybrid] [--split N] [--seconds S] [--group N] [IMAGE ...]
  *   ... latency [--frames N] [...]     one frame at a time and two in flight: median, p99, largest
- *   ... memory [--frames N] [...]      scenes of changing sizes; memory held at each tenth of the way
- *   ... sizes [...]                    sizes not met before: the first three frames of each, and the rate of 300 sizes next
- *                                      to that of their mean
- *   ... split [--seconds S] [...]      latency and rate for every split of the octaves, of the GPU alone, of the CPU alone
+ *   ... memory [--frames N] [...]      scenes of changing sizes; memory held after each tenth of them
+ *   ... sizes [...]                    new sizes: the first three frames of each, and the rate of 300 sizes
+ *                                      compared with the rate of their mean
+ *   ... split [--seconds S] [...]      latency and rate for every split of the octaves, GPU alone, CPU alone
  *
- * Pictures lie in pinned memory where there is a device; results are taken by hs_wait_view. Every image's features are
- * compared with hs_extract's on the CPU before anything is timed. Prints Markdown.
+ * Pictures are in pinned memory if there is a device; results are taken by hs_wait_view. Every image's features are
+ * compared with those of hs_extract on the CPU before anything is timed. Prints Markdown.
  */
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ static hs_context *open_context(const bench_options *b, hs_device device, int32_
   return bench_context(&o);
 }
 
-/* A round of images through the context, compared with the CPU's. */
+/* Extracts one round of images and compares them with the CPU's features. */
 static bool verified(const bench_options *b, hs_context *c, const hs_image *image, int32_t first_octave, int32_t room) {
   hs_features expected = {0};
   hs_context *cpu = open_context(b, HS_DEVICE_CPU, first_octave, 1);
@@ -58,7 +58,7 @@ static bool verified(const bench_options *b, hs_context *c, const hs_image *imag
   return ok;
 }
 
-/* Images a second, one after another. */
+/* Images a second, one image after another. */
 static double rate_alone(hs_context *c, const hs_image *image, double seconds, size_t *features) {
   const hs_features *view = NULL;
   int n = -5;
@@ -73,7 +73,7 @@ static double rate_alone(hs_context *c, const hs_image *image, double seconds, s
   return n / (end - start) * 1e3;
 }
 
-/* The same with `room` in flight. */
+/* Images a second with `room` images in flight. */
 static double rate_in_flight(hs_context *c, const hs_image *image, double seconds, int32_t room) {
   const hs_features *view = NULL;
   int submitted = 0, n = -2 * room;
@@ -122,7 +122,7 @@ static void print_latency(const char *name, int32_t octave, int32_t room, double
   fflush(stdout);
 }
 
-/* From hs_submit to the return of hs_wait_view, `room` in flight. */
+/* Time from hs_submit to the return of hs_wait_view, with `room` images in flight. */
 static bool bench_latency(const bench_options *b, const char *name, int32_t octave, int32_t room) {
   static double ms[FRAMES_MAX];
   double submitted[IN_FLIGHT_MAX];
@@ -147,12 +147,12 @@ static bool bench_latency(const bench_options *b, const char *name, int32_t octa
   return ok;
 }
 
-/* ------------------------------------------------------------------ sizes not met before */
+/* ------------------------------------------------------------------ new sizes */
 
-/* SIZES_ROUNDS: over all sizes; a lane has forgotten nearly all of them when they come again. */
+/* SIZES_ROUNDS: rounds over all sizes; a worker has evicted nearly all of them when they come again. */
 enum { SIZES = 300, SIZES_ROUNDS = 5, SIZES_TIMED = 60, SIZES_IN_FLIGHT = 16 };
 
-/* Windows of nearly the whole picture, no two of the first 323 of one size; the first is the whole. */
+/* Window number i: nearly the whole picture, with a different size for each of the first 323; window 0 is the whole. */
 static hs_image size_of(const hs_image *whole, int i) {
   hs_image w = *whole;
   w.stride_bytes = (size_t)whole->width;
@@ -161,7 +161,7 @@ static hs_image size_of(const hs_image *whole, int i) {
   return w;
 }
 
-/* A window as large as they are on average. */
+/* A window of the mean size. */
 static hs_image mean_size(const hs_image *whole) {
   hs_image w = *whole;
   w.stride_bytes = (size_t)whole->width;
@@ -170,7 +170,7 @@ static hs_image mean_size(const hs_image *whole) {
   return w;
 }
 
-/* The first, second and third frame of sizes, one after another: medians. */
+/* Medians of the first, second and third frame of each size, one image after another. */
 static bool time_first_frames(hs_context *c, const hs_image *image, double median[3]) {
   static double ms[3][SIZES_TIMED];
   const hs_features *view = NULL;
@@ -179,19 +179,19 @@ static bool time_first_frames(hs_context *c, const hs_image *image, double media
     for (int again = 0; again < 3; again++) {
       const double start = bench_ms();
       if (hs_extract_view(c, &window, NULL, &view) != HS_OK) return false;
-      if (i > 0) ms[again][i - 1] = bench_ms() - start; /* with the whole picture memory is taken */
+      if (i > 0) ms[again][i - 1] = bench_ms() - start; /* frame 0, the whole picture, allocates */
     }
   }
   for (int again = 0; again < 3; again++) median[again] = bench_summary(ms[again], SIZES_TIMED).median;
   return true;
 }
 
-/* Images a second in flight: of SIZES sizes, or all of their mean. */
+/* Images a second in flight: SIZES different sizes, or all of the mean size. */
 static double rate_of_sizes(hs_context *c, const hs_image *image, bool one_size) {
   enum { IMAGES = SIZES * SIZES_ROUNDS };
   const hs_features *view = NULL;
   double start = 0;
-  for (int next = -2 * SIZES_IN_FLIGHT, waited = next; waited < IMAGES; waited++) { /* memory is taken before 0 */
+  for (int next = -2 * SIZES_IN_FLIGHT, waited = next; waited < IMAGES; waited++) { /* frames before 0 allocate */
     while (next < IMAGES && next - waited < SIZES_IN_FLIGHT) {
       const hs_image window = one_size ? mean_size(image) : size_of(image, next < 0 ? 0 : next % SIZES);
       if (hs_submit(c, &window, NULL) != HS_OK) return 0;
@@ -277,7 +277,7 @@ static bool bench_memory(const bench_options *b, const char *name) {
   return ok;
 }
 
-/* Latency of hs_extract_view and rate with eight in flight; split 0: measured by the context. */
+/* Latency of hs_extract_view and rate with eight images in flight; split 0: chosen by the context's measurement. */
 static bool time_split(bench_options b, hs_device device, int32_t split, const hs_image *image, int32_t octave,
                        const char *row) {
   static double ms[FRAMES_MAX];
@@ -306,7 +306,7 @@ static bool bench_split(const bench_options *b, const char *name, int32_t octave
   char row[64];
   if (!bench_pin(HS_DEVICE_HYBRID, name, &image)) return false;
   const int32_t side = (image.width < image.height ? image.width : image.height) << (octave < 0 ? 1 : 0);
-  int32_t octaves = 0; /* profile lowe: while the smaller side has 11 samples */
+  int32_t octaves = 0; /* profile lowe: while the smaller side has at least 11 samples */
   while (side >> octaves >= 11) octaves++;
   printf("\n%s, %s, %d octaves\n\n| octaves on the GPU | median ms | p90 ms | images/s, 8 in flight "
          "|\n|---|--:|--:|--:|\n",
@@ -322,7 +322,7 @@ static bool bench_split(const bench_options *b, const char *name, int32_t octave
   return ok;
 }
 
-/* "--name value"; false when it is no option of this bench. */
+/* Parses "--name value"; false if it is no option of this mode. */
 static bool parse_option(bench_options *b, const char *name, const char *value) {
   if (strcmp(name, "--device") == 0)
     b->device = bench_device(value);

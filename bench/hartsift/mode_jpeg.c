@@ -4,7 +4,7 @@
  *   bench_hartsift jpeg [--repeats N] FILE ...
  *
  * Every picture is compared with libjpeg's before it is timed. Prints a Markdown table: packing on one core, one
- * picture after another with the host waiting for each, pictures on end on one stream, and on eight.
+ * picture at a time with a host wait for each, back to back on one stream, and on eight.
  */
 #include "bench/hartsift/bench_modes.h"
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
@@ -69,7 +69,7 @@ static bool launch(const picture *p, int set, cuda_stream stream) {
   return jpeg_decode_launch(&args, stream) == STAGE_OK;
 }
 
-/* What the picture is refused for; -1: its pixels are not libjpeg's. */
+/* The reason for which the decoder refuses the picture; -1: its pixels differ from libjpeg's. */
 static int compare(const picture *p, cuda_stream stream) {
   const size_t count = (size_t)p->shape.width * (size_t)p->shape.height;
   const hs_load_options load = {.struct_size = sizeof load, .ignore_exif = 1};

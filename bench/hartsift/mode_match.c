@@ -1,13 +1,13 @@
 /*
- * Time of exact matching on a CUDA device: lists of descriptors in device memory to the nearest of both ways and the pairs
- * kept (mutual, ratio 0.8).
+ * Time of exact matching on a CUDA device: lists of descriptors in device memory to nearest neighbours in both
+ * directions and the kept pairs (mutual, ratio 0.8).
  *
  *   bench_hartsift match [--repeats N] [--json FILE] [--steps] [COUNT ...]     (default: 5000 20000 100000)
  *
- * Before anything is timed, the variants are compared byte for byte, and some features of either list with a search by
- * the stage's own function. Prints Markdown tables: the kernels by events around what one call enqueues, the call
- * hs_cuda_match by the clock, pairs in host memory; median, smallest and 90th percentile over the repeats after
- * warm-up. --steps: each step of the first variant as well.
+ * Before anything is timed, the variants are compared byte for byte, and some features of either list with the
+ * reference search. Prints Markdown tables: the kernels by events around what one call enqueues, the call hs_cuda_match
+ * by wall clock, with pairs in host memory; median, smallest and 90th percentile over the repeats after
+ * warm-up. --steps: each step of the first variant too.
  */
 #include "bench/hartsift/bench_modes.h"
 
@@ -26,7 +26,7 @@ typedef struct bench_options {
   bool first_record;
 } bench_options;
 
-/* Two lists on host and device, and what the launchers need. */
+/* Two lists on host and device, and the launchers' arguments. */
 typedef struct bench_lists {
   uint32_t count;
   match_type type;
@@ -51,13 +51,13 @@ static uint32_t random_bits(void) {
 
 /* ------------------------------------------------------------------ lists */
 
-/* Sparse positive values of a norm near 512, as SIFT's. */
+/* Sparse positive values with a norm near 512, like SIFT's. */
 static uint8_t descriptor_value(void) {
   const uint32_t r = random_bits();
   return (uint8_t)((r & 7u) < 3u ? (r >> 3) % 8u : (r >> 3) % 90u);
 }
 
-/* The second list: half of it noisy copies of the first in another order, half unrelated. */
+/* The second list: half noisy copies of the first in another order, half unrelated. */
 static bool make_lists(bench_lists *l, match_type type, uint32_t count) {
   const size_t value = type == MATCH_F32 ? sizeof(float) : 1, n = (size_t)count * MATCH_LENGTH;
   memset(l, 0, sizeof *l);
@@ -134,7 +134,7 @@ static void drop(bench_lists *l) {
   device_stream_destroy(l->stream);
 }
 
-/* ------------------------------------------------------------------ what is timed */
+/* ------------------------------------------------------------------ timing */
 
 typedef enum step { ALL, NEAREST, ONE_WAY, NORMS, SQUARES, SETTLE, PAIRS } step;
 static const char *const step_names[] = {"both ways and pairs", "both ways", "one way", "norms",
@@ -172,7 +172,7 @@ static bool time_launches(const bench_options *b, bench_lists *l, cuda_match_var
   static double ms[REPEATS_MAX];
   for (int i = -WARM_UP; i < b->repeats; i++) {
     float elapsed = 0.0f;
-    /* Squares are timed with nothing to go by from the run before. */
+    /* The step "squares" is timed with the norms computed anew, not reused from the run before. */
     if (what == SQUARES && launch(l, v, NORMS) != STAGE_OK) return false;
     bool ok = device_event_record(l->begun, l->stream) == STAGE_OK && launch(l, v, what) == STAGE_OK &&
               device_event_record(l->done, l->stream) == STAGE_OK && device_stream_wait(l->stream) == STAGE_OK &&
@@ -226,7 +226,7 @@ static void print_row(bench_options *b, const bench_lists *l, const char *varian
 
 /* ------------------------------------------------------------------ verification */
 
-/* A few features by the stage's own functions. */
+/* Compares a few features with the stage's own functions. */
 static bool check_probes(const bench_lists *l, const match_nearest *nearest, bool backward) {
   const unsigned char *own = l->host[backward], *other = l->host[!backward];
   for (uint32_t p = 0; p < PROBES; p++) {
@@ -247,7 +247,7 @@ static bool check_probes(const bench_lists *l, const match_nearest *nearest, boo
   return true;
 }
 
-/* Runs a variant and fetches forward and backward, one after the other. */
+/* Runs a variant and reads back forward and backward results, one after the other. */
 static match_nearest *run_variant(bench_lists *l, cuda_match_variant v) {
   const size_t bytes = l->count * sizeof(match_nearest);
   match_nearest *n = malloc(2 * bytes);
@@ -276,10 +276,10 @@ static bool verified(bench_lists *l) {
 
 /* ------------------------------------------------------------------ */
 
-/* The calls, unguided and with guides that the lists' keypoints agree with in half of their pairs. */
+/* Times the calls, unguided and with guides that half of the keypoint pairs satisfy. */
 static bool bench_calls(bench_options *b, hs_context *c, bench_lists *l) {
   static const char *const names[] = {"hs_cuda_match", "hs_cuda_match, homography", "hs_cuda_match, fundamental"};
-  const double sideways[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0}; /* rows stay rows */
+  const double sideways[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0}; /* epipolar lines are rows */
   for (int guide = 0; guide < 3; guide++) {
     hs_match_options o;
     bench_figures f;

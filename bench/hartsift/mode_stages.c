@@ -1,19 +1,19 @@
 /*
- * Where a frame's time on the CPU goes: each stage within whole frames of pictures from files.
+ * Time of each stage on the CPU, within whole frames of pictures from files.
  *
  *   bench_hartsift stages [--threads N] [--frames N] [--variant NAME] IMAGE ...
  *
- * Profile lowe, doubled input. The stages of the context's table are wrapped, so that each runs on the memory that the
- * stage before has left, as in every frame. On one thread processor time, else wall time. Prints Markdown: least and
- * median of the frames in milliseconds, what a keypoint or feature costs, and a digest of the features, which tells two
- * builds with the same bytes.
+ * Profile lowe, doubled input. The mode wraps the stages of the context's table, so each stage finds caches and memory
+ * as the stage before left them. On one thread it measures processor time, else wall time. Prints Markdown: minimum and
+ * median of the frames in milliseconds, cost per keypoint or feature, and a digest of the features, which is equal for
+ * builds that give equal bytes.
  */
 #include <time.h>
 
 #include "bench/hartsift/bench_modes.h"
 #include "pipeline/context/context.h"
 
-enum { FRAMES_MAX = 1000, ROWS = STAGE_MATCH + 1 /* the stages before it, and the whole frame */ };
+enum { FRAMES_MAX = 1000, ROWS = STAGE_MATCH + 1 /* the stages before matching, and the whole frame */ };
 
 static double times[ROWS][FRAMES_MAX]; /* ms */
 static int frame_now;
@@ -41,7 +41,7 @@ TIMED(orient, STAGE_ORIENT)
 TIMED(select, STAGE_SELECT)
 TIMED(describe, STAGE_DESCRIBE)
 
-/* An octave in one pass is base or halving, levels and detection; it is shown as detection. */
+/* An octave in one fused pass covers base or halving, levels and detection; it is shown as detection. */
 static stage_status timed_octave(stage_queue *queue, const octave_args *args) {
   const double begin = now_ms();
   const stage_status status = real.octave(queue, args);
@@ -51,7 +51,7 @@ static stage_status timed_octave(stage_queue *queue, const octave_args *args) {
 
 static void wrap(stage_ops *ops) {
   real = *ops;
-  memset(ops->jobs, 0, sizeof ops->jobs); /* stage after stage on several threads too */
+  memset(ops->jobs, 0, sizeof ops->jobs); /* runs stage after stage on several threads too */
   ops->base = timed_base;
   ops->blur = timed_blur;
   ops->halve = timed_halve;
@@ -62,7 +62,7 @@ static void wrap(stage_ops *ops) {
   ops->describe = timed_describe;
 }
 
-/* FNV-1a of what a feature is known by. */
+/* FNV-1a of the features' keypoints and descriptors. */
 static uint64_t digest_of(const hs_features *f) {
   uint64_t digest = UINT64_C(14695981039346656037);
   const unsigned char *const parts[] = {(const unsigned char *)f->keypoints, (const unsigned char *)f->descriptors};

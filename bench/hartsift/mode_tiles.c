@@ -1,15 +1,15 @@
 /*
- * Memory and time of frames in tiles against untiled ones.
+ * Memory and time of frames in tiles, compared with untiled frames.
  *
  *   bench_hartsift tiles [--device cpu|cuda|hybrid] SIDE:FIRST_OCTAVE:MIB[:PROFILE]...
  *                                                      (PROFILE: the number of an hs_profile; lowe)
  *
- * Each argument is a square picture, worked off with max_memory_bytes of so many MiB (0: untiled) in a process of its own:
- * a generated scene repeated, so that a picture of any size has features everywhere. Prints a row of a table: memory
- * promised by the query, held by the context afterwards, and the peak of the whole process, which has the 8-bit picture and
- * the features besides; the time of the first frame, which makes room for it, and the best time of some, by the clock and of
- * all threads; and the digest, which is the same for the same picture. Promised and held on a device: their first number is
- * the host's, pinned memory included, the second the device's.
+ * Each argument is a square picture, extracted with max_memory_bytes of so many MiB (0: untiled) in a separate process.
+ * The picture repeats a generated scene, so that any size has features everywhere. Prints a row of a table:
+ * - memory promised by the query, memory held by the context afterwards, and the peak of the process, which also holds
+ *   the 8-bit picture and the features. On a device: host memory with pinned memory, then device memory;
+ * - time of the first frame, which allocates, and the best time of some frames, wall clock and processor time;
+ * - the digest, which is the same for the same picture.
  */
 #include <inttypes.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@
 
 enum { SCENE_SIDE = 2048 };
 #define MIB 1048576.0
-/* For the frames of a row. */
+/* Context and results of a row. */
 #define SECONDS_ON_CPU    15.0
 #define SECONDS_ON_DEVICE 2.0
 
@@ -28,7 +28,7 @@ typedef struct bench_row {
   int side, first_octave, mib, profile;
 } bench_row;
 
-/* The scene again and again, each copy mirrored so that they meet without an edge. */
+/* The scene repeated; each copy is mirrored so that adjacent copies meet without an edge. */
 static uint8_t *picture_of(int side) {
   hs_image scene;
   uint8_t *out = malloc((size_t)side * (size_t)side);
@@ -45,7 +45,7 @@ static uint8_t *picture_of(int side) {
   return out;
 }
 
-/* Seconds of all threads of this process. */
+/* Processor seconds of all threads of this process. */
 static double worked(void) {
   struct rusage u;
   getrusage(RUSAGE_SELF, &u);
@@ -53,10 +53,10 @@ static double worked(void) {
 }
 
 typedef struct frame_time {
-  double first, passed, worked; /* seconds: the first frame; the best of all by the clock, of all threads */
+  double first, passed, worked; /* seconds: the first frame; the best wall and processor times */
 } frame_time;
 
-/* The best times of some frames; the last one's features. passed is 0 after a failure. */
+/* Measures the best times of some frames; keeps the last frame's features. passed stays 0 on failure. */
 static frame_time best_time(hs_context *c, const hs_image *image, double seconds, hs_features *f) {
   frame_time best = {0.0, 1e9, 1e9};
   for (double spent = 0.0; spent < seconds;) {
@@ -122,7 +122,7 @@ static bool parse_row(const char *text, bench_row *row) {
   return sscanf(profile, ":%d%n", &row->profile, &end) == 1 && profile[end] == '\0';
 }
 
-/* The device that the first arguments name, if they do; *first: the argument behind them. */
+/* Reads --device if it comes first; *first: index of the argument after it. */
 static bool parse_device(int argc, char **argv, hs_device *where, int *first) {
   *where = HS_DEVICE_CPU;
   *first = 1;

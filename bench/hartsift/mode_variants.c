@@ -2,10 +2,10 @@
  * Times of the CPU's pyramid and detection, stage by stage, for every variant this machine can run.
  *
  * usage: bench_hartsift variants [width height [threads [repeats]]]
- * The picture is a generated scene. Variants are timed by turns in one run, so that a change of the machine's speed
- * meets all of them; medians of all repeats. On one thread processor time, else wall time. Every level is compared with
- * the first variant's before it is timed. Columns: bytes a sample that must move at least, the rate that makes, and
- * operations (a symmetric pair of taps: an addition, a multiplication and an addition).
+ * The picture is a generated scene. Variants are interleaved in one run, so that a change of the machine's speed
+ * affects all of them. Prints medians of all repeats: processor time on one thread, else wall time. Every level is
+ * compared with the first variant's before it is timed. Columns: minimum bytes moved per sample, the resulting rate,
+ * and operations (a symmetric pair of taps: an addition, a multiplication and an addition).
  */
 #include <time.h>
 
@@ -17,7 +17,7 @@
 
 enum {
   SCALES = 3,
-  LEVELS = SCALES + 2 /* in memory */,
+  LEVELS = SCALES + 2 /* floats in memory */,
   REPEATS_MAX = 1000,
   STAGES = 4,
   VARIANTS_MAX = 4,
@@ -25,7 +25,7 @@ enum {
 };
 static const char *const stage_names[STAGES] = {"base", "blur", "halve", "detect"};
 
-/* All octaves at once, so that a stage is timed on memory that the stage before has written as in a frame. */
+/* All octaves at once, so that a stage is timed on memory written by the stage before, as in a frame. */
 typedef struct pyramid {
   pyramid_geometry geometry;
   octave_view octaves[OCTAVES_MAX];
@@ -42,7 +42,7 @@ typedef struct variant_times {
   double ms[STAGES][REPEATS_MAX];
 } variant_times;
 
-/* One thread's times are of the processor, which other programs disturb less. */
+/* On one thread processor time, which other programs disturb less. */
 static clockid_t timed_clock = CLOCK_PROCESS_CPUTIME_ID;
 
 static double now_ms(void) {
@@ -97,7 +97,7 @@ static void make_pyramid(pyramid *p, const hs_image *image, int32_t threads) {
   k->level = take(sizeof(int16_t) * KEYPOINTS_MAX);
 }
 
-/* One pass over all octaves; adds each stage's time. */
+/* Runs all octaves once and adds each stage's time. */
 static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, double ms[STAGES]) {
   *p->keypoints.count = 0;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
@@ -142,7 +142,7 @@ static void run_pass(const stage_ops *ops, stage_queue *queue, pyramid *p, doubl
   ms[3] += now_ms() - blurred;
 }
 
-/* Bytes that must move and operations, over all octaves, in the unfused order of stages. */
+/* Minimum bytes moved and operations over all octaves, with the stages unfused. */
 static void stage_cost(const pyramid *p, int stage, double *bytes, double *operations) {
   *bytes = *operations = 0.0;
   for (int32_t o = 0; o < p->geometry.octave_count; o++) {
@@ -191,7 +191,7 @@ static void print_variant(const pyramid *p, variant_times *t, int repeats) {
   printf("%-8s %-8s %9.3f\n", t->name, "sum", sum);
 }
 
-/* The variants of this machine, each warmed up by a pass; returns how many there are, -1 where two differ. */
+/* The variants of this machine, each warmed up by one run. Returns their number, -1 if two differ. */
 static int find_variants(variant_times times[VARIANTS_MAX], stage_queue *queue, pyramid *p) {
   static const char *const names[VARIANTS_MAX] = {"sse2", "avx2", "avx512", "neon"};
   uint64_t digest = 0;

@@ -1,12 +1,12 @@
 /*
- * Times of matching beside OpenCV's brute force, nearest and second nearest of every descriptor.
+ * Time of matching compared with OpenCV's brute force: nearest and second nearest of every descriptor.
  *
  * usage: bench_match [features [threads [repeats]]]
- * Descriptors are those of two views of a generated scene, that many of each. Contenders take turns in one run, each
- * round beginning with another one; the ratio is the median over the rounds of the time of BFMatcher::knnMatch(k = 2,
- * NORM_L2) on float descriptors, which is how OpenCV's own SIFT is matched, by the contender's in the same round.
- * Processor time is that of all threads of the process, which other work on the machine disturbs least.
- * Every nearest of ours is compared with the plain C reference's before anything is timed, OpenCV's with ours.
+ * Matches `features` descriptors from each of two views of a generated scene. Contenders are interleaved in one run,
+ * and each round starts with a different one. Ratio: OpenCV's time divided by the contender's in the same round, median
+ * over the rounds. OpenCV runs BFMatcher::knnMatch(k = 2, NORM_L2) on float descriptors, the usual call for its SIFT.
+ * Times are processor time of all threads of the process, which other work on the machine disturbs least.
+ * Before timing, our nearest neighbours are compared with the plain C reference's and OpenCV's with ours.
  */
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,7 @@ void require(bool condition, const char *what) {
   std::exit(1);
 }
 
-/* The first `count` features of a view, of both types; float ones as OpenCV's, integers 0..255. */
+/* The first `count` features of a view, in both types; float values are OpenCV's, integers 0..255. */
 void make_list(const double *homography, size_t count, hs_features *u8, hs_features *f32) {
   const int32_t side = static_cast<int32_t>(std::sqrt(static_cast<double>(count)) * 24.0) + 64;
   hs_options options;
@@ -123,7 +123,7 @@ void time_once(contender *c, const lists &l) {
   c->cpu_ms.push_back(now_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu);
 }
 
-/* Against the reference, on as many of the first list as it can do in a while; OpenCV up to ties. */
+/* Compares with the reference, on as many features of the first list as a short time allows; OpenCV up to ties. */
 void verify(const contender &c, const lists &l, hs_context *reference) {
   const hs_features *f = c.floats ? l.f32 : l.u8;
   hs_features part = f[0];
@@ -167,7 +167,9 @@ int main(int argc, char **argv) {
                                 {"OpenCV L2 u8", nullptr, false, false, false, {}, {}}};
   for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon"})
     for (int kind = 0; kind < 4; kind++) {
-      if (kind >= 2 && std::strcmp(variant, "sse2") == 0) continue; /* emulates fused multiply-adds: not for speed */
+      if (kind >= 2 && std::strcmp(variant, "sse2") == 0)
+        continue; /* emulates fused multiply-add, so it is not
+                                                                     * timed */
       const contender c = ours(variant, threads, kind >= 2, kind % 2 == 1);
       if (c.context) all.push_back(c);
     }

@@ -1,4 +1,4 @@
-"""Time of OpenCV's CPU functions that do what the ladder does; nothing where Python has no cv2.
+"""Times OpenCV's CPU functions for the ladder's operations; does nothing if Python has no cv2.
 
 usage: opencv_primitives.py [--json FILE]
 """

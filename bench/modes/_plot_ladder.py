@@ -1,4 +1,4 @@
-"""Joins the ladder's JSON files and draws them: one group of bars a case, time on a logarithmic scale.
+"""Joins the ladder's JSON files and draws them: one group of bars per case, time on a logarithmic scale.
 
 usage: plot_ladder.py --json OUT.json --svg OUT.svg FILE.json...
 """

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Accuracy of hartsift's profiles, OpenCV and VLFeat.
-# Repeatability, matching and localisation on photographs with known homographies and on synthetic views of exact geometry. Writes BUILD_FOLDER/accuracy/accuracy_tables.md.
+# Repeatability, matching and localisation on photographs with known homographies and on synthetic views of exact
+# geometry. Writes BUILD_FOLDER/accuracy/accuracy_tables.md.
 # usage: python3 bench/bench.py accuracy [BUILD_FOLDER]        (build/cpu by default)
 # Needs the evaluation programs (HARTSIFT_EVAL, ../shared/eval by default), the photographs (HARTSIFT_DATA,
 # ../shared/data by default), OpenCV and VLFeat with headers, and Python with NumPy, SciPy and OpenCV. Takes a while.
 # HARTSIFT_ACCURACY_LOWE: further variants of profile lowe, "name=options" separated by ';'.
-# HARTSIFT_ACCURACY_SETS: which of "small homography large" to run; what ran before is kept in the tables.
-# HARTSIFT_ACCURACY_ONLY: regular expression that a sequence's name has to match, as in synthetic_rot/landscape.
+# HARTSIFT_ACCURACY_SETS: which of "small homography large" to run; the tables keep results of earlier runs.
+# HARTSIFT_ACCURACY_ONLY: runs only sequences whose names match this regular expression, as in synthetic_rot/landscape.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -35,7 +36,8 @@ build_drivers() {
     -lopencv_core -lopencv_imgcodecs -lvl -lm
 }
 
-# Two small photographs, and two larger ones, one of them at half size: no trace of its sensor's mosaic is left then.
+# Two small and two larger photographs. One of the larger ones is halved, which removes the traces of its sensor's
+# mosaic.
 make_views() {
   [ -e "$work/views.done" ] && return
   rm -rf "$work/small" "$work/large" "$work/photos"
@@ -53,7 +55,7 @@ cv2.imwrite(sys.argv[2], cv2.resize(picture, None, fx=0.5, fy=0.5, interpolation
   touch "$work/views.done"
 }
 
-# ours NAME OPTION...: one more extractor.
+# ours NAME OPTION...: adds an extractor.
 extractors=()
 ours() {
   local name=$1

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Rate from JPEG files to features on a GPU, and of the same pictures from pinned memory.
+"""Rate from JPEG files to features on a GPU, and the rate of the same pictures from pinned memory.
 
 usage: batch BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--images N] [--runs N] [--manifests N]
        batch BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png --gpus 1,2,4 [--images N] [--runs N]
        batch BUILD_FOLDER --folder FOLDER
 
-Makes three collections in /dev/shm (or TMPDIR) with OpenCV, of crops of a large mosaic (bench_3840x2160.png) and of a
-smaller one (bench_1920x1080.png), quality 92 with 4:2:0: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to 20
-megapixels. A collection has --images files (960), of which the first 96 (mixed: 45) are different pictures. Every way to
-run is run --runs times (1), and the last counts. --manifests N: as many small files (10000) of all kinds of JPEG, whose
-manifests must be equal decoded by the GPU, by the cores and without a GPU; 0: none. Lines are printed as they are
-measured. With 16 cores and an H200 the defaults take 60 s.
+Makes three collections in /dev/shm (or TMPDIR) with OpenCV, from crops of a large mosaic (bench_3840x2160.png) and a
+smaller one (bench_1920x1080.png), quality 92, 4:2:0: dense 1920x1080, 1500x1000, and nine sizes from 0.5 to 20
+megapixels. A collection has --images files (960), of which the first 96 (mixed: 45) are different pictures. Every
+configuration runs --runs times (1), and the last run counts. --manifests N: also extracts N (10000) small files of all
+kinds of JPEG, whose manifests must be equal when the GPU decodes, when the cores decode and without a GPU; 0: none.
+Lines are printed as they are measured. With 16 cores and an H200 the defaults take 60 s.
 
---gpus LIST: instead, 2000 features an image on so many GPUs of the machine, by turns, and how many times the rate of the
-first number that is; the medians of the runs. Their manifests must be equal.
+--gpus LIST: instead, extracts 2000 features an image on each number of GPUs, interleaved, and prints the rate and its
+multiple of the rate on the first number of GPUs; medians of the runs. The manifests must be equal.
 
---folder FOLDER: only the manifests of all files in it, and in the folders below it, that begin as a JPEG does, whatever
-their names, damaged ones too; what is refused must be refused alike.
+--folder FOLDER: only compares manifests of all files in and below the folder that begin like a JPEG, whatever their
+names, damaged ones included. All runs must refuse the same files.
 """
 import argparse
 import collections
@@ -45,7 +45,7 @@ COLUMNS = ("pictures", "features", "from memory", "`--decoder cpu`", "the GPU de
 
 
 class Maker:
-    """Pictures of the collections; one a process, because a mosaic is large."""
+    """Pictures of the collections. One collection a process, because a mosaic is large."""
 
     def __init__(self, folder, mosaics):
         self.folder = folder
@@ -106,7 +106,7 @@ def make(folder, mosaics, images, kinds):
 
 
 def rate_in_memory(build, folder, name, options):
-    """Images a second, and features an image."""
+    """Images a second, and features per image."""
     files = sorted(os.listdir(f"{folder}/{name}"))[: min(COLLECTIONS[name], 48)]
     command = [f"{build}/bench/bench_hartsift", "collection", "--rounds", "2", *options]
     command += [f"{folder}/{name}/{file}" for file in files]
@@ -115,7 +115,7 @@ def rate_in_memory(build, folder, name, options):
 
 
 def batch(build, folder, images, options, some_are_refused=False):
-    """The summary of a run; its outputs are left."""
+    """The summary of a run; its outputs are kept."""
     for path in os.listdir(folder):
         if path.startswith("out"):
             shutil.rmtree(f"{folder}/{path}") if os.path.isdir(f"{folder}/{path}") else os.remove(f"{folder}/{path}")
@@ -126,7 +126,7 @@ def batch(build, folder, images, options, some_are_refused=False):
 
 
 def row(build, folder, name, features, runs):
-    """A line of the table. CPU ms, cores: of the run that the GPU decodes for."""
+    """A line of the table. CPU ms and cores: for the run in which the GPU decodes."""
     options = ["--max-features", "2000"] if features == "2000" else []
     memory, found = rate_in_memory(build, folder, name, options)
     ways = {"cpu": ["--decoder", "cpu", "--format", "bin"], "gpu": ["--decoder", "auto", "--format", "bin"], "database": []}
@@ -144,7 +144,7 @@ def row(build, folder, name, features, runs):
 
 
 def compare_manifests(build, folder, images, some_are_refused=False):
-    """Whether the manifests are equal, their rows, and the ways with their rates."""
+    """Whether the manifests are equal, their number of rows, and the rate of each configuration."""
     ways = {"decoded by the GPU": ["cuda:0", "--decoder", "gpu"], "by the cores": ["cuda:0", "--decoder", "cpu"],
             "by `--decoder auto`": ["cuda:0"], "without a GPU": ["cpu"]}
     manifests, rates = [], []
@@ -169,7 +169,7 @@ def manifest_of(folder):
 
 
 def several_gpus(build, folder, name, counts, runs):
-    """Lines of the table of several GPUs; whether their manifests are equal."""
+    """Lines of the table of several GPUs, and whether their manifests are equal."""
     rates = collections.defaultdict(list)
     manifests = {}
     for _ in range(runs):

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Rate of hartsift batch from JPEG files to feature files, both on a RAM disk.
-# A table in Markdown: images a second, CPU time an image of reading and decoding, of extracting and of writing; when the first result was there; and the part of
-# their time that readers, each device and writers had work.
+# Prints a Markdown table: images a second; CPU time per image for reading and decoding, extracting, and writing; time
+# until the first result; and the busy share of readers, each device and writers.
 # usage: python3 bench/bench.py batch_scenes [BUILD_FOLDER [FOLDER_OF_IMAGES]]
 # Without a folder, colour JPEGs are made from generated scenes; they, and all results, are in /dev/shm (or TMPDIR).
-# HARTSIFT_RATE_SIZES: sizes of the scenes (1920x1080 1500x1000 mixed; mixed: from 0.5 to 20 megapixels, one in 24 of the
+# HARTSIFT_RATE_SIZES: sizes of the scenes (1920x1080 1500x1000 mixed; mixed: from 0.5 to 20 megapixels, one in 24 of
+# the
 # largest). HARTSIFT_RATE_DISTINCT: scenes of a size (24), each under several names up to HARTSIFT_RATE_IMAGES (240).
-# HARTSIFT_RATE_RUNS: ways to run, options of hartsift batch separated by ';' (those of the CPU, and of the GPUs where
-# there are some). The first run of each size is not counted (warm-up).
+# HARTSIFT_RATE_RUNS: option lists of hartsift batch, separated by ';' (default: CPU, and GPUs if there are any). The
+# first run of each size is not counted (warm-up).
 set -euo pipefail
 
 build=$(realpath "${1:-$(dirname "${BASH_SOURCE[0]}")/../../build/cpu}")
@@ -33,7 +34,7 @@ if [ -z "$runs" ]; then
   fi
 fi
 
-# size_of SIZE NUMBER: of the scene of that number.
+# size_of SIZE NUMBER: size of scene NUMBER.
 mixed=(1000x750 1600x1200 2048x1536 1280x960 4000x3000 800x600 1920x1080 2592x1944)
 size_of() {
   if [ "$1" != mixed ]; then
@@ -45,7 +46,7 @@ size_of() {
   fi
 }
 
-# make_scenes SIZE: folder with JPEGs; features that no contrast lets through leave the picture as it is.
+# make_scenes SIZE: makes a folder of JPEGs. A contrast that no feature reaches keeps the drawing off the picture.
 make_scenes() {
   local folder=$work/$1 i
   mkdir -p "$folder"

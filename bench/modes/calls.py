@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What calls from C and Python cost on a GPU, as a Markdown table.
+"""Time of calls from C and Python on a GPU, as a Markdown table.
 
 usage: HARTSIFT_LIBRARY=BUILD/libhartsift.so PYTHONPATH=python bench/bench.py calls BUILD IMAGE [REPEATS]
 
-The rows of C come from BUILD/bench/bench_hartsift calls, which runs before and after Python's; the smaller median counts. CUDA
-tensors need PyTorch; without it their rows are left out. Every result is compared with the CPU's before it is timed.
+The rows of C come from BUILD/bench/bench_hartsift calls, which runs before and after the Python calls; the smaller
+median counts. CUDA tensors need PyTorch; without it their rows are left out. Every result is compared with the CPU's
+before it is timed.
 """
 import gc
 import json
@@ -27,7 +28,7 @@ def rows_of_c(program, image, repeats):
 
 
 def better(first, second):
-    """Of two runs each row's better figure."""
+    """Each row's better figure of two runs."""
     rows = []
     for a, b in zip(first, second):
         rows.append(max(a, b, key=lambda r: r["images_per_s"]) if "images_per_s" in a else min(a, b, key=lambda r: r["ms"]))

@@ -1,12 +1,13 @@
 """A Ray cluster of three nodes on this machine, compared with one process.
 
-Its digests are those of `hartsift batch`, also with a node killed and with an actor crashing in the middle; matching as in one
-process; the rates of both.
+Checks that its digests equal those of `hartsift batch`, also with a killed node and a crashing actor, and that matching
+equals matching in one process. Measures the rates of both.
 
 usage: cluster [--images 1000] [--pairs-of 60] [--rounds 3] [--cores 2] [--rate-of N,WIDTH,HEIGHT] [--cuda ACTORS]
            [--writers 3] [--max-features 0] COMMAND
-COMMAND is hartsift of a build whose library the package uses (HARTSIFT_LIBRARY, PYTHONPATH). Needs hartsift[ray], Pillow.
-The rates are those of one node with these cores; with --cuda those of one GPU beside them, shared by so many actors.
+COMMAND is hartsift of a build whose library the package uses (HARTSIFT_LIBRARY, PYTHONPATH). Needs hartsift[ray],
+Pillow.
+Rates are measured on one node with --cores cores; with --cuda also one GPU, shared by ACTORS actors.
 """
 import argparse
 import json
@@ -96,7 +97,7 @@ def show_matching(photos, count, work):
 
 
 def rate_of_batch(device, arguments, photos, out):
-    """Images a second, as the command tells it."""
+    """Images a second, from the command's summary."""
     run = subprocess.run([arguments.command, "batch", photos, "-o", out, "-q", "--json", "--device", device, "--threads",
                           str(arguments.cores), "--max-features", str(arguments.max_features)],
                          stdout=subprocess.PIPE, check=True)
@@ -104,7 +105,7 @@ def rate_of_batch(device, arguments, photos, out):
 
 
 def rate_of_ray(arguments, photos, out):
-    """Images a second between the first file of results and the last, so without the start of actors."""
+    """Images a second between the first and the last result file, which excludes the start of actors."""
     if arguments.cuda:
         share = arguments.cores / arguments.cuda
         actors = {"num_gpus": 1 / arguments.cuda, "num_cpus": share, "concurrency": arguments.cuda}
@@ -117,7 +118,7 @@ def rate_of_ray(arguments, photos, out):
 
 
 def show_rate(arguments, work):
-    """Both on the same cores, in turns. One node: three on one machine would show what they cost each other."""
+    """Rates of both on the same cores, interleaved. One node, because three nodes on one machine would compete."""
     count, width, height = map(int, arguments.rate_of.split(","))
     photos = work / "large"
     for number in range(min(count, RATE_SCENES)):
@@ -140,7 +141,7 @@ def show_rate(arguments, work):
 
 
 def main():
-    # Ray's workers are nice 15: beside other work on the machine they would be measured, not what they do.
+    # Ray's workers are nice 15: other work on the machine would slow them and distort the rates.
     os.environ["RAY_worker_niceness"] = "0"
     parser = argparse.ArgumentParser()
     parser.add_argument("--images", type=int, default=1000)

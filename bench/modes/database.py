@@ -3,11 +3,12 @@
 
 usage: database --hartsift COMMAND [--rounds N] [--threads 1,2,0] [--devices cpu,cuda] [--pycolmap PYTHON] DATABASE
 
-Every round runs each contender once on a fresh copy of the database without matches, beginning with another one each time;
-the table has medians of whole commands (pycolmap: of match_exhaustive alone, without starting Python) and the processor time
-of all their threads, which other work on the machine disturbs least. --threads: of hartsift on the CPU, 0: all cores.
---pycolmap: an interpreter that has the package; it takes all cores, and a GPU if --devices names one. Matches and verified pairs are printed so that
-contenders can be seen to have done the same. A database is made by `make_collection` (bench/collection) and `hartsift batch
+Every round runs each contender once on a fresh copy of the database without matches and starts with a different
+contender. The table has medians of wall time of whole commands (pycolmap: of match_exhaustive alone, without starting
+Python) and of the processor time of all threads, which other work on the machine disturbs least. --threads: threads of
+hartsift on the CPU, 0: all cores. --pycolmap: an interpreter that has the package; it uses all cores, and a GPU if
+--devices names one. Matches and verified pairs are printed to show that the contenders did the same work. A database is
+made by `make_collection` (bench/collection) and `hartsift batch
 --profile colmap`.
 """
 import argparse
@@ -50,7 +51,7 @@ def outcome(path):
 
 
 def contenders(arguments):
-    """Name and command of each; DATABASE stands for the copy."""
+    """Name and command of each contender; DATABASE stands for the copy."""
     found = []
     for device in arguments.devices.split(","):
         for threads in arguments.threads.split(",") if device == "cpu" else ["0"]:
@@ -64,7 +65,7 @@ def contenders(arguments):
 
 
 def run(command, source, folder):
-    """Seconds by the clock, of the processors, and what is in the database then."""
+    """Wall seconds, processor seconds, and the counts in the database afterwards."""
     path = os.path.join(folder, "run.db")
     shutil.copy(source, path)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,17 +1,18 @@
-"""Accuracy and time of pooled descriptors (dsp) and affine shape compared with plain ones and with COLMAP's.
+"""Accuracy and time of pooled descriptors (dsp) and affine shape compared with plain descriptors and COLMAP.
 
 usage: dsp COMMAND EVALUATE SEQUENCES... [--add NAME=OPTIONS]... [--colmap] [--time IMAGE]... [--rounds N]
        [--only REGEX] [--rows REGEX] [--equal REGEX] [--base NAME]...
 
-COMMAND: the command hartsift. EVALUATE: the folder of evaluate.py, whose sequences and measures these are. Each NAME=OPTIONS
-is one more row: options of `hartsift extract`. With --colmap also pycolmap's CPU extractor (VLFeat), plain, with
-domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of features.
---rows: only the rows whose names match. --equal: the rows that match once more, each picture's features cut to the number
-of the row that has fewest, those of largest sigma, which is COLMAP's own rule. --base: paired differences from that row,
-over pairs in which both have a right match where the column needs one (ori). --time: processor time of one thread on that
-picture (repeatable), from an array of pixels to arrays of features inside a Python process, the same way for hartsift and
-COLMAP: each extractor in a process of its own, by turns, the second extraction of that picture, the median of N rounds (3).
-Needs NumPy, SciPy, OpenCV, and pycolmap for --colmap.
+COMMAND: the command hartsift. EVALUATE: the folder of evaluate.py, which defines sequences and measures. Each
+NAME=OPTIONS adds a row with these options of `hartsift extract`. With --colmap also pycolmap's CPU extractor (VLFeat),
+plain, with domain_size_pooling, with estimate_affine_shape, and with both, at Lowe's contrast, RootSIFT, no limit of
+features.
+--rows: only the rows whose names match. --equal: repeats the rows that match, with each picture's features cut to the
+smallest number among these rows; features of largest sigma are kept, which is COLMAP's rule. --base: prints paired
+differences from that row; where the column needs a correct match (ori), over pairs in which both rows have one. --time:
+processor time of one thread on that picture (repeatable), from an array of pixels to arrays of features in a Python
+process, for hartsift and COLMAP alike. Each extractor runs in a separate process, interleaved; the second extraction of
+the picture counts, median of N rounds (3). Needs NumPy, SciPy, OpenCV, and pycolmap for --colmap.
 """
 import argparse
 import os
@@ -37,7 +38,7 @@ THEIRS = {"COLMAP": "", f"COLMAP, {POOLED}": POOLED, f"COLMAP, {SHAPED}": SHAPED
 
 
 def ours(command, options, image):
-    """Keypoints (x, y, sigma, orientation) and descriptors by the command."""
+    """Keypoints (x, y, sigma, orientation) and descriptors from the command."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "features.npz")
         subprocess.run([command, "extract", image, "-o", path, "--quiet", *shlex.split(options)], check=True)
@@ -46,7 +47,7 @@ def ours(command, options, image):
 
 
 def colmap_extractor(switches):
-    """pycolmap's CPU extractor, on one thread, with the named ones of its options."""
+    """pycolmap's CPU extractor on one thread, with the named options on."""
     import pycolmap  # pylint: disable=import-outside-toplevel
     options = pycolmap.FeatureExtractionOptions()
     options.use_gpu, options.num_threads, options.max_image_size = False, 1, 100000
@@ -57,7 +58,7 @@ def colmap_extractor(switches):
 
 
 def theirs(extractor, picture):
-    """The same by COLMAP; its pixels' centres lie at (0.5, 0.5)."""
+    """The same from COLMAP, whose pixel centres are at (0.5, 0.5)."""
     found, descriptors = extractor.extract_from_uint8_array(picture)
     matrix = numpy.array([(k.x, k.y, k.a11, k.a12, k.a21, k.a22) for k in found], float).reshape(-1, 6)
     sigma = numpy.sqrt(numpy.abs(matrix[:, 2] * matrix[:, 5] - matrix[:, 3] * matrix[:, 4]))
@@ -66,13 +67,13 @@ def theirs(extractor, picture):
 
 
 def largest(features, count):
-    """The `count` features of largest sigma; of equal ones the first."""
+    """The `count` features of largest sigma; the first ones among equals."""
     chosen = numpy.sort(numpy.argsort(-features[0][:, 2], kind="stable")[:count])
     return features[0][chosen], features[1][chosen]
 
 
 def features_of(arguments, extractors, picture, path):
-    """{name: features} of every extractor, and of those that are cut to an equal number."""
+    """{name: features} of every extractor, and of the rows cut to an equal number."""
     found = {name: ours(arguments.command, options, path) for name, options in arguments.ours.items()}
     found.update({name: theirs(extractor, picture) for name, extractor in extractors.items()})
     cut = [name for name in found if arguments.equal and re.search(arguments.equal, name)]
@@ -81,7 +82,7 @@ def features_of(arguments, extractors, picture, path):
 
 
 def score(arguments, evaluate):
-    """Rows of every extractor: {name: [measures of a pair, ...]}, the pairs of all in one order."""
+    """Rows of every extractor: {name: [measures of a pair, ...]}; all rows have the pairs in the same order."""
     rows = {}
     extractors = {name: colmap_extractor(switches) for name, switches in arguments.theirs.items()}
     for sequence in evaluate.find_sequences(arguments.sequences):
@@ -126,7 +127,7 @@ def print_differences(rows, base):
 
 
 def hartsift_options(command, options):
-    """Options of the command as those of hartsift.Extractor, whose library lies beside the command."""
+    """Options of the command as options of hartsift.Extractor. The library is in the command's folder."""
     os.environ["HARTSIFT_LIBRARY"] = str(pathlib.Path(command).resolve().parent / "libhartsift.so")
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
     found, words = {"device": "cpu", "threads": 1}, shlex.split(options)
@@ -139,7 +140,7 @@ def hartsift_options(command, options):
 
 
 def time_one(image, command, options):
-    """In a process of its own: processor milliseconds of an extraction on one thread. COLMAP's where there is no command."""
+    """Child process: processor milliseconds of an extraction on one thread. Without a command: COLMAP's."""
     import cv2  # pylint: disable=import-outside-toplevel
     import time  # pylint: disable=import-outside-toplevel
     picture = cv2.imread(image, 0)

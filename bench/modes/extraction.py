@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""From JPEG files to a COLMAP database: `hartsift batch -o FILE.db` and pycolmap's extract_features.
+"""Time from JPEG files to a COLMAP database: `hartsift batch -o FILE.db` and pycolmap's extract_features.
 
-usage: extraction BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--pycolmap PYTHON] [--device cuda|cpu] [--images N] [--rounds N]
+usage: extraction BUILD_FOLDER MOSAIC.png SMALL_MOSAIC.png [--pycolmap PYTHON] [--device cuda|cpu] [--images N]
+[--rounds N]
 
-The collections are those of the mode batch, --images (48) different files of each, in /dev/shm (or TMPDIR). Both run by
-turns, --rounds times (3), on a new database: profile `colmap` and COLMAP's defaults (doubled, peak threshold 0.02 / 3),
-pictures in their own size, with COLMAP's limit of 8192 (counted before orientations) and with all there are. hartsift: the
-seconds of its summary. pycolmap: of extract_features alone, in an interpreter (--pycolmap; this one unless named) that has
-extracted one picture before. Medians; features are means an image as the databases have them.
+The collections are those of the mode batch, --images (48) different files of each, in /dev/shm (or TMPDIR). The two are
+interleaved, --rounds times (3), each on a new database: profile `colmap` and COLMAP's defaults (doubled, peak threshold
+0.02 / 3), pictures in their own size, with COLMAP's limit of 8192 (counted before orientations) and without a limit.
+hartsift: the seconds of its summary. pycolmap: seconds of extract_features alone, in an interpreter (--pycolmap,
+default: this one) that has extracted one picture before. Prints medians, and the mean number of features per image from
+the databases.
 """
 import argparse
 import contextlib

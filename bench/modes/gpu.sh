@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A GPU in one go: agreement with the CPU, times of frames, calls and matching, OpenCV's times, profiler figures.
+# All benches of a GPU: agreement with the CPU, times of frames, calls and matching, OpenCV's times, profiler figures.
 # usage: python3 bench/bench.py gpu BUILD_FOLDER OUTPUT_FOLDER [IMAGE...]     (@scene pictures when no image is named)
 # HARTSIFT_GPU_PARTS: which parts, of: agreement frames mechanisms calls matching opencv profile (all).
-# Tests and sanitizers are run by tests/gpu_report.sh, which calls this for the rest.
-# BUILD_FOLDER: a CUDA build. Uses ncu and Python with OpenCV where they are there.
+# tests/gpu_report.sh runs tests and sanitizers, and calls this script for the benches.
+# BUILD_FOLDER: a CUDA build. Uses ncu and Python with OpenCV if available.
 set -uo pipefail
 build=$(realpath "$1")
 out=$(mkdir -p "$2" && realpath "$2")
@@ -32,7 +32,7 @@ agreement() {
   agreement_of_options
 }
 
-# The same with what happens before and after the stages, and with the octaves split between both.
+# Agreement with options of the steps before and after the stages, and with the octaves split between both devices.
 agreement_of_options() {
   local options same=0 differ=0 i=0 f
   for options in "--grid 8x6 --max-features 500" "--equalize" "--max-features 300 --norm root" "--descriptor f32 --upright"; do
@@ -57,7 +57,7 @@ frames() {
   "$build/bench/bench_hartsift" frames --profile opencv --json "$out/cuda_frame_opencv.json" "${bench_images[@]}"
 }
 
-# Each beside the default, twice by turns, on the first picture and the third, which are small and large.
+# Each mechanism interleaved with the default, twice, on the first (small) and the third (large) picture.
 mechanisms() {
   heading "The paper's mechanisms, profile lowe, by turns"
   local v turn
@@ -71,7 +71,7 @@ mechanisms() {
   done
 }
 
-# C and Python side by side, from all kinds of memory.
+# C and Python in one table, from all kinds of memory.
 calls() {
   heading "Calls"
   HARTSIFT_LIBRARY="$build/libhartsift.so" PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
@@ -135,7 +135,7 @@ for i in order:
 PY
 }
 
-# The pictures that are timed: those named bench_*, else all.
+# The pictures to time: files named bench_*, else all.
 bench_images=()
 for i in "${images[@]}"; do case $(basename "$i") in bench_* | @scene*) bench_images+=("$i") ;; esac; done
 [ "${#bench_images[@]}" -gt 0 ] || bench_images=("${images[@]}")

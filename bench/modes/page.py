@@ -1,7 +1,7 @@
 """A web page of the records of `hartsift bench --json`: table, plot, and tables of accuracy.
 
 usage: hartsift bench --json [--against opencv] | python3 bench/bench.py page [--accuracy FILE] >page.html
-Needs Matplotlib. The page needs nothing else: the plots stand in it as SVG. FILE: as the mode accuracy writes it.
+Needs Matplotlib. The page is self-contained: its plots are inline SVG. FILE: output of the mode accuracy.
 """
 import argparse
 import collections
@@ -43,7 +43,7 @@ def figure(draw, rows):
 
 
 def plot_speed(records):
-    """A bar for each way of computing a picture, with a whisker from the fastest round to the 90th percentile."""
+    """A bar for each configuration of a picture, with a whisker from the fastest round to the 90th percentile."""
     labels = [f"{r['name']}, {r['program']} {r['profile']}, {r['device']}, {r['threads']} threads" for r in records]
     median = [r["median_ms"] for r in records]
     below = [m - r["min_ms"] for m, r in zip(median, records)]

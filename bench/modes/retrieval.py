@@ -1,10 +1,11 @@
-"""Share of the overlapping pairs that retrieval proposes, and that COLMAP's vocabulary tree proposes.
+"""Share of overlapping pairs that retrieval and COLMAP's vocabulary tree propose.
 
 usage: retrieval DATABASE PAIRS [--neighbors K ...] [--shapes CENTRESxCOMPONENTS ...] [--colmap-words N]
 
-DATABASE: of COLMAP, with features. PAIRS: the pairs that overlap, two names a line, as make_collection writes them.
---colmap-words (needs pycolmap) makes a vocabulary tree of N words from descriptors of the same collection and asks it for the
-same numbers of neighbours. Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an installation) and NumPy.
+DATABASE: a COLMAP database with features. PAIRS: the overlapping pairs, two names a line, as make_collection writes
+them. --colmap-words (needs pycolmap) trains a vocabulary tree of N words on descriptors of the same collection and
+queries it for the same numbers of neighbours. Needs the package hartsift (HARTSIFT_LIBRARY and PYTHONPATH, or an
+installation) and NumPy.
 """
 import argparse
 import sys
@@ -36,7 +37,7 @@ def ours(lists, shapes, neighbors, truth):
 
 
 def colmap(database, numbers, lists, words, neighbors, truth):
-    import pycolmap  # only where it is asked for
+    import pycolmap  # imported only if requested
 
     build = pycolmap.VisualIndex.BuildOptions()
     build.num_visual_words, build.num_rounds, build.num_iterations = words, 1, 5
@@ -51,7 +52,7 @@ def colmap(database, numbers, lists, words, neighbors, truth):
     options = pycolmap.VocabTreePairingOptions()
     options.vocab_tree_path = database + ".tree"
     for count in neighbors:
-        options.num_images = count + 1  # the image itself is among them
+        options.num_images = count + 1  # the image itself is among the results
         start = time.perf_counter()
         proposed = pycolmap.VocabTreePairGenerator(options, pycolmap.Database.open(database)).all_pairs()
         pairs = [(numbers[a], numbers[b]) for a, b in proposed if a != b]

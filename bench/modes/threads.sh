@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Time of a frame on 1, 2, 4, ... threads up to the usable cores, and the speed-up over one thread.
 # usage: python3 bench/bench.py threads [BUILD_FOLDER [IMAGE...]]   (build/cpu; scenes of 1920x1080 and 3840x2160)
-# HARTSIFT_SCALING_THREADS: numbers of threads to time instead, as in "1 8 16"; the first is what the others are compared with.
+# HARTSIFT_SCALING_THREADS: numbers of threads to time instead, as in "1 8 16"; speed-ups are relative to the first.
 # HARTSIFT_SCALING_REPEATS: frames to time for each number; by default as many as fit into a few seconds, 5 to 50.
 set -euo pipefail
 
@@ -25,7 +25,7 @@ if [ "${#counts[@]}" -eq 0 ]; then
   counts+=("$cores")
 fi
 
-# time_frames THREADS IMAGE: features, median and least time in ms.
+# time_frames THREADS IMAGE: prints features, median and minimum time in ms.
 time_frames() {
   "$command" bench --device cpu --threads "$1" --repeats "${HARTSIFT_SCALING_REPEATS:-0}" -- "$2" |
     awk -F ' *[|] *' '$4 == "hartsift" { print $8, $9, $10 }'

@@ -1,11 +1,11 @@
-"""Renders photographs as a camera far away sees them from the side, for the mode dsp.
+"""Renders photographs as seen by a distant tilted camera, for the mode dsp.
 
 usage: tilts FOLDER IMAGE...
 
-Each IMAGE, gray and at most 640 samples wide and high, makes two sequences FOLDER/tilts/NAME-ANGLE: 1.png is the picture,
-2.png to 5.png are it compressed by a tilt of 1.4, 2, 2.8 and 4 along the direction of 30 or 110 degrees, and H_1_K maps
-1.png to K.png. Before, the picture is smoothed along that direction by 0.8 sqrt(tilt^2 - 1), which keeps the blur of a
-sample at 0.8 (Morel & Yu, ASIFT, SIIMS 2009, section 5).
+Each IMAGE, gray and at most 640 samples wide and high, makes two sequences FOLDER/tilts/NAME-ANGLE: 1.png is the
+picture, 2.png to 5.png are the picture compressed by a tilt of 1.4, 2, 2.8 and 4 along the direction of 30 or 110
+degrees, and H_1_K maps 1.png to K.png. The picture is first smoothed along that direction by 0.8 sqrt(tilt^2 - 1),
+which keeps its blur at 0.8 samples (Morel & Yu, ASIFT, SIIMS 2009, section 5).
 """
 import pathlib
 import sys
@@ -14,11 +14,11 @@ import cv2
 import numpy
 
 SIDE, TILTS, ANGLES = 640, (1.4, 2.0, 2.8, 4.0), (30, 110)
-BLUR, ACROSS = 0.8, 0.3  # of a sample; across the direction as good as none
+BLUR, ACROSS = 0.8, 0.3  # blur in samples; across the direction nearly none
 
 
 def smoothed(picture, tilt, direction):
-    """Along `direction` only."""
+    """Gaussian blur along `direction` only."""
     sigma = BLUR * numpy.sqrt(tilt * tilt - 1)
     radius = int(4 * sigma) + 1
     y, x = numpy.mgrid[-radius : radius + 1, -radius : radius + 1]
@@ -29,7 +29,7 @@ def smoothed(picture, tilt, direction):
 
 
 def tilted(picture, tilt, angle):
-    """The picture, and the homography to it."""
+    """The tilted picture, and the homography to it."""
     direction = numpy.cos(numpy.deg2rad(angle)), numpy.sin(numpy.deg2rad(angle))
     linear = numpy.diag([1 / tilt, 1.0]) @ numpy.array([direction, (-direction[1], direction[0])])
     rows, columns = picture.shape

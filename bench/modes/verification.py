@@ -1,13 +1,11 @@
 """Compares geometric verification with OpenCV's USAC_MAGSAC (poses also with PoseLib) on the same matches.
 
-The geometry of the pairs is known.
-
-Homographies of the sequences graf, boat and leuven, and relative poses between the frames of a hand-held camera: number
-of inliers, error against the truth, time. Features and matches (mutual, ratio 0.8) come from the hartsift command, so
-that both estimators see identical points.
+Estimates homographies of the sequences graf, boat and leuven, and relative poses between the frames of a hand-held
+camera, whose true geometry is known. Prints number of inliers, error against the truth, and time. Features and matches
+(mutual, ratio 0.8) come from the hartsift command, so that all estimators see identical points.
 
 usage: verification [--rate] [--build DIR] [--data DIR] [--rounds N] [-o FILE.md]
---rate: the time of every two photographs instead.
+--rate: instead, the time of all pairs of photographs.
 """
 import argparse
 import concurrent.futures
@@ -108,7 +106,7 @@ def extract(command, images, folder):
 
 
 def match(command, first, second):
-    """Points of both images, of the matches that the command finds."""
+    """Points of both images from the matches that the command finds."""
     text = subprocess.run([command, "match", first[0], second[0], "--device", "cpu", "--quiet"], check=True,
                           capture_output=True, text=True).stdout
     rows = np.array([line.split(",")[:2] for line in text.splitlines()[1:]], dtype=int).reshape(-1, 2)
@@ -116,7 +114,7 @@ def match(command, first, second):
 
 
 def timed(functions, rounds):
-    """Results and median milliseconds of several functions, run in turn."""
+    """Results and median milliseconds of several functions, interleaved."""
     results, times = [None] * len(functions), [[] for _ in functions]
     for _ in range(rounds):
         for i, function in enumerate(functions):
@@ -132,7 +130,7 @@ def mapped(h, points):
 
 
 def homography_error(h, truth, size):
-    """Mean distance, over a grid of points of image a that image b shows, between both mappings."""
+    """Mean distance between both mappings over a grid of points of image a that are visible in image b."""
     if h is None:
         return float("nan")
     grid = np.stack(np.meshgrid(np.linspace(0, size[0], 17), np.linspace(0, size[1], 17)), -1).reshape(-1, 2)
@@ -203,7 +201,7 @@ def rotation_angle(p, q):
 
 
 def epipolar_distance(f, a, b):
-    """Sampson distances, pixels."""
+    """Sampson distances in pixels."""
     x, y = np.c_[a, np.ones(len(a))], np.c_[b, np.ones(len(b))]
     line, back = x @ f.T, y @ f
     value = (y * line).sum(1)
@@ -283,7 +281,7 @@ OTHERS_TOLERANCE = TOLERANCE / np.sqrt(2.0)
 
 
 def scene_of(path, data):
-    """Photographs with the same answer show the same scene; None: of a scene alone."""
+    """The scene of a photograph, or None if no other photograph shows it."""
     parts = path.relative_to(data).parts
     if parts[0] == "pairs":
         return {"box.png": "box", "box_in_scene.png": "box", "aero1.jpg": "aero", "aero3.jpg": "aero"}.get(parts[1])
@@ -291,7 +289,7 @@ def scene_of(path, data):
 
 
 def matched_pairs(command, data, folder):
-    """[(is related, points of a, points of b)] of every two photographs."""
+    """[(is related, points of a, points of b)] of all pairs of photographs."""
     images = sorted(path for name in ("homography", "slam", "pairs", "stitching")
                     for path in (data / name).glob("**/*.[pj][np]g"))
     names = {f"{number:03d}{path.suffix}": path for number, path in enumerate(images)}
@@ -317,7 +315,7 @@ def matched_pairs(command, data, folder):
 
 
 def contenders(library):
-    """name: function of two arrays of points that says how many inliers it found."""
+    """name: function of two arrays of points that returns the number of inliers."""
     found = {"hartsift": lambda a, b: library.verify(a, b, FUNDAMENTAL, TOLERANCE)[2].inlier_count}
     try:
         import cv2
@@ -364,7 +362,7 @@ def time_all(functions, pairs, rounds):
 
 
 def print_rates(library, pairs, rounds):
-    """Pairs a second on 1, 2, 4, ... threads; the library's calls let other threads run."""
+    """Pairs a second on 1, 2, 4, ... threads; the library's calls release Python's lock."""
     cores, repeated = len(os.sched_getaffinity(0)), pairs * max(1, 4000 // len(pairs))
     threads = 1
     while threads <= cores:
@@ -380,12 +378,12 @@ def print_rates(library, pairs, rounds):
 
 
 def compare_rates(library, command, data, rounds):
-    """How long a pair takes, beside OpenCV's USAC, PoseLib and pycolmap on the same points in one interleaved run.
+    """Time per pair, compared with OpenCV's USAC, PoseLib and pycolmap on the same points in one interleaved run.
 
-    Every two of the photographs are matched (COLMAP's profile, at most 8192 features, mutual, ratio 0.8), so that most are
-    unrelated; those of one scene are known by their names. Tolerance 4 px of both points together, the others' threshold is
-    2.8 px of one. A pair's time is its shortest of the rounds.
-    """
+    All pairs of photographs are matched (profile colmap, at most 8192 features, mutual, ratio 0.8), so most pairs are
+    unrelated. Photographs of one scene are known by their names. Our tolerance is 4 px for both points together, the
+    others' threshold 2.8 px for one point. A pair's time is its minimum over the rounds.
+"""
     with tempfile.TemporaryDirectory() as folder:
         pairs = matched_pairs(command, data, folder)
     found = contenders(library)

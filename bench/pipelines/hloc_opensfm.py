@@ -1,11 +1,12 @@
-"""Reconstructions by hloc and by OpenSfM from their own SIFT features and from hartsift's, side by side, as Markdown.
+"""Compares reconstructions of hloc and OpenSfM from their own SIFT features and from hartsift's, as Markdown.
 
-usage: hloc_opensfm.py WORK SCENE...      (a folder to work in, scenes with poses.txt and intrinsics.txt, see scene_truth.py)
+usage: hloc_opensfm.py WORK SCENE...      (a folder to work in, scenes with poses.txt and intrinsics.txt, see
+scene_truth.py)
 
-For hloc its package and what it needs (PyTorch, pycolmap, h5py, kornia) must be importable. OpenSfM is run as a program of its
-own: OPENSFM names the folder of its source, built in place, and OPENSFM_PYTHON a Python that has what it needs and NumPy's
-hartsift (PYTHONPATH, HARTSIFT_LIBRARY); a row is left out where they are not set. Of a scene named
-desk the focal length is given, since 0.33 m of travel leave it in doubt. COLMAP's own features: run.py.
+hloc and its dependencies (PyTorch, pycolmap, h5py, kornia) must be importable. OpenSfM runs as a separate program:
+OPENSFM names the folder of its source, built in place, and OPENSFM_PYTHON a Python with its dependencies and the
+package hartsift (PYTHONPATH, HARTSIFT_LIBRARY). Without these variables its rows are left out. For a scene named desk
+the true focal length is passed, since 0.33 m of camera motion do not determine it. COLMAP's own features: run.py.
 """
 import json
 import os
@@ -37,7 +38,7 @@ STEPS = ("extract_metadata", "detect_features", "match_features", "create_tracks
 # ------------------------------------------------------------------ hloc
 
 def hloc_rows():
-    """Name, extractor, matcher. The extractor's threshold and size are those that COLMAP has."""
+    """Name, extractor, matcher. Threshold and size of the extractor are COLMAP's."""
     own = {**extract_features.confs["sift"],
            "model": {"name": "dog", "options": {"first_octave": -1, "peak_threshold": 0.02 / 3, "max_num_features": 8192}}}
     mine = {**hartsift.hloc.EXTRACT, "model": {**hartsift.hloc.EXTRACT["model"], "profile": "colmap"}}
@@ -48,7 +49,7 @@ def hloc_rows():
 
 
 def run_hloc(row, pictures, focal, work):
-    """Camera centres by name, points, track length, error, seconds of extraction and of matching."""
+    """Camera centres by name, number of points, track length, error, seconds of extraction and of matching."""
     _, extractor, matcher = row
     names = scene_truth.pictures_in(pictures)
     pairs = work / "pairs.txt"

@@ -1,11 +1,12 @@
-"""The verified pairs of a COLMAP database against a scene's true cameras.
+"""Compares the verified pairs of a COLMAP database with a scene's true cameras.
 
 usage: pairs_truth.py DATABASE SCENE [--pairs | --wrong] [--limit PIXELS] [--json FILE]
 
-An inlier is right if it is at most LIMIT (4) pixels from both true epipolar lines; a pair is right if at least half of its inliers
-are. Prints the pairs with what was found of each (--pairs: all, --wrong: wrong ones, both by falling number of inliers), then
-totals: all right pairs, right pairs by COLMAP's configuration (2 calibrated, 3 uncalibrated, 4 planar, 5 panoramic, 6 planar or
-panoramic, 7 watermark, 8 several), and wrong pairs. "behind" counts the right inliers whose point is behind a camera.
+An inlier is right if it is at most LIMIT (4) pixels from both true epipolar lines; a pair is right if at least half of
+its inliers are. Prints pairs with their measures (--pairs: all, --wrong: wrong ones, both by falling number of
+inliers), then totals: all right pairs, right pairs by COLMAP's configuration (2 calibrated, 3 uncalibrated, 4 planar, 5
+panoramic, 6 planar or panoramic, 7 watermark, 8 several), and wrong pairs. The column "behind" counts the right inliers
+with a negative depth in a camera.
 """
 import argparse
 import contextlib
@@ -43,7 +44,7 @@ class Pair:
 
 
 def judge_pairs(database, scene, limit=4.0):
-    """A Pair of each verified pair whose two images have true poses, and the mean number of features an image."""
+    """A Pair of each verified pair whose two images have true poses, and the mean number of features per image."""
     with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as c:
         names = {number: name.split("/")[-1] for number, name in c.execute("SELECT image_id, name FROM images")}
         places = {number: np.frombuffer(data, np.float32).reshape(rows, cols)[:, :2].astype(float) for number, rows, cols, data in

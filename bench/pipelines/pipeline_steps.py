@@ -8,18 +8,18 @@ import subprocess
 import numpy as np
 import pycolmap
 
-COLMAP_FEATURES = 8192  # most of an image, COLMAP's default
-PEAK_THRESHOLD = 0.02  # COLMAP's 0.02 / 3 a level, as OpenCV takes it
+COLMAP_FEATURES = 8192  # maximum per image, COLMAP's default
+PEAK_THRESHOLD = 0.02  # COLMAP's 0.02 / 3 per level, in OpenCV's unit
 
 
 @dataclasses.dataclass
 class Settings:
     hartsift: pathlib.Path  # the command
-    device: str = "cpu"  # or cuda
+    device: str = "cpu"  # or "cuda"
     threads: int = 0  # 0: all
     affine_dsp: bool = False
     guided: bool = False
-    extract_options: tuple = ()  # more of hartsift's
+    extract_options: tuple = ()  # additional options of hartsift
     match_options: tuple = ()
 
 
@@ -51,7 +51,7 @@ def extract_colmap(settings, scene, database):
     options = pycolmap.FeatureExtractionOptions()
     options.num_threads = settings.threads or -1
     options.sift.estimate_affine_shape = options.sift.domain_size_pooling = settings.affine_dsp
-    # COLMAP has no affine shape and pooling on a GPU.
+    # COLMAP's GPU extractor has no affine shape and no pooling.
     options.use_gpu = settings.device.startswith("cuda") and not settings.affine_dsp
     pycolmap.extract_features(database, scene.folder, image_names=scene.images, camera_mode=camera_mode(scene),
                               extraction_options=options, device=device_of(settings) if options.use_gpu else pycolmap.Device.cpu)
@@ -71,7 +71,7 @@ def extract_opencv(settings, scene, database):
 
     cv2.setNumThreads(settings.threads or -1)
     sift = cv2.SIFT_create(nfeatures=COLMAP_FEATURES, contrastThreshold=PEAK_THRESHOLD)
-    pycolmap.Database.open(str(database)).close()  # made here, since import_images opens only what exists
+    pycolmap.Database.open(str(database)).close()  # import_images opens only existing files
     pycolmap.import_images(database, scene.folder, camera_mode=camera_mode(scene), image_names=scene.images)
     with contextlib.closing(pycolmap.Database.open(str(database))) as opened:
         for image in opened.read_all_images():
@@ -82,7 +82,7 @@ def extract_opencv(settings, scene, database):
 
 
 def tell_focal_length(database, scene):
-    """Stores the true focal lengths as cameras that are known beforehand."""
+    """Stores the true focal lengths as priors of the cameras."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
         for camera, name in connection.execute("SELECT camera_id, name FROM images").fetchall():
             matrix = scene.cameras[name].matrix

@@ -1,4 +1,4 @@
-"""A scene with exact poses, rendered from photographs as walls, floor and boards of a room.
+"""Renders a scene with exact poses: a room whose walls, floor and boards are photographs.
 
 usage: room_scene.py DATA FOLDER                  (the folder of photographs, a folder that becomes the scene)
 """
@@ -25,7 +25,7 @@ def walls(data):
 
 
 def rotation_towards(centre, target, roll):
-    """World to camera, y down."""
+    """World-to-camera rotation, y down."""
     forward = numpy.subtract(target, centre) / numpy.linalg.norm(numpy.subtract(target, centre))
     right = numpy.cross([0, 1, 0], forward)
     right /= numpy.linalg.norm(right)
@@ -35,7 +35,7 @@ def rotation_towards(centre, target, roll):
 
 
 def render(rectangles, rotation, centre, noise):
-    """The nearest rectangle along each ray, sampled finely and averaged."""
+    """Samples the nearest rectangle along each ray, on a fine grid that is then averaged."""
     width, height = (side * SUPERSAMPLING for side in SIZE)
     x, y = numpy.meshgrid(numpy.arange(width), numpy.arange(height))
     focal = FOCAL * SUPERSAMPLING
@@ -59,7 +59,7 @@ def render(rectangles, rotation, centre, noise):
 
 
 def arc():
-    """Rotations (world to camera) and centres around the middle of the room."""
+    """Rotations (world to camera) and centres on an arc around the middle of the room."""
     for i in range(VIEWS):
         t = i / (VIEWS - 1) * 2 - 1
         centre = numpy.array([1.6 * t, -0.3 + 0.35 * numpy.sin(5 * t), -0.6 + 0.8 * t * t])

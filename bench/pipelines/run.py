@@ -1,4 +1,5 @@
-"""Photographs to poses: features, matches and mappers on scenes with true cameras; whole times and errors, as JSON and Markdown.
+"""From photographs to poses: features, matches and mappers on scenes with true cameras. Writes total times and errors
+as JSON and Markdown.
 
 usage: run.py [SCENE...] [-o PREFIX] [options]                                                        (see README.md)
 """
@@ -31,7 +32,7 @@ except ImportError as error:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COURTYARD = {"--scenes": 1, "--views": 24, "--others": 0}
 COLUMNS = {"features_s": 2, "match_s": 2, "map_s": 2, "map_cpu_s": 2, "all_s": 2, "images": 0, "points": 0, "track_length": 2, "reprojection_px": 3,
-           "rotation_deg": 3, "rotation_deg_90": 3, "position_percent": 3}  # and their digits
+           "rotation_deg": 3, "rotation_deg_90": 3, "position_percent": 3}  # and their decimal places
 HEADING = ("| front end | mapper | features s | match s | map s | map processor s | all s | images | points | track | reprojection px |"
            " rotation median deg | rotation 90 % deg | position % |\n|---|---|" + "--:|" * len(COLUMNS))
 
@@ -87,7 +88,7 @@ def make_database(settings, scene, front_end, database, seed, focal_known):
 
 
 def pose_row(reconstructions, scene):
-    """What the largest of the reconstructions is worth."""
+    """Errors of the largest of the reconstructions."""
     if not reconstructions:
         return {"models": 0, "images": 0}
     model = max(reconstructions.values(), key=lambda one: one.num_reg_images())
@@ -131,7 +132,7 @@ def run_front_end(arguments, settings, scene, front_end, work):
 # ------------------------------------------------------------------ tables
 
 def median(rows, name):
-    """None unless more than half of the runs have the value: a run without one counts as the worst."""
+    """None unless more than half of the runs have the value: a run without a value counts as the worst."""
     values = sorted(row.get(name, float("inf")) for row in rows)
     middle = statistics.median(values)
     return None if middle == float("inf") else middle

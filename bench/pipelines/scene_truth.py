@@ -1,9 +1,10 @@
-"""Scenes with true cameras, and what truth says about estimated cameras and about matches.
+"""Scenes with true cameras, and errors of estimated cameras and matches against them.
 
-A scene is a folder of pictures. intrinsics.txt holds, after a comment, width height fx fy cx cy [k1 k2 p1 p2 k3]; the centre of the
-top-left pixel is (0.5, 0.5). poses.txt has a line an image: its name and cam_from_world [R|t] row by row, or its name, a time, the
-camera's position and its rotation to the world as qx qy qz qw (layout of the TUM data sets). Both files may be missing.
-A folder that make_collection wrote is a scene too: images/ and cameras.txt.
+A scene is a folder of pictures. intrinsics.txt has, after a comment, width height fx fy cx cy [k1 k2 p1 p2 k3]; the
+top-left pixel's centre is (0.5, 0.5). poses.txt has a line an image: its name and cam_from_world [R|t] row by row, or
+its name, a time, the camera's position and its rotation to the world as qx qy qz qw (layout of the TUM data sets). Both
+files may be missing.
+A folder written by make_collection, with images/ and cameras.txt, is a scene too.
 """
 import dataclasses
 import itertools
@@ -23,8 +24,8 @@ class Camera:
 @dataclasses.dataclass
 class Scene:
     name: str
-    folder: pathlib.Path  # of the pictures
-    images: list  # names
+    folder: pathlib.Path  # folder of the pictures
+    images: list  # file names
     poses: dict  # name -> cam_from_world, 3 x 4
     cameras: dict  # name -> Camera
 
@@ -61,7 +62,7 @@ def pictures_in(folder):
 
 
 def read_collection(folder):
-    """What make_collection wrote."""
+    """A scene from the output of make_collection."""
     scene = Scene(folder.name, folder / "images", pictures_in(folder / "images"), {}, {})
     for name, _, _, focal, cx, cy, *values in rows_of(folder / "cameras.txt"):
         rotation, centre = np.array(values[:9], float).reshape(3, 3), np.array(values[9:], float)
@@ -96,8 +97,8 @@ def rays(camera, points):
 
 
 def epipolar_errors(scene, a, b, points_a, points_b):
-    """Of each match between the images a and b: the larger distance from the true epipolar lines in pixels, and whether the point
-    is in front of both cameras."""
+    """For each match between the images a and b: the larger of its distances from the true epipolar lines in pixels,
+    and whether the point is in front of both cameras."""
     rotation = scene.poses[b][:, :3] @ scene.poses[a][:, :3].T
     x, y, z = translation = scene.poses[b][:, 3] - rotation @ scene.poses[a][:, 3]
     essential = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) @ rotation
@@ -105,7 +106,7 @@ def epipolar_errors(scene, a, b, points_a, points_b):
     lines_b, lines_a = u @ essential.T, v @ essential
     pixels = [np.hypot(*lines.T[:2]) / scene.cameras[name].matrix[0, 0] for name, lines in ((a, lines_a), (b, lines_b))]
     errors = np.abs((v * lines_b).sum(1)) / np.maximum(np.minimum(*pixels), 1e-300)
-    # Signs of the depths where the rays come closest; parallel rays meet at infinity, in front.
+    # Signs of the depths at the points where the rays are closest. Parallel rays meet at infinity, in front.
     u = u @ rotation.T
     cross = np.cross(u, v)
     norm = (cross * cross).sum(1)
@@ -118,8 +119,8 @@ def centre(pose):
 
 
 def position_error(found, truth):
-    """Estimated positions against true ones, in one order: their root mean square distance after the best similarity, and the
-    largest distance between true ones."""
+    """Compares estimated positions with true ones in the same order. Returns the root mean square distance after the
+    best similarity transform, and the largest distance between true positions."""
     p, q = np.array(found), np.array(truth)
     size = max(np.linalg.norm(a - b) for a, b in itertools.combinations(q, 2))
     p, q = p - p.mean(0), q - q.mean(0)
@@ -130,15 +131,16 @@ def position_error(found, truth):
 
 
 def pose_errors(found, truth):
-    """Estimated poses by name against true ones: median and 90 % of the angles between relative rotations in degrees, and the
-    error of the positions in the truth's unit and in % of the largest distance between true cameras."""
+    """Compares estimated poses with true ones by name. Returns median and 90th percentile of the angles between
+    relative rotations in degrees, and the error of the positions in the truth's unit and in % of the largest distance
+    between true cameras."""
     names = sorted(set(found) & set(truth))
     if len(names) < 3:
         return None
     angles = []
     for a, b in itertools.combinations(names, 2):
         turn, right = (p[a][:, :3] @ p[b][:, :3].T for p in (found, truth))
-        # The chord keeps its digits where the angle is small, which the trace does not.
+        # The chord is exact for small angles, where the trace loses digits.
         angles.append(np.degrees(2 * np.arcsin(min(1.0, np.linalg.norm(turn - right) / np.sqrt(8)))))
     error, size = position_error(*([centre(poses[name]) for name in names] for poses in (found, truth)))
     return {"rotation_deg": float(np.median(angles)), "rotation_deg_90": float(np.quantile(angles, 0.9)), "position": error,

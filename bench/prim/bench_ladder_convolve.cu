@@ -1,10 +1,10 @@
 /*
- * 1-D convolution, rung by rung: plain, taps in constant memory, a tile in shared memory, vectors in registers, beside a
- * copy and the CPU.
+ * 1-D convolution, rung by rung: plain, taps in constant memory, a tile in shared memory, vectors in registers;
+ * compared with a copy and the CPU.
  *
  *   bench_ladder_convolve [--device-only] [--json FILE]
  *
- * Every rung gives the CPU's bytes, ends included.
+ * Every rung gives the CPU's bytes, at the ends of the signal too.
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/primitives/primitives_cuda.h"
@@ -14,7 +14,7 @@ enum { TAPS = 5, RADIUS = TAPS / 2, THREADS = 256 };
 
 struct convolve_state {
   convolve_args args;
-  void *d_taps; /* of the signal's type */
+  void *d_taps; /* elements of the signal's type */
   hs_context *cpu;
   hs_array on_host;
   void *host_out;
@@ -29,12 +29,12 @@ static __device__ const float *constant_taps(float) { return constant_f32; }
 static __device__ double tree(const double *c, const double *x) { return prim_tree_f64(c, x, TAPS); }
 static __device__ float tree(const float *c, const float *x) { return prim_tree_f32(c, x, TAPS); }
 
-/* A sample or, beyond the ends, zero. */
+/* A sample, or zero outside the signal. */
 template <typename E> static __device__ E sample(const E *in, int64_t n, int64_t i) {
   return i < 0 || i >= n ? (E)0 : in[i];
 }
 
-/* Taps and samples from global memory. */
+/* Taps and samples are read from global memory. */
 template <typename E> __global__ void convolve_plain_kernel(const E *in, E *out, int64_t n, const E *taps) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= n) return;

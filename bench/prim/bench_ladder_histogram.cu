@@ -1,7 +1,8 @@
 /*
- * Histograms of 256 bins, rung by rung, on noise, on a natural picture and on one of a single value; equalisation; the
- * library beside CUB at usual sizes of pictures; and how many updates of shared memory a multiprocessor makes when
- * nothing stands in their way.
+ * Histograms of 256 bins, rung by rung, on noise, a natural picture and a constant picture.
+ *
+ * Also times equalisation, compares the library with CUB at usual picture sizes, and measures the conflict-free rate of
+ * shared memory updates of a multiprocessor.
  *
  *   bench_ladder_histogram [--device-only] [--json FILE]
  */
@@ -29,7 +30,7 @@ struct histogram_state {
   int processors;
 };
 
-/* ------------------------------------------------------------------ rungs; bins are cleared before */
+/* ------------------------------------------------------------------ rungs; the caller clears the bins */
 
 #define FOR_EACH_VECTOR(v)                                                                                             \
   for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x)     \
@@ -54,7 +55,7 @@ static __device__ void flush(const uint32_t *s_bins, int copies, uint32_t *bins)
   }
 }
 
-/* One histogram a block. */
+/* One histogram per block. */
 __global__ void histogram_block_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   __shared__ uint32_t s_bins[BINS];
   s_bins[threadIdx.x] = 0;
@@ -65,7 +66,7 @@ __global__ void histogram_block_kernel(const uint4 *in, uint64_t n, uint32_t *bi
   flush(s_bins, 1, bins);
 }
 
-/* One histogram a warp. */
+/* One histogram per warp. */
 __global__ void histogram_warp_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   __shared__ uint32_t s_bins[WARPS * BINS];
   for (int i = (int)threadIdx.x; i < WARPS * BINS; i += THREADS) s_bins[i] = 0;
@@ -77,7 +78,7 @@ __global__ void histogram_warp_kernel(const uint4 *in, uint64_t n, uint32_t *bin
   flush(s_bins, WARPS, bins);
 }
 
-/* No atomics in shared memory: equal keys of a warp find one another, their leader adds. */
+/* No atomics in shared memory: lanes with equal keys find each other by a match, and their leader adds the count. */
 __global__ void histogram_match_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   __shared__ uint32_t s_bins[WARPS * BINS];
   for (int i = (int)threadIdx.x; i < WARPS * BINS; i += THREADS) s_bins[i] = 0;
@@ -98,7 +99,8 @@ __global__ void histogram_match_kernel(const uint4 *in, uint64_t n, uint32_t *bi
   flush(s_bins, WARPS, bins);
 }
 
-/* No atomics in shared memory: each thread has 256 counters of 16 bits, in one bank, read, raised and written back. */
+/* No atomics in shared memory: each thread has 256 counters of 16 bits in one bank and updates them by load, add,
+ * store. */
 __global__ void __launch_bounds__(PRIVATE_THREADS)
     histogram_private_kernel(const uint4 *in, uint64_t n, uint32_t *bins) {
   extern __shared__ uint32_t s_pairs[]; /* [128][threads] */
@@ -115,7 +117,7 @@ __global__ void __launch_bounds__(PRIVATE_THREADS)
     if (++turns < 4000 && first + step < n) continue; /* 64000 bytes at most */
     turns = 0;
     __syncthreads();
-    for (int b = (int)(threadIdx.x / 32); b < BINS / 2; b += PRIVATE_THREADS / 32) { /* a warp a pair of bins */
+    for (int b = (int)(threadIdx.x / 32); b < BINS / 2; b += PRIVATE_THREADS / 32) { /* one warp per pair of bins */
       uint32_t even = 0, odd = 0;
       for (int t = (int)threadIdx.x % 32; t < PRIVATE_THREADS; t += 32) {
         const uint32_t pair = s_pairs[b * PRIVATE_THREADS + t];
@@ -183,7 +185,7 @@ static bool same_counts(const void *got, const void *expected, size_t bytes) {
 
 /* ------------------------------------------------------------------ the rate of updates */
 
-/* 8 warps on their lanes' own banks: atomic additions, or read, raise, write. */
+/* 8 warps; each lane updates its own bank: by atomic addition, or by load, add, store. */
 template <bool ATOMIC> __global__ void update_rate_kernel(uint32_t *sink) {
   __shared__ uint32_t s_bins[64 * 32];
   for (int i = (int)threadIdx.x; i < 64 * 32; i += (int)blockDim.x) s_bins[i] = 0;
@@ -308,7 +310,7 @@ static void run_picture(ladder *l, const char *name, const uint8_t *pattern, uin
   close_picture(&s);
 }
 
-/* Sizes on both sides of the one at which the library changes its way; all pictures stay in L2. */
+/* Sizes below and above the library's switch of kernel; all pictures fit in L2. */
 static int run_sizes(ladder *l, const uint8_t *noise, const uint8_t *flat, uint64_t pattern_bytes) {
   static const int32_t sizes[][2] = {{320, 240}, {640, 480}, {1280, 960}, {1920, 1080}, {2560, 1600}, {3840, 2160}};
   static const char *const kinds[] = {"noise", "natural", "one value"};

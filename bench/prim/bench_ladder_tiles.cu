@@ -1,10 +1,10 @@
 /*
- * Statistics of tiles, rung by rung: a thread a tile, a block a tile, a warp a tile, and the library, beside the CPU.
+ * Statistics of tiles, rung by rung: one thread, block or warp per tile, and the library; compared with the CPU.
  *
  *   bench_ladder_tiles [--device-only] [--json FILE]
  *
- * An 8000 x 1000 picture of bytes, alone (in the L2) and repeated to 1 GiB; tiles of 40 x 40, others, and rows at odd
- * addresses. Every rung gives the CPU's bytes.
+ * An 8000 x 1000 picture of bytes, alone (in the L2) and repeated to 1 GiB; tiles of 40 x 40 and other sizes, and rows
+ * at odd addresses. Every rung gives the CPU's bytes.
  */
 #include "bench/prim/ladder.cuh"
 #include "cuda/prim/reductions.cuh"
@@ -23,7 +23,7 @@ struct tiles_state {
   size_t count;
 };
 
-/* What the ladder's own kernels need, for bytes. */
+/* Arguments of the ladder's own kernels, for bytes. */
 struct plain_tiles {
   const uint8_t *data;
   size_t stride;
@@ -48,7 +48,7 @@ static __device__ void write_tile(const plain_tiles &p, uint32_t index, const ti
   p.tiles[index] = t;
 }
 
-/* Bytes first, first + step, ... of a tile, row by row; returns the tile's elements. */
+/* Visits bytes first, first + step, ... of a tile, row by row; returns the tile's number of elements. */
 static __device__ uint32_t walk_tile(const plain_tiles &p, uint32_t index, uint32_t first, uint32_t step,
                                      tile_sums *s) {
   const uint32_t x = index % p.columns * p.tile_width, y = index / p.columns * p.tile_height;
@@ -138,7 +138,7 @@ struct tiles_shape {
   const char *name;
   prim_element type;
   uint64_t width, height, gap, tile_width, tile_height;
-  bool all; /* the ladder's own kernels, too */
+  bool all; /* includes the ladder's own kernels */
 };
 
 static void run_shape(ladder *l, const tiles_shape *shape, const void *pattern, size_t pattern_bytes) {

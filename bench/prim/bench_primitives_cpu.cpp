@@ -1,7 +1,9 @@
 /*
- * The primitives on the CPU beside OpenCV's functions: sum, minMaxLoc, calcHist, equalizeHist, filter2D of one row, and the
- * first two for each tile. Both do the same work on the same memory, by turns in one process; results are compared before
- * anything is timed. On one thread each, and with each library's own default.
+ * The primitives on the CPU compared with OpenCV's sum, minMaxLoc, calcHist, equalizeHist, filter2D of one row, and the
+ * first two for each tile.
+ *
+ * Both do the same work on the same memory, interleaved in one process; results are compared before anything is timed.
+ * Times are for one thread each, and with each library's default.
  *
  * usage: bench_primitives_cpu [ROUNDS [FUNCTION]]        prints a table in Markdown, of one function or of all
  */
@@ -28,7 +30,7 @@ enum { TILE = 40, THRESHOLD = 127 };
 struct bench_case {
   const char *name;
   work what;
-  int type; /* of OpenCV: CV_8U, CV_16U, CV_32F, CV_64F */
+  int type; /* OpenCV's type: CV_8U, CV_16U, CV_32F, CV_64F */
   int width, height;
   const char *content; /* scene, random, constant */
 };
@@ -68,7 +70,7 @@ hs_array view_of(const cv::Mat &m) {
 
 int taps_of(const bench_case &b) { return b.name[10] == '5' ? 5 : 31; }
 
-/* What both sides read and write. */
+/* Inputs and outputs of both sides. */
 struct bench_state {
   const bench_case *b;
   cv::Mat in, ours, theirs, theirs_histogram;
@@ -127,7 +129,7 @@ bool run_ours(hs_context *c, bench_state &s) {
   return false;
 }
 
-/* OpenCV has no such function: what one writes with it. */
+/* OpenCV has no such function; this is the code that its users write. */
 void run_their_tiles(bench_state &s) {
   size_t k = 0;
   for (int y = 0; y < s.in.rows; y += TILE)
@@ -167,7 +169,7 @@ void run_theirs(bench_state &s) {
   }
 }
 
-/* Integers and extremes are equal, sums and convolutions of floats nearly. */
+/* Integers and extremes must be equal, float sums and convolutions nearly equal. */
 bool agree(const bench_state &s) {
   const auto near = [](double a, double b) { return std::fabs(a - b) <= 1e-6 * std::fabs(b) + 1e-12; };
   switch (s.b->what) {
@@ -191,7 +193,7 @@ bool agree(const bench_state &s) {
   return false;
 }
 
-/* One thread: the processor time it had, which other programs on the machine disturb less; else the time that passed. */
+/* On one thread processor time, which other programs disturb less; else wall time. */
 double now_us(bool one_thread) {
   timespec t = {};
   clock_gettime(one_thread ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
@@ -203,10 +205,10 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-/* Calls that one time is taken over, so that the clock does not matter. */
+/* Number of calls per timed interval, large enough for the clock's resolution. */
 int repeats_for(double us) { return us > 500.0 ? 1 : int(500.0 / (us + 0.1)) + 1; }
 
-/* Median of both and of the ratio of each round. */
+/* Median of both times and of the ratio per round. */
 bool time_case(hs_context *c, bool one_thread, bench_state &s, int rounds, double *ours, double *theirs,
                double *ratio) {
   if (!run_ours(c, s)) return false;

@@ -1,8 +1,9 @@
 /*
- * What the ladder benches share: the machine's rates, checked and timed rungs, a Markdown table and JSON records.
+ * Shared parts of the ladder benches: rates of the machine, checked and timed rungs, a Markdown table, JSON records.
  *
- * A rung is a way to compute something. Before it is timed its output is poisoned, computed and compared. Timed are
- * replays of a graph of several launches, median of 11, so that what a launch costs on the host is left out.
+ * A rung is one algorithm of a ladder of increasing speed. Its output is poisoned, computed and compared before it is
+ * timed. The time is the median of 11 replays of a graph of several launches, which excludes the launch overhead of the
+ * host.
  */
 #ifndef HARTSIFT_BENCH_PRIM_LADDER_CUH
 #define HARTSIFT_BENCH_PRIM_LADDER_CUH
@@ -34,17 +35,17 @@ struct ladder {
   int records, failures, processors;
   bool device_only; /* the CPU is not timed */
   cudaStream_t stream;
-  double read_gbs, copy_gbs; /* measured; copy: bytes read and written */
+  double read_gbs, copy_gbs; /* measured; copy: counts bytes read and written */
 };
 
-/* One contender. launch: enqueues the work; state: what it works on. */
+/* One contender. launch: enqueues the work; state: its argument. */
 struct ladder_rung {
   const char *name;
   void (*launch)(void *state, cudaStream_t stream);
-  bool slow; /* one launch a replay, three replays */
+  bool slow; /* one launch per replay, three replays */
 };
 
-/* What is computed, where it goes and what is to come out. matches null: the same bytes. */
+/* Input, output and expected result. matches null: compares bytes. */
 struct ladder_case {
   const char *name;
   void *state;
@@ -52,8 +53,8 @@ struct ladder_case {
   size_t result_bytes;
   const void *expected; /* host */
   bool (*matches)(const void *got, const void *expected, size_t bytes);
-  double bytes;    /* that memory must move */
-  double rate_gbs; /* what of the machine's rates that is compared with */
+  double bytes;    /* minimum memory traffic */
+  double rate_gbs; /* rate of the machine for comparison */
 };
 
 static double ladder_now_us(void) {
@@ -134,7 +135,7 @@ static void ladder_run(ladder *l, const ladder_case *c, const ladder_rung *rung)
   ladder_record(l, c, rung->name, us, c->matches ? "yes" : "same bytes");
 }
 
-/* Median wall time of a call on the host, us: of 7 calls, or of those that begin within half a second. */
+/* Median wall time of a call on the host, us: of 7 calls, or of the calls that begin within half a second. */
 static double ladder_host_us(void (*call)(void *state), void *state) {
   double us[7];
   int n = 0;
@@ -146,12 +147,12 @@ static double ladder_host_us(void (*call)(void *state), void *state) {
   return ladder_median(us, n);
 }
 
-/* The CPU's row, whose results the others are compared with. */
+/* The CPU's row; the other rows are compared with its results. */
 static void ladder_run_host(ladder *l, const ladder_case *c, const char *name, void (*call)(void *state), void *state) {
   if (!l->device_only) ladder_record(l, c, name, ladder_host_us(call, state), "reference");
 }
 
-/* The least that reads every byte: 16-byte loads, 8 of them under way in each thread. */
+/* Reads every byte with the fewest instructions: 16-byte loads, 8 of them in flight in each thread. */
 __global__ void __launch_bounds__(256) ladder_read_kernel(const uint4 *in, uint64_t n, uint32_t *sink) {
   const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
   uint32_t mixed = 0;
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(256) ladder_read_kernel(const uint4 *in, uint6
 #pragma unroll
     for (int k = 0; k < 8; k++) mixed ^= v[k].x ^ v[k].y ^ v[k].z ^ v[k].w;
   }
-  if (mixed == 0x9e3779b9u) *sink = mixed; /* never in practice, and the compiler cannot know */
+  if (mixed == 0x9e3779b9u) *sink = mixed; /* never true; keeps the compiler from dropping the loads */
 }
 
 struct ladder_move {
@@ -181,7 +182,7 @@ static void ladder_launch_memcpy(void *state, cudaStream_t stream) {
   LADDER_CHECK(cudaMemcpyAsync(m->out, m->in, m->bytes, cudaMemcpyDeviceToDevice, stream));
 }
 
-/* 16-byte loads and stores, 4 of them under way in each thread. */
+/* 16-byte loads and stores, 4 of them in flight in each thread. */
 __global__ void __launch_bounds__(256) ladder_copy_kernel(const uint4 *in, uint4 *out, uint64_t n) {
   const uint64_t i = (uint64_t)blockIdx.x * 1024 + threadIdx.x;
   uint4 v[4];
@@ -199,7 +200,7 @@ static void ladder_launch_copy(void *state, cudaStream_t stream) {
   ladder_copy_kernel<<<(unsigned)((n + 1023) / 1024), 256, 0, stream>>>((const uint4 *)m->in, (uint4 *)m->out, n);
 }
 
-/* Fills the rates, of 1 GiB: the best of several grids of the read; the better of two copies. */
+/* Measures the rates over 1 GiB: the best of several grids for reads, the better of two copies. */
 static void ladder_measure(ladder *l) {
   ladder_move m = {NULL, NULL, (size_t)1 << 30, 0};
   LADDER_CHECK(cudaMalloc(&m.in, m.bytes));
@@ -217,7 +218,7 @@ static void ladder_measure(ladder *l) {
   LADDER_CHECK(cudaFree(m.out));
 }
 
-/* Reads the options, opens the first device and the JSON file, measures, prints the table's head. */
+/* Parses the options, opens the first device and the JSON file, measures the rates, prints the table's head. */
 static void ladder_open(ladder *l, const char *primitive, int argc, char **argv) {
   int devices = 0;
   cudaDeviceProp p;
@@ -255,7 +256,7 @@ static uint32_t ladder_random(uint32_t *state) {
   return *state >> 8;
 }
 
-/* Device memory that repeats a pattern of host memory. */
+/* Device memory filled with a repeated pattern from host memory. */
 static void *ladder_repeat(const void *pattern, size_t pattern_bytes, size_t bytes) {
   unsigned char *p;
   LADDER_CHECK(cudaMalloc((void **)&p, bytes));
