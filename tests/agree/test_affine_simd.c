@@ -1,6 +1,8 @@
 /*
- * Shapes of keypoints: every variant's patches and moments against the reference, byte for byte, on planes of all sizes and
- * with windows within them, across their edges and outside; and that of a patch is taken what is read.
+ * Affine shapes of keypoints: every variant's patches and moments against the reference, byte for byte.
+ *
+ * Covers planes of all sizes, with windows inside, across the edges and outside, and the ranges of a patch that later
+ * stages read.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@ static float number_of(uint32_t *seed, float low, float high) {
   return low + (high - low) * ((float)(stage_random(seed) >> 8) * 0x1p-24f);
 }
 
-/* Samples of noise, and behind each row and the last what no variant may use: numbers that are none. */
+/* Noise samples; the padding of each row and of the plane, which no variant may use, is NaN. */
 static plane_view make_plane(float *data, int32_t width, int32_t height, uint32_t *seed) {
   for (size_t i = 0; i < (size_t)STRIDE * ROWS + SLACK; i++) {
     const bool inside = i % STRIDE < (size_t)width && i / STRIDE < (size_t)height;
@@ -35,7 +37,7 @@ static affine_shape random_shape(uint32_t *seed) {
   return s;
 }
 
-/* Of a row any columns, or none. */
+/* Random column ranges, which may be empty. */
 static patch_rows random_rows(int32_t side, uint32_t *seed) {
   patch_rows rows = {{0}, {0}};
   for (int32_t j = 0; j < side; j++) {
@@ -45,7 +47,7 @@ static patch_rows random_rows(int32_t side, uint32_t *seed) {
   return rows;
 }
 
-/* Patches of both sides, whole and in part: nothing is written besides what is asked for. */
+/* Patches of both side lengths, whole and in part; nothing is written outside the requested ranges. */
 static void check_patches(const stage_ops *ops, const char *name, const plane_view *level, float x, float y,
                           float sigma, const affine_shape *shape, uint32_t *seed) {
   static const int32_t sides[] = {AFFINE_ORIENT_SIDE, AFFINE_DESCRIBE_SIDE};
@@ -94,7 +96,7 @@ static void test_variants(void **state) {
   free(data);
 }
 
-/* A patch of a given keypoint that spans so many samples that floats do not count them. */
+/* A patch of a user keypoint so large that a float cannot count its samples. */
 static void test_large_patches(void **state) {
   (void)state;
   enum { SIDE = 4400 };
@@ -117,8 +119,8 @@ static void test_large_patches(void **state) {
   free(data);
 }
 
-/* The largest differences there can be, one row of samples 0 and the next 1, under the largest window of each step: the sums
-   keep their sign and come near their limit. */
+/* The largest possible differences, two rows of samples 0 and the next two rows 1, under the largest window of each
+ * step: the sums keep their sign and approach their limit. */
 static void test_moments_do_not_overflow(void **state) {
   (void)state;
   enum { SIDE = 257 };
@@ -136,19 +138,19 @@ static void test_moments_do_not_overflow(void **state) {
   free(data);
 }
 
-/* A sample that votes and its four neighbours are taken. */
+/* The ranges contain a sample that votes and its four neighbours. */
 static void assert_taken(const patch_rows *rows, int32_t x, int32_t y) {
   assert_true(x - 1 >= rows->first[y] && x + 1 < rows->end[y]);
   for (int32_t j = y - 1; j <= y + 1; j += 2) assert_true(x >= rows->first[j] && x < rows->end[j]);
 }
 
-/* Of patches is taken what orientation reads of them. */
+/* The computed ranges of a patch contain every sample that orientation reads. */
 static void test_rows_of_orientation(void **state) {
   (void)state;
   enum { MIDDLE = AFFINE_ORIENT_SIDE / 2 };
   static const author_rule rules[] = {RULE_LOWE, RULE_VLFEAT};
   patch_rows rows;
-  assert_false(orient_rows(RULE_OPENCV, &rows)); /* all */
+  assert_false(orient_rows(RULE_OPENCV, &rows)); /* the whole patch */
   assert_int_equal(orient_radius(1.0f / AFFINE_DISTANCE, RULE_LOWE), AFFINE_ORIENT_RADIUS);
   assert_int_equal(describe_radius(1.0f / AFFINE_DISTANCE), AFFINE_DESCRIBE_RADIUS);
   for (int r = 0; r < 2; r++) {
@@ -161,8 +163,8 @@ static void test_rows_of_orientation(void **state) {
   }
 }
 
-/* And what descriptors read, in every direction; angles about those of the axes, where the square's sides are parallel to
-   the rows, too. */
+/* The same for the descriptor, in every direction, with angles near the axes, where the square's sides are parallel to
+ * the rows. */
 static void test_rows_of_descriptors(void **state) {
   (void)state;
   enum { MIDDLE = AFFINE_DESCRIBE_SIDE / 2, ANGLES = 1440, NEAR = 8 };

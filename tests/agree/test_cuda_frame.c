@@ -1,7 +1,8 @@
 /*
- * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile and size, for hard pictures
- * and over many runs. Skipped where there is no device. Options and ways: tests/property/test_engines.c and
- * test_engine_ways.c.
+ * Whole frames on a CUDA device against the CPU's reference: the same bytes for every profile and size, for hard
+ * pictures and over many runs. Skipped without a device.
+ *
+ * Options and engine paths: tests/property/test_engines.c and test_engine_ways.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void assert_same(const hs_features *a, const hs_features *b) {
   if (bytes > 0) assert_memory_equal(a->descriptors, b->descriptors, a->count * bytes);
 }
 
-/* Both backends on one picture; returns how many features they agree on. */
+/* Both backends on one picture; returns their common number of features. */
 static size_t compare(const hs_options *options, const hs_image *image, const hs_image *mask) {
   hs_context *cpu = open_context(options, HS_DEVICE_CPU), *gpu = open_context(options, HS_DEVICE_CUDA);
   hs_features a = {0}, b = {0};
@@ -91,9 +92,9 @@ static void test_profiles_and_sizes(void **state) {
     }
 }
 
-/* Pictures large enough to be uploaded in bands while their base is made, two, three and eight of them, on every
-   profile's grid; the caller's rows need not start on words. They have so many features that each is one warp's, where the
-   other pictures here have few, which two warps share. */
+/* Pictures large enough to be uploaded in bands while their base is made: two, three and eight bands, on every
+ * profile's grid. The caller's rows need not start on words. With this many features each feature has its own warp; in
+ * the other, smaller pictures two warps share a feature. */
 static void test_large_pictures(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -152,8 +153,8 @@ static void test_same_over_runs(void **state) {
   hs_image_free(&other);
 }
 
-/* Sizes by turns, each met one to four times: launched kernel by kernel, recorded, replayed, forgotten and met as if for
-   the first time; in the order of a caller's stream and of none. */
+/* Alternating sizes, each extracted one to four times: launched kernel by kernel, recorded, replayed, evicted and
+ * recorded anew; with and without a caller's stream. */
 static void test_sizes_by_turns(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -194,7 +195,7 @@ static void test_sizes_by_turns(void **state) {
 #endif
 }
 
-/* Lists far too short at first: the frame is repeated, the result the same. */
+/* Initial capacities are far too small: the frame is repeated and gives the same result. */
 static void test_overflow(void **state) {
   (void)state;
   NEED_DEVICE();

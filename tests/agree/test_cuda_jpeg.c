@@ -1,6 +1,6 @@
 /*
- * Files that stayed encoded until a GPU decodes them: features as from libjpeg's pixels, in flight and alone; damaged
- * ones, which must end as they do without a GPU. Skipped where there is none.
+ * JPEG files decoded by a GPU: features equal those from libjpeg's pixels, in flight and alone; damaged files end as
+ * they do without a GPU. Skipped without a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void test_made_files(void **state) {
     if (!decoder_check_run(gpu, first, JPEG_GROUP_MAX, reason, sizeof reason)) fail_msg("%s", reason);
 }
 
-/* A larger made file. */
+/* A larger synthetic file. */
 static unsigned char *make(uint32_t number, int32_t side_most, size_t *size) {
   synthetic_jpeg made = decoder_check_picture(number);
   unsigned char *bytes = NULL;
@@ -102,7 +102,8 @@ static uint64_t next_random(uint64_t *state) {
   return *state >> 33;
 }
 
-/* Files with a few bits or bytes changed, several at once: features, or the status, as of the decoded file. */
+/* Files with a few changed bits or bytes, several in flight: features or status equal those of the file decoded by
+ * libjpeg. */
 static void test_mutated_files(void **state) {
   (void)state;
   need_decoder();
@@ -116,7 +117,7 @@ static void test_mutated_files(void **state) {
     size_t sizes[AT_ONCE];
     uint64_t random = first;
     for (uint32_t i = 0; i < AT_ONCE; i++) {
-      bytes[i] = make(first / 64 * 64 + i % 2, 120, &sizes[i]); /* of few sizes, so that groups share launches */
+      bytes[i] = make(first / 64 * 64 + i % 2, 120, &sizes[i]); /* few sizes, so that groups share launches */
       for (uint64_t changes = next_random(&random) % 4; changes > 0; changes--) {
         const size_t at = 2 + next_random(&random) % (sizes[i] - 4);
         bytes[i][at] = (unsigned char)(bytes[i][at] ^ (1u << next_random(&random) % 8));

@@ -1,6 +1,6 @@
 /*
- * The CUDA keypoint stages against the reference, byte for byte: settled masks, keypoints, features, selection,
- * descriptors and records, for every variant. Octave levels and candidates come from the reference.
+ * The CUDA keypoint stages against the reference, byte for byte: masks of settled candidates, keypoints, features,
+ * selection, descriptors and records, for every variant. Octave levels and candidates come from the reference.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #  include "cuda/keypoints/keypoints_cuda.h"
 #  include "cuda/keypoints/keypoints_cuda.h"
 
-/* How a case runs on the device. */
+/* Variants and capacities of a case on the device. */
 typedef struct device_run {
   cuda_refine_variant refine;
   cuda_orient_variant orient;
@@ -28,7 +28,7 @@ typedef struct device_run {
   uint32_t keypoints, features; /* capacities; 0: ample */
 } device_run;
 
-/* The device's side of one case. */
+/* Device memory of one case. */
 typedef struct device_frame {
   cuda_frame_view view;
   cuda_stream stream;
@@ -36,7 +36,7 @@ typedef struct device_frame {
   size_t block_count;
   void *descriptors;
   cuda_feature_record *records;
-  cuda_outputs *outputs; /* both of them */
+  cuda_outputs *outputs; /* both outputs */
   cuda_frame_counts *counts;
 } device_frame;
 
@@ -81,7 +81,7 @@ static feature_list device_features(device_frame *d, uint32_t capacity) {
   return f;
 }
 
-/* The view of a reference frame, its levels and candidates uploaded. */
+/* Makes the view of a reference frame; uploads its levels and candidates. */
 static void device_frame_make(device_frame *d, const reference_frame *r, const device_run *run) {
   memset(d, 0, sizeof *d);
   assert_int_equal(device_stream_create(&d->stream), STAGE_OK);
@@ -99,7 +99,7 @@ static void device_frame_make(device_frame *d, const reference_frame *r, const d
   }
   v->mask_words = r->mask_words;
   v->candidate_words = take(d, (size_t)r->mask_words * 4, r->candidates);
-  v->settled_words = take(d, (size_t)r->mask_words * 4, r->candidates); /* anything: the reset clears it */
+  v->settled_words = take(d, (size_t)r->mask_words * 4, r->candidates); /* arbitrary values: the reset clears them */
   v->params = r->params;
   v->filter = r->filter;
   v->filtered = r->filter.mask || r->filter.x0 != INT32_MIN;
@@ -136,7 +136,7 @@ static void launch_stages(device_frame *d, const device_run *run) {
   assert_int_equal(cuda_results_launch(v, d->outputs, d->counts, d->stream), STAGE_OK);
 }
 
-/* One frame; captured: recorded into a graph, and that launched. */
+/* Runs one frame; captured: records it into a graph and launches the graph. */
 static void launch(device_frame *d, const device_run *run, bool captured) {
   cuda_graph graph = NULL;
   if (captured) assert_int_equal(device_capture_begin(d->stream), STAGE_OK);
@@ -190,7 +190,7 @@ static void check_lists(device_frame *d, const reference_frame *r) {
   check_bytes(d, v->keypoints.y, r->keypoints.y, n * 4, "y");
   check_bytes(d, v->keypoints.sigma, r->keypoints.sigma, n * 4, "sigma");
   check_bytes(d, v->keypoints.response, r->keypoints.response, n * 4, "response");
-  if (n == r->counts[0]) { /* else orientation had fewer keypoints to treat */
+  if (n == r->counts[0]) { /* else a full list limited the input of orientation */
     assert_int_equal(counts->oriented, r->counts[1]);
     const size_t m = least(r->counts[1], v->oriented.capacity);
     check_bytes(d, v->oriented.keypoint, r->oriented.keypoint, m * 4, "oriented keypoint");
@@ -203,7 +203,7 @@ static void check_lists(device_frame *d, const reference_frame *r) {
 static void compare(const reference_frame *r, const device_run *run) {
   device_frame d;
   device_frame_make(&d, r, run);
-  for (int32_t repeat = 0; repeat < 2; repeat++) { /* the second frame finds what the first left behind */
+  for (int32_t repeat = 0; repeat < 2; repeat++) { /* the second frame starts from the first one's memory */
     launch(&d, run, repeat == 1);
     check_lists(&d, r);
     const bool whole =
@@ -356,7 +356,7 @@ static void selection_agrees(void **state) {
   hs_image_free(&image);
 }
 
-/* Every sample a candidate: more than a block lists. */
+/* Every sample is a candidate: more than a block's list holds. */
 static void crowded_masks_agree(void **state) {
   (void)state;
   if (no_device()) skip_because(NEEDS_GPU);
@@ -394,7 +394,7 @@ static void crowded_masks_agree(void **state) {
   free(noise);
 }
 
-/* A short list never changes what is written, and counts go on. */
+/* A list that is too short does not change the entries written, and counting continues. */
 static void capacities_agree(void **state) {
   (void)state;
   if (no_device()) skip_because(NEEDS_GPU);

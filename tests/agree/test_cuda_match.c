@@ -1,6 +1,8 @@
 /*
- * Matching on a device against match_ref, byte for byte: every variant, both directions and one, sizes around the tiles'
- * edges, ties and copies everywhere, extreme descriptors, floats that are not finite, guides; and the pairs kept.
+ * Matching on a device against match_ref, byte for byte.
+ *
+ * Covers every variant, both directions and one, sizes around the tiles' edges, ties and copies everywhere, extreme
+ * descriptors, non-finite floats, guides, and the kept pairs.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@
 #  include "cuda/runtime/device.h"
 #  include "cuda/match/match_cuda.h"
 
-/* What a list of descriptors is made of. */
+/* Content of a list of descriptors. */
 typedef enum content {
   NOISE,    /* any values */
   FEW,      /* copies of seven descriptors: ties everywhere */
@@ -25,7 +27,7 @@ typedef enum content {
   ZEROS,
   FULL,     /* all 255 */
   EXTREMES, /* values 0 and 255 only */
-  SKEWED,   /* a long list of zeros, of which some are 255 */
+  SKEWED,   /* a long list of zeros with a few of 255 */
   CONTENTS
 } content;
 
@@ -35,7 +37,7 @@ typedef struct test_list {
   hs_keypoint *keypoints;
 } test_list;
 
-/* A case on the host: the lists, what is asked, what is expected. */
+/* A case on the host: lists, arguments, expected results. */
 typedef struct test_case {
   match_type type;
   test_list first, second;
@@ -44,7 +46,7 @@ typedef struct test_case {
   match_nearest *forward, *backward;
 } test_case;
 
-/* The device's side. */
+/* A case on the device. */
 typedef struct device_case {
   cuda_stream stream;
   void *blocks[16];
@@ -120,7 +122,7 @@ static void free_list(test_list *l) {
   free(l->keypoints);
 }
 
-/* What the reference finds. */
+/* Computes the reference's results. */
 static void expect(test_case *t) {
   const test_list *lists[2] = {&t->first, &t->second};
   t->forward = room(t->first.count * sizeof *t->forward);
@@ -153,7 +155,7 @@ static void free_case(test_case *t) {
 
 /* ------------------------------------------------------------------ device */
 
-/* Device memory with the content, or with garbage. */
+/* Allocates device memory with the content, or with garbage. */
 static void *take(device_case *d, size_t bytes, const void *content_bytes) {
   void *block = NULL, *garbage = NULL;
   assert_true(d->block_count < sizeof d->blocks / sizeof d->blocks[0]);
@@ -247,7 +249,7 @@ static void check_pairs(device_case *d, const test_case *t, bool both, const mat
 
 static const match_limits limit_sets[] = {{0.0, 0.0}, {0.64, 0.0}, {1.0, 0.0}, {0.0, 90000.0}, {0.9025, 2.0e6}};
 
-/* One case, one variant, against what is expected already. */
+/* One case with one variant, against the expected results. */
 static void check_variant(const test_case *t, cuda_match_variant variant, bool both, bool captured, const char *what) {
   device_case d;
   device_make(&d, t, both);
@@ -257,7 +259,7 @@ static void check_variant(const test_case *t, cuda_match_variant variant, bool b
   if (captured) {
     assert_int_equal(device_capture_end(d.stream, &graph), STAGE_OK);
     assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK);
-    assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK); /* nothing is left over from the first */
+    assert_int_equal(device_graph_launch(graph, d.stream), STAGE_OK); /* no result remains from the first run */
   }
   check_nearest(&d, d.args.forward, t->forward, t->first.count, what);
   if (both) check_nearest(&d, d.args.backward, t->backward, t->second.count, what);
@@ -266,7 +268,7 @@ static void check_variant(const test_case *t, cuda_match_variant variant, bool b
   device_drop(&d);
 }
 
-/* All variants of a type, both ways and one. */
+/* All variants of a type, in both directions and one. */
 static void check_case(test_case *t, const char *name) {
   const int variants = t->type == MATCH_U8 && t->guide.kind == MATCH_UNGUIDED ? 3 : 1;
   char what[128];
@@ -315,7 +317,7 @@ static void test_contents(void **state) {
     }
 }
 
-/* The largest square there is, and lists of unlike content. */
+/* The largest possible squared distance, and lists of unlike content. */
 static void test_far_apart(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -348,7 +350,7 @@ static void test_float_sizes(void **state) {
     for (size_t j = i % 2; j < SIZES; j += 2) check_content(MATCH_F32, NOISE, sizes[i], sizes[j], "floats");
 }
 
-/* Squares that are infinite or no number are no candidates; tiny ones are. */
+/* Descriptors with infinite or NaN squares are no candidates; those with tiny squares are. */
 static void test_floats_not_finite(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -361,7 +363,7 @@ static void test_floats_not_finite(void **state) {
     b[3 * MATCH_LENGTH + k] = -INFINITY;
     b[4 * MATCH_LENGTH + k] = 3e38f;
     a[9 * MATCH_LENGTH + k] = 0.0f;
-    b[11 * MATCH_LENGTH + k] = k == 40 ? 1e-22f : 0.0f; /* its square is below the normal numbers */
+    b[11 * MATCH_LENGTH + k] = k == 40 ? 1e-22f : 0.0f; /* its square is below the normal range */
   }
   b[17 * MATCH_LENGTH + 100] = NAN;
   check_case(&t, "floats that are not finite");
@@ -372,7 +374,7 @@ static void test_guides(void **state) {
   NEED_DEVICE();
   static const double homography[9] = {0.98, 0.03, 4.0, -0.02, 1.01, -3.0, 1e-5, -2e-5, 1.0};
   static const double fundamental[9] = {1e-7, 3e-6, -0.004, -2e-6, 2e-7, 0.011, 0.003, -0.012, 0.9};
-  static const double degenerate[9] = {0, 0, 1, 0, 0, 1, 1, 0, -320}; /* w = 0 for some */
+  static const double degenerate[9] = {0, 0, 1, 0, 0, 1, 1, 0, -320}; /* projects some points to w = 0 */
   static const double tolerances[] = {0.5, 30.0, 1e4};
   static const uint32_t shapes[][2] = {{0, 5}, {5, 0}, {1, 1}, {33, 300}, {700, 900}};
   for (int kind = 0; kind < 3; kind++)
@@ -403,7 +405,7 @@ static void test_captured(void **state) {
   }
 }
 
-/* More features than tiles of pairs hold at their smallest. */
+/* More features than the pair tiles hold at their smallest size. */
 static void test_many_pairs(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -433,7 +435,7 @@ static void test_many_pairs(void **state) {
   free(t.backward);
 }
 
-/* An argument picks tests by name, for the sanitizers. */
+/* An argument selects tests by name, for the sanitizers. */
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_sizes),      cmocka_unit_test(test_contents),    cmocka_unit_test(test_far_apart),

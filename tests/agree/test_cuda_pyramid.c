@@ -1,6 +1,8 @@
 /*
- * The CUDA pyramid and extremum search against the reference, byte for byte, through the launchers: level steps of
- * every kernel, bases of every kind of picture, chains, and candidate masks. Skipped where there is no device.
+ * The CUDA pyramid and extremum search against the reference, byte for byte, through the launchers.
+ *
+ * Covers level steps of every kernel, bases of every kind of picture, chains, and candidate masks. Skipped without a
+ * device.
  */
 #include <float.h>
 #include <stdio.h>
@@ -24,7 +26,7 @@ static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},    {2, 2},    {3,
                                    {31, 33}, {64, 64}, {65, 130}, {130, 97}, {333, 117}, {641, 3}, {3, 300}};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
 
-/* A stream of the test's own. */
+/* The test's stream. */
 static int open_device(void **state) {
   cuda_stream stream = NULL;
   *state = NULL;
@@ -42,11 +44,11 @@ static int close_device(void **state) {
 }
 
 static size_t device_stride(int32_t width) {
-  const size_t columns = width > 0 ? (size_t)width : 1; /* an empty plane has a stride all the same */
+  const size_t columns = width > 0 ? (size_t)width : 1; /* an empty plane has a stride too */
   return (columns + PLANE_STRIDE_FLOATS - 1) / PLANE_STRIDE_FLOATS * PLANE_STRIDE_FLOATS;
 }
 
-/* A plane on the device; every float of it, beside and behind the samples too, starts as a guard value. */
+/* A plane on the device; every float, in the padding of rows and plane too, starts as a guard value. */
 static plane_view device_plane(cuda_stream stream, int32_t width, int32_t height) {
   plane_view p = {NULL, width, height, device_stride(width)};
   const size_t bytes = (p.stride * (size_t)height + PLANE_SLACK_FLOATS) * sizeof(float);
@@ -62,7 +64,7 @@ static void to_device(cuda_stream stream, plane_view device, const guarded_plane
                    STAGE_OK);
 }
 
-/* Fails unless the device's plane holds the samples of `expected`, and zeros beside and behind them. */
+/* Fails unless the device's plane has the samples of `expected`, and zeros in the padding of rows and plane. */
 static void check_plane(cuda_stream stream, plane_view device, const guarded_plane *expected, const char *what) {
   const size_t floats = device.stride * (size_t)device.height + PLANE_SLACK_FLOATS;
   float *got = malloc(floats * sizeof(float));
@@ -82,7 +84,7 @@ static void check_plane(cuda_stream stream, plane_view device, const guarded_pla
 
 static guarded_plane host_plane(int32_t width, int32_t height) { return plane_make(width, height, (size_t)width); }
 
-/* Any taps will do; these are no Gaussian, so that a swapped or a dropped tap shows. */
+/* Arbitrary asymmetric taps instead of a Gaussian, so that a swapped or dropped tap changes the result. */
 static gaussian_filter filter_of(int32_t radius) {
   gaussian_filter f = {.radius = radius};
   for (int32_t j = 0; j <= radius; j++) f.taps[j] = (1.0f + 0.37f * (float)((j * 5) % 7)) / (float)(4 * radius + 3);
@@ -145,10 +147,10 @@ static void test_level_steps(void **state) {
       for (int b = BORDER_REFLECT_101; b <= BORDER_REPLICATE; b++)
         check_blur(*state, sizes[i][0], sizes[i][1], radii[r], (border_mode)b, r % 2 ? PATTERN_NOISE : PATTERN_RAMP);
   check_blur(*state, 200, 900, 8, BORDER_REFLECT_101, PATTERN_CONSTANT);
-  check_blur(*state, 1500, 1100, 13, BORDER_REFLECT_101, PATTERN_NOISE); /* walks of several steps */
+  check_blur(*state, 1500, 1100, 13, BORDER_REFLECT_101, PATTERN_NOISE); /* marches of several steps */
 }
 
-/* An error that another call left in the runtime is not taken for a launch's. */
+/* A launch does not report an error that another call left in the runtime. */
 static void test_launch_after_an_error(void **state) {
   if (!*state) skip_because(NEEDS_GPU);
   cuda_event never = NULL;
@@ -157,7 +159,7 @@ static void test_launch_after_an_error(void **state) {
   assert_int_equal(device_event_elapsed_ms(never, never, &ms), STAGE_DEVICE);
   check_blur(*state, 65, 130, 5, BORDER_REFLECT_101, PATTERN_RAMP);
   check_blur(*state, 65, 130, 4, BORDER_REFLECT_101, PATTERN_RAMP);
-  (void)device_error_text(); /* takes it away */
+  (void)device_error_text(); /* clears it */
   device_event_destroy(never);
 }
 
@@ -212,7 +214,7 @@ static void test_chains(void **state) {
 
 /* ------------------------------------------------- base */
 
-/* A picture of random samples in its own block, rows `padding` bytes apart. */
+/* A picture of random samples in a separate block, rows `padding` bytes apart. */
 static source_view source_make(int32_t width, int32_t height, source_type type, source_layout layout, size_t padding) {
   static const size_t sample_bytes[] = {1, 2, 4}, channels[] = {1, 2, 3, 3, 4, 4};
   source_view s = {
@@ -249,7 +251,7 @@ static void clear_plane(cuda_stream stream, plane_view p) {
   assert_int_equal(device_clear(p.data, p.stride * (size_t)p.height * sizeof(float), stream), STAGE_OK);
 }
 
-/* A fused base in bands: of the picture only the rows that the bands so far ask for are there, the others are noise. */
+/* A fused base in bands. Only the rows that the bands so far may read are uploaded; the others are noise. */
 static void check_bands(cuda_stream stream, const base_case *c, base_args args, const source_view *source,
                         const guarded_plane *out, int32_t bands) {
   char what[160];
@@ -274,7 +276,7 @@ static void check_bands(cuda_stream stream, const base_case *c, base_args args, 
   free(noise);
 }
 
-/* The picture twice in one launch, its planes and the second's in one block of memory. */
+/* The picture twice in one launch; its planes and those of the second copy are in one block. */
 static void check_group(cuda_stream stream, const base_case *c, const base_args *one, const guarded_plane *out) {
   char what[160];
   describe_case(c, "group", what, sizeof what);
@@ -301,7 +303,7 @@ static void check_group(cuda_stream stream, const base_case *c, const base_args 
   device_free(memory);
 }
 
-/* On a device: at once, twice in a group where the radius has a kernel, and in bands where the base is fused. */
+/* On a device: in one launch, twice in a group if the radius has a kernel, and in bands if the base is fused. */
 static void check_base_on_device(cuda_stream stream, const base_case *c, const base_args *host,
                                  const guarded_plane *out) {
   const source_view *source = &host->source;
@@ -355,11 +357,11 @@ static void check_base(cuda_stream stream, const base_case *c) {
   plane_free(&out);
 }
 
-/* Bytes that make rows of a u8 gray picture of this width start on words, and `words` more of them. */
+/* Bytes of row padding that make rows of a u8 gray picture start on words, plus `words` words. */
 static size_t word_padding(int32_t width, size_t words) { return (size_t)(-width & 3) + 4 * words; }
 
-/* One kernel makes the base of u8 gray, on both grids: of every radius, where the picture begins and ends in any of a
-   word's bytes, of one sample, of rows shorter than a word, and of several strips and blocks. */
+/* One kernel makes the base of u8 gray pictures, on both grids. Covers every radius, pictures that begin and end at any
+ * byte of a word, pictures of one sample, rows shorter than a word, and several strips and blocks. */
 static void test_fused_bases(void **state) {
   static const int32_t radii[] = {5, 6, 7, 8, 10, 13};
   if (!*state) skip_because(NEEDS_GPU);
@@ -382,7 +384,7 @@ static void test_fused_bases(void **state) {
     }
 }
 
-/* Pictures of every kind, most of which one kernel does not suit: u8 gray with rows between words is one. */
+/* Pictures of every kind. Most of them need several kernels, for example u8 gray with rows that start between words. */
 static void test_bases(void **state) {
   if (!*state) skip_because(NEEDS_GPU);
   for (size_t i = 0; i < SIZE_COUNT; i++) {
@@ -402,7 +404,7 @@ typedef struct extrema_case {
   int32_t width, height, scales, border;
   float above;
   bool ties, stored;
-  uint32_t shades; /* samples have so many values: few give ties. 0: zeros of both signs and denormal numbers */
+  uint32_t shades; /* number of sample values: a small number gives ties. 0: zeros of both signs and denormal numbers */
 } extrema_case;
 
 static float shade_of(uint32_t random, uint32_t shades) {
@@ -411,7 +413,7 @@ static float shade_of(uint32_t random, uint32_t shades) {
   return shades ? (float)(random % shades) / (float)shades : tiny[random % (sizeof tiny / sizeof tiny[0])];
 }
 
-/* The candidates of one octave of random levels; returns how many there are. */
+/* Searches one octave of random levels; returns the number of candidates. */
 static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
   const int32_t levels = c->scales + 3, words_per_row = mask_words_per_row(c->width);
   octave_view o = {NULL, 0, device_stride(c->width), c->width, c->height, 0}, device;
@@ -438,7 +440,7 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
   assert_int_equal(device_alloc((void **)&d_words, words * sizeof *want), STAGE_OK);
   assert_int_equal(device_copy_to(device.levels, o.levels, floats * sizeof(float), stream), STAGE_OK);
   assert_int_equal(device_copy_to(d_dog, dog, floats * sizeof(float), stream), STAGE_OK);
-  memset(got, 0xa5, words * sizeof *got); /* every word is to be written */
+  memset(got, 0xa5, words * sizeof *got); /* every word must be written */
   assert_int_equal(device_copy_to(d_words, got, words * sizeof *got, stream), STAGE_OK);
   const extrema_octave octave = {device, c->stored ? d_dog : NULL, {d_words, words_per_row}};
   const extrema_launch_args args = {&octave, 1, host.params, 1, 0};
@@ -459,7 +461,7 @@ static uint64_t check_extrema(cuda_stream stream, const extrema_case *c) {
 }
 
 static void test_candidates(void **state) {
-  static const uint32_t shades[] = {2, 5, 65536}; /* two: nearly every sample equals a neighbour */
+  static const uint32_t shades[] = {2, 5, 65536}; /* two values: nearly every sample equals a neighbour */
   if (!*state) skip_because(NEEDS_GPU);
   uint64_t found = 0;
   for (size_t i = 0; i < SIZE_COUNT; i++)
@@ -470,12 +472,12 @@ static void test_candidates(void **state) {
         found += check_extrema(*state, &c);
       }
   assert_true(found > 10000);
-  /* long walks, more waiting samples than a warp's list holds */
+  /* long marches; more waiting samples than a warp's list holds */
   assert_true(check_extrema(*state, &(extrema_case){1000, 2000, 3, 1, 0.1f, false, false, 65536}) > 100000);
 }
 
-/* Samples and thresholds around zero, where the marching kernel's comparison of bits has its seams, and the largest
-   threshold. */
+/* Samples and thresholds near zero, where the marching kernel's comparison of bits has special cases, and the largest
+ * threshold. */
 static void test_candidates_near_zero(void **state) {
   static const float thresholds[] = {-0.0f, 0.0f, FLT_TRUE_MIN, 0.75f * FLT_MIN, FLT_MIN, FLT_MAX};
   if (!*state) skip_because(NEEDS_GPU);
@@ -488,7 +490,7 @@ static void test_candidates_near_zero(void **state) {
   assert_true(found > 10000);
 }
 
-/* Octaves in one launch give what they give one by one. */
+/* Octaves searched in one launch give the result of separate launches. */
 static void test_octaves_together(void **state) {
   if (!*state) skip_because(NEEDS_GPU);
   enum { COUNT = 3, STRIDE = 160, LEVEL_FLOATS = STRIDE * 100 + 64, LEVELS = 6, WORDS = 5 * 100 * 3 };

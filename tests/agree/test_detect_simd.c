@@ -1,6 +1,7 @@
 /*
- * Detection on levels that no picture has: every variant this machine can run against the reference, keypoint for
- * keypoint. What follows the search is opened as far as it goes, so that nearly every extremum shows in the list.
+ * Detection on synthetic levels: every variant this machine can run against the reference, keypoint for keypoint.
+ *
+ * Later tests of a candidate are as loose as possible, so that nearly every extremum reaches the list.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +21,11 @@ typedef struct detect_case {
   size_t padding;
   float threshold;
   bool ties;
-  int32_t steps; /* values a sample may have: few give ties */
-  double sigma;  /* of the filter that makes level S+2 */
+  int32_t steps; /* number of sample values: few give ties */
+  double sigma;  /* of the filter for level S+2 */
 } detect_case;
 
-/* Arrays of a keypoint list, one after another in one block. */
+/* The arrays of a keypoint list in one block. */
 typedef struct detect_result {
   unsigned char *block;
   size_t block_bytes;
@@ -93,7 +94,7 @@ static void check_same(const detect_result *expected, const detect_result *got, 
     fail_msg("%s, %d x %d: keypoints differ from the reference's", what, c->width, c->height);
 }
 
-/* Level S+2 from the level before, for the reference. */
+/* Level S+2 from level S+1, for the reference. */
 static void make_top(const detect_case *c, const octave_view *octave) {
   const gaussian_filter filter = filter_of(c);
   plane_view work = octave_level(octave, c->scales + 1);
@@ -105,10 +106,10 @@ static void make_top(const detect_case *c, const octave_view *octave) {
   free(work.data);
 }
 
-/* Returns how many extrema the reference found, so that a test can ask for some. */
+/* Returns the reference's number of extrema, so that a test can require a minimum. */
 static uint64_t check_detect(stage_queue *const *queues, const detect_case *c) {
   const size_t stride = (size_t)c->width + c->padding;
-  /* The levels are one plane of rows, the last of which ends where the memory does. The variants get one level less. */
+  /* The levels share one plane, whose last row ends at the end of the memory. The variants get one level less. */
   guarded_plane levels = plane_make(c->width, c->height * (c->scales + 3), stride),
                 without_top = plane_make(c->width, c->height * (c->scales + 2), stride);
   plane_fill(&levels, PATTERN_NOISE, 1234u + (uint32_t)c->width);
@@ -164,7 +165,7 @@ static void test_scales(void **state) {
   }
 }
 
-/* Few values: many neighbours equal the centre, and centres are 0. */
+/* Few sample values: many neighbours equal the centre, and some centres are 0. */
 static void test_ties(void **state) {
   uint64_t found[2];
   for (int ties = 0; ties < 2; ties++) {
@@ -186,8 +187,8 @@ static void test_thresholds(void **state) {
   }
 }
 
-/* Level S+2 by filters of radius 1 to FILTER_RADIUS_MAX, on planes that are narrower and wider than them; about fewer
-   candidates where a filter is wide. */
+/* Level S+2 by filters of radius 1 to FILTER_RADIUS_MAX, on planes narrower and wider than the filter. A wide filter
+ * gives fewer candidates. */
 static void test_filters(void **state) {
   static const double sigmas[] = {0.2, 0.4, 3.1, 27.7, 40.0};
   static const int32_t sizes[][2] = {{40, 31}, {31, 40}, {300, 65}, {291, 32}};

@@ -1,5 +1,5 @@
 /*
- * Dot products of vectors of bytes: every variant against sums of 64-bit numbers, of awkward lengths and extreme values.
+ * Dot products of byte vectors: every variant against 64-bit sums, with awkward lengths and extreme values.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void every_variant_agrees(void **state) {
       for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
         const dot_bytes_function dot = cpu_dot_of(variants[v]);
         int32_t products[DOT_ANSWERS];
-        if (!dot) continue; /* not this processor's */
+        if (!dot) continue; /* this processor cannot run it */
         dot(bytes, answering, stride, length, products);
         for (size_t k = 0; k < DOT_ANSWERS; k++)
           if (products[k] != expected[k]) fail_msg("%s differs: length %zu, stride %zu", variants[v], length, stride);

@@ -1,7 +1,8 @@
 /*
- * The JPEG decoder of the multiprocessors beside libjpeg: thousands of made files of every kind, pixel by pixel and in every
- * orientation; damaged and extreme ones, which it refuses or decodes as libjpeg does; and the same answers as on the
- * host. Skipped where there is no GPU.
+ * The GPU's JPEG decoder against libjpeg and the host.
+ *
+ * Thousands of synthetic files of every kind, pixel by pixel and in every orientation. Damaged and extreme files are
+ * refused or decoded as by libjpeg, with the same answers as on the host. Skipped without a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* What `refused` is set to; the pixels, without gaps, in gpu.pixels. */
+/* Initial value of `refused`; the pixels, without row padding, go to gpu.pixels. */
 static uint32_t decode(const jpeg_shape *shape, exif_placement to) {
   const jpeg_decode_args args = {.shape = *shape,
                                  .packed = gpu.packed,
@@ -69,7 +70,7 @@ static uint32_t decode(const jpeg_shape *shape, exif_placement to) {
   return refused;
 }
 
-/* Both decoders' answers to a file; true: its pixels are libjpeg's. */
+/* Compares both decoders on a file; true if the pixels are libjpeg's. */
 static bool decode_both(uint32_t number, const uint8_t *bytes, size_t size, int orientation) {
   jpeg_shape shape;
   hs_image expected = {0};

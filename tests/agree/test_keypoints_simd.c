@@ -1,6 +1,6 @@
 /*
  * Detection, orientation and descriptors of whole frames: every variant this machine can run against the
- * reference, byte for byte, on what the reference made of generated pictures.
+ * reference, byte for byte, on the reference's levels and keypoints of generated pictures.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "tests/support/reference_frame.h"
 #include "tests/support/stage_planes.h"
 
-/* A variant on so many threads. */
+/* A variant with a number of threads. */
 typedef struct runner {
   const stage_ops *ops;
   stage_queue *queue;
@@ -51,7 +51,7 @@ static void check_array(const runner *r, const char *name, const void *expected,
       fail_msg("%s: %s[%zu] of %zu differs from the reference", r->what, name, i, count);
 }
 
-/* What a stage may not touch still holds room()'s bytes. */
+/* Bytes that a stage must not write still have the value set by room(). */
 static void check_untouched(const runner *r, const char *name, const void *array, size_t from, size_t to, size_t size) {
   const unsigned char *bytes = array;
   for (size_t i = from * size; i < to * size; i++)
@@ -76,8 +76,8 @@ static void free_keypoints(const keypoint_list *k) {
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
 }
 
-/* The keypoints of all octaves, in memory that level S+2 is not in: an address sanitizer sees reads of it. Returns the
-   list's count. */
+/* The keypoints of all octaves. Level S+2 is not allocated, so that an address sanitizer sees reads of it. Returns the
+ * list's count. */
 static uint32_t detect_all(const runner *r, const reference_frame *f, const keypoint_list *k) {
   const int32_t scales = f->params.scales, count = f->geometry.octave_count;
   octave_view octaves[OCTAVES_MAX];
@@ -117,7 +117,7 @@ static void check_detect(const runner *r, const reference_frame *f, const void *
   const uint32_t all = detect_all(r, f, &k);
   assert_true(all >= f->counts[0]);
   if (capacity >= f->counts[0]) assert_int_equal(all, f->counts[0]);
-  const uint32_t kept = capacity >= f->counts[0] ? f->counts[0] : 0; /* of a list that is too short only its length */
+  const uint32_t kept = capacity >= f->counts[0] ? f->counts[0] : 0; /* of a list that is too short, only its count */
 #define CHECK_FIELD(FIELD)                                                                                             \
   check_array(r, #FIELD, e->FIELD, k.FIELD, kept, sizeof *k.FIELD);                                                    \
   check_untouched(r, #FIELD, k.FIELD, kept > 0 ? kept : capacity, space, sizeof *k.FIELD)
@@ -133,7 +133,7 @@ static void check_detect(const runner *r, const reference_frame *f, const void *
   free_keypoints(&k);
 }
 
-/* Runs orientation from keypoint `first` on after `before` features into a list of a capacity. */
+/* Runs orientation from keypoint `first` on, after `before` features, into a list with a capacity. */
 static void check_orient_part(const runner *r, const reference_frame *f, uint32_t first, uint32_t before,
                               uint32_t capacity) {
   uint32_t skipped = 0, count = before;
@@ -183,7 +183,7 @@ static void check_describe(const runner *r, const reference_frame *f, const void
   free(out);
 }
 
-/* Makes the frame and compares all stages on it; returns the number of features. */
+/* Makes the reference frame and compares all stages on it; returns the number of features. */
 static uint32_t check_frame(stage_queue *const *queues, const hs_image *image, const hs_options *options,
                             const place_filter *filter) {
   reference_frame f;
@@ -218,7 +218,7 @@ static void test_profiles(void **state) {
   hs_image_free(&image);
 }
 
-/* Every rule with every other form of its output. */
+/* Every rule combined with another form of output. */
 static void test_options(void **state) {
   hs_image image = scene(128, 140, 9);
   for (int i = 0; i < 9; i++) {
@@ -241,7 +241,7 @@ static void test_options(void **state) {
   hs_image_free(&image);
 }
 
-/* Pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
+/* Descriptors pooled over sizes, up to octaves that the picture does not have and down to windows of a few samples. */
 static void test_pooled(void **state) {
   hs_image image = scene(80, 75, 9);
   for (int i = 0; i < 5; i++) {
@@ -257,7 +257,7 @@ static void test_pooled(void **state) {
   hs_image_free(&image);
 }
 
-/* Noise has keypoints everywhere: many in a word of the mask, many peaks in a histogram. */
+/* Noise has keypoints everywhere: many in a word of the mask, and many peaks in a histogram. */
 static void test_noise(void **state) {
   for (int smooth = 0; smooth < 2; smooth++) {
     uint8_t *pixels = reference_noise(150, 90, 77, smooth);
@@ -267,7 +267,7 @@ static void test_noise(void **state) {
     o.contrast = 0.0f;
     o.edge = 1000.0f;
     o.border = 1;
-    o.sigma = 0.8f; /* little blur leaves the noise its extrema */
+    o.sigma = 0.8f; /* little blur keeps the noise's extrema */
     o.input_blur = 0.2f;
     assert_true(check_frame(*state, &image, &o, NULL) > 500);
     free(pixels);
@@ -290,7 +290,7 @@ static void test_filter(void **state) {
   free(mask);
 }
 
-/* Pictures that hardly hold a window, or nothing at all. */
+/* Pictures that hardly contain a window, or no window. */
 static void test_small(void **state) {
   static const int32_t sizes[][2] = {{1, 1}, {2, 3}, {3, 3}, {5, 40}, {40, 5}, {9, 9}, {17, 11}, {33, 64}};
   uint32_t found = 0;

@@ -67,7 +67,7 @@ static void *make_values(const match_case *c, uint32_t count, uint32_t *random) 
   return values;
 }
 
-/* A guide that keeps about a third of the pairs, and some that nothing agrees with. */
+/* No guide, and guides that keep about a third of the pairs or fewer. */
 static const match_guide guides[] = {
     {.kind = MATCH_UNGUIDED},
     {.kind = MATCH_HOMOGRAPHY, .matrix = {1.02, 0.03, -4, -0.02, 0.98, 7, 1e-5, 2e-5, 1}, .tolerance_squared = 3600.0},
@@ -176,7 +176,8 @@ static void guides_agree(void **state) {
       }
 }
 
-/* Several chunks on several threads; ties everywhere, so that who meets whom first would show. */
+/* Several chunks on several threads, with ties everywhere, so that a result that depends on the order of work
+ * differs. */
 static void threads_agree(void **state) {
   (void)state;
   for (int32_t threads = 2; threads <= 5; threads += 3) {
@@ -195,7 +196,7 @@ static void threads_agree(void **state) {
   }
 }
 
-/* More candidates than a key has places for vectors, and the nearest in the last of them. Equal squares all along. */
+/* More candidates than a key can number, with the nearest in the last vectors; then all squared distances equal. */
 static void many_candidates_agree(void **state) {
   (void)state;
   const match_case few = {MATCH_U8, FEW_VALUES, 6, 17000, MATCH_UNGUIDED, true};
@@ -206,14 +207,14 @@ static void many_candidates_agree(void **state) {
   check_case(&floats, NULL);
 }
 
-/* The reference itself, where the answer is known. */
+/* The reference on lists with known results. */
 static void reference_is_right(void **state) {
   (void)state;
   uint8_t a[2 * MATCH_LENGTH] = {0}, b[4 * MATCH_LENGTH];
   memset(a + MATCH_LENGTH, 255, MATCH_LENGTH);
   memset(b, 0, sizeof b);
-  b[0] = 3;                /* 9 from a[0] */
-  b[MATCH_LENGTH + 1] = 2; /* 4, as the next */
+  b[0] = 3;                /* squared distance 9 from a[0] */
+  b[MATCH_LENGTH + 1] = 2; /* 4, and so is the next */
   b[2 * MATCH_LENGTH + 2] = 2;
   memset(b + 3 * MATCH_LENGTH, 254, MATCH_LENGTH); /* 128 from a[1] */
   match_nearest forward[2], backward[4];

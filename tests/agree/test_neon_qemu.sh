@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The AArch64 build under an emulator: every NEON stage against the reference, and whole frames against this machine's command.
-# HARTSIFT_TESTS=whole: sweeps in full (tests/support/extent.h), and the larger frames of `hartsift selftest` against the stored
-# digests, which are those of x86. Ends with 77 (skipped) where the cross compiler or the emulator is missing.
-# usage: bash tests/agree/test_neon_qemu.sh [BUILD_FOLDER]   (in ctest its own folder of the build; else build/aarch64)
+# The AArch64 build under an emulator: every NEON stage against the reference, and whole frames against the native
+# command.
+# HARTSIFT_TESTS=whole: full sweeps (tests/support/extent.h), and the larger frames of `hartsift selftest` against the
+# digests stored from x86. Exit status 77 (skipped) if the cross compiler or the emulator is missing.
+# usage: bash tests/agree/test_neon_qemu.sh [BUILD_FOLDER]   (default: build/aarch64; ctest passes a folder of its
+# build)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -1,6 +1,6 @@
 /*
- * An octave in one pass: every variant this machine can run against the reference's stages one after another, its levels
- * bit for bit and keypoint for keypoint.
+ * An octave in one fused pass: every variant this machine can run against the reference's separate stages, levels bit
+ * for bit and keypoint for keypoint.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,14 +19,14 @@ typedef struct octave_case {
   int32_t width, height; /* of the picture */
   int32_t first_octave, scales, border;
   double sigma; /* of the base */
-  double steps; /* those of the level steps, as a part of the usual ones */
+  double steps; /* factor for the sigmas of the level steps */
   author_rule rule;
   float threshold;
   bool ties;
-  int32_t smooth; /* samples of the noise's grain */
-  int32_t longer; /* by so many samples it is higher than wide */
-  bool halved;    /* the octave is made from another one's level, not from the picture */
-  size_t padding; /* floats between the levels' rows */
+  int32_t smooth; /* grain size of the noise in samples */
+  int32_t longer; /* height minus width of a grain in samples */
+  bool halved;    /* makes the octave from another one's level, not from the picture */
+  size_t padding; /* floats of padding between the levels' rows */
 } octave_case;
 
 /* One run's levels and lists. */
@@ -43,7 +43,7 @@ typedef struct octave_setting {
   const octave_case *c;
   gaussian_filter base, step[SCALES_MAX + 3];
   unsigned char *picture; /* RGB, rows of 3 width + 5 bytes */
-  plane_view finer;       /* what is halved; without data: nothing is */
+  plane_view finer;       /* the level to halve; without data: none */
   int32_t width, height;  /* of the octave */
 } octave_setting;
 
@@ -55,7 +55,8 @@ static plane_view plane_of(int32_t width, int32_t height, size_t floats) {
   return p;
 }
 
-/* Grains of noise as a level, with a column or row more than twice the octave's where the picture's sides are odd. */
+/* Noise grains as a level to halve. It has one column or row more than twice the octave's where the picture's sides are
+ * odd. */
 static void take_finer(octave_setting *s) {
   const int32_t w = s->c->width, h = s->c->height, grain = s->c->smooth, high = grain + s->c->longer;
   s->finer = plane_of(w, h, (size_t)w * (size_t)h);
@@ -67,7 +68,7 @@ static void take_finer(octave_setting *s) {
     }
 }
 
-/* A picture of grains of noise. */
+/* No guide, and guides that keep about a third of the pairs or fewer. */
 static octave_setting setting_of(const octave_case *c) {
   octave_setting s = {.c = c};
   const size_t stride = 3 * (size_t)c->width + 5;
@@ -95,7 +96,7 @@ static void free_setting(octave_setting *s) {
   free(s->finer.data);
 }
 
-/* Levels 0..S+2, all guard values, and an empty list. */
+/* Levels 0..S+2 filled with guard values, and an empty list. */
 static octave_result result_of(const octave_setting *s) {
   const octave_case *c = s->c;
   octave_result r = {.levels = plane_make(s->width, s->height * (c->scales + 3), (size_t)s->width + c->padding)};
@@ -169,7 +170,7 @@ static base_args base_args_of(const octave_setting *s, const octave_view *octave
                      .out = octave_level(octave, 0)};
 }
 
-/* Stage by stage, level S+2 too. */
+/* The reference: separate stages, with level S+2. */
 static octave_result by_reference(const octave_setting *s) {
   const stage_ops *ops = cpu_variant_ops("ref");
   const octave_case *c = s->c;
@@ -198,10 +199,10 @@ static octave_result by_reference(const octave_setting *s) {
   return r;
 }
 
-/* What is told while an octave is made. */
+/* Progress reports while an octave is made. */
 typedef struct told {
   uint64_t samples;
-  int calls, stop_at; /* this call asks for the end, counted from 1; 0: none */
+  int calls, stop_at; /* number of the call that cancels, from 1; 0: none */
 } told;
 
 static bool tell(void *owner, uint64_t samples) {
@@ -231,13 +232,13 @@ static octave_result in_one_pass(const stage_ops *ops, stage_queue *queue, int32
                             .owner = t};
   r.status = ops->octave(queue, &args);
   free(found);
-  scratch.view.width = scratch.view.height = 0; /* all of it may be written; what lies about it may not */
+  scratch.view.width = scratch.view.height = 0; /* the scratch is writable, its surroundings are not */
   plane_check_guards(&scratch, "scratch");
   plane_free(&scratch);
   return r;
 }
 
-/* Kept levels and the list. */
+/* Compares the kept levels and the list. */
 static void check_same(const octave_setting *s, const octave_result *expected, const octave_result *got,
                        uint32_t levels_kept, const char *what) {
   if (expected->candidates != got->candidates || expected->keypoints != got->keypoints)
@@ -253,7 +254,7 @@ static void check_same(const octave_setting *s, const octave_result *expected, c
   plane_check_guards(&got->levels, what);
 }
 
-/* Returns the reference's extrema, so that a test can ask for some. */
+/* Returns the reference's number of extrema, so that a test can require a minimum. */
 static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
   octave_setting s = setting_of(c);
   const uint32_t all = (UINT32_C(2) << (c->scales + 1)) - 1;
@@ -281,7 +282,8 @@ static uint64_t check_octave(stage_queue *const *queues, const octave_case *c) {
   return found;
 }
 
-/* Narrower and lower than any filter; strips whose halos reach both sides; rings that turn several times. */
+/* Planes narrower and lower than any filter; strips whose halos reach both sides; ring buffers that wrap several
+ * times. */
 static void test_sizes(void **state) {
   static const int32_t sizes[][2] = {{1, 1},    {1, 40},   {40, 2},   {7, 5},   {33, 90},
                                      {64, 130}, {385, 21}, {410, 30}, {790, 12}};
@@ -299,7 +301,7 @@ static void test_sizes(void **state) {
   assert_true(found > 1000);
 }
 
-/* First octaves of every kind, levels in rows that begin at any place, all numbers of scales. */
+/* First octaves of every kind, levels with rows at any alignment, every number of scales. */
 static void test_scales(void **state) {
   for (int32_t scales = 1; scales <= SCALES_MAX; scales++) {
     octave_case c = {.width = 800 + scales, .height = 50, .scales = scales, .border = 5, .smooth = 2};
@@ -313,7 +315,7 @@ static void test_scales(void **state) {
   }
 }
 
-/* OpenCV's candidates go anywhere, where some levels are made for them alone. */
+/* OpenCV candidates may move by more than one sample, which needs levels made for them alone. */
 static void test_rules(void **state) {
   for (int rule = 0; rule < 3; rule++) {
     octave_case c = {.width = 420, .height = 70, .first_octave = -1, .scales = 3, .border = 5, .smooth = 1};
@@ -326,7 +328,8 @@ static void test_rules(void **state) {
   }
 }
 
-/* Candidates that leave what is at hand and settle elsewhere, at every level, in levels that are made for them alone. */
+/* Candidates that leave the rows in the ring buffers and settle elsewhere, at every level, in levels made for them
+ * alone. */
 static void test_escaped_candidates(void **state) {
   octave_case c = {
       .width = 400, .height = 200, .first_octave = -1, .scales = 2, .border = 1, .sigma = 1.0, .steps = 0.7};
@@ -345,7 +348,7 @@ static void test_escaped_candidates(void **state) {
   assert_true(check_octave(*state, &c) > 300);
 }
 
-/* So few samples above the threshold that most blocks of a row are left out, and some rows whole. */
+/* Few samples exceed the threshold, so that most blocks of a row, and some whole rows, are skipped. */
 static void test_few_above(void **state) {
   octave_case c = {.width = 1700, .height = 260, .first_octave = 1, .scales = 3, .border = 1, .smooth = 5};
   c.sigma = 1.0;
@@ -360,7 +363,7 @@ static void test_few_above(void **state) {
   assert_true(found[1] > 0 && found[1] < found[0]);
 }
 
-/* From another octave's level, of even and odd sides. */
+/* Made from another octave's level with even and odd sides. */
 static void test_halved(void **state) {
   static const int32_t sizes[][2] = {{2, 3}, {81, 61}, {1601, 40}, {1700, 131}};
   uint64_t found = 0;
@@ -378,7 +381,8 @@ static void test_halved(void **state) {
   assert_true(found > 100);
 }
 
-/* More samples than wait at the same time; more candidates that leave than there is room for: none in small pictures. */
+/* More waiting samples than the queue holds; more escaped candidates than the list holds (no capacity in small
+ * pictures). */
 static void test_overruns(void **state) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.2, .steps = 0.3, .smooth = 1};
   assert_true(check_octave(*state, &c) > 1000);
@@ -393,7 +397,7 @@ static void test_overruns(void **state) {
   for (c.width = 16; c.width <= 32; c.width++) assert_true(check_octave(*state, &c) > 0);
 }
 
-/* Asks for the end at a call, on up to so many threads. */
+/* Cancels at call `stop_at`, with at most `threads_most` threads. */
 static void check_end(stage_queue *const *queues, const octave_case *c, int stop_at, int32_t threads_most) {
   octave_setting s = setting_of(c);
   for (int v = 0; stage_variant_names[v]; v++) {
@@ -409,7 +413,7 @@ static void check_end(stage_queue *const *queues, const octave_case *c, int stop
   free_setting(&s);
 }
 
-/* Between strips, and between the stages of a pass that had no room. */
+/* Cancels between strips, and between the separate stages that follow an overflow of the fused pass. */
 static void test_ends(void **state) {
   octave_case c = {.width = 1536, .height = 60, .scales = 3, .border = 1, .sigma = 0.6, .steps = 0.5, .smooth = 2};
   check_end(*state, &c, 1, 3);

@@ -13,14 +13,14 @@ static const int32_t sizes[][2] = {{1, 1},   {1, 9},   {9, 1},   {2, 2},   {3, 2
                                    {31, 33}, {640, 1}, {1, 300}, {64, 64}, {257, 70}};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
 
-/* Any taps will do; these are no Gaussian, so that a swapped or a dropped tap shows. */
+/* Arbitrary asymmetric taps instead of a Gaussian, so that a swapped or dropped tap changes the result. */
 static gaussian_filter filter_of(int32_t radius) {
   gaussian_filter f = {.radius = radius};
   for (int32_t j = 0; j <= radius; j++) f.taps[j] = (1.0f + 0.37f * (float)((j * 5) % 7)) / (float)(4 * radius + 3);
   return f;
 }
 
-/* Scratch of exactly the size a variant asks for. */
+/* Scratch of exactly the size that a variant requests. */
 static guarded_plane work_for(const stage_ops *ops, int32_t width, int32_t height, int32_t radius, int32_t threads) {
   const size_t floats = ops->pyramid_work_floats ? ops->pyramid_work_floats(width, height, radius, threads)
                                                  : (size_t)width * (size_t)height;
@@ -32,7 +32,7 @@ static guarded_plane work_for(const stage_ops *ops, int32_t width, int32_t heigh
 }
 
 static void check_work(guarded_plane *work) {
-  work->view.width = work->view.height = 0; /* all of it may be written; what lies about it may not */
+  work->view.width = work->view.height = 0; /* the scratch is writable, its surroundings are not */
   plane_check_guards(work, "scratch");
   plane_free(work);
 }
@@ -109,7 +109,7 @@ static void test_blur_patterns(void **state) {
 static void test_blur_strips(void **state) {
   static const blur_case cases[] = {{2500, 37, 13, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1025, 21, 5, BORDER_REPLICATE, PATTERN_NOISE, 7},
-                                    /* least columns, largest radius of lines copied at their ends */
+                                    /* fewest columns and largest radius for lines copied at their ends */
                                     {1024, 12, 64, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {1151, 9, 64, BORDER_REPLICATE, PATTERN_NOISE, 3},
                                     {1279, 8, 65, BORDER_REFLECT_101, PATTERN_NOISE, 0},
@@ -119,14 +119,14 @@ static void test_blur_strips(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
 }
 
-/* Planes large enough to be written past the caches, with whole and with partial vectors at the right. */
+/* Planes large enough for writes that bypass the caches, with whole and with partial vectors at the right. */
 static void test_blur_large(void **state) {
   static const blur_case cases[] = {{2048, 1025, 2, BORDER_REFLECT_101, PATTERN_NOISE, 0},
                                     {2050, 1030, 3, BORDER_REPLICATE, PATTERN_NOISE, 14}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_blur(*state, &cases[i]);
 }
 
-/* Products and sums whose last bits a multiplication and an addition with two roundings get wrong, and denormals. */
+/* Products and sums whose last bits differ between a fused multiply-add and two roundings, and denormals. */
 static void test_blur_small_values(void **state) {
   stage_queue *const *queues = *state;
   const blur_case c = {67, 20, 6, BORDER_REFLECT_101, PATTERN_NOISE, 0};
@@ -159,7 +159,7 @@ typedef struct base_case {
   border_mode border;
 } base_case;
 
-/* The picture's bytes: any values; floats also NaN, infinities and values outside the range. */
+/* The picture's bytes: arbitrary values; floats also NaN, infinities and values outside the range. */
 static unsigned char *source_bytes(const base_case *c, size_t *stride_bytes) {
   static const size_t channels[] = {1, 2, 3, 3, 4, 4};
   static const float odd_values[] = {-1.0f, 0.0f, 1.0f, 255.0f, 300.0f, 1e30f, -1e30f, 17.25f};
@@ -266,7 +266,7 @@ static void test_base_strips(void **state) {
 static void test_halve(void **state) {
   stage_queue *const *queues = *state;
   for (int s = 0; s < SIZE_COUNT; s++) {
-    const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2: a half has a sample */
+    const int32_t width = sizes[s][0] + 1, height = sizes[s][1] + 1; /* at least 2, so that a half has a sample */
     guarded_plane in = plane_make(width, height, (size_t)width + 3);
     plane_fill(&in, PATTERN_NOISE, 5);
     guarded_plane expected = plane_make(width / 2, height / 2, (size_t)width);

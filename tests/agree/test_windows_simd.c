@@ -1,6 +1,8 @@
 /*
- * Orientation and descriptor windows wherever they may lie: keypoints at random places of levels down to one sample, on
- * and beyond every border, of scales up to the largest window. Every variant against the reference, byte for byte.
+ * Orientation and descriptor windows at all positions: every variant against the reference, byte for byte.
+ *
+ * Keypoints are at random positions of levels down to one sample, on and beyond every border, with scales up to the
+ * largest window.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 enum { SCALES = 2, LEVELS = SCALES + 3, KEYPOINTS = 48, SLACK = 64 };
 
-/* Levels of noise and keypoints on them, each with one orientation. */
+/* Levels of noise and keypoints on them, one orientation per keypoint. */
 typedef struct window_case {
   octave_view octave;
   sift_params params;
@@ -32,7 +34,7 @@ static void *room(size_t count, size_t size) {
   return p;
 }
 
-/* values: 0 for any, else how many a sample may have (1: a constant; 2: black and white, the largest gradients). */
+/* values: number of sample values, 0 for any (1: constant; 2: black and white, the largest gradients). */
 static void make_levels(window_case *c, int32_t width, int32_t height, int32_t values, uint32_t *random) {
   const size_t stride = (size_t)width + 3;
   c->octave = (octave_view){
@@ -45,9 +47,9 @@ static void make_levels(window_case *c, int32_t width, int32_t height, int32_t v
   }
 }
 
-/* sigma: the largest, in samples of the octave. */
+/* sigma: the maximum, in samples of the octave. */
 static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
-  /* The last eight about where a side counts as parallel to the rows. */
+  /* The last eight are near the limit at which a side counts as parallel to the rows. */
   static const float turns[] = {0.0f,    0.125f,  0.25f,   0.5f,    0.75f,   0.9999999f, 0.2499f, 0.0005f,
                                 0.0015f, 0.0017f, 0.2484f, 0.2517f, 0.5016f, 0.7484f,    0.9983f, 1.0e-6f};
   keypoint_list *k = &c->keypoints;
@@ -65,8 +67,8 @@ static void make_keypoints(window_case *c, float sigma, uint32_t *random) {
   c->counts[0] = c->counts[1] = KEYPOINTS;
   for (uint32_t i = 0; i < KEYPOINTS; i++) {
     const float w = (float)c->octave.width, h = (float)c->octave.height;
-    /* Positions in samples of the octave. Some are up to a sample outside, as where an octave ends before its picture;
-       a few are exactly on samples, without a shift. */
+    /* Positions in samples of the octave. Some are up to a sample outside, which happens if an octave ends before its
+     * picture; a few are exactly on samples, without an offset. */
     float x = unit_random(random) * (w + 2.0f) - 1.0f, y = unit_random(random) * (h + 2.0f) - 1.0f;
     if (i % 6 == 0) x = (float)hs_floor_int(x), y = (float)hs_floor_int(y);
     k->x[i] = 0.5f * x;
@@ -109,7 +111,7 @@ static window_output *run(const stage_ops *ops, stage_queue *queue, const window
   return out;
 }
 
-/* Returns the sum of descriptor bytes or the number of peaks, so that tests can ask for some. */
+/* Returns the sum of descriptor bytes or the number of peaks, so that tests can require a minimum. */
 static uint32_t compare(const window_case *c, bool orient) {
   window_output *expected = run(cpu_variant_ops("ref"), NULL, c, orient);
   uint32_t found = expected->count;
@@ -129,7 +131,7 @@ static uint32_t compare(const window_case *c, bool orient) {
   return found;
 }
 
-/* All rules and forms on one set of levels. Largest sigmas: of orientation and of descriptor windows. */
+/* All rules and forms on one set of levels, with the maximum sigma of orientation and of descriptor windows. */
 static uint32_t check_windows(int32_t width, int32_t height, int32_t values, float orient_sigma, float describe_sigma) {
   window_case c;
   uint32_t random = 99u + (uint32_t)(width * 31 + height), found = 0;
@@ -178,13 +180,13 @@ static void test_borders(void **state) {
   assert_true(check_windows(131, 65, 2, 12.0f, 8.0f) > 1000);
 }
 
-/* A chunk's features on a level of one value: no gradient, no peak, empty descriptors. */
+/* A chunk of features on a constant level: no gradient, no peak, empty descriptors. */
 static void test_constant(void **state) {
   (void)state;
   assert_int_equal(check_windows(50, 40, 1, 3.0f, 3.0f), 0);
 }
 
-/* Windows of up to WINDOW_RADIUS_MAX samples, whole in one direction and cut in the other. */
+/* Windows of up to WINDOW_RADIUS_MAX samples, complete in one direction and cut off in the other. */
 static void test_huge(void **state) {
   (void)state;
   assert_true(check_windows(4300, 7, 2, 455.0f, 193.0f) > 100);
