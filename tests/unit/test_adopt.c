@@ -1,5 +1,6 @@
 /*
- * Structs of options of other headers: programs shorter and longer than the library, told apart by their sizes.
+ * Versioned option structs of other headers: programs with shorter and longer structs than the library's, told apart by
+ * struct_size.
  */
 #include <string.h>
 
@@ -8,7 +9,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_expert.h"
 
-/* One struct as two versions have it. */
+/* One struct in two versions. */
 typedef struct early_options {
   size_t struct_size;
   int32_t first, second;
@@ -25,8 +26,8 @@ static const options_kind late_kind = OPTIONS_KIND(late_options, first);
 static const early_options early_defaults = {.struct_size = sizeof early_defaults, .first = 1, .second = 2};
 static const late_options late_defaults = {.struct_size = sizeof late_defaults, .first = 1, .second = 2, .third = 3.0};
 
-/* A program of the early header runs on the late library: nothing behind its struct is written, and what it lacks has
-   the late default. */
+/* A program with the early header on the late library: nothing after its struct is written, and missing fields get the
+ * late default. */
 static void test_early_program_on_late_library(void **state) {
   (void)state;
   struct {
@@ -49,7 +50,7 @@ static void test_early_program_on_late_library(void **state) {
   assert_true(mine.third == 3.0);
 }
 
-/* A program of the late header runs on the early library: it can leave the late field alone, but not set it. */
+/* A program with the late header on the early library: it can leave the late field unset, but not set it. */
 static void test_late_program_on_early_library(void **state) {
   (void)state;
   late_options program;
@@ -65,8 +66,8 @@ static void test_late_program_on_early_library(void **state) {
   program.third = 4.0;
   program.second = 5;
   assert_int_equal(options_adopt(&mine, &program, early_kind, reason), HS_ERR_OPTION);
-  assert_non_null(strstr(reason, "early_options sets a field at offset 2")); /* a byte of the double's that is not 0 */
-  assert_int_equal(mine.second, 5); /* what both know is there: the place for a message, say */
+  assert_non_null(strstr(reason, "early_options sets a field at offset 2")); /* a non-zero byte of the double */
+  assert_int_equal(mine.second, 5); /* the common fields are filled, for example the pointer for a message */
 }
 
 static void test_wrong_sizes(void **state) {
@@ -79,7 +80,7 @@ static void test_wrong_sizes(void **state) {
     program.first = 77;
     assert_int_equal(options_adopt(&mine, &program, early_kind, reason), HS_ERR_OPTION);
     assert_non_null(strstr(reason, "call early_options_init first"));
-    assert_int_equal(mine.first, 1); /* nothing of it is taken */
+    assert_int_equal(mine.first, 1); /* nothing is copied */
     assert_int_equal(options_give(&program, wrong[i], &early_defaults, early_kind), HS_ERR_ARGUMENT);
     assert_int_equal(program.first, 77);
   }
@@ -98,7 +99,7 @@ static hs_status init_judge(void *o, size_t size) { return hs_judge_options_init
 static hs_status init_retrieval(void *o, size_t size) { return hs_retrieval_options_init_sized(o, size); }
 static hs_status init_statistics(void *o, size_t size) { return hs_statistics_init_sized(o, size); }
 
-/* Every public function that fills such a struct, with programs of every length. */
+/* Every public function that fills such a struct, with structs of every length. */
 static void test_every_struct_at_every_length(void **state) {
   (void)state;
   static const struct {

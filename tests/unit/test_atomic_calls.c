@@ -1,6 +1,8 @@
 /*
- * What writing a file whole or not at all asks of the system, which nothing shows as long as the machine lives: that
- * nobody else's file is opened, and what becomes of calls that fail. The calls stand here, before the C library's.
+ * System calls of atomic file writing: no file of another user is opened, and failing calls are handled.
+ *
+ * Nothing on disk shows these as long as the machine runs, so this file defines the calls, which take precedence over
+ * the C library's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +22,8 @@
 #include "tests/support/scratch_folder.h"
 
 typedef struct seen_calls {
-  int sync_error; /* what fsync of a file fails with; 0: it does not */
-  bool is_fixed;  /* random numbers are all the same */
+  int sync_error; /* error of fsync of a file; 0: it succeeds */
+  bool is_fixed;  /* random numbers are all equal */
   int owner_calls, owner_error;
   uid_t owner;
 } seen_calls;
@@ -54,7 +56,7 @@ int fchown(int descriptor, uid_t owner, gid_t group) {
   return calls.owner_error != 0 ? -1 : 0;
 }
 
-/* The file that is looked at belongs to another user. */
+/* The inspected file belongs to another user. */
 static uid_t other_owner;
 
 static int set_up(void **state) {
@@ -89,12 +91,12 @@ static void test_failing_sync(void **state) {
     assert_content("before");
     assert_int_equal(scratch_folder_count(*state), 1);
   }
-  calls.sync_error = EINVAL; /* a file system that has no such thing */
+  calls.sync_error = EINVAL; /* a file system without this feature */
   assert_int_equal(write_text("after"), HS_OK);
   assert_content("after");
 }
 
-/* The disk is full for a while: what was to be written meanwhile is lost, though the last flush finds nothing wrong. */
+/* The disk is full for a while: data written meanwhile is lost, even if the last flush succeeds. */
 static void test_write_that_failed_meanwhile(void **state) {
   static const char line[] = "a line of many, which are more than a stream holds back\n";
   struct rlimit before, limit;
@@ -113,7 +115,7 @@ static void test_write_that_failed_meanwhile(void **state) {
   assert_int_equal(scratch_folder_count(*state), 0);
 }
 
-/* A name that somebody has guessed, with a link to a file that is to be overwritten. */
+/* A guessed temporary name is a link to a file that must not be overwritten. */
 static void test_planted_name(void **state) {
   char other[SCRATCH_PATH_BYTES], planted[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "other", other);
@@ -141,8 +143,8 @@ static void test_not_inherited(void **state) {
   atomic_file_abandon(&file);
 }
 
-/* A file of another user's, which only root can make: its owner is asked for; that this is not allowed is no failure,
-   because the group and the permissions are right, but any other reason is. */
+/* Replacing a file of another user, as root does: the owner is requested. EPERM is no failure, because group and
+ * permissions are right; any other error is. */
 static void test_owner_is_kept(void **state) {
   (void)state;
   scratch_write_file(target, "before", 6);

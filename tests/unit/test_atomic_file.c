@@ -1,5 +1,5 @@
 /*
- * Files that appear whole or not at all: what is left behind by success, failure and giving up.
+ * Files that appear complete or not at all: what remains after success, failure and abandoned writes.
  */
 #define _DEFAULT_SOURCE /* setgroups */
 #include <dirent.h>
@@ -22,7 +22,8 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/skip.h"
 
-/* Stands before the system's call, because only here it can be seen what the file was until then. */
+/* Defined here instead of the C library's call, because the file's state up to the rename is only visible at this
+ * point. */
 static mode_t mode_before_fchmod;
 
 int fchmod(int descriptor, mode_t mode) {
@@ -33,11 +34,11 @@ int fchmod(int descriptor, mode_t mode) {
   return chmod(path, mode);
 }
 
-/* What was made permanent, in order: 'f' a file, 'd' a folder, 'r' a new name. fails: the call that fails, 0 none. */
+/* Sequence of durable operations: 'f' a file, 'd' a folder, 'r' a rename. fails: the call that fails, 0 none. */
 static char synced[8];
 static char sync_fails;
-static int rename_fails_at; /* counted down; the one that gets to 0 fails */
-static bool another_cleans; /* just before a file gets its name, as another process may */
+static int rename_fails_at; /* counted down; the call that reaches 0 fails */
+static bool another_cleans; /* called just before a file gets its name, as another process might act */
 
 static void note_sync(char what) {
   const size_t length = strlen(synced);
@@ -142,7 +143,7 @@ static void test_link_stays(void **state) {
   scratch_folder_path(*state, "second", second);
   assert_int_equal(symlink("target", link), 0);
   assert_int_equal(symlink(link, second), 0);
-  /* First the link dangles, then it leads to a file. */
+  /* The link first dangles, then points to a file. */
   for (int round = 0; round < 2; round++) {
     const char *text = round == 0 ? "first" : "then";
     assert_int_equal(write_text(second, text), HS_OK);
@@ -181,7 +182,7 @@ static void test_full_device_fails(void **state) {
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, "/dev/full"));
   assert_non_null(strstr(file.message, strerror(ENOSPC)));
-  /* More than the stream buffers: the write itself fails, and nothing is left that a flush could fail at. */
+  /* More than the stream buffers: the write itself fails, and the flush has nothing left to fail on. */
   stream = atomic_file_open(&file, "/dev/full");
   assert_non_null(stream);
   for (int i = 0; i < 4096; i++) fputs("no room for all of these lines\n", stream);
@@ -204,7 +205,7 @@ static void test_pipe_is_written_through(void **state) {
   assert_true(S_ISFIFO(info.st_mode));
 }
 
-/* In a child, since it bends standard output. */
+/* In a child process, since it redirects standard output. */
 static void test_standard_output(void **state) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "captured", path);
@@ -254,7 +255,7 @@ static int write_where_forbidden(const char *folder, const char *kept, const cha
   return write_text(new_path, "x") != HS_ERR_IO;
 }
 
-/* The administrator may write anywhere, so a child process that is somebody else tries it. */
+/* Root may write anywhere, so a child process with another user's rights tries it. */
 static void test_protection_is_respected(void **state) {
   enum { NOBODY = 65534 };
   const char *folder = ((scratch_folder *)*state)->path;
@@ -308,7 +309,7 @@ static void test_failing_rename_cleans_up(void **state) {
   FILE *stream = atomic_file_open(&file, scratch_folder_path(*state, "name", path));
   assert_non_null(stream);
   fputs("x", stream);
-  assert_int_equal(mkdir(path, 0700), 0); /* a folder takes the name meanwhile */
+  assert_int_equal(mkdir(path, 0700), 0); /* meanwhile a folder takes the name */
   assert_int_equal(atomic_file_commit(&file), HS_ERR_IO);
   assert_non_null(strstr(file.message, path));
   assert_int_equal(scratch_folder_count(*state), 1);
@@ -326,7 +327,8 @@ static void test_replacement_is_private_at_first(void **state) {
 
 enum { ALICE = 65501, BOB = 65502, TEAM = 65511, USERS = 65512 };
 
-/* What becomes of ALICE's and TEAM's file when BOB writes it, whose group is USERS; in_team: a member of TEAM too. */
+/* Owner and permissions after BOB, whose group is USERS, rewrites a file of ALICE and group TEAM; in_team: BOB is a
+ * member of TEAM too. */
 static struct stat replaced_by_another(const scratch_folder *folder, mode_t mode, bool in_team) {
   char path[SCRATCH_PATH_BYTES];
   const gid_t groups[] = {TEAM};
@@ -359,7 +361,7 @@ static void test_no_other_group_gains_access(void **state) {
   assert_int_equal(info.st_mode & 07777u, 0604);
 }
 
-/* As a container's runs leave them, which all have one process id. */
+/* Leftovers of containers, whose runs all have the same process id. */
 static void test_leftovers_do_not_block(void **state) {
   char name[64], path[SCRATCH_PATH_BYTES];
   enum { LEFT = 1000 };
@@ -404,7 +406,7 @@ static void test_file_and_name_are_permanent(void **state) {
   assert_int_equal(scratch_folder_count(*state), 2);
 }
 
-/* What a killed process leaves is a file that nobody holds the lock of. */
+/* A file that nobody holds a lock on is a leftover of a killed process. */
 static void test_only_what_was_left_is_removed(void **state) {
   static const char *const left[] = {".hartsift-0123456789abcdef.tmp", ".hartsift-1-0.tmp"};
   static const char *const others[] = {".hartsift-.tmp", "hartsift-1.tmp", ".hartsift-1.tmp.bak", ".hartsift-batch"};
@@ -451,7 +453,7 @@ static hs_status save_pair(const char *path, size_t count) {
   return hs_save_features(path, &features, &options);
 }
 
-/* Whichever of the two renamings fails, two files that are there are of one list. */
+/* If one of the two renames fails, the two existing files are still of the same list. */
 static void test_pair_of_files_belongs_together(void **state) {
   char path[SCRATCH_PATH_BYTES];
   const hs_file_options options = {.struct_size = sizeof options, .format = HS_FORMAT_OPENMVG};
@@ -486,7 +488,7 @@ static void test_database_is_not_replaced(void **state) {
   assert_int_equal(scratch_folder_count(*state), 1);
 }
 
-/* The temporary's name in the folder; "" where there is none. */
+/* The name of the temporary file in the folder; "" if there is none. */
 static void find_temporary(const scratch_folder *folder, char name[256]) {
   DIR *entries = opendir(folder->path);
   assert_non_null(entries);
@@ -500,7 +502,7 @@ static void test_all_temporaries_can_be_removed(void **state) {
   enum { FILES = 20 };
   atomic_file files[FILES];
   char name[256], path[SCRATCH_PATH_BYTES];
-  for (int round = 0; round < 3; round++) { /* places in the list are given back */
+  for (int round = 0; round < 3; round++) { /* slots of the list are released */
     for (int i = 0; i < 3; i++) {
       snprintf(name, sizeof name, "%d", i);
       assert_non_null(atomic_file_open(&files[i], scratch_folder_path(*state, name, path)));
@@ -512,7 +514,7 @@ static void test_all_temporaries_can_be_removed(void **state) {
     assert_int_equal(scratch_folder_count(*state), 0);
     for (int i = 0; i < 3; i++) atomic_file_abandon(&files[i]);
   }
-  for (int i = 0; i < FILES; i++) { /* more than are listed: written all the same */
+  for (int i = 0; i < FILES; i++) { /* more than the list holds; written nevertheless */
     snprintf(name, sizeof name, "%d", i);
     assert_non_null(atomic_file_open(&files[i], scratch_folder_path(*state, name, path)));
   }

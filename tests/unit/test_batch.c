@@ -1,5 +1,5 @@
 /*
- * The engine of batches and what it is made of: queue, recycled buffers; every failing allocation; stopping.
+ * The batch engine and its parts: queue, recycled buffers, every failing allocation, cancellation.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ static void test_queue_keeps_the_order(void **state) {
   bounded_queue queue;
   assert_true(bounded_queue_make(&queue, 3));
   assert_null(bounded_queue_try_pop(&queue));
-  for (int round = 0; round < 4; round++) { /* goes round its ring */
+  for (int round = 0; round < 4; round++) { /* wraps around its ring */
     bounded_queue_push(&queue, &items[0]);
     bounded_queue_push(&queue, &items[1]);
     assert_ptr_equal(bounded_queue_pop(&queue), &items[0]);
@@ -44,20 +44,20 @@ static void test_queue_keeps_the_order(void **state) {
 
 /* ---- devices */
 
-/* A GPU that does 1000 images of one pixel a second, and a CPU that does 10. */
+/* A GPU with a rate of 1000 one-pixel images a second, and a CPU with 10. */
 static void test_slow_device_leaves_images(void **state) {
   (void)state;
   device_share share = {.own = 10, .others = 1000, .taken = 1, .waiting = 5};
   assert_true(device_share_is_slow(&share));
-  assert_true(device_share_leaves(&share)); /* 0.1 s against 5 ms */
+  assert_true(device_share_leaves(&share)); /* 0.1 s compared with 5 ms */
   share.waiting = 200;
-  assert_false(device_share_leaves(&share)); /* 0.1 s against 0.2 s */
+  assert_false(device_share_leaves(&share)); /* 0.1 s compared with 0.2 s */
   share.taken = 3;                           /* with two in flight */
   assert_true(device_share_leaves(&share));
   const device_share fast = {.own = 1000, .others = 10, .taken = 100, .waiting = 1};
   assert_false(device_share_is_slow(&fast));
   assert_false(device_share_leaves(&fast));
-  const device_share alone = {.own = 10, .others = 0, .taken = 1, .waiting = 1}; /* the others are lost */
+  const device_share alone = {.own = 10, .others = 0, .taken = 1, .waiting = 1}; /* the other devices are lost */
   assert_false(device_share_leaves(&alone));
 }
 
@@ -91,7 +91,7 @@ static void test_pool_uses_buffers_again(void **state) {
   allocator.release(first, allocator.user);
   assert_ptr_equal(allocator.alloc(90000, allocator.user), first);
   allocator.release(first, allocator.user);
-  /* Much smaller: that buffer would be wasted on it; and there is no room for both. */
+  /* Much smaller: the buffer would be wasted on it, and memory does not suffice for both. */
   void *small = allocator.alloc(100, allocator.user);
   assert_non_null(small);
   assert_true(buffer_pool_counts(&pool).used_bytes < 10000);
@@ -103,7 +103,7 @@ static void test_pool_uses_buffers_again(void **state) {
   buffer_pool_free(&pool);
 }
 
-/* Whatever sizes come in whatever order: what is held never exceeds the most that was in use. */
+/* For any sizes in any order, the held bytes never exceed the maximum that was in use. */
 static void test_pool_stays_bounded(void **state) {
   (void)state;
   enum { LIVE = 12, STEPS = 20000 };
@@ -153,20 +153,20 @@ typedef struct tally {
   hs_status status[IMAGES];
   bool skipped[IMAGES];
   uint64_t digest[IMAGES];
-  size_t count;    /* of images that are added */
-  size_t unwanted; /* index that is not wanted; IMAGES: all are */
-  size_t stop_at;  /* index whose result stops the batch; IMAGES: none */
+  size_t count;    /* number of images added */
+  size_t unwanted; /* index of an excluded image; IMAGES: none is excluded */
+  size_t stop_at;  /* index whose result cancels the batch; IMAGES: none */
   int takers;      /* threads that take results */
   hs_batch *batch;
   hs_batch_options options;
   const hs_options *devices[3];
   atomic_int wrong, ended;
-  int order[IMAGES]; /* when the result was given: 1, 2, ... */
+  int order[IMAGES]; /* order of delivery: 1, 2, ... */
 } tally;
 
 static int32_t tally_wanted(void *user, size_t index, void *image_user) {
   const tally *t = user;
-  if (image_user != &t->names[index]) return 1; /* found out by the count of those skipped */
+  if (image_user != &t->names[index]) return 1; /* computed from the count of skipped images */
   return index != t->unwanted;
 }
 
@@ -248,7 +248,7 @@ static void cpu_options(hs_options *options, int32_t threads) {
   options->threads = threads;
 }
 
-/* Digests by plain calls, one after another. */
+/* Digests from plain calls, one image after another. */
 static void expected_digests(uint64_t digests[IMAGES]) {
   tally t;
   hs_options options;
@@ -277,7 +277,7 @@ static void test_results_are_those_of_single_calls(void **state) {
     tally t;
     for (int32_t i = 0; i < count; i++) {
       cpu_options(&devices[i], i + 1);
-      devices[i].in_flight = i; /* 0: as the library has it */
+      devices[i].in_flight = i; /* 0: the library's default */
     }
     tally_init(&t, devices, count);
     t.takers = count;
@@ -291,7 +291,7 @@ static void test_results_are_those_of_single_calls(void **state) {
   }
 }
 
-/* A mask of two by two pixels, whatever the image. */
+/* A mask of two by two pixels for every image. */
 static hs_status small_mask(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask,
                             char *message, size_t message_bytes) {
   static const uint8_t black[4];
@@ -334,14 +334,14 @@ static void test_failed_and_unwanted_images(void **state) {
     assert_int_equal(t.status[i], wanted);
     assert_true(wanted != HS_OK || i == 5 || t.digest[i] == expected[i]);
   }
-  /* A mask of another size is refused by each submission. */
+  /* Each submission refuses a mask of another size. */
   tally_init(&t, &device, 1);
   t.options.mask = small_mask;
   tally_run(&t);
   for (int i = 0; i < IMAGES; i++) assert_int_equal(t.status[i], HS_ERR_ARGUMENT);
 }
 
-/* In order whatever the devices and the takers: an image that is late, one that fails, one that is not wanted. */
+/* Results are in order for any devices and consumers: with a late image, a failing one, and an excluded one. */
 static void test_results_in_order(void **state) {
   (void)state;
   hs_options devices[2];
@@ -360,13 +360,13 @@ static void test_results_in_order(void **state) {
   tally_init(&t, devices, 2);
   t.takers = 4;
   t.options.in_order = 1;
-  tally_run(&t); /* which of them is first to count is the threads' affair: that all come is not */
+  tally_run(&t); /* the order of counting depends on the threads; all must be counted */
   for (size_t stop_at = 0; stop_at < IMAGES; stop_at += 5) {
     tally_init(&t, devices, 2);
     t.stop_at = stop_at;
     t.options.in_order = 1;
     tally_run(&t);
-    bool ended = false; /* what was done is a beginning of the list */
+    bool ended = false; /* the completed images are a prefix of the list */
     for (int i = 0; i < IMAGES; i++) {
       const bool done = atomic_load(&t.calls[i]) != 0;
       assert_false(done && ended);
@@ -386,7 +386,7 @@ static void test_no_images(void **state) {
   assert_int_equal(hs_batch_open(&t.batch, &t.options, message, sizeof message), HS_OK);
   assert_string_not_equal(hs_batch_backend_report(t.batch, 0), "");
   assert_string_equal(hs_batch_backend_report(t.batch, 1), "");
-  assert_int_equal(hs_batch_next(t.batch, 0, &result), HS_OK); /* in time there is none */
+  assert_int_equal(hs_batch_next(t.batch, 0, &result), HS_OK); /* none arrives in time */
   assert_null(result);
   assert_int_equal(hs_batch_end(t.batch), HS_OK);
   assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
@@ -396,7 +396,7 @@ static void test_no_images(void **state) {
   assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_CANCELLED);
   hs_batch_destroy(t.batch);
   hs_batch_destroy(NULL);
-  /* Made and given up. */
+  /* A batch that is created and destroyed without images. */
   assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
   hs_batch_destroy(t.batch);
 }
@@ -413,7 +413,7 @@ static void test_stopping(void **state) {
     tally_run(&t);
     assert_int_equal(atomic_load(&t.calls[stop_at]), 1);
   }
-  /* Destroyed in the middle, with no result taken, and with results that are never given back. */
+  /* Destroyed in the middle, without any result taken, and with results that are never returned. */
   for (int taken = 0; taken < 3; taken++) {
     const hs_batch_result *result;
     cpu_options(&device, 2);
@@ -425,7 +425,7 @@ static void test_stopping(void **state) {
   }
 }
 
-/* The caller's own pixels, files in memory, masks and names; features that outlive the batch. */
+/* Borrowed pixels, files in memory, masks and names; features that outlive the batch. */
 static void test_pixels_bytes_and_features_kept(void **state) {
   (void)state;
   enum { WIDTH = 60, HEIGHT = 50, HEAD_BYTES = 13 };
@@ -486,7 +486,7 @@ static void test_pixels_bytes_and_features_kept(void **state) {
   hs_image_free(&scene);
 }
 
-/* One who keeps results is told to give some back, instead of waiting for ever. */
+/* A consumer that keeps results gets an error that asks to return some, instead of waiting forever. */
 static void test_results_held(void **state) {
   (void)state;
   hs_options device;
@@ -554,8 +554,8 @@ static void test_options_out_of_range(void **state) {
   assert_int_equal(hs_batch_open(NULL, NULL, NULL, 0), HS_ERR_ARGUMENT);
 }
 
-/* Each allocation of the batch, of pixels and of decoders fails once: the batch cannot be made, an image cannot be added, or
-   one fails and the others do not. */
+/* Each allocation of the batch, of pixels and of decoders fails once: creating the batch fails, or adding an image
+ * fails, or one image fails and the others do not. */
 static void test_every_failing_allocation(void **state) {
   (void)state;
   enum { FEW = 6 };

@@ -1,6 +1,6 @@
 /*
- * The generated views of bench/collection: the same bytes everywhere, and what is said of them is so: matches lie where the
- * cameras say, and views that are said to overlap do.
+ * The generated views of bench/collection: equal bytes on every machine, matches at the positions given by the cameras,
+ * and true overlaps.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "tests/support/two_view_scene.h"
 
 enum { WIDTH = 320, HEIGHT = 240, VIEWS = 3, OF_VIEWS = 24 };
-/* Neighbours on the way around the middle, and one that looks from the other side. */
+/* Neighbouring views on the circle around the centre, and one from the opposite side. */
 static const int32_t shown[VIEWS] = {0, 1, 6};
 
 typedef struct fixture {
@@ -87,7 +87,7 @@ static double sampson(const double f[9], const hs_keypoint *a, const hs_keypoint
   return fabs(value) / sqrt(line[0] * line[0] + line[1] * line[1] + back[0] * back[0] + back[1] * back[1]);
 }
 
-/* Of the matches of two neighbouring views nearly all agree with the geometry of their cameras, to a pixel. */
+/* Nearly all matches of two neighbouring views agree with the geometry of their cameras, to a pixel. */
 static void test_matches_agree_with_cameras(void **state) {
   const fixture *f = *state;
   const view_camera *a = &f->views[0].camera, *b = &f->views[1].camera;

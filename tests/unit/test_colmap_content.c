@@ -1,5 +1,5 @@
 /*
- * What COLMAP's database holds: keypoints, cameras, images that are there already; and damaged content.
+ * Content of a COLMAP database: keypoints, cameras, images that exist already; and damaged content.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -151,7 +151,7 @@ static void test_cameras(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM frames"), 4);
 }
 
-/* A camera that another sensor's rig carries is not lent out: its frames have more pictures than one. */
+/* A camera of another sensor's rig is not reused: the rig's frames have more than one picture. */
 static void test_camera_of_a_larger_rig(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -176,7 +176,7 @@ static hs_status add_with(hs_colmap_database *database, const char *name, const 
   return hs_colmap_add_image(database, name, camera, features, NULL);
 }
 
-/* Two folders, each of a camera of one rig, which has taken one picture. */
+/* Two folders, each with one camera of a rig that has taken one picture. */
 static void make_rig(colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, HS_CAMERAS_BY_FOLDER);
   colmap_fixture_add(database, "left/1.png", &f->features, 1);
@@ -186,7 +186,7 @@ static void make_rig(colmap_fixture *f) {
                              "DELETE FROM frames WHERE frame_id = 2; UPDATE frame_data SET frame_id = 1");
 }
 
-/* Which camera of a rig took a picture is known by its folder or by a number, and never guessed. */
+/* The folder or a number decides which camera of a rig took a picture; it is never guessed. */
 static void test_cameras_of_rigs(void **state) {
   colmap_fixture *f = *state;
   make_rig(f);
@@ -209,13 +209,13 @@ static void test_cameras_of_rigs(void **state) {
   database = colmap_fixture_open(f, 1, HS_CAMERAS_BY_FOLDER);
   assert_int_equal(add_with(database, "right/3.png", &f->features, NULL), HS_OK);
   assert_int_equal(camera_of(database, "right/3.png"), 2);
-  /* An image that the rig took with another one keeps its camera. */
+  /* An image that the rig took together with another one keeps its camera. */
   const hs_colmap_camera first = {.camera_id = 1};
   left.parameters[0] = 99.0;
   assert_int_equal(add_with(database, "right/1.png", &f->features, &first), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "of a rig"));
   assert_int_equal(add_with(database, "right/1.png", &f->features, &left), HS_ERR_ARGUMENT);
-  /* A folder of both. */
+  /* A folder with pictures of both. */
   assert_int_equal(add_with(database, "right/4.png", &f->features, &first), HS_OK);
   assert_int_equal(add_with(database, "right/5.png", &f->features, NULL), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(database), "2 cameras already"));
@@ -228,7 +228,7 @@ static void test_cameras_of_rigs(void **state) {
                    3);
 }
 
-/* Rigs of one camera follow an image to its other camera. */
+/* Rigs of one camera follow an image to its new camera. */
 static void test_changing_cameras(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_camera camera;
@@ -366,7 +366,7 @@ static void test_replacing_features(void **state) {
   add_pair(database, 1, 2);
   add_pair(database, 3, 2);
   add_pair(database, 3, 4);
-  colmap_fixture_add(database, "2.png", &f->features, 2); /* the same features: nothing is dropped */
+  colmap_fixture_add(database, "2.png", &f->features, 2); /* the same features: nothing is deleted */
   int64_t count = 0, verified = 0;
   assert_int_equal(hs_colmap_count_matches(database, 2, 3, &count, &verified), HS_OK);
   assert_true(count == 1 && verified == 1);
@@ -414,7 +414,7 @@ static void test_as_a_feature_file(void **state) {
   options.image_name = NULL;
   assert_int_equal(hs_load_features(f->path, &read, &options), HS_ERR_ARGUMENT);
   assert_non_null(strstr(message, "several"));
-  assert_int_equal(read.count, COLMAP_FIXTURE_FEATURES); /* a failure leaves what was there */
+  assert_int_equal(read.count, COLMAP_FIXTURE_FEATURES); /* a failure keeps the existing rows */
   options.format = HS_FORMAT_COLMAP_DB;
   options.image_name = "a.png";
   assert_int_equal(hs_save_features("-", &f->features, &options), HS_ERR_ARGUMENT);
@@ -485,7 +485,7 @@ static void test_damaged_content(void **state) {
   }
 }
 
-/* Whatever the bytes, reading ends with a status and consistent features. */
+/* For any bytes, reading ends with a status and consistent features. */
 static void test_flipped_bytes(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -495,7 +495,7 @@ static void test_flipped_bytes(void **state) {
   unsigned char *bytes = scratch_read_file(f->path, &size);
   uint32_t random = 5;
   for (size_t i = 0; i < 400; i++) {
-    /* Half of them where SQLite keeps its own numbers: the first page. */
+    /* Half of the changes are in the first page, where SQLite's header is. */
     const size_t at = feature_maker_random(&random) % (i % 2 == 0 ? 4096 : size);
     const unsigned char kept = bytes[at];
     bytes[at] = (unsigned char)(kept ^ (1u << i % 8));

@@ -1,5 +1,5 @@
 /*
- * COLMAP's database as a file: every version's tables, names and options, and what is refused and left as it was.
+ * A COLMAP database as a file: tables of every version, names and options; refused files stay unchanged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,8 +63,8 @@ static void test_every_version(void **state) {
   }
 }
 
-/* An older COLMAP's images in tables that a newer one has extended have no frames: COLMAP gives them all on loading, but
-   not to some images only. */
+/* Images of an older COLMAP have no frames when a newer version has extended the tables. COLMAP adds frames on loading
+ * only if no image has one. */
 static void test_migrated_database_gets_no_frames(void **state) {
   colmap_file *f = *state;
   colmap_tables_make(f->path, COLMAP_4_2);
@@ -154,12 +154,12 @@ static void test_impossible_places(void **state) {
   assert_int_equal(chmod(f->path, 0666), 0);
   assert_int_equal(unlink(f->path), 0);
   assert_int_equal(chmod(f->folder.path, 0555), 0);
-  const bool obeyed = access(f->folder.path, W_OK) != 0; /* not for root */
+  const bool obeyed = access(f->folder.path, W_OK) != 0; /* root may write anyway */
   if (obeyed) colmap_file_refuses(f, 0, HS_ERR_IO, "open");
   assert_int_equal(chmod(f->folder.path, 0777), 0);
 }
 
-/* Names that mean something else to SQLite are plain names here. */
+/* Names with a special meaning to SQLite are plain file names here. */
 static void test_plain_names(void **state) {
   colmap_file *f = *state;
   char folder[SCRATCH_PATH_BYTES];
@@ -179,7 +179,7 @@ static void test_plain_names(void **state) {
   assert_int_equal(scratch_folder_count(&f->folder), before + 2);
 }
 
-/* Options as an earlier or a later header has them. */
+/* Option structs of an earlier and a later header. */
 static void test_options_of_other_headers(void **state) {
   colmap_file *f = *state;
   hs_colmap_database *database = NULL;

@@ -1,6 +1,6 @@
 /*
- * Pairs that are set aside in COLMAP's database: moved back byte for byte, forgotten with what they were made of, and copied
- * as they were.
+ * Doubtful pairs set aside in a COLMAP database: restored byte for byte, deleted with their features, and copied
+ * unchanged.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ static hs_status add_to(hs_colmap_database *database, uint32_t a, uint32_t b, si
   return hs_colmap_add_matches(database, a, b, &matches);
 }
 
-/* What other programs write too, and columns that this library leaves empty. */
+/* Values that other programs write too, and columns that this library leaves empty. */
 static const char fill_columns[] = "UPDATE two_view_geometries SET config = 5, E = randomblob(72),"
                                    " qvec = randomblob(32), tvec = randomblob(24)";
 
-/* Images 1 to 4, every two of them verified. */
+/* Images 1 to 4 with all pairs verified. */
 static void fill(const colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   for (uint32_t i = 1; i <= IMAGES; i++) {
@@ -49,7 +49,7 @@ static void fill(const colmap_fixture *f) {
   colmap_tables_run(f->path, fill_columns);
 }
 
-/* A number of the rows of a table and all they hold; of two_view_geometries all columns that there are. */
+/* Digest of all rows of a table; of two_view_geometries over all existing columns. */
 static uint64_t digest_of(const char *path, const char *table) {
   char sql[SQL_BYTES];
   uint64_t digest = 1469598103934665603u;
@@ -123,7 +123,7 @@ static void test_there_and_back(void **state) {
   check_left(f, PAIR(3, 4), true);
   assert_int_equal(count_aside(f), 2);
   assert_true(digest_of(f->path, "two_view_geometries") != before);
-  set_aside(f, PAIR(1, 3)); /* again, when nothing is left of it: what was set aside stays */
+  set_aside(f, PAIR(1, 3)); /* again, with nothing left to set aside: the entries stay */
   set_aside(f, PAIR(7, 8)); /* there is no such pair */
   check_left(f, PAIR(1, 3), true);
   assert_int_equal(count_aside(f), 2);
@@ -134,14 +134,14 @@ static void test_there_and_back(void **state) {
   assert_int_equal(take_back(f), 0);
 }
 
-/* Every version's columns, those included that this library does not write, and a pair without matches. */
+/* The columns of every version, also those that this library does not write, and a pair without matches. */
 static void test_every_version(void **state) {
   colmap_fixture *f = *state;
   for (int version = 0; version <= COLMAP_VERSIONS; version++) {
     char name[16];
     snprintf(name, sizeof name, "%d.db", version);
     scratch_folder_path(&f->folder, name, f->path);
-    const bool has_matrices = version < COLMAP_VERSIONS; /* the last round: those before COLMAP 3.4 */
+    const bool has_matrices = version < COLMAP_VERSIONS; /* last round: columns before COLMAP 3.4 */
     colmap_tables_make(f->path, has_matrices ? (colmap_version)version : COLMAP_3_8);
     if (!has_matrices)
       colmap_tables_run(f->path,
@@ -168,9 +168,9 @@ static void test_every_version(void **state) {
   }
 }
 
-/* ------------------------------------------------------------------ what is written meanwhile */
+/* ------------------------------------------------------------------ writes while pairs are set aside */
 
-/* Another program's entry stays, and what was set aside goes. */
+/* Another program's new entry stays, and the entry set aside is deleted. */
 static void test_entries_of_others(void **state) {
   static const char *const writings[] = {
       "UPDATE two_view_geometries SET config = 3, rows = 1, data = x'0100000002000000' WHERE pair_id = 2147483649",
@@ -195,7 +195,7 @@ static void test_entries_of_others(void **state) {
   }
 }
 
-/* Adding what was set aside brings it back; adding something else replaces it or is refused, as of any pair. */
+/* Adding the same geometry restores the entry set aside; a different one replaces it or is refused, as for any pair. */
 static void test_adding_again(void **state) {
   colmap_fixture *f = *state;
   hs_colmap_database *database;
@@ -206,7 +206,7 @@ static void test_adding_again(void **state) {
     set_aside(f, PAIR(1, 2));
     database = colmap_fixture_open(f, 0, 0);
     const hs_colmap_matches raw = {.pairs = three_matches, .count = 3};
-    if (round == 0) assert_int_equal(add_to(database, 2, 1, 0), HS_ERR_ARGUMENT); /* other matches */
+    if (round == 0) assert_int_equal(add_to(database, 2, 1, 0), HS_ERR_ARGUMENT); /* different matches */
     if (round == 0) assert_int_equal(count_aside(f), 1);
     if (round == 1) assert_int_equal(add_to(database, 1, 2, 3), HS_OK);
     if (round == 2) assert_int_equal(hs_colmap_add_matches(database, 1, 2, &raw), HS_OK);
@@ -229,7 +229,7 @@ static void test_adding_again(void **state) {
   assert_int_equal(ask_of(f->path, "SELECT count(*) FROM two_view_geometries", PAIR(1, 3)), 0);
 }
 
-/* An image that gets other features loses its pairs, and what the tables say of them; the others stay. */
+/* An image that gets other features loses its pairs and their entries set aside; other pairs stay. */
 static void test_other_features(void **state) {
   colmap_fixture *f = *state;
   fill(f);
@@ -251,7 +251,7 @@ static void test_other_features(void **state) {
   assert_int_equal(ask_of(f->path, "SELECT rows FROM two_view_geometries", PAIR(1, 4)), 2);
 }
 
-/* Nothing is kept of what is not committed, and two handles see the same. */
+/* An uncommitted move leaves nothing, and two handles see the same. */
 static void test_transactions(void **state) {
   colmap_fixture *f = *state;
   size_t count;
@@ -277,7 +277,7 @@ static void test_transactions(void **state) {
   assert_int_equal(colmap_take_back(reader, &count), HS_ERR_ARGUMENT);
   assert_non_null(strstr(hs_colmap_last_error(reader), "reading only"));
   hs_colmap_close(reader);
-  /* The second handle was open before the table was there, and the first one has taken all back since. */
+  /* The second handle was open before the table existed; the first one then rolled everything back. */
   hs_colmap_database *second = NULL;
   database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
@@ -307,7 +307,7 @@ static void check_next(hs_colmap_database *database, int64_t after, int64_t expe
   assert_true(!pair.is_damaged);
 }
 
-/* The first pass of a guided pair counts, while the inliers are as many as the second one left. */
+/* The first pass of a guided pair counts, as long as the number of inliers equals the number after the second pass. */
 static void test_first_passes(void **state) {
   colmap_fixture *f = *state;
   fill(f);
@@ -338,11 +338,11 @@ static void test_first_passes(void **state) {
   colmap_fixture_finish(database);
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET config = 7 WHERE pair_id = 2147483650");
   database = colmap_fixture_open(f, 0, 0);
-  check_next(database, PAIR(1, 2), PAIR(1, 4), 3, 2); /* a watermark is no geometry of the place */
+  check_next(database, PAIR(1, 2), PAIR(1, 4), 3, 2); /* a watermark is no geometry of the scene */
   hs_colmap_close(database);
 }
 
-/* Entries that lie, of pairs that cannot be: passed over one by one, and none is read. */
+/* Corrupt entries of impossible pairs are skipped one by one, and none is read. */
 static void test_damaged_entries(void **state) {
   static const char *const damages[] = {
       "rows = 3",
@@ -357,7 +357,7 @@ static void test_damaged_entries(void **state) {
       "pair_id = 9223372036854775807",
       "pair_id = 4611686014132420609",    /* images 2147483647 and 0 */
       "pair_id = 2147483648",             /* 1 and 1 */
-      "pair_id = 2 * 2147483647 + 1",     /* the order that no pair has */
+      "pair_id = 2 * 2147483647 + 1",     /* a pair has its smaller number first */
       "pair_id = 2147483646 * 2147483647" /* 2147483646 and 0 */
   };
   colmap_fixture *f = *state;
@@ -386,11 +386,13 @@ static void test_damaged_entries(void **state) {
     hs_colmap_close(database);
   }
   colmap_tables_run(f->path, "DELETE FROM two_view_geometries; INSERT INTO two_view_geometries SELECT * FROM kept;"
-                             "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;" /* below all */
+                             "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;" /* less than all
+                                                                                                        * minima */
                              "UPDATE matches SET rows = 4611686018427387904 WHERE pair_id = 2147483649;"
                              "UPDATE matches SET rows = -3 WHERE pair_id = 2147483651");
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
-  check_next(database, -1, PAIR(1, 2), 2, 2); /* a list with another length than it says: only the inliers count */
+  check_next(database, -1, PAIR(1, 2), 2, 2); /* a list whose length differs from its stated length: only the inliers
+                                               * count */
   check_next(database, PAIR(1, 2), PAIR(1, 4), 2, 2);
   assert_int_equal(colmap_note_first_pass(database, 1, 2, 9, 4), HS_OK);
   assert_int_equal(colmap_note_first_pass(database, 1, 4, 9, 4), HS_OK);
@@ -424,7 +426,7 @@ static void test_held_keypoints(void **state) {
   hs_colmap_close(database);
 }
 
-/* ------------------------------------------------------------------ copying, and tables of others */
+/* ------------------------------------------------------------------ copying, and tables of other programs */
 
 static hs_colmap_database *open_other(const char *path, const colmap_fixture *f) {
   hs_colmap_database *database;
@@ -442,8 +444,8 @@ static void copy(const colmap_fixture *f, const char *other, hs_status status) {
   colmap_fixture_finish(database);
 }
 
-/* A geometry that was set aside is copied as it was, with what a guided pair's first pass found; twice is once; and a target
-   that has set the same one aside has it. */
+/* A geometry set aside is copied unchanged, with the first pass of a guided pair. Copying twice gives the same result.
+ * A target that has set the same geometry aside receives it. */
 static void test_copies(void **state) {
   colmap_fixture *f = *state;
   char other[SCRATCH_PATH_BYTES];
@@ -467,19 +469,19 @@ static void test_copies(void **state) {
     assert_int_equal(colmap_set_aside(database, PAIR(1, 2), 1, 1), HS_OK);
     colmap_fixture_finish(database);
   }
-  /* The pair was verified anew by another program: that is copied. */
+  /* Another program verified the pair anew; the new geometry is copied. */
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET rows = 1, config = 2, data = x'0100000002000000'");
   copy(f, other, HS_ERR_ARGUMENT);
   colmap_tables_run(other, "DELETE FROM two_view_geometries");
   copy(f, other, HS_OK);
   assert_int_equal(ask_of(other, "SELECT config FROM two_view_geometries", PAIR(1, 2)), 2);
-  /* Of features that the image does not have. */
+  /* Indices of features that the image does not have. */
   colmap_tables_run(f->path, "UPDATE two_view_geometries SET rows = 0, config = 1, data = x'';"
                              "UPDATE hartsift_doubtful_pairs SET data = x'3C000000070000000800000008000000'");
   copy(f, other, HS_ERR_FORMAT);
 }
 
-/* A table of our names that is another's: refused as any database that is not known, and left as it is. */
+/* A table with our name and another program's columns: the database is refused as unknown and stays unchanged. */
 static void test_foreign_tables(void **state) {
   static const char *const tables[] = {
       "CREATE TABLE hartsift_doubtful_pairs(pair_id INTEGER PRIMARY KEY NOT NULL, reason TEXT)",

@@ -1,6 +1,6 @@
 /*
- * Databases that somebody made to harm: what they say of themselves is not trusted with more than data, and a row that
- * is damaged is seen even where its bytes are right.
+ * Malicious databases: triggers, views and claims are not trusted, and a damaged row is detected even if its bytes are
+ * right.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static colmap_fixture *begin(void **state) {
   return f;
 }
 
-/* Adding an image fails with this word, and nothing of it stays. */
+/* Adding an image fails with a message that contains this word, and nothing of it is stored. */
 static void assert_refuses_to_add(const colmap_fixture *f, const char *word) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_not_equal(hs_colmap_add_image(database, "b.jpg", NULL, &f->features, NULL), HS_OK);
@@ -36,7 +36,7 @@ static void assert_refuses_to_add(const colmap_fixture *f, const char *word) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), 1);
 }
 
-/* A trigger may not use what can look outside the database: here a table of the files that are open. */
+/* A trigger must not use anything outside the database, here a table of the open files. */
 static void test_schema_is_not_trusted(void **state) {
   const colmap_fixture *f = begin(state);
   colmap_tables_run(f->path, "CREATE TABLE leak (file TEXT);"
@@ -46,7 +46,7 @@ static void test_schema_is_not_trusted(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM leak"), 0);
 }
 
-/* Nor may it write where an index keeps what it takes for its own and does not check. */
+/* A trigger must not write into an index, whose content SQLite does not verify. */
 static void test_inner_tables_are_not_written(void **state) {
   const colmap_fixture *f = begin(state);
   sqlite3 *sqlite = NULL;
@@ -60,7 +60,7 @@ static void test_inner_tables_are_not_written(void **state) {
   assert_true(colmap_tables_ask(f->path, "SELECT count(*) FROM words_data") > 0);
 }
 
-/* The right bytes under a wrong number of columns are no features: added again they replace them, or are refused. */
+/* The right bytes with a wrong number of columns are no features: adding them again replaces them or is refused. */
 static void test_wrong_number_of_columns(void **state) {
   static const char *const tables[] = {"keypoints", "descriptors"};
   for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
@@ -81,7 +81,7 @@ static void test_wrong_number_of_columns(void **state) {
   }
 }
 
-/* Rows of a damaged page that are not in the order of their numbers do not make reading go round and round. */
+/* Rows of a damaged page that are not in the order of their numbers do not make reading loop forever. */
 static void test_numbers_out_of_order(void **state) {
   const colmap_fixture *f = begin(state);
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -91,7 +91,8 @@ static void test_numbers_out_of_order(void **state) {
   colmap_fixture_add(database, "c.jpg", &f->features, 3);
   colmap_fixture_finish(database);
   unsigned char *bytes = scratch_read_file(f->path, &size);
-  /* The number of the second row is in front of its record's header: its length, the number's own place, a text of five. */
+  /* The number of the second row is stored before its record's header: its length, the position of the number itself, a
+   * text of five bytes. */
   for (size_t i = 1; i + 4 < size; i++) {
     if (bytes[i] != 2 || bytes[i + 2] != 0 || bytes[i + 3] != 2 * 5 + 13) continue;
     bytes[i] = 9;

@@ -1,6 +1,6 @@
 /*
- * Entries of pairs in COLMAP's database: none outlives the features that its indices are of, and copies mean the same
- * under other numbers.
+ * Entries of pairs in a COLMAP database: none outlives the features that its indices refer to, and copies stay valid
+ * under other image numbers.
  */
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void add_pair(hs_colmap_database *database, uint32_t a, uint32_t b) {
   assert_int_equal(hs_colmap_add_matches(database, a, b, &matches), HS_OK);
 }
 
-/* Images 1 to 4, every two of them with an entry. */
+/* Images 1 to 4 with an entry for every pair. */
 static void fill(const colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   for (uint32_t i = 1; i <= IMAGES; i++) {
@@ -42,7 +42,7 @@ static void fill(const colmap_fixture *f) {
   colmap_fixture_finish(database);
 }
 
-/* Whether the pairs of image 2 are gone, and no others. */
+/* Whether the pairs of image 2, and no others, are gone. */
 static void check_dropped(const colmap_fixture *f) {
   static const char *const tables[] = {"matches", "two_view_geometries"};
   for (size_t i = 0; i < 2; i++) {
@@ -55,8 +55,8 @@ static void check_dropped(const colmap_fixture *f) {
   }
 }
 
-/* An image that gets features loses its entries, however the former features went, and even if the new ones are equal.
-   */
+/* An image that gets features loses its entries, however its former features were deleted, and even if the new features
+ * are equal. */
 static void test_cleared_features(void **state) {
   static const char *const clearings[] = {
       "DELETE FROM keypoints WHERE image_id = 2; DELETE FROM descriptors WHERE image_id = 2",
@@ -83,7 +83,7 @@ static void test_cleared_features(void **state) {
   }
 }
 
-/* A number that was another image's: removed, with its features or without, and the sequence reset. */
+/* A reused image number: the former image was removed, with or without its features, and the sequence reset. */
 static void test_numbers_that_come_back(void **state) {
   colmap_fixture *f = *state;
   fill(f);
@@ -106,7 +106,7 @@ static void test_looking_at_pairs(void **state) {
   colmap_fixture *f = *state;
   colmap_pair_state found;
   fill(f);
-  colmap_tables_run(f->path, "DELETE FROM two_view_geometries WHERE pair_id = 2147483650;" /* 1 and 3 */
+  colmap_tables_run(f->path, "DELETE FROM two_view_geometries WHERE pair_id = 2147483650;" /* images 1 and 3 */
                              "UPDATE matches SET data = substr(data, 1, 15) WHERE pair_id = 2147483651");
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   assert_int_equal(colmap_look_at_pair(database, 1, 2, &found), HS_OK);
@@ -165,12 +165,12 @@ static void check_exchanged(const char *source, const char *target) {
   double q[4], t[3];
   read_numbers(target, "qvec", q, 4);
   read_numbers(target, "tvec", t, 3);
-  /* A quarter turn about z takes (1, 2, 3) to (-2, 1, 3); the other way it is (2, -1, 3), and the sign changes. */
+  /* A quarter turn about z maps (1, 2, 3) to (-2, 1, 3); inverted it maps to (2, -1, 3), and the sign changes. */
   assert_true(fabs(q[0] - sqrt(0.5)) < 1e-15 && fabs(q[3] + sqrt(0.5)) < 1e-15);
   assert_true(fabs(t[0] + 2) < 1e-12 && fabs(t[1] - 1) < 1e-12 && fabs(t[2] + 3) < 1e-12);
 }
 
-/* Numbers that SQL cannot write as they are. */
+/* Numbers without an exact SQL literal. */
 static void set_columns(const char *path) {
   const double numbers[3][9] = {{0.9, 0.1, 20, -0.1, 1.1, -10, 1e-4, 2e-5, 1}, {0, 0, 0, 0}, {1, 2, 3}};
   static const char *const columns[] = {"H", "qvec", "tvec"};
@@ -207,7 +207,7 @@ static void test_copying_in_either_order(void **state) {
     colmap_fixture_add(database, "y.png", exchanged != 0 ? &f->features : &f->others, 2);
     source = colmap_fixture_open(f, 0, 0);
     assert_int_equal(colmap_copy_pair(database, to, source, from), HS_OK);
-    assert_int_equal(colmap_copy_pair(database, to, source, from), HS_OK); /* it is there */
+    assert_int_equal(colmap_copy_pair(database, to, source, from), HS_OK); /* it exists already */
     hs_colmap_close(source);
     colmap_fixture_finish(database);
     assert_int_equal(colmap_tables_ask(other, "SELECT config FROM two_view_geometries"), 7);
@@ -223,8 +223,8 @@ static void test_copying_in_either_order(void **state) {
   }
 }
 
-/* Entries with indices beyond the features, and entries that are no list, are not copied; one that differs is refused.
-   */
+/* Entries with indices beyond the features and entries that are no list are not copied; a different entry is
+ * refused. */
 static void test_what_is_not_copied(void **state) {
   static const char *const damages[] = {"UPDATE matches SET data = substr(data, 1, 12)", "UPDATE matches SET rows = 3",
                                         "UPDATE two_view_geometries SET rows = -1",

@@ -37,13 +37,13 @@ static void test_matches_and_their_order(void **state) {
   int64_t count = 0, verified = 0;
   assert_int_equal(hs_colmap_count_matches(database, 1, 2, &count, &verified), HS_OK);
   assert_true(count == 3 && verified == -1);
-  /* Verified later: the matches stay, the geometry comes. */
+  /* Verified later: the matches stay, the geometry is added. */
   const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
   const uint8_t inliers[3] = {1, 0, 1};
   matches.fundamental = &geometry;
   matches.inliers = inliers;
   assert_int_equal(hs_colmap_add_matches(database, 2, 1, &matches), HS_OK);
-  /* 2147483649 is the number of the pair 1, 2, but of no image. */
+  /* 2147483649 is the number of the pair 1, 2, but not of an image. */
   assert_int_equal(hs_colmap_count_matches(database, 0, 2147483649u, &count, &verified), HS_OK);
   assert_true(count == -1 && verified == -1);
   colmap_fixture_finish(database);
@@ -83,7 +83,8 @@ static void apply(const double m[9], const double p[2], double q[2]) {
   q[1] = (m[3] * p[0] + m[4] * p[1] + m[5]) / w;
 }
 
-/* The stored matrices mean to COLMAP's points what the given ones mean to ours, whichever image has the lower number. */
+/* The stored matrices relate COLMAP's points as the passed matrices relate ours, whichever image has the lower
+ * number. */
 static void check_geometry(const colmap_fixture *f, bool exchanged, const hs_geometry *fundamental,
                            const hs_geometry *homography) {
   const double p[2] = {100.25, 200.75}, q[2] = {310.5, 20.125};
@@ -204,7 +205,7 @@ static void test_poses(void **state) {
   }
 }
 
-/* A watermark is one whatever geometry explains it, and keeps its inliers. */
+/* A watermark is stored as such whatever geometry explains it, and keeps its inliers. */
 static void test_watermark(void **state) {
   colmap_fixture *f = *state;
   const hs_geometry homography = {
@@ -219,7 +220,7 @@ static void test_watermark(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT rows FROM two_view_geometries"), 2);
 }
 
-/* The same inliers of another model are another geometry. */
+/* The same inliers under another model are another geometry. */
 static void test_other_geometry(void **state) {
   colmap_fixture *f = *state;
   const hs_geometry fundamental = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
@@ -257,7 +258,8 @@ static void test_wrong_matches(void **state) {
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
   matches.fundamental = &wild;
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
-  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}}; /* of either image */
+  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}}; /* features of either
+                                                                                                * image */
   for (size_t i = 0; i < 2; i++) {
     matches = (hs_colmap_matches){.pairs = outside[i], .count = 1};
     assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
@@ -279,7 +281,7 @@ static void test_wrong_matches(void **state) {
   hs_colmap_close(database);
 }
 
-/* Entries of fewer rows than none, as a damaged file may have them; -1 must not pass for none. */
+/* Entries with a negative number of rows, as in a damaged file; -1 must not count as "no entry". */
 static void test_damaged_counts(void **state) {
   static const char *const damages[] = {"UPDATE matches SET rows = -1", "UPDATE two_view_geometries SET rows = -2"};
   const uint32_t pair[1][2] = {{4, 5}};

@@ -1,5 +1,5 @@
 /*
- * Where images were taken, in the tables of every version of COLMAP; and the models of cameras.
+ * Positions of images in the tables of every version of COLMAP, and camera models.
  */
 #include <math.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void assert_position(hs_colmap_database *database, uint32_t image, const 
   assert_memory_equal(read.coordinates, expected->coordinates, sizeof read.coordinates);
 }
 
-/* Sets, reads, replaces, reads after opening again. */
+/* Sets, reads, replaces, and reads after opening again. */
 static void check_positions(const colmap_fixture *f) {
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
   colmap_fixture_add(database, "a.jpg", &f->features, 1);
@@ -92,7 +92,7 @@ static void test_every_version(void **state) {
     colmap_tables_make(f->path, (colmap_version)version);
     check_positions(f);
     if (version == COLMAP_3_8) continue;
-    /* An absent covariance would be read as an exact position. */
+    /* COLMAP would take a missing covariance for an exact position. */
     size_t size;
     unsigned char *covariance = colmap_tables_blob(f->path, "SELECT position_covariance FROM pose_priors", &size);
     assert_int_equal(size, 72);
@@ -106,7 +106,7 @@ static void test_every_version(void **state) {
                    1);
 }
 
-/* What COLMAP wrote of an image stays, but for the position. */
+/* Rows that COLMAP wrote for an image stay, except for the position. */
 static void test_rows_of_colmap(void **state) {
   const colmap_fixture *f = *state;
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
@@ -123,7 +123,7 @@ static void test_rows_of_colmap(void **state) {
                    1);
 }
 
-/* Positions that cannot be are none, wherever they come from. */
+/* Impossible positions count as missing, whatever their source. */
 static void test_damaged_positions(void **state) {
   const colmap_fixture *f = *state;
   static const char *const damages[] = {

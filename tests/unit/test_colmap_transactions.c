@@ -1,6 +1,6 @@
 /*
- * Transactions on COLMAP's database: what a commit keeps, and what a close, a failing call, a killed process, a second
- * writer, a full disk or a lack of memory leaves.
+ * Transactions on a COLMAP database: what a commit keeps, and the state after a close, a failing call, a killed
+ * process, a second writer, a full disk or a lack of memory.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static void test_close_without_commit(void **state) {
   free(after);
 }
 
-/* A link to where no file is stays, and there is none afterwards. */
+/* A link to a missing file stays a link, and no file remains. */
 static void test_close_behind_a_link(void **state) {
   colmap_file *f = *state;
   char link[SCRATCH_PATH_BYTES];
@@ -68,8 +68,8 @@ static void copy_file(const char *from, const char *to) {
   free(bytes);
 }
 
-/* What a process leaves that is killed before its first commit, when SQLite has written some pages already, found
-   through a link. */
+/* State after a process is killed before its first commit, when SQLite has written some pages already; found through a
+ * link. */
 static void test_killed_writer(void **state) {
   colmap_file *f = *state;
   char journal[SCRATCH_PATH_BYTES], copy[SCRATCH_PATH_BYTES], copied_journal[SCRATCH_PATH_BYTES];
@@ -80,7 +80,7 @@ static void test_killed_writer(void **state) {
   hs_features_free(&f->features);
   feature_maker_fill(&f->features, 2000, FEATURES_U8, 1);
   hs_colmap_database *database = colmap_file_open(f);
-  for (int i = 0; i < 20; i++) { /* 6 MB: more than SQLite keeps in memory */
+  for (int i = 0; i < 20; i++) { /* 6 MB: more than SQLite caches */
     char name[16];
     snprintf(name, sizeof name, "%d.png", i);
     assert_int_equal(hs_colmap_add_image(database, name, NULL, &f->features, NULL), HS_OK);
@@ -103,7 +103,7 @@ static void test_killed_writer(void **state) {
   colmap_file_refuses(f, 0, HS_ERR_FORMAT, "not an SQLite");
 }
 
-/* A failing call takes only its own work back. */
+/* A failing call rolls back only its own changes. */
 static void test_failing_call(void **state) {
   colmap_file *f = *state;
   colmap_tables_make(f->path, COLMAP_4_2);
@@ -132,7 +132,7 @@ static void test_commit_in_between(void **state) {
   hs_colmap_database *database = colmap_file_open(f);
   assert_int_equal(hs_colmap_add_image(database, "a.png", NULL, &f->features, NULL), HS_OK);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
-  /* Between two transactions somebody else may write, even change the tables. */
+  /* Between two transactions another program may write, even change the tables. */
   colmap_tables_run(f->path, "ALTER TABLE descriptors ADD COLUMN type INTEGER NOT NULL DEFAULT -1");
   assert_int_equal(hs_colmap_add_image(database, "b.png", NULL, &f->features, NULL), HS_OK);
   assert_int_equal(hs_colmap_commit(database), HS_OK);
@@ -143,7 +143,8 @@ static void test_commit_in_between(void **state) {
   assert_int_equal(colmap_tables_ask(f->path, "SELECT type FROM descriptors WHERE image_id = 2"), 0);
 }
 
-/* Tables that somebody else made unknown between two transactions: refused as often as asked, and not kept locked. */
+/* Another program changed the tables to an unknown schema between two transactions: every call is refused, and the
+ * database is not left locked. */
 static void test_refused_in_between(void **state) {
   colmap_file *f = *state;
   colmap_tables_make(f->path, COLMAP_3_8);
@@ -171,7 +172,7 @@ static void test_two_writers(void **state) {
   colmap_file_add(f, "b.png");
 }
 
-/* Whether another process could take the lock of a writer: that byte of the file which SQLite's format names. */
+/* Whether another process could take the write lock, on the byte that SQLite's file format defines. */
 static bool is_locked_for_others(const char *path) {
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -185,8 +186,8 @@ static bool is_locked_for_others(const char *path) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* A second handle of the same process, opened and closed, leaves the first one its locks, which closing any other descriptor
-   of the file would end. */
+/* Opening and closing a second handle in the same process keeps the first one's locks. Closing any other descriptor of
+ * the file would release them. */
 static void test_locks_of_one_process(void **state) {
   colmap_file *f = *state;
   colmap_file_add(f, "a.png");
@@ -218,7 +219,7 @@ static void test_read_only(void **state) {
   hs_colmap_close(database);
 }
 
-/* A disk that is full, as far as a process can make one for itself. */
+/* A full disk, simulated with the limits that a process can set. */
 static void test_full_disk(void **state) {
   colmap_file *f = *state;
   colmap_file_add(f, "a.png");
@@ -238,9 +239,9 @@ static void test_full_disk(void **state) {
   const hs_status last = hs_colmap_commit(database);
   hs_colmap_close(database);
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-  assert_int_equal(scratch_folder_count(&f->folder), 1); /* no journal is left that the file needs */
+  assert_int_equal(scratch_folder_count(&f->folder), 1); /* no journal remains that the file needs */
   assert_int_equal(hs_status_class_of(status), HS_CLASS_RESOURCE);
-  /* Either the transaction was lost and says so, or it goes on without b.png; never half of it. */
+  /* Either the transaction fails with an error, or it commits without b.png; never half of it. */
   const bool went_on = later == HS_OK && last == HS_OK;
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM images"), went_on ? 2 : 1);
   unsigned char *after = scratch_read_file(f->path, &after_size);
@@ -256,7 +257,7 @@ static void test_full_disk(void **state) {
   hs_features_free(&many);
 }
 
-/* Rows of more bytes than SQLite keeps pages of, in transactions that end either way, and reading in between. */
+/* Rows larger than SQLite's page cache, in transactions that end either way, with reads in between. */
 static void write_large_rows(const colmap_file *f, hs_colmap_database *database, const hs_features *many) {
   hs_features read = {0};
   for (int i = 0; i < 8; i++) {
@@ -274,7 +275,7 @@ static void write_large_rows(const colmap_file *f, hs_colmap_database *database,
   hs_features_free(&read);
 }
 
-/* The file is the same, byte for byte, as if SQLite alone had written it. */
+/* The file is byte for byte the file that SQLite alone writes. */
 static void test_large_rows(void **state) {
   colmap_file *f = *state;
   char plain[SCRATCH_PATH_BYTES];

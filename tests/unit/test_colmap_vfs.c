@@ -1,5 +1,5 @@
 /*
- * The layer above SQLite's own files, on databases with a write-ahead log, as COLMAP makes them.
+ * The write-behind VFS on databases with a write-ahead log, which COLMAP creates.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ static sqlite3 *open_database(const char *path, const char *layer) {
   return database;
 }
 
-/* A checkpoint that a reader keeps from the log's end, where the file has no room: what the log has of it must stay. */
+/* A checkpoint that a reader keeps from the end of the log, while the file cannot grow: the log's content must stay. */
 static void test_full_disk_in_a_checkpoint(void **state) {
   char path[SCRATCH_PATH_BYTES];
   struct stat info;
@@ -59,7 +59,7 @@ static void test_full_disk_in_a_checkpoint(void **state) {
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
   assert_int_not_equal(code, SQLITE_OK);
   run(reader, "COMMIT");
-  /* There is room again. */
+  /* Space is available again. */
   assert_int_equal(ask(writer, "SELECT count(*) FROM t"), 3);
   run(writer, "PRAGMA wal_checkpoint(TRUNCATE)");
   assert_int_equal(ask(reader, "SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);

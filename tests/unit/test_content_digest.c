@@ -1,5 +1,5 @@
 /*
- * The digest of features and of files: by its definition, of every field, whatever the pieces.
+ * The digest of features and files: follows its definition, covers every field, independent of the pieces.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static uint64_t plain_fnv(const unsigned char *bytes, size_t size, size_t step) 
   return hash;
 }
 
-/* By its definition, and whatever the pieces. */
+/* Equal to the definition, however the data is divided. */
 static void test_digest_of_bytes(void **state) {
   (void)state;
   /* A published vector of FNV-1a. */
@@ -82,7 +82,7 @@ static void test_digest_of_files(void **state) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   digest_state digest;
-  const size_t bytes = 200001; /* several pieces and a rest */
+  const size_t bytes = 200001; /* several pieces and a remainder */
   unsigned char *content = malloc(bytes);
   assert_non_null(content);
   for (size_t i = 0; i < bytes; i++) content[i] = (unsigned char)(i * 31 >> 3);

@@ -1,5 +1,5 @@
 /*
- * What a refused device says: each reason that CUDA and the machine can give, and its remedy.
+ * Messages for a device that cannot be used: each reason that CUDA and the machine can give, with its remedy.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define GIB ((size_t)1 << 30)
 
-/* A machine whose driver shows a device that works. */
+/* A machine whose driver lists a working device. */
 static device_answer sound(void) {
   return (device_answer){.driver = 12080,
                          .runtime = 12080,
@@ -120,7 +120,7 @@ static void test_nothing_amiss(void **state) {
   const device_answer a = sound();
   device_reason(&a, text, sizeof text);
   assert_string_equal(text, "");
-  device_reason(&a, NULL, 0); /* nobody asks */
+  device_reason(&a, NULL, 0); /* no device is requested */
 }
 
 static void test_needed(void **state) {
@@ -135,7 +135,7 @@ static void test_needed(void **state) {
   assert_non_null(strstr(text, "how much is free it does not say, needed are the frame"));
 }
 
-/* Files as the driver's control file may be; root may open all, and so becomes nobody for it. */
+/* The driver's control file with different permissions. Root may open any file, so the test drops its rights. */
 static void test_files(void **state) {
   (void)state;
   char path[] = "/tmp/hartsift_control_XXXXXX";

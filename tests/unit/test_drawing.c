@@ -1,5 +1,5 @@
 /*
- * Anti-aliased circles and lines: which pixels they touch, how much, and that nothing outside is touched.
+ * Anti-aliased circles and lines: which pixels they touch, with what coverage, and that nothing outside is touched.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static double covered_area(const drawing *picture) {
   return sum;
 }
 
-/* A pixel has a colour where its distance is within the line and none one pixel further out. */
+/* A pixel is coloured where its distance is within the line's width, and not one pixel further out. */
 static void circle_has_its_radius_everywhere(void **state) {
   (void)state;
   const double centres[] = {32.0, 32.4, 31.7};
@@ -82,8 +82,8 @@ static void line_is_where_it_should_be(void **state) {
   drawing_free(&picture);
 }
 
-/* Lines of every direction cover their length and round ends (26 pixels), also with their ends exchanged. Along a
-   diagonal the pixels' centres lie in rows 0.7 apart, where shares taken from distances add up to up to 8 % more. */
+/* Lines of every direction cover their length and round ends (26 pixels), also with exchanged ends. Along a diagonal
+ * the pixel centres are in rows 0.7 apart, where coverages computed from distances sum to up to 8 % more. */
 static void lines_cover_their_length(void **state) {
   (void)state;
   for (int degrees = 0; degrees < 360; degrees += 15) {
@@ -117,7 +117,7 @@ static void colour_and_opacity_are_used(void **state) {
   drawing_free(&picture);
 }
 
-/* Shapes partly or wholly outside, of absurd size, or not finite; the sanitizers watch the memory. */
+/* Shapes partly or wholly outside, absurdly large, or not finite; the sanitizers check the memory. */
 static void shapes_outside_are_cut(void **state) {
   (void)state;
   drawing picture;

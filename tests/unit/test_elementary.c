@@ -1,6 +1,6 @@
 /*
- * The elementary functions: the errors stated beside them hold over their whole ranges, and their bits are those of
- * every other machine (a digest over a fixed set of arguments).
+ * The elementary functions: the documented errors hold over their whole ranges, and the results are bit-identical on
+ * every machine (a digest over a fixed set of arguments).
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { MANTISSAS = 1 << 23 };
 #define ONE_BITS 0x3f800000u
 
-/* Keeps the largest error and where it was. */
+/* Keeps the largest error and its argument. */
 typedef struct worst {
   double error;
   float at, at2;
@@ -37,8 +37,9 @@ static uint32_t next_random(uint32_t *state) {
   return *state;
 }
 
-/* Every mantissa in five binades. Its error depends on the exponent through the first guess only, which is
-   the same but for its sign of exponent, so the binades differ little. */
+/* Every mantissa in five binades. The exponent affects the error through the first guess only, which is the same except
+ * for
+ * the sign of the exponent, so the binades differ little. */
 static void test_reciprocal(void **state) {
   (void)state;
   worst w = {0};
@@ -64,7 +65,7 @@ static void polar_errors(float gx, float gy, worst *length, worst *angle) {
   note(angle, d, gx, gy);
 }
 
-/* One octant densely, and arguments of every sign, octant and exponent at random. */
+/* One octant densely, and random arguments of every sign, octant and exponent. */
 static void test_polar(void **state) {
   (void)state;
   worst length = {0}, angle = {0};
@@ -103,7 +104,7 @@ static void test_polar_axes(void **state) {
   }
 }
 
-/* In eighths of a turn the angle has the bits of eight times the angle in turns; in 36ths it is as good. */
+/* In eighths of a turn the result equals eight times the angle in turns; in 36ths the error is as small. */
 static void test_polar_in_parts(void **state) {
   (void)state;
   uint32_t seed = 88172645u;
@@ -127,7 +128,7 @@ static void test_exp2(void **state) {
     const float x = (float)i / 40000.0f;
     note(&w, fabs((double)hs_exp2(x) / exp2((double)x) - 1.0), x, 0.0f);
   }
-  for (uint32_t m = 0; m < MANTISSAS; m += 3) { /* the end of the reduced range, both sides */
+  for (uint32_t m = 0; m < MANTISSAS; m += 3) { /* the end of the reduced range, from both sides */
     const float x = hs_bits_float(ONE_BITS - (2u << 23) + m);
     note(&w, fabs((double)hs_exp2(x) / exp2((double)x) - 1.0), x, 0.0f);
     note(&w, fabs((double)hs_exp2(-x) / exp2((double)-x) - 1.0), -x, 0.0f);
@@ -197,7 +198,7 @@ static void test_roundings(void **state) {
         ((float)next_random(&seed) / 4294967296.0f - 0.5f) * hs_power_of_two((int32_t)(next_random(&seed) % 23u));
     assert_int_equal(hs_round_half_even(v), lrintf(v));
     assert_int_equal(hs_floor_int(v), (int32_t)floorf(v));
-    const float part = (float)(next_random(&seed) >> 8) / 16777216.0f; /* of v: once rounded, as in a double */
+    const float part = (float)(next_random(&seed) >> 8) / 16777216.0f; /* of v: rounded once, as in a double */
     assert_int_equal(hs_rounded_product(v, part), lrint((double)v * (double)part));
   }
   assert_int_equal(hs_floor_int(-2147483520.0f), -2147483520);
@@ -227,7 +228,7 @@ static void test_table_angles(void **state) {
   (void)state;
   double sine_worst = 0.0, angle_worst = 0.0;
   for (int32_t i = -1000000; i <= 1000000; i++) {
-    const double x = (double)i / 99991.0; /* three half turns either way */
+    const double x = (double)i / 99991.0; /* three half turns in both directions */
     double s, c;
     table_sincos(x, &s, &c);
     sine_worst = fmax(sine_worst, (double)fabsl((long double)s - sinl((long double)x)));
@@ -277,7 +278,7 @@ static uint64_t digest_of_functions(void) {
   return digest;
 }
 
-/* A change of any of these functions changes features: HS_METHOD_VERSION rises with this number. */
+/* A change of any of these functions changes features: HS_METHOD_VERSION must change together with this number. */
 static void test_digest(void **state) {
   (void)state;
   const uint64_t digest = digest_of_functions();

@@ -1,5 +1,5 @@
 /*
- * What is read of EXIF: orientation, focal length by COLMAP's rule, GPS position; and that no byte of it is trusted.
+ * EXIF: orientation, focal length by COLMAP's rule, GPS position. No byte of the segment is trusted.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { WIDTH = 60, HEIGHT = 40, MUTANTS = 200000 };
 
-/* A photograph with everything: 7 mm, 28 mm equivalent, on the southern and western hemispheres, below the sea. */
+/* A photograph with all fields: 7 mm, 28 mm equivalent, southern and western hemisphere, below sea level. */
 static const exif_field everything[] = {
     {IN_FIRST, 0x0112, FIELD_SHORT, 1, {6}},
     {IN_EXIF, 0x920A, FIELD_RATIONAL, 1, {70, 10}},
@@ -55,7 +55,7 @@ static exif_tags parse(char order, const exif_field *fields, size_t count) {
   return tags;
 }
 
-/* The tags of the photograph with one field exchanged. */
+/* The photograph's tags with one field replaced. */
 static exif_tags parse_with(size_t which, exif_field field) {
   exif_field fields[FIELDS];
   memcpy(fields, everything, sizeof fields);
@@ -108,8 +108,8 @@ static void test_focal_length(void **state) {
   const exif_tags tags = parse('M', everything, FIELDS);
   assert_near(exif_focal_length(&tags, WIDTH, WIDTH, HEIGHT), 28.0 / 43.27 * diagonal);
   assert_near(exif_focal_length(&tags, WIDTH, HEIGHT / 2, WIDTH / 2),
-              14.0 / 43.27 * diagonal); /* turned, and smaller */
-  /* Without the equivalent: 5080 pixels an inch are 200 a millimetre. */
+              14.0 / 43.27 * diagonal); /* rotated and scaled down */
+  /* Without the equivalent focal length: 5080 pixels an inch are 200 a millimetre. */
   assert_near(focal_with(AT_35MM, none, WIDTH, HEIGHT), 1400.0);
   assert_near(focal_with(AT_35MM, (exif_field){IN_EXIF, 0xA405, FIELD_SHORT, 1, {0}}, WIDTH, HEIGHT), 1400.0);
   assert_near(focal_with(AT_35MM, none, WIDTH / 4, HEIGHT / 4), 350.0);
@@ -126,7 +126,7 @@ static void test_focal_length(void **state) {
     assert_near(exif_focal_length(&of_unit, WIDTH, WIDTH, HEIGHT), units[i].expected);
   }
   fields[AT_UNIT].numbers[0] = 2;
-  fields[AT_WIDTH] = none; /* then the resolution counts the file's own pixels */
+  fields[AT_WIDTH] = none; /* the resolution then refers to the file's stored pixels */
   const exif_tags unsized_tags = parse('I', fields, FIELDS);
   assert_near(exif_focal_length(&unsized_tags, 2 * WIDTH, WIDTH, HEIGHT), 700.0);
   fields[AT_RESOLUTION].numbers[1] = 0;
@@ -176,7 +176,7 @@ static void test_cut_anywhere(void **state) {
   assert_true(tags.altitude == -12.5);
 }
 
-/* Directories anywhere, counts beyond the segment. */
+/* Directories at any offset, counts beyond the segment. */
 static void test_hostile_offsets(void **state) {
   (void)state;
   uint8_t segment[EXIF_MAKER_BYTES];
@@ -192,7 +192,7 @@ static void test_hostile_offsets(void **state) {
   exif_maker_make('M', everything, 1, segment);
   segment[14] = segment[15] = 0xFF; /* 65535 entries */
   assert_true(parse_exactly(segment, size, &tags) && tags.orientation == 6);
-  /* A directory that names itself, and values at the very end of what 32 bits reach. */
+  /* A directory that links to itself, and values at the end of the 32-bit range. */
   const exif_field loops[] = {{IN_FIRST, 0x8769, FIELD_LONG, 1, {8}},
                               {IN_FIRST, 0x8825, FIELD_LONG, 1, {8}},
                               {IN_FIRST, 2, FIELD_RATIONAL, 0x1FFFFFFF, {0}},

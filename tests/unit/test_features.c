@@ -1,5 +1,5 @@
 /*
- * Room of feature lists: growing, keeping, failing without a change.
+ * Capacity of feature lists: growth, reuse, and failure without a change.
  */
 #include <string.h>
 

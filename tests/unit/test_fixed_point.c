@@ -1,6 +1,6 @@
 /*
- * Fixed-point votes at their limit: the proof's bounds hold, no sum of votes reaches 2^31, and what rounding votes
- * costs.
+ * Fixed-point votes at their limit: the proven bounds hold, no sum of votes reaches 2^31, and the error from rounding
+ * votes.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define LIMIT 2147483648.0 /* 2^31 */
 
-/* Black and white with period 4 along both axes: every half difference is 1/2 in size, in x and in y. */
+/* Black and white with period 4 along both axes: every half difference is 1/2 in absolute value, in x and in y. */
 static float period4(int32_t x, int32_t y) { return (float)((((x >> 1) ^ (y >> 1)) & 1)); }
 
 static plane_view adversarial_plane(int32_t side) {
@@ -37,7 +37,7 @@ static void test_plane_is_the_worst(void **state) {
   free(p.data);
 }
 
-/* q falls with the radius, and is the largest that the bound allows. */
+/* q decreases with the radius, and is the largest that the bound allows. */
 static void test_bits(void **state) {
   (void)state;
   static vote_scales scales;
@@ -54,15 +54,15 @@ static void test_bits(void **state) {
       if (q[i] < most[i]) assert_true(bound[i] * 0.70711 * ldexp(1.0, q[i] + 1) + rounding >= LIMIT);
     }
   }
-  /* the numbers that stages/METHOD.md gives */
+  /* the numbers given in stages/METHOD.md */
   assert_true(describe_vote_bits(26) == 22 && describe_vote_bits(27) == 21 && describe_vote_bits(55) == 19);
   assert_true(orient_vote_bits(40) == 21 && orient_vote_bits(42) == 20 && orient_vote_bits(60) == 19);
-  /* products that are rounded stay where rounding by addition is right */
+  /* rounded products stay in the range where rounding by addition is exact */
   assert_true(ldexp(sqrt(2.0), ORIENT_VOTE_BITS_MAX) < 4194304.0 &&
               ldexp(sqrt(0.5), DESCRIBE_VOTE_BITS_MAX) < 4194304.0);
 }
 
-/* The largest sigma whose window has this radius: it has the widest Gaussian. */
+/* The largest sigma for this window radius, which has the widest Gaussian. */
 static float largest_sigma_of_orient(int32_t radius, author_rule rule) {
   float sigma = ((float)radius + 1.5f) / ORIENT_WINDOW_RADIUS;
   while (orient_radius(sigma, rule) > radius) sigma = nextafterf(sigma, 0.0f);
@@ -77,9 +77,9 @@ static float largest_sigma_of_describe(int32_t radius) {
 
 typedef struct sums {
   double weights;
-  int64_t votes;   /* that reach the result */
-  int64_t all;     /* padding included */
-  int64_t largest; /* bin */
+  int64_t votes;   /* bins that reach the result */
+  int64_t all;     /* with padding */
+  int64_t largest; /* per bin */
 } sums;
 
 static sums orient_sums(const plane_view *level, const orient_window *w, author_rule rule, float scale) {
@@ -131,7 +131,7 @@ static void test_orientation_stays_below_the_limit(void **state) {
         if ((double)s.votes / LIMIT > closest) closest = (double)s.votes / LIMIT;
       }
   printf("             largest sum of orientation votes: %.3f of 2^31\n", closest);
-  assert_true(closest > 0.3); /* the test does go near the limit */
+  assert_true(closest > 0.3); /* the test approaches the limit */
   free(p.data);
 }
 
@@ -175,7 +175,7 @@ static sums describe_sums(const plane_view *level, const describe_window *w, flo
         assert_true(v.v[k] >= (k % 4 == 0 ? -2 : 0));
         bins[v.index + offsets[k]] += v.v[k];
       }
-      /* the share of the weight that the 4 x 4 cells get */
+      /* the share of the weight in the 4 x 4 cells */
       const double u = fabs((double)column - 2.5), t = fabs((double)row - 2.5);
       s.weights += (double)weight / (double)scale * fmin(1.0, 2.5 - u) * fmin(1.0, 2.5 - t);
     }
@@ -214,9 +214,9 @@ static void test_descriptor_stays_below_the_limit(void **state) {
   free(p.data);
 }
 
-/* ------------------------------------------------------------------ what rounding the votes costs */
+/* ------------------------------------------------------------------ error from rounding the votes */
 
-/* The descriptor of unit norm with votes summed in double instead. */
+/* The descriptor of unit norm with votes summed in double. */
 static void unrounded(const plane_view *level, const describe_window *w, double d[DESCRIBE_LENGTH]) {
   double norm = 0.0, clipped = 0.0;
   memset(d, 0, sizeof *d * DESCRIBE_LENGTH);
@@ -261,8 +261,8 @@ static double compare_descriptor(const reference_frame *f, uint32_t n) {
   return sqrt(squares);
 }
 
-/* The largest distance between the descriptors and those of unrounded votes, over a picture of noise of `levels` gray
-   levels, all of whose features are taken. A descriptor byte is 1/512. */
+/* The largest distance between descriptors with rounded and unrounded votes, over all features of a noise picture of
+ * `levels` gray levels. A descriptor byte is 1/512. */
 static double rounding_error(uint32_t levels, size_t *features) {
   hs_options o;
   assert_int_equal(hs_options_init(&o, HS_PROFILE_LOWE), HS_OK);

@@ -1,5 +1,5 @@
 /*
- * Parts under the feature formats: checksums, angles, bin order, .npy values, JSON strings, zip records.
+ * Parts of the feature formats: checksums, angles, bin order, .npy values, JSON strings, zip records.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@
 
 static void test_checksums(void **state) {
   (void)state;
-  /* The customary test words and values of both polynomials. */
+  /* The usual test words and values of both polynomials. */
   assert_int_equal(crc_zip(0, "123456789", 9), 0xcbf43926u);
   assert_int_equal(crc_castagnoli(0, "123456789", 9), 0xe3069283u);
   assert_int_equal(crc_zip(crc_zip(0, "1234", 4), "56789", 5), 0xcbf43926u);
-  /* Long runs go another way, in pieces of any size: the sum of pieces is that of the whole. */
+  /* Long inputs use another code path, in pieces of any size: the combined pieces give the checksum of the whole. */
   enum { LONG = 100003 };
   uint8_t *bytes = malloc(LONG);
   assert_non_null(bytes);
@@ -34,7 +34,7 @@ static void test_checksums(void **state) {
   assert_int_equal(crc_zip(0, bytes, LONG), zip);
   assert_int_equal(crc_castagnoli(0, bytes, LONG), castagnoli);
   assert_int_equal(crc_zip(crc_zip(0, bytes, 20001), bytes + 20001, LONG - 20001), zip);
-  /* Whatever the length of the run and where it begins. */
+  /* For every length and every alignment. */
   for (size_t size = 0; size < 300; size++) {
     const uint8_t *from = bytes + size % 17;
     zip = castagnoli = 0;
@@ -196,7 +196,7 @@ static void test_json_strings(void **state) {
 
 static void produce_word(feature_sink *sink, const void *user) { sink_text(sink, user); }
 
-/* An archive of "first" with some text and "second" with none; from malloc. */
+/* An archive with the member "first" with some text and the empty member "second"; from malloc. */
 static char *make_zip(size_t *size) {
   char *bytes = NULL;
   FILE *stream = open_memstream(&bytes, size);
@@ -236,7 +236,7 @@ static void test_zip_entries(void **state) {
   free(bytes);
 }
 
-/* More bytes than deflate can make of the packed ones: refused before there is memory for them. */
+/* A size larger than deflate can produce from the packed bytes: refused before memory is allocated. */
 static void test_zip_claims(void **state) {
   (void)state;
   enum { METHOD = 10, PACKED_SIZE = 20, SIZE = 24, CLAIMED = 1 << 24 };

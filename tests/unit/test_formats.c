@@ -1,6 +1,5 @@
 /*
- * Round trips through every feature format, the choice of format, and what happens when a file cannot
- * be written.
+ * Round trips through every feature format, choice of format, and files that cannot be written.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +15,8 @@
 #include "tests/support/feature_maker.h"
 #include "tests/support/scratch_folder.h"
 
-/* What a format keeps. Positions and angles are exact where the tolerance is 0; no angle is kept where it is negative. */
+/* Fields that a format keeps. Positions and angles are exact if the tolerance is 0; a negative tolerance: no angle is
+ * kept. */
 typedef struct format_promise {
   hs_format id;
   const char *name, *ending;
@@ -24,7 +24,7 @@ typedef struct format_promise {
   bool keeps_response, keeps_octave, keeps_size, keeps_floats, holds_none;
 } format_promise;
 
-/* COLMAP's origin costs coordinates next to 0 the last digits of their tiny values, VisualSFM's floats half a unit. */
+/* COLMAP's pixel origin costs coordinates near 0 their last digits; VisualSFM's floats cost half a unit. */
 static const format_promise promises[] = {
     {HS_FORMAT_COLMAP, "colmap", ".txt", 1e-12f, 0, false, false, false, false, false},
     {HS_FORMAT_NPZ, "npz", ".npz", 0, 0, true, true, true, true, true},
@@ -71,7 +71,7 @@ static void check_keypoint(const format_promise *promise, const hs_keypoint *sav
   assert_true(fabsf(saved->y - loaded->y) <= promise->position_tolerance);
   assert_true(saved->sigma == loaded->sigma);
   const float kept = promise->angle_tolerance >= 0.0f ? saved->orientation : 0.0f;
-  const float turned = fabsf(kept - loaded->orientation); /* a little below 2 pi may come back as 0 */
+  const float turned = fabsf(kept - loaded->orientation); /* slightly less than 2 pi may be read as 0 */
   assert_true(fminf(turned, 6.2831853f - turned) <= promise->angle_tolerance || turned == 0.0f);
   assert_true(loaded->response == (promise->keeps_response ? saved->response : 0.0f));
   assert_int_equal(loaded->octave, promise->keeps_octave ? saved->octave : 0);
@@ -85,7 +85,7 @@ static void check_features(const format_promise *promise, const hs_features *sav
   assert_int_equal(loaded->image_width, promise->keeps_size ? saved->image_width : 0);
   assert_int_equal(loaded->image_height, promise->keeps_size ? saved->image_height : 0);
   for (size_t i = 0; i < saved->count; i++) check_keypoint(promise, &saved->keypoints[i], &loaded->keypoints[i]);
-  /* VLFeat's files have no header: an empty one does not tell that its list has no descriptors. */
+  /* VLFeat's files have no header, so an empty file does not show that its list has no descriptors. */
   if (saved->count > 0 || promise->id != HS_FORMAT_VLFEAT) check_descriptors(promise, saved, loaded, style);
 }
 
@@ -159,7 +159,7 @@ static void test_names_and_endings(void **state) {
   for (size_t p = 0; p < PROMISES; p++) {
     char path[64];
     (void)snprintf(path, sizeof path, "some/folder.x/name%s", promises[p].ending);
-    /* Two formats call their files .sift: the text is what the ending stands for. */
+    /* Two formats use the ending .sift; it means the text format. */
     const hs_format by_name = promises[p].id == HS_FORMAT_VISUALSFM ? HS_FORMAT_VLFEAT : promises[p].id;
     assert_int_equal(hs_format_of_name(path), by_name);
     assert_non_null(format_by_name(promises[p].name));
@@ -170,7 +170,7 @@ static void test_names_and_endings(void **state) {
   for (size_t i = 0; i < FORMAT_COUNT; i++) assert_int_equal(format_at(i)->id, i + 1);
   assert_null(hs_format_name(HS_FORMAT_AUTO));
   assert_null(hs_format_name((hs_format)(FORMAT_COUNT + 1)));
-  /* One more: a database, which needs the names of images; see test_colmap_content.c. */
+  /* One more format: a database, which needs image names; see test_colmap_content.c. */
   assert_non_null(format_by_id(HS_FORMAT_COLMAP_DB));
   assert_non_null(format_at(PROMISES));
   assert_null(format_at(PROMISES + 1));
@@ -188,7 +188,7 @@ static void test_names_and_endings(void **state) {
   assert_null(format_by_id(HS_FORMAT_AUTO));
 }
 
-/* The row of the overview in FORMATS.md: name, endings, whether lists without descriptors fit; and the section. */
+/* The overview row in FORMATS.md (name, endings, whether lists without descriptors fit) and the format's section. */
 static void test_formats_are_documented(void **state) {
   (void)state;
   FILE *file = fopen(HARTSIFT_SOURCE_DIR "/pipeline/formats/FORMATS.md", "r");
@@ -211,7 +211,7 @@ static void test_formats_are_documented(void **state) {
     if (!has_row[i] || !has_section[i]) fail_msg("FORMATS.md has no row or no section for %s", format_at(i)->name);
 }
 
-/* Without an ending, and with that of another format, the content decides. */
+/* Without an ending, or with another format's ending, the content decides. */
 static void test_content_decides(void **state) {
   (void)state;
   const char *const names[] = {"plain", "wrong.npz", "wrong.txt", "wrong.yml"};
@@ -388,11 +388,11 @@ static void test_wrong_arguments(void **state) {
   assert_int_equal(hs_save_features("a.npz", &features, &options), HS_ERR_OPTION);
   assert_int_equal(hs_load_features("a.npz", &features, &options), HS_ERR_OPTION);
   options = (hs_file_options){.struct_size = sizeof options};
-  features.reserved[3] = 1; /* of a later header, and not understood */
+  features.reserved[3] = 1; /* from a later header, unknown */
   assert_int_equal(hs_save_features("a.npz", &features, &options), HS_ERR_ARGUMENT);
 }
 
-/* Angles outside [0, 2 pi) are brought there by every format alike. */
+/* Every format reduces angles outside [0, 2 pi) alike. */
 static void test_angles_are_wrapped(void **state) {
   (void)state;
   scratch_folder folder;

@@ -1,6 +1,6 @@
 /*
- * Feature files that are damaged, lie, or meet a failing allocator: a status and a reason, never a crash,
- * a leak or features that are not consistent.
+ * Feature files that are damaged, make false claims, or meet a failing allocator: a status and a reason, never a crash,
+ * a leak or inconsistent features.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@
 
 enum { MESSAGE_BYTES = 256, MAX_FEATURES = 1000 };
 
-/* A file's bytes as a writer made them; beside is null except for openMVG. */
+/* The bytes of a written file; beside is null except for openMVG. */
 typedef struct written_file {
   unsigned char *bytes, *beside;
   size_t size, beside_size;
 } written_file;
 
-/* A file of many lists; its own tests are in test_colmap_content.c. */
+/* A database of many lists is tested in test_colmap_content.c. */
 static bool is_database(const feature_format *format) { return format->read_from != NULL; }
 
 static void save_as(const feature_format *format, const char *path, const hs_features *features) {
@@ -61,7 +61,7 @@ static unsigned char *copy_exactly(const unsigned char *bytes, size_t size) {
   return copy;
 }
 
-/* Reads from exact-sized copies, so that a sanitizer sees every byte read too far. */
+/* Reads from exact-sized copies, so that a sanitizer detects every byte read out of bounds. */
 static hs_status read_file(const feature_format *format, const written_file *file, hs_features *features,
                            char *message) {
   unsigned char *bytes = copy_exactly(file->bytes, file->size);
@@ -81,7 +81,7 @@ static hs_status read_file(const feature_format *format, const written_file *fil
   return status;
 }
 
-/* Either a clear failure, or features that can be used. Returns whether it was a failure. */
+/* Either a clear failure or usable features. Returns whether it was a failure. */
 static bool check_outcome(const feature_format *format, const written_file *file) {
   char message[MESSAGE_BYTES];
   hs_features features = {0};
@@ -157,14 +157,14 @@ static void test_flipped_bytes(void **state) {
   }
 }
 
-/* Every array of an .npz stands under its CRC-32: no flipped byte of data goes unseen. */
+/* Every array of an .npz has a CRC-32, so every flipped byte of data is detected. */
 static void test_npz_data_is_checked(void **state) {
   (void)state;
   const feature_format *format = format_by_name("npz");
   hs_features features = {0};
   feature_maker_fill(&features, 3, FEATURES_U8, 4);
   written_file file = write_file(format, &features);
-  /* The descriptors fill the middle of the archive: 384 of some 2900 bytes, behind 512 of keypoints and headers. */
+  /* The descriptors are in the middle of the archive: 384 of some 2900 bytes, after 512 of keypoints and headers. */
   for (size_t at = 400; at < 700; at++) {
     file.bytes[at] ^= 0x04;
     assert_true(check_outcome(format, &file));
@@ -197,7 +197,7 @@ static void test_trailing_bytes(void **state) {
   }
 }
 
-/* A text and a part of the message that it must lead to. */
+/* A text and a part of the expected message. */
 typedef struct wrong_text {
   const char *format, *text, *reason;
 } wrong_text;
@@ -318,7 +318,7 @@ static const wrong_text wrong_texts[] = {
     {"npz", "PK", "too short for a zip"},
 };
 
-/* Whether one of the reasons, separated by |, stands in the message. */
+/* Whether the message contains one of the reasons, separated by |. */
 static bool message_has(const char *message, const char *reasons) {
   char copy[128];
   (void)snprintf(copy, sizeof copy, "%s", reasons);
@@ -345,7 +345,7 @@ static void test_wrong_texts_are_explained(void **state) {
   }
 }
 
-/* max_features is honoured before anything of that size is allocated. */
+/* max_features is checked before anything of that size is allocated. */
 static void test_claims_are_limited_first(void **state) {
   (void)state;
   for (size_t i = 0; format_at(i) != NULL; i++) {
@@ -379,7 +379,7 @@ static void test_claims_are_limited_first(void **state) {
   }
 }
 
-/* What the reader of a file holds at once is within max_memory_bytes, whether that is enough or not. */
+/* Memory held at the same time by a reader is within max_memory_bytes, whether the limit suffices or not. */
 static void check_memory_within(const char *path, uint64_t limit, bool is_enough) {
   counted_allocator counter = {0};
   char message[MESSAGE_BYTES] = "";
@@ -436,7 +436,7 @@ static hs_status load_limited(const char *path, uint64_t max_memory_bytes, uint6
   return status;
 }
 
-/* A compressed array counts beside the file and the list that is made of it: 1597, 5 x 536 and 3313 bytes. */
+/* A compressed array counts in addition to the file and the list: 1597, 5 x 536 and 3313 bytes. */
 static void test_inflated_arrays_count(void **state) {
   (void)state;
   const char *path = HARTSIFT_SOURCE_DIR "/tests/data/formats/numpy_deflated_f32.npz";
@@ -444,7 +444,7 @@ static void test_inflated_arrays_count(void **state) {
   assert_int_equal(load_limited(path, 1 << 20, 0, ""), HS_OK);
 }
 
-/* A text that is larger than its most features can be is not read at all. */
+/* A text larger than max_features allows is not read at all. */
 static void test_large_text_of_few_features(void **state) {
   (void)state;
   scratch_folder folder;
@@ -460,7 +460,7 @@ static void test_large_text_of_few_features(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* Files whose claims are far beyond their size are refused without a large allocation. */
+/* Files that claim far more data than they have are refused without a large allocation. */
 static void test_claims_beyond_the_size_allocate_nothing(void **state) {
   (void)state;
   const struct {
@@ -486,7 +486,7 @@ static void test_claims_beyond_the_size_allocate_nothing(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* Every allocation fails once: HS_ERR_MEMORY, nothing leaks, the caller's features stay as they were. */
+/* Every allocation fails once: HS_ERR_MEMORY, no leak, and the caller's features are unchanged. */
 static void test_failing_allocations(void **state) {
   (void)state;
   for (size_t i = 0; format_at(i) != NULL; i++) {

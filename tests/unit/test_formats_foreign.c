@@ -1,6 +1,6 @@
 /*
- * Files that other programs made (tests/data/formats, with the programs that wrote them) and files made by
- * hand after the documented layouts.
+ * Files from other programs (tests/data/formats, with the programs that wrote them) and handwritten files with the
+ * documented layouts.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static hs_features load_data(const char *name) {
   return features;
 }
 
-/* The values that the programs beside the data write, recomputed. */
+/* The values that the programs in tests/data write, recomputed. */
 static void check_numpy(const hs_features *features, bool with_extras) {
   assert_int_equal(features->count, ROWS);
   for (int i = 0; i < ROWS; i++) {
@@ -111,7 +111,7 @@ static void test_opencv_storage(void **state) {
   check_opencv_file("opencv_u.yml", HS_DESCRIPTOR_U8);
 }
 
-/* The printed lines again, read by the C library, cells turned into UBC order. */
+/* The printed lines, read by the C library, with cells in UBC order. */
 static void test_vlfeat_program_output(void **state) {
   (void)state;
   char path[PATH_BYTES];
@@ -137,7 +137,7 @@ static void test_vlfeat_program_output(void **state) {
   hs_features_free(&features);
 }
 
-/* The rest is written by hand, after the documented layouts. */
+/* The rest is handwritten with the documented layouts. */
 static hs_features load_text(const char *name, const char *text) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
@@ -183,7 +183,7 @@ static void test_colmap_text(void **state) {
   hs_features_free(&features);
 }
 
-/* As Lowe's program prints: row before column, 20 entries a line, angle with y upwards. */
+/* The output of Lowe's program: row before column, 20 entries a line, angle with y upwards. */
 static void test_lowe_keys(void **state) {
   (void)state;
   char text[2048] = "2 128\n7.25 12.50 1.60 0.500\n";
@@ -242,7 +242,7 @@ static void test_json_of_other_writers(void **state) {
   hs_features_free(&features);
 }
 
-/* count as 64-bit little-endian, then bytes in VLFeat's order, as openMVG stores them. */
+/* openMVG's layout: count as 64-bit little-endian, then bytes in VLFeat's order. */
 static void test_openmvg_pair(void **state) {
   (void)state;
   scratch_folder folder;
@@ -265,7 +265,7 @@ static void test_openmvg_pair(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* What the library calls after each rename: counts the files of the pair that are there after the first. */
+/* Called by the library after each rename: counts the existing files of the pair after the first. */
 static scratch_folder *watched;
 static int renames, feat_after_first_rename;
 
@@ -279,7 +279,7 @@ void atomic_file_gone(int place) {
   if (feat) fclose(feat);
 }
 
-/* A pair that is replaced: between the renames the new .desc does not stand beside the old .feat. */
+/* Replacing a pair: between the renames the new .desc and the old .feat never exist together. */
 static void test_openmvg_pair_replaced(void **state) {
   (void)state;
   scratch_folder folder;
@@ -303,7 +303,7 @@ static void test_openmvg_pair_replaced(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* ------------------------------------------------------------------ as wide as the formats' own descriptions */
+/* ------------------------------------------------------------------ full width of the format specifications */
 
 /* SiftGPU's keys without descriptors. */
 static void test_lowe_keys_alone(void **state) {
@@ -361,7 +361,7 @@ static hs_features load_bytes(const char *name, const void *bytes, size_t size) 
   return features;
 }
 
-/* Version 5 has colours; both let a writer put 0 for scale and orientation. */
+/* Version 5 has colours; versions 4 and 5 allow a writer to store 0 for scale and orientation. */
 static void test_visualsfm_versions(void **state) {
   (void)state;
   enum { SIZE = 20 + 20 + HS_DESCRIPTOR_LENGTH + 4 };
@@ -438,7 +438,7 @@ static void test_openmvg_floats(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* Types of matrices, the tag in full, a byte order mark. */
+/* Matrix types, a tag in full, a byte order mark. */
 static void test_opencv_matrices(void **state) {
   (void)state;
   static const char *const types[] = {"u", "c", "w", "s", "i", "f", "d", "h", "\"f\""};
@@ -462,7 +462,7 @@ static void test_opencv_matrices(void **state) {
   }
 }
 
-/* RFC 4180 lets every field be in quotes. */
+/* RFC 4180 allows quotes around every field. */
 static void test_quoted_csv(void **state) {
   (void)state;
   hs_features features = load_text("plain", "\"x\",\"y\",\"sigma\",\"orientation\"\r\n\"4\",\"3.5\",2, \"1\" \r\n");
@@ -471,7 +471,7 @@ static void test_quoted_csv(void **state) {
   hs_features_free(&features);
 }
 
-/* Names as Oxford's extract_features gives them mean its format when writing. */
+/* Endings used by Oxford's extract_features select its format when writing. */
 static void test_oxford_names(void **state) {
   (void)state;
   static const char *const names[] = {"a.ppm.haraff.sift", "a.hesaff.sift", "a.harlap.sift", "a.haraff"};
@@ -508,7 +508,7 @@ static uint32_t crc_of(const unsigned char *bytes, size_t size) {
   return ~crc;
 }
 
-/* A member of gzip with one block that is stored. Returns its size, `size` and 23 bytes more. */
+/* A gzip member with one stored block. Returns its size: `size` and 23 bytes more. */
 static size_t gzip_member(const void *bytes, size_t size, unsigned char *out) {
   static const unsigned char head[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
   memcpy(out, head, sizeof head);
@@ -520,7 +520,7 @@ static size_t gzip_member(const void *bytes, size_t size, unsigned char *out) {
   return size + 23;
 }
 
-/* Two members, and zeros at the end, as tapes and some writers leave them. */
+/* Two members with zeros at the end, as written by tapes and some programs. */
 static size_t gzip_file(const char *text, unsigned char *out) {
   const size_t half = strlen(text) / 2;
   size_t size = gzip_member(text, half, out);
@@ -581,10 +581,10 @@ static void test_damaged_compressed_files(void **state) {
   for (size_t cut = 3; cut < size; cut += 17) check_compressed_fault(packed, cut, HS_ERR_FORMAT, "cut off");
   packed[size] = 'x';
   check_compressed_fault(packed, size + 1, HS_ERR_FORMAT, "follows the compressed content");
-  packed[40] ^= 1; /* its CRC is another */
+  packed[40] ^= 1; /* wrong CRC */
   check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
   packed[40] ^= 1;
-  packed[10] = 7; /* a block of no kind */
+  packed[10] = 7; /* invalid block type */
   check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
   enum { BOMB = 48, PART = 60000 };
   unsigned char *bomb = malloc((size_t)BOMB * (PART + 23)), *spaces = malloc(PART);
@@ -624,7 +624,7 @@ static void test_compressed_pair(void **state) {
   }
 }
 
-/* Compressed files are read only: nothing uncompressed gets such a name by its ending. */
+/* Compressed files are read only: an uncompressed file never gets such a name by its ending. */
 static void test_compressed_names_are_not_written(void **state) {
   (void)state;
   const hs_features none = {0};

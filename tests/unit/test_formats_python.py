@@ -1,7 +1,8 @@
-"""Files of the library's writers as NumPy, OpenCV and Python's json and csv modules read them.
+"""Files from the library's writers, read by NumPy, OpenCV and Python's json and csv modules.
 
-Uses the program write_sample_features of the build (in $HARTSIFT_PROGRAMS, or the first argument). Ends
-with 77, skipped, when neither NumPy nor that program is there; checks with OpenCV only where cv2 is.
+Uses the program write_sample_features of the build (in $HARTSIFT_PROGRAMS, or the first argument). Ends with 77,
+skipped,
+if NumPy or that program is missing; checks with OpenCV only if cv2 is available.
 """
 import contextlib
 import csv
@@ -38,7 +39,7 @@ def program():
 
 
 class Truth:
-    """What write_sample_features put in, as exact float32 values."""
+    """The input of write_sample_features as exact float32 values."""
 
     def __init__(self, folder):
         rows = [[float.fromhex(word) if "x" in word else float(word) for word in line.split()]
@@ -66,7 +67,7 @@ def check_npz(folder, truth, style):
         assert types["keypoints"] == types["responses"] == "float32", types
         assert types["octaves"] == types["levels"] == "int8", types
         assert types["image_size"] == types["method_version"] == "int32", types
-        assert arrays["method_version"].shape == () and int(arrays["method_version"]) == 0  # of unknown origin
+        assert arrays["method_version"].shape == () and int(arrays["method_version"]) == 0  # of unknown provenance
         equal("npz origin", arrays["origin"], [0, 0, 0, 0])
         assert types["origin"] == "int32", types
         assert "clockwise" in str(arrays["convention"]), arrays["convention"]
@@ -189,7 +190,7 @@ def check_oxford(folder, truth, style):
 
 
 def check_bin(folder, truth, style):
-    """By the byte layout in FORMATS.md, mapped rather than read."""
+    """Mapped by the byte layout in FORMATS.md, not parsed."""
     path = folder / "bin.hsf"
     header = numpy.fromfile(path, dtype=numpy.dtype([
         ("magic", "S8"), ("endian", "<u4"), ("version", "<u2"), ("header", "<u2"), ("method", "<u4"), ("type", "<u4"),

@@ -1,6 +1,6 @@
 /*
- * Frames of features in lists and files: their room, copies, what npz gives back, and what COLMAP's keypoints and Oxford's
- * ellipses are made of them.
+ * Affine frames of features in lists and files: capacity, copies, npz round trips, and the conversion of COLMAP's
+ * keypoints and Oxford's ellipses.
  */
 #include <math.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void test_room(void **state) {
   hs_features f = framed();
   const hs_frame *before = f.frames;
   assert_int_equal(features_reserve_framed(&f, COUNT - 1, HS_DESCRIPTOR_U8, true, NULL), HS_OK);
-  assert_ptr_equal(f.frames, before); /* room is used again */
+  assert_ptr_equal(f.frames, before); /* capacity is reused */
   assert_int_equal(features_reserve_framed(&f, 4 * COUNT, HS_DESCRIPTOR_U8, true, NULL), HS_OK);
   assert_true(f.frame_capacity >= 4 * COUNT);
   assert_int_equal(features_reserve(&f, COUNT, HS_DESCRIPTOR_U8, NULL), HS_OK);
@@ -50,7 +50,7 @@ static void test_room(void **state) {
   assert_non_null(f.frames);
   hs_features_free(&f);
   assert_null(f.frames);
-  /* An empty list's frames come from the allocator, too. */
+  /* An empty list's frames come from the allocator too. */
   counted_allocator counter = {0};
   const hs_allocator allocator = counted_allocator_make(&counter);
   assert_int_equal(features_reserve_framed(&f, 0, HS_DESCRIPTOR_U8, true, &allocator), HS_OK);
@@ -59,7 +59,7 @@ static void test_room(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-/* Two lists that differ in frames alone are told apart, and no frames count as none. */
+/* Two lists that differ only in frames are unequal; missing frames equal missing frames. */
 static void test_digest(void **state) {
   (void)state;
   hs_features f = framed();
@@ -103,12 +103,12 @@ static uint64_t digest_of(const hs_features *f) {
   return digest;
 }
 
-/* With frames, without them, and of no features. */
+/* With frames, without frames, and without features. */
 static void check_kept(hs_format format, const char *name) {
   scratch_folder folder;
   char path[SCRATCH_PATH_BYTES];
   hs_features f = framed();
-  f.frames[0] = (hs_frame){1e25f, 0.0f, 0.0f, 2e25f}; /* whose areas are no floats */
+  f.frames[0] = (hs_frame){1e25f, 0.0f, 0.0f, 2e25f}; /* whose determinants are no floats */
   f.frames[1] = (hs_frame){1e-25f, 0.0f, 0.0f, 2e-25f};
   scratch_folder_make(&folder);
   hs_features loaded = through(&f, format, name, &folder, path);
@@ -153,7 +153,7 @@ static uint8_t *file_bytes(const hs_features *f, hs_format format, scratch_folde
   return bytes;
 }
 
-/* What is read of bytes in the place of the file. */
+/* Reads the bytes in place of the file. */
 static hs_status status_of(const char *path, const uint8_t *bytes, size_t size) {
   hs_features loaded = {0};
   FILE *file = fopen(path, "wb");
@@ -165,7 +165,7 @@ static hs_status status_of(const char *path, const uint8_t *bytes, size_t size) 
   return status;
 }
 
-/* Version 1 is what is written without frames; a file that is cut, or says the other version, is refused. */
+/* Lists without frames are written as version 1; a truncated file, or one with the wrong version, is refused. */
 static void test_hostile_bin(void **state) {
   (void)state;
   scratch_folder folder;
@@ -198,7 +198,7 @@ static void test_hostile_bin(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* A file without the word is one of earlier writers, whose members of that name were passed over. */
+/* A file without the header word comes from an earlier writer; its members with that name are ignored. */
 static void test_hostile_json(void **state) {
   (void)state;
   static const char *const heads[] = {"", "\"frames\": true, ", "\"frames\": 1, ", "\"frames\": [true], "};
@@ -228,7 +228,7 @@ static void test_hostile_json(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* What frames make of a circle: A A'. */
+/* Image of a circle under a frame: A A'. */
 static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
   const double one[3] = {(double)(f->a11 * f->a11 + f->a12 * f->a12), (double)(f->a11 * f->a21 + f->a12 * f->a22),
                          (double)(f->a21 * f->a21 + f->a22 * f->a22)};
@@ -237,7 +237,7 @@ static void check_same_ellipse(const hs_frame *f, const hs_frame *g) {
   for (int k = 0; k < 3; k++) assert_true(fabs(one[k] - two[k]) < 1e-5 * (one[0] + one[2]));
 }
 
-/* Circles alone give no frames; behind an ellipse they have theirs. */
+/* Circles alone give no frames; after an ellipse they have frames. */
 static void test_oxford_circles(void **state) {
   (void)state;
   static const char circles[] = "1.0\n2\n1 2 0.01 0 0.01\n3 4 0.02 0 0.02\n";
@@ -265,7 +265,8 @@ static void test_oxford_circles(void **state) {
   scratch_folder_remove(&folder);
 }
 
-/* The ellipse of each row is the image of a circle of 27 sigma^2: a x^2 + 2 b x y + c y^2 = 1 at the frame's columns. */
+/* The ellipse of each row is the image of a circle of 27 sigma^2: a x^2 + 2 b x y + c y^2 = 1 at the frame's
+ * columns. */
 static void test_oxford(void **state) {
   (void)state;
   scratch_folder folder;
@@ -318,7 +319,7 @@ static void test_colmap(void **state) {
   uint8_t rows[2 * COLMAP_KEYPOINT_BYTES];
   colmap_keypoint_put(&back, rows);
   colmap_keypoint_put(&k, rows + COLMAP_KEYPOINT_BYTES);
-  assert_false(colmap_rows_are_framed(rows, 2)); /* circles, turned ones too */
+  assert_false(colmap_rows_are_framed(rows, 2)); /* circles, rotated ones too */
   memcpy(rows, row, sizeof row);
   assert_true(colmap_rows_are_framed(rows, 2));
   memset(rows + COLMAP_KEYPOINT_BYTES + 16, 0, 8);

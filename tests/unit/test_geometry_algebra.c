@@ -1,6 +1,6 @@
 /*
- * The small linear algebra and the root finder behind geometric verification: results put back into their equations,
- * and degenerate inputs.
+ * Small linear algebra and the root finder of geometric verification: results satisfy their equations; degenerate
+ * inputs.
  */
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /*
- * The minimal solvers: among the solutions for exact points is the true model, and every solution has the properties of
- * its kind. The refits find the truth from nearby. Degenerate samples give nothing.
+ * The minimal solvers and refits.
+ *
+ * For exact points the true model is among the solutions, and every solution has the properties of its kind. Refits
+ * converge to the truth from nearby. Degenerate samples give no solution.
  */
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +51,7 @@ static working_scene *make_scene(two_view_kind kind, hs_geometry_model model, si
   return w;
 }
 
-/* The candidates of one sample; the same from every place of a batch. */
+/* The candidates of one sample, which must not depend on the sample's lane in the batch. */
 static int solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidates) {
   static geometry_batch batch;
   const int size = geometry_sample_size(problem->model);
@@ -66,7 +68,7 @@ static int solve(const geometry_problem *problem, const uint32_t *sample, geomet
   return count;
 }
 
-/* The largest error of all matches, pixels. */
+/* The largest error over all matches, pixels. */
 static double largest_error(const geometry_problem *problem, const double matrix[9]) {
   double largest = 0.0;
   for (size_t i = 0; i < problem->matches.count; i++) {
@@ -91,7 +93,7 @@ static void expect_truth_among_solutions(hs_geometry_model model, two_view_kind 
     random_sample(&random, 40, size, sample);
     const int count = solve(&w->problem, sample, candidates);
     assert_in_range(count, 0, GEOMETRY_SOLUTIONS_MAX);
-    if (count == 0 && model == HS_HOMOGRAPHY) continue; /* nearly on a line */
+    if (count == 0 && model == HS_HOMOGRAPHY) continue; /* nearly collinear */
     double best = INFINITY;
     for (int i = 0; i < count; i++) {
       best = fmin(best, largest_error(&w->problem, candidates[i].matrix));
@@ -117,12 +119,12 @@ static void test_truth_among_solutions(void **state) {
   expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_PLANE, 1.0e-6, 0);
   expect_truth_among_solutions(HS_HOMOGRAPHY, TWO_VIEW_ROTATION, 1.0e-6, 0);
   expect_truth_among_solutions(HS_FUNDAMENTAL, TWO_VIEW_VOLUME, 1.0e-3, 6);
-  /* of two solutions in one cell of the search for roots both are passed over */
+  /* the search for roots skips two solutions within one cell */
   expect_truth_among_solutions(HS_ESSENTIAL, TWO_VIEW_VOLUME, 1.0e-3, 15);
   expect_truth_among_solutions(HS_ESSENTIAL, TWO_VIEW_PLANE, 1.0e-3, 15);
 }
 
-/* Fundamental matrices are singular; essential ones have equal singular values besides. */
+/* Fundamental matrices are singular; essential ones also have equal singular values. */
 static void test_solutions_are_of_their_kind(void **state) {
   (void)state;
   for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
@@ -185,7 +187,7 @@ static void test_degenerate_samples(void **state) {
   free(w);
 }
 
-/* From a model disturbed by some pixels, reweighted least squares on exact points ends at the truth. */
+/* From a model disturbed by some pixels, reweighted least squares on exact points converges to the truth. */
 static void test_refit_converges(void **state) {
   (void)state;
   const two_view_kind kinds[4] = {TWO_VIEW_VOLUME, TWO_VIEW_PLANE, TWO_VIEW_VOLUME, TWO_VIEW_VOLUME};
@@ -217,7 +219,7 @@ static void test_refit_converges(void **state) {
   }
 }
 
-/* A matrix near m of the same kind: its elements disturbed, then its singular values put right. */
+/* A matrix near m of the same kind: its elements disturbed, then its singular values corrected. */
 static void disturb(hs_geometry_model model, const double m[9], double size, random_state *random, double out[9]) {
   double near[9], u[9], s[3], v[9];
   for (int i = 0; i < 9; i++) near[i] = m[i] + size * ((double)random_next(random) * 0x1p-63 - 1.0);
@@ -227,7 +229,7 @@ static void disturb(hs_geometry_model model, const double m[9], double size, ran
     out[i] = s[0] * u[3 * (i / 3)] * v[3 * (i % 3)] + s[1] * u[3 * (i / 3) + 1] * v[3 * (i % 3) + 1];
 }
 
-/* What polishing climbs. */
+/* The score that polishing maximises. */
 static double height_of(const geometry_problem *problem, const geometry_candidate *candidate) {
   geometry_problem near = *problem;
   near.threshold *= 0.5;
@@ -235,7 +237,7 @@ static double height_of(const geometry_problem *problem, const geometry_candidat
   return problem->model == HS_ESSENTIAL ? score + geometry_score(&near, candidate->matrix, 0.0) : score;
 }
 
-/* Of noisy matches polishing finds the very top of the score, not a place beside it: no matrix nearby is higher. */
+/* On noisy matches polishing finds the maximum of the score: no matrix nearby scores higher. */
 static void test_polish_ends_on_top(void **state) {
   (void)state;
   for (hs_geometry_model model = HS_FUNDAMENTAL; model <= HS_ESSENTIAL; model++) {
@@ -271,7 +273,8 @@ static void test_polish_ends_on_top(void **state) {
   }
 }
 
-/* The error of a match is how far its points must move: along the normal of an epipolar line or off a mapped place. */
+/* The error of a match is the distance that its points must move: along the normal of an epipolar line, or from a
+ * mapped point. */
 static void test_errors_are_pixels(void **state) {
   (void)state;
   /* a translation along x: b = a + (3, 0) exactly, F of a sideways camera: y equal in both */

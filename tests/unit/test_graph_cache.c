@@ -1,6 +1,8 @@
 /*
- * Which frames a device's context remembers: what is met again is known, the longest unmet goes first, and more sizes by
- * turns than there is room for are never taken for known. Which spare graph runs a frame met first.
+ * The cache of recorded frames of a device's context.
+ *
+ * A key met again is found; the least recently used entry is evicted first; more alternating sizes than entries are
+ * never found. Also tests which spare graph executes a new frame.
  */
 #include <string.h>
 
@@ -24,7 +26,7 @@ static graph_key key_of_width(int32_t width) {
   return k;
 }
 
-/* Meets a frame of this width; whether it was known. */
+/* Looks up a frame of this width; returns whether it was found. */
 static bool meet(int32_t width, graph_entry **entry) {
   const graph_key k = key_of_width(width);
   bool again = false;
@@ -56,14 +58,14 @@ static void test_as_many_as_there_is_room_for(void **state) {
     for (int32_t i = 0; i < GRAPHS_KEPT; i++) assert_int_equal(meet(100 + i, NULL), round > 0);
 }
 
-/* One too many: each is forgotten just before it comes again, so none would be recorded. */
+/* One key too many: each is evicted just before it comes again, so none would be recorded. */
 static void test_too_many_by_turns(void **state) {
   (void)state;
   for (int round = 0; round < 3; round++)
     for (int32_t i = 0; i <= GRAPHS_KEPT; i++) assert_false(meet(100 + i, NULL));
 }
 
-/* A size that keeps coming is known however many others come between. */
+/* A size that keeps coming is found, however many others come in between. */
 static void test_among_many_others(void **state) {
   (void)state;
   (void)meet(7, NULL);
@@ -73,7 +75,7 @@ static void test_among_many_others(void **state) {
   }
 }
 
-/* What an entry holds stays with it when another key takes it over: the graph to be destroyed, the memory to be used. */
+/* An entry keeps its content when another key takes it over: the graph to destroy, the memory to reuse. */
 static void test_taken_over(void **state) {
   (void)state;
   graph_entry *first, *last = NULL;
@@ -88,7 +90,7 @@ static void test_taken_over(void **state) {
   assert_false(meet(0, NULL));
 }
 
-/* An entry marked as never met, as when making its frame failed, is not found and is the first to be taken. */
+/* An entry marked as never met, as after a failed frame, is not found and is evicted first. */
 static void test_unmet(void **state) {
   (void)state;
   graph_entry *first, *next;
@@ -101,7 +103,7 @@ static void test_unmet(void **state) {
 
 static cuda_graph graph_number(int n) { return (cuda_graph)(void *)((char *)(void *)&cache + n); }
 
-/* A frame of this width met first, which a spare runs whose graph was made for lists of this shape. */
+/* A new frame of this width, executed by a spare whose graph was made for lists of this shape. */
 static graph_spare *change(int32_t width, uint64_t shape) {
   graph_entry *e;
   assert_false(meet(width, &e));
@@ -112,7 +114,7 @@ static graph_spare *change(int32_t width, uint64_t shape) {
   return s;
 }
 
-/* Frames of one shape share a spare; of another they take the one used least recently. */
+/* Frames of one shape share a spare; frames of other shapes take the least recently used spare. */
 static void test_spares(void **state) {
   (void)state;
   graph_spare *of[SPARES_KEPT];
@@ -127,7 +129,7 @@ static void test_spares(void **state) {
   assert_ptr_equal(change(202, 31), of[2]);
 }
 
-/* The spare that still runs an entry's first frame is found; one that has gone on, or was taken, is not. */
+/* The spare that still executes an entry's first frame is found; a spare that has moved on, or was taken, is not. */
 static void test_spare_of(void **state) {
   (void)state;
   graph_entry *first, *second;

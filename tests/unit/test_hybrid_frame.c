@@ -1,6 +1,7 @@
 /*
- * The split of a frame between a device and the CPU, with a fake device: what it would leave in its pinned
- * results comes from a whole frame on the CPU, the level it hands over from the reference.
+ * The split of a frame between a device and the CPU, with a fake device.
+ *
+ * The fake device's pinned results come from a whole frame on the CPU, its last level from the reference.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,8 +22,8 @@ static struct {
   hs_keypoint *records;
   unsigned char *descriptors;
   uint32_t room;
-  int32_t octaves;    /* of the frame begun; 0: all */
-  int32_t too_short;  /* frames that still find their lists too short */
+  int32_t octaves;    /* of the frame in progress; 0: all */
+  int32_t too_short;  /* number of frames whose lists are still too short */
   int32_t runs_whole; /* frames without the CPU */
 } device;
 
@@ -99,7 +100,7 @@ static hs_context *hybrid_context(const hs_options *options) {
   return c;
 }
 
-/* The picture and what the CPU makes of it, once for all cases: the reference takes the longest. */
+/* The picture and its features from the CPU, computed once for all cases, because the reference is slow. */
 static struct {
   hs_image image;
   hs_options options;
@@ -123,7 +124,7 @@ static int free_whole(void **state) {
   return 0;
 }
 
-/* What is wanted of the picture, and the device that plays it. */
+/* The requested results, and the fake device. */
 typedef struct fake_frame {
   hs_options options;
   hs_features expected;
@@ -170,7 +171,7 @@ static void check_frame(const fake_frame *p, hs_context *c, const char *what) {
   extraction_check_equal(&p->expected, &got, what);
 }
 
-/* Every split, with all features and with the best of both parts: the same bytes, every frame counted once. */
+/* Every split, with all features and with the best of both parts: the same bytes, and every frame counted once. */
 static void test_splits(void **state) {
   (void)state;
   static const struct {
@@ -192,7 +193,7 @@ static void test_splits(void **state) {
   }
 }
 
-/* Frames that are repeated, for the lists of the device, those of the CPU or room for both in the results, count once. */
+/* A frame that is repeated because a list of the device, of the CPU or of the results is too short counts once. */
 static void test_repeated_frames_count_once(void **state) {
   (void)state;
   fake_frame p;
@@ -202,7 +203,7 @@ static void test_repeated_frames_count_once(void **state) {
   device.too_short = 2;
   c->keypoint_capacity = c->feature_capacity = 32;
   check_frame(&p, c, "repeated");
-  assert_true(c->statistics.regrown_frames >= 3); /* one more for the room */
+  assert_true(c->statistics.regrown_frames >= 3); /* one more for the results' capacity */
   assert_int_equal(c->statistics.frames, 1);
   assert_int_equal(c->statistics.features, p.expected.count);
   check_frame(&p, c, "after it");
@@ -211,7 +212,7 @@ static void test_repeated_frames_count_once(void **state) {
   play_ends(&p);
 }
 
-/* A measurement counts no frames, and is made once for a size. */
+/* Measurement frames are not counted, and each size is measured once. */
 static void test_measured_split(void **state) {
   (void)state;
   fake_frame p;
@@ -224,7 +225,8 @@ static void test_measured_split(void **state) {
   play_ends(&p);
 }
 
-/* Where the CPU's part finds no room, the device does it all; a split that was asked for says what is missing. */
+/* If the CPU's part lacks memory, the device does the whole frame; a split that the user requested fails and names the
+ * missing memory. */
 static void test_no_room_on_the_cpu(void **state) {
   (void)state;
   fake_frame p;

@@ -1,6 +1,6 @@
 /*
- * TIFF, WebP and BMP: kept files of every kind against the PNG and PNM of the same samples, orientations, what the EXIF
- * says, limits, every allocation failing, and files cut and changed anywhere.
+ * TIFF, WebP and BMP: stored files of every kind against PNG and PNM with the same samples; orientations, EXIF, limits,
+ * every failing allocation, and files truncated and changed anywhere.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static image_file read_kept(const char *name) {
   return file;
 }
 
-/* Whether this build reads a kept file. */
+/* Whether this build reads a stored file. */
 static bool has_library(const char *name) {
   return !((strncmp(name, "tiff", 4) == 0 && !HARTSIFT_HAVE_TIFF) ||
            (strncmp(name, "webp", 4) == 0 && !HARTSIFT_HAVE_WEBP) ||
@@ -113,7 +113,7 @@ static void twins_are_equal(void **state) {
     }
 }
 
-/* Five and six bits a channel become eight by v * 255 / most, rounded. */
+/* Five and six bits a channel become eight by v * 255 / max, rounded. */
 static void masks_are_scaled(void **state) {
   (void)state;
   static const struct {
@@ -133,7 +133,7 @@ static void masks_are_scaled(void **state) {
   hs_image_free(&full);
 }
 
-/* The stored picture, turned by the test itself. */
+/* The stored picture, rotated by the test itself. */
 static void check_turned(const char *name, const hs_image *stored, int orientation, int32_t ignore) {
   const hs_load_options options = {.ignore_exif = ignore};
   hs_image image = load_kept(name, options);
@@ -165,7 +165,7 @@ static void orientations_are_applied(void **state) {
   }
 }
 
-/* A WebP whose EXIF chunk tells a place and a focal length. */
+/* A WebP whose EXIF chunk has a GPS position and a focal length. */
 static void exif_is_told(void **state) {
   (void)state;
 #if HARTSIFT_HAVE_WEBP
@@ -177,7 +177,7 @@ static void exif_is_told(void **state) {
   uint8_t segment[EXIF_MAKER_BYTES];
   const size_t bytes = exif_maker_make('M', fields, sizeof fields / sizeof fields[0], segment);
   image_file file = read_kept("webp_exif1.webp");
-  size_t at = 12; /* the first chunk; that of the EXIF is the last */
+  size_t at = 12; /* the first chunk; the EXIF chunk is the last */
   while (memcmp(file.bytes + at, "EXIF", 4) != 0)
     at += 8 + ((size_t)(file.bytes[at + 4] | file.bytes[at + 5] << 8) + 1) / 2 * 2;
   memcpy(file.bytes + at + 8, segment, bytes);
@@ -249,7 +249,7 @@ static void allocations_may_fail(void **state) {
   }
 }
 
-/* A changed file is read or refused within its limits, and explains itself; a sanitizer sees any look beyond its end. */
+/* A changed file is read or refused within its limits with a reason; a sanitizer detects any read beyond its end. */
 static void try_mutant(const uint8_t *bytes, size_t size) {
   image_file exact = {malloc(size > 0 ? size : 1), size};
   assert_non_null(exact.bytes);

@@ -1,6 +1,6 @@
 /*
- * Image files kept in the repository, and collections beside it where they are there (HARTSIFT_DATA names
- * their folder): good ones decode to the size their manifest tells, broken ones fail with a reason.
+ * Image files in the repository, and collections outside it if HARTSIFT_DATA names their folder: valid files decode to
+ * the size in their manifest, broken files fail with a reason.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void join(char path[CORPUS_PATH_BYTES], const char *folder, const char *n
   assert_true(snprintf(path, CORPUS_PATH_BYTES, "%s/%s", folder, name) < CORPUS_PATH_BYTES);
 }
 
-/* A folder of the collections, or skips the test. */
+/* A folder of the collections; skips the test if it is missing. */
 static void find_collection(char path[CORPUS_PATH_BYTES], const char *name) {
   const char *data = getenv("HARTSIFT_DATA");
   join(path, data ? data : HARTSIFT_SOURCE_DIR "/../shared/data", name);
@@ -46,7 +46,7 @@ static hs_status load(const char *folder, const char *name, hs_load_options opti
   return status;
 }
 
-/* Whether a failure is only that the build lacks the library for it. */
+/* Whether a failure only means that the build lacks the library. */
 static int lacks_library(hs_status status) {
   return status == HS_ERR_UNSUPPORTED && !(HARTSIFT_HAVE_PNG && HARTSIFT_HAVE_JPEG);
 }
@@ -69,7 +69,7 @@ static int same_pixels(const char *folder, const char *one, const char *two, int
   return same;
 }
 
-/* No pixel depends on what memory held before: also not in damaged files that are accepted. */
+/* No pixel depends on previous memory content, not even in damaged files that are accepted. */
 static void check_repeatable(const char *folder, const char *name) {
   counted_allocator counters[2] = {{.fill = 0x00}, {.fill = 0xFF}};
   hs_allocator allocators[2];
@@ -88,11 +88,11 @@ static void check_repeatable(const char *folder, const char *name) {
   }
 }
 
-/* ---- manifests: file, class, width, height, note; parted by tabs */
+/* ---- manifests: file, class, width, height, note; separated by tabs */
 
 static void check_line(const char *folder, const char *name, const char *class, int width, int height) {
   for (int keep_colour = 0; keep_colour < 2; keep_colour++) {
-    /* The sizes listed are those stored, before any turning. */
+    /* Listed sizes are stored sizes, before any rotation. */
     const hs_load_options options = {.ignore_exif = 1, .keep_colour = keep_colour};
     hs_image image;
     const hs_status status = load(folder, name, options, &image);
@@ -188,12 +188,12 @@ static void test_generated_collection(void **state) {
   assert_true(same_pixels(folder, "png_gray8.png", "pnm_gray8.pgm", 0));
   assert_true(same_pixels(folder, "png_gray8.png", "png_interlaced.png", 0));
   assert_true(same_pixels(folder, "png_rgb8.png", "pnm_rgb8.ppm", 1));
-  /* The same luma, however the chroma is sampled. */
+  /* The same luma for any sampling of chroma. */
   assert_true(same_pixels(folder, "jpeg_420.jpg", "jpeg_444.jpg", 0));
   assert_true(same_pixels(folder, "jpeg_420.jpg", "jpeg_progressive.jpg", 0));
 }
 
-/* ---- PngSuite: the file names tell what is inside */
+/* ---- PngSuite: the file names encode the content */
 
 #if HARTSIFT_HAVE_PNG
 
@@ -216,7 +216,7 @@ static void check_suite_file(const char *folder, const char *name) {
     assert_int_equal(image.height, 32);
   }
   hs_image_free(&image);
-  char twin[64]; /* interlaced and not */
+  char twin[64]; /* interlaced or not */
   snprintf(twin, sizeof twin, "%s", name);
   if (name[3] == 'i' && (name[0] == 's' || strncmp(name, "bas", 3) == 0)) {
     twin[3] = 'n';
@@ -289,7 +289,7 @@ static void make_thumbnail(const char *folder, const char *name, double thumb[TH
   hs_image_free(&image);
 }
 
-/* Four stored orientations of one photograph come out alike. */
+/* Four stored orientations of one photograph decode alike. */
 static void test_exif_collection(void **state) {
   (void)state;
   static double upright[THUMB_WIDTH * THUMB_HEIGHT], turned[THUMB_WIDTH * THUMB_HEIGHT];
@@ -305,7 +305,7 @@ static void test_exif_collection(void **state) {
       difference += (other < 0 ? -other : other) / (THUMB_WIDTH * THUMB_HEIGHT);
       mirrored += (back < 0 ? -back : back) / (THUMB_WIDTH * THUMB_HEIGHT);
     }
-    assert_true(difference < 2.0); /* of 255; what coding them apart leaves */
+    assert_true(difference < 2.0); /* of 255; difference from separate coding */
     assert_true(mirrored > 10.0);  /* the photograph itself is not symmetric */
   }
 }

@@ -1,6 +1,6 @@
 /*
- * Loading by name and from memory, whatever the format: statuses, messages, limits, pipes, standard
- * input, scenes; and saving.
+ * Loading by name and from memory, for every format: statuses, messages, limits, pipes, standard input, scenes; and
+ * saving.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void test_unusable_files(void **state) {
   assert_load_fails(path, HS_ERR_FORMAT, path);
   assert_load_fails("/dev/null", HS_ERR_FORMAT, "empty");
   if (access("/dev/zero", R_OK) == 0)
-    assert_load_fails("/dev/zero", HS_ERR_FORMAT, "/dev/zero"); /* endless: must be given up early */
+    assert_load_fails("/dev/zero", HS_ERR_FORMAT, "/dev/zero"); /* endless: reading must stop early */
   if (geteuid() != 0) {
     assert_int_equal(chmod(path, 0), 0);
     assert_load_fails(path, HS_ERR_IO, path);
@@ -102,7 +102,7 @@ static void test_small_message_buffers(void **state) {
   }
 }
 
-/* Files beyond the first read, with a size that changes nothing: around the buffer's size. */
+/* Files larger than the first read, of sizes around the buffer's size. */
 static void test_file_sizes(void **state) {
   char path[SCRATCH_PATH_BYTES];
   scratch_folder_path(*state, "picture", path);
@@ -130,7 +130,7 @@ static void test_limits(void **state) {
   options.max_pixels = 5;
   assert_int_equal(hs_load_image(path, &options, &image), HS_ERR_LIMIT);
   options.max_pixels = 0;
-  /* The file, the picture and a row of it. */
+  /* The file, the picture and a row of the picture. */
   options.max_memory_bytes = SMALL_BYTES + 6 + 3;
   assert_int_equal(hs_load_image(path, &options, &image), HS_OK);
   hs_image_free(&image);
@@ -162,24 +162,24 @@ static void test_every_allocation_fails_once(void **state) {
     hs_image_free(&image);
   }
   assert_int_equal(counter.alive, 0);
-  assert_true(fail_at >= 5); /* the file twice, picture and row, then none fails */
+  assert_true(fail_at >= 5); /* the file twice, picture and row; then none fails */
 }
 
 static void test_pipes(void **state) {
   char path[SCRATCH_PATH_BYTES];
   assert_int_equal(mkfifo(scratch_folder_path(*state, "pipe", path), 0600), 0);
-  /* Nobody writes: an empty file, not a wait without end. */
+  /* No writer: an empty file, not an endless wait. */
   assert_load_fails(path, HS_ERR_FORMAT, "empty");
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   assert_int_equal(write(ends[1], small_pgm, SMALL_BYTES), SMALL_BYTES);
   close(ends[1]);
   snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-  if (access(path, R_OK) == 0) assert_loads_small(path); /* as a shell's process substitution does it */
+  if (access(path, R_OK) == 0) assert_loads_small(path); /* as in a shell's process substitution */
   close(ends[0]);
 }
 
-/* In a child, since it bends standard input. */
+/* In a child process, since it redirects standard input. */
 static void test_standard_input(void **state) {
   char path[SCRATCH_PATH_BYTES];
   scratch_write_file(scratch_folder_path(*state, "small", path), small_pgm, SMALL_BYTES);
@@ -194,7 +194,7 @@ static void test_standard_input(void **state) {
     const hs_status first = hs_load_image("-", NULL, &image);
     const int good = first == HS_OK && image.width == 3 && memcmp(image.data, "abcdef", 6) == 0;
     hs_image_free(&image);
-    /* Now it is at its end. */
+    /* Standard input is now at its end. */
     const hs_status second = hs_load_image("-", &options, &image);
     _exit(good && second == HS_ERR_FORMAT && strstr(message, "standard input") ? 0 : 2);
   }
@@ -203,7 +203,7 @@ static void test_standard_input(void **state) {
   assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* A stream is held twice while its buffer grows: the limit is for both. */
+/* A growing buffer exists twice while it is copied: the limit counts both. */
 static void test_endless_pipe(void **state) {
   (void)state;
   enum { LIMIT = 100000 };
@@ -225,7 +225,7 @@ static void test_endless_pipe(void **state) {
   if (child == 0) {
     static const char zeros[4096];
     close(ends[0]);
-    ssize_t written = write(ends[1], "II*", 4); /* a TIFF: its directory may be anywhere */
+    ssize_t written = write(ends[1], "II*", 4); /* a TIFF: its directory may be at any offset */
     while (written > 0) written = write(ends[1], zeros, sizeof zeros);
     _exit(0); /* not reached: SIGPIPE */
   }
@@ -238,7 +238,7 @@ static void test_endless_pipe(void **state) {
   assert_int_equal(counter.alive, 0);
 }
 
-/* With only_files no name means anything but a file. */
+/* With only_files every name means a file. */
 static void test_only_files(void **state) {
   char before[SCRATCH_PATH_BYTES], path[SCRATCH_PATH_BYTES];
   hs_load_options options = {.struct_size = sizeof options, .only_files = 1};
@@ -287,7 +287,7 @@ static void test_scenes(void **state) {
 
 /* ---- saving */
 
-/* A view into a wider picture: the gap between rows must not be written. */
+/* A view into a wider picture: the padding between rows must not be written. */
 static hs_image padded_view(uint8_t *bytes, hs_pixel_layout layout) {
   const size_t row = layout == HS_RGB ? 33 : 11;
   for (size_t y = 0; y < 7; y++)
@@ -373,7 +373,7 @@ static void test_unusable_pictures_leave_nothing(void **state) {
   assert_int_equal(scratch_folder_count(*state), 0);
 }
 
-/* JPEG ends at 65500 pixels a side: the failure comes from the encoder, in the middle. */
+/* JPEG allows 65500 pixels a side: the encoder fails in the middle. */
 static void test_encoder_failure_keeps_the_old_file(void **state) {
   char path[SCRATCH_PATH_BYTES], message[1400];
   static uint8_t wide[70000];

@@ -1,6 +1,6 @@
 /*
- * JPEG files of every colour space and coding, compared with libjpeg's own planes and with each other;
- * files cut anywhere; EXIF orientations on a picture without symmetry.
+ * JPEG files of every colour space and coding, compared with libjpeg's own planes and with each other; files truncated
+ * anywhere; EXIF orientations of an asymmetric picture.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { WIDTH = 43, HEIGHT = 29 };
 
-/* The standard's words: what side of the picture the stored row 0 and column 0 are. */
+/* The standard's wording: the sides of the picture at the stored row 0 and column 0. */
 static void test_exif_placement(void **state) {
   (void)state;
   enum { W = 3, H = 2 };
@@ -45,7 +45,7 @@ static void test_exif_placement(void **state) {
 
 #if HARTSIFT_HAVE_JPEG
 
-/* Smooth in every channel, so that coding keeps it, and without symmetry. */
+/* Smooth in every channel, so that coding preserves it, and asymmetric. */
 static void fill_samples(uint8_t *samples, size_t channels, int32_t width, int32_t height) {
   for (int32_t y = 0; y < height; y++) {
     for (int32_t x = 0; x < width; x++)
@@ -95,7 +95,7 @@ static void test_luma_is_taken_as_stored(void **state) {
   }
 }
 
-/* Colour as it was put in, within what coding loses; gray from it by the formula, exactly. */
+/* Colour equals the input within the coding loss; gray computed from it by the formula is exact. */
 static void test_rgb_coded(void **state) {
   (void)state;
   static uint8_t samples[WIDTH * HEIGHT * 3];
@@ -119,13 +119,13 @@ static void test_rgb_coded(void **state) {
   }
 }
 
-/* One flat colour in all the ways of storing ink. */
+/* One flat colour in every representation of CMYK. */
 static void test_cmyk(void **state) {
   (void)state;
   static const uint8_t ink[4] = {30, 200, 90, 60};
   static uint8_t samples[16 * 16 * 4];
   for (jpeg_space space = JPEG_CMYK; space <= JPEG_YCCK; space++) {
-    /* Adobe's files hold 255 - ink. */
+    /* Adobe's files store 255 - ink. */
     const int flip = space == JPEG_CMYK_PLAIN ? 0 : 255;
     for (size_t i = 0; i < sizeof samples; i++) samples[i] = (uint8_t)(ink[i % 4] ^ flip);
     const jpeg_spec spec = {.space = space, .quality = 100, .luma_sampling = 1, .width = 16, .height = 16};
@@ -145,7 +145,7 @@ static void test_cmyk(void **state) {
   }
 }
 
-/* A file cut anywhere is an error or the whole picture, never a partly gray one. */
+/* A file truncated anywhere gives an error or the whole picture, never a partly gray one. */
 static void test_every_cut(void **state) {
   (void)state;
   size_t accepted = 0;
@@ -155,7 +155,7 @@ static void test_every_cut(void **state) {
     hs_image whole;
     load(&file, 0, &whole);
     for (size_t size = 0; size < file.size; size++) {
-      uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
+      uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
       hs_image image;
@@ -221,7 +221,7 @@ static void test_orientation_is_applied(void **state) {
   }
 }
 
-/* libjpeg's own memory is not the caller's; what is must be asked for and given back. */
+/* libjpeg's own memory must come from the caller's allocator and be returned. */
 static void test_every_allocation_fails_once(void **state) {
   (void)state;
   image_file file = make_jpeg(JPEG_YCBCR, JPEG_PROGRESSIVE, 2);
@@ -243,7 +243,7 @@ static void test_every_allocation_fails_once(void **state) {
   image_file_free(&file);
 }
 
-/* A progressive file needs all coefficients at once: more than the picture. */
+/* A progressive file needs all coefficients at once: more memory than the picture. */
 static void test_memory_limit(void **state) {
   (void)state;
   static uint8_t samples[640 * 480 * 3];
@@ -261,7 +261,7 @@ static void test_memory_limit(void **state) {
   image_file_free(&file);
 }
 
-/* Sampling factors that no other component divides: of a picture 8 pixels wide libjpeg keeps four blocks a row. */
+/* Sampling factors that divide no other component's: for a picture 8 pixels wide libjpeg stores four blocks a row. */
 static void test_memory_of_whole_mcus(void **state) {
   (void)state;
   static uint8_t samples[8 * 640];
@@ -286,7 +286,7 @@ static void test_memory_of_whole_mcus(void **state) {
 
 #else
 
-/* Without libjpeg the reader says so. */
+/* Without libjpeg the reader returns an error that says so. */
 static void test_unsupported(void **state) {
   (void)state;
   static const uint8_t start[4] = {0xFF, 0xD8, 0xFF, 0xE0};

@@ -1,6 +1,6 @@
 /*
- * Which pairs of images are chosen: by the order of names, by places, by vectors. Orders are known, the rest is compared
- * with all pairs tried one by one.
+ * Choice of image pairs: by the order of names, by positions, by vectors. Name order has known results; the others are
+ * compared with all pairs tested one by one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void names_follow_each_other_naturally(void **state) {
   expect_pairs(&pairs, next, 4);
   assert_int_equal(hs_pair_sequence(names, 5, 2, 0, &pairs), HS_OK);
   expect_pairs(&pairs, two, 7);
-  /* 2^0 and 2^1 places on are among the next two. */
+  /* The images 2^0 and 2^1 positions further are among the next two. */
   assert_int_equal(hs_pair_sequence(names, 5, 2, 1, &pairs), HS_OK);
   expect_pairs(&pairs, two, 7);
   assert_int_equal(hs_pair_sequence(names, 5, 1000000, 1, &pairs), HS_OK);
@@ -91,9 +91,9 @@ static void hard_names(void **state) {
   hs_image_pairs_free(NULL);
 }
 
-/* ------------------------------------------------------------------ places */
+/* ------------------------------------------------------------------ positions */
 
-/* Clusters along a road, some at the same place, some nowhere. */
+/* Clusters along a road, some images at the same position, some without one. */
 static void make_places(double *places) {
   uint32_t state = 9;
   for (int i = 0; i < PLACES; i++) {
@@ -113,7 +113,7 @@ static double apart(const double *places, size_t a, size_t b) {
   return squares >= 0.0 ? sqrt(squares) : INFINITY;
 }
 
-/* How many images are nearer to a than b, or as near with a smaller number. */
+/* Number of images nearer to a than b is, or equally near with a smaller number. */
 static size_t rank_of(const double *places, size_t a, size_t b) {
   const double distance = apart(places, a, b);
   size_t nearer = 0;
@@ -190,8 +190,8 @@ static void places_on_earth(void **state) {
 static void make_vectors(int8_t *vectors) {
   uint32_t state = 4;
   for (int i = 0; i < VECTORS * LENGTH; i++) vectors[i] = (int8_t)(feature_maker_random(&state) % 255 - 127);
-  memset(vectors + 10 * LENGTH, 0, LENGTH);                     /* shows nothing */
-  memcpy(vectors + 20 * LENGTH, vectors + 21 * LENGTH, LENGTH); /* the same twice */
+  memset(vectors + 10 * LENGTH, 0, LENGTH);                     /* no features */
+  memcpy(vectors + 20 * LENGTH, vectors + 21 * LENGTH, LENGTH); /* the same vector twice */
   memset(vectors + 30 * LENGTH, -128, LENGTH);
 }
 
@@ -246,7 +246,7 @@ static void similar_is_exact_with_any_threads(void **state) {
   free(vectors);
 }
 
-/* The vector of an image and those of its nearest, each by its cosine, the whole scaled to a largest magnitude of 127. */
+/* The vectors of an image and its nearest neighbours by their cosines, all scaled to a maximum magnitude of 127. */
 static void check_blended(const int8_t *vectors, const int8_t *blended, size_t image, size_t neighbors) {
   double sums[LENGTH], largest = 0.0, own = 0.0;
   for (size_t i = 0; i < LENGTH; i++) own += (double)vectors[image * LENGTH + i] * vectors[image * LENGTH + i];

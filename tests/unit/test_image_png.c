@@ -1,6 +1,6 @@
 /*
- * PNG files of every colour type, depth and interlacing, compared sample by sample with what they must
- * decode to; files cut anywhere; every allocation failing.
+ * PNG files of every colour type, depth and interlacing, compared sample by sample with the expected pixels; files
+ * truncated anywhere; every allocation failing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,14 +85,14 @@ static void test_every_kind(void **state) {
   }
 }
 
-/* A file cut anywhere is an error, or complete: its end chunk may be missing. */
+/* A truncated file is an error or complete: the end chunk may be missing. */
 static void test_every_cut(void **state) {
   (void)state;
   for (int interlaced = 0; interlaced < 2; interlaced++) {
     const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = interlaced, .width = 9, .height = 7};
     image_file file = png_spec_make(&spec);
     for (size_t size = 0; size < file.size; size++) {
-      uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
+      uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
       hs_image image;
@@ -111,7 +111,7 @@ static void test_every_cut(void **state) {
   }
 }
 
-/* Any single changed byte up to the end of the pixels is noticed by a checksum. */
+/* A checksum detects any single changed byte up to the end of the pixels. */
 static void test_every_changed_byte(void **state) {
   (void)state;
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = 9, .height = 7};
@@ -161,8 +161,8 @@ static void put_u32(uint8_t *at, uint32_t value) {
   for (int i = 0; i < 4; i++) at[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-/* A header that claims more than deflate can make of the bytes that follow: refused before there is memory for the
-   picture. */
+/* A header that claims more than deflate can produce from the following bytes: refused before memory for the picture is
+ * allocated. */
 static void test_size_that_the_file_cannot_have(void **state) {
   (void)state;
   enum { HEADER = 16, CLAIMED_WIDTH = 900000 };
@@ -183,7 +183,7 @@ static void test_size_that_the_file_cannot_have(void **state) {
   image_file_free(&file);
 }
 
-/* The memory limit counts what decoding needs besides the picture. */
+/* The memory limit includes the decoder's memory besides the picture. */
 static void test_memory_limit(void **state) {
   (void)state;
   const png_spec spec = {.colour_type = 2, .depth = 8, .interlaced = 1, .width = 300, .height = 200};
@@ -200,7 +200,7 @@ static void test_memory_limit(void **state) {
 
 #else
 
-/* Without libpng the reader says so. */
+/* Without libpng the reader returns an error that says so. */
 static void test_unsupported(void **state) {
   (void)state;
   static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};

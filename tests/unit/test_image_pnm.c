@@ -1,5 +1,5 @@
 /*
- * PNM files of every kind, written out by hand: exact pixels, scaling, comments, damaged headers.
+ * Handwritten PNM files of every kind: exact pixels, scaling, comments, damaged headers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "tests/support/counted_allocator.h"
 #include "tests/support/image_maker.h"
 
-/* A copy of exactly the bytes, so that a sanitizer sees any look behind the end. */
+/* A copy of exactly the bytes, so that a sanitizer detects any read past the end. */
 static hs_status load(const void *bytes, size_t size, int keep_colour, hs_image *image, char message[200]) {
   void *copy = malloc(size + (size == 0));
   assert_non_null(copy);
@@ -115,7 +115,7 @@ static void test_pam(void **state) {
   CHECK_GRAY16(PAM("1", "65535", "GRAYSCALE", "\x01\x02\x00\x09"), 2, 1, 258, 9);
   /* Without a tuple type the depth decides. */
   CHECK_GRAY8("P7\nHEIGHT 1\nWIDTH 1\nMAXVAL 255\nDEPTH 2\nENDHDR\n\x07\x00", 1, 1, 7);
-  /* Colour is only kept where there is some. */
+  /* Colour is kept only if the file has colour. */
   check("P5 1 1 255 \x07", 12, 1, HS_U8, HS_GRAY, 1, 1, (const uint16_t[]){7});
 }
 
@@ -148,7 +148,7 @@ static void test_damaged(void **state) {
                {"P6\n65536 65536\n255\nabc", HS_ERR_LIMIT},
                {"P6\n4294967297 4294967297\n255\nabc", HS_ERR_LIMIT},
                {"P5\n18446744073709551617 1\n255\na", HS_ERR_LIMIT},
-               {"P5\n2000000000 1\n255\na", HS_ERR_FORMAT}, /* allowed, but not there */
+               {"P5\n2000000000 1\n255\na", HS_ERR_FORMAT}, /* allowed, but missing */
                {"P3\n20000 20000\n255\n1 2 3", HS_ERR_FORMAT},
                {"P8\n1 1\n255\na", HS_ERR_FORMAT},
                {"P7 332\n1 1 255\na", HS_ERR_FORMAT},

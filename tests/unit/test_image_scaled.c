@@ -1,6 +1,6 @@
 /*
- * hs_load_options.jpeg_scale: JPEG files decoded at 1/2, 1/4 and 1/8, byte for byte what libjpeg gives when it is
- * called directly; orientations, limits and cuts at these sizes; what is refused.
+ * hs_load_options.jpeg_scale: JPEG files decoded at 1/2, 1/4 and 1/8, byte for byte equal to libjpeg called directly;
+ * orientations, limits and truncated files at these sizes; refusals.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 static const char tiny_pgm[] = "P5 3 2 255\nabcdef";
 
-/* ---- refusals, need no library */
+/* ---- refusals, independent of libraries */
 
 static void test_values_out_of_range(void **state) {
   (void)state;
@@ -65,7 +65,7 @@ static void test_other_images_are_refused(void **state) {
   assert_int_equal(hs_load_image_memory("garbage", 7, &options, &image), HS_ERR_FORMAT);
 }
 
-/* A program made with a header that ends before the field: what is there is not looked at. */
+/* A program whose header ends before the field: the field is not read. */
 static void test_struct_without_the_field(void **state) {
   (void)state;
   hs_load_options options = {.struct_size = offsetof(hs_load_options, jpeg_scale), .jpeg_scale = 77};
@@ -134,7 +134,7 @@ static void test_pixels_are_libjpegs(void **state) {
   }
 }
 
-/* Files that libjpeg gives no gray of: the formula's gray of the colours at the same scale. */
+/* Files that libjpeg cannot convert to gray: gray by the formula from the colours at the same scale. */
 static void test_gray_of_rgb_and_cmyk(void **state) {
   (void)state;
   for (jpeg_space space = JPEG_RGB; space <= JPEG_YCCK; space++) {
@@ -157,7 +157,7 @@ static void test_gray_of_rgb_and_cmyk(void **state) {
   }
 }
 
-/* The decoded rows are turned, not the stored ones: sizes that N does not divide show the difference. */
+/* The decoded rows are rotated, not the stored ones; sizes that N does not divide show the difference. */
 static void test_orientation(void **state) {
   (void)state;
   enum { W = 15, H = 17 };
@@ -194,7 +194,7 @@ static void test_orientation(void **state) {
   }
 }
 
-/* Pixels count as decoded; of a progressive file all coefficients are held at any scale. */
+/* Limits count decoded pixels; a progressive file holds all coefficients at any scale. */
 static void test_limits(void **state) {
   (void)state;
   hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 4, .max_pixels = 11 * 8};
@@ -220,14 +220,14 @@ static void test_limits(void **state) {
   }
 }
 
-/* Missing data is an error at 1/8 too, where most coefficients are not used. */
+/* Missing data is an error at 1/8 too, although most coefficients are not used. */
 static void test_every_cut(void **state) {
   (void)state;
   const hs_load_options options = {.struct_size = sizeof options, .jpeg_scale = 8};
   for (jpeg_coding coding = JPEG_BASELINE; coding <= JPEG_PROGRESSIVE; coding++) {
     image_file file = make_jpeg(JPEG_YCBCR, coding, 2, 40, 24);
     for (size_t size = 0; size <= file.size; size++) {
-      uint8_t *part = malloc(size + 1); /* the reader must not look behind the end */
+      uint8_t *part = malloc(size + 1); /* the reader must not look past the end */
       assert_non_null(part);
       memcpy(part, file.bytes, size);
       hs_image image;

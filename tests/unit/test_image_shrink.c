@@ -1,6 +1,6 @@
 /*
- * hs_load_options.max_image_size: every pixel against the mean of the area that it covers, computed from subdivided pixels;
- * sizes as COLMAP has them, limits, failing allocations; and features put back into the pixels of the original.
+ * hs_load_options.max_image_size: every pixel equals the mean of its area, computed from subdivided pixels; COLMAP's
+ * sizes, limits, failing allocations; and features converted back to original pixels.
  */
 #include <math.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ static uint32_t sample(const hs_image *image, int32_t x, int32_t y, size_t chann
   return image->type == HS_U8 ? row[i] : ((const uint16_t *)(const void *)row)[i];
 }
 
-/* The mean of what a smaller pixel covers: each original pixel is w x h equal parts, and it has W x H of these. */
+/* The mean over the area of a smaller pixel: each original pixel has w x h equal parts, and the area has W x H of
+ * these. */
 static uint32_t mean_of(const hs_image *full, const hs_image *small, int32_t x, int32_t y, size_t channel) {
   const int64_t W = full->width, H = full->height, w = small->width, h = small->height;
   uint64_t sum = 0;
@@ -103,7 +104,7 @@ static void small_pictures_stay(void **state) {
   assert_int_equal(load(bytes, size, (hs_load_options){.max_image_size = -1}, &image), HS_ERR_OPTION);
 }
 
-/* Scenes as well; the limits are for what is decoded; allocations may fail. */
+/* Scenes too; limits apply to the decoded size; allocations may fail. */
 static void limits_and_faults(void **state) {
   (void)state;
   static uint8_t bytes[FILE_BYTES];
@@ -130,7 +131,7 @@ static void limits_and_faults(void **state) {
   assert_int_equal(counted.alive, 0);
 }
 
-/* A pixel's centre of the smaller picture is the centre of its area in the original. */
+/* The centre of a smaller pixel is the centre of its area in the original. */
 static void features_go_back(void **state) {
   (void)state;
   const hs_load_options halved = {.struct_size = sizeof halved, .max_image_size = 320};
@@ -147,7 +148,7 @@ static void features_go_back(void **state) {
     assert_true(found.keypoints[i].sigma == 2.0f * before.keypoints[i].sigma);
     assert_true(found.keypoints[i].octave == before.keypoints[i].octave);
   }
-  assert_int_equal(hs_features_to_original(&found, &small), HS_ERR_ARGUMENT); /* they are there already */
+  assert_int_equal(hs_features_to_original(&found, &small), HS_ERR_ARGUMENT); /* they are in original pixels already */
   assert_int_equal(hs_features_to_original(&before, &full), HS_OK);           /* nothing to do */
   assert_int_equal(before.image_width, 320);
   assert_int_equal(hs_features_to_original(NULL, &small), HS_ERR_ARGUMENT);

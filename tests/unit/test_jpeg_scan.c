@@ -1,6 +1,6 @@
 /*
- * The GPU's JPEG decoder without a GPU: made files of every kind are packed, decoded by the same functions, and
- * compared with libjpeg pixel by pixel; changed ones are refused or decoded as libjpeg does.
+ * The GPU's JPEG decoder without a GPU: synthetic files of every kind are packed, decoded by the same functions, and
+ * compared with libjpeg pixel by pixel; changed files are refused or decoded as by libjpeg.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* Packed in memory of exactly its size, so that a sanitizer sees what is read behind it. */
+/* Packed into memory of exactly its size, so that a sanitizer detects reads past the end. */
 static uint32_t decode(const jpeg_shape *shape, uint8_t *gray) {
   jpeg_host_effort effort;
   void *exact = malloc(shape->packed_bytes);
@@ -40,7 +40,7 @@ static uint32_t decode(const jpeg_shape *shape, uint8_t *gray) {
   return refused;
 }
 
-/* False: it is left to libjpeg. */
+/* False: the file is left to libjpeg. */
 static bool decodes_equal(uint32_t number, const uint8_t *bytes, size_t size) {
   jpeg_shape shape;
   hs_image expected;
@@ -94,7 +94,8 @@ static size_t find_segment(const uint8_t *bytes, size_t size, uint8_t marker) {
   return 0;
 }
 
-/* Too little memory, an interval without data, a restart marker out of turn: nothing is packed, and libjpeg decides. */
+/* Too little memory, an interval without data, a restart marker out of order: nothing is packed, and libjpeg
+ * decides. */
 static void test_what_is_not_packed(void **state) {
   (void)state;
   size_t size;
@@ -144,8 +145,8 @@ static unsigned char *blank_page(int32_t width, int32_t across, int32_t restart_
   return bytes;
 }
 
-/* A page without content has nothing that states could agree by, in most kinds: a small one is decoded nevertheless, a
-   large one is libjpeg's at once, but where restart markers divide it. */
+/* A blank page gives the parallel decoders no content to synchronise on, in most kinds. A small page is decoded
+ * nevertheless; a large page goes to libjpeg at once, unless restart markers divide it. */
 static void test_blank_pages(void **state) {
   (void)state;
   size_t size;
@@ -155,7 +156,7 @@ static void test_blank_pages(void **state) {
     assert_true(decodes_equal((uint32_t)across, bytes, size));
     free(bytes);
     bytes = blank_page(4000, across, 0, &size);
-    if (across == 1) /* 4:4:4, where luma's codes and chroma's tell at once */
+    if (across == 1) /* 4:4:4, where codes of luma and chroma differ at once */
       assert_true(decodes_equal(1, bytes, size));
     else
       assert_false(jpeg_case_pack(bytes, size, room, ROOM_BYTES, &shape));
@@ -166,7 +167,7 @@ static void test_blank_pages(void **state) {
   }
 }
 
-/* Where luma and chroma have the same codes, nothing tells them apart. */
+/* If luma and chroma have the same codes, nothing distinguishes them. */
 static void test_shared_codes(void **state) {
   (void)state;
   size_t size;
@@ -194,7 +195,7 @@ static void test_shared_codes(void **state) {
   free(shared);
 }
 
-/* Each block has two bits at the least. */
+/* Each block has at least two bits. */
 static void test_size_without_data(void **state) {
   (void)state;
   size_t size;
@@ -212,7 +213,7 @@ static void test_size_without_data(void **state) {
 
 #endif
 
-/* Every sample that a single frequency gives lies within half a value of the exact transform, and a gray block is exact. */
+/* Every sample of a single frequency is within half a value of the exact transform, and a gray block is exact. */
 static void test_transform(void **state) {
   (void)state;
   for (int32_t dc = -5600; dc <= 5600; dc += 7) {

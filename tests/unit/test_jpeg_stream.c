@@ -1,6 +1,8 @@
 /*
- * JPEGs kept as they are: which files stay encoded, with the sides, the place and the EXIF that decoding gives, and how
- * damaged headers, sizes and memory are dealt with. What is wrong with their coded data unit.jpeg_scan shows.
+ * JPEGs kept encoded: which files stay encoded, with the size, position and EXIF that decoding gives, and the handling
+ * of damaged headers, sizes and memory limits.
+ *
+ * Damage of the coded data: unit.jpeg_scan.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +58,7 @@ static void test_made_files_are_kept(void **state) {
   }
 }
 
-/* A changed file ends as without the wish, or stays encoded; then it has libjpeg's sides, if that reads it. */
+/* A changed file ends as without the request, or stays encoded; then it has libjpeg's size, if libjpeg reads it. */
 static void test_changed_files(void **state) {
   (void)state;
   int kept_files = 0;
@@ -65,7 +67,7 @@ static void test_changed_files(void **state) {
     unsigned char *bytes = jpeg_case_make(i, SIDE_MOST, 700, &size);
     hs_source kept, pixels;
     size = jpeg_case_change(bytes, size, i);
-    /* Its own allocation, so that a sanitizer sees a byte read behind it. */
+    /* A separate allocation, so that a sanitizer detects reads past the end. */
     uint8_t *exact = malloc(size);
     memcpy(exact, bytes, size);
     const hs_status asked = load(exact, size, 1, &kept), plain = load(exact, size, 0, &pixels);
@@ -105,7 +107,9 @@ static void test_kinds(void **state) {
     jpeg_space space;
     jpeg_coding coding;
     bool kept;
-  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, true} /* it says 2 x 2 blocks in an MCU, which of one component have one */,
+  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, true} /* the header says 2 x 2 blocks in an MCU; with one component an MCU has
+                                                 * one */
+               ,
                {JPEG_YCBCR, JPEG_BASELINE, true},
                {JPEG_YCBCR, JPEG_PROGRESSIVE, false},
                {JPEG_YCBCR, JPEG_ARITHMETIC, false},
@@ -134,7 +138,7 @@ static void test_other_wishes(void **state) {
     assert_int_not_equal(image.kind, HS_SOURCE_JPEG);
     hs_source_free(&image);
   }
-  /* What follows the end is not looked at. */
+  /* Bytes after the end marker are ignored. */
   uint8_t *longer = calloc(1, file.size + 100);
   memcpy(longer, file.bytes, file.size);
   assert_int_equal(load(longer, file.size + 100, 1, &image), HS_OK);
@@ -144,7 +148,7 @@ static void test_other_wishes(void **state) {
   image_file_free(&file);
 }
 
-/* Orientation and place as decoding gives them, from a path too; the file's memory is the image's. */
+/* Orientation and position equal those from decoding, from a path too; the image owns the file's memory. */
 static void test_exif_and_memory(void **state) {
   (void)state;
   counted_allocator counted = {0};

@@ -1,5 +1,5 @@
 /*
- * Whether verified pairs show the same place: collections whose points are numbered, so that what is right is known.
+ * Whether verified pairs show the same scene: collections with numbered points, so that the truth is known.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -15,13 +15,13 @@
 
 enum { PAIRS = 32, INLIERS = 200, FEATURES = 1000, IMAGES = 8, MESSAGE_BYTES = 128 };
 
-/* Feature k of an image is its view of point k, unless a pair is said to be of look-alikes. */
+/* Feature k of an image is its view of point k, except in pairs of look-alikes. */
 typedef struct collection {
   size_t feature_counts[IMAGES];
   size_t image_count, pair_count, calls;
   hs_judged_pair pairs[PAIRS];
   uint32_t inliers[PAIRS][INLIERS][2];
-  hs_status failure; /* of reading fail_at */
+  hs_status failure; /* of the read that fails */
   size_t fail_at;
   char message[MESSAGE_BYTES];
 } collection;
@@ -47,8 +47,8 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* Adds a pair of points `from` and following in the first image, shifted by `shift` in the second: 0 for a right pair. Its
-   inliers are `percent` of its matches. */
+/* Adds a pair of points `from` and following in the first image, shifted by `shift` in the second: 0 for a correct
+ * pair. Inliers are `percent` of its matches. */
 static hs_judged_pair *add(collection *c, uint32_t a, uint32_t b, size_t inliers, int percent, uint32_t from,
                            uint32_t shift) {
   hs_judged_pair *const pair = &c->pairs[c->pair_count];
@@ -84,7 +84,7 @@ static void judge(collection *c) {
   assert_string_equal(c->message, "");
 }
 
-/* 0 to 3 see the points up to 400, 4 to 7 those from 600, in rows of sure pairs. */
+/* Images 0 to 3 see the points up to 400, 4 to 7 the points from 600, in rows of sure pairs. */
 static void add_two_places(collection *c) {
   for (uint32_t i = 0; i < 3; i++) {
     add(c, i, i + 1, 200, 80, 0, 0);
@@ -100,23 +100,23 @@ static void assert_verdict(const collection *c, size_t pair, hs_pair_verdict ver
   assert_int_equal(c->pairs[pair].supported, supported);
 }
 
-/* Of each kind one, and what they are counted by. */
+/* One pair of each kind, with its class. */
 static void test_verdicts(void **state) {
   collection *c = *state;
   add_two_places(c);
   const size_t others = c->pair_count;
-  add(c, 0, 3, 60, 40, 100, 0);  /* right, through two images */
-  add(c, 0, 2, 60, 40, 0, 100);  /* a look-alike: another point of the same tracks' images */
-  add(c, 0, 2, 60, 40, 800, 0);  /* of points that no sure pair has */
-  add(c, 1, 6, 60, 40, 0, 600);  /* the places are linked by nothing else */
-  add(c, 0, 1, 100, 59, 0, 100); /* contradicted by all, and just not sure */
+  add(c, 0, 3, 60, 40, 100, 0);  /* correct, through two images */
+  add(c, 0, 2, 60, 40, 0, 100);  /* a look-alike: a different point of the same tracks' images */
+  add(c, 0, 2, 60, 40, 800, 0);  /* points that no sure pair has */
+  add(c, 1, 6, 60, 40, 0, 600);  /* nothing else links the two groups */
+  add(c, 0, 1, 100, 59, 0, 100); /* contradicted by all, and just below sure */
   add(c, 0, 1, 100, 60, 0, 100); /* sure */
   judge(c);
   for (size_t p = 0; p < others; p++) assert_verdict(c, p, HS_PAIR_SURE, 0, 0);
   assert_verdict(c, others + 5, HS_PAIR_SURE, 0, 0);
   assert_verdict(c, others + 3, HS_PAIR_ONLY_LINK, 60, 0);
   assert_int_equal(c->calls, c->pair_count);
-  /* The sure pair of look-alikes has joined the tracks of points 100 apart. Without it they say what is right: */
+  /* The sure pair of look-alikes has joined the tracks of points 100 apart. Without it the tracks show the truth: */
   c->pair_count--;
   judge(c);
   assert_verdict(c, others, HS_PAIR_SUPPORTED, 60, 60);
@@ -125,7 +125,7 @@ static void test_verdicts(void **state) {
   assert_verdict(c, others + 4, HS_PAIR_DOUBTFUL, 100, 0);
 }
 
-/* Pair 2 gets so many inliers on one track, so many on two, and the others with a feature that is on none. */
+/* Pair 2 gets this many inliers on one track, that many on two, and the others with a feature on no track. */
 static void set_support(collection *c, uint32_t supported, uint32_t denied) {
   for (uint32_t i = 0; i < 100; i++) {
     c->inliers[2][i][0] = i < supported + denied ? i : 500 + i;
@@ -185,8 +185,8 @@ static void test_weak_collections(void **state) {
   for (size_t p = 0; p < c->pair_count; p++) assert_verdict(c, p, HS_PAIR_ONLY_LINK, 0, 0);
 }
 
-/* A row of sure pairs in which no point is seen by more than three images: a weak pair of its ends may close a loop. What is
-   three steps away has had its chance to be on tracks. */
+/* A row of sure pairs in which no point is seen by more than three images: a weak pair of its ends may close a loop.
+ * Images three steps apart could have shared tracks. */
 static void test_loops(void **state) {
   collection *c = *state;
   for (uint32_t i = 0; i + 1 < IMAGES; i++) {
@@ -194,7 +194,8 @@ static void test_loops(void **state) {
     if (i + 2 < IMAGES) add(c, i + 1, i + 2, 100, 80, 100 * i, 0);
   }
   const size_t others = c->pair_count;
-  for (uint32_t step = 2; step < IMAGES; step++) { /* the first image's points, and others that the second one has */
+  for (uint32_t step = 2; step < IMAGES; step++) { /* the first image's points, and others that only the second image
+                                                    * has */
     add(c, 0, step, 50, 40, 0, 100 * (step - 1));
     add(c, step, 0, 50, 40, 100 * (step - 1), 0);
     for (uint32_t i = 0; i < 50; i++) c->inliers[c->pair_count - 1][i][1] = i;
@@ -206,8 +207,8 @@ static void test_loops(void **state) {
       assert_verdict(c, others + 2 * (step - 2) + k, step <= 3 ? HS_PAIR_DOUBTFUL : HS_PAIR_ONLY_LINK, 50, 0);
 }
 
-/* An order of pairs, and one of the images of each pair. */
-/* Looking at one image's surroundings in between changes nothing for another. */
+/* A shuffled order of pairs and of each pair's images.
+ * The neighbourhood of one image, read in between, changes nothing for another. */
 static void test_surroundings_in_turn(void **state) {
   collection *c = *state;
   for (uint32_t k = 0; k < 3; k++) add(c, k, k + 1, 200, 90, 0, 0);
@@ -311,7 +312,7 @@ static void test_wrong_collections(void **state) {
   assert_int_equal(hs_judge_pairs(&source, NULL, 1, NULL), HS_ERR_ARGUMENT);
 }
 
-/* Numbers that no machine holds are refused before memory is asked for. */
+/* Impossibly large counts are refused before memory is requested. */
 static void test_sizes_beyond_limits(void **state) {
   collection *c = *state;
   counted_allocator counter = {0};
@@ -363,7 +364,7 @@ static void test_options(void **state) {
   assert_int_equal(hs_judge_options_init(NULL), HS_ERR_ARGUMENT);
 }
 
-/* What reading returns comes back, wherever it happens, with all memory given back; so does each failing allocation. */
+/* A reader's error is returned wherever it happens, with all memory released; so is each failing allocation. */
 static void test_failures(void **state) {
   collection *c = *state;
   counted_allocator counter = {.fill = 0xa5};

@@ -1,16 +1,16 @@
 /*
- * Who takes which image in flight, and who is told of it: lanes without contexts, as a GPU's are.
+ * Assignment of images in flight to workers, and their wake-ups: workers without contexts, as for a GPU.
  */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "tests/support/test.h"
-/* Before what follows gives one of its names another meaning. */
+/* Included before the redefinition of one of its names below. */
 #include <pthread.h>
 
-/* How many times a thread began to wait, under the ring's lock: whoever holds the lock and sees a number knows that so many
-   have let it go again. */
+/* Number of waits begun, counted under the ring's lock: whoever holds the lock and reads a number knows that so many
+ * threads have released it. */
 static int waits;
 
 static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
@@ -18,7 +18,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
   return pthread_cond_wait(condition, lock);
 }
 
-/* The library has these too. */
+/* Renamed, because the library defines these functions too. */
 #define in_flight_end            lanes_end
 #define in_flight_add_statistics lanes_add_statistics
 #define hs_submit                lanes_submit
@@ -83,7 +83,7 @@ static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most)
   pthread_mutex_unlock(&f->lock);
 }
 
-/* A lane that takes images until the end, and works on none. */
+/* A worker that takes images until the end without processing them. */
 static void *taking(void *lane) {
   in_flight_lane *l = lane;
   uint64_t first;
@@ -93,7 +93,7 @@ static void *taking(void *lane) {
   return NULL;
 }
 
-/* Until threads have begun to wait so many times. */
+/* Waits until threads have begun to wait so many times. */
 static void wait_for_waits(in_flight_ring *f, int wanted) {
   bool reached = false;
   for (int ms = 0; ms < PATIENCE_MS && !reached; ms++) {
@@ -105,7 +105,7 @@ static void wait_for_waits(in_flight_ring *f, int wanted) {
   assert_true(reached);
 }
 
-/* Starts a lane that finds nothing to take, and waits until it waits. */
+/* Starts a worker that finds no image, and waits until it waits. */
 static void begin(in_flight_lane *lane) {
   pthread_mutex_lock(&lane->ring->lock);
   const int before = waits;
@@ -122,7 +122,7 @@ static void end(in_flight_ring *f, int32_t first_lane) {
   for (int32_t i = first_lane; i < LANES; i++) pthread_join(f->lanes[i].thread, NULL);
 }
 
-/* Which lane has taken an image, -1: none in good time. */
+/* Number of the worker that has taken an image, -1: none before the timeout. */
 static int32_t taken_by(in_flight_ring *f, uint64_t image) {
   int32_t lane = -1;
   for (int ms = 0; ms < PATIENCE_MS && lane < 0; ms++) {
@@ -134,7 +134,8 @@ static int32_t taken_by(in_flight_ring *f, uint64_t image) {
   return lane;
 }
 
-/* A lane whose results nobody has given back waits longest, and may not take the image: the other one hears of it. */
+/* The worker whose results are not yet returned has waited longest but may not take the image: the other one is
+ * woken. */
 static void test_full_lane_passes_on(void **state) {
   (void)state;
   in_flight_ring *f = ring_make();
@@ -147,16 +148,16 @@ static void test_full_lane_passes_on(void **state) {
   ring_free(f);
 }
 
-/* What stood behind a large image, which only the first lane may take, is free for the others once that one has it. */
+/* Images after a large one, which only the first worker may take, are free for the others once that worker has it. */
 static void test_behind_a_large_image(void **state) {
   (void)state;
   uint64_t first;
   in_flight_ring *f = ring_make();
   begin(&f->lanes[1]);
-  const int before = waits; /* nobody else is there to change it */
+  const int before = waits; /* no other thread can change it */
   add_image(f, 1, 1);
   add_image(f, LANES, 1);
-  wait_for_waits(f, before + 1); /* it was woken, looked and left the images */
+  wait_for_waits(f, before + 1); /* it woke up, looked and left the images */
   pthread_mutex_lock(&f->lock);
   assert_int_equal(f->next, 0);
   assert_int_equal(take(&f->lanes[0], &first), 1);
@@ -167,7 +168,7 @@ static void test_behind_a_large_image(void **state) {
   ring_free(f);
 }
 
-/* Lanes share what waits; groups have powers of two of images alike. */
+/* Workers share the waiting images; groups have a power of two of equal images. */
 static void test_shares(void **state) {
   (void)state;
   uint64_t first;
@@ -187,7 +188,7 @@ static void test_shares(void **state) {
   ring_free(f);
 }
 
-/* Where results are taken as they end, images that are ready overtake one that is not; else nobody passes it. */
+/* If results are taken as they finish, images that are ready overtake one that is not; otherwise they stay in order. */
 static void test_overtaking(void **state) {
   (void)state;
   uint64_t first;
@@ -206,7 +207,7 @@ static void test_overtaking(void **state) {
   ring_slot(f, 0)->state = SLOT_READY;
   assert_int_equal(take(&f->lanes[0], &first), 1);
   assert_int_equal(first, 0);
-  assert_int_equal(f->next, 2); /* the first that nobody has */
+  assert_int_equal(f->next, 2); /* the first image that nobody has */
   ring_slot(f, 2)->state = SLOT_READY;
   assert_int_equal(take(&f->lanes[1], &first), 1);
   assert_int_equal(f->next, 4);
@@ -222,7 +223,8 @@ static void end_image(in_flight_ring *f, uint64_t image, hs_status status) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* Whichever image is done is given first, a failed one too, and its place in the ring is free when all before it are. */
+/* Any finished image is returned first, a failed one too. Its slot in the ring is free when all earlier images are
+ * done. */
 static void test_given_as_they_end(void **state) {
   (void)state;
   in_flight_ring *f = ring_make();
@@ -253,8 +255,8 @@ static void test_given_as_they_end(void **state) {
   ring_free(f);
 }
 
-/* Throughput: the ring is longer than images are in flight, so that those after one that takes longer are taken and make
-   room for others; what is taken leaves no memory in the ring. */
+/* Throughput: the ring is longer than the number of images in flight, so that images after a slow one are taken and
+ * their slots reused; a taken image leaves no memory in the ring. */
 static void test_ring_is_longer(void **state) {
   (void)state;
   enum { IMAGES = 12 };
@@ -294,7 +296,7 @@ static void test_ring_is_longer(void **state) {
   hs_destroy(c);
 }
 
-/* In another order and in order by turns: the list that is looked at stays until the next call. */
+/* Alternating between any order and submission order: the viewed list stays valid until the next call. */
 static void test_any_among_oldest(void **state) {
   (void)state;
   in_flight_ring *f = ring_make();

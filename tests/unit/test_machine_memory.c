@@ -1,6 +1,6 @@
 /*
- * How much memory this process may hold: limits of control groups of both versions, of the address space, and the share
- * that a file may take.
+ * Memory available to this process: limits of control groups of both versions, of the address space, and the share for
+ * a file.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void assert_limit(const scratch_folder *folder, uint64_t bytes, const cha
   assert_string_equal(found.of, of);
 }
 
-/* The least of the group's own limit and those above it. */
+/* The minimum of the group's own limit and its ancestors' limits. */
 static void test_unified_groups(void **state) {
   const scratch_folder *folder = *state;
   assert_limit(folder, machine.bytes, machine.of); /* no such files: another system */
@@ -50,14 +50,14 @@ static void test_unified_groups(void **state) {
 static void test_memory_controller_of_version_1(void **state) {
   const scratch_folder *folder = *state;
   put(folder, "proc/self/cgroup", "11:hugetlb,memoryless:/a\n7:cpu,memory:/a/b\n1:name=systemd:/a/b/c\n");
-  put(folder, "sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "1000\n"); /* of another controller's group */
-  put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* none */
+  put(folder, "sys/fs/cgroup/memory/a/b/c/memory.limit_in_bytes", "1000\n"); /* limit of another controller's group */
+  put(folder, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"); /* unlimited */
   assert_limit(folder, machine.bytes, machine.of);
   put(folder, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "2147483648\n");
   assert_limit(folder, UINT64_C(2) << 30, "this control group");
 }
 
-/* A container shows the machine's name of its group, and mounts the group itself. */
+/* A container shows the host's name of its group, and mounts the group itself. */
 static void test_container(void **state) {
   const scratch_folder *folder = *state;
   put(folder, "proc/self/cgroup", "4:memory:/docker/0123456789abcdef\n");
@@ -90,7 +90,7 @@ static void test_limit_of_address_space(void **state) {
   assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
   small = before;
   small.rlim_cur = 64 << 20;
-  assert_int_equal(setrlimit(RLIMIT_AS, &small), 0); /* nothing may fail until it is lifted */
+  assert_int_equal(setrlimit(RLIMIT_AS, &small), 0); /* nothing may fail until the limit is lifted */
   const machine_memory found = machine_memory_now();
   char text[MACHINE_MEMORY_LIMIT_TEXT_BYTES];
   machine_memory_describe_limit(0, text);

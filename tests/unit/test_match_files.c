@@ -1,6 +1,6 @@
 /*
- * Files of matches: what is written is read again, in every format; what other hands wrote is read or refused with its
- * line; nothing in a file is believed.
+ * Files of matches: every format reads back its output; files of other programs are read, or refused with the line
+ * number; no content is trusted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { PAIRS = 5 };
 
-/* A table of a few pairs; the first distance of many digits, indices up to the largest. */
+/* A table of a few pairs; the first distance has many digits, indices go up to the maximum. */
 typedef struct sample {
   hs_match_pair pairs[PAIRS];
   uint8_t inliers[PAIRS];
@@ -113,7 +113,7 @@ static void other_hands_are_read(void **state) {
       "\xef\xbb\xbf{\"x\": [1, {\"y\": null}], \"matches\": [{\"index_b\": 5e0, \"inlier\": true, \"index_a\": 99},\n"
       "{\"index_a\": 0, \"extra\": \"}\", \"index_b\": 49}]}",
       "one.jpg two.jpg\n99 5\n0 49\n\n",
-      "index_a.jpg b,index_a.jpg\n99 5\n0 49\n\n"}; /* names that only contain a column's */
+      "index_a.jpg b,index_a.jpg\n99 5\n0 49\n\n"}; /* names that only contain a column's name */
   const hs_match_pair pairs[] = {{99, 5, 0, 0}, {0, 49, 0, 0}};
   for (int t = 0; t < 4; t++) {
     match_table found = {0};

@@ -131,7 +131,7 @@ static void test_points_of_other_locales_are_replaced(void **state) {
   assert_string_equal(plain, "1e+20");
 }
 
-/* The same with a comma as the process's decimal point, where the machine has such a locale. */
+/* The same with a comma as the process's decimal point, if the machine has such a locale. */
 static void test_comma_locale(void **state) {
   (void)state;
   const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8", "de_DE", "fr_FR"};

@@ -1,6 +1,6 @@
 /*
- * The command line's table: every entry is complete, values are parsed or refused with a message that
- * names the option and what was expected, and the texts made from the table hold every option.
+ * The command line's option table: every entry is complete; values are parsed, or refused with a message that names the
+ * option and the expected value; generated texts contain every option.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static bool parse(command_line *line, command_id command, const char *words) {
   return option_parse(&line->set, command, line->argc, line->argv, line->message, sizeof line->message);
 }
 
-/* The command line is refused and the message holds both texts. */
+/* The command line is refused, and the message contains both texts. */
 static void assert_refused(command_id command, const char *words, const char *option, const char *expected) {
   command_line line;
   if (parse(&line, command, words)) fail_msg("accepted: %s", words);
@@ -53,7 +53,7 @@ static void entries_are_complete(void **state) {
     assert_true((spec->kind == OPTION_KIND_CHOICE) == (spec->choices != NULL));
     if (spec->kind == OPTION_KIND_INTEGER || spec->kind == OPTION_KIND_NUMBER) assert_true(spec->low < spec->high);
     for (int other = 0; other < id; other++) {
-      /* A name may mean different things in different subcommands only. */
+      /* A name may differ in meaning only between subcommands. */
       const option_spec *earlier = option_get((option_id)other);
       assert_true(strcmp(spec->name, earlier->name) != 0 || (spec->commands & earlier->commands) == 0);
       assert_true(spec->letter == 0 || spec->letter != earlier->letter);
@@ -79,7 +79,7 @@ static void choices_are_the_formats(void **state) {
   assert_string_equal(option_expand("{\"tiles\": []}", expanded), "{\"tiles\": []}");
 }
 
-/* The three options of fields that the table of options does not make. */
+/* The three options with fields that the option table does not define. */
 static void other_forms_fit_the_library(void **state) {
   (void)state;
   const hs_option_info *info;
@@ -216,7 +216,7 @@ static void options_reach_their_fields(void **state) {
   command_line line;
   hs_options options;
   hs_expert_options expert;
-  /* The profile is given last and still only sets what the others leave open. */
+  /* A profile given last still sets only the fields that no other option sets. */
   assert_true(parse(
       &line, COMMAND_EXTRACT,
       "a --contrast 0.5 --max-features 3 --upright --descriptor none --upsample half-pixel "
@@ -250,14 +250,14 @@ static void options_reach_their_fields(void **state) {
   assert_true(options.max_pixels == UINT64_MAX); /* no limit, as the help says */
 }
 
-/* Every range of the table is one that the library accepts at both ends. */
+/* The library accepts both ends of every range in the table. */
 static void ranges_agree_with_the_library(void **state) {
   (void)state;
   for (int id = 0; id < OPTION_COUNT; id++) {
     const option_spec *spec = option_get((option_id)id);
     if (spec->field == OPTION_NO_FIELD || (spec->kind != OPTION_KIND_INTEGER && spec->kind != OPTION_KIND_NUMBER) ||
         id == OPTION_INPUT_BLUR || id == OPTION_THREADS)
-      continue; /* input_blur's end depends on sigma; 1024 threads would really start */
+      continue; /* input_blur's maximum depends on sigma; 1024 threads would really start */
     for (int end = 0; end < 2; end++) {
       char words[128], message[512];
       command_line line;
@@ -282,7 +282,7 @@ static void write_completions(FILE *out, command_id shell) {
   writers[shell](out);
 }
 
-/* What a writer prints, to be freed. */
+/* Output of a writer; the caller frees it. */
 static char *text_of(text_writer write, command_id command) {
   FILE *file = tmpfile();
   assert_non_null(file);
@@ -297,7 +297,7 @@ static char *text_of(text_writer write, command_id command) {
   return text;
 }
 
-/* "--max-features" as roff has it, and as a word of a help text. */
+/* "--max-features" in roff, and as a word of a help text. */
 static void assert_in_texts_of_command(const char *name, const char *help, const char *man) {
   char listed[80], escaped[128] = "\\-\\-";
   snprintf(listed, sizeof listed, " --%s", name);

@@ -141,7 +141,7 @@ static void test_init_arguments(void **state) {
 
 /* ------------------------------------------------------------------ ranges */
 
-/* Refused through the public call, with a message that names the field; and no context. */
+/* Refused by the public call with a message that names the field, without a context. */
 static void expect_refused(const hs_options *o, const char *field) {
   char message[256], name[64];
   hs_context *context = (hs_context *)(void *)message;
@@ -256,7 +256,7 @@ static void test_float_ranges(void **state) {
   }
 }
 
-/* The assumed blur may reach sigma of the first octave: half of it when the image is doubled. */
+/* The assumed blur may reach the sigma of the first octave, which halves if the image is doubled. */
 static void test_input_blur_follows_sigma(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
@@ -301,7 +301,7 @@ static void test_pointers(void **state) {
     o.expert = &expert;
     assert_int_equal(hs_create_explained(&context, &o, message, sizeof message), HS_ERR_OPTION);
     assert_non_null(strstr(message, "variant"));
-    assert_non_null(strstr(message, "ref")); /* what there is */
+    assert_non_null(strstr(message, "ref")); /* the available ones */
   }
 }
 
@@ -321,7 +321,7 @@ static void expect_rules(hs_profile profile, hs_rule author, hs_rule descriptor,
   assert_int_equal(e.descriptor_rule, descriptor);
   assert_null(e.variant);
   const hs_options o = options_of(profile);
-  assert_memory_equal(options_rules(&o), &e, sizeof e); /* what null stands for */
+  assert_memory_equal(options_rules(&o), &e, sizeof e); /* the meaning of null */
 }
 
 static void test_rules_of_profiles(void **state) {
@@ -389,7 +389,7 @@ static void test_older_header(void **state) {
   assert_int_equal(mine.norm, HS_NORM_ROOT);
   assert_true(mine.contrast == given.contrast);
   assert_null(mine.expert);
-  older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* the shortest there may be */
+  older.struct_size = offsetof(hs_options, profile) + sizeof older.profile; /* the minimum size */
   assert_int_equal(options_complete(&mine, &expert, &older, message, sizeof message), HS_OK);
   assert_int_equal(mine.scales, 3);
 }
@@ -432,7 +432,7 @@ static void test_wrong_struct_sizes(void **state) {
   expect_refused(&o, "profile");
 }
 
-/* ------------------------------------------------------------------ what the stages compare with */
+/* ------------------------------------------------------------------ thresholds of the stages */
 
 /* "At least t" becomes "above the float before t", "above t" stays. */
 static void test_thresholds(void **state) {
@@ -457,7 +457,7 @@ static void test_thresholds(void **state) {
   assert_true(p.candidate_above < 0.0f && p.contrast_above == 0.0f);
 }
 
-/* Where the first sample lies: only a doubled picture's true places are shifted. */
+/* Offset of the first sample: only a picture doubled on the half-pixel grid is shifted. */
 static void test_grids(void **state) {
   (void)state;
   for (int32_t upsample = HS_UPSAMPLE_ALIGNED; upsample <= HS_UPSAMPLE_OPENCV; upsample++)

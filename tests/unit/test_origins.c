@@ -1,5 +1,5 @@
 /*
- * How descriptors were made: what every format keeps of it, what is refused because of it, in files and in matching.
+ * Provenance of descriptors: what every format stores, and what files and matching refuse because of it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static hs_origin load_origin(const char *path, const feature_format *format) {
   return origin;
 }
 
-/* Every profile and norm, pooled and not, in both orders of bins, through every format that is a file of its own. */
+/* Every profile and norm, pooled and not, in both bin orders, through every format that is a single file. */
 static void test_round_trips(void **state) {
   static const hs_origin unknown;
   char path[SCRATCH_PATH_BYTES];
@@ -75,7 +75,7 @@ static void test_round_trips(void **state) {
       features.origin.exif_orientation = format->as_stored ? 0 : i % 8 > 0 ? i % 8 + 1 : 0;
       save(path, &features, format, HS_OK, "");
       hs_origin expected = features.origin;
-      expected.layout = HS_LAYOUT_UBC; /* as every reader gives descriptors */
+      expected.layout = HS_LAYOUT_UBC; /* the order in which every reader returns descriptors */
       const hs_origin read = load_origin(path, format);
       assert_origin(&read, keeps_origin(format->id) ? &expected : &unknown);
     }
@@ -99,7 +99,7 @@ static void test_unknown_stays_unknown(void **state) {
   }
 }
 
-/* A file of this kind with other bytes in its header, and the checksum of that. */
+/* A file of this kind with changed header bytes and a matching checksum. */
 static hs_origin load_patched(const char *path, const uint8_t patch[4]) {
   size_t size;
   uint8_t *bytes = scratch_read_file(path, &size);
@@ -193,7 +193,7 @@ static void test_refused_origins(void **state) {
     assert_int_equal(hs_save_features(path, &features, NULL), HS_ERR_ARGUMENT);
     hs_features_free(&features);
   }
-  /* Descriptors that would be written in the wrong order. */
+  /* Descriptors that would be written in the wrong bin order. */
   hs_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .layout = HS_LAYOUT_VLFEAT});
   char message[256];
   const hs_file_options options = {.struct_size = sizeof options, .message = message, .message_bytes = sizeof message};
@@ -202,7 +202,7 @@ static void test_refused_origins(void **state) {
   hs_features_free(&features);
 }
 
-/* Programs that read a photograph as stored get no features of the turned one. */
+/* Programs that read a photograph as stored must not get features of the rotated one. */
 static void test_turned_pictures(void **state) {
   char path[SCRATCH_PATH_BYTES];
   hs_features features = make(FEATURES_U8, (hs_origin){.method_version = 2, .exif_orientation = 6});
@@ -239,7 +239,7 @@ static void test_database(void **state) {
   static const hs_origin unknown, root = {2, HS_PROFILE_COLMAP, HS_NORM_ROOT, HS_LAYOUT_UBC, 0, 0, {0}},
                                   plain = {1, HS_PROFILE_LOWE, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
   hs_colmap_database *database = colmap_fixture_open(f, 1, 0);
-  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* of unknown origin: no table is needed */
+  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* of unknown provenance: no table is needed */
   colmap_fixture_finish(database);
   assert_int_equal(colmap_tables_ask(f->path, "SELECT count(*) FROM sqlite_master WHERE name = 'hartsift_origins'"), 0);
   database = colmap_fixture_open(f, 1, 0);
@@ -250,15 +250,15 @@ static void test_database(void **state) {
   assert_origin_there(database, 1, &unknown);
   assert_origin_there(database, 2, &root);
   assert_origin_there(database, 3, &plain);
-  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* the same features, of which more is known now */
+  colmap_fixture_add(database, "a.jpg", &f->features, 1); /* the same features with more provenance known */
   colmap_fixture_finish(database);
   database = colmap_fixture_open(f, 1, 0);
   assert_origin_there(database, 1, &root);
   f->others.origin = unknown;
-  colmap_fixture_add(database, "b.jpg", &f->others, 2); /* replaced by those of another program */
+  colmap_fixture_add(database, "b.jpg", &f->others, 2); /* replaced by features of another program */
   assert_origin_there(database, 2, &unknown);
   colmap_fixture_finish(database);
-  /* Other features put there by another program. */
+  /* Other features that another program stored. */
   colmap_tables_run(f->path, "UPDATE keypoints SET rows = rows - 1, data = substr(data, 1, length(data) - 24);"
                              "UPDATE descriptors SET rows = rows - 1, data = substr(data, 1, length(data) - 128)");
   database = colmap_fixture_open(f, 1, 0);
@@ -281,7 +281,7 @@ static void test_copied_images(void **state) {
   hs_colmap_close(source);
 }
 
-/* The table goes with the call that made it when that fails, and is made again. */
+/* If the call that creates the table fails, the table is removed, and the next call creates it again. */
 static void test_table_that_is_undone(void **state) {
   colmap_fixture *f = *state;
   const hs_origin origin = {2, HS_PROFILE_OPENCV, HS_NORM_L2, HS_LAYOUT_UBC, 0, 0, {0}};
@@ -351,7 +351,7 @@ static void test_matching(void **state) {
   static const struct {
     feature_style style;
     hs_origin first, second;
-    const char *word; /* of the refusal; null: they are compared */
+    const char *word; /* of the refusal; null: the lists are compared */
   } cases[] = {
       {FEATURES_U8,
        {2, HS_PROFILE_LOWE, HS_NORM_L2, 0, 0, 0, {0}},

@@ -1,6 +1,6 @@
 /*
- * Phases of runs over many pairs: every pair has its phase, no phase takes more memory than there is but for a pair that
- * alone is too large, all pairs of a collection need each image a bounded number of times, near ones only once.
+ * Phases of runs over many pairs: every pair has a phase; no phase exceeds the memory, except for a single pair that is
+ * too large; images are loaded a bounded number of times, and in near pairs only once.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ typedef struct plan_case {
   bool has_space[PAIR_SPACES], in_order;
 } plan_case;
 
-/* Bytes of a phase's images in a space. */
+/* Bytes of a phase's images in a memory space. */
 static uint64_t taken(const plan_case *c, const pair_phase *phase, int space) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < IMAGES; i++)
@@ -50,7 +50,7 @@ static void check_phase(const plan_case *c, const pair_phase *phase, const uint8
     if (c->has_space[s] && taken(c, phase, s) > c->budget[s]) assert_int_equal(images_of(phase), 2);
 }
 
-/* Plans until all is done; returns how many images came in that the phase before did not have. */
+/* Plans until all pairs are done; returns the number of images that the previous phase did not have. */
 static size_t work_off(const plan_case *c) {
   static uint8_t is_done[PAIRS_MOST];
   static uint32_t order[PAIRS_MOST];
@@ -97,7 +97,7 @@ static void all_pairs(void **state) {
       for (uint32_t k = i + 1; k < IMAGES; k++) c->pairs[c->count++] = (hs_image_pair){i, k};
     const size_t brought = work_off(c);
     if (room >= IMAGES) assert_int_equal(brought, IMAGES);
-    /* Rows of half of the room, each against all columns behind it, and a few more where room is tight. */
+    /* Rows that fill half of the capacity, each against all later columns, and a few more if memory is tight. */
     if (room >= 8) assert_true(brought <= 2 * IMAGES * IMAGES / room + 2 * IMAGES);
     free(c);
   }
@@ -112,7 +112,7 @@ static void neighbours(void **state) {
   free(c);
 }
 
-/* Any list, any sizes, two spaces, in order or not; some pairs too large for the memory. */
+/* Any list, any sizes, two spaces, ordered or not; some pairs too large for the memory. */
 static void anything(void **state) {
   (void)state;
   uint32_t random = 7;

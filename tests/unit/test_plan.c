@@ -1,5 +1,6 @@
 /*
- * The plan of a frame: every buffer has its room, aligned and inside the slab, shared only by those not alive together.
+ * The plan of a frame: every buffer has its bytes, aligned and inside the slab; only buffers with disjoint lifetimes
+ * share memory.
  */
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void check_layout(const frame_plan *p) {
                  b->octave_index);
     }
   }
-  assert_int_equal(end, p->host_bytes); /* the slab is no larger than its last buffer */
+  assert_int_equal(end, p->host_bytes); /* the slab ends with its last buffer */
   assert_int_equal(p->device_bytes, 0);
 }
 
@@ -61,7 +62,7 @@ static void check_entry(const frame_plan *p, plan_buffer buffer, int32_t octave,
   assert_int_equal(e->last_step, last);
 }
 
-/* The levels of an octave: the first one's are in two entries, which must form one array. */
+/* The levels of an octave: the first octave's are in two entries, which must form one array. */
 static void check_levels(const frame_plan *p, int32_t o) {
   const plan_request *r = &p->request;
   const uint64_t level = p->level_floats[o] * 4, scales = (uint64_t)r->rules.scales, top = r->detect_reads_top ? 2 : 1;
@@ -76,7 +77,7 @@ static void check_levels(const frame_plan *p, int32_t o) {
   assert_int_equal(plan_find(p, BUFFER_TOP_LEVELS, 0)->offset, kept->offset + level * (scales + 1));
 }
 
-/* Sizes and lifetimes, counted anew. */
+/* Sizes and lifetimes, computed independently. */
 static void check_sizes(const frame_plan *p) {
   const plan_request *r = &p->request;
   const int32_t scales = r->rules.scales, end = STEP_COUNT;
@@ -88,7 +89,7 @@ static void check_sizes(const frame_plan *p) {
     uint64_t own = p->level_floats[o];
     if (r->pyramid_work_floats) {
       const uint64_t scratch = r->pyramid_work_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads);
-      own = r->pyramid_work_plane && own > scratch ? own : scratch; /* a mixture needs the larger */
+      own = r->pyramid_work_plane && own > scratch ? own : scratch; /* a mixture needs the larger one */
       const uint64_t banded =
           r->graph_bytes ? pyramid_work_band_floats((int32_t)width, (int32_t)height, r->radius_max, r->threads) : 0;
       if (banded > own) own = banded;
@@ -153,7 +154,7 @@ static void test_layout_for_many_sizes(void **state) {
     }
 }
 
-/* Passes for octaves whose levels leave the caches, and no graph beside them. */
+/* Fused passes for octaves whose levels exceed the caches, and no work graph together with them. */
 static void test_passes(void **state) {
   (void)state;
   static frame_plan p;
@@ -172,7 +173,7 @@ static void test_passes(void **state) {
   r.width--;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(p.passes == 0 && p.request.graph_bytes);
-  /* Of the octaves behind the first those with levels of a megabyte and more. */
+  /* Of the later octaves, those with levels of a megabyte or more. */
   static const int32_t heights[2] = {512, 511};
   for (int i = 0; i < 2; i++) {
     r.width = 512;
@@ -194,7 +195,7 @@ static void test_passes(void **state) {
   assert_int_equal(p.passes, 0);
 }
 
-/* A larger picture never needs less. */
+/* A larger picture never needs less memory. */
 static void test_monotone(void **state) {
   (void)state;
   static frame_plan p;
@@ -209,8 +210,8 @@ static void test_monotone(void **state) {
   }
 }
 
-/* Level S+2 is in no memory, and the first octave's level S+1 in that of the later octaves, which take five thirds of a
-   level together; scratch is shared. */
+/* Level S+2 is not stored, and the first octave's level S+1 shares memory with the later octaves, which take five
+ * thirds of a level together; scratch is shared. */
 static void test_levels_and_little_else(void **state) {
   (void)state;
   static frame_plan p;
@@ -228,7 +229,7 @@ static void test_capacities(void **state) {
   static frame_plan p;
   plan_request r = request_of(640, 480, HS_PROFILE_LOWE);
   assert_int_equal(plan_make(&r, &p), HS_OK);
-  /* a keypoint in 192 samples of 1280 x 960, and 1024 */
+  /* one keypoint per 192 samples of 1280 x 960, and 1024 */
   assert_int_equal(p.request.keypoint_capacity, 7424);
   assert_int_equal(p.request.feature_capacity, 11136);
   r.keypoint_capacity = 33;
@@ -241,7 +242,7 @@ static void test_capacities(void **state) {
   assert_int_equal(p.request.keypoint_capacity, 1024);
 }
 
-/* What does not fit the address space is refused, not wrapped. */
+/* Sizes beyond the address space are refused, not wrapped. */
 static void test_huge_sizes(void **state) {
   (void)state;
   static frame_plan p;

@@ -17,7 +17,7 @@ static pyramid_rules rules_of(author_rule rule, int32_t first_octave, int32_t bo
   return (pyramid_rules){.first_octave = first_octave, .scales = 3, .border = border, .octave_rule = rule};
 }
 
-/* Picture size, rule, first octave, border -> octaves and their first and last size, worked out by hand. */
+/* Picture size, rule, first octave, border -> octaves and their first and last size, computed by hand. */
 typedef struct geometry_case {
   int32_t width, height;
   author_rule rule;
@@ -33,7 +33,7 @@ static const geometry_case cases[] = {
     {641, 483, RULE_LOWE, 3, 5, 0, 3, 80, 60, 20, 15},
     {640, 480, RULE_LOWE, -1, 5, 2, 2, 1280, 960, 640, 480},
     {640, 480, RULE_LOWE, -1, 5, 32, 7, 1280, 960, 20, 15},
-    /* round(log2(960) - 2) + 1 = 9, of which those with room for a candidate stay */
+    /* round(log2(960) - 2) + 1 = 9, minus octaves too small for a candidate */
     {640, 480, RULE_OPENCV, -1, 5, 0, 7, 1280, 960, 20, 15},
     {640, 480, RULE_OPENCV, -1, 1, 0, 9, 1280, 960, 5, 3},
     /* floor(log2(480)) + 1 - 3 = 6 */
@@ -70,7 +70,7 @@ static void test_table(void **state) {
   }
 }
 
-/* The formulas of the three rules with the C library's logarithm, cut where no candidate has room. */
+/* The formulas of the three rules with the C library's logarithm, cut off where no candidate fits. */
 static int32_t expected_octaves(int32_t side, const pyramid_rules *r) {
   const int32_t first = r->first_octave < 0 ? 2 * side : side >> r->first_octave;
   const int32_t least = 2 * r->border + 1;
@@ -118,7 +118,7 @@ static void test_overflow(void **state) {
   }
 }
 
-/* Walks from inside to the wanted index, turning round at the edges. */
+/* Steps from inside to the wanted index, reversing at the edges. */
 static int32_t walk(int32_t i, int32_t n) {
   int32_t at = 0, step = i < 0 ? -1 : 1;
   if (n == 1) return 0;

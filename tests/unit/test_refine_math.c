@@ -1,5 +1,6 @@
 /*
- * Refinement's arithmetic: quadratics are solved, pivots chosen as stated, steps and acceptance follow the rules.
+ * Arithmetic of refinement: solves quadratics, chooses pivots as documented, follows the rules for steps and
+ * acceptance.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static double model_at(const model *m, double x, double y, double s) {
          m->h[3] * x * y + m->h[4] * x * s + m->h[5] * y * s;
 }
 
-/* Gaussian levels whose differences are the model: exact when its numbers have few bits. */
+/* Gaussian levels whose differences are the model; exact if its numbers have few bits. */
 static void sample_model(const model *m, sampled *out) {
   out->view = (octave_view){out->planes, SIDE * SIDE, SIDE, SIDE, SIDE, 0};
   for (int32_t y = 0; y < SIDE; y++)
@@ -93,7 +94,7 @@ static void test_exact_quadratics(void **state) {
   }
 }
 
-/* Elimination written as the textbook has it: the first row of those with the largest absolute value. */
+/* Textbook elimination: the pivot is the first row with the largest absolute value. */
 static bool eliminate(float m[3][4], float d[3]) {
   for (int c = 0; c < 3; c++) {
     int best = c;
@@ -116,8 +117,7 @@ static bool eliminate(float m[3][4], float d[3]) {
   return true;
 }
 
-/* Small whole numbers give ties and zero pivots in plenty; thirds make a wrong choice of row visible in the
-   rounding. */
+/* Small whole numbers give many ties and zero pivots; thirds make a wrong choice of row visible in the rounding. */
 static void test_pivots_and_ties(void **state) {
   (void)state;
   uint32_t seed = 7;
@@ -146,11 +146,11 @@ static void test_singular(void **state) {
   sample_model(&flat, &s);
   assert_false(quadratic_fit(&s.view, 2, 8, 8, RULE_LOWE, &q));
   assert_false(quadratic_fit(&s.view, 2, 8, 8, RULE_OPENCV, &q));
-  assert_true(quadratic_fit(&s.view, 2, 8, 8, RULE_VLFEAT, &q)); /* no offset, as VLFeat */
+  assert_true(quadratic_fit(&s.view, 2, 8, 8, RULE_VLFEAT, &q)); /* no offset, as in VLFeat */
   assert_true(q.dx == 0.0f && q.dy == 0.0f && q.ds == 0.0f);
   sample_model(&ridge, &s);
   assert_false(quadratic_fit(&s.view, 2, 8, 8, RULE_LOWE, &q));
-  /* a system that overflows has no usable offset, in no rule */
+  /* an overflowing system has no usable offset under any rule */
   quadratic huge = {.hxx = 1e-30f, .hyy = 1.0f, .hss = 1.0f, .gx = 1e30f};
   assert_true(quadratic_solve(&huge, 0.0f));
   assert_false(hs_is_finite(huge.dx));
@@ -187,12 +187,12 @@ static void test_moves(void **state) {
   expect_move(RULE_LOWE, V3F{0.0f, 0.7f, 0.0f}, V3{2, 50, 74}, REFINE_LOST, centre);
   expect_move(RULE_LOWE, V3F{0.0f, 0.7f, 0.0f}, V3{2, 50, 73}, REFINE_MOVED, V3{2, 50, 74});
   expect_move(RULE_OPENCV, V3F{0.49f, -0.49f, 0.49f}, centre, REFINE_SETTLED, centre);
-  /* 0.5 has not settled, and rounds to even: it stays and is looked at again */
+  /* 0.5 has not settled, and rounds to even: the position stays and is evaluated again */
   expect_move(RULE_OPENCV, V3F{0.5f, 0.0f, 0.0f}, centre, REFINE_MOVED, centre);
   expect_move(RULE_OPENCV, V3F{3.6f, -1.5f, 0.5f}, centre, REFINE_MOVED, V3{2, 54, 38});
   expect_move(RULE_OPENCV, V3F{2.0e9f, 0.0f, 0.0f}, centre, REFINE_LOST, centre);
   expect_move(RULE_OPENCV, V3F{0.0f, -60.0f, 0.0f}, centre, REFINE_LOST, centre);
-  /* VLFeat: never in scale, never onto the outermost samples */
+  /* VLFeat: no step in scale, and none onto the outermost samples */
   expect_move(RULE_VLFEAT, V3F{0.0f, 0.0f, 9.0f}, centre, REFINE_SETTLED, centre);
   expect_move(RULE_VLFEAT, V3F{9.0f, -9.0f, 9.0f}, centre, REFINE_MOVED, V3{2, 51, 39});
   expect_move(RULE_VLFEAT, V3F{0.7f, 0.7f, 0.0f}, V3{2, 98, 78}, REFINE_SETTLED, V3{2, 98, 78});
@@ -206,7 +206,7 @@ static bool accept_edge(float hxx, float hyy, float hxy) {
   return refine_accept(&o, &p, &q, 2, 50, 40);
 }
 
-/* A ratio of principal curvatures below 10 passes, 10 and above not; saddles never. */
+/* A ratio of principal curvatures below 10 passes, 10 and above does not; saddles never pass. */
 static void test_edges(void **state) {
   (void)state;
   assert_true(accept_edge(1.0f, 1.0f, 0.0f));
@@ -217,7 +217,7 @@ static void test_edges(void **state) {
   assert_false(accept_edge(1.0f, 1.0f, 1.0f));
   assert_false(accept_edge(0.0f, 0.0f, 0.0f));
   assert_false(accept_edge(NAN, 1.0f, 0.0f));
-  /* the same ratio turned by 45 degrees: eigenvalues 9.5 and 1, then 10.5 and 1 */
+  /* the same ratio rotated by 45 degrees: eigenvalues 9.5 and 1, then 10.5 and 1 */
   assert_true(accept_edge(5.25f, 5.25f, 4.25f));
   assert_false(accept_edge(5.75f, 5.75f, 4.75f));
 }
@@ -241,7 +241,7 @@ static void test_vlfeat_places(void **state) {
   assert_false(accept_place(0.0f, 0.0f, -1.1f, 1, 50, 40));
 }
 
-/* Places round half up; those that round outside read the nearest pixel of the mask. */
+/* Positions round half up; positions that round outside read the nearest pixel of the mask. */
 static void test_places_kept(void **state) {
   (void)state;
   const uint8_t mask[2 * 5] = {0, 1, 0, 9, 9, 1, 0, 255, 9, 9}; /* 3 x 2, stride 5 */

@@ -1,6 +1,6 @@
 /*
- * Images described by one vector: those of one scene are found, the bytes are the same for every instruction set, number of
- * threads and order of blocks, and what cannot be described is refused.
+ * Images described by one vector: images of one scene are found; the bytes do not depend on instruction set, number of
+ * threads or order of blocks; invalid input is refused.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ typedef struct collection {
   int8_t vectors[IMAGES * VECTOR_BYTES];
 } collection;
 
-/* Views of a scene have half of their descriptors in common, but for noise; the others are any. */
+/* Views of a scene share half of their descriptors, up to noise; the others are random. */
 static int set_up(void **state) {
   collection *c = calloc(1, sizeof *c);
   if (!c) return -1;
@@ -62,7 +62,7 @@ static hs_retrieval_options small_options(void) {
   return o;
 }
 
-/* Describes the first `count` images with what all have taught. */
+/* Describes the first `count` images with a model trained on all of them. */
 static hs_status describe(collection *c, int count, const hs_retrieval_options *options, hs_context *context) {
   hs_retrieval *r = NULL;
   hs_status status = hs_retrieval_create(&r, options);
@@ -78,7 +78,7 @@ static hs_status describe_all(collection *c, const hs_retrieval_options *options
   return describe(c, IMAGES, options, context);
 }
 
-/* Of all vectors: proves identity between machines. */
+/* Digest of all vectors: proves identity between machines. */
 static const uint32_t digest = 0x73df96a8;
 
 static void views_of_a_scene_are_found(void **state) {
@@ -94,8 +94,8 @@ static void views_of_a_scene_are_found(void **state) {
   hs_image_pairs_free(&pairs);
 }
 
-/* With the first context the plain variants assign descriptors to centres, with the second the machine's best: all of
-   them are compared in tests/agree/test_match_simd.c. */
+/* The first context assigns descriptors to centres with the plain variants, the second with the machine's best.
+ * tests/agree/test_match_simd.c compares all variants. */
 static void bytes_are_the_same_everywhere(void **state) {
   static const char *const variants[] = {"match=ref", NULL};
   collection *c = *state;
@@ -113,7 +113,7 @@ static void bytes_are_the_same_everywhere(void **state) {
   }
 }
 
-/* The GPU assigns descriptors to centres: nothing else could differ. */
+/* The GPU assigns descriptors to centres; no other step runs on it. */
 static void bytes_are_the_same_from_a_gpu(void **state) {
   collection *c = *state;
   const hs_retrieval_options options = small_options();
@@ -158,7 +158,7 @@ static void little_to_learn_from(void **state) {
   const int8_t nothing[VECTOR_BYTES] = {0};
   int8_t vector[VECTOR_BYTES];
   hs_retrieval *r;
-  /* Fewer descriptors than centres: not each its own centre, which would leave no residuals. */
+  /* Fewer descriptors than centres: a descriptor must not become its own centre, which would leave no residuals. */
   assert_int_equal(hs_retrieval_create(&r, &o), HS_OK);
   assert_int_equal(hs_retrieval_train(r, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_retrieval_sample(r, &empty, 100), HS_OK);
@@ -234,7 +234,7 @@ static void every_allocation_may_fail(void **state) {
   assert_true(counter.made > 10);
 }
 
-/* max_memory_bytes bounds what assignment takes: descriptors go to the centres in blocks. */
+/* max_memory_bytes bounds the memory for assignment: descriptors are assigned in blocks. */
 static void little_memory_is_enough(void **state) {
   collection *c = *state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);

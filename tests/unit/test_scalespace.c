@@ -23,7 +23,7 @@ static void test_level_sigmas(void **state) {
   assert_true(scalespace_level_sigma(1.6, 3, 3) == 3.2);
 }
 
-/* Blurs add as squares: each step leads from one level to the next, whatever sigma0 and S. */
+/* Blurs add as squares: each step gives the next level's blur for every sigma0 and S. */
 static void test_steps_lead_from_level_to_level(void **state) {
   (void)state;
   const double sigmas[] = {0.8, 1.0, 1.6, 2.5, 4.0};
@@ -94,7 +94,7 @@ static void test_radii(void **state) {
   assert_int_equal(radius_of(0.8125, RULE_OPENCV), 4); /* 7.5 round to 8 */
 }
 
-/* No option reaches the largest radius the taps have room for. */
+/* No option exceeds the largest radius that the taps array holds. */
 static void test_options_stay_below_the_largest_radius(void **state) {
   (void)state;
   for (int rule = RULE_LOWE; rule <= RULE_VLFEAT; rule++) {

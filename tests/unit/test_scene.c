@@ -24,7 +24,7 @@ static uint8_t pixel(const hs_image *image, int32_t x, int32_t y) {
   return ((const uint8_t *)image->data)[(size_t)y * stride + (size_t)x];
 }
 
-/* How many pixels of a lie in b too, shifted by (dx, dy), and differ; *compared: how many were looked at. */
+/* Number of differing pixels where a and b overlap after a shift by (dx, dy); *compared: number of compared pixels. */
 static int differences(const hs_image *a, const hs_image *b, int32_t dx, int32_t dy, int *compared) {
   int differ = 0;
   *compared = 0;
@@ -58,7 +58,7 @@ static void test_names(void **state) {
       "@scene:30001x5", "@scene:-5x5", "@scene:5x5:1:", "@scene:5x5:1 ", "@scene:5x5:4294967296"};
   for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
     assert_int_equal(scene_parse_name(malformed[i], &w, &h, &seed), -1);
-  assert_int_equal(w, 7); /* written for a good name only */
+  assert_int_equal(w, 7); /* written only for a valid name */
 }
 
 static void test_repeats(void **state) {
@@ -73,7 +73,7 @@ static void test_repeats(void **state) {
   hs_image_free(&other);
 }
 
-/* The identity is the plain scene, and a shift by whole pixels gives the shifted pixels exactly. */
+/* The identity gives the plain scene, and a shift by whole pixels gives the shifted pixels exactly. */
 static void test_views(void **state) {
   (void)state;
   const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, shift[9] = {1, 0, 16, 0, 1, -8, 0, 0, 1};
@@ -88,7 +88,7 @@ static void test_views(void **state) {
   hs_image_free(&moved);
 }
 
-/* A picture, not a flat one: its mean is no extreme, it varies, and it uses many grays. */
+/* The picture is not flat: its mean is no extreme, it varies, and it uses many grays. */
 static void test_looks_like_a_picture(void **state) {
   (void)state;
   hs_image image = render(320, 240, 1, NULL);
@@ -124,7 +124,7 @@ static void test_bad_arguments(void **state) {
   assert_null(image.data);
 }
 
-/* Memory that fails at the n-th request and counts what is held. */
+/* An allocator that fails at the n-th request and counts allocated blocks. */
 typedef struct failing_memory {
   int left, held;
 } failing_memory;

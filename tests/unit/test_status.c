@@ -1,5 +1,5 @@
 /*
- * Statuses: every one has a name, a sentence and the class the header says.
+ * Statuses: each has a name, a sentence and the class given in the header.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void test_sentences(void **state) {
   }
 }
 
-/* The names are those of the header, each with its number there. */
+/* The names and numbers of the header. */
 static void test_names_of_the_header(void **state) {
   (void)state;
   FILE *header = fopen(HARTSIFT_SOURCE_DIR "/pipeline/include/hartsift_types.h", "r");
@@ -71,7 +71,7 @@ static void test_names_of_the_header(void **state) {
   assert_int_equal(found, CASE_COUNT - 1); /* and HS_OK */
 }
 
-/* The list above is whole: every other value is unknown. */
+/* The list above is complete: every other value is unknown. */
 static void test_unknown_values(void **state) {
   (void)state;
   for (int v = -3; v < 300; v++) {

@@ -1,7 +1,8 @@
 /*
- * Which signals the library's threads block: those of contexts, of pictures in flight and of runs over pairs are all
- * asked of the system, so that no handler of the caller's runs on a thread that the caller knows nothing of, and a
- * crash handler does.
+ * Signals blocked by the library's threads, read from the system.
+ *
+ * Covers threads of contexts, of images in flight and of runs over pairs. None runs a handler of the caller, which does
+ * not know of the thread; a crash handler does run.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -49,8 +50,8 @@ static bool blocked_by(long number, uint64_t *blocked) {
   return found;
 }
 
-/* A thread that begins blocks everything for a moment, by the C library's doing: waits for its own mask, which leaves
-   `wanted` open, and gives up after some seconds. */
+/* The C library blocks all signals while a thread starts, so this waits until the thread's mask leaves `wanted` open,
+ * or for some seconds. */
 static bool settled_mask(long number, uint64_t wanted, uint64_t *mask) {
   const struct timespec pause = {.tv_nsec = 1000000};
   bool is_there = blocked_by(number, mask);
@@ -70,7 +71,7 @@ static uint64_t own_mask(void) {
 
 static uint64_t bit_of(int signal_number) { return UINT64_C(1) << (signal_number - 1); }
 
-/* Threads that were not there before block all but their own faults. */
+/* All threads started since block every signal except their own faults. */
 static void check_new_threads(const thread_list *before, size_t at_least) {
   static const int blocked[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM, SIGUSR1, SIGUSR2, SIGCHLD, SIGPIPE, SIGWINCH};
   static const int open[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
@@ -92,7 +93,7 @@ static void check_new_threads(const thread_list *before, size_t at_least) {
   if (seen < at_least) fail_msg("%zu new threads, expected %zu", seen, at_least);
 }
 
-/* The calling thread blocks what it did. */
+/* The calling thread's mask is unchanged. */
 static void check_own(uint64_t mask) { assert_true(own_mask() == mask); }
 
 static hs_context *make_context(int32_t threads) {

@@ -1,6 +1,6 @@
 /*
- * The pool of threads: every chunk once, on a worker of its own, in a floating-point environment the caller cannot
- * reach, and without the caller's signals.
+ * The thread pool: every chunk runs once, on its worker, in a fixed floating-point environment, and without the
+ * caller's signals.
  */
 #include <fenv.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ enum { CHUNKS_MAX = 3000, WORKERS_MAX = 16 };
 
 typedef struct tally {
   atomic_int done[CHUNKS_MAX];
-  atomic_int inside[WORKERS_MAX]; /* chunks a worker is in: never two */
+  atomic_int inside[WORKERS_MAX]; /* chunks that a worker runs at the same time: never two */
   atomic_int wrong;
   int32_t workers;
   pthread_t thread[WORKERS_MAX];
@@ -29,7 +29,7 @@ static void tally_chunk(void *job, int32_t chunk, int32_t worker) {
     return;
   }
   if (atomic_fetch_add(&t->inside[worker], 1) != 0) atomic_fetch_add(&t->wrong, 1);
-  /* a worker's number stands for one thread throughout */
+  /* a worker's number always means the same thread */
   if (atomic_exchange(&t->seen[worker], 1) == 0)
     t->thread[worker] = pthread_self();
   else if (!pthread_equal(t->thread[worker], pthread_self()))
@@ -82,7 +82,7 @@ static void test_no_queue(void **state) {
   check_tally(&t, 100, 1);
 }
 
-/* Many small jobs after another: no worker takes chunks of a job that has ended, or misses one. */
+/* Many small jobs in succession: no worker takes chunks of a finished job, or misses a job. */
 static void test_many_jobs(void **state) {
   (void)state;
   static tally t;
@@ -117,7 +117,7 @@ typedef struct environment_job {
 static void check_environment(void *job, int32_t chunk, int32_t worker) {
   environment_job *e = job;
   (void)chunk;
-  if (worker == 0) return; /* the caller's own thread: its environment is the caller's matter */
+  if (worker == 0) return; /* the caller's own thread keeps the caller's environment */
   atomic_fetch_add(&e->workers_seen, 1);
   volatile float smallest = 1.17549435e-38f, half = 0.5f, denormal = 1.0e-42f, big = 1.0e30f;
   const volatile float flushed = smallest * half, product = denormal * big;
@@ -141,7 +141,7 @@ static void test_environment_of_workers(void **state) {
 #endif
     stage_queue *q = malloc(queue_bytes(4));
     const bool started = q && queue_start(q, 4);
-    /* until some chunk has run on a worker, which on a busy machine may take a while */
+    /* waits until some chunk has run on a worker, which may take a while on a busy machine */
     for (int32_t k = 0; started && (k < 200 || (atomic_load(&e.workers_seen) == 0 && k < 1000000)); k++)
       queue_run(q, 40, check_environment, &e);
     if (started) queue_stop(q);
@@ -171,7 +171,7 @@ static void check_signals(void *job, int32_t chunk, int32_t worker) {
   atomic_fetch_add(&s->workers_seen, 1);
 }
 
-/* A worker runs no handler of the caller's but those for its own faults, and the caller's own mask is as before. */
+/* A worker runs only the caller's handlers for the worker's own faults, and the caller's mask is unchanged. */
 static void test_signals_of_workers(void **state) {
   (void)state;
   const int kept_blocked = SIGUSR2, kept_open = SIGUSR1;
@@ -182,7 +182,7 @@ static void test_signals_of_workers(void **state) {
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &mine, &saved), 0);
   stage_queue *q = start(4);
   assert_int_equal(pthread_sigmask(SIG_SETMASK, &saved, &after), 0);
-  /* until some chunk has run on a worker, which on a busy machine may take a while */
+  /* waits until some chunk has run on a worker, which may take a while on a busy machine */
   for (int32_t k = 0; k < 200 || (atomic_load(&s.workers_seen) == 0 && k < 1000000); k++)
     queue_run(q, 40, check_signals, &s);
   stop(q);

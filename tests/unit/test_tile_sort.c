@@ -1,6 +1,6 @@
 /*
- * The order of keypoints and features of tiles, against a sort by comparison: lists short and long, threads one and several,
- * tiles in turn and keypoints from anywhere, samples that stand there twice.
+ * The order of keypoints and features of tiles, against a comparison sort: short and long lists, one and several
+ * threads, tiles in sequence and keypoints in random order, repeated samples.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static uint32_t random_below(uint32_t end) {
   return (uint32_t)(((uint64_t)(seed >> 8) * end) >> 24);
 }
 
-/* Lists with FIRST items in front that are not sorted. */
+/* Lists with FIRST unsorted items in front. */
 typedef struct lists {
   keypoint_list keypoints;
   feature_list features;
@@ -46,7 +46,7 @@ static void free_lists(lists *l) {
   free(l->features.keypoint);
 }
 
-/* Keypoints of columns [x0, x1), some of them those of a keypoint before, each with 0 to 2 features. */
+/* Keypoints of columns [x0, x1), some at the sample of an earlier keypoint, each with 0 to 2 features. */
 static void add(lists *l, uint32_t count, uint32_t x0, uint32_t x1) {
   for (uint32_t i = 0; i < count; i++) {
     const uint32_t n = FIRST + l->keypoint_count++;
@@ -69,7 +69,7 @@ static int compare(const void *a, const void *b) {
   return k->column[m] - k->column[n];
 }
 
-/* The keypoints in order, each sample once: which of those that are alike stands there is not told. */
+/* The keypoints in order, each sample once; which of several keypoints at a sample is kept is not checked. */
 static void check_keypoints(const tile_sort *s, const uint32_t *expected) {
   uint32_t at = 0;
   for (uint32_t i = 0; i < s->keypoints; i++) {
@@ -81,7 +81,7 @@ static void check_keypoints(const tile_sort *s, const uint32_t *expected) {
   assert_int_equal(at, s->once);
 }
 
-/* Every keypoint once, and the features of each, in their order, where it stands. */
+/* Every keypoint once, followed by its features in their order. */
 static void check_features(const tile_sort *s, uint32_t kept) {
   unsigned char *seen = calloc(s->keypoints + 1, 1);
   uint32_t at = 0;
@@ -140,7 +140,7 @@ static void test_lists(void **state) {
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
       lists l = new_lists();
       seed = (uint32_t)(i + 1);
-      /* Tiles from left to right; few keypoints from anywhere, because rows are sorted by insertion. */
+      /* Tiles from left to right; few keypoints in random order, because the rows use insertion sort. */
       for (uint32_t x = 0; x < WIDTH; x += 250) add(&l, counts[i] / 4, x, x + 250);
       add(&l, counts[i] % 4, 0, WIDTH);
       check(&l, queue);

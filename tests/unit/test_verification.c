@@ -1,6 +1,8 @@
 /*
- * hs_verify_points, hs_verify, hs_relative_pose on invented scenes whose geometry is known: with noise, with wrong
- * matches, in degenerate arrangements. How the calls take options and arguments: test_verification_calls.c.
+ * hs_verify_points, hs_verify and hs_relative_pose on synthetic scenes with known geometry: with noise, with wrong
+ * matches, in degenerate configurations.
+ *
+ * Handling of options and arguments: test_verification_calls.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +34,7 @@ static void run(verified *v, const hs_verify_options *options) {
   assert_in_range(v->geometry.iterations, 0, options->max_iterations);
 }
 
-/* Of the right matches nearly all are kept; `wrong` of the others at most. */
+/* Nearly all correct matches are kept, and at most `wrong` of the others. */
 static void expect_inliers(const verified *v, size_t lost, size_t wrong) {
   size_t kept = 0, slipped = 0;
   for (size_t i = 0; i < v->scene.count; i++)
@@ -76,7 +78,7 @@ static void test_homography(void **state) {
       expect_matrix_form(&v->geometry);
       expect_inliers(v, 8, 4);
       assert_true(two_view_homography_difference(v->geometry.matrix, v->scene.homography) < (i == 4 ? 1.5 : 0.8));
-      /* two of the four coordinates' noises lie across the model */
+      /* two of the four coordinates' noises are across the model */
       assert_true(fabs(v->geometry.rms_error - 0.5 * sqrt(2.0)) < 0.12);
       assert_int_equal(v->geometry.plane_inliers, v->geometry.inlier_count);
     }
@@ -95,7 +97,7 @@ static void test_fundamental(void **state) {
     run(v, &o);
     assert_int_equal(v->geometry.found, 1);
     expect_matrix_form(&v->geometry);
-    expect_inliers(v, 4, 2 + v->scene.outliers / 20); /* 4 px of 480: a random place fits by chance */
+    expect_inliers(v, 4, 2 + v->scene.outliers / 20); /* 4 px of 480: a random position fits by chance */
     assert_true(two_view_epipolar_error(v->geometry.matrix, &v->scene) < 1.0);
     assert_true(v->geometry.plane_inliers < v->geometry.inlier_count / 2);
   }
@@ -145,8 +147,8 @@ static void test_exact_points(void **state) {
   free(v);
 }
 
-/* Three quarters of the scene in one plane: a search without the plane's completion may rest on the plane and two
-   chance matches; with it the rest of the scene is found. */
+/* Three quarters of the scene are in one plane: a search without the plane's completion may rest on the plane and two
+ * chance matches; with it the rest of the scene is found. */
 static void test_dominant_plane(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -164,7 +166,7 @@ static void test_dominant_plane(void **state) {
   free(v);
 }
 
-/* A plane and a turn do not determine F; that is said by plane_inliers. */
+/* A plane and a rotation do not determine F; plane_inliers reports that. */
 static void test_planar_scene_is_told(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -222,7 +224,7 @@ static void test_nothing_to_find(void **state) {
     two_view_make(TWO_VIEW_VOLUME, 40, 40, 0.0, 1, &v->scene); /* wrong matches only */
     expect_nothing(v, model);
     two_view_make(TWO_VIEW_PLANE, 100, 0, 0.0, 1, &v->scene);
-    for (size_t i = 0; i < 200; i++) { /* all in one place */
+    for (size_t i = 0; i < 200; i++) { /* all at one position */
       v->scene.a[i] = 100.0;
       v->scene.b[i] = 200.0;
     }
@@ -231,7 +233,7 @@ static void test_nothing_to_find(void **state) {
   free(v);
 }
 
-/* Exactly as many matches as a sample has are enough when that few are asked for. */
+/* With exactly as many matches as a sample needs, all are inliers if that few are allowed. */
 static void test_minimal_number(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -249,7 +251,7 @@ static void test_minimal_number(void **state) {
   free(v);
 }
 
-/* Repeated matches, as keypoints of several orientations give, neither break nor bias the search. */
+/* Repeated matches, as from keypoints with several orientations, neither break nor bias the search. */
 static void test_duplicates(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -274,7 +276,7 @@ static void test_invalid_coordinates(void **state) {
   v->scene.b[3] = INFINITY;
   v->scene.a[4] = 1.0e7;
   v->scene.b[7] = -1.0e300;
-  v->scene.a[2 * 150] = NAN; /* one that would be right */
+  v->scene.a[2 * 150] = NAN; /* one that would be correct */
   hs_verify_options o = verified_options(HS_HOMOGRAPHY, &v->scene);
   run(v, &o);
   assert_int_equal(v->geometry.found, 1);
@@ -286,12 +288,12 @@ static void test_invalid_coordinates(void **state) {
   free(v);
 }
 
-/* The limit itself: a point there counts, one beyond it does not, however well it agrees. */
+/* The limit itself: a match at the limit counts, one beyond it does not, however well it agrees. */
 static void test_coordinates_at_their_limit(void **state) {
   (void)state;
   verified *const v = verified_new();
   two_view_make(TWO_VIEW_PLANE, 40, 0, 0.0, 2, &v->scene);
-  memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, with which every match agrees */
+  memcpy(v->scene.b, v->scene.a, sizeof v->scene.b); /* the same picture twice, which every match fits */
   v->scene.a[0] = v->scene.b[0] = 1.0e6;
   v->scene.a[3] = v->scene.b[3] = -1.0e6;
   v->scene.a[4] = v->scene.b[4] = 1000001.0;
@@ -330,7 +332,7 @@ static void test_place_and_size(void **state) {
   free(w);
 }
 
-/* Coordinates of any bits and of awkward values: no crash, no endless loop, and a result that keeps its promises. */
+/* Coordinates of any bits and awkward values: no crash, no endless loop, and a consistent result. */
 static void test_any_numbers(void **state) {
   (void)state;
   static const double awkward[] = {0.0,    -0.0,     1.0, 1.0e-300, 4.9e-324, 1.0e6,  -1.0e6, 999999.999,
@@ -369,7 +371,8 @@ static uint64_t digest_of(uint64_t digest, const void *bytes, size_t size) {
   return digest;
 }
 
-/* Twice the same bytes, another seed possibly others; and the bytes of every other machine and compiler. */
+/* The same call twice gives the same bytes, another seed may not; and the bytes are those of every other machine and
+ * compiler. */
 static void test_repeatable(void **state) {
   (void)state;
   static const uint64_t expected[3] = {0x4c2b408e146a02f5u, 0x01be125f62d097d2u, 0x1993416b0fbed7c4u};
@@ -402,7 +405,7 @@ typedef struct distant_pair {
   float distance;
 } distant_pair;
 
-/* The scene's 200 points as features, those of b in the opposite order, and the pairs of them. */
+/* The scene's 200 points as features, those of b in reverse order, and their pairs. */
 static void points_as_features(const verified *v, hs_keypoint keypoints[400], distant_pair pairs[200]) {
   for (int i = 0; i < 200; i++) {
     const int j = 199 - i;
@@ -445,7 +448,7 @@ static void test_features(void **state) {
   pairs[77].b = 0;
   assert_int_equal(hs_verify(&a, &placeless, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
   assert_int_equal(hs_verify(&placeless, &b, pairs, sizeof *pairs, 200, &o, inliers, &by_features), HS_ERR_ARGUMENT);
-  const size_t many = ((size_t)1 << 26) + 1; /* refused before any of them is looked at */
+  const size_t many = ((size_t)1 << 26) + 1; /* refused before any match is read */
   assert_int_equal(hs_verify(&a, &b, pairs, sizeof *pairs, many, &o, NULL, &by_features), HS_ERR_LIMIT);
   assert_int_equal(hs_verify(&a, &b, NULL, 0, 0, &o, NULL, &by_features), HS_OK);
   assert_int_equal(by_features.found, 0);
@@ -453,7 +456,7 @@ static void test_features(void **state) {
   free(v);
 }
 
-/* Where nothing agrees the search ends once a model of min_inliers would have been hit; one that is there is found. */
+/* If nothing agrees, the search ends once it would have hit a model of min_inliers; an existing model is found. */
 static void test_ends_where_nothing_agrees(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -469,7 +472,7 @@ static void test_ends_where_nothing_agrees(void **state) {
     assert_in_range(v->geometry.iterations, 50, 600); /* a sample of 15 among 24: 1 in 8, 24, 14 */
     two_view_make(TWO_VIEW_VOLUME, 200, 200, 0.0, 3, &v->scene);
     run(v, &o);
-    assert_int_equal(v->geometry.iterations, 10000); /* 15 of 200 are not soon hit */
+    assert_int_equal(v->geometry.iterations, 10000); /* 15 of 200 are not hit soon */
   }
   int found = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
@@ -485,7 +488,7 @@ static void test_ends_where_nothing_agrees(void **state) {
   free(v);
 }
 
-/* Working memory that is kept: one allocation for the largest of several calls, the results of calls without it. */
+/* Reused working memory: one allocation for the largest of several calls, and the results of calls without it. */
 static void test_kept_memory(void **state) {
   (void)state;
   verified *const v = verified_new();

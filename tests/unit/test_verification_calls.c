@@ -1,6 +1,6 @@
 /*
- * How hs_verify_points, hs_verify and hs_relative_pose take their arguments: options and arguments that must be refused,
- * structs of other headers, memory that fails.
+ * Arguments of hs_verify_points, hs_verify and hs_relative_pose: invalid options and arguments are refused, structs of
+ * other headers are accepted, and failing memory is reported.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static void test_options_of_other_headers(void **state) {
   assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &expected), HS_OK);
   assert_int_equal(expected.found, 1);
-  /* The first fields alone: the rest are defaults of that model, whatever stands there. */
+  /* A struct with the first fields only: the others have the model's defaults, whatever follows in memory. */
   memset(&callers.options.tolerance, 0xff, sizeof callers.options - offsetof(hs_verify_options, tolerance));
   callers.options.struct_size = offsetof(hs_verify_options, model) + sizeof callers.options.model;
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_OK);
@@ -117,7 +117,7 @@ static void test_options_of_other_headers(void **state) {
   callers.options.struct_size--;
   assert_int_equal(hs_verify_points(v->scene.a, v->scene.b, 100, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
   assert_int_equal(hs_verify(&none, &none, NULL, 0, 0, &callers.options, NULL, &v->geometry), HS_ERR_OPTION);
-  /* Later fields may stand there as long as they are not set. */
+  /* Later fields may exist as long as they are not set. */
   assert_int_equal(hs_verify_options_init(&callers.options, HS_FUNDAMENTAL), HS_OK);
   callers.options.struct_size = sizeof callers;
   callers.options.message = message;

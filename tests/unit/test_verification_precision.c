@@ -1,5 +1,6 @@
 /*
- * The second search of hs_verify_points: at the precision of the matches, among those that move as their neighbours do.
+ * The second search of hs_verify_points: at the precision of the matches, among matches that move like their
+ * neighbours.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -24,14 +25,14 @@ static size_t marked(const verified *v, size_t begin, size_t end) {
   return count;
 }
 
-/* Of the right matches at most `lost` are missing, of the wrong ones at most `wrong` are taken. */
+/* At most `lost` of the correct matches are missing, and at most `wrong` of the wrong ones are accepted. */
 static void expect_inliers(const verified *v, size_t lost, size_t wrong) {
   assert_true(marked(v, v->scene.outliers, v->scene.count) + lost >= v->scene.count - v->scene.outliers);
   assert_true(marked(v, 0, v->scene.outliers) <= wrong);
 }
 
-/* A wall of equal windows, some of it in relief, seen by two cameras of focal length 1000; wrong matches go from a window
-   to the next ones of its row. Points along X, Y on the wall, at a depth of 10 less `relief`. */
+/* A wall of equal windows, some of it in relief, seen by two cameras of focal length 1000; wrong matches join a window
+ * to the next ones of its row. Points along X, Y on the wall, at a depth of 10 less `relief`. */
 static void project_wall(double x, double y, double relief, double *a, double *b) {
   const double degree = 0.017453292519943295;
   const double z = 10.0 - relief, turn = 8.0 * degree;
@@ -89,7 +90,8 @@ static void test_rows_of_windows(void **state) {
   free(v);
 }
 
-/* Precise matches that all agree and move as their neighbours do: the first matrix stays, with the measured tolerance. */
+/* Precise matches that all agree and move like their neighbours: the first matrix stays, with the measured
+ * tolerance. */
 static void test_settled(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -114,7 +116,7 @@ static void test_settled(void **state) {
   free(v);
 }
 
-/* Where nothing off a plane agrees, the inliers are the plane's, and that is said. */
+/* If nothing off a plane agrees, the inliers are the plane's, and the result says so. */
 static void test_plane_only(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -136,7 +138,7 @@ static void test_plane_only(void **state) {
   free(v);
 }
 
-/* A plane of fewer inliers than wanted takes nothing away from what the first search found. */
+/* A plane with fewer inliers than wanted removes nothing from the first search's result. */
 static void test_plane_of_too_few(void **state) {
   (void)state;
   verified *const v = verified_new();
@@ -161,7 +163,7 @@ static void test_plane_of_too_few(void **state) {
   free(v);
 }
 
-/* Fewer inliers than refine_matches: the first search stands. */
+/* Fewer inliers than refine_matches: the first search's result stays. */
 static void test_few_matches_stand(void **state) {
   (void)state;
   verified *const v = verified_new();

@@ -1,5 +1,5 @@
 /*
- * hs_verify_pair: which model is kept, its pose, planes and watermarks, on invented scenes.
+ * hs_verify_pair: choice of the model, pose, planes and watermarks, on synthetic scenes.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 enum { MATCHES_MAX = 400 };
 
-/* Two lists of keypoints, of which the i-th of each are a match. */
+/* Two lists of keypoints; the i-th of each are a match. */
 typedef struct pair_case {
   two_view_scene scene;
   hs_keypoint keypoints[2][MATCHES_MAX];

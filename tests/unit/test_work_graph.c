@@ -1,6 +1,6 @@
 /*
- * Jobs that run at the same time: every chunk once, none before what it needs, with any number of threads; jobs whose
- * number of chunks is told on the way; the end asked for from outside; a caller that is slow to ask.
+ * Jobs that run concurrently, with any number of threads: every chunk runs once and after its dependencies; jobs whose
+ * number of chunks is set while running; cancellation from outside; a caller that polls slowly.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -21,7 +21,8 @@ enum {
   THREADS_MAX = 8
 };
 
-/* Chunks write plain numbers: one that begins too early reads what is not there yet, and is a data race besides. */
+/* Chunks write plain numbers: a chunk that starts too early reads data that is not yet written, which is also a data
+ * race. */
 typedef struct tally {
   graph_job jobs[JOBS];
   graph_job *order[JOBS];
@@ -33,7 +34,7 @@ typedef struct tally {
   pthread_t caller;
 } tally;
 
-/* A job's part in a tally. */
+/* A job's share of a tally. */
 typedef struct part {
   tally *t;
   int32_t job;
@@ -48,7 +49,7 @@ static bool bands_about_are_done(void *owner, graph_job *job, int32_t chunk) {
   return graph_bands_are_done(&p->t->jobs[p->job - 1], first, band + 1 < BANDS ? band + 1 : BANDS - 1);
 }
 
-/* The last job's chunks are known once the job before is done. */
+/* The last job's number of chunks is known once the job before is done. */
 static bool is_known(void *owner, graph_job *job, int32_t chunk) {
   const part *p = owner;
   if (!graph_job_is_done(&p->t->jobs[p->job - 1])) return false;
@@ -75,7 +76,7 @@ static bool poll(void *owner) {
   return t->polls_until_end == 0 || atomic_fetch_add(&t->polls, 1) + 1 < t->polls_until_end;
 }
 
-/* In reverse order of preference: chunks that need others are asked for first. */
+/* In reverse order of preference: dependent chunks are requested first. */
 static void begin(tally *t, bool reverse) {
   memset(t, 0, sizeof *t);
   t->caller = pthread_self();
@@ -127,7 +128,7 @@ static void test_end_is_asked_for(void **state) {
       begin(&t, false);
       t.polls_until_end = end;
       work_graph_run(q, &t.graph);
-      assert_true(atomic_load(&t.polls) <= end); /* not asked again */
+      assert_true(atomic_load(&t.polls) <= end); /* not polled again */
       if (threads == 1) {
         /* one chunk between two polls */
         int32_t runs = 0;
@@ -143,7 +144,7 @@ static void test_end_is_asked_for(void **state) {
   }
 }
 
-/* How often threads of this process have gone to sleep; to yield does not count. */
+/* Number of times that threads of this process have slept; yielding does not count. */
 static long sleeps(void) {
   struct rusage usage;
   assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
@@ -163,7 +164,7 @@ static void nothing(void *state, int32_t chunk, int32_t worker) {
   (void)worker;
 }
 
-/* Returns once the other threads have slept, and does not sleep itself; threads that never do end in the test's timeout. */
+/* Returns once the other threads have slept, without sleeping itself; if a thread never sleeps, the test times out. */
 static bool poll_slowly(void *owner) {
   atomic_bool *open = owner;
   enum { SLEEPS = 50 };
@@ -173,7 +174,7 @@ static bool poll_slowly(void *owner) {
   return true;
 }
 
-/* A caller that takes its time in its progress function leaves the cores to others. */
+/* A caller with a slow progress function leaves the cores to others. */
 static void test_idle_threads_sleep(void **state) {
   (void)state;
   atomic_bool open = false;

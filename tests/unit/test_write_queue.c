@@ -1,5 +1,5 @@
 /*
- * Writes that a thread carries out later: the file that comes of them, reading in between, and failures.
+ * Deferred writes on a separate thread: the resulting file, reads in between, and failures.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,10 +19,10 @@ static uint64_t next_random(uint64_t *state) { return splitmix64_mix(*state += S
 typedef struct fixture {
   write_queue *queue;
   uint8_t *file, *expected;
-  size_t writes, bytes; /* of calls that succeeded */
-  int64_t full_from;    /* writes behind this offset fail; 0: none does */
+  size_t writes, bytes; /* of successful calls */
+  int64_t full_from;    /* writes beyond this offset fail; 0: none does */
   pthread_t caller;
-  bool by_caller; /* a write came on the thread that adds */
+  bool by_caller; /* a write happened on the adding thread */
 } fixture;
 
 static int write_file(void *file, const void *bytes, size_t size, int64_t offset) {
@@ -67,11 +67,11 @@ static int add_page(fixture *f, int64_t page, size_t pages, uint64_t number) {
   }
   memcpy(f->expected + page * PAGE, bytes, pages * PAGE);
   const int code = write_queue_add(f->queue, bytes, pages * PAGE, page * PAGE);
-  memset(bytes, 0, pages * PAGE); /* the queue has a copy */
+  memset(bytes, 0, pages * PAGE); /* the queue has copied it */
   return code;
 }
 
-/* Pages in a row become few writes, on the queue's thread. */
+/* Consecutive pages become few writes, on the queue's thread. */
 static void test_in_a_row(void **state) {
   fixture *f = *state;
   for (int64_t page = 0; page < FILE_BYTES / PAGE; page++) assert_int_equal(add_page(f, page, 1, (uint64_t)page), 0);
@@ -82,8 +82,8 @@ static void test_in_a_row(void **state) {
   assert_true(write_queue_cpu_s(f->queue) > 0 && write_queue_cpu_s(f->queue) < 60);
 }
 
-/* Anywhere, over each other, of every size up to more than a piece: the last one counts, and what is read is what was
-   written. */
+/* Any offsets, overlapping, of every size up to more than a piece: the last write wins, and reads return the written
+ * data. */
 static void test_anywhere(void **state) {
   fixture *f = *state;
   uint64_t random = 5;
@@ -104,7 +104,7 @@ static void test_anywhere(void **state) {
   assert_memory_equal(f->file, f->expected, FILE_BYTES);
 }
 
-/* After a failure nothing more is written, and every call says so, until it is forgotten. */
+/* After a failure nothing more is written, and every call reports the failure, until it is cleared. */
 static void test_failure(void **state) {
   fixture *f = *state;
   assert_int_equal(add_page(f, 0, 1, 1), 0);
@@ -127,7 +127,7 @@ static void test_failure(void **state) {
   assert_memory_equal(f->file, f->expected, 2 * PAGE);
 }
 
-/* What was added is written at the end, asked for or not. */
+/* Everything added is written at the end, with or without a flush. */
 static void test_end(void **state) {
   fixture *f = *state;
   assert_int_equal(add_page(f, 3, 1, 9), 0);
