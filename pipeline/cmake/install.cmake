@@ -17,7 +17,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.
         ${PROJECT_SOURCE_DIR}/docs/guide/collections.md ${PROJECT_SOURCE_DIR}/docs/guide/matching.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT command)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
-        FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml" PATTERN "slurm_array.sh")
+        FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml" PATTERN "slurm_array.sh"
+        PATTERN photos EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hartsift)
 install(EXPORT hartsift-targets NAMESPACE hartsift:: DESTINATION ${package_dir} COMPONENT development)

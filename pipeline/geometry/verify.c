@@ -481,6 +481,12 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
   report(v, &found, inliers, geometry);
 }
 
+static hs_status check_count(const hs_verify_options *options, size_t count) {
+  if (count <= GEOMETRY_MATCHES_MAX) return HS_OK;
+  hs_message_set(options->message, options->message_bytes, "more than 2^26 matches");
+  return HS_ERR_LIMIT;
+}
+
 hs_status verify_points_with(verify_scratch *scratch, const double *points_a, const double *points_b, size_t count,
                              const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry) {
   if (!geometry) return HS_ERR_ARGUMENT;
@@ -494,10 +500,8 @@ hs_status verify_points_with(verify_scratch *scratch, const double *points_a, co
     return HS_ERR_OPTION;
   }
   if (count > 0 && (!points_a || !points_b)) return HS_ERR_ARGUMENT;
-  if (count > GEOMETRY_MATCHES_MAX) {
-    hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
-    return HS_ERR_LIMIT;
-  }
+  status = check_count(&full, count);
+  if (status != HS_OK) return status;
   if (inliers && count > 0) memset(inliers, 0, count);
   geometry->model = full.model;
   if (count < (size_t)geometry_sample_size(full.model) || count < (size_t)full.min_inliers) return HS_OK;
@@ -559,10 +563,8 @@ hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, co
   hs_verify_options full;
   hs_status status = geometry_adopt_options(options, &full);
   if (status != HS_OK) return status;
-  if (count > GEOMETRY_MATCHES_MAX) {
-    hs_message_set(full.message, full.message_bytes, "more than 2^26 matches");
-    return HS_ERR_LIMIT;
-  }
+  status = check_count(&full, count);
+  if (status != HS_OK) return status;
   double *points = NULL;
   status = verify_scratch_reserve(scratch, count, &points);
   if (status != HS_OK) {

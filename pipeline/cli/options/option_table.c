@@ -219,9 +219,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              OPTION_NO_FIELD, "fix the implementation of a stage (for measurements); may be repeated"),
     [OPTION_RATIO] = NUMBER("ratio", "R", 0, 1, IN_MATCH, OPTION_NO_FIELD,
                             "keep a match nearer than R times the second nearest, 0: no such test [0.8]"),
-    [OPTION_MUTUAL] =
-        FLAG("mutual", IN_MATCH, OPTION_NO_FIELD,
-             "cross-check: keep a match only if it is found from both sides, with all tests [this is the default]"),
+    [OPTION_MUTUAL] = FLAG("mutual", IN_MATCH, OPTION_NO_FIELD, "cross-check: keep a match found from both sides [on]"),
     [OPTION_NO_MUTUAL] = FLAG("no-mutual", IN_MATCH, OPTION_NO_FIELD, "look from A to B only"),
     [OPTION_MAX_DISTANCE] =
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
@@ -233,11 +231,11 @@ static const option_spec option_specs[OPTION_COUNT] = {
                              "instead: all in B that are at most this far from a feature of A, nearest first"),
     [OPTION_VERIFY] =
         CHOICE("verify", "homography|fundamental|essential", IN_MATCH, OPTION_NO_FIELD,
-               "find the geometry that most matches agree with, and mark those [--database: essential where both "
+               "find the geometry that most matches agree with and mark those [--database: essential if both "
                "cameras are known, else fundamental]"),
     [OPTION_NO_VERIFY] = FLAG("no-verify", IN_MATCH, OPTION_NO_FIELD, "--database: leave the verification to COLMAP"),
     [OPTION_GUIDED] = FLAG("guided", IN_MATCH, OPTION_NO_FIELD,
-                           "where a geometry was found, match again among places that agree with it, and verify again"),
+                           "match a verified pair again among positions that agree with its geometry"),
     [OPTION_DOUBTFUL] =
         CHOICE("doubtful", "drop|keep", IN_MATCH, OPTION_NO_FIELD,
                "--database: weak pairs that sure ones contradict (look-alikes): leave them out, or take "
@@ -248,9 +246,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_TOLERANCE] = NUMBER("tolerance", "T", 0.01, 1000, IN_MATCH, OPTION_NO_FIELD,
                                 "largest error of an inlier, pixels [2; --database 4]"),
     [OPTION_CAMERA] = TEXT("camera", "FX,FY,CX,CY[,...]", IN_MATCH,
-                           "--verify essential: focal lengths and principal point of both cameras, or of A, then B"),
-    [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH,
-                         "also draw the matches over the images A and B side by side, as draw does (.png, .jpg, .ppm)"),
+                           "--verify essential: focal lengths, principal point: one camera for both, or A's and B's"),
+    [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH, "draw the matches over A and B, as draw does"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
     [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_SELFTEST | IN_BENCH,
