@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every row of tests/ATTACKS.md ends with tests that exist: files below tests/ or at a path of the repository, each with functions
-in it, as `file`: `function` `function`."""
+"""Checks that every row of tests/ATTACKS.md ends with existing tests: files below tests/ or at a path of the
+repository, each with functions in it, as `file`: `function` `function`."""
 import pathlib
 import re
 import sys
@@ -11,7 +11,7 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def faults_of_tests(cell):
-    """What is wrong with the tests that a row names."""
+    """Faults of the tests that a row names."""
     text, file, named = None, "", 0
     for word in CODE.findall(cell):
         if re.fullmatch(r"\w+", word):
@@ -29,7 +29,7 @@ def faults_of_tests(cell):
 
 
 def faults_of(line, number, columns):
-    """What is wrong with one row of so many columns."""
+    """Faults of one row that must have this number of columns."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     if len(cells) != columns or not all(cells):
         return [f"ATTACKS.md:{number}: is no row of {columns} columns"]

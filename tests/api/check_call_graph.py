@@ -1,9 +1,9 @@
-"""Follows the calls between the object files of the library and the command: each stays within what rooms.py allows, no files
-call each other in a circle, and the library holds nothing that no user can reach.
+"""Follows the calls between the object files of the library and the command. Each stays within the table of rooms.py,
+files do not call each other in a circle, and the library has nothing unreachable for users.
 
 usage: check_call_graph.py --root SOURCES --nm NM --exports exports.txt [--map MAP] --library OBJECTS --command OBJECTS
-OBJECTS: a file with one object file a line. MAP: the linker's map of the shared library, whose functions it dropped because
-nothing exported leads to them; something else in the tree must use those.
+OBJECTS: a file with one object file a line. MAP: the linker's map of the shared library. The linker dropped the
+functions listed there because no exported function leads to them; another program of the tree must use them.
 Calls through a table of functions are not seen.
 """
 import argparse
@@ -21,14 +21,14 @@ DROPPED = re.compile(r"^ \.text\.(?:unlikely\.|hot\.|startup\.)?(\w+?)(?:\.\w+)*
 
 
 def source_of(objects_path, root):
-    """pipeline/CMakeFiles/part.dir/frame/extract.c.o: pipeline/frame/extract.c; None for an object made elsewhere."""
+    """pipeline/CMakeFiles/part.dir/frame/extract.c.o -> pipeline/frame/extract.c; None for objects from elsewhere."""
     match = re.search(r"(\w+)/CMakeFiles/[^/]+\.dir/(.+)\.o(?:bj)?$", objects_path)
     source = str(pathlib.PurePosixPath(match.group(1), match.group(2))) if match else None
     return source if source and (root / source).is_file() else None
 
 
 def read_symbols(nm, objects, root):
-    """For each source the names it defines for others and the names it needs; variants of one source count as one."""
+    """For each source the names it defines for others and the names it needs. Variants of a source count as one."""
     defined, needed = collections.defaultdict(set), collections.defaultdict(set)
     sources = {path: source_of(path, root) for path in objects}
     strangers = [path for path, source in sources.items() if source is None]
@@ -62,7 +62,7 @@ def check_rooms(graph, exports):
             other = rooms.room_of(used)
             if other in (room, *rooms.ROOMS[room]):
                 continue
-            # The command may call what every program may call.
+            # The command may call everything that any program may call.
             inner = sorted(names - exports if room.startswith("pipeline/cli") else names)
             if inner:
                 faults.append(f"{source} ({room}) may not use {used} ({other}): {', '.join(inner)}")
@@ -106,8 +106,8 @@ def check_reached(graph, defined, exports):
 
 
 def check_dropped(map_path, root):
-    """Functions that the linker dropped and that no source uses: the command, tests and benches may use some, and some are
-    used only in their own file, where the compiler has put them in place."""
+    """Functions that the linker dropped and that no source uses. The command, tests and benches may use some; others
+    are used only in their own file, where the compiler inlined them."""
     text = map_path.read_text(errors="replace")
     begin = text.find("Discarded input sections")
     names = set(DROPPED.findall(text[begin:text.find("Memory Configuration", begin)])) if begin >= 0 else set()

@@ -1,7 +1,10 @@
-"""Looks at what no compiler reads: workflow files, templates and hooks parse, the scripts and presets that they run exist,
-CITATION.cff has the version of hartsift.h, and the index of C names every exported function. Prints how many words the documents have.
+"""Checks files that no compiler reads: workflow files, templates and hooks parse, the scripts and presets that they run
+exist,
+CITATION.cff has the version of hartsift.h, and the index of C names every exported function. Prints the number of words
+of the documents.
 
-usage: check_documents.py [ROOT]     ends with 77 where PyYAML is missing and nothing else is wrong
+usage: check_documents.py [ROOT]
+Exit status 77 if PyYAML is missing and nothing else is wrong.
 """
 import json
 import pathlib
@@ -24,7 +27,7 @@ def presets(root):
 
 
 def missing_scripts(root, name, command, known):
-    """Scripts and presets of a command line that are not there."""
+    """Scripts and presets of a command line that do not exist."""
     faults = [f"{name}: runs {script}, which does not exist" for script in SCRIPT.findall(command) if not (root / script).is_file()]
     return faults + [f"{name}: no preset {preset}" for preset in PRESET.findall(command) if preset not in known]
 
@@ -62,7 +65,7 @@ def version(root):
 
 
 def check_index(root):
-    """Every exported function but the sized initialisers, whose macros stand for them, is in the index."""
+    """Every exported function is in the index, except the sized initialisers, which macros represent."""
     exported = [line.split()[0] for line in (root / "pipeline/include/exports.txt").read_text(encoding="utf-8").splitlines()
                 if line and not line.startswith("#")]
     named = set(re.findall(r"\bhs_\w+", (root / "docs/guide/c_index.md").read_text(encoding="utf-8")))
@@ -70,7 +73,7 @@ def check_index(root):
 
 
 def count_words(root):
-    """As wc -w counts."""
+    """Number of words, as wc -w counts."""
     command = ["git", "-C", str(root), "ls-files", "-z", "*.md", "*.rst"]
     try:
         names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")

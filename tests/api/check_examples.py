@@ -1,9 +1,9 @@
-"""Runs the example programs on pictures whose geometry is known: windows of one canvas of random discs.
+"""Runs the example programs on pictures of known geometry: windows of one canvas of random discs.
 
 usage: check_examples.py FOLDER_OF_PROGRAMS [FOLDER_OF_SCRIPTS]
 
-With a folder of Python scripts these are run in place of the programs of the same names, by this Python, and must also print
-what the programs print.
+With a folder of Python scripts, runs the scripts instead of the programs of the same names, with this Python; they must
+also print the same output.
 """
 import importlib.util
 import pathlib
@@ -16,7 +16,7 @@ WIDTH, HEIGHT = 520, 330
 
 
 def make_canvas():
-    """Rows of gray values: discs of many sizes, each hiding what lies below."""
+    """Rows of gray values: discs of many sizes, each covering the earlier ones."""
     values = random.Random(7)
     canvas = [bytearray([128]) * WIDTH for _ in range(HEIGHT)]
     for i in range(900):
@@ -36,7 +36,7 @@ def write_window(path, canvas, x, y, width, height):
 
 
 def write_zoomed(path, canvas, x, y, width, height, zoom):
-    """A window seen closer: `zoom` pixels for one of the canvas, bilinear."""
+    """A magnified window: `zoom` pixels for one of the canvas, bilinear."""
     rows = bytearray()
     for j in range(height):
         top, v = divmod(y + j / zoom, 1)
@@ -51,7 +51,7 @@ def write_zoomed(path, canvas, x, y, width, height, zoom):
 
 
 class Programs:
-    """Examples by their names: compiled ones, or scripts beside them."""
+    """Examples by name: compiled programs, or scripts."""
 
     def __init__(self, folder, scripts=None):
         self.folder, self.scripts = pathlib.Path(folder), scripts and pathlib.Path(scripts)
@@ -68,7 +68,7 @@ class Programs:
         return done.stdout
 
     def compare(self, printed, expected):
-        """A panorama's gray values may differ by the rounding of its sums; all else is the same bytes."""
+        """A panorama's gray values may differ by the rounding of its sums; all other output is byte-identical."""
         if printed.startswith(b"P6"):
             assert printed.split(b"\n")[0] == expected.split(b"\n")[0] and len(printed) == len(expected)
             assert all(-1 <= a - b <= 1 for a, b in zip(printed, expected)), "the panoramas differ"
@@ -89,7 +89,7 @@ def check_cut(programs):
     header = b"P5\n320 320\n255\n"
     assert sheet.startswith(header) and len(sheet) == len(header) + 320 * 320
     pixels = sheet[len(header):]
-    for row in range(10):  # each patch has something to see
+    for row in range(10):  # each patch has structure
         for column in range(10):
             values = [pixels[(32 * row + y) * 320 + 32 * column + x] for y in range(8, 24) for x in range(8, 24)]
             assert max(values) - min(values) > 8, f"patch {column}, {row} is flat"
@@ -105,8 +105,8 @@ def check_match(programs, one, two, dx, dy):
 
 
 def check_stitch(programs, canvas, photos, corners, sizes):
-    """photos: windows of the canvas at `corners`, `sizes` in its pixels; the panorama is the rectangle around them, and all of it
-    continues the canvas."""
+    """photos: windows of the canvas at `corners`, with `sizes` in canvas pixels. The panorama must be the rectangle
+    around them, and all of it must continue the canvas."""
     picture = programs.run("stitch_photos", *photos)
     header, pixels = picture.split(b"\n", 1)
     width, height = map(int, header.split()[1:3])
@@ -114,7 +114,7 @@ def check_stitch(programs, canvas, photos, corners, sizes):
     right, bottom = (max(corner[axis] + size[axis] for corner, size in zip(corners, sizes)) for axis in (0, 1))
     assert abs(width - (right - left)) <= 4 and abs(height - (bottom - top)) <= 4, f"{width}x{height}"
     assert len(pixels) == 3 * width * height
-    for (x0, y0), size in zip(corners, sizes):  # every photograph is there
+    for (x0, y0), size in zip(corners, sizes):  # every photograph is in it
         close = total = 0
         for y in range(y0 + 20, min(y0 + size[1], top + height) - 20, 3):
             for x in range(x0 + 20, min(x0 + size[0], left + width) - 20, 3):
@@ -153,7 +153,7 @@ def main():
         check_stitch(programs, canvas, [one, two], [(0, 0), (130, 20)], [(360, 300)] * 2)
         close = write_zoomed(folder / "close.pgm", canvas, 140, 15, 350, 300, 1.25)
         check_stitch(programs, canvas, [close, one], [(140, 15), (0, 0)], [(280, 240), (360, 300)])
-        corners = [(0, 10), (90, 0), (190, 25), (270, 5)]  # the first and the last have nothing in common with each other
+        corners = [(0, 10), (90, 0), (190, 25), (270, 5)]  # the first and the last do not overlap
         chain = [write_window(folder / f"chain{x}.pgm", canvas, x, y, 240, 290) for x, y in corners]
         check_stitch(programs, canvas, chain, corners, [(240, 290)] * 4)
         frames = [write_window(folder / f"frame{i}.pgm", canvas, 8 * i, 10, 320, 240) for i in range(7)]

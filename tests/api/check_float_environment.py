@@ -1,5 +1,5 @@
-"""Every exported function that computes, or converts numbers from or to text, works in the library's floating-point
-environment and gives the caller's back: FLOAT_ENVIRONMENT_OF_LIBRARY is the first line of its definition.
+"""Checks that every exported function that computes, or converts numbers from or to text, works in the library's
+floating-point environment and restores the caller's: FLOAT_ENVIRONMENT_OF_LIBRARY is the first line of its definition.
 
 usage: check_float_environment.py
 """
@@ -9,7 +9,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MACRO = "FLOAT_ENVIRONMENT_OF_LIBRARY;"
-# They copy, free or name things and have no number to round.
+# They copy, free or name things and never round a number.
 EXEMPT = re.compile(r"\w+_init_sized|\w+_free|\w+_last_error(_location)?|hs_last_error(_location)?|hs_(retrieval_)?destroy"
                     r"|hs_format_\w+|hs_frame_way_name|hs_option_describe|hs_status_\w+|hs_version_\w+|hs_method_version|hs_backend_report"
                     r"|hs_get_statistics|hs_count_in_flight|hs_set_progress|hs_colmap_(commit|close|model_of_name)")
@@ -21,8 +21,7 @@ def exported():
 
 
 def definitions():
-    """The first line of each function's definition, by its name. What a build without a device or SQLite has in its place
-    only fails."""
+    """{name: first line} of each function's definition. The stubs of a build without a device or SQLite only fail."""
     found = {}
     for path in sorted((ROOT / "pipeline").rglob("*.c")):
         if not path.name.endswith("_absent.c"):

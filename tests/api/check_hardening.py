@@ -1,5 +1,5 @@
-"""Looks into the built library and command for the hardening that pipeline/cmake/hardening.cmake asked for, as it shows in what the
-linker made: checked copies, stack protectors, probed stacks, landing places of indirect jumps, relocations that are read-only.
+"""Checks the built library and command for the hardening of pipeline/cmake/hardening.cmake, as visible in the linker's
+output: checked copies, stack protectors, probed stacks, landing pads of indirect jumps, read-only relocations.
 
 usage: check_hardening.py --readelf READELF --objdump OBJDUMP --expect KIND,... LIBRARY COMMAND
 """
@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-# Kind -> what shows it in `readelf -hldW --dyn-syms`; pie is a program's alone.
+# Kind -> its pattern in `readelf -hldW --dyn-syms`; only a program has pie.
 SHOWN_BY = {
     "fortify": r"UND __(?!stack)\w+_chk(?:@|\s|$)",
     "stack-protector-strong": r"UND __stack_chk_fail(?:@|\s|$)",
@@ -17,9 +17,9 @@ SHOWN_BY = {
     "noexecstack": r"^\s*GNU_STACK(?:\s+0x[0-9a-f]+){5}\s+RW\s",
     "pie": r"\(FLAGS_1\).*\bPIE\b",
 }
-# Kind -> an instruction of x86-64 that shows it, and how many there are at least. A probe is GCC's of each page of a large frame;
-# landing places are in every file, but the few of the C library's start code are not ours. (The note of both in the ELF file goes
-# where that start code was built without, as Debian's is.)
+# Kind -> an x86-64 instruction that shows it, and its minimum number. GCC probes each page of a large frame. Every file
+# has landing pads, and the few of the C library's start code do not count. (The linker drops the ELF note of both if
+# that start code was built without them, as on Debian.)
 INSTRUCTIONS = {
     "stack-clash-protection": (re.compile(r"\bor[lq]\s+\$0x0,(?:0x[0-9a-f]+)?\(%[re]sp\)"), 1),
     "cf-protection": (re.compile(r"\bendbr64\b"), 100),
@@ -31,7 +31,7 @@ def output_of(*command):
 
 
 def is_shown(kind, elf, code):
-    """None where nothing could show it: C libraries without checked copies, other processors' instructions."""
+    """None if the build cannot show it: C libraries without checked copies, instructions of other processors."""
     if (kind == "fortify" and "GLIBC" not in elf) or (kind in INSTRUCTIONS and "X86-64" not in elf):
         return None
     if kind in INSTRUCTIONS:

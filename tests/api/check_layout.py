@@ -1,6 +1,6 @@
-"""Scans the tree for the rules of layout: who may include whom (rooms.py), no circle of includes or of Python modules, file names
-that are unique, nothing stray at the top level, no marks of unfinished work in sources; documents name files that exist, and the
-README is short.
+"""Checks the rules of the tree's layout: includes follow rooms.py, no circle of includes or of Python modules, unique
+file names, only known files at the top level, no marks of unfinished work in sources; documents name existing files,
+and the README is short.
 
 usage: check_layout.py [ROOT]
 """
@@ -22,25 +22,26 @@ TOP_LEVEL = {
 INSTALLED_HEADERS = {"hartsift.h", "hartsift_colmap.h", "hartsift_cuda.h", "hartsift_geometry.h", "hartsift_match.h",
                      "hartsift_opencv.hpp", "hartsift_batch.h", "hartsift_pairs.h", "hartsift_patches.h", "hartsift_primitives.h",
                      "hartsift_retrieval.h", "hartsift_source.h", "hartsift_types.h"}
-# Written for users, who have nothing but the installed headers.
+# Files for users, who have only the installed headers.
 USER_CODE = ("docs/", "pipeline/examples/", "python/", "tests/api/consumer/")
-# Sources of pipeline/ that are no part of the library or the command.
+# Sources of pipeline/ outside the library and the command.
 ROOMLESS = ("pipeline/examples/", "pipeline/integrations/")
 NAMES_THAT_REPEAT = {"CMakeLists.txt", "README.md", "__init__.py", "Makefile"}
 SOURCE_ENDINGS = {".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".cmake"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
-# A file named between backquotes with its folder; a stem of one capital letter stands for any name.
+# A file named in backquotes with its folder; a stem of one capital letter is a placeholder.
 DOCUMENT_NAME = re.compile(r"`((?:\w+/)+(?![A-Z]_?[a-z]*\.)\w+\.(?:c|h|hpp|cu|cuh|py|sh|md|cmake|txt))`")
-# The list of engines, the only file above them that names one.
+# The list of engines, the only file above the engines that names one.
 KNOWS_ENGINES = ("pipeline/lifetime/engines.c",)
 NAMES_DEVICE = re.compile(r"(?<![\w/\"])cuda_\w+|->cuda\b|#\s*if\s+HARTSIFT_HAVE_CUDA|pipeline/device/")
 README_WORDS = 1200
-# Put together from halves, so that this file does not find itself.
+# Assembled from halves, so that this file does not match itself.
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK", "not imple" + "mented", "unimple" + "mented"]) + r")\b")
 
 
 def tree_files(root):
-    """Every file that belongs to the tree: git's view where there is one, else all but build output."""
+    """Every file of the tree: tracked and untracked files of git if there is a repository, else all except build
+    output."""
     try:
         command = ["git", "-C", str(root), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -58,7 +59,7 @@ def check_top_level(files):
 
 
 def check_rooms(files):
-    """Sources of the library and the command stand in rooms; one at the top of pipeline/ would be in none."""
+    """Sources of the library and the command are in rooms; a file at the top of pipeline/ would be in none."""
     return [f"{file}: stands in no room of tests/api/rooms.py" for file in files
             if file.startswith(("stages/", "cpu/", "cuda/", "pipeline/")) and file.endswith((".c", ".h", ".cu", ".cuh"))
             and not file.startswith(ROOMLESS) and rooms.room_of(file) is None]
@@ -75,7 +76,7 @@ def check_names(files):
 
 
 def included_file(root, file, bracket, name):
-    """The project's file that an include line of `file` means, or None for headers from elsewhere."""
+    """The project's file for an include line of `file`, or None for headers from elsewhere."""
     candidates = [root / name]
     if bracket == '"':
         candidates.insert(0, (root / file).parent / name)
@@ -111,7 +112,7 @@ def check_includes(root, file, text, graph):
 
 
 def check_engine(file, text):
-    """Above the engines nothing asks which device there is: pipeline/context/engine.h is all that is known of it."""
+    """No file above the engines asks for the kind of device: pipeline/context/engine.h is their only interface."""
     if not file.startswith("pipeline/") or file.startswith(("pipeline/device/", "pipeline/include/")) or file in KNOWS_ENGINES:
         return []
     return [f"{file}:{text.count(chr(10), 0, match.start()) + 1}: names a device, which only engines do: {match.group()}"
@@ -119,7 +120,7 @@ def check_engine(file, text):
 
 
 def check_circles(graph):
-    """Each circle of includes once, as the files on it."""
+    """Each circle of includes once, as a list of its files."""
     faults, done, path = [], set(), []
 
     def visit(file):
@@ -138,7 +139,7 @@ def check_circles(graph):
 
 
 def imports(root, file):
-    """The modules of its package that a Python file imports when it runs, inside functions and by import_module too."""
+    """The package modules that a Python file imports at run time, also inside functions and by import_module."""
     tree = ast.parse((root / file).read_text(encoding="utf-8"))
     only_hints = {id(node) for branch in ast.walk(tree) if isinstance(branch, ast.If) and ast.unparse(branch.test) == "TYPE_CHECKING"
                   for statement in branch.body for node in ast.walk(statement)}
@@ -164,7 +165,8 @@ def check_source(root, file, graph):
 
 
 def check_document(root, file):
-    """Links and file names of a document exist: links from its folder, names from the root, pipeline/ or its folder."""
+    """Links and file names of a document exist. Links are relative to its folder, names to the root, pipeline/ or its
+    folder."""
     text = (root / file).read_text(encoding="utf-8")
     here = (root / file).parent
     to_pages = file.startswith("docs/") and not file.startswith("docs/guide/")

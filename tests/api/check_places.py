@@ -1,5 +1,5 @@
-"""Looks into every place that a stage, a variant of the CPU or a kernel has to be entered in, and names the places that were
-forgotten. The checklists are in the code: stages/ops.h, cpu/dispatch.c, cuda/keypoints/frame_view.h.
+"""Checks every place where a stage, a variant of the CPU or a kernel has to be registered, and names missing entries.
+The checklists are in the code: stages/ops.h, cpu/dispatch.c, cuda/keypoints/frame_view.h.
 
 usage: check_places.py [ROOT]
 """
@@ -9,18 +9,18 @@ import re
 import sys
 import tarfile
 
-# Launched to see whether a device runs anything at all.
+# Launched to test whether the device runs any kernel.
 KERNELS_OF_NO_STAGE = {"device_probe_kernel"}
 KERNEL = re.compile(r"^__global__[^{;]*?\b(\w+_kernel)\s*\(", re.M)
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 
-# Where a stage is called that is not called in run_frame.c.
+# Callers of stages that run_frame.c does not call.
 CALLERS = {"match": "pipeline/matching/match.c", "select": "pipeline/frame/select_best.c"}
 
 
 class Tree:
-    """The files that are looked into, read once."""
+    """The checked files, each read once."""
 
     def __init__(self, root):
         self.root = root
@@ -33,7 +33,7 @@ class Tree:
         return self.texts[path]
 
     def forgotten(self, what, places):
-        """places: (file or pattern of files, regular expression that must be found there)."""
+        """places: (file or pattern of files, regular expression that must match there)."""
         return [f"{what}: nothing in {path} matches {pattern}" for path, pattern in places
                 if not re.search(pattern, self.text(path), re.M)]
 
@@ -77,7 +77,7 @@ def check_variants(tree):
 
 
 def check_kernels(tree):
-    """Each kernel has its description, and each launcher of a header is called by another file than its own."""
+    """Each kernel has its description, and each launcher of a header has a caller in another file."""
     faults, kernels = [], 0
     sources = {path: path.read_text(encoding="utf-8") for path in sorted(tree.root.glob("cuda/**/*.cu*"))}
     words = collections.Counter(word for text in sources.values() for word in re.findall(r"\w+", text))
@@ -95,19 +95,19 @@ def check_kernels(tree):
             words.update(re.findall(r"\w+_launch(?=\()", path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""))
     for header in sorted(tree.root.glob("cuda/**/*.h")):
         for name in re.findall(r"^stage_status (\w+_launch)\(", header.read_text(encoding="utf-8"), re.M):
-            if words[name] < 2:  # one is the definition
+            if words[name] < 2:  # one match is the definition
                 faults.append(f"{header.relative_to(tree.root)}: nothing calls {name}")
     return faults if kernels > 10 else faults + ["cuda/: no kernels found"]
 
 
 def check_formats(tree):
-    """Each format has a seed of the fuzzer; what else it needs does not compile or link without."""
+    """Each format has a seed of the fuzzer. Other missing entries fail to compile or link."""
     names = re.findall(r"\.name = \"([\w-]+)\"", tree.text("pipeline/formats/format_*.c"))
     faults = [] if len(names) > 5 else ["pipeline/formats/format_*.c: no formats found"]
     with tarfile.open(tree.root / "tests/fuzz/corpus.tar.xz") as corpus:
         seeds = corpus.getnames()
     for name in names:
-        if name != "colmap-db":  # read by SQLite, from a file of its own
+        if name != "colmap-db":  # SQLite reads it, from a separate file
             faults += [] if any(seed.startswith(f"./features/{name}_") for seed in seeds) else [
                 f"format {name}: no seed in tests/fuzz/corpus.tar.xz"]
     return faults

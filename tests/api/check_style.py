@@ -1,10 +1,11 @@
-"""One hand in all C and CUDA sources: .clang-format's layout, and what it cannot say: i++ and not ++i where the value is not
-used, a pointer's test as `p` and `!p` (a value made of one as `p != NULL`), header guards named by their paths, and comments, which
-it leaves as they are, no wider than COMMENT_COLUMNS.
+"""Checks one style in all C and CUDA sources: the layout of .clang-format, and rules that it cannot express.
+
+Those are i++ instead of ++i if the value is unused, pointer tests as `p` and `!p` (a value made of one as `p != NULL`),
+header guards named after their paths, and comments, which clang-format leaves unchanged, within COMMENT_COLUMNS.
 
 usage: check_style.py [ROOT]
-The layout is looked at where clang-format 14 is found, since every version lays out a little differently; exit status 77 where it
-is not and nothing else was found wrong.
+The layout needs clang-format 14, since versions differ slightly; exit status 77 if it is missing and nothing else is
+wrong.
 """
 import pathlib
 import re
@@ -31,13 +32,13 @@ def sources(root):
     except (OSError, subprocess.CalledProcessError):
         names = [path.relative_to(root).as_posix() for folder in ("bench", "cpu", "cuda", "pipeline", "python", "stages", "tests")
                  for path in root.glob(f"{folder}/**/*")]
-    # What lies under tests/data is kept as it came.
+    # Files below tests/data stay as their programs wrote them.
     return sorted(name for name in set(names) if name.endswith(SUFFIXES) and not name.startswith("tests/data/")
                   and (root / name).is_file())
 
 
 def blank(match):
-    """A comment or string as spaces, so that places stay what they are."""
+    """A comment or string as spaces, so that offsets stay valid."""
     return re.sub(r"[^\n]", " ", match.group())
 
 
@@ -48,7 +49,7 @@ def guard_of(name):
 
 
 def wide_comments(text):
-    """Numbers of the lines with a comment in them that are too wide."""
+    """Numbers of lines with a comment that are too wide."""
     lines = text.split("\n")
     comments = [match for match in NO_CODE.finditer(text) if match.group().startswith("/")]
     places = [(text.count("\n", 0, match.start()), text.count("\n", 0, match.end())) for match in comments]

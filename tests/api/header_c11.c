@@ -1,4 +1,4 @@
-/* The public header compiles alone as C11, and what it promises about layout holds. */
+/* The public header compiles alone as C11, and its documented layout holds. */
 #include <hartsift.h>
 
 _Static_assert(sizeof(hs_keypoint) == 24, "hs_keypoint is 24 bytes, as its comment says");

@@ -1,9 +1,10 @@
 /*
- * A program as users write it, built once for each header that a program may have been compiled with: today's, an earlier
- * one whose structs of options end sooner, and a later one with a field appended to each (join_headers.cmake). All run on
- * the library of today. Guard bytes follow every struct that the library fills and must not change.
+ * A user's program, built with three headers and run on the current library.
  *
- * HARTSIFT_HEADER: the header. HARTSIFT_LATER: every struct of options ends with the field `later`.
+ * The headers are the current one, an earlier one with shorter option structs, and a later one with a field appended to
+ * each (join_headers.cmake). Guard bytes follow every struct that the library fills and must not change.
+ *
+ * HARTSIFT_HEADER: the header. HARTSIFT_LATER: every option struct ends with the field `later`.
  */
 #include HARTSIFT_HEADER
 #ifdef HARTSIFT_EXPERT_HEADER
@@ -37,7 +38,7 @@ static int guard_stands(const unsigned char *guard) {
   return 1;
 }
 
-/* Initialised to its own size, and nothing written behind it. */
+/* Initialised with its own size; nothing after it is written. */
 #define CHECK_OPTIONS(name)                                                                                            \
   CHECK(name.value.struct_size == sizeof name.value);                                                                  \
   CHECK(guard_stands(name.guard));                                                                                     \
@@ -169,7 +170,7 @@ int main(int argc, char **argv) {
   GUARDED(hs_image, scene);
   GUARDED(hs_features, features);
   CHECK(argc == 2);
-  CHECK(hs_version_number() / 100 == HS_VERSION_NUMBER / 100); /* one interface; the patch may be another */
+  CHECK(hs_version_number() / 100 == HS_VERSION_NUMBER / 100); /* the same interface; the patch version may differ */
   hs_context *context = check_creation();
   CHECK(hs_render_scene(320, 240, 3, NULL, NULL, &scene.value) == HS_OK && guard_stands(scene.guard));
   memset(&features.value, 0, sizeof features.value);

@@ -1,6 +1,6 @@
 /*
- * Memory: every allocation may fail, nothing leaks, contexts stay usable; frames of a size known allocate nothing; the
- * size query tells what a context holds.
+ * Memory: every allocation may fail, nothing leaks, contexts stay usable; frames of a known size allocate nothing; the
+ * size query equals the memory that a context holds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/scratch_folder.h"
 
-/* An allocator that sums the bytes alive. */
+/* An allocator that sums the allocated bytes. */
 typedef struct byte_counter {
   size_t now, most, calls;
 } byte_counter;
@@ -47,10 +47,10 @@ static hs_allocator counting_bytes(byte_counter *c) {
 
 /* ------------------------------------------------------------------ failing allocations */
 
-/* One step of work that allocates; must leave everything released when it fails. */
+/* One step of work that allocates; if it fails, it must have released everything. */
 typedef hs_status (*failing_work)(hs_allocator *allocator);
 
-/* Fails the 1st, 2nd, ... allocation until the work succeeds without a failure. Returns how many it makes. */
+/* Fails the 1st, 2nd, ... allocation until the work succeeds without a failure. Returns the number of allocations. */
 static size_t fail_each(failing_work work) {
   for (size_t n = 1;; n++) {
     counted_allocator counter = {.fail_at = n, .fill = 0xa5};
@@ -85,11 +85,11 @@ static void test_create(void **state) {
   assert_int_equal(fail_each(create_and_end), 2); /* the context and its pool */
 }
 
-/* The picture and its features by the C library's allocator, which the repeated calls are compared with. */
+/* The picture and its features with the C library's allocator, for comparison with the repeated calls. */
 static hs_image scene;
 static hs_features expected;
 
-/* After a failure the same context does the frame, and gives the right bytes. */
+/* After a failure the same context extracts the frame with the right bytes. */
 static hs_status extract_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -132,7 +132,7 @@ static hs_status describe_and_end(hs_allocator *allocator) {
 
 static void test_describe(void **state) {
   (void)state;
-  assert_int_equal(fail_each(describe_and_end), 7); /* two lists of the call besides */
+  assert_int_equal(fail_each(describe_and_end), 7); /* and two lists of the call */
 }
 
 static hs_status patches_and_end(hs_allocator *allocator) {
@@ -156,7 +156,7 @@ static hs_status patches_and_end(hs_allocator *allocator) {
 
 static void test_patches(void **state) {
   (void)state;
-  assert_int_equal(fail_each(patches_and_end), 5); /* their places, the levels and the gray picture */
+  assert_int_equal(fail_each(patches_and_end), 5); /* their positions, the levels and the gray picture */
 }
 
 static hs_status view_and_end(hs_allocator *allocator) {
@@ -180,7 +180,7 @@ static void test_view(void **state) {
   (void)fail_each(view_and_end);
 }
 
-/* A frame repeated because its lists overflowed: the second slab may fail too. */
+/* A frame repeated after overflow of its lists: the second slab may fail too. */
 static hs_status regrow_and_end(hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -238,7 +238,7 @@ static void test_known_size_allocates_nothing(void **state) {
     hs_features f = extraction_run(c, &scene), g = {0};
     const size_t calls = bytes.calls;
     for (int i = 0; i < 3; i++) assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
-    hs_image part = scene; /* a smaller picture fits what is there */
+    hs_image part = scene; /* a smaller picture fits the memory */
     part.width -= 30;
     part.height -= 21;
     assert_int_equal(hs_extract(c, &part, NULL, &f), HS_OK);
@@ -259,7 +259,7 @@ static void test_known_size_allocates_nothing(void **state) {
 
 /* ------------------------------------------------------------------ sizes */
 
-/* What the query says is what the context holds, to the byte, results excluded. */
+/* The query equals the bytes that the context holds, without results. */
 static void test_query_is_what_is_held(void **state) {
   (void)state;
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++) {
@@ -267,7 +267,7 @@ static void test_query_is_what_is_held(void **state) {
     const hs_allocator allocator = counting_bytes(&bytes);
     hs_options o = extraction_options((hs_profile)profile);
     o.allocator = &allocator;
-    o.contrast = 0.05f; /* few enough features for the lists' first size */
+    o.contrast = 0.05f; /* few enough features for the lists' initial size */
     o.threads = 1 + profile;
     uint64_t host, device;
     assert_int_equal(hs_workspace_query(&o, scene.width, scene.height, &host, &device), HS_OK);

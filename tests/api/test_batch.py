@@ -1,5 +1,4 @@
-"""The command hartsift batch: which images it takes, in which order, what it writes and says, what it does about
-failures, and how much memory it takes.
+"""The command hartsift batch: choice and order of images, outputs and messages, failures, and memory.
 """
 import csv
 import ctypes
@@ -14,7 +13,7 @@ import subprocess
 import sys
 import threading
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots, digest_of, scenes
 from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main
@@ -26,7 +25,7 @@ COLUMNS = "image width height features digest output_digest status error source_
 
 
 def give_up_privileges():
-    """For root: the next program may not write where permissions forbid it."""
+    """For root: drops capabilities, so that permissions bind the next program."""
     if os.geteuid() == 0:
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
@@ -45,7 +44,7 @@ class Inputs(BatchCase):
 
     def test_endings_of_images(self):
         for number, name in enumerate(("a.jfif", "b.JPE", "c.Mpo", "d.pbm", "e.DIB", "f.jif", "g.jpg", "h.PGM")):
-            self.write("images/" + name, blots(50, 40, number))  # what they hold tells their content
+            self.write("images/" + name, blots(50, 40, number))  # their content identifies them
         self.batch("images", "-o", "out")
         self.assertEqual([row["image"][0] for row in self.manifest()], list("abcdefgh"))
 
@@ -64,7 +63,8 @@ class Inputs(BatchCase):
         self.assertRegex(self.batch("images", "-o", "out")[1], r"107 files were passed over .*, 96 others\n")
 
     def test_links_to_folders(self):
-        """They are followed; what is there without a link has its own name, and a circle ends."""
+        """Links are followed; a file that is also there without a link keeps its own name, and a circle of links
+        ends."""
         for name in ("images/a/b.pgm", "far/c.pgm", "far/deep/d.pgm", "other/e.pgm"):
             self.write(name, blots(50, 40, len(name)))
         for link, target in (("images/linked", "far"), ("images/again", "images/a"), ("far/up", "images"), ("far/deep/on", "other"),
@@ -291,7 +291,7 @@ class Options(BatchCase):
         self.assertEqual(errors.count("\n"), 1)
         summary = last["summary"]
         self.assertEqual([summary[key] for key in ("images", "done", "kept", "failed")], [4, 3, 0, 1])
-        # The rate is that of the images done; both are rounded to thousandths.
+        # The rate counts completed images; both numbers are rounded to thousandths.
         self.assertLess(summary["images_per_second"] * summary["seconds"], 3.5)
         self.assertEqual(set(summary["cpu_seconds"]), {"read", "extract", "write"})
         self.assertEqual(set(summary["busy"]), {"read", "write", "devices"})
@@ -339,7 +339,7 @@ class Failures(BatchCase):
                 self.assertIn(row["image"], errors)
                 self.assertEqual((row["features"], row["digest"], row["output_digest"]), ("", "", ""))
         self.assertEqual(sorted(self.tree()), ["a.npz", "c.npz", "f.npz", "manifest.csv"])
-        # Failed images are tried again, and only those.
+        # Failed images, and only those, are tried again.
         self.write("images/b.pgm", good)
         _, errors = self.batch("images", "-o", "out", "--resume", status=FAILED)
         self.assertIn("1 done, 3 kept, 3 failed", errors)
@@ -365,7 +365,8 @@ class Failures(BatchCase):
         self.assertEqual([row["status"] == "HS_OK" for row in self.manifest()], [False, True])
 
     def test_staging_folder_that_is_not_its_own(self):
-        """A link in its place, or other files in it, are what somebody else would have a batch delete."""
+        """A link in the folder's place, or other files in it: somebody may have made these so that a batch deletes more
+        than its own files."""
         self.list_of(scenes(1))
         self.write("precious/0.npz", b"features")
         os.makedirs(self.path("out"))
@@ -410,7 +411,7 @@ class Failures(BatchCase):
         self.list_of(scenes(2))
         self.write("file", b"")
         self.assertIn("file/out", self.batch("list.txt", "-o", "file/out", status=FAILED)[1])
-        # A folder where a file should go; the other image is done.
+        # A folder where a file should be written; the other image is done.
         os.makedirs(self.path("out", "scene_60x45_1.npz"))
         _, errors = self.batch("list.txt", "-o", "out", status=FAILED)
         self.assertIn("scene_60x45_1.npz", errors)
@@ -471,7 +472,7 @@ class Failures(BatchCase):
 
 class Memory(BatchCase):
     def peak_kib(self, count):
-        """Peak resident memory of a run over so many images of changing sizes."""
+        """Peak resident memory of a run over this number of images of changing sizes."""
         names = "".join(f"@scene:{40 + seed % 37}x{30 + seed % 23}:{seed}\n" for seed in range(count)).encode()
         run = self.start("-", "-o", f"out{count}", "--quiet", "--threads", "1", "--jobs", "1", stdin=subprocess.PIPE)
         run.stdin.write(names)
@@ -488,12 +489,12 @@ class Memory(BatchCase):
         self.assertEqual(run.returncode, DONE)
         return usage.ru_maxrss
 
-    # Sanitizers keep freed memory.
+    # Sanitizers hold back freed memory.
     if not {"ASAN_OPTIONS", "TSAN_OPTIONS"} & os.environ.keys():
         def test_does_not_grow_with_the_number_of_images(self):
             few = self.peak_kib(200)
             many = self.peak_kib(2000)
-            # Names and records take less than a KiB an image.
+            # Names and records take less than a KiB per image.
             self.assertLess(many, few + 1800 + 2048, f"{few} and {many} KiB")
 
 

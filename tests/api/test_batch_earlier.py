@@ -1,5 +1,5 @@
-"""What an earlier run of hartsift batch left stays until a later one has done an image, however that one ends: killed,
-interrupted, or with every image refused.
+"""Results of an earlier run of hartsift batch stay until a later run has done an image, however the later run ends:
+killed, interrupted, or with every image refused.
 """
 import fcntl
 import os
@@ -7,7 +7,7 @@ import signal
 import sys
 import unittest
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import EndlessCase, scenes, waiting_in
 from command_case import FAILED, USAGE, main
@@ -26,12 +26,12 @@ class EarlierResults(EndlessCase):
         return self.results()
 
     def results(self):
-        """Every file but the lists."""
+        """Every file except the lists."""
         paths = [os.path.join(root, name) for root, _, names in os.walk(self.folder) for name in names]
         return {path: self.read(path) for path in paths if not path.endswith(".txt")}
 
     def start_blocked(self, *arguments):
-        """A run that has begun and waits for its reader, before any image is done."""
+        """A started run that waits for its reader, before any image is done."""
         run = self.start("refused.txt", "-o", self.folder_or_database, "--json", "--devices", "cpu", *arguments)
         room = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
         self.assertLess(room, len(REFUSED) * 50, "the pipe holds the records of all images")
@@ -39,14 +39,14 @@ class EarlierResults(EndlessCase):
         return run
 
     def is_taken(self, run, number):
-        """Whether the process has seen a signal that was sent to it."""
+        """Whether the process has received a signal that was sent to it."""
         with open(f"/proc/{run.pid}/status", encoding="ascii") as file:
             pending = [int(line.split()[1], 16) for line in file if line.startswith(("ShdPnd:", "SigPnd:"))]
         return not any(mask >> (number - 1) & 1 for mask in pending)
 
     def assert_goes_on(self, kept):
         errors = self.batch("list.txt", "-o", self.folder_or_database, "--resume")[1]
-        self.assertRegex(errors, rf"{kept} kept, 0 failed, [0-9.]+ s\n$")  # nothing was to do: no rate
+        self.assertRegex(errors, rf"{kept} kept, 0 failed, [0-9.]+ s\n$")  # nothing to do: no rate
 
     @unittest.skipUnless(hasattr(fcntl, "F_SETPIPE_SZ"), "the size of a pipe cannot be set")
     def test_killed_before_the_first_image(self):
@@ -81,7 +81,7 @@ class EarlierResults(EndlessCase):
             self.assertEqual(self.results(), before)
 
     def test_journal_of_an_interrupted_run_stays(self):
-        """Its rows are all that is known of what it did."""
+        """Its rows are the only record of that run."""
         self.list_of(REFUSED, "refused.txt")
         self.endless_list_of(scenes(3))
         run = self.start("endless.txt", "-o", self.folder_or_database)

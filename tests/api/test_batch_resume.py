@@ -1,5 +1,5 @@
-"""What killed, interrupted and sharded runs of hartsift batch leave behind, and that --resume makes of it what an
-undisturbed run makes; the same for databases.
+"""Killed, interrupted and sharded runs of hartsift batch: --resume completes them to the result of an undisturbed run;
+the same for databases.
 """
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ import time
 import unittest
 import zlib
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, EndlessCase, blots, digest_of, scenes, waiting_in
 from command_case import COMMAND, DONE, FAILED, USAGE, main
@@ -24,14 +24,14 @@ from exif_segment import position, with_exif
 
 
 def journal_row(row):
-    """A journal's row from a manifest's: with milliseconds, and the CRC-32 of all before its comma."""
+    """A journal row from a manifest row: with milliseconds, and the CRC-32 of everything before its comma."""
     row = row.rstrip(b"\n") + b",1.000"
     return row + b",%08x\n" % zlib.crc32(row)
 
 
 class Resuming(EndlessCase):
     def test_changed_digit_in_a_journal(self):
-        """A row that is not as it was written is done again, and the manifest has the true digests."""
+        """An image whose row was altered is done again, and the manifest has the true digests."""
         self.list_of(scenes(3, "40x30"))
         self.batch("list.txt", "-o", "whole")
         title, head, columns, *rows = self.read("whole", "manifest.csv").splitlines(keepends=True)
@@ -72,7 +72,7 @@ class Resuming(EndlessCase):
         self.list_of(scenes(3))
         self.batch("list.txt", "-o", "out")
         files = self.tree()
-        self.assertNotIn(b"dsp", self.read("out", "manifest.csv"))  # as before there was this option
+        self.assertNotIn(b"dsp", self.read("out", "manifest.csv"))  # as before this option existed
         self.assertNotIn(b"affine", self.read("out", "manifest.csv"))
         for arguments, word in ((["--contrast", "0.03"], "contrast=0.03"), (["--profile", "colmap"], "profile=colmap"),
                                 (["--format", "csv"], "format=csv"), (["--upright"], "upright=1"),
@@ -131,7 +131,7 @@ class Resuming(EndlessCase):
         self.end(first, signal.SIGINT)
 
     def test_staging_folder_keeps_what_others_put_there(self):
-        """What comes while the batch runs stays, and the folder with it."""
+        """Files that appear while the batch runs stay, and so does their folder."""
         self.endless_list_of(scenes(2))
         run = self.start("endless.txt", "-o", "out", "--jobs", "1")
         self.wait_for(lambda: self.rows_done() > 0)
@@ -162,9 +162,9 @@ class Resuming(EndlessCase):
         try:
             room = fcntl.fcntl(run.stdout, fcntl.F_SETPIPE_SZ, 4096)
             self.assertLess(room, 2000 * 50, "the pipe holds the records of all images")
-            self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)  # full but for a few records
+            self.wait_for(lambda: waiting_in(run.stdout) > room - 1024)  # full except for a few records
             looks = []
-            while len(looks) < 10 or len(set(looks[-10:])) > 1:  # and then nothing more comes
+            while len(looks) < 10 or len(set(looks[-10:])) > 1:  # then nothing more arrives
                 looks.append((self.rows_done(), waiting_in(run.stdout)))
                 time.sleep(0.1)
             self.assertIsNone(run.poll())
@@ -200,7 +200,7 @@ class Resuming(EndlessCase):
         self.list_of(scenes(30, "120x90"))
         for number in (signal.SIGINT, signal.SIGTERM):
             shutil.rmtree(self.path("out"), ignore_errors=True)
-            # What nohup does, and a shell without job control to what it starts in the background.
+            # The effect of nohup, and of a shell without job control on its background processes.
             run = self.start("list.txt", "-o", "out", "--jobs", "1", "--threads", "1",
                              preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
             self.wait_for(lambda: self.rows_done() >= 2 or run.poll() is not None)
@@ -224,7 +224,8 @@ class Resuming(EndlessCase):
             self.assert_same_outputs()
 
     def test_killed_while_the_manifest_is_written(self):
-        """What is left of it goes with the next run; what another process writes, and what is no leftover, stays."""
+        """The next run removes its leftovers; files that another process writes, and files that are no leftovers,
+        stay."""
         self.list_of(scenes(2))
         self.batch("list.txt", "-o", "whole")
         os.makedirs(self.path("out"))
@@ -233,7 +234,7 @@ class Resuming(EndlessCase):
         for name in (left, written, other):
             self.write("out/" + name, b"# hartsift batch 1\n# meth")
         with open(self.path("out", written), "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # as a shard's manifest while it is written
+            fcntl.flock(file, fcntl.LOCK_EX)  # the name of a shard's manifest while it is written
             self.batch("list.txt", "-o", "out", "--resume")
             hidden = sorted(name for name in os.listdir(self.path("out")) if name.startswith("."))
         self.assertEqual(hidden, [written, other])
@@ -241,7 +242,7 @@ class Resuming(EndlessCase):
 
 
 class Sources(BatchCase):
-    """The photographs themselves: changed, put in another one's place, touched, removed."""
+    """The photographs: changed, replaced by another one, touched, removed."""
 
     def setUp(self):
         super().setUp()
@@ -249,7 +250,7 @@ class Sources(BatchCase):
             self.write(f"images/{name}.pgm", blots(120, 90, ord(name)))
 
     def replace(self, name, data, keeps_times=True):
-        """As cp -p, rsync -a and another card's file of the same name do it."""
+        """Copies by cp -p, rsync -a, and a file of the same name from another card."""
         path = self.path("images", name)
         info = os.stat(path)
         self.write("images/" + name, data)
@@ -280,7 +281,7 @@ class Sources(BatchCase):
         self.assertEqual([bool(row["source_digest"]) for row in self.manifest("scenes")], [False, True])
 
     def test_changed_photographs_are_done_again(self):
-        """The same size and the same time, or an older one: the content decides."""
+        """The same size and the same or an older time: the content decides."""
         for output in self.outputs():
             self.batch("images", "-o", output)
             before = {row["image"]: row["digest"] for row in self.rows(output)}
@@ -321,7 +322,7 @@ class Sources(BatchCase):
         names = ["images/a.pgm", "images/b.pgm", *scenes(2)]
         self.list_of(names)
         self.batch("list.txt", "-o", "listed")
-        self.list_of(names[1:3])  # what is only left out of the list is not gone
+        self.list_of(names[1:3])  # an image that is only missing from the list is kept
         os.unlink(self.path("images", "b.pgm"))
         _, errors = self.batch("list.txt", "-o", "listed", "--resume")
         self.assertIn("images/b.pgm: is gone", errors)
@@ -334,17 +335,17 @@ class Sources(BatchCase):
         subprocess.run([COMMAND, "match", "--database", "out.db", "--quiet", "--no-verify"], cwd=self.folder, check=True)
         pairs = "SELECT pair_id / 2147483647, pair_id % 2147483647 FROM matches ORDER BY pair_id"
         self.assertEqual(self.ask(pairs), [(1, 2), (1, 3), (2, 3)])
-        self.replace("a.pgm", blots(160, 100, 9))  # of another size too
+        self.replace("a.pgm", blots(160, 100, 9))  # and of another size
         self.assertIn("1 done, 2 kept", self.batch("images", "-o", "out.db", "--resume")[1])
         self.assertEqual(self.ask(pairs), [(2, 3)])
         self.assertEqual(self.ask("SELECT width, height FROM cameras JOIN images USING (camera_id) WHERE name = 'a.pgm'"),
                          [(160, 100)])
         self.assertIn("3 kept", self.batch("images", "-o", "out.db", "--resume")[1])
-        # What the batch has not made stays without --replace.
+        # Files that the batch did not write stay without --replace.
         self.ask("UPDATE keypoints SET data = zeroblob(length(data)) WHERE image_id = 2")
         self.replace("b.pgm", blots(120, 90, 10))
         self.assertIn("--replace", self.batch("images", "-o", "out.db", "--resume", status=FAILED)[1])
-        # A camera of several images stays: the new picture gets the camera that one run gives it.
+        # A camera of several images stays: the new picture gets the camera that a single run gives it.
         cameras = "SELECT name, camera_id, width, height FROM cameras JOIN images USING (camera_id) ORDER BY name"
         self.batch("images", "-o", "shared.db", "--single-camera")
         self.replace("c.pgm", blots(100, 90, 11))
@@ -365,7 +366,7 @@ class Sources(BatchCase):
         self.batch("photos", "-o", "out.db", "--resume")
         (found,), = self.ask("SELECT position FROM pose_priors")
         self.assertEqual([round(value, 6) for value in struct.unpack("<3d", found)], [-40.5, 50.5, 60])
-        self.write("photos/x.jpg", self.read("a.jpg"))  # says nothing: what is there may be somebody's own
+        self.write("photos/x.jpg", self.read("a.jpg"))  # without a known header: it may belong to somebody else
         self.batch("photos", "-o", "out.db", "--resume")
         self.assertEqual(self.ask("SELECT position FROM pose_priors"), [(found,)])
 
@@ -378,7 +379,7 @@ class Sources(BatchCase):
         self.assertEqual(self.read("out", "manifest.csv"), manifest)
 
     def earlier(self, data):
-        """A manifest as the version before had it: without the columns of the photographs."""
+        """A manifest of the previous version: without the columns of the photographs."""
         head, rows = data.splitlines(keepends=True)[:2], data.splitlines()[2:]
         return b"".join([*head, *(b",".join(row.split(b",")[:8]) + b"\n" for row in rows)])
 
@@ -393,7 +394,7 @@ class Sources(BatchCase):
             self.replace("c.pgm", blots(120, 90, 20))
             self.assertIn("1 done, 2 kept", self.batch("images", "-o", output, "--resume")[1])
             self.replace("c.pgm", blots(120, 90, ord("c")))
-        # A journal keeps the columns that it was begun with.
+        # A journal keeps the columns of its first run.
         self.batch("images", "-o", "out")
         title, head, columns, *rows = self.earlier(self.read("out", "manifest.csv")).splitlines(keepends=True)
         whole = self.tree()
@@ -422,7 +423,7 @@ class Shards(BatchCase):
         del expected["manifest.csv"]
         found = {name: data for name, data in self.tree().items() if not name.startswith("manifest")}
         self.assertEqual(found, expected)
-        # The documented way to one manifest.
+        # The documented way to a single manifest.
         _, errors = self.batch("list.txt", "-o", "out", "--resume", status=FAILED)
         self.assertIn("0 done, 10 kept, 2 failed", errors)
         self.assertEqual(self.read("out", "manifest.csv"), self.read("whole", "manifest.csv"))
@@ -464,7 +465,7 @@ class Databases(EndlessCase):
         return os.path.getsize(self.path(name)) if os.path.exists(self.path(name)) else 0
 
     def content(self, name="out.db"):
-        """Everything that says what was found in which image, in the order of the images' numbers."""
+        """The results of every image, in the order of image numbers."""
         connection = sqlite3.connect(self.path(name))
         try:
             return connection.execute(
@@ -507,9 +508,9 @@ class Databases(EndlessCase):
         before = self.content()
         self.assertIn("--replace", self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)[1])
         self.assertEqual(self.content(), before)
-        self.assertIn("2 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])  # by the manifest that is still there
+        self.assertIn("2 kept", self.batch("list.txt", "-o", "out.db", "--resume")[1])  # by the existing manifest
         self.list_of(scenes(3, "120x90"))
-        self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)  # an image is done: the manifest is this run's
+        self.batch("list.txt", "-o", "out.db", "--edge", "3", status=FAILED)  # one image done: this run's
         self.assertEqual([row["status"] == "HS_OK" for row in self.manifest("", "out.db.manifest.csv")], [False, False, True])
         self.batch("list.txt", "-o", "out.db", "--edge", "3", "--replace")
         self.assertNotEqual(self.content()[:2], before)
@@ -530,9 +531,9 @@ class Databases(EndlessCase):
         for number in range(6):
             rows = self.size("out.db.manifest.journal")
             run = self.start("endless.txt", "-o", "out.db", "--resume")
-            # Every other time between two commits, which are a second apart, and before or after one else.
+            # Kills every other time between two commits, which are a second apart, otherwise before or after one.
             self.wait_for(lambda: self.size("out.db.manifest.journal") > (rows if number % 2 else 0))
-            time.sleep(0.3 * generator.random())  # the moment is arbitrary, and nothing depends on it
+            time.sleep(0.3 * generator.random())  # the moment is arbitrary, and the result does not depend on it
             self.end(run, signal.SIGKILL)
         self.batch("list.txt", "-o", "out.db", "--resume")
         self.assertEqual(self.content()[:50], self.content("whole.db"))

@@ -1,4 +1,4 @@
-"""The command hartsift bench: its records and table, the programs it compares with, and the page made of its records.
+"""The command hartsift bench: its records and table, the programs it compares with, and the page made from its records.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument).
 """
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, FAILED, USAGE, CommandCase, main
 

@@ -1,5 +1,5 @@
 /*
- * Every bad argument has its status and a message, changes nothing, and leaves the context as good as before.
+ * Every bad argument has its status and message, changes nothing, and leaves the context usable.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* The context does its work as before. */
+/* The context works as before. */
 static void check_usable(void) {
   hs_features f = extraction_run(context, &scene);
   assert_string_equal(hs_last_error(context), "");
@@ -38,7 +38,7 @@ static void check_usable(void) {
   hs_features_free(&f);
 }
 
-/* A refused call of each kind, with features that must stay as they are. */
+/* One refused call of each kind, with features that must not change. */
 static void expect_image_refused(const hs_image *image, hs_status status, const char *word) {
   hs_features f = {.count = 77, .image_width = 5};
   const hs_features *view = &f;
@@ -181,7 +181,7 @@ static void test_bad_masks(void **state) {
     assert_non_null(strstr(hs_last_error(context), reasons[i]));
     assert_int_equal(hs_detect(context, &scene, &bad[i], &f), HS_ERR_ARGUMENT);
   }
-  hs_image huge = scene; /* its rows would lie beyond the address space */
+  hs_image huge = scene; /* its rows would be beyond the address space */
   huge.stride_bytes = SIZE_MAX / 2;
   assert_int_equal(hs_extract(context, &scene, &huge, &f), HS_ERR_LIMIT);
   assert_non_null(strstr(hs_last_error(context), "mask of 90 rows"));
@@ -223,9 +223,9 @@ static void test_extract_into(void **state) {
   free(descriptors);
 }
 
-/* ------------------------------------------------------------------ given keypoints */
+/* ------------------------------------------------------------------ user keypoints */
 
-/* Each of these cannot be described; the others beside it can. */
+/* None of these keypoints can be described; the others in the list can. */
 static void test_undescribable_keypoints(void **state) {
   (void)state;
   const hs_keypoint good = expected.keypoints[5];
@@ -277,7 +277,7 @@ static void test_describe_edge_cases(void **state) {
   check_usable();
 }
 
-/* A later header's struct is longer: fields known here are filled, the others zero, nothing behind is written. */
+/* A later header's struct is longer: known fields are filled, the others zero, and nothing after it is written. */
 static void test_statistics_of_a_later_header(void **state) {
   (void)state;
   struct {

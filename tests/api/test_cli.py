@@ -1,4 +1,4 @@
-"""The command hartsift as users and scripts meet it: exit statuses, messages, what goes where, whole files or none."""
+"""The command hartsift for users and scripts: exit statuses, messages, output streams, complete files or none."""
 import gzip
 import json
 import os
@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, main, pgm
 
@@ -55,7 +55,7 @@ class Texts(CommandCase):
                 self.assertLessEqual(len(line), 80, line)
 
     def test_man_pages(self):
-        """A page a command, which has all that its help has."""
+        """One page per command, with everything in its help."""
         for command in ("", *SUBCOMMANDS):
             words = [command] if command else []
             output, _ = self.run_it(*words, "--man")
@@ -132,7 +132,7 @@ class Usage(CommandCase):
         (["--format", "openmvg"], "--format", "-o"), (["second.png"], "--output", "directory"),
         (["--keypoints", "k.csv", "--mask", "m.png"], "--mask", "--keypoints"),
         (["--keypoints", "k.csv", "--selection", "scale"], "--selection", "--keypoints"),
-        # What only the library can judge is put in terms of the option too.
+        # Errors that only the library detects are also reported in terms of the option.
         (["--input-blur", "3"], "--input-blur", "expected"),
         (["--device", "cpu", "--variant", "blur=none"], "variant", "ref"),
     )
@@ -329,7 +329,7 @@ class Extract(CommandCase):
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
     def test_interrupted_leaves_nothing(self):
-        """Stopped in the middle of writing, which takes a good while here, it takes its unfinished file with it."""
+        """Interrupted while writing, which is slow here, the command removes its unfinished file."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU, signal.SIGUSR1, signal.SIGALRM):
             for _ in range(50):
                 run = subprocess.Popen(["sh", "-c", 'ulimit -c 0; exec "$0" "$@"', COMMAND, "extract", "@scene:1000x800:1",
@@ -340,7 +340,7 @@ class Extract(CommandCase):
                 run.send_signal(number)
                 if run.wait(60) == -number:
                     break
-                os.unlink(self.path("f.json"))  # it was faster than the signal
+                os.unlink(self.path("f.json"))  # it finished before the signal
             self.assertEqual(run.returncode, -number)
             self.assertEqual(os.listdir(self.folder), [])
 
@@ -410,7 +410,8 @@ class Options(CommandCase):
         self.assertEqual(len(self.features(self.SCENE, "--max-features", "17")), 17)
 
     def test_selection(self):
-        """An exact number unless whole levels are asked for; profile colmap has those for its own limit alone."""
+        """The limit is an exact number unless whole levels are requested; profile colmap requests whole levels for its
+        own limit only."""
         whole = self.features(self.SCENE, "--profile", "colmap", "--max-features", "0")
         exact = self.features(self.SCENE, "--profile", "colmap", "--max-features", "40")
         levels = self.features(self.SCENE, "--profile", "colmap", "--max-features", "40", "--selection", "levels")
@@ -498,7 +499,7 @@ class Machine(CommandCase):
             self.assertTrue(facts["gpu"]["reason"])
 
     def test_info_says_what_can_be_done(self):
-        """Each thing that is missing is named with a remedy, and nothing else is; the memory is what there is."""
+        """The command names each missing thing with a remedy, and nothing else; the memory is the available memory."""
         facts = json.loads(self.run_it("info", "--json")[0])
         names = {"png": "PNG", "jpeg": "JPEG", "tiff": "TIFF", "webp": "WebP", "zlib": "npz", "sqlite": "COLMAP", "cuda": "NVIDIA"}
         missing = [name for name, is_there in facts["build"].items() if not is_there]

@@ -41,7 +41,7 @@ class CameraCase(BatchCase):
             return database.execute(sql).fetchall()
 
     def cameras(self, name="d.db"):
-        """Model, whether the focal length is known, and the parameters, by the images' names."""
+        """Model, whether the focal length is known, and the parameters, by image names."""
         found = self.rows("SELECT images.name, model, prior_focal_length, params FROM images JOIN cameras USING (camera_id)"
                           " ORDER BY name", name)
         return {image[:1]: (model, prior, struct.unpack(f"<{len(data) // 8}d", data)) for image, model, prior, data in found}
@@ -66,7 +66,7 @@ class FromExif(CameraCase):
             for value, wanted in zip(cameras[image][2], expected[2]):
                 self.assertAlmostEqual(value, wanted, 9, image)
         positions = self.positions(name)
-        self.assertEqual(set(positions), {"a", "b"})  # COLMAP takes none without an altitude
+        self.assertEqual(set(positions), {"a", "b"})  # COLMAP accepts none without an altitude
         for value, wanted in zip(positions["a"] + positions["b"], [*OPERA, 12.5, -70.25, -3]):
             self.assertAlmostEqual(value, wanted, 7)
 
@@ -87,7 +87,7 @@ class FromExif(CameraCase):
         self.check(scale=2)
 
     def test_what_is_there_stays(self):
-        """Cameras and positions of an image that the database has; an image without a position gets one."""
+        """Camera and position of an image that the database has already; an image without a position gets one."""
         self.extract(*self.photos, "-o", "d.db", "-q")
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
             database.execute("UPDATE pose_priors SET coordinate_system = 1, position = ? WHERE image_id = 1",
@@ -103,7 +103,7 @@ class FromExif(CameraCase):
         self.assertEqual(self.cameras()["d"][1], 1)
 
     def test_shared_cameras(self):
-        """As in COLMAP the first image decides; that others have another focal length is said."""
+        """As in COLMAP the first image decides; a message reports other focal lengths."""
         self.write("photos/e.jpg", self.read("photos/a.jpg"))
         errors = self.extract(*self.photos, "photos/e.jpg", "-o", "d.db", "--single-camera")[1]
         self.assertEqual(self.rows("SELECT DISTINCT camera_id FROM images"), [(1,)])
@@ -140,7 +140,7 @@ class Chosen(CameraCase):
         self.assertEqual(set(self.cameras().values()), {(2, 1, (300, 120, 80, 0))})
 
     def test_parameters_of_another_size(self):
-        """COLMAP's mapper passes over cameras whose principal point is not in the picture."""
+        """COLMAP's mapper skips cameras whose principal point is outside the picture."""
         for model, text in (("SIMPLE_RADIAL", "3000,1200,800,0"), ("PINHOLE", "300,300,-1,80"), ("EQUIRECTANGULAR", "240,161")):
             errors = self.extract("photos/a.jpg", "-o", "d.db", "--camera-model", model, "--camera-params", text, "-q",
                                   status=FAILED)[1]
@@ -203,7 +203,7 @@ class FolderCase(CameraCase):
         return {image: camera for image, camera in self.rows("SELECT name, camera_id FROM images ORDER BY name", name)}
 
     def content(self, name="d.db"):
-        """Which images share a camera, and what it is."""
+        """The sets of images that share a camera, with that camera."""
         found = self.rows("SELECT images.name, model, width, prior_focal_length, params, camera_id FROM images"
                           " LEFT JOIN cameras USING (camera_id) ORDER BY images.name", name)
         return [(*row[:-1], min(other[0] for other in found if other[-1] == row[-1])) for row in found]
@@ -223,7 +223,7 @@ class Folders(FolderCase):
             self.add(self.folders[folder], "--single-camera-per-folder")
         self.assertEqual(self.content(), self.content("one.db"))
         self.add(self.photos[:2], "--single-camera-per-folder", name="e.db")
-        self.add(self.photos, "--single-camera-per-folder", name="e.db")  # the rest of a folder, and again what is there
+        self.add(self.photos, "--single-camera-per-folder", name="e.db")  # the rest, and the existing ones
         self.assertEqual(self.content("e.db"), self.content("one.db"))
         self.batch("photos", "-o", "f.db", "-q", "--max-features", "20", "--single-camera-per-folder")
         self.assertEqual(self.content("f.db"), self.content("one.db"))
@@ -241,7 +241,7 @@ class Folders(FolderCase):
         self.assertEqual(self.of_images()["5.jpg"], self.of_images()["6.jpg"])
 
     def test_odd_names_of_folders(self):
-        """Quotes, wildcards, the end of a line, and bytes that are no UTF-8."""
+        """Quotes, wildcards, line ends, and bytes that are not UTF-8."""
         folders = [os.fsdecode(name) for name in (b"le ft'%", b"*", b"new\nline", b"\xff\xfe", "\u00fcn".encode())]
         for folder in folders:
             os.makedirs(self.path("odd", folder))
@@ -264,7 +264,7 @@ class Folders(FolderCase):
             self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")
             self.assertEqual(self.content("merged.db"), self.content("one.db"), options)
             self.assertEqual(self.read("merged.db.manifest.csv"), self.read("one.db.manifest.csv"), options)
-            self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")  # over what is there
+            self.run_it("merge", "1.db", "2.db", "3.db", "-o", "merged.db", "-q")  # over the existing ones
             self.assertEqual(self.content("merged.db"), self.content("one.db"), options)
             for name in os.listdir(self.folder):
                 if ".db" in name:
@@ -325,7 +325,7 @@ class There(FolderCase):
                 self.assertEqual(set(self.of_images(name).values()), {3})
             cameras = len(set(self.of_images(name).values()))
             self.assertEqual(self.rows("SELECT count(*) FROM cameras", name), [(cameras,)], options)
-            self.add(self.photos, *options, name=name)  # now they are as asked for
+            self.add(self.photos, *options, name=name)  # now they are as requested
 
     def test_the_same_camera_is_no_change(self):
         for options in ([], ["--camera-params", "90,120,80,0"]):
@@ -350,7 +350,7 @@ class There(FolderCase):
         self.assertEqual(self.rows("SELECT count(*) FROM matches"), [(3,)])
 
     def test_several_cameras_to_share(self):
-        """Which one a new image is to share is not guessed."""
+        """A new image's camera is not guessed among several."""
         self.add(self.photos[:2])
         for option, where in (("--single-camera", "240x160 have"), ("--single-camera-per-folder", "240x160 in its folder have")):
             errors = self.add(self.photos[2:3], option, status=FAILED)

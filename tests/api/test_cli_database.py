@@ -1,4 +1,4 @@
-"""COLMAP's database through the command: extract into it, match in it, draw from it, and what is refused.
+"""COLMAP databases through the command: extract into one, match in it, draw from it, and refusals.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
@@ -17,7 +17,7 @@ COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 SKIPPED = 77
 DONE, FAILED, USAGE = 0, 1, 2
 PAIR_BASE = 2147483647
-# Two views that overlap: one scene, cut differently.
+# Two overlapping views: crops of one scene.
 WIDTH, HEIGHT = 400, 300
 
 
@@ -175,13 +175,14 @@ class Match(Case):
         before = self.content()
         output, errors = self.run_it("match", "--database", "d.db", "--json")
         self.assertEqual(output, b"")
-        self.assertRegex(errors, r"\(3 already had matches, 0 failed\), 0 matches.*, \d+ ms\n$")  # nothing was to do: no rate
+        self.assertRegex(errors, r"\(3 already had matches, 0 failed\), 0 matches.*, \d+ ms\n$")  # nothing done
         self.assertEqual(self.content(), before)
         self.run_it("match", "--database", "d.db", "--replace", "--ratio", "0.5", "--verify", "homography", "-q")
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config = 6 AND F IS NULL"), [(3,)])
 
     def test_guided(self):
-        """Candidates along the geometry alone: more of them pass the ratio test. The same from a pair of files."""
+        """The guide restricts candidates to the geometry, so more of them pass the ratio test. The same from a pair of
+        files."""
         plain, _ = self.run_it("match", "--database", "d.db", "--ratio", "0.6", "--verify", "homography", "--json")
         guided, _ = self.run_it("match", "--database", "d.db", "--ratio", "0.6", "--verify", "homography", "--guided", "--replace",
                                 "--json")
@@ -201,10 +202,10 @@ class Match(Case):
         self.assertEqual(self.ask("SELECT (SELECT count(*) FROM matches), (SELECT count(*) FROM two_view_geometries)"), [(3, 0)])
 
     def test_calibrated(self):
-        """An essential matrix only for cameras that are known."""
+        """An essential matrix is only estimated for known cameras."""
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database:
             database.execute("UPDATE cameras SET prior_focal_length = 1")
-            # What cannot be a camera is as good as none.
+            # An impossible camera counts as unknown.
             database.execute("UPDATE cameras SET params = ? WHERE camera_id = 3", (struct.pack("<4d", 100, math.inf, 9, 0),))
             database.commit()
         output, _ = self.run_it("match", "--database", "d.db", "--verify", "essential", "--json")
@@ -217,7 +218,7 @@ class Match(Case):
             file.write("# first second\n\nc.pgm a.pgm\nb.pgm\tc.pgm\r\n")
         self.run_it("match", "--database", "d.db", "--pairs", "pairs.txt", "-q")
         self.assertEqual(self.ask("SELECT pair_id FROM matches ORDER BY 1"), [(PAIR_BASE + 3,), (2 * PAIR_BASE + 3,)])
-        # The lower number stands first, whichever was named first.
+        # The lower number comes first, whichever was named first.
         data = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]
         self.run_it("match", "--database", "d.db", "--replace", "-q")
         again = self.ask("SELECT data FROM matches WHERE pair_id = ?", PAIR_BASE + 3)[0][0]
@@ -229,7 +230,7 @@ class Match(Case):
             _, errors = self.run_it("match", "--database", "d.db", "--pairs", "wrong.txt", status=FAILED)
             self.assertIn("wrong.txt:1: ", errors)
             self.assertIn(reason, errors)
-        # An image that failed, as one of a list may have, ends no run.
+        # A failed image, for example in a list, does not end the run.
         with open(self.path("some.txt"), "w", encoding="utf-8") as file:
             file.write("a.pgm x.pgm\nx.pgm b.pgm\n" + "".join(f"y{i}.pgm a.pgm\n" for i in range(50)) + "a.pgm b.pgm\n")
         output, errors = self.run_it("match", "--database", "d.db", "--pairs", "some.txt", "--json", "--replace", status=FAILED)

@@ -1,4 +1,5 @@
-"""Pairs that the command sets aside because the collection contradicts them: which, for how long, and out of what databases.
+"""Pairs that the command sets aside because the collection contradicts them: which pairs, for how long, and in which
+databases.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
@@ -48,7 +49,8 @@ def points(dice, count):
 
 
 def facades():
-    """The (point, descriptor) lists of the six images. Windows are in the same places of both facades, clutter is not."""
+    """The (point, descriptor) lists of the six images. Windows are at the same positions of both facades, clutter is
+    not."""
     dice = random.Random(7)
     windows, clutter = [[descriptor(dice) for _ in range(count)] for count in (WINDOWS, CLUTTER)]
     window_places = points(dice, WINDOWS)
@@ -61,7 +63,7 @@ def facades():
 
 
 def keypoint(point, image, is_corner):
-    """Along a facade the camera moves sideways and a little forward, past the corner upward."""
+    """The camera moves sideways along a facade and a little forward, past the corner upward."""
     x, y, z = point
     step = image % 3 - 1
     sideways, up, forward = (0.1, 0.9, -0.2) if is_corner else (0.7, -0.2, 0.4)
@@ -79,7 +81,7 @@ class Doubtful(CommandCase):
         self.make("d.db", range(1, IMAGES + 1))
 
     def make(self, name, images):
-        """A database of these of the six images, numbered from 1 on."""
+        """A database of the chosen images of the six, numbered from 1."""
         with contextlib.closing(sqlite3.connect(self.path(name))) as database, database:
             database.executescript(TABLES)
             for number, image in enumerate(images, 1):
@@ -99,7 +101,7 @@ class Doubtful(CommandCase):
             return database.execute(sql, parameters).fetchall()
 
     def rows(self, name="d.db"):
-        """All that the tables of pairs hold, by the names of images."""
+        """Content of all pair tables, by image names."""
         names = dict(self.ask("SELECT image_id, name FROM images", name=name))
         present = {table for table, in self.ask("SELECT name FROM sqlite_master WHERE type = 'table'", name=name)}
         return {table: [(names.get(row[0] // BASE), names.get(row[0] % BASE), *row[1:])
@@ -120,7 +122,7 @@ class Doubtful(CommandCase):
         kept = self.rows()
         self.assertNotIn("hartsift_doubtful_pairs", kept)
         inliers = {(int(a[0]), int(b[0])): rows for a, b, rows, *_ in kept["two_view_geometries"]}
-        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # each of them passes as a pair
+        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # each of them passes verification as a pair
         self.assertTrue(all(inliers[pair] >= 100 for pair in SURE), inliers)
         records = [json.loads(line) for line in self.match("--json").splitlines()]
         self.assertEqual({(int(r["image_a"][0]), int(r["image_b"][0])) for r in records}, ALIKE)
@@ -148,7 +150,7 @@ class Doubtful(CommandCase):
         for arguments in ((), ("--threads", "3"), ("--pairs", "sequential:1"), ("--replace",)):
             self.match(*arguments)
             self.assertEqual(self.rows(), once, arguments)
-        self.match("--no-verify")  # judges nothing, and finds all pairs done
+        self.match("--no-verify")  # nothing to judge, and all pairs are done
         self.assertEqual(self.rows(), once)
 
     def test_guided_pairs_are_judged_by_their_first_pass(self):
@@ -160,7 +162,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.rows(), once)
 
     def test_only_link_stays(self):
-        """Without the corner's pair nothing is sure about the two facades."""
+        """Without the corner's pair nothing is certain about the two facades."""
         self.match("--doubtful", "keep")
         self.ask("UPDATE two_view_geometries SET rows = 0, data = x'', config = 1 WHERE pair_id = ?", 3 * BASE + 4)
         before = self.rows()["two_view_geometries"]
@@ -169,7 +171,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.match("--json"), "")
 
     def test_a_pair_that_may_close_a_loop_stays(self):
-        """Images 1 and 6 are four sure pairs apart where those of 1 and 3, and of 4 and 6, are none."""
+        """Images 1 and 6 are four sure pairs apart; images 1 and 3, and 4 and 6, are one apart in tracks."""
         self.match("--doubtful", "keep")
         for pair in (BASE + 3, 4 * BASE + 6):
             self.ask("DELETE FROM two_view_geometries WHERE pair_id = ?", pair)
@@ -201,7 +203,7 @@ class Doubtful(CommandCase):
         self.assertIn(f"{sum(map(len, after.values()))} of {sum(map(len, before.values()))} inliers stay", self.errors)
         self.assertEqual(after.keys(), before.keys())
         track = {}
-        for matches in before.values():  # a feature's track: the set of its features
+        for matches in before.values():  # the set of features of a feature's track
             for image_a, a, image_b, b in matches:
                 joined = track.get((image_a, a), {(image_a, a)}) | track.get((image_b, b), {(image_b, b)})
                 track.update((feature, joined) for feature in joined)
@@ -238,7 +240,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.rows("all.db")["two_view_geometries"], whole)
 
     def test_tracks_of_other_geometry(self):
-        """A pair that another program has verified again since keeps what that found."""
+        """A pair that another program has verified again keeps that result."""
         self.match()
         self.match("--tracks", "60")
         pair, rows = self.ask("SELECT pair_id, rows FROM hartsift_doubtful_pairs WHERE reason = 'short tracks'")[0]
@@ -248,7 +250,7 @@ class Doubtful(CommandCase):
         self.assertGreater(rows, 30)
         self.assertEqual(self.ask("SELECT count(*) FROM hartsift_doubtful_pairs WHERE reason = 'short tracks'"), [(0,)])
 
-    # ---------------------------------------------------------------- runs that end early, and in parts
+    # ---------------------------------------------------------------- partial and interrupted runs
 
     def test_killed_runs(self):
         self.make("one.db", range(1, IMAGES + 1))
@@ -268,7 +270,8 @@ class Doubtful(CommandCase):
             self.assertEqual(self.rows(), self.rows("one.db"))
 
     def write_pairs(self, name, pairs):
-        """Verified pairs of scenes, made up: (first, second, inliers, matches, feature of the second - of the first)."""
+        """Synthetic verified pairs of scenes: (first, second, inliers, matches, feature of the second - of the
+        first)."""
         numbers = {scene.split("_")[-1]: number for number, scene in self.ask("SELECT image_id, name FROM images", name=name)}
         for first, second, inliers, matches, shift in pairs:
             if not {first, second} <= set(numbers):
@@ -284,13 +287,13 @@ class Doubtful(CommandCase):
                      inliers, data[:8 * inliers], struct.pack("<9d", 0, 0, inliers, 0, 0, 2, 3, 4, matches), name=name)
 
     def test_parts_that_are_merged(self):
-        """Shards that were matched and judged alone, put together and matched, are one run."""
+        """Shards that were matched and judged alone, then merged and matched, equal a single run."""
         scenes = [f"@scene:320x240:{i}" for i in range(1, 7)]
         self.write("list.txt", "\n".join(scenes).encode())
         for output, more in (("whole.db", ()), ("a.db", ("--shard", "1/2")), ("b.db", ("--shard", "2/2"))):
             self.run_it("batch", "list.txt", "-o", output, "-q", "--device", "cpu", "--profile", "colmap", *more)
         self.assertGreater(min(self.ask("SELECT min(rows) FROM keypoints", name="whole.db")[0]), 150)
-        # Odd scenes are a shard, even ones the other; 1 and 5 contradict 3, and only 1 and 2 link the shards.
+        # Odd scenes are one shard, even scenes the other; 1 and 5 contradict 3, and only 1 and 2 link the shards.
         pairs = [("1", "3", 120, 140, 0), ("3", "5", 110, 130, 0), ("2", "4", 120, 140, 0),
                  ("4", "6", 40, 90, 0), ("5", "1", 45, 110, 9)]
         links = [("1", "2", 105, 120, 0), ("2", "3", 50, 120, 20), ("1", "4", 50, 120, 0)]
@@ -304,7 +307,7 @@ class Doubtful(CommandCase):
         self.match("--pairs", "a.db.txt", name="whole.db")
         self.assertEqual(len(self.rows("whole.db")["hartsift_doubtful_pairs"]), 2)
         for order in (("a.db", "b.db"), ("b.db", "a.db")):
-            for _ in range(2):  # onto what is there already, and judged, the second time
+            for _ in range(2):  # the second time, onto an existing judged output
                 self.run_it("merge", *order, "-o", "all.db", "-q")
                 self.write_pairs("all.db", links)
                 self.match("--pairs", "a.db.txt", "--doubtful", "keep", name="all.db")
@@ -314,7 +317,7 @@ class Doubtful(CommandCase):
             os.remove(self.path("all.db"))
             os.remove(self.path("all.db.manifest.csv"))
 
-    # ---------------------------------------------------------------- databases that lie
+    # ---------------------------------------------------------------- corrupt databases
 
     def test_damaged_rows_take_no_other_along(self):
         self.match("--doubtful", "keep")
@@ -349,7 +352,7 @@ class Doubtful(CommandCase):
         self.assertEqual(len(self.ask("SELECT * FROM hartsift_doubtful_pairs")), len([p for p in ALIKE if 6 not in p]))
 
     def test_counts_of_matches_that_lie(self):
-        """They take no pair away that would have stayed, and none is a number that does not fit."""
+        """Corrupt rows do not remove a pair that would have stayed, and produce no number out of range."""
         self.match("--doubtful", "keep")
         self.write("listed.txt", b"1.jpg 2.jpg\n")
         self.ask("UPDATE matches SET rows = 4611686018427387904 WHERE pair_id = ?", 2 * BASE + 3)
@@ -360,7 +363,8 @@ class Doubtful(CommandCase):
         self.assertEqual(self.aside(), ALIKE)
 
     def test_matches_that_were_deleted(self):
-        """COLMAP keeps geometries whose matches are gone. How many others there were is not known then: they stay."""
+        """COLMAP keeps geometries whose matches are deleted. The number of other matches is then unknown, and the pairs
+        stay."""
         self.match("--doubtful", "keep")
         self.ask("DELETE FROM matches WHERE pair_id = ?", BASE + 6)
         self.write("listed.txt", b"1.jpg 2.jpg\n")

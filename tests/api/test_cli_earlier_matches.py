@@ -1,5 +1,5 @@
-"""What `match --database` does with matches that are there: those that fit their features are verified or left, those that fit
-none are made anew; and what it says where images stop their pairs.
+"""Existing matches in `match --database`: matches that fit their features are verified or kept, others are matched
+anew; and messages about images that prevent their pairs.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
@@ -22,7 +22,7 @@ MATCHES = "SELECT pair_id, rows, data FROM matches ORDER BY 1"
 
 
 class Case(CommandCase):
-    start = None  # the database's bytes, once the first test has made it
+    start = None  # the database's bytes, set by the first test
 
     def setUp(self):
         super().setUp()
@@ -54,7 +54,7 @@ class Case(CommandCase):
 
 
 class Stale(Case):
-    """Matches whose indices are of features that are gone."""
+    """Matches whose indices refer to deleted features."""
 
     def assert_within(self):
         features = dict(self.ask("SELECT image_id, rows FROM keypoints"))
@@ -65,7 +65,8 @@ class Stale(Case):
                     self.assertLess(second, features[pair % PAIR_BASE])
 
     def test_features_that_were_cleared(self):
-        """By COLMAP's database_cleaner, of all images or of one: an image that gets new ones loses all its matches."""
+        """Features deleted by COLMAP's database_cleaner, of all images or of one: an image that gets new ones loses all
+        its matches."""
         self.match("-q")
         matched = self.read("d.db")
         for where, left in (("", 0), (" WHERE image_id = 2", 3)):
@@ -80,7 +81,7 @@ class Stale(Case):
             self.assert_within()
 
     def test_indices_beyond_the_features(self):
-        """Features that another program has put in place of others: their pairs are named and matched anew."""
+        """Another program replaced features: their pairs are named and matched anew."""
         self.match("-q")
         self.ask("UPDATE keypoints SET rows = 60, data = substr(data, 1, 60 * 24) WHERE image_id = 2")
         self.ask("UPDATE descriptors SET rows = 60, data = substr(data, 1, 60 * 128) WHERE image_id = 2")
@@ -95,7 +96,7 @@ class Stale(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries WHERE config > 1"), [(6,)])
 
     def test_geometry_beyond_the_features(self):
-        """Of verified matches alone, which the mapper reads."""
+        """Pairs with verified matches alone, which the mapper reads."""
         self.match("-q")
         self.ask("DELETE FROM matches")
         self.ask("UPDATE two_view_geometries SET rows = 1, data = ? WHERE pair_id = ?", struct.pack("<2I", 3, 250), PAIR_BASE + 2)
@@ -132,7 +133,7 @@ class WithoutGeometry(Case):
         return geometry
 
     def check_verified(self, *arguments):
-        """The rest is done by one more run, as one run does it, and matches stay as they are."""
+        """One more run completes the rest, with the result of a single run; existing matches stay."""
         before = self.ask(MATCHES)
         records, errors = self.match(*arguments)
         self.assertEqual(len(records), 6)
@@ -189,7 +190,7 @@ class WithoutGeometry(Case):
                          [(PAIR_BASE + 4,), (2 * PAIR_BASE + 3,)])
 
     def test_some_of_them(self):
-        """Matched, to be verified and new in one run."""
+        """Matched pairs, pairs to verify and new pairs in one run."""
         self.match("-q")
         self.ask("DELETE FROM two_view_geometries WHERE pair_id > ?", 2 * PAIR_BASE)
         self.ask("DELETE FROM matches WHERE pair_id > ?", 3 * PAIR_BASE)
@@ -205,7 +206,7 @@ class WithoutGeometry(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(0,)])
 
     def test_no_matches_at_all(self):
-        """An empty list is verified without success, as in one run."""
+        """Verification of an empty list fails, as in a single run."""
         self.ask("INSERT INTO matches(pair_id, rows, cols, data) VALUES(?, 0, 2, NULL)", PAIR_BASE + 2)
         records, errors = self.match()
         self.assertEqual(records[0], {"image_a": "0.pgm", "image_b": "1.pgm", "matches": 0, "inliers": 0, "model": None})
@@ -230,7 +231,7 @@ class WithoutGeometry(Case):
 
 
 class Failures(Case):
-    """One line for an image, or one for all, never one for a pair."""
+    """One line per image, or one for all, never one per pair."""
 
     def expect(self, errors, lines, failed):
         self.assertEqual(len(errors.splitlines()), lines + 1, errors)
@@ -259,7 +260,7 @@ class Failures(Case):
         self.assertEqual(len(self.lines(errors, "5 more pairs: ")), 1, errors)
 
     def test_that_cannot_be_compared(self):
-        """A property of two images: the reason is said once."""
+        """A common property of two images: the reason is printed once."""
         self.extract(*NAMES[2:], "-o", "d.db", "--max-features", "250", "--profile", "colmap", "--replace", "-q")
         _, errors = self.match(status=FAILED)
         self.expect(errors, 2, 4)
@@ -279,7 +280,7 @@ class Failures(Case):
         self.assertEqual(self.ask("SELECT count(*) FROM two_view_geometries"), [(3,)])
 
     def test_of_many_pairs(self):
-        """As many lines as images have the fault, however many pairs."""
+        """One line per image with the fault, however many pairs it has."""
         with contextlib.closing(sqlite3.connect(self.path("d.db"))) as database, database:
             for number in range(10, 50):
                 database.execute("INSERT INTO images(image_id, name, camera_id) VALUES(?, ?, 1)", (number, f"n{number}"))

@@ -1,5 +1,5 @@
-"""JPEGs with an EXIF orientation through the command: turned for formats of no program that would not turn them, as
-stored for those whose programs read them so, and what is said where sizes do not fit.
+"""JPEGs with an EXIF orientation through the command: rotated by default, as stored for formats whose programs read
+them so; and the message when sizes do not fit.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
@@ -72,7 +72,7 @@ class Extract(ExifCase):
         self.assertIn("--exif and --no-exif: expected one of them", errors)
 
     def test_mask_and_region(self):
-        """Both are in pixels of the picture as it is read for the format."""
+        """Both are in pixels of the picture as the format's programs read it."""
         self.write("wide.pgm", pgm(WIDTH, HEIGHT, lambda x, y: 255 if x < WIDTH // 2 else 0))
         self.write("tall.pgm", pgm(HEIGHT, WIDTH, lambda x, y: 255))
         for folder in ("photos", "stored"):
@@ -114,7 +114,8 @@ class Batch(ExifCase):
 
 class MatchAndDraw(ExifCase):
     def test_indices_for_colmap(self):
-        """They count in the features that extract writes for COLMAP, which come in another order when it is turned."""
+        """Indices count in the features that extract writes for COLMAP, whose order differs when the picture is
+        rotated."""
         for name in ("photos", "stored"):
             self.run_it("match", f"{name}/p.jpg", "plain.jpg", "-o", name + ".txt", "-q")
             self.run_it("match", f"{name}/p.jpg", "plain.jpg", "-o", name + ".csv", "-q")

@@ -1,4 +1,4 @@
-"""The command hartsift on files that are made to harm it: how much memory they make it use, and what it says of them."""
+"""The command hartsift on malicious files: their effect on memory, and the messages about them."""
 import os
 import re
 import resource
@@ -8,7 +8,7 @@ import sys
 import zipfile
 import zlib
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, CommandCase, FAILED, main, pgm
 
@@ -22,8 +22,8 @@ def npy_header(descr, shape):
 
 
 def jpeg_of_little(width, height):
-    """A JPEG of a hundred bytes: arithmetic codes, which may say nothing for ever, progressive, of which libjpeg keeps all
-    coefficients (ITU-T T.81, B.2)."""
+    """A progressive JPEG of a hundred bytes with arithmetic coding: the decoder can produce zeros without end, and
+    libjpeg keeps all coefficients (ITU-T T.81, B.2)."""
     steps = b"\xff\xdb" + struct.pack(">HB", 67, 0) + b"\x01" * 64
     frame = b"\xff\xca" + struct.pack(">HBHHB", 11, 8, height, width, 1) + b"\x01\x11\x00"
     scan = b"\xff\xda" + struct.pack(">HB", 8, 1) + b"\x01\x00" + b"\x00\x00\x00"
@@ -42,7 +42,7 @@ def png_16(side, rows):
 
 class HostileCase(CommandCase):
     def peak_of(self, *arguments, **settings):
-        """Exit status, standard error and the most memory that the command held, in bytes."""
+        """Exit status, standard error and the peak memory of the command in bytes."""
         with open(self.path("errors"), "wb") as errors:
             run = subprocess.Popen([COMMAND, *arguments], cwd=self.folder, env=self.environment(), stderr=errors,
                                    stdout=subprocess.DEVNULL, **settings)
@@ -51,7 +51,8 @@ class HostileCase(CommandCase):
         return run.returncode, self.read("errors").decode(), usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
     def assert_small_failure(self, said, *arguments, **settings):
-        """That a command fails for the limit it names, and never held more than that of a picture of nothing."""
+        """The command fails with this message, and its peak memory exceeds that of a trivial picture by a bounded
+        amount."""
         self.write("small.pgm", pgm(8, 8))
         _, _, small = self.peak_of("stats", "small.pgm")
         status, errors, peak = self.peak_of(*arguments, **settings)
@@ -81,7 +82,7 @@ class Pictures(HostileCase):
                                       "--max-memory", "1G")
 
     def test_endless_standard_input(self):
-        """A TIFF, whose directory may be anywhere; of other kinds the header is looked at first."""
+        """A TIFF, whose directory may be at any offset; for other formats the header is read first."""
         endless = subprocess.Popen([sys.executable, "-c", "import sys\nwrite = sys.stdout.buffer.write\n"
                                     "write(b'II*\\0\\0\\0\\0\\xff')\nwhile True: write(bytes(1 << 20))"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -91,7 +92,7 @@ class Pictures(HostileCase):
         endless.wait()
 
     def test_rows_within_a_limit(self):
-        """A picture that does not fit is decoded row by row, to the features of the whole."""
+        """A picture that does not fit is decoded row by row, with the features of the whole picture."""
         if not re.search(rb"PNG images +yes", self.info):
             self.skipTest("no PNG")
         side = 2400
@@ -105,7 +106,7 @@ class Pictures(HostileCase):
         self.assertEqual(self.extract("big.png", *coarse, "--max-memory", "9M")[0], expected)
         errors = self.extract("big.pgm", *coarse, "--max-memory", "9M", status=FAILED)[1]
         self.assertIn("--max-memory", errors)
-        for name, limit in (("big.png", "100K"), ("big.pgm", "12M")):  # what is said is enough for all of it
+        for name, limit in (("big.png", "100K"), ("big.pgm", "12M")):  # the limit in the message suffices for all of it
             errors = self.extract(name, *coarse, "--max-memory", limit, status=FAILED)[1]
             enough = re.search(r"smallest tiles (\d+) are enough", errors)
             self.assertIsNotNone(enough, errors)
@@ -120,7 +121,7 @@ class Pictures(HostileCase):
             self.assertIn("damaged PNG", errors, limit)
 
     def test_limit_that_nobody_gave(self):
-        """Half of what the process may hold, which its address space is here."""
+        """Half of the memory that the process may use, which is its address space here."""
         def narrow():
             resource.setrlimit(resource.RLIMIT_AS, (768 * MEGABYTE, resource.RLIM_INFINITY))
         runs = subprocess.run([COMMAND, "info"], preexec_fn=narrow, env=self.environment(), check=False,
@@ -135,7 +136,7 @@ class Pictures(HostileCase):
 
 class Archives(HostileCase):
     def archive(self, keypoints, descriptor_count, megabytes, compression):
-        """An archive of [keypoints, 4] keypoints beside descriptors of `megabytes` of zeros, said to be of a shape."""
+        """An archive of [keypoints, 4] keypoints and `megabytes` of zeros as descriptors, with a claimed shape."""
         with zipfile.ZipFile(self.path("bomb.npz"), "w", compression) as archive:
             with archive.open("keypoints.npy", "w") as entry:
                 entry.write(npy_header("<f4", (keypoints, 4)) + bytes(16 * keypoints))

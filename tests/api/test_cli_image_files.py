@@ -1,7 +1,8 @@
-"""What the command takes from image files in addition to pixels, and what it says of files that are damaged, are reduced copies,
-or use little of the range of their samples. Every file is made here.
+"""Metadata of image files, and messages about files that are damaged, reduced copies, or use little of their sample
+range.
 
-Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
+Every file is made here. Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's
+standard library.
 """
 import contextlib
 import json
@@ -23,7 +24,7 @@ SIZES = {BYTE: "B", SHORT: "H", LONG: "I", DOUBLE: "d"}
 
 
 def gray():
-    """The gray samples of a picture with something to find, row by row."""
+    """The gray samples of a picture with structure, row by row."""
     data = blots(WIDTH, HEIGHT, 7)[-WIDTH * HEIGHT:]
     return [data[y * WIDTH:(y + 1) * WIDTH] for y in range(HEIGHT)]
 
@@ -33,7 +34,7 @@ def chunk(name, data, checksum=0):
 
 
 def png(rows, bits=8, before=b"", after=b"", end=True):
-    """A gray PNG of rows of bytes. before, after: chunks before and after the pixels."""
+    """A gray PNG from rows of bytes. before, after: chunks before and after the pixels."""
     width = len(rows[0]) * 8 // bits
     header = struct.pack(">IIBBBBB", width, len(rows), bits, 0, 0, 0, 0)
     data = zlib.compress(b"".join(b"\0" + row for row in rows))
@@ -43,7 +44,7 @@ def png(rows, bits=8, before=b"", after=b"", end=True):
 
 
 def exif_chunk(*entries, checksum=0):
-    """An eXIf chunk; entries as with_exif takes them."""
+    """An eXIf chunk; entries in the form of with_exif."""
     segment = with_exif(b"\xff\xd8", *entries)[6:]
     return chunk(b"eXIf", segment[6:], checksum)
 
@@ -58,7 +59,7 @@ class Page:
                         278: (LONG, [height]), 279: (LONG, [len(data)]), **{e[0]: e[1:] for e in extra}}
 
     def put(self, out, next_page):
-        """Appends strip and directory; the offset of the next page is put there by next_page. Returns its own offset."""
+        """Appends strip and directory; next_page sets the offset of the next page. Returns the directory's offset."""
         below = [page.put(out, 0) for page in self.sub]
         strip = len(out)
         out += self.data + bytes(len(self.data) % 2)
@@ -100,7 +101,7 @@ def gray16(rows, of, **settings):
 
 class ImageCase(BatchCase):
     def record(self, name, *options, **settings):
-        """The JSON record of extract, and what it says on standard error."""
+        """The JSON record of extract, and its standard error."""
         output, errors = self.extract(name, "--json", "-o", "out.npz", "-q", *options, **settings)
         return json.loads(output), errors
 
@@ -184,7 +185,7 @@ class Pages(ImageCase):
         self.assertEqual(self.features("unsaid.tif"), self.expected)
 
     def test_masks_are_passed_over(self):
-        """A page that is the transparency mask of another one; alone it is a picture like any other."""
+        """A page that is the transparency mask of another page; alone it is an ordinary picture."""
         white = [b"\xff" * len(row) for row in self.rows]
         mask = gray_page(white, extra=((254, LONG, [4]),))
         for pages in ((mask, gray_page(self.rows)), (mask, gray_page(self.small, extra=self.REDUCED), gray_page(self.rows))):
@@ -294,7 +295,7 @@ class Samples(ImageCase):
         self.same_as_8_bits("wrong.tif")
 
     def test_range_of_a_picture_that_is_not_held(self):
-        """Read row by row within a limit that its samples as floats are beyond: the same features."""
+        """Decoded row by row within a limit that its float samples exceed: the same features."""
         rows = [b"".join(struct.pack(">H", row[x // 12] * 4095 // 255) for x in range(12 * WIDTH)) for row in self.rows]
         self.write("a.png", png([row for row in rows for _ in range(12)], 16))
         ranged = ["a.png", "--value-range", "0:4095", "--first-octave", "1", "--threads", "1"]
@@ -325,7 +326,7 @@ class Samples(ImageCase):
 
 
 class Damage(ImageCase):
-    """Files that their decoder makes a picture of and reports damage of."""
+    """Files that their decoder accepts and reports as damaged."""
 
     def setUp(self):
         super().setUp()
@@ -365,7 +366,7 @@ class Damage(ImageCase):
                     self.write("a.csv", self.extract(name, "--format", "csv")[0])
                 errors = self.run_it(command[0], name, *command[1:], "--strict", status=FAILED)[1]
                 self.assertIn(name, errors, command)
-            # The way that holds no picture.
+            # The path that does not hold the picture.
             self.assertEqual(self.record(name, "--max-memory", "500M")[1].count("warning"), 1)
             self.extract(name, "--max-memory", "500M", "--strict", "-q", status=FAILED)
 
@@ -394,11 +395,11 @@ class Damage(ImageCase):
 
 
 class Streams(ImageCase):
-    """A stream is read no further than the header that shows that it cannot become an image."""
+    """A stream is read no further than the header that rules out an image."""
     MOST = 64 << 20
 
     def taken(self, start, *options):
-        """How many bytes of an endless stream are taken, and what is said."""
+        """The number of bytes read from an endless stream, and the message."""
         run = subprocess.Popen([COMMAND, "extract", "-", "-o", "out.npz", *options], cwd=self.folder,
                                env=self.environment(), stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         count, data = 0, start + bytes(1 << 16)

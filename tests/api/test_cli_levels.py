@@ -1,7 +1,7 @@
 """Subcommands stats and hist, and the options --grid and --equalize, through the command.
 
-Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library; compares with
-OpenCV where it is there.
+Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library; compares
+with OpenCV if available.
 """
 import json
 import os
@@ -167,7 +167,7 @@ class Hist(Case):
         errors = self.run_it("hist", "image.pgm", "--equalize", "-", status=USAGE)[1]
         self.assertIn("standard output", errors)
         self.run_it("hist", "image.pgm", "--equalize", "x.png", "-o", "x.png", status=USAGE)
-        # The same file by another name, which shows only once it is there.
+        # The same file under another name, which is only visible once it exists.
         errors = self.run_it("hist", "image.pgm", "--equalize", "y.pgm", "-o", "./y.pgm", status=FAILED)[1]
         self.assertIn("overwrite", errors)
         with open(self.path("y.pgm"), "rb") as file:

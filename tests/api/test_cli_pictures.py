@@ -5,7 +5,7 @@ import struct
 import sys
 import zlib
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import CommandCase, DONE, FAILED, USAGE, main, pgm, read_ppm
 
@@ -37,7 +37,7 @@ class Match(CommandCase):
         self.assertEqual(files, images)
 
     def scene_file(self, number):
-        """The generated scene as a picture file: what draw makes of no features."""
+        """The generated scene as a picture file: the output of draw without features."""
         self.run_it("draw", f"@scene:320x240:{number}", "--contrast", "1", "-o", "scene.png")
         return self.read("scene.png")
 
@@ -55,7 +55,7 @@ class Match(CommandCase):
         self.assertLess(len(self.rows(*pair, "--ratio", "0.7")), len(mutual))
 
     def test_names_in_folders(self):
-        """COLMAP's text names images by their paths below the folder that both are in, or below --image-path."""
+        """COLMAP's text names images by paths relative to their common folder, or to --image-path."""
         picture = self.scene_file(3)
         for name in ("left/a.png", "right/a.png", "photos/left/b.png", "photos/right/b c/d.png", "one.png"):
             self.write(name, picture)
@@ -230,7 +230,7 @@ class Draw(CommandCase):
 
 
 class DrawMatches(CommandCase):
-    """Two flat pictures of 40x30 and 50x20, two features each, at known places."""
+    """Two flat pictures of 40x30 and 50x20, two features each, at known positions."""
     INLIER, OUTLIER = (86, 180, 233), (213, 94, 0)
 
     def setUp(self):
@@ -296,12 +296,12 @@ class DrawMatches(CommandCase):
         self.run_it("draw", "-", scenes[1], "s.csv", "-o", "s.png", stdin=one)
 
     def test_other_features_than_those_matched(self):
-        """More of the image, with other options: the indices would lead anywhere."""
+        """More features of the image, with other options: the indices would not fit."""
         scenes = ["@scene:160x120:3", "@scene:150x130:3"]
         for i, scene in enumerate(scenes):
             self.extract(scene, "-o", f"{i}.npz", "-q")
             self.extract(scene, "--contrast", "0.02", "-o", f"more{i}.npz", "-q")
-            self.extract(scene, "-o", f"{i}.key", "-q")  # the same, as another format has them
+            self.extract(scene, "-o", f"{i}.key", "-q")  # the same, in another format
             self.extract(scene, "--descriptor", "f32", "-o", f"float{i}.npz", "-q")
         for name in ("m.csv", "m.json"):
             self.run_it("match", "0.npz", "1.npz", "-o", name, "-q")

@@ -17,7 +17,7 @@ WIDTH, HEIGHT = 301, 217
 
 
 def scaled(side, scale):
-    """Pixels that a side has at 1/scale."""
+    """Number of pixels of a side at 1/scale."""
     return -(-side // scale)
 
 
@@ -29,7 +29,7 @@ class Case(unittest.TestCase):
         os.mkdir(self.path("photos"))
         self.run_it("draw", f"@scene:{WIDTH}x{HEIGHT}:5", "-o", "photos/a.jpg", "--max-features", "1", "-q")
         stored = self.read("photos/a.jpg")
-        # The same picture, to be turned by 90 degrees.
+        # The same picture with an orientation of 90 degrees.
         exif = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"
         segment = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
         self.write("photos/turned.jpg", stored[:2] + segment + stored[2:])
@@ -55,7 +55,7 @@ class Case(unittest.TestCase):
         return run.stdout, errors
 
     def features(self, *arguments, **settings):
-        """What format json holds."""
+        """The content of format json."""
         return json.loads(self.run_it("extract", *arguments, "--format", "json", "-o", "-", **settings)[0])
 
 

@@ -1,5 +1,5 @@
-"""The command hartsift at a terminal: widths of help and progress, binary output, messages in terms of its options; and limits of
-the shell (ulimit), which leave nothing half done.
+"""The command hartsift at a terminal: widths of help and progress, binary output, messages in terms of its options; and
+limits of the shell (ulimit), under which nothing half done remains.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 
-# Next to the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, blots, scenes  # noqa: E402
 from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main, pgm  # noqa: E402
@@ -24,7 +24,8 @@ SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "i
 
 class Terminals(BatchCase):
     def at_terminal(self, *arguments, columns=80, stream="stderr", environment=()):
-        """Runs it with one of its streams at a terminal of so many columns; the status, and what came there."""
+        """Runs the command with one of its streams at a terminal of this width; returns the status and that stream's
+        output."""
         terminal, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, stream: inner}
@@ -41,7 +42,7 @@ class Terminals(BatchCase):
         return run.wait(), shown.decode()
 
     def assert_wrapped(self, text, columns):
-        """No line is wider that has a space where it could have ended."""
+        """Only a line without a space to break at may be wider."""
         for line in text.splitlines():
             if len(line) > columns:
                 self.assertNotIn(" ", line.strip(), f"{columns}: {line}")
@@ -141,11 +142,11 @@ class Messages(BatchCase):
         arguments = ("@scene:64x48", "@scene:128x96", "--repeats", "3", "--threads", "1", "--device", "cpu")
         _, errors = self.run_it("bench", *arguments)
         self.assertRegex(errors, r"^2 images, 1 way of each: about \d+ s\n$")
-        self.assertEqual(self.run_it("bench", *arguments, "--json")[1].count("\n"), 1)  # the records stay alone
+        self.assertEqual(self.run_it("bench", *arguments, "--json")[1].count("\n"), 1)  # only the records
 
 
 class Limits(BatchCase):
-    """What ulimit -f sends a signal for."""
+    """The signal that ulimit -f causes."""
 
     def limit(self, kind, value):
         return lambda: resource.setrlimit(kind, (value, resource.RLIM_INFINITY))

@@ -1,5 +1,5 @@
 /*
- * Contexts: several at once in several threads, and callers with a floating-point environment of their own.
+ * Contexts: several at once in several threads, and callers with another floating-point environment.
  */
 #include <fenv.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 enum { CALLERS = 4, FRAMES = 3 };
 
-/* A thread's own context, profile and picture; cmocka's assertions belong to the main thread. */
+/* One thread's context, profile and picture; cmocka's assertions must run on the main thread. */
 typedef struct caller {
   hs_options options;
   hs_image image;
@@ -120,7 +120,7 @@ static void test_options_are_copied(void **state) {
 typedef struct float_mode {
   const char *name;
   int rounding;
-  bool flush; /* denormals to zero, where the machine can */
+  bool flush; /* denormals flushed to zero, if the machine can */
 } float_mode;
 
 static const float_mode modes[] = {{"upward", FE_UPWARD, false},
@@ -144,7 +144,7 @@ static bool mode_stands(const float_mode *m) {
   return stands;
 }
 
-/* All calls that compute, in the mode: the same bytes, and the mode is there after each. */
+/* All calls that compute, in the caller's mode: the same bytes, and the mode is unchanged after each. */
 static void check_mode(const float_mode *m, hs_profile profile, const hs_image *image, const hs_features *expected) {
   hs_options o = extraction_options(profile);
   const double turn[9] = {0.9, -0.3, 20.0, 0.3, 0.9, -5.0, 1e-4, 2e-4, 1.0};

@@ -1,6 +1,6 @@
 /*
- * Contexts on a CUDA device as their callers know them: failing allocations, limits, several at once, statistics, and
- * devices that are not there. Skipped where there is no device.
+ * Contexts on a CUDA device from the caller's view: failing allocations, limits, several at once, statistics, and
+ * missing devices. Skipped without a device.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ static hs_options device_options(hs_profile profile) {
   return o;
 }
 
-/* What the CPU finds with the options of a device context. */
+/* The CPU's features for the options of a device context. */
 static hs_features cpu_features(const hs_options *options, const hs_image *image) {
   hs_options o = *options;
   o.device = HS_DEVICE_CPU;
@@ -51,7 +51,7 @@ static hs_statistics statistics_of(const hs_context *c) {
   return s;
 }
 
-/* The picture and the CPU's features that are asked for again and again. */
+/* The picture and the CPU's features, computed once for repeated use. */
 static hs_image scene;
 static hs_features expected;
 
@@ -72,7 +72,7 @@ static int tear_down(void **state) {
 
 /* ------------------------------------------------------------------ host allocations that fail */
 
-/* A context and a frame with this allocator; a frame that fails is done again, and every result must be right. */
+/* A context and a frame with this allocator; a failed frame is repeated, and every result must be right. */
 static hs_status extract_and_end(const hs_allocator *allocator) {
   hs_options o = device_options(HS_PROFILE_LOWE);
   hs_context *c = NULL;
@@ -110,11 +110,11 @@ static void test_failing_allocations(void **state) {
     assert_int_equal(counter.alive, 0);
     assert_int_equal(st, counter.made > failures ? HS_ERR_MEMORY : HS_OK);
     assert_true(failures < 200);
-    hs_features f = extraction_once(&o, &scene); /* the library is usable beside what failed */
+    hs_features f = extraction_once(&o, &scene); /* the library stays usable after the failure */
     extraction_check_equal(&expected, &f, "beside a failed allocation");
     hs_features_free(&f);
   }
-  assert_true(failures >= 4); /* the context and its device's part; two arrays of features */
+  assert_true(failures >= 4); /* the context and its device part; two arrays of features */
 }
 
 static void test_known_size_allocates_nothing(void **state) {
@@ -144,7 +144,7 @@ static void test_known_size_allocates_nothing(void **state) {
 
 /* ------------------------------------------------------------------ limits */
 
-/* What does not fit the limit is worked off in tiles, or refused where those do not fit either. */
+/* A frame that exceeds the limit is extracted in tiles, or refused if these exceed it too. */
 static void test_max_memory(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -178,7 +178,7 @@ static void test_max_memory(void **state) {
   assert_int_equal(statistics_of(tiling).frames, 6);
   hs_destroy(c);
   hs_destroy(tiling);
-  o.max_memory_bytes = 0; /* it was the limit that refused it */
+  o.max_memory_bytes = 0; /* the limit was the reason */
   c = extraction_context(&o);
   assert_int_equal(hs_extract(c, &large, NULL, &f), HS_OK);
   extraction_check_equal(&all, &f, "without the limit");
@@ -188,14 +188,14 @@ static void test_max_memory(void **state) {
   hs_image_free(&large);
 }
 
-/* Lists that would have to grow beyond the limit: refused, and the next frame is not burdened with their size. */
+/* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
 static void test_lists_beyond_the_limit(void **state) {
   (void)state;
   NEED_DEVICE();
   enum { WIDTH = 150, HEIGHT = 120 };
   static const uint8_t black[WIDTH * HEIGHT];
   hs_options o = device_options(HS_PROFILE_VLFEAT);
-  /* noise without thresholds, finely sampled: far more features than lists first have room for */
+  /* noise without thresholds, finely sampled: far more features than the lists' initial capacity */
   o.edge = 1000.0f;
   o.first_octave = 0;
   o.sigma = 0.8f;
@@ -205,7 +205,7 @@ static void test_lists_beyond_the_limit(void **state) {
   uint8_t *noise = reference_noise(WIDTH, HEIGHT, 9u, 0);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = WIDTH, .height = HEIGHT};
-  const hs_image plain = {.data = black, .width = WIDTH, .height = HEIGHT}; /* needs all the room but longer lists */
+  const hs_image plain = {.data = black, .width = WIDTH, .height = HEIGHT}; /* needs all memory except longer lists */
   hs_image few = extraction_scene(60, 50, 1, NULL);
   hs_features few_expected = cpu_features(&o, &few), all = cpu_features(&o, &image), f = {0};
   o.max_memory_bytes = room;
@@ -237,7 +237,7 @@ static void test_lists_beyond_the_limit(void **state) {
 
 enum { CALLERS = 2, PICTURES = 2, FRAMES = 20 };
 
-/* A thread's own context, profile and pictures; cmocka's assertions belong to the main thread. */
+/* One thread's context, profile and pictures; cmocka's assertions must run on the main thread. */
 typedef struct caller {
   hs_options options;
   hs_image images[PICTURES];
@@ -297,7 +297,7 @@ static void test_contexts_at_once(void **state) {
   }
 }
 
-/* ------------------------------------------------------------------ what a context says of itself */
+/* ------------------------------------------------------------------ reports of a context */
 
 static void test_statistics(void **state) {
   (void)state;
@@ -316,7 +316,7 @@ static void test_statistics(void **state) {
   assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
   assert_true(s.device_bytes > before.device_bytes && s.device_bytes <= device);
   assert_true(s.workspace_bytes <= host);
-  /* what lies on the device is at least a level of each step of the doubled picture */
+  /* device memory is at least one level for each step of the doubled picture */
   const uint64_t samples = (uint64_t)(2 * scene.width - 1) * (uint64_t)(2 * scene.height - 1);
   assert_true(s.device_bytes > samples * sizeof(float) * (uint64_t)o.scales);
   hs_features_free(&f);
@@ -326,7 +326,7 @@ static void test_statistics(void **state) {
 static void test_no_such_device(void **state) {
   (void)state;
   NEED_DEVICE();
-  const int32_t indices[] = {devices(), 1023}; /* the first that is not there, and the last that may be asked for */
+  const int32_t indices[] = {devices(), 1023}; /* the first missing device, and the highest allowed number */
   for (size_t i = 0; i < sizeof indices / sizeof indices[0]; i++) {
     counted_allocator counter = {.fill = 0xa5};
     const hs_allocator allocator = counted_allocator_make(&counter);
@@ -342,7 +342,7 @@ static void test_no_such_device(void **state) {
     assert_int_equal(counter.alive, 0);
   }
   const hs_options o = device_options(HS_PROFILE_LOWE);
-  hs_features f = extraction_once(&o, &scene); /* the device that is there works as before */
+  hs_features f = extraction_once(&o, &scene); /* the existing device works as before */
   extraction_check_equal(&expected, &f, "after a device that is not there");
   hs_features_free(&f);
 }

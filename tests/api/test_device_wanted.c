@@ -1,5 +1,6 @@
 /*
- * The primitives for device memory in a context on the CPU, which says so. Needs no device; skipped in a build without CUDA.
+ * The primitives for device memory in a context on the CPU: an error that says so. Needs no device; skipped in a build
+ * without CUDA.
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
-"""Inputs that once gave wrong results without a word, a folder each with a README (../shared/data/faults, or that of
-HARTSIFT_DATA): each case is played with the command, and the result is what its README says is right.
+"""Replays inputs that once gave wrong results silently, one folder each with a README (../shared/data/faults, or faults
+in
+HARTSIFT_DATA). The command's result must be the one that the README describes.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs Python's standard library; rigs are made with
-pycolmap. What READMEs say of the Python package is in python/tests/test_faults_played.py.
+pycolmap. Statements of READMEs about the Python package are tested in python/tests/test_faults_played.py.
 """
 import contextlib
 import itertools
@@ -24,7 +25,7 @@ except ImportError:
 
 DATA = pathlib.Path(os.environ.get("HARTSIFT_DATA", pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"))
 FAULTS = DATA / "faults"
-BY_PYTHON = {"bfmatcher-none", "cv2_dropin_arguments"}  # played in python/tests alone
+BY_PYTHON = {"bfmatcher-none", "cv2_dropin_arguments"}  # replayed in python/tests only
 PAIR_BASE = 2147483647
 TWO_VIEWS = "two_view_geometries"
 WATERMARK = 7
@@ -48,12 +49,12 @@ class Case(CommandCase):
         return list(names)
 
     def count(self, picture, *options):
-        """How many features it has, and what is said of it."""
+        """Number of features, and the messages."""
         output, errors = self.extract(str(picture), "--json", "-o", "counted.npz", *options)
         return json.loads(output)["features"], errors
 
     def matched(self, *options, status=DONE, name="d.db"):
-        """The records of pairs, and what was said."""
+        """The records of pairs, and the messages."""
         output, errors = self.run_it("match", "--database", name, "--json", *options, status=status)
         return [json.loads(line) for line in output.decode().splitlines()], errors
 
@@ -82,7 +83,7 @@ class Files(Case):
         self.assertEqual((width, height, prior), (200, 150, 1))
         self.assertAlmostEqual(struct.unpack("<4d", parameters)[0], 138.66, delta=0.01)
         self.assertEqual(self.ask("SELECT count(DISTINCT position), count(*) FROM pose_priors"), [(1, 3)])
-        for ending in ("png", "tif", "webp"):  # upright, where COLMAP does not read it as stored
+        for ending in ("png", "tif", "webp"):  # upright, unless COLMAP reads it as stored
             self.assertIn("150x200", self.extract(str(folder / f"photo.{ending}"), "-o", "x.npz")[1])
 
     def test_tiff_thumbnail_first(self):
@@ -96,7 +97,7 @@ class Files(Case):
         folder = FAULTS / "sixteen_bit_low_range"
         right, errors = self.count(folder / "same_as_8bit.png")
         self.assertEqual((right, errors.count("warning")), (64, 0))
-        # MaxSampleValue says it, or the option.
+        # MaxSampleValue gives the range, or the option.
         for options in ((), ("--value-range", "0:4095")):
             self.assertAlmostEqual(self.count(folder / "twelve_bit.tif", *options)[0], right, delta=3)
         found, errors = self.count(folder / "thermal.tif")
@@ -142,7 +143,7 @@ class Resumed(Case):
         self.run_it("batch", "p", "-o", "x.db")
         self.run_it("batch", "p", "-o", "f/")
         self.copy(folder / "v2.jpg", "p/a.jpg")
-        for time in (2e9 + 5, 1e9):  # newer; older, as cp -p and rsync -a leave it
+        for time in (2e9 + 5, 1e9):  # newer; older, as after cp -p and rsync -a
             os.utime(self.path("p/a.jpg"), (time, time))
             for output, options in (("x.db", ()), ("x.db", ("--replace",)), ("f/", ())):
                 _, errors = self.run_it("batch", "p", "-o", output, "--resume", *options)
@@ -178,7 +179,7 @@ class Cameras(Case):
         self.assertEqual([camera for _, camera in self.ask(rows)], [1, 1, 2, 2])
         self.assertEqual(self.ask(rows, name="two.db"), self.ask(rows))
         self.assertEqual(len(self.ask(self.CAMERAS, name="two.db")), 2)
-        # Pictures that are added keep to the cameras of their rig.
+        # Added pictures keep the cameras of their rig.
         make_rig(self.path("two.db"))
         images += self.make_scenes(["images/left/3.png", "images/right/3.png"])
         self.extract(*images[-2:], *option, "-o", "two.db")
@@ -267,7 +268,7 @@ class Pairs(Case):
             self.assertIn("55 failed", errors)
 
     def test_ray_sequential_failed_image(self):
-        """The command's side; python/tests/test_ray.py compares Ray's with it."""
+        """The command's part; python/tests/test_ray.py compares Ray with it."""
         images = self.make_scenes(["p/cam1/00.png", "p/cam1/01.png", "p/cam1/02.png", "p/cam2/03.png", "p/cam2/04.png"])
         self.write("p/cam1/bad.jpg", b"no jpg")
         self.run_it("batch", "p", "-o", "d.db", status=FAILED)
@@ -276,7 +277,7 @@ class Pairs(Case):
         self.assertEqual(self.pairs(TWO_VIEWS), set(zip(names, names[1:])))
 
     def caption(self, name):
-        """Writes a bar of 64 rows under a picture: black, with the same white strokes in each."""
+        """Appends a bar of 64 rows below a picture: black, with the same white strokes each time."""
         width, height, pixels = read_ppm(self.read(name))
         rows = []
         for y in range(64):

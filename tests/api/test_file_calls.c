@@ -1,6 +1,6 @@
 /*
- * From files to features in one call: hs_extract_file, hs_submit_file and their kin give what loading and extraction give,
- * whatever is asked of the loading, one by one and in flight, and a file that cannot be read fails alone.
+ * From files to features in one call: hs_extract_file, hs_submit_file and related calls equal loading followed by
+ * extraction, for all load options, alone and in flight. A file that cannot be read fails alone.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@ static scratch_folder folder;
 static image_file contents[FILES];
 static char paths[FILES][SCRATCH_PATH_BYTES];
 static int32_t widths[FILES], heights[FILES];
-static hs_image mask; /* of the first file's size: the left half is dropped */
+static hs_image mask; /* of the first file's size: drops the left half */
 
-/* JPEGs of sizes that differ, every third lying on its side, with one PNG among them. */
+/* JPEGs of different sizes, every third with a rotating orientation, and one PNG. */
 static void make_file(int i) {
   const exif_field field = {IN_FIRST, TAG_ORIENTATION, FIELD_SHORT, 1, {6}};
   uint8_t app1[EXIF_MAKER_BYTES];
@@ -73,7 +73,7 @@ static bool options_on(hs_device device, hs_options *o) {
   return device == HS_DEVICE_CPU || extraction_has_gpu();
 }
 
-/* What loading, extraction and hs_features_to_original give on the CPU. */
+/* The CPU's result of loading, extraction and hs_features_to_original. */
 static hs_features separately(int file, const hs_load_options *load, const hs_image *masking) {
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *c = extraction_context(&o);
@@ -93,7 +93,7 @@ static const hs_load_options loads[] = {{.struct_size = sizeof(hs_load_options)}
                                         {.struct_size = sizeof(hs_load_options), .keep_encoded = 1}};
 enum { LOADS = sizeof loads / sizeof *loads };
 
-/* Names and bytes take turns. False: as many are in flight as may be. */
+/* Submits names and bytes alternately. False: the maximum number is in flight. */
 static bool submit(hs_context *c, int number, const hs_load_options *load) {
   const int i = number % FILES;
   const hs_status st = number % 2 == 0 ? hs_submit_file(c, paths[i], load, NULL)
@@ -148,7 +148,7 @@ static void test_hybrid(void **state) {
   check_device(HS_DEVICE_HYBRID);
 }
 
-/* A mask of the original's size beside a picture made smaller is what the pixels of that see at their centres. */
+/* A mask of the original's size for a reduced picture is sampled at the centres of the reduced pixels. */
 static hs_image smaller_mask(const hs_image *picture) {
   hs_image small = extraction_scene(picture->width, picture->height, 1, NULL);
   uint8_t *to = (uint8_t *)(uintptr_t)small.data;
@@ -182,7 +182,7 @@ static void check_masks(hs_device device) {
       assert_int_equal(hs_wait(c, &found), HS_OK);
       extraction_check_equal(&whole, &found, "beside a masked one");
     }
-    /* Of another picture's size: that picture's failure. */
+    /* A mask of another picture's size: only that picture fails. */
     assert_int_equal(hs_extract_file(c, paths[3], &loads[l], &mask, &found), HS_ERR_ARGUMENT);
     assert_non_null(strstr(hs_last_error(c), "mask is"));
     assert_int_equal(hs_submit_file(c, paths[3], &loads[l], &mask), HS_OK);
@@ -207,7 +207,7 @@ static void test_masks_cuda(void **state) {
   check_masks(HS_DEVICE_CUDA);
 }
 
-/* Files that cannot be read, or are too much, fail alone and in their turn, with the words of loading. */
+/* Files that cannot be read, or exceed a limit, fail alone and in order, with the message of loading. */
 static void check_failures(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
@@ -238,7 +238,7 @@ static void check_failures(hs_device device) {
     if (i % 2) assert_non_null(strstr(hs_last_error_location(c), hs_status_name(cases[i / 2].status)));
     extraction_check_equal(&wanted, &found, "beside files that cannot be read"); /* untouched by a failure */
   }
-  /* Ended while files are being read. */
+  /* The context is destroyed while files are being read. */
   for (int i = 0; i < 5; i++) assert_int_equal(hs_submit_file(c, paths[i], NULL, NULL), HS_OK);
   hs_destroy(c);
   hs_features_free(&wanted);
@@ -255,8 +255,8 @@ static void test_failures_cuda(void **state) {
   check_failures(HS_DEVICE_CUDA);
 }
 
-/* A sound JPEG with surplus data before its end marker, without that marker, or with a header of an unknown version: libjpeg
-   makes the same picture of all, and reports it. */
+/* A valid JPEG with surplus data before its end marker, without that marker, or with a header of an unknown version:
+ * libjpeg decodes all to the same picture and reports the fault. */
 enum { DAMAGES = 3, SURPLUS = 40 };
 
 static image_file damaged_file(int kind) {
@@ -276,7 +276,7 @@ static image_file damaged_file(int kind) {
   return file;
 }
 
-/* Whatever decodes: the features of the sound file, with a note, or refused. */
+/* For every decoder: the features of the valid file with a note, or a refusal. */
 static void check_damage(hs_device device) {
   hs_options o;
   if (!options_on(device, &o)) skip_because(NEEDS_GPU);
@@ -322,7 +322,7 @@ static void test_damage_cuda(void **state) {
   check_damage(HS_DEVICE_CUDA);
 }
 
-/* A failure is explained where the caller wants it, also one of the call itself. */
+/* Failures are explained in the caller's buffer, also failures of the call itself. */
 static void test_reasons_of_loading(void **state) {
   (void)state;
   char message[256] = "";
@@ -379,12 +379,13 @@ static void test_arguments(void **state) {
   hs_destroy(c);
   o.region_width = o.region_height = 50;
   c = extraction_context(&o);
-  assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION); /* whose pixels would a region have? */
+  assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION); /* it would be unclear which picture's
+                                                                                  * pixels a region has */
   assert_non_null(strstr(hs_last_error(c), "region"));
   hs_destroy(c);
 }
 
-/* EXIF is there when the features are; limits of the loading hold, and are the context's where it has none. */
+/* EXIF is available with the features. The limits of loading apply, or the context's if it has none. */
 static void test_exif_and_limits(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -394,15 +395,15 @@ static void test_exif_and_limits(void **state) {
   hs_features f = {0};
   load.exif = &exif;
   assert_int_equal(hs_submit_file(c, paths[0], &load, NULL), HS_OK);
-  load.exif = NULL; /* what is given is copied */
+  load.exif = NULL; /* the arguments are copied */
   assert_int_equal(hs_wait(c, &f), HS_OK);
-  assert_true(exif.focal_length == 0); /* cleared: the file says nothing */
+  assert_true(exif.focal_length == 0); /* cleared: the file has no EXIF */
   load.max_memory_bytes = 2000;
   assert_int_equal(hs_extract_file(c, paths[0], &load, NULL, &f), HS_ERR_LIMIT);
   load.max_memory_bytes = 0;
   load.jpeg_scale = 2;
   assert_int_equal(hs_extract_file(c, paths[0], &load, NULL, &f), HS_OK);
-  assert_int_equal(f.image_width, (widths[0] + 1) / 2); /* coordinates of what was decoded, as when loading */
+  assert_int_equal(f.image_width, (widths[0] + 1) / 2); /* coordinates of the decoded picture, as after loading */
   assert_int_equal(hs_extract_file(c, paths[4], &load, NULL, &f), HS_ERR_UNSUPPORTED);
   hs_destroy(c);
   o.max_memory_bytes = 2000;
@@ -413,7 +414,7 @@ static void test_exif_and_limits(void **state) {
   hs_features_free(&f);
 }
 
-/* Every allocation fails once: that image fails, the next is found, nothing leaks. */
+/* Every allocation fails once: that image fails, the next one succeeds, nothing leaks. */
 static void test_allocations(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);

@@ -1,6 +1,6 @@
 /*
- * The way that a frame took is in the statistics: each way of the CPU is asked for and reported, and on a GPU each of
- * its own. Skipped for those of a GPU where there is none.
+ * The path of a frame in the statistics: each path of the CPU is requested and reported, and each path of a GPU. The
+ * latter are skipped without a GPU.
  */
 #include "tests/support/test.h"
 
@@ -43,7 +43,7 @@ static void extract(hs_context *c, const hs_image *image) {
   hs_features_free(&f);
 }
 
-/* Features of a PNG in memory, where this build reads them. */
+/* Features of a PNG in memory, if this build reads PNG. */
 static bool extract_file(hs_context *c) {
   const png_spec spec = {.colour_type = 0, .depth = 8, .width = WIDTH, .height = HEIGHT};
   image_file file = png_spec_make(&spec);
@@ -155,7 +155,7 @@ static void test_gpu_in_flight(void **state) {
   assert_int_equal(hs_wait_view(c, &view), HS_OK);
   check_way(c, HS_WAY_GPU_LISTED);
   hs_destroy(c);
-  /* The first image of these is taken alone; those that wait behind it are a group. */
+  /* The first of these images is taken alone; the images that wait after it form a group. */
   enum { IMAGES = 64 };
   o.in_flight = IMAGES;
   c = extraction_context(&o);

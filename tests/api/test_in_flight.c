@@ -1,5 +1,5 @@
 /*
- * Images in flight: order, bytes and bounds of hs_submit and hs_wait, on every device there is.
+ * Images in flight: order, bytes and bounds of hs_submit and hs_wait, on every available device.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { IMAGES = 13 };
 
-/* Pictures of mixed sizes, runs of one size among them, with what each alone gives. */
+/* Pictures of mixed sizes with runs of one size, and the features of each alone. */
 typedef struct stock {
   hs_image images[IMAGES];
   hs_image mask; /* of the first picture's size */
@@ -67,7 +67,7 @@ static void wait_for(hs_context *c, const stock *s, int i, hs_features *copy) {
   assert_int_equal(view->image_height, s->images[i % IMAGES].height);
 }
 
-/* Keeps as many under way as the options allow, three times around. */
+/* Keeps the maximum number in flight, three times around the ring. */
 static void check_stream(const hs_options *o, const stock *s) {
   hs_context *c = extraction_context(o);
   hs_features copy = {0};
@@ -90,7 +90,7 @@ static void check_stream(const hs_options *o, const stock *s) {
   hs_destroy(c);
 }
 
-/* Options of a device; false where there is none. */
+/* Options of a device; false if it is missing. */
 static bool options_of(hs_device device, hs_profile profile, hs_options *o) {
   *o = extraction_options(profile);
   o->device = device;
@@ -125,7 +125,7 @@ static void check_device(hs_device device) {
   }
 }
 
-/* Runs of one size, where a GPU lets images share launches: every profile, list overflow in one of a group included. */
+/* Runs of one size, whose images share launches on a GPU: every profile, with list overflow in one image of a group. */
 static void check_groups(hs_device device) {
   stock s;
   hs_options o;
@@ -149,7 +149,7 @@ static void test_batches_cuda(void **state) {
   check_groups(HS_DEVICE_CUDA);
 }
 
-/* Lists that are too short for some images of a group only: it is repeated with longer ones. */
+/* Lists that are too short for some images of a group: the group is repeated with longer lists. */
 static void test_overflow_in_group(void **state) {
   (void)state;
   enum { PICTURES = 24, SIDE = 200 };
@@ -158,7 +158,7 @@ static void test_overflow_in_group(void **state) {
   o.in_flight = PICTURES;
   o.images_per_launch = 8;
   hs_image dense = extraction_scene(SIDE, SIDE, 4, NULL);
-  uint8_t *flat = malloc(SIDE * SIDE); /* but for one square */
+  uint8_t *flat = malloc(SIDE * SIDE); /* except for one square */
   assert_non_null(flat);
   memset(flat, 100, SIDE * SIDE);
   for (int y = 80; y < 110; y++) memset(flat + y * SIDE + 80, 200, 30);
@@ -168,7 +168,7 @@ static void test_overflow_in_group(void **state) {
   hs_features of_dense = extraction_once(&plain, &dense), of_sparse = extraction_once(&plain, &sparse), f = {0};
   assert_true(of_sparse.count > 0 && of_dense.count > of_sparse.count + 64);
   hs_context *c = extraction_context(&o);
-  c->keypoint_capacity = c->feature_capacity = (uint32_t)of_sparse.count + 32; /* the lanes take this over */
+  c->keypoint_capacity = c->feature_capacity = (uint32_t)of_sparse.count + 32; /* the workers take this over */
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, i % 5 == 3 ? &dense : &sparse, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);
@@ -200,7 +200,7 @@ static void test_stream_hybrid(void **state) {
   check_device(HS_DEVICE_HYBRID);
 }
 
-/* A view lives until the next wait, whatever is submitted and finished meanwhile. */
+/* A view stays valid until the next wait, whatever is submitted and finished meanwhile. */
 static void check_view_stays(hs_device device) {
   stock s;
   hs_options o;
@@ -213,7 +213,7 @@ static void check_view_stays(hs_device device) {
   assert_int_equal(submit(c, &s, 0), HS_OK);
   assert_int_equal(hs_wait_view(c, &view), HS_OK);
   for (int i = 2; i < 6; i++) assert_int_equal(submit(c, &s, i), HS_OK);
-  /* A call that is none of the queue's, with images under way. */
+  /* A call outside the queue, with images in flight. */
   assert_int_equal(hs_extract(c, &s.images[7], NULL, &between), HS_OK);
   extraction_check_equal(&s.alone[7], &between, "beside what is in flight");
   extraction_check_equal(&s.alone[0], view, "a view while others are worked on");
@@ -266,7 +266,7 @@ static void test_arguments(void **state) {
   hs_image_free(&large);
 }
 
-/* Lists that grew for a larger picture are not made for each image of a group. */
+/* Lists that grew for a larger picture are not allocated for each image of a group. */
 static void test_grown_lists_in_groups(void **state) {
   (void)state;
   enum { PICTURES = 128, SIDE = 64, LANES_MOST = 8 };
@@ -279,7 +279,7 @@ static void test_grown_lists_in_groups(void **state) {
   plain.device = HS_DEVICE_CPU;
   hs_features expected = extraction_once(&plain, &image), f = {0};
   hs_context *c = extraction_context(&o);
-  c->keypoint_capacity = c->feature_capacity = 1 << 18; /* 80 MB a picture; the lanes take this over */
+  c->keypoint_capacity = c->feature_capacity = 1 << 18; /* 80 MB a picture; the workers take this over */
   for (int i = 0; i < PICTURES; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
   for (int i = 0; i < PICTURES; i++) {
     assert_int_equal(hs_wait(c, &f), HS_OK);

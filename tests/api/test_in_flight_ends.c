@@ -1,6 +1,6 @@
 /*
- * Images in flight: failures and the end of a context meanwhile, on the CPU and on a GPU; crashes, forks, and the
- * threads and memory of its lanes, on the CPU.
+ * Images in flight: failures and destruction of the context, on the CPU and on a GPU; crashes, forks, and the workers'
+ * threads and memory, on the CPU.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <dirent.h>
@@ -26,7 +26,7 @@ static hs_options options_of(hs_device device) {
   return o;
 }
 
-/* One that needs too much memory fails alone, in its turn. */
+/* An image that needs too much memory fails alone, in order. */
 static void check_failure_alone(hs_device device) {
   hs_options o = options_of(device);
   o.max_memory_bytes = 2 << 20;
@@ -62,23 +62,23 @@ static void test_failure_alone_cuda(void **state) {
   check_failure_alone(HS_DEVICE_CUDA);
 }
 
-/* What a frame of this size takes where it takes more, on the host or on the device. */
+/* The memory of a frame of this size, host or device, whichever is larger. */
 static uint64_t workspace_of(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
   return host > device ? host : device;
 }
 
-/* A limit within which a frame of this size is worked off in tiles. */
+/* A limit under which a frame of this size is extracted in tiles. */
 static uint64_t limit_of_tiles(hs_options o, const hs_image *image) {
   const uint64_t whole = workspace_of(&o, image);
-  o.max_memory_bytes = 1; /* which nothing fits: what the smallest tiles take */
+  o.max_memory_bytes = 1; /* too small for any: the smallest tiles need more */
   const uint64_t least = o.max_memory_bytes = workspace_of(&o, image);
   assert_true(workspace_of(&o, image) < whole);
   return least;
 }
 
-/* Contexts end with images under way, whole or in tiles, and with results nobody asked for. */
+/* Contexts are destroyed with images in flight, whole or in tiles, and with results that nobody took. */
 static void check_destroy_in_flight(hs_device device) {
   hs_options o = options_of(device);
   hs_image image = extraction_scene(300, 240, 1, NULL);
@@ -110,7 +110,7 @@ static void handle_crash(int number) {
   _exit(42);
 }
 
-/* The caller's crash handler runs on the lane that reads pixels which are not there (a mapped file that was cut off). */
+/* The caller's crash handler runs on the worker that reads missing pixels (a mapped file that was truncated). */
 static void test_fault_of_a_lane_is_handled(void **state) {
   (void)state;
   int child_status = -1;
@@ -132,7 +132,7 @@ static void test_fault_of_a_lane_is_handled(void **state) {
   assert_int_equal(WEXITSTATUS(child_status), 42);
 }
 
-/* The child has neither workers nor lanes to wait for. */
+/* The child process has neither threads nor workers to wait for. */
 static void test_destroyed_in_a_forked_child(void **state) {
   (void)state;
   hs_image image = extraction_scene(150, 120, 1, NULL);
@@ -147,7 +147,7 @@ static void test_destroyed_in_a_forked_child(void **state) {
     for (int i = 0; i < submitted; i++) assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
     const pid_t child = fork();
     if (child == 0) {
-      alarm(60); /* ends a child that waits */
+      alarm(60); /* ends a child that hangs */
       hs_destroy(c);
       _exit(0);
     }
@@ -167,8 +167,8 @@ static int threads_of_process(void) {
   return count;
 }
 
-/* Lanes share all threads of the options, also where they do not divide evenly, and what they hold counts from the
-   start. */
+/* Workers share all threads of the options, even if these do not divide evenly, and their memory counts from the
+ * start. */
 static void test_threads_of_lanes(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -190,8 +190,8 @@ static void test_threads_of_lanes(void **state) {
   hs_image_free(&image);
 }
 
-/* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, so that the counting
-   allocator meets one thread at a time. */
+/* Every allocation fails once: the context stays usable, and nothing leaks. One image at a time, because the counting
+ * allocator serves one thread. */
 static void test_allocations(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -217,7 +217,7 @@ static void test_allocations(void **state) {
     extraction_check_equal(&expected, &f, "after a failed allocation");
     assert_int_equal(hs_submit(c, &image, NULL), HS_OK);
     assert_int_equal(hs_wait(c, &f), HS_OK);
-    /* Every place has seen the picture: from here on nothing is allocated. */
+    /* Every slot has processed the picture: from here on nothing is allocated. */
     const size_t made = counter.made;
     for (int i = 0; i < 4; i++) {
       assert_int_equal(hs_submit(c, &image, NULL), HS_OK);

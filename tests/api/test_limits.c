@@ -1,5 +1,5 @@
 /*
- * Limits, statistics, and pictures at the ends of what there is.
+ * Limits, statistics, and pictures of extreme sizes.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ static void test_max_pixels(void **state) {
   hs_destroy(c);
 }
 
-/* Sides whose samples float coordinates cannot number, in each call that takes an image: refused before memory is asked
-   for. */
+/* Sides whose samples exceed the precision of float coordinates, in each call that takes an image: refused before
+ * memory is requested. */
 static void test_longest_side(void **state) {
   (void)state;
   enum { LONG = (1 << 21) + 1, THIN = 12 };
@@ -88,7 +88,7 @@ static void test_max_memory(void **state) {
   hs_destroy(c);
 }
 
-/* Where the system has no memory for the whole frame, the message says how it goes within less. */
+/* If the system has no memory for the whole frame, the message says how to extract it within less. */
 static void test_advice_without_memory(void **state) {
   (void)state;
   counted_allocator counter = {0};
@@ -112,11 +112,11 @@ static void test_advice_without_memory(void **state) {
   hs_image_free(&i);
 }
 
-/* Lists that would have to grow beyond the limit: refused, and the next frame is not burdened with their size. */
+/* Lists that would have to exceed the limit: refused, and the next frame does not keep their size. */
 static void test_lists_beyond_the_limit(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_VLFEAT);
-  /* noise without thresholds, finely sampled: far more features than lists first have room for */
+  /* noise without thresholds, finely sampled: far more features than the lists' initial capacity */
   o.edge = 1000.0f;
   o.first_octave = 0;
   o.sigma = 0.8f;
@@ -126,7 +126,7 @@ static void test_lists_beyond_the_limit(void **state) {
   uint8_t *noise = reference_noise(150, 120, 9u, 0);
   assert_non_null(noise);
   const hs_image image = {.data = noise, .width = 150, .height = 120};
-  hs_image plain = extraction_blank(150, 120); /* needs all the room but that of longer lists */
+  hs_image plain = extraction_blank(150, 120); /* needs all memory except longer lists */
   o.max_memory_bytes = room;
   hs_context *c = extraction_context(&o);
   hs_features f = {0};
@@ -141,7 +141,7 @@ static void test_lists_beyond_the_limit(void **state) {
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  /* once for the keypoints, and perhaps once more for the features that those then had */
+  /* once for the keypoints, and possibly once more for the features of these keypoints */
   assert_true((s.regrown_frames == 1 || s.regrown_frames == 2) && s.frames == 1 && s.features == f.count);
   const uint64_t regrown = s.regrown_frames;
   assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK); /* grown once, kept */
@@ -165,7 +165,7 @@ static void test_statistics(void **state) {
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
   assert_true(s.frames == 1 && s.features == f.count && s.regrown_frames == 0);
   assert_true(s.candidates >= s.keypoints && s.features >= s.keypoints && s.keypoints > 10);
-  /* an older header's struct is shorter, and nothing is written behind it */
+  /* an older header's struct is shorter, and nothing after it is written */
   hs_statistics shorter;
   memset(&shorter, 0xee, sizeof shorter);
   shorter.struct_size = offsetof(hs_statistics, regrown_frames);
@@ -198,7 +198,7 @@ static void test_backend_report(void **state) {
   hs_destroy(c);
 }
 
-/* Sizes that leave no room for a keypoint give none; thin and tiny ones do no harm in any profile. */
+/* Sizes too small for a keypoint give none; thin and tiny ones do no harm in any profile. */
 static void test_extreme_sizes(void **state) {
   (void)state;
   static const int32_t sizes[][2] = {{1, 1}, {1, 100000}, {100000, 1}, {3, 3}, {2, 5}, {5, 2}, {1, 2}, {100000, 2}};
@@ -211,7 +211,7 @@ static void test_extreme_sizes(void **state) {
       const hs_image image = {.data = noise, .width = sizes[i][0], .height = sizes[i][1]};
       hs_features f = {.count = 9};
       assert_int_equal(hs_extract(c, &image, NULL, &f), HS_OK);
-      /* border 1 finds samples with room about them from 2 pixels on */
+      /* border 1: from 2 pixels on a sample has neighbours on all sides */
       if (profile < HS_PROFILE_VLFEAT || image.width == 1 || image.height == 1) assert_int_equal(f.count, 0);
       assert_true(f.image_width == image.width && f.image_height == image.height);
       hs_features_free(&f);
@@ -221,7 +221,7 @@ static void test_extreme_sizes(void **state) {
   free(noise);
 }
 
-/* Small sizes one after another, in one context, at every first octave. */
+/* Small sizes in sequence, in one context, at every first octave. */
 static void test_all_small_sizes(void **state) {
   (void)state;
   uint8_t *noise = reference_noise(40, 40, 3u, 1);

@@ -1,6 +1,6 @@
 /*
- * The calls of matching on a CUDA device against the same calls on the CPU: lists in host memory and on the device, both
- * descriptor types, every option; memory that is taken once, refused or missing. Skipped where there is no device.
+ * Matching calls on a CUDA device against the same calls on the CPU: lists in host memory and on the device, both
+ * descriptor types, every option; memory that is allocated once, refused or missing. Skipped without a device.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static void check_matches(const hs_matches *expected, const hs_matches *got) {
   if (got->count > 0) assert_memory_equal(expected->pairs, got->pairs, got->count * sizeof *got->pairs);
 }
 
-/* Options that between them use every field. */
+/* Options that together use every field. */
 enum { OPTION_SETS = 7 };
 
 static hs_match_options option_set(int which) {
@@ -164,7 +164,7 @@ static void test_empty_lists(void **state) {
   free_views(&v);
 }
 
-/* Results of contexts on one device, matched where they are. */
+/* Results of contexts on one device, matched in device memory. */
 static void test_resident_results(void **state) {
   (void)state;
   NEED_DEVICE();

@@ -1,5 +1,5 @@
-"""match --database that is stopped: killed at any moment, or told to end, the database stays whole, what was committed
-stays, and the next run goes on to what an undisturbed one gives.
+"""match --database that is killed at any moment or interrupted: the database stays valid, commits stay, and the next
+run completes it to the result of an undisturbed run.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library.
 """
@@ -25,7 +25,7 @@ KILLS = 20
 
 
 def fill(path):
-    """Images that share features with their neighbours, into a database that holds one image already."""
+    """Images that share features with their neighbours, added to a database with one image."""
     with contextlib.closing(sqlite3.connect(path)) as database:
         for image in range(2, IMAGES + 1):
             chance = random.Random(image)
@@ -78,7 +78,7 @@ class Stops(unittest.TestCase):
         return content
 
     def wait_for_commit(self, run, name, before):
-        """Until more is committed than before, or the run has ended."""
+        """Waits until more is committed than before, or the run has ended."""
         while run.poll() is None:
             if self.count(name) > before:
                 return True
@@ -108,7 +108,7 @@ class Stops(unittest.TestCase):
         expected = self.undisturbed()
         for number in (signal.SIGINT, signal.SIGTERM):
             kept, tries = len(expected[0]), 0
-            while kept == len(expected[0]) and tries < 20:  # it may be done before the signal comes
+            while kept == len(expected[0]) and tries < 20:  # it may finish before the signal arrives
                 command = self.fresh("told.db")
                 with subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True) as run:
                     self.wait_for_commit(run, "told.db", 0)
@@ -123,12 +123,12 @@ class Stops(unittest.TestCase):
             self.assertEqual(self.content("told.db"), expected)
 
     def test_told_to_end_before_the_first_pair(self):
-        # The list of pairs is a pipe that nothing comes through: the command is choosing what to match.
+        # The list of pairs is a pipe without data: the command is reading the pairs to match.
         for number in (signal.SIGINT, signal.SIGTERM):
             command = self.fresh("early.db")
             os.mkfifo(self.path(f"{number.name}.txt"))
             with subprocess.Popen([*command, "--pairs", f"{number.name}.txt"], cwd=self.folder) as run:
-                with open(self.path(f"{number.name}.txt"), "wb"):  # once the command has opened it too
+                with open(self.path(f"{number.name}.txt"), "wb"):  # returns once the command has opened it too
                     run.send_signal(number)
                     try:
                         self.assertEqual(run.wait(timeout=30), -number)

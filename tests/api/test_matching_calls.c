@@ -1,6 +1,6 @@
 /*
- * Calls of matching: wrong arguments and options are named and leave everything as it was, empty lists are lists, every
- * allocation may fail, and known sizes allocate nothing.
+ * Calls of matching: messages name wrong arguments and options, and nothing changes; empty lists are valid; every
+ * allocation may fail; known sizes allocate nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +109,7 @@ static void options_are_checked(void **state) {
 #undef REFUSE
 }
 
-/* A limit whose square is no double is still one: only equal descriptors are left. */
+/* A limit whose square underflows to 0 is valid: only equal descriptors match. */
 static void tiny_limits(void **state) {
   const lists *l = *state;
   hs_context *const contexts[] = {NULL, l->context};
@@ -127,7 +127,7 @@ static void tiny_limits(void **state) {
   }
 }
 
-/* A pair at exactly the largest distance is kept, at the next smaller limit it is not. */
+/* A pair at exactly the largest distance is kept; at the next smaller limit it is not. */
 static void distance_at_its_limit(void **state) {
   const lists *l = *state;
   hs_context *const contexts[] = {NULL, l->context};
@@ -146,7 +146,7 @@ static void distance_at_its_limit(void **state) {
   }
 }
 
-/* The struct of an older header ends earlier, that of a later one may have more fields, all off. */
+/* An older header's struct ends earlier; a later one's may have more fields if all are zero. */
 static void options_of_other_headers(void **state) {
   const lists *l = *state;
   struct {
@@ -163,7 +163,7 @@ static void options_of_other_headers(void **state) {
   o.later[1] = 1;
   assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_ERR_OPTION);
   o.known.struct_size = offsetof(hs_match_options, max_distance);
-  o.known.max_distance = -5.0; /* beyond what the struct is said to hold */
+  o.known.max_distance = -5.0; /* beyond the struct's stated size */
   assert_int_equal(hs_match(l->context, &l->a, &l->b, &o.known, &m), HS_OK);
   assert_int_equal(m.count, expected.count);
   hs_matches_free(&m);
@@ -199,7 +199,8 @@ static void empty_lists(void **state) {
   hs_matches_free(&m);
 }
 
-/* One feature has no second nearest: without the ratio every feature would be its match, whatever the other tests. */
+/* With one feature there is no second nearest: without the ratio test it matches every feature, whatever the other
+ * tests. */
 static void a_single_feature_has_one_match(void **state) {
   const lists *l = *state;
   hs_matches one_way = {0}, mutual = {0};
@@ -219,7 +220,7 @@ static void a_single_feature_has_one_match(void **state) {
     assert_int_equal(mutual.count, 1);
     assert_memory_equal(one_way.pairs, mutual.pairs, sizeof *mutual.pairs);
   }
-  /* One that is as far from two features has none. */
+  /* A feature at equal distances from two features has no match. */
   hs_features twins = l->a;
   unsigned char *copies = calloc(2, HS_DESCRIPTOR_LENGTH);
   assert_non_null(copies);
@@ -229,7 +230,7 @@ static void a_single_feature_has_one_match(void **state) {
   twins.count = 2;
   assert_int_equal(hs_match(l->context, &twins, &one, &o, &one_way), HS_OK);
   assert_int_equal(one_way.count, 0);
-  /* The other way round nothing changes: each side has its own test. */
+  /* In the opposite direction nothing changes: each side has its own test. */
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   o.mutual = 0;
   assert_int_equal(hs_match(l->context, &one, &l->a, &o, &one_way), HS_OK);
@@ -239,7 +240,7 @@ static void a_single_feature_has_one_match(void **state) {
   hs_matches_free(&mutual);
 }
 
-/* Only a guide looks at the places. */
+/* Only a guide reads the positions. */
 static void places_are_for_guides(void **state) {
   const lists *l = *state;
   hs_features bare = l->a;
@@ -254,13 +255,13 @@ static void places_are_for_guides(void **state) {
   hs_matches_free(&m);
 }
 
-/* The n-th allocation fails for each n; then the same call succeeds. Returns how many are made. */
+/* The n-th allocation fails for each n; then the same call succeeds. Returns the number of allocations. */
 static void allocations_may_fail(void **state) {
   const lists *l = *state;
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
   o.ratio = 0.0;
-  for (size_t n = 3; n <= 5; n++) { /* the context's own are the first two */
+  for (size_t n = 3; n <= 5; n++) { /* the first two are the context's */
     counted_allocator counter = {.fail_at = n, .fill = 0xa5};
     const hs_allocator allocator = counted_allocator_make(&counter);
     hs_options options = extraction_options(HS_PROFILE_LOWE);
@@ -278,7 +279,7 @@ static void allocations_may_fail(void **state) {
     const size_t made = counter.made;
     assert_int_equal(hs_match(c, &l->a, &l->b, &o, &m), HS_OK);
     assert_int_equal(hs_match(c, &l->a, &l->b, NULL, &m), HS_OK);
-    assert_int_equal(counter.made, made); /* sizes known: nothing more */
+    assert_int_equal(counter.made, made); /* known sizes: no more allocations */
     hs_destroy(c);
     hs_matches_free(&m); /* matches outlive the context */
     assert_int_equal(counter.alive, 0);
@@ -306,7 +307,7 @@ static void memory_is_limited_and_counted(void **state) {
   hs_matches_free(&m);
 }
 
-/* A context extracts and matches by turns. */
+/* A context alternates between extraction and matching. */
 static void matching_and_extraction_share_a_context(void **state) {
   const lists *l = *state;
   hs_image scene = extraction_scene(160, 120, 5, NULL);

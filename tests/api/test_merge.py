@@ -1,4 +1,4 @@
-"""The command hartsift merge: shards and batches put together give what one run gives, and what is refused."""
+"""The command hartsift merge: merged shards and batches equal a single run; and refusals."""
 import contextlib
 import hashlib
 import os
@@ -9,7 +9,7 @@ import struct
 import subprocess
 import sys
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, scenes
 from command_case import COMMAND, FAILED, USAGE, main
@@ -21,7 +21,7 @@ TABLES = ("cameras", "images", "keypoints", "descriptors")
 class MergeCase(BatchCase):
     def setUp(self):
         super().setUp()
-        # One image is broken, one is there twice: both fail, in one run as in shards.
+        # One image is broken, one is listed twice: both fail, in one run as in shards.
         self.write("broken.pgm", b"P5 9 9 255\n")
         self.list_of([*scenes(5), "broken.pgm", *scenes(3, "90x70"), "@scene:60x45:2", "a/../@scene:70x50:1"])
 
@@ -34,7 +34,7 @@ class MergeCase(BatchCase):
         return any(place % shards == shard - 1 for place in (5, 9, 10))
 
     def shards(self, output, *more, count=3):
-        """Runs all shards; output may have a place for the number."""
+        """Runs all shards; output may have a placeholder for the number."""
         for i in range(1, count + 1):
             self.shard(f"{i}/{count}", output.format(i), *more)
 
@@ -42,12 +42,12 @@ class MergeCase(BatchCase):
         return self.run_it("merge", *arguments, **settings)
 
     def rows(self, database):
-        """Everything in a database."""
+        """The whole content of a database."""
         with sqlite3.connect(self.path(database)) as connection:
             return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in TABLES}
 
     def without_reasons(self, database):
-        """The manifest of a database but for the reasons of failures: some name a file of features."""
+        """The manifest of a database without the reasons of failures, because some name a file of features."""
         head = self.read(database + ".manifest.csv").split(b"\n", 2)[:2]
         rows = self.manifest(".", database + ".manifest.csv")
         return head, [{**row, "error": row["error"] != ""} for row in rows]
@@ -68,7 +68,7 @@ class Shards(MergeCase):
             # In any order.
             self.merge(f"{form}/shard2/", f"{form}/shard3", f"{form}/shard1", "-o", f"{form}/merged/")
             self.assertEqual(self.tree(f"{form}/merged"), self.tree(f"{form}/one"))
-            # Again, over what is there.
+            # Again, over the existing output.
             self.merge(f"{form}/shard2", f"{form}/shard3", f"{form}/shard1", "-o", f"{form}/merged")
             self.assertEqual(self.tree(f"{form}/merged"), self.tree(f"{form}/one"))
 
@@ -81,7 +81,7 @@ class Shards(MergeCase):
         for i in range(1, 5):
             os.remove(self.path("out", f"manifest-{i}-of-4.csv"))
         self.assertEqual(self.tree("out"), self.tree("one"))
-        # Now a whole batch: as an input it is one.
+        # Now a whole batch: it is a valid input.
         _, errors = self.merge("out", "-o", "copy")
         self.assertIn("11 images of 1 manifest, 3 of them failed there", errors)
         self.assertEqual(self.tree("copy"), self.tree("one"))
@@ -168,7 +168,8 @@ class Matches(MergeCase):
             return connection.execute(sql, parameters).fetchall()
 
     def pairs(self, database):
-        """By the names of a pair, the lower one first: its matches and its verified matches in that order, and the model."""
+        """By the names of a pair, the lower one first: its matches and verified matches in that order, and the
+        model."""
         names = dict(self.ask(database, "SELECT image_id, name FROM images"))
         found = {}
         for number, matches, verified, config, matrix in self.ask(
@@ -206,7 +207,7 @@ class Matches(MergeCase):
         before = self.read("merged.db")
         self.merge("a.db", "b.db", "-o", "merged.db")
         self.assertEqual(self.read("merged.db"), before)
-        # The rest is matched, and nothing else.
+        # The remaining pairs are matched, and no others.
         _, errors = self.run_it("match", "--database", "merged.db")
         self.assertIn("10 pairs (4 already had matches, 0 failed)", errors)
 
@@ -313,7 +314,7 @@ class Refused(MergeCase):
         self.refused("shard1", "shard2", "shard3", "-o", "merged", words=["is no manifest"])
 
     def test_turned_jpegs_for_colmap(self):
-        # Lowe's files do not say whether their picture was turned, so none of them is taken.
+        # Lowe's files do not record whether their picture was rotated, so none is accepted.
         self.shards("lowe{}", "--format", "lowe")
         inputs = ("lowe1", "lowe2", "lowe3")
         self.refused(*inputs, "-o", "merged.db", status=USAGE, words=["EXIF", "--no-exif", "--exif"])
@@ -324,7 +325,7 @@ class Refused(MergeCase):
         os.mkdir(self.path("photos"))
         self.run_it("draw", "@scene:80x60:5", "-o", "photos/a.jpg", "--max-features", "1", "-q")
         self.batch("photos", "-o", "stored", "-q")
-        self.merge("stored", "-o", "merged.db", "-q")  # has nothing to be turned
+        self.merge("stored", "-o", "merged.db", "-q")  # has no orientation to apply
         self.assertEqual(len(self.rows("merged.db")["images"]), 1)
         self.write("photos/b.jpg", with_exif(self.read("photos/a.jpg"), orientation(6)))
         for form in ("npz", "json", "opencv", "bin"):
@@ -345,7 +346,7 @@ class Refused(MergeCase):
         self.refused(*inputs, "-o", "foreign", words=["foreign/manifest.csv", "not made by batch"])
 
     def test_links_in_the_output(self):
-        """Names in the output are the merge's own: a link there is replaced, what it leads to stays."""
+        """Names in the output belong to the merge: a link there is replaced, its target stays."""
         self.list_of(scenes(3))
         self.batch("list.txt", "-o", "shard", "-q")
         for name, content in (("file.npz", b"mine"), ("absent.npz", None)):
@@ -363,7 +364,7 @@ class Refused(MergeCase):
         self.assertEqual(self.read("file.npz"), b"mine")
         os.remove(self.path("merged", "scene_60x45_2.npz"))
         os.symlink("../shard/scene_60x45_2.npz", self.path("merged", "scene_60x45_2.npz"))
-        self.merge("shard", "-o", "merged")  # leads to what is wanted
+        self.merge("shard", "-o", "merged")  # points to the wanted output
         self.assertTrue(os.path.islink(self.path("merged", "scene_60x45_2.npz")))
 
     def test_interrupted_leaves_nothing(self):

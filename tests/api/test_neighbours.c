@@ -1,6 +1,6 @@
 /*
  * The k nearest and all within a radius, of every backend against a search that sorts all distances: lists of awkward
- * lengths, ties, floats that are not finite, guides, several threads, no context at all, and a GPU where there is one.
+ * lengths, ties, non-finite floats, guides, several threads, no context at all, and a GPU if available.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 typedef enum content { NOISE, FEW, CLUSTERS, EQUAL, EXTREMES, NOT_FINITE, CONTENTS } content;
 
-/* Descriptors by their content; places from 0 to 200. */
+/* Descriptors of a content; positions from 0 to 200. */
 static hs_features make_list(hs_descriptor_type type, content what, size_t count, uint32_t seed) {
   hs_features f = {0};
   uint32_t random = seed;
@@ -73,7 +73,7 @@ static bool agrees(const hs_match_options *o, const hs_keypoint *a, const hs_key
   return match_agrees(guide.kind, o->guide_tolerance * o->guide_tolerance, &p, &q);
 }
 
-/* The sorted candidates of a feature; returns how many there are. */
+/* The sorted candidates of a feature; returns their number. */
 static size_t sort_candidates(const hs_features *a, size_t i, const hs_features *b, const hs_match_options *o,
                               candidate *sorted) {
   size_t count = 0;
@@ -173,7 +173,7 @@ static void check_within(const hs_features *a, const hs_features *b, const hs_ma
   hs_neighbour_lists_free(&lists);
 }
 
-/* Radii: none but copies, the median of the nearest, exactly the distance of one, all. */
+/* Radii: copies only, the median of the nearest, exactly the distance of one, all. */
 static void check_radii(const hs_features *a, const hs_features *b, const hs_match_options *o, candidate *const *sorted,
                         const size_t *counts) {
   check_within(a, b, o, 0.0, sorted, counts);
@@ -251,7 +251,7 @@ static void guides_agree(void **state) {
   }
 }
 
-/* The first two are what hs_find_nearest gives. */
+/* The first two equal the result of hs_find_nearest. */
 static void two_are_the_two_nearest(void **state) {
   (void)state;
   hs_features a = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 200, 1), b = make_list(HS_DESCRIPTOR_U8, CLUSTERS, 180, 2);
@@ -271,7 +271,7 @@ static void two_are_the_two_nearest(void **state) {
   hs_features_free(&b);
 }
 
-/* So many rows that they come in several chunks, which little memory makes smaller. */
+/* Enough rows for several chunks, which a low memory limit makes smaller. */
 static void chunks_agree(void **state) {
   (void)state;
   hs_features a = make_list(HS_DESCRIPTOR_U8, FEW, 1500, 1), b = make_list(HS_DESCRIPTOR_U8, FEW, 40, 2);
@@ -284,8 +284,8 @@ static void chunks_agree(void **state) {
   for (int gpu = 0; gpu <= has_gpu; gpu++) {
     o.device = gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU;
     o.threads = 2;
-    /* A GPU's fixed part of the lists of any length is 8 MiB; half a MiB besides holds the lists and a few tiles. A CPU's
-       chunk would have 256 KiB of squares. */
+    /* A GPU's fixed part of the lists is 8 MiB for any length; half a MiB more holds the lists and a few tiles. A CPU's
+     * chunk would have 256 KiB of squares. */
     o.max_memory_bytes = gpu ? (8u << 20) + (768u << 10) : 128u << 10;
     hs_context *c = extraction_context(&o);
     assert_int_equal(hs_find_k_nearest(c, &a, &b, NULL, 3, found), HS_OK);
@@ -327,7 +327,7 @@ static void wrong_arguments_are_named(void **state) {
   hs_features_free(&floats);
 }
 
-/* Every allocation may fail; nothing is lost then, and the lists are empty or whole. */
+/* Every allocation may fail; nothing leaks then, and the lists are empty or complete. */
 static void allocations_may_fail(void **state) {
   (void)state;
   hs_features a = make_list(HS_DESCRIPTOR_U8, FEW, 40, 1);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The packages that a build makes: Debian's pass lintian, the archive runs where it is unpacked, and in a fresh Debian they are
-# installed, draw a picture of features, serve C and Python with the command's bytes, and are removed without a trace.
-# HARTSIFT_PACKAGES: a folder of packages to test instead of those of the build that HARTSIFT_COMMAND lies in.
+# Tests the packages of a build. Debian's pass lintian, and the archive runs unpacked. In a fresh Debian system the
+# packages are installed, draw a picture of features, serve C and Python with the command's bytes, and are removed
+# without a trace.
+# HARTSIFT_PACKAGES: a folder of packages to test instead of the packages in HARTSIFT_COMMAND's build.
 set -euo pipefail
 
 skip() {
@@ -28,7 +29,7 @@ clean_up() {
 trap clean_up EXIT
 trap 'echo "line $LINENO: failed: $BASH_COMMAND"' ERR
 
-# Runs inside mmdebstrap, which has mounted what a system needs: $1 is the new root.
+# Runs inside mmdebstrap, which has mounted the file systems that a system needs: $1 is the new root.
 cat >"$work/in_new_root" <<'END'
 set -eu
 work=$1 root=$2 version=$3
@@ -68,7 +69,7 @@ chroot "$root" bash /packages/in_chroot "$version"
 touch "$work/finished"
 END
 
-# A system of this machine's release. It is made in memory, where nothing waits for a disk.
+# A system of this machine's release, built in memory to avoid waits for the disk.
 start_bootstrap() {
   local sources=() file
   for file in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do

@@ -1,6 +1,6 @@
 /*
- * Calls of runs over many pairs: wrong arguments and options are named, a run that is ended early or whose context is
- * destroyed leaves nothing behind, waiting ends, and every allocation may fail.
+ * Calls of runs over many pairs: messages name wrong arguments and options, a run that is ended early or whose context
+ * is destroyed leaks nothing, waits end, and every allocation may fail.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -64,7 +64,7 @@ static int close_shared(void **state) {
 static hs_context *make_context(const hs_allocator *allocator) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = 2;
-  o.device = HS_DEVICE_AUTO; /* a GPU where there is one */
+  o.device = HS_DEVICE_AUTO; /* a GPU if available */
   o.allocator = allocator;
   return extraction_context(&o);
 }
@@ -180,7 +180,7 @@ static void descriptors_of_two_types(void **state) {
   collection_maker_free(&floats);
 }
 
-/* Ended after some results, with the context ended before or after the run. */
+/* Ended after some results, with the context destroyed before or after the run. */
 static void ended_early(void **state) {
   const shared *s = *state;
   for (int context_first = 0; context_first < 2; context_first++)
@@ -220,7 +220,7 @@ static void ended_early(void **state) {
     }
 }
 
-/* A reader that waits until it is let go. */
+/* A reader that waits until it is released. */
 typedef struct gate {
   pthread_mutex_t lock;
   pthread_cond_t opened;
@@ -264,8 +264,8 @@ static void waiting_ends(void **state) {
   hs_destroy(c);
 }
 
-/* One allocation after another fails, every third of the later ones: the run does not begin, or ends, or the pair says
-   so; nothing stays behind. */
+/* One allocation after another fails, for later ones every third: the run does not begin, or ends, or the pair reports
+ * it; nothing leaks. */
 static void failing_allocations(void **state) {
   const shared *s = *state;
   hs_verify_options verify;
@@ -300,7 +300,7 @@ static void failing_allocations(void **state) {
   assert_true(made > 40);
 }
 
-/* A run whose first pair is held up in an allocation of its worker until the run has failed. */
+/* A run whose first pair's worker is held in an allocation until the run has failed. */
 typedef struct held_up {
   pthread_mutex_t lock;
   pthread_cond_t changed;
@@ -327,7 +327,7 @@ static void held_up_release(void *pointer, void *user) {
   free(pointer);
 }
 
-/* The third image breaks the device once the first pair is being worked on. */
+/* The third image breaks the device once a worker has taken the first pair. */
 static hs_status read_two(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
   held_up *h = user;
   (void)message;
@@ -340,7 +340,7 @@ static hs_status read_two(void *user, uint32_t image, hs_features *features, cha
   return image < 2 ? features_copy(features, &h->features[0], NULL) : HS_ERR_DEVICE;
 }
 
-/* What is done after hs_pairs_next has failed is not given any more. */
+/* Results that finish after hs_pairs_next has failed are not returned. */
 static void failing_alike(void **state) {
   const shared *s = *state;
   held_up h = {.lock = PTHREAD_MUTEX_INITIALIZER,

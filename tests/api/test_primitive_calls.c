@@ -1,4 +1,4 @@
-/* What the primitives refuse, with which status and words, and that nothing is written then. */
+/* Refusals of the primitives: their statuses and messages, and outputs stay unwritten. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,7 +155,7 @@ static void test_filters(void **state) {
   assert_int_equal(hs_convolve1d(f->context, &a, taps, 3, HS_ENDS_ZERO, (char *)f->out + 4, 0), HS_ERR_ARGUMENT);
 }
 
-/* In place is for equalisation alone; a half overlap is for nobody. */
+/* Only equalisation works in place; a partial overlap is always refused. */
 static void test_overlaps(void **state) {
   fixture *f = *state;
   const double taps[3] = {1, 2, 3};
@@ -170,7 +170,7 @@ static void test_overlaps(void **state) {
   assert_int_equal(hs_equalize(f->context, &picture, bytes, 16), HS_OK);
 }
 
-/* A context is as good as before, and its message is gone after the next success. */
+/* The context stays usable, and its message is cleared by the next success. */
 static void test_use_after_failure(void **state) {
   fixture *f = *state;
   const hs_array a = {f->data, 64, 1, 0, HS_ELEMENT_F64};
@@ -180,7 +180,7 @@ static void test_use_after_failure(void **state) {
   assert_true(hs_last_error(f->context)[0] == '\0');
 }
 
-/* As hs_create and hs_match refuse it. */
+/* Refused as by hs_create and hs_match. */
 static void test_instruction_set_that_is_not_there(void **state) {
   (void)state;
   const float values[4] = {1, 2, 3, 4};

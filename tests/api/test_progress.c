@@ -1,6 +1,6 @@
 /*
- * hs_set_progress: how often the function is called and with what, that asking for the end ends every call that knows it, at
- * every of its calls, and that neither changes a byte of what comes after.
+ * hs_set_progress: number and arguments of the calls of the function. Cancelling at each of them ends every cancellable
+ * call, and neither progress nor cancelling changes a byte of later results.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"
 
-/* What a progress function was told. */
+/* Arguments that a progress function received. */
 typedef struct teller {
-  int calls, end_at; /* this call asks for the end, counted from 1; 0: none */
+  int calls, end_at; /* number of the call that cancels, from 1; 0: none */
   uint64_t last, total;
   pthread_t thread;
   bool wrong;
@@ -65,7 +65,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* ---- the calls that know it */
+/* ---- the calls that report progress */
 
 static hs_status call_extract(void) {
   hs_features got = {0};
@@ -146,7 +146,7 @@ static void progress_is_told(void **state) {
   }
 }
 
-/* At every call; afterwards the context gives what it gave before. */
+/* Cancels at every call; afterwards the context gives the same results as before. */
 static void every_call_can_end(void **state) {
   (void)state;
   for (size_t i = 0; i < CALLS; i++) {
@@ -167,7 +167,7 @@ static void every_call_can_end(void **state) {
   }
 }
 
-/* Lists so long that matching hears the function between slices of the first. */
+/* Lists so long that matching calls the function between slices of the first. */
 static void slices_do_not_show(void **state) {
   (void)state;
   enum { COLUMNS = (1 << 20) + 5, ROWS = 300 };
@@ -203,7 +203,7 @@ static void slices_do_not_show(void **state) {
   free(descriptors);
 }
 
-/* A picture whose octaves are made in passes of their own: whatever ends it, the work told of adds up. */
+/* A picture whose octaves use fused passes: however it ends, the reported work adds up. */
 static void large_octaves_add_up(void **state) {
   (void)state;
   hs_image large = extraction_scene(1300, 1250, 5, NULL);

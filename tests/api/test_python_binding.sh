@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python package's own tests on the library and the command of this build, without installing anything. Those of Ray, which
-# waits a lot, are a test of their own (test_python_ray.sh).
+# The Python package's tests on the library and the command of this build, without installing anything. The tests of
+# Ray, which mostly wait, are a separate test (test_python_ray.sh).
 # usage: test_python_binding.sh [PYTEST_ARGUMENT...]     (default: all but Ray's)
 set -euo pipefail
 

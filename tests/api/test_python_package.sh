@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What a user does: an archive of the sources, a wheel from it as `pip install` makes it, with the libraries it needs inside,
-# in a fresh virtual environment, then the command and a few lines of Python; they must give the bytes of this build's
-# command. Also: what is in the package, that it needs nothing of the source tree, and that sources compiled in another
-# folder give the same objects.
+# A user's installation: a source archive, a wheel from it as `pip install` makes it, with the libraries it needs, in a
+# fresh virtual environment, then the command and a few lines of Python; they must give the bytes of this build's
+# command. Also checks the content of the package, that it needs no file of the source tree, and that sources compiled
+# in another folder give the same objects.
 set -euo pipefail
 
 skip() {
@@ -20,7 +20,7 @@ unset PYTHONPATH HARTSIFT_LIBRARY
 [ -n "${HARTSIFT_COMMAND:-}" ] || skip "HARTSIFT_COMMAND does not name the command"
 "$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "$python makes no virtual environments"
 bin=$work/venv/bin
-# What pip would fetch is taken from the other environment, so that this needs no network.
+# Packages that pip would fetch are copied from the other environment, so that this needs no network.
 site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 site "$python" >"$(site "$bin/python")/other_environment.pth"
 
@@ -33,7 +33,7 @@ logged() {
 
 started=$SECONDS
 logged "$python" -c 'import scikit_build_core.build, sys; scikit_build_core.build.build_sdist(sys.argv[1])' "$work"
-# Without a GPU no CUDA code is compiled, toolkit or not; where there is one that has tests of its own.
+# Without a GPU no CUDA code is compiled, with or without a toolkit; with a GPU other tests cover it.
 has_gpu=no
 if nvidia-smi -L >/dev/null 2>&1; then
   has_gpu=yes
@@ -41,13 +41,13 @@ if nvidia-smi -L >/dev/null 2>&1; then
 fi
 logged "$python" -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir "$work" \
   --config-settings=build-dir="$work/build" "$work"/hartsift-*.tar.gz
-# The wheel for machines that have none of its libraries.
+# The wheel for machines without these libraries.
 logged env PATH="$(dirname "$python"):$PATH" "$python" -m auditwheel repair --wheel-dir "$work/repaired" "$work"/hartsift-*.whl
 logged "$bin/python" -m pip install --quiet --no-deps --no-index "$work"/repaired/hartsift-*.whl
 "$bin/hartsift" draw @scene:640x480 --max-features 100 --quiet -o "$work/picture.png"
 echo "from the sources to a picture of features: $((SECONDS - started)) s, $(du -h "$work"/repaired/*.whl | cut -f 1) wheel"
 
-# A launcher such as ccache may name sources in its own way.
+# A launcher such as ccache may pass another form of the source's name.
 objects=0
 build=$(dirname "$HARTSIFT_COMMAND")
 if grep -q '^HARTSIFT_CUDA:.*=OFF' "$build/CMakeCache.txt" && ! grep -q '^CMAKE_C_COMPILER_LAUNCHER:.*=.' "$build/CMakeCache.txt"; then

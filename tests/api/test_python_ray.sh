@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# The Python package on a Ray cluster, beside its other tests: see test_python_binding.sh.
+# The Python package on a Ray cluster; see test_python_binding.sh for its other tests.
 set -euo pipefail
 exec bash "$(dirname "${BASH_SOURCE[0]}")/test_python_binding.sh" python/tests/test_ray.py

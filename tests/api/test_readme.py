@@ -1,7 +1,8 @@
-"""README.md says nothing that fails when it is copied: its shell lines run on the photographs of pipeline/examples/photos, its
-Python and C programs run, and its picture is what the command in its caption draws.
+"""README.md works when copied: its shell lines run on the photographs of pipeline/examples/photos, its
+Python and C programs run, and its picture is the output of the command in its caption.
 
-Lines marked "# GPU" need one and are left out. Installations and builds have tests of their own (api.python_package, api.consumer).
+Lines marked "# GPU" need one and are left out. Other tests cover installations and builds (api.python_package,
+api.consumer).
 """
 import csv
 import io
@@ -13,7 +14,7 @@ import shutil
 import subprocess
 import sys
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, CommandCase, main
 
@@ -23,7 +24,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def shell_lines(text):
-    """Indented lines that call the command, without their comments, but those for a GPU."""
+    """Indented lines that call the command, without their comments and without lines for a GPU."""
     lines = re.findall(r"^    (hartsift [^\n]*)$", text, re.M)
     return [line.partition("  #")[0].strip() for line in lines if not re.search(r"# GPU", line)]
 
@@ -60,13 +61,13 @@ class Readme(CommandCase):
         self.assertTrue(os.path.exists(self.path("features/manifest.csv")))
 
     def test_lines_for_a_gpu_are_marked(self):
-        """What asks for a GPU, or for all devices, is marked."""
+        """A line that requests a GPU, or all devices, must be marked."""
         for line in re.findall(r"^    (hartsift [^\n]*)$", README, re.M):
             if re.search(r"--device(s)? (cuda|hybrid|all)", line):
                 self.assertIn("# GPU", line)
 
     def test_picture_is_what_its_caption_draws(self):
-        """To within what another libjpeg rounds: means of tiles, by the command itself."""
+        """Equal up to the rounding of other versions of libjpeg: means of tiles, by the command itself."""
         for name in ("box.png", "box_in_scene.png"):
             shutil.copy(PHOTOS / name, self.path(name))
         caption = re.search(r"`hartsift (match [^`]*)`", README).group(1)
@@ -95,7 +96,7 @@ class Readme(CommandCase):
             self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_c_program_is_the_example(self):
-        """Which api.examples compiles and runs."""
+        """Compiled and run by api.examples."""
         (program,) = fenced(README, "c")
         example = (ROOT / "pipeline/examples/extract_features.c").read_text(encoding="utf-8")
         self.assertIn(program.strip(), example)

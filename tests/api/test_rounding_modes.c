@@ -1,6 +1,6 @@
 /*
- * Callers that round otherwise: verification, poses, matching and feature files give the same bytes, and the caller's
- * rounding is there again afterwards.
+ * Callers with another rounding mode: verification, poses, matching and feature files give the same bytes, and the
+ * caller's mode is unchanged afterwards.
  */
 #include <fenv.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
 enum { MODES = sizeof modes / sizeof modes[0], COUNT = 300 };
 
-/* The rounding for the calls that follow; and its end, where it must still be what it was. */
+/* Sets the rounding mode for the following calls; ends it, after checking that it is unchanged. */
 static void enter(int mode) { assert_int_equal(fesetround(mode), 0); }
 
 static void leave(int mode) {

@@ -1,5 +1,5 @@
-"""A Slurm array of three shards on three nodes, one of them killed and requeued: merged, it is one run. And the example of a
-Kubernetes job, its shell run as pods would run it.
+"""A Slurm array of three shards on three nodes, one of them killed and requeued: merged, it equals one run. Also runs
+the shell part of the Kubernetes example as pods would.
 """
 import os
 import pathlib
@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from batch_case import BatchCase, scenes
 from command_case import COMMAND, DONE, FAILED, USAGE, main
@@ -19,7 +19,7 @@ IMAGES = 60
 
 
 def process_of_task(folder, task):
-    """The number of the process that does a task of an array with its outputs in a folder."""
+    """The process id of an array's task, identified by its output folder."""
     for process in pathlib.Path("/proc").iterdir():
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
@@ -43,7 +43,7 @@ class Array(BatchCase):
             self.run_array(cluster)
         self.run_it("merge", "out", "-o", "merged", "-q")
         self.assertEqual(self.tree("merged"), self.tree("one"))
-        # In place, as the example's second line does it.
+        # In place, as in the second line of the example.
         self.run_it("merge", "out", "-o", "out", "-q")
         self.assertEqual(self.read("out", "manifest.csv"), self.read("one", "manifest.csv"))
 

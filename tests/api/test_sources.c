@@ -1,6 +1,6 @@
 /*
- * Sources of pictures: pixels, a file, its bytes, rows, and each of them loaded ahead, give the same features, as often as
- * they are used; what is wrong with a source is refused where it is known.
+ * Sources of pictures: pixels, a file, its bytes, rows, and each of these prefetched, give the same features on every
+ * use; errors of a source are reported where they are known.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { WIDTH = 150, HEIGHT = 110, SMALLER = 90, TALL = 400 };
 static scratch_folder folder;
 static char path[SCRATCH_PATH_BYTES];
 static image_file file;
-static hs_image pixels; /* what the file is decoded to */
+static hs_image pixels; /* the decoded file */
 static hs_features expected;
 
 static int set_up(void **state) {
@@ -46,7 +46,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* Rows of a picture in memory; fail_at: the row, counted from 1 over all reading, whose reading fails; 0: none. */
+/* Rows of a picture in memory; fail_at: the row whose reading fails, counted from 1 over all reads; 0: none. */
 typedef struct row_giver {
   const hs_image *image;
   size_t row_bytes;
@@ -84,7 +84,7 @@ static void need_file(void) {
   if (!file.bytes) skip_because("a build that writes PNG");
 }
 
-/* Extracted twice, loaded ahead and extracted twice: the same features. */
+/* Extracted twice, prefetched and extracted twice: the same features. */
 static void check_source(hs_context *c, const hs_source *source, const hs_features *wanted, const char *what) {
   hs_features found = {0};
   hs_source loaded;
@@ -115,7 +115,7 @@ static void test_kinds(void **state) {
     assert_int_equal(sources[i].kind, i);
     check_source(c, &sources[i], &expected, names[i]);
   }
-  assert_int_equal(giver.rewinds, 3); /* two extractions and one loading */
+  assert_int_equal(giver.rewinds, 3); /* two extractions and one prefetch */
   hs_destroy(c);
 }
 
@@ -173,7 +173,7 @@ static hs_image tall_picture(hs_sample_type type) {
   return image;
 }
 
-/* Within a limit of memory rows are never in memory whole: the workspace is that of a band. */
+/* Under a memory limit the rows are never in memory all at once: the workspace holds a band. */
 static void test_rows_in_tiles(void **state) {
   (void)state;
   for (int type = HS_U8; type <= HS_F32; type++) {
@@ -205,7 +205,8 @@ static void test_rows_in_tiles(void **state) {
   }
 }
 
-/* A status of the function for rows is that of the call, whether the rows are held or not; then they can be used again. */
+/* A status returned by the row function becomes the call's status, with rows held or not; afterwards the rows are
+ * usable again. */
 static void test_rows_that_fail(void **state) {
   (void)state;
   hs_image image = tall_picture(HS_U8);
@@ -234,7 +235,7 @@ static void test_rows_that_fail(void **state) {
   hs_image_free(&image);
 }
 
-/* Limits and the size of load hold for rows as for files. */
+/* Limits and sizes of load apply to rows as to files. */
 static void test_rows_with_load(void **state) {
   (void)state;
   need_file();
@@ -258,7 +259,7 @@ static void test_rows_with_load(void **state) {
   hs_destroy(c);
 }
 
-/* The left half is dropped; a mask of another size is refused, of a file when that is known. */
+/* Drops the left half; a mask of another size is refused, for a file as soon as its size is known. */
 static void test_masks(void **state) {
   (void)state;
   need_file();
@@ -352,7 +353,8 @@ static void test_wrong_use(void **state) {
   hs_destroy(c);
 }
 
-/* What loading takes comes from load's allocator and goes back to it; a view takes nothing; a failure is explained. */
+/* Memory of a prefetch comes from load's allocator and is returned to it; a view allocates nothing; a failure is
+ * explained. */
 static void test_memory_and_message(void **state) {
   (void)state;
   need_file();

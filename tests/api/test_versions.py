@@ -1,5 +1,5 @@
-"""One version: what hartsift.h says is what the command, the library's name, the packages of CMake and pkg-config, Python's
-packages and CHANGELOG.md say.
+"""One version: hartsift.h, the command, the library's name, the packages of CMake and pkg-config, Python's packages and
+CHANGELOG.md agree.
 
 Runs on the build folder of HARTSIFT_COMMAND (or of the program named as first argument).
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import unittest
 
-# Beside the tests, not in a package.
+# In the folder of the tests, not in a package.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, main
 
@@ -56,7 +56,7 @@ class Versions(unittest.TestCase):
         self.assertEqual(interface, 100 * int(NUMBERS[0]) + int(NUMBERS[1]))
 
     def test_changelog(self):
-        """The newest version that it lists is the header's; each has its day."""
+        """The newest version listed is the header's; each has its date."""
         headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
         if headings[0] == "Unreleased":
             headings.pop(0)

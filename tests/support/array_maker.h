@@ -1,5 +1,5 @@
 /*
- * Arrays for the tests of the primitives: every type, and the contents that break reductions.
+ * Arrays for the tests of the primitives: every type, with contents that break reductions.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_ARRAY_MAKER_H
 #define HARTSIFT_TESTS_SUPPORT_ARRAY_MAKER_H
@@ -11,7 +11,7 @@
 typedef enum array_content {
   CONTENT_RANDOM,   /* any integer; floats of both signs over some powers of two */
   CONTENT_CONSTANT, /* one value */
-  CONTENT_WIDE,     /* floats over the whole range of their exponents, so that sums lose much; integers as random */
+  CONTENT_WIDE,     /* floats over the whole range of exponents, so that sums lose much; integers as random */
   CONTENT_SOME_NAN, /* random with NaN (payloads, both signs), infinities of one sign, both zeros */
   CONTENT_ALL_NAN,  /* floats: NaN alone; integers: the largest value */
   CONTENT_ZEROS,    /* floats: zeros of both signs */

@@ -1,4 +1,4 @@
-"""What tests of hartsift batch share: running it, stopping it, and reading the manifests and outputs that it leaves."""
+"""Shared parts of the tests of hartsift batch: running it, stopping it, and reading its manifests and outputs."""
 import csv
 import fcntl
 import io
@@ -16,7 +16,7 @@ from command_case import COMMAND, FAILED, CommandCase
 
 
 def blots(width, height, seed):
-    """A PGM file of blots, so that there is something to find."""
+    """A PGM file with blots, so that it has features."""
     generator = random.Random(seed)
     rows = [bytearray([128] * width) for _ in range(height)]
     for _ in range(width * height // 60):
@@ -37,7 +37,8 @@ def fnv(data, digest=0xCBF29CE484222325):
 
 
 def digest_of(data):
-    """The digest of manifests: FNV-1a of the FNV-1a of every eighth byte from the first, the second, ... on."""
+    """The digest in manifests: FNV-1a over eight FNV-1a digests, of every eighth byte from the first, the second, ...
+    on."""
     return f"{fnv(b''.join(fnv(data[lane::8]).to_bytes(8, 'little') for lane in range(8))):016x}"
 
 
@@ -106,15 +107,15 @@ class BatchCase(CommandCase):
 
 
 class EndlessCase(BatchCase):
-    """Runs over a list that begins with the images that are looked at and has so many more that no run comes to its end: what
-    ends it is the test's signal, however fast or slow the machine is."""
+    """A list that begins with the inspected images and has so many more that no run reaches its end: the test's signal
+    ends the run, however fast the machine is."""
 
     def endless_list_of(self, names):
         self.list_of(names)
         self.list_of([*names, *(f"@scene:320x240:{seed}" for seed in range(1, 20001))], "endless.txt")
 
     def assert_same_outputs(self):
-        """Those of the images that are looked at; of the others some may be there too."""
+        """Outputs of the inspected images; outputs of others may also exist."""
         found, expected = self.tree(), self.tree("whole")
         self.assertEqual({name: found.get(name) for name in expected}, expected)
 

@@ -1,6 +1,6 @@
-"""clang-tidy with the checks of .clang-tidy on the sources of the products, each as it is compiled first (not once more for
-each instruction set). Findings that are none stand with their reasons in clang_tidy_findings.txt, as CHECK:FILE; any other
-ends this with 1. Some minutes on two cores.
+"""Runs clang-tidy with the checks of .clang-tidy on the product sources, each with its first compile command (not once
+for each instruction set). clang_tidy_findings.txt lists false findings with their reasons, as CHECK:FILE; any other
+finding gives exit status 1. Takes some minutes on two cores.
 
 usage: clang_tidy.py BUILD [FOLDER...]     (BUILD: a configured build folder; FOLDERs: of sources, default all)
 """
@@ -34,7 +34,7 @@ def chosen_commands(build, folders):
 
 
 def findings_of(name, database):
-    """What clang-tidy says of one source: a set of (file, place, text, check); None where it did not get through it."""
+    """The findings for one source: a set of (file, position, text, check); None if clang-tidy failed."""
     done = subprocess.run(["clang-tidy", "--quiet", f"--config-file={ROOT / '.clang-tidy'}", "-p", database, str(ROOT / name)],
                           capture_output=True, text=True, errors="replace", check=False)
     found = {(os.path.relpath(os.path.realpath(m["file"]), ROOT), m["place"], m["text"], m["checks"].split(",")[0])

@@ -1,6 +1,7 @@
-"""Small good and broken TIFF, WebP and BMP files for make_test_images.py, with a writer of TIFF that makes every kind which
-the reader knows: orders of bytes, strips and tiles, planes, depths, compressions. Their pixels are those of the PNG and PNM files
-beside them."""
+"""Small valid and broken TIFF, WebP and BMP files for make_test_images.py. Its TIFF writer covers every kind that the
+reader
+knows: byte orders, strips and tiles, planes, depths, compressions. Their pixels equal the PNG and PNM files in the same
+folder."""
 import struct
 import zlib
 
@@ -61,7 +62,7 @@ def tiff(pixels, bits, photometric, order="<", compression=NONE, rows_per_strip=
 
 
 def write_tiff(entries, pieces, order):
-    """Header, data, directory; long values lie behind it. An entry whose values are the pieces gets their places."""
+    """Header, data, directory, then long values. For an entry whose values are pieces of data, stores their offsets."""
     data, places = b"", []
     for piece in pieces:
         places.append(8 + len(data))
@@ -138,7 +139,7 @@ def webp_chunk(name, data):
 
 
 def webp_extended(data, flags, width, height, more):
-    """The same picture behind a VP8X header, with further chunks behind it."""
+    """The same picture with a VP8X header and further chunks after it."""
     head = bytes([flags, 0, 0, 0]) + struct.pack("<I", width - 1)[:3] + struct.pack("<I", height - 1)[:3]
     body = b"WEBP" + webp_chunk(b"VP8X", head) + data[12:] + more
     return b"RIFF" + struct.pack("<I", len(body)) + body

@@ -1,6 +1,6 @@
 /*
- * Collections for tests of many pairs: views of one invented scene from places side by side, with features that look
- * alike where they show the same point, and some that show nothing else.
+ * Collections for tests of many pairs: views of one synthetic scene from neighbouring positions, with similar
+ * descriptors for the same point, and some features that no other view has.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_COLLECTION_MAKER_H
 #define HARTSIFT_TESTS_SUPPORT_COLLECTION_MAKER_H
@@ -21,13 +21,13 @@ typedef struct test_collection {
   size_t pair_count;
 } test_collection;
 
-/* Images of up to most_features features each; with 4 images or more the second has none and the third one. Every
-   second pair of neighbours overlaps little. */
+/* Images of up to most_features features each; with 4 images or more, the second has none and the third one. Every
+ * second pair of neighbours overlaps little. */
 void collection_maker_fill(test_collection *collection, size_t images, size_t most_features, hs_descriptor_type type,
                            uint32_t seed);
 void collection_maker_free(test_collection *collection);
 
-/* The pairs in another order, some of them with their images exchanged. */
+/* The pairs in another order, some with their images exchanged. */
 void collection_maker_shuffle(test_collection *collection, uint32_t seed);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What tests of a database as a file start from; see colmap_file.h.
+ * Fixture for tests of a database as a file; see colmap_file.h.
  */
 #include "tests/support/colmap_file.h"
 

@@ -1,6 +1,6 @@
 /*
- * What tests of a database as a file start from: a folder, a path in it where no file is yet, a list of features, and a way
- * of opening. Its functions fail the running cmocka test where something does not work.
+ * Fixture for tests of a database as a file: a folder, the path of a file that does not exist yet, a list of features,
+ * and a way of opening. Its functions fail the running cmocka test on errors.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
 #define HARTSIFT_TESTS_SUPPORT_COLMAP_FILE_H
@@ -22,23 +22,24 @@ typedef struct colmap_file {
   colmap_file_opener open;
 } colmap_file;
 
-/* How the tests that are set up from now on open: hs_colmap_open at first, or as a batch does, with a thread that writes. */
+/* How the following tests open the database: with hs_colmap_open (default), or as a batch does, with a writer
+ * thread. */
 void colmap_file_open_by(colmap_file_opener function);
 
 /* For cmocka_unit_test_setup_teardown; *state is a colmap_file. */
 int colmap_file_set_up(void **state);
 int colmap_file_tear_down(void **state);
 
-/* Options that wait 50 ms for a lock and leave their message in f->message, which is emptied. */
+/* Options that wait 50 ms for a lock and store their message in f->message, which is emptied first. */
 hs_colmap_options colmap_file_options(colmap_file *f);
 
-/* Opens the database, or makes it. */
+/* Opens the database, or creates it. */
 hs_colmap_database *colmap_file_open(colmap_file *f);
 
 /* Opens it, adds an image with the features, commits and closes. */
 void colmap_file_add(colmap_file *f, const char *name);
 
-/* Opening is refused with this status and a word of the reason, and neither file nor folder has changed. */
+/* Opening is refused with this status and a word of the reason, and file and folder are unchanged. */
 void colmap_file_refuses(colmap_file *f, int32_t read_only, hs_status expected, const char *word);
 
 #endif

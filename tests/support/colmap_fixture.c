@@ -1,5 +1,5 @@
 /*
- * What tests of a database's content start from; see colmap_fixture.h.
+ * Fixture for tests of a database's content; see colmap_fixture.h.
  */
 #include "tests/support/colmap_fixture.h"
 

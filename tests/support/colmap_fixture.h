@@ -1,6 +1,6 @@
 /*
- * What tests of a database's content start from: a folder with an empty database of the newest tables, and two lists of
- * features. Its functions fail the running cmocka test where something does not work.
+ * Fixture for tests of a database's content: a folder with an empty database of the newest tables, and two lists of
+ * features. Its functions fail the running cmocka test on errors.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_COLMAP_FIXTURE_H
 #define HARTSIFT_TESTS_SUPPORT_COLMAP_FIXTURE_H

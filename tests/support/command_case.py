@@ -1,4 +1,4 @@
-"""What tests of the command hartsift share: a folder for each test, the command run in it, pictures to run it on.
+"""Shared parts of the tests of the command hartsift: a folder for each test, runs of the command in it, pictures.
 
 The command is HARTSIFT_COMMAND, or the program named as first argument. Needs nothing but Python's standard library.
 """
@@ -13,7 +13,7 @@ DONE, FAILED, USAGE, NO_DEVICE = 0, 1, 2, 3
 
 
 def find_command():
-    """The command to test; an argument that names it is taken off the command line. "": there is none."""
+    """The command to test; an argument that names it is removed from the command line. "": none."""
     named = sys.argv[1:2]
     if named and not named[0].startswith("-") and os.path.isfile(named[0]) and os.access(named[0], os.X_OK):
         return os.path.abspath(sys.argv.pop(1))
@@ -24,7 +24,7 @@ COMMAND = find_command()
 
 
 class ResultWithReasons(unittest.TextTestResult):
-    """Prints why a test was skipped, for the summary of all tests."""
+    """Prints the reason of a skipped test, for the summary of all tests."""
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
@@ -32,7 +32,7 @@ class ResultWithReasons(unittest.TextTestResult):
 
 
 def main():
-    """Runs the tests of the script that calls it; says skipped without a command."""
+    """Runs the tests of the calling script; reports them as skipped without a command."""
     if not COMMAND:
         print("skipped: HARTSIFT_COMMAND does not name the command")
         sys.exit(SKIPPED)
@@ -73,7 +73,7 @@ class CommandCase(unittest.TestCase):
             return file.read()
 
     def environment(self):
-        """What the command runs with: nothing that narrows its choices."""
+        """Environment of the command, without variables that restrict its choices."""
         return {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
 
     def run_it(self, *arguments, status=DONE, stdin=b"", **settings):

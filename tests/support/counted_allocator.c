@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIZE_ROOM = 64 }; /* before each allocation, for its size */
+enum { SIZE_ROOM = 64 }; /* stored before each allocation, for its size */
 
 static void *counted_allocator_alloc(size_t bytes, void *user) {
   counted_allocator *counter = user;

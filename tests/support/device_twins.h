@@ -1,6 +1,6 @@
 /*
- * Arrays of the primitives in the host's memory and, with the same bytes, in a device's; and the context and stream they
- * are used with. For tests that are built with CUDA.
+ * Arrays of the primitives in host memory and, with the same bytes, in device memory; with their context and stream.
+ * For tests of builds with CUDA.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_DEVICE_TWINS_H
 #define HARTSIFT_TESTS_SUPPORT_DEVICE_TWINS_H
@@ -13,13 +13,13 @@
 #  include "tests/support/array_maker.h"
 #  include "tests/support/skip.h"
 
-extern hs_context *twin_gpu;    /* null where there is no device */
+extern hs_context *twin_gpu;    /* null without a device */
 extern cuda_stream twin_stream; /* for copies */
 
 #  define NEED_DEVICE()                                                                                                \
     if (!twin_gpu) skip_because(NEEDS_GPU)
 
-/* Fixture of a group of tests. HARTSIFT_TEST_ELEMENTS, for runs under a memory checker: larger arrays are left out. */
+/* Fixture of a group of tests. HARTSIFT_TEST_ELEMENTS skips larger arrays, for runs under a memory checker. */
 int twins_set_up(void **state);
 int twins_tear_down(void **state);
 
@@ -28,7 +28,7 @@ typedef struct twin_shape {
   size_t offset;             /* of the first element in its memory, elements */
 } twin_shape;
 
-/* Memory ends where the array ends, so that a memory checker sees a read beyond it. */
+/* The memory ends with the array, so that a memory checker detects a read beyond it. */
 typedef struct twin {
   unsigned char *host, *device; /* memory of offset + span bytes */
   size_t bytes;
@@ -36,15 +36,15 @@ typedef struct twin {
 } twin;
 
 enum { TWIN_SHAPES = 17 };
-extern const twin_shape twin_shapes[TWIN_SHAPES]; /* odd ones, with gaps and offsets */
+extern const twin_shape twin_shapes[TWIN_SHAPES]; /* unusual ones, with row padding and offsets */
 
 bool twin_left_out(const twin_shape *s);
 twin twin_make(hs_element type, const twin_shape *s, array_content content);
-/* What the device's memory holds, into the host's. */
+/* Copies the device's memory to the host. */
 void twin_fetch(twin *t);
 void twin_free(twin *t);
 
-/* Pinned memory for results, the same address on both sides, filled with 0xa5. device_free_pinned releases it. */
+/* Pinned memory for results, at the same address on both sides, filled with 0xa5. Released by device_free_pinned. */
 void *twin_pinned(size_t bytes);
 
 #endif

@@ -119,8 +119,8 @@ static void check_copy(const void *device, const void *expected, size_t bytes) {
   free(host);
 }
 
-/* From pinned memory that stays as it is. The host selects over more cells than CELLS_ON_DEVICE_MAX, so that results cannot
-   stay on the device. */
+/* From pinned memory, which is not changed. The host selects over more cells than CELLS_ON_DEVICE_MAX, so results then
+ * cannot stay on the device. */
 static void check_device_memory(hs_context *c, const hs_options *o, const hs_image *image, const hs_features *expected,
                                 const char *what) {
   static const int32_t channels[] = {1, 2, 3, 3, 4, 4};

@@ -1,7 +1,8 @@
 /*
- * Tests that run on every engine: on the CPU, and on a GPU where there is one. HARTSIFT_TEST_ENGINES=cpu or gpu: only there;
- * HARTSIFT_TEST_SKIP: leaves out the tests of that name, which may have a *.
- * And frames on a GPU, alone or split with the CPU, compared with those of the CPU.
+ * Tests that run on every engine: the CPU, and a GPU if available.
+ *
+ * HARTSIFT_TEST_ENGINES=cpu or gpu: only that one. HARTSIFT_TEST_SKIP: skips the tests of that name, which may contain
+ * a *. Also compares frames on a GPU, alone or split with the CPU, with frames on the CPU.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_ENGINE_TESTS_H
 #define HARTSIFT_TESTS_SUPPORT_ENGINE_TESTS_H
@@ -12,7 +13,7 @@
 
 typedef enum engine_set { ON_CPU = 1, ON_GPU = 2, ON_ALL = 3 } engine_set;
 
-/* Tests, and the engines that they run on. */
+/* Tests and the engines that they run on. */
 typedef struct engine_tests {
   engine_set on;
   const struct CMUnitTest *tests;
@@ -21,31 +22,33 @@ typedef struct engine_tests {
 #define ENGINE_TESTS(ON, TESTS)                                                                                        \
   { ON, TESTS, sizeof(TESTS) / sizeof(TESTS)[0] }
 
-/* Runs the groups on each engine, between set_up and tear_down, which may be null; without a GPU one test is skipped in its
-   place. Returns how many failed. */
+/* Runs the groups on each engine, between set_up and tear_down, which may be null; without a GPU one skipped test
+ * replaces its group. Returns the number of failures. */
 int engines_run(const char *name, const engine_tests *groups, size_t count, CMFixtureFunction set_up,
                 CMFixtureFunction tear_down);
 
-/* HS_DEVICE_CPU or HS_DEVICE_CUDA, while tests run. */
+/* HS_DEVICE_CPU or HS_DEVICE_CUDA while tests run. */
 extern hs_device engine_device;
 static inline bool engine_is_gpu(void) { return engine_device != HS_DEVICE_CPU; }
-/* A profile's options on that engine. */
+/* A profile's options on the current engine. */
 hs_options engine_options(hs_profile profile);
 
-/* A square scene of 200 pixels a side, or of HARTSIFT_TEST_SIDE, for runs under a sanitizer. From set_up to tear_down. */
+/* A square scene of 200 pixels a side, or of HARTSIFT_TEST_SIDE, for runs under a sanitizer. Exists from set_up to
+ * tear_down. */
 extern hs_image engine_scene;
 int engine_scene_set_up(void **state);
 int engine_scene_tear_down(void **state);
 
-/* What the CPU finds with these options, without their variants and their limit of memory. Freed by hs_features_free. mask:
-   null, or as for hs_extract. */
+/* The CPU's features for these options, ignoring variants and memory limit. Freed by hs_features_free. mask: null, or
+ * as for hs_extract. */
 hs_features engine_expected(const hs_options *options, const hs_image *image, const hs_image *mask);
-/* Fails unless frames give the CPU's bytes: launched kernel by kernel, recorded as a graph and, where HARTSIFT_TEST_SIDE is
-   not set, replayed. Returns how many features there are. */
+/* Fails unless frames give the CPU's bytes: launched kernel by kernel, recorded as a graph and, without
+ * HARTSIFT_TEST_SIDE, replayed. Returns the number of features. */
 size_t engine_check(const hs_options *options, const hs_image *image, const hs_image *mask, const char *what);
-/* The same; fails where there are 20 or fewer. */
+/* The same; also fails with 20 features or fewer. */
 void engine_check_some(const hs_options *options, const hs_image *image, const hs_image *mask, const char *what);
-/* The same in flight and, on a GPU, from its memory, with results there and here. The image's rows end with their gaps. */
+/* The same in flight and, on a GPU, from device memory, with results on both sides. The image's rows end with their
+ * padding. */
 void engine_check_ways(const hs_options *options, const hs_image *image, const char *what);
 
 #endif

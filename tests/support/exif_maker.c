@@ -11,7 +11,7 @@ enum { SIGNATURE_BYTES = 6, HEADER_BYTES = 8, ENTRY_BYTES = 12 };
 typedef struct writer {
   uint8_t *tiff;
   bool big;
-  size_t entry, data; /* where the next entry and the next values outside of entries go */
+  size_t entry, data; /* offsets for the next entry and for the next values outside entries */
 } writer;
 
 static void put(const writer *w, size_t at, uint32_t value, size_t bytes) {

@@ -6,7 +6,7 @@ _WIDTHS = {BYTE: "B", ASCII: "B", SHORT: "H", LONG: "I", RATIONAL: "II"}
 
 
 def _directory(entries, at):
-    """The bytes of a directory that begins at `at`: (tag, type, values) each, in the order of their tags."""
+    """The bytes of a directory that begins at `at`; entries are (tag, type, values) in the order of tags."""
     head, tail = struct.pack(">H", len(entries)), b""
     outside = at + 2 + 12 * len(entries) + 4
     for tag, kind, values in sorted(entries):
@@ -19,7 +19,7 @@ def _directory(entries, at):
 
 
 def with_exif(jpeg, first=(), exif=(), gps=()):
-    """The file with a segment of these entries, in front of all others."""
+    """The file with a segment of these entries before all other segments."""
     pointers = [(0x8769, LONG, [0])] * bool(exif) + [(0x8825, LONG, [0])] * bool(gps)
     at = 8 + len(_directory([*first, *pointers], 8))
     places, tail = [], b""

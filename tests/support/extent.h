@@ -1,7 +1,9 @@
 /*
- * How far a test goes. Where each sample costs ten times as much, under a sanitizer or an emulator, sweeps take a short
- * form: every value of each setting, but not each with every other, and smaller pictures. HARTSIFT_TESTS=whole takes all of
- * it there too, HARTSIFT_TESTS=short the short form everywhere.
+ * Extent of tests.
+ *
+ * Under a sanitizer or an emulator, where each sample costs ten times as much, sweeps take a short form: every value of
+ * each setting, but not every combination, and smaller pictures. HARTSIFT_TESTS=whole runs all combinations there too,
+ * HARTSIFT_TESTS=short uses the short form everywhere.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_EXTENT_H
 #define HARTSIFT_TESTS_SUPPORT_EXTENT_H
@@ -27,7 +29,8 @@ static inline bool extent_is_short(void) {
 #endif
 }
 
-/* Whether value `inner` of `count` is tried with value `outer` of another setting: in the short form one of them is. */
+/* Whether value `inner` of `count` is combined with value `outer` of another setting: in the short form, one of them
+ * is. */
 static inline bool extent_pairs(size_t outer, size_t inner, size_t count) {
   return !extent_is_short() || outer % count == inner;
 }

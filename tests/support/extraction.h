@@ -1,5 +1,6 @@
 /*
- * Whole frames in tests: contexts, pictures, and comparisons of what comes out. Everything here fails the test itself.
+ * Whole frames in tests: contexts, pictures, and comparisons of results. Every function fails the running test on
+ * errors.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_EXTRACTION_H
 #define HARTSIFT_TESTS_SUPPORT_EXTRACTION_H
@@ -19,13 +20,13 @@ hs_options extraction_options(hs_profile profile);
 hs_expert_options extraction_expert(hs_profile profile, const char *variant);
 hs_context *extraction_context(const hs_options *options);
 
-/* Whether contexts can be made on a GPU; fails where there is one and it cannot be opened. */
+/* Whether contexts can be made on a GPU; fails if there is a GPU that cannot be opened. */
 bool extraction_has_gpu(void);
 
 /* hs_render_scene; freed by hs_image_free(&image). */
 hs_image extraction_scene(int32_t width, int32_t height, uint32_t seed, const double *homography);
-/* Bright and dark spots as close as they can be, each a bit different: an eighth of all samples may be keypoints. Freed as
-   above. */
+/* Bright and dark spots as dense as possible, each slightly different: up to an eighth of all samples are keypoints.
+ * Freed as above. */
 hs_image extraction_spots(int32_t period, int32_t width, int32_t height);
 /* A float picture of zeros, range 0..1; its samples may be written through extraction_floats. Freed as above. */
 hs_image extraction_blank(int32_t width, int32_t height);
@@ -35,7 +36,7 @@ hs_image extraction_as_floats(const hs_image *bytes);
 
 /* Features of one picture; freed by hs_features_free. */
 hs_features extraction_run(hs_context *context, const hs_image *image);
-/* The same with a context of its own. */
+/* The same with a temporary context. */
 hs_features extraction_once(const hs_options *options, const hs_image *image);
 
 /* Bytes of one descriptor in a list; pointer to that of feature i. */
@@ -47,24 +48,25 @@ double extraction_distance(const hs_features *a, size_t i, const hs_features *b,
 
 /* Fails unless two lists hold the same bytes. */
 void extraction_check_equal(const hs_features *expected, const hs_features *got, const char *what);
-/* Fails unless `got` is the features of `full` whose `keep` is set, in the same order. */
+/* Fails unless `got` has exactly the features of `full` with `keep` set, in the same order. */
 void extraction_check_filtered(const hs_features *full, const bool *keep, const hs_features *got, const char *what);
 
-/* Where a feature of one picture should lie in another: x, y, sigma and orientation of *k are replaced. False: it
-   is not asked for (it lies too near a border, say). */
+/* Maps a feature of one picture to another: replaces x, y, sigma and orientation of *k. False: it need not be found,
+ * for
+ * example because it is too near a border. */
 typedef bool (*extraction_map)(hs_keypoint *k, const void *data);
 
 typedef struct extraction_tolerance {
   double place;       /* pixels for a feature of sigma 1; grows with sigma */
-  double sigma_ratio; /* largest of |log2| of the ratio */
+  double sigma_ratio; /* maximum |log2| of the ratio */
   double angle_rad;
 } extraction_tolerance;
 
-/* How many of the features asked for have a counterpart. */
+/* Number of expected features that have a counterpart. */
 typedef struct extraction_share {
   size_t asked, found;
-  double share;           /* found / asked */
-  double median_distance; /* of the descriptors of those found; 0 without descriptors */
+  double share;           /* found / expected */
+  double median_distance; /* mean distance of the descriptors found; 0 without descriptors */
 } extraction_share;
 extraction_share extraction_match(const hs_features *from, extraction_map map, const void *data, const hs_features *to,
                                   const extraction_tolerance *tolerance);

@@ -17,14 +17,14 @@ typedef enum feature_style {
   FEATURES_NONE
 } feature_style;
 
-/* Plausible features of an image of 640 x 480 in UBC bin order: octaves -1..4, levels 1..3, sigma that
-   fits them, all orientations including 0 and the largest below 2 pi. Freed by hs_features_free. */
+/* Plausible features of an image of 640 x 480 in UBC bin order: octaves -1..4, levels 1..3, matching sigma,
+ * orientations including 0 and the largest below 2 pi. Freed by hs_features_free. */
 void feature_maker_fill(hs_features *features, size_t count, feature_style style, uint32_t seed);
 
-/* Puts the bins of every cell in the other order. */
+/* Reverses the bin order of every cell. */
 void feature_maker_swap_bins(hs_features *features);
 
-/* What a reader may hand out whatever the file: arrays there, values finite, sigma > 0, angles in range. */
+/* Invariants of a reader's result for any file: arrays exist, values are finite, sigma > 0, angles in range. */
 bool feature_maker_consistent(const hs_features *features);
 
 /* Next number of a small generator. */

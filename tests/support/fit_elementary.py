@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fits the polynomials of stages/elementary.h and prints their coefficients and errors.
 
-Each is a minimax fit (Lawson's iteratively reweighted least squares in double precision); coefficients are then
-rounded to float32 one after another, from the lowest power on, the rest fitted again each time, so that rounding one
-is made up for by the others. Needs NumPy.
+Each is a minimax fit (Lawson's iteratively reweighted least squares in double precision); coefficients are then rounded
+to float32 one after another, from the lowest power on. After each the rest is fitted again, which compensates the
+rounding. Needs NumPy.
 """
 import numpy as np
 
@@ -51,7 +51,7 @@ def atan_turns_over_t(z):
 
 
 def fit_reciprocal():
-    """The guess magic - bits of x and the constant of the step r (c - x r) after it: the least of the largest errors."""
+    """The guess magic - bits of x and the constant of its step r (c - x r) that minimise the largest error."""
     x = np.linspace(1, 2, 8001, dtype=np.float32)[:-1]
     best = (np.inf, 0, 0.0)
 

@@ -1,6 +1,6 @@
 /*
- * Image files in memory for tests; see image_maker.h. An error in here ends the test program: the
- * libraries' default handlers exit.
+ * Image files in memory for tests; see image_maker.h. An error ends the test program, since the libraries' default
+ * handlers exit.
  */
 #include "tests/support/image_maker.h"
 
@@ -194,7 +194,7 @@ uint8_t *jpeg_luma_by_library(const image_file *file) {
   jpeg_create_decompress(&jpeg);
   jpeg_mem_src(&jpeg, file->bytes, (unsigned long)file->size);
   jpeg_read_header(&jpeg, TRUE);
-  /* No colour conversion at all: luma is the first of the stored channels. */
+  /* No colour conversion: luma is the first of the stored channels. */
   jpeg.out_color_space = jpeg.jpeg_color_space;
   jpeg.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&jpeg);

@@ -1,5 +1,5 @@
 /*
- * Image files in memory for tests, made with libpng and libjpeg directly, and what they must decode to.
+ * Image files in memory for tests, made with libpng and libjpeg directly, and their expected pixels.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_IMAGE_MAKER_H
 #define HARTSIFT_TESTS_SUPPORT_IMAGE_MAKER_H
@@ -16,7 +16,7 @@ typedef struct image_file {
 
 void image_file_free(image_file *file);
 
-/* The same arithmetic as the public header's formula, in 64 bits. */
+/* The formula of the public header in 64 bits. */
 uint32_t image_maker_gray(uint32_t red, uint32_t green, uint32_t blue);
 
 /* ---- PNG */
@@ -31,7 +31,7 @@ typedef struct png_spec {
 
 /* Channels stored in the file. */
 size_t png_spec_channels(const png_spec *spec);
-/* The stored sample: a fixed function of its place, below 2^depth. */
+/* The stored sample: a fixed function of its position, below 2^depth. */
 uint32_t png_spec_sample(const png_spec *spec, int32_t x, int32_t y, size_t channel);
 /* A palette entry's colour channel, 0..255. */
 uint32_t png_spec_palette(uint32_t index, size_t channel);
@@ -42,7 +42,7 @@ image_file png_spec_make(const png_spec *spec);
 /* ---- JPEG */
 
 typedef enum jpeg_coding { JPEG_BASELINE, JPEG_PROGRESSIVE, JPEG_ARITHMETIC } jpeg_coding;
-/* What is stored; the input samples are in the same space, except YCbCr and YCCK (from RGB and CMYK). */
+/* Stored colour space. Input samples are in the same space, except for YCbCr and YCCK (from RGB and CMYK). */
 typedef enum jpeg_space { JPEG_GRAY, JPEG_YCBCR, JPEG_RGB, JPEG_CMYK, JPEG_CMYK_PLAIN, JPEG_YCCK } jpeg_space;
 
 typedef struct jpeg_spec {
@@ -58,12 +58,12 @@ typedef struct jpeg_spec {
 
 /* Channels of the input samples. */
 size_t jpeg_spec_channels(const jpeg_spec *spec);
-/* samples: width x height x channels. Null bytes when the library cannot (arithmetic coding). */
+/* samples: width x height x channels. Null bytes if the library cannot (arithmetic coding). */
 image_file jpeg_spec_make(const jpeg_spec *spec, const uint8_t *samples);
-/* What libjpeg itself decodes at 1/scale of the size, gray (luma as stored) or RGB, rows without gaps; *width and
-   *height are what it made. The file is gray or YCbCr, or colour is asked for. From malloc. */
+/* libjpeg's own decoding at 1/scale of the size, gray (stored luma) or RGB, without row padding; *width and *height
+ * receive its size. The file is gray or YCbCr, or colour is requested. From malloc. */
 uint8_t *jpeg_scaled_by_library(const image_file *file, int scale, bool colour, int32_t *width, int32_t *height);
-/* The luma plane as libjpeg itself gives it; gray for JPEG_GRAY. From malloc. */
+/* The luma plane from libjpeg itself; gray for JPEG_GRAY. From malloc. */
 uint8_t *jpeg_luma_by_library(const image_file *file);
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Debian packages that hartsift needs, named in this one place, and a function that installs what is missing.
-# To be sourced: . tests/support/install_deps.sh; install_packages "${BUILD_PACKAGES[@]}"
+# The Debian packages that hartsift needs, listed only here, and a function that installs missing ones.
+# Source it: . tests/support/install_deps.sh; install_packages "${BUILD_PACKAGES[@]}"
 
 # shellcheck disable=SC2034  # used by the scripts that source this
 BUILD_PACKAGES=(build-essential cmake ninja-build pkg-config libpng-dev libjpeg-dev libtiff-dev libwebp-dev zlib1g-dev libsqlite3-dev)
@@ -19,7 +19,7 @@ as_root() {
   fi
 }
 
-# Runs a command quietly; its output is shown only when it fails.
+# Runs a command quietly; shows its output only if it fails.
 run_quietly() {
   local log status=0
   log=$(mktemp)
@@ -32,7 +32,7 @@ run_quietly() {
   return "$status"
 }
 
-# install_packages NAME...: installs those that are missing; nothing is touched when all are there.
+# install_packages NAME...: installs the missing ones; changes nothing if all are installed.
 install_packages() {
   local missing=() package
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -50,13 +50,13 @@ install_packages() {
     return 1
   fi
   echo "Installing ${missing[*]}"
-  # Package lists may be absent or old: fetched only when something is to be installed.
+  # Package lists may be missing or old; they are fetched only if something must be installed.
   run_quietly as_root apt-get update -qq || return 1
   run_quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# The first python3 that hartsift's package runs on and that can make virtual environments, which a version manager's or
-# Debian's may lack.
+# The first python3 that meets hartsift's requirements and can make virtual environments, which a version manager's or
+# Debian's may not.
 find_python() {
   local python
   for python in python3 /usr/bin/python3; do
@@ -69,8 +69,8 @@ find_python() {
   return 1
 }
 
-# make_python_environment FOLDER REQUIREMENTS...: a virtual environment of its own with the packages that the files name, so
-# that it does not matter which python3 the machine has. Nothing is done again while the files stay the same.
+# make_python_environment FOLDER REQUIREMENTS...: a virtual environment with the packages in these files, independent of
+# the machine's python3. Repeated only when the files change.
 make_python_environment() {
   begin_python_environment "$@" && fill_python_environment "$@"
 }
@@ -93,7 +93,7 @@ fill_python_environment() {
   cat "$@" >"$folder/installed.txt"
 }
 
-# Prints the path of nvcc; fails when there is no CUDA toolkit.
+# Prints the path of nvcc; fails without a CUDA toolkit.
 find_nvcc() {
   command -v nvcc && return 0
   [ -x /usr/local/cuda/bin/nvcc ] && echo /usr/local/cuda/bin/nvcc

@@ -1,4 +1,4 @@
-"""Writes starting inputs for tests/fuzz/fuzz_features.c into a folder, from small files of every format.
+"""Writes seeds for tests/fuzz/fuzz_features.c into a folder: small files of every format.
 
 usage: make_feature_seeds.py PROGRAM FOLDER     PROGRAM: write_sample_features of the build
 """
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-# By the value of hs_format; 10 is a database, which the target leaves out.
+# By the value of hs_format; 10 is a database, which the target excludes.
 FORMATS = {1: "colmap.txt", 2: "npz.npz", 3: "csv.csv", 4: "json.json", 5: "lowe.key", 6: "vlfeat.sift",
            7: "opencv.yml", 8: "openmvg.feat", 9: "bin.hsf", 11: "visualsfm.sift", 12: "oxford.hesaff"}
 

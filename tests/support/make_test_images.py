@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the small good and broken image files of tests/data/images and their manifest.
+"""Makes the small valid and broken image files of tests/data/images and their manifest.
 
-Needs NumPy and OpenCV. Usage: make_test_images.py [FOLDER]; without FOLDER it rewrites the files of the repository.
+Needs NumPy and OpenCV. usage: make_test_images.py [FOLDER]
+Without FOLDER it rewrites the files of the repository.
 """
 import os
 import struct
@@ -40,7 +41,7 @@ class Collection:
 
 
 def samples(channels, depth, width=WIDTH, height=HEIGHT):
-    """Samples of every size that differ in all directions and channels."""
+    """Samples of any size that differ in all directions and channels."""
     y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(channels), indexing="ij")
     return ((x * 2521 + y * 9677 + c * 21013 + x * y * 61) % (1 << depth)).astype(np.uint32)
 
@@ -177,7 +178,7 @@ def smooth_picture(width, height, channels):
 
 
 def corner_picture():
-    """Distinct gray in each 8 x 8 block, so that turning it by any orientation shows."""
+    """Distinct gray in each 8 x 8 block, so that every orientation gives a different picture."""
     blocks = (np.arange(6).reshape(2, 3) * 40 + 20).astype(np.uint8)
     return np.kron(blocks, np.ones((8, 8), np.uint8))
 

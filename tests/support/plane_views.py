@@ -2,13 +2,13 @@
 import numpy
 
 WIDTH, HEIGHT, VIEWS = 400, 300, 5
-FOCAL = 1.2 * WIDTH  # what COLMAP assumes: few views of a small scene leave it in doubt
+FOCAL = 1.2 * WIDTH  # COLMAP's assumption: few views of a small scene do not determine it
 CENTRES = [(-0.6 + 0.3 * i, 0.1 * (i % 2), 0.05 * i) for i in range(VIEWS)]
 TEXTURE_SIDE = 900  # larger than a view
 
 
 def texture(run, seed):
-    """Gray values of a generated picture; run(*arguments) runs the command hartsift in the folder that it returns."""
+    """Gray values of a generated picture; run(*arguments) runs the command hartsift and returns its folder."""
     side = TEXTURE_SIDE
     folder = run("draw", f"@scene:{side}x{side}:{seed}", "-o", "scene.ppm", "--max-features", 1, "--circle-scale", 0.1, "-q")
     data = (folder / "scene.ppm").read_bytes()

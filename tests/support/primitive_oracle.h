@@ -1,6 +1,6 @@
 /*
- * The primitives once more, written from their public description alone and without any of the library's code: element by
- * element, in the widest arithmetic there is.
+ * Oracle of the primitives, written from their public description alone, without any of the library's code: element by
+ * element, in the widest arithmetic.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_PRIMITIVE_ORACLE_H
 #define HARTSIFT_TESTS_SUPPORT_PRIMITIVE_ORACLE_H
@@ -15,13 +15,13 @@ hs_array oracle_part(const hs_array *array, size_t x, size_t y, size_t width, si
 
 /* Sum, mean, range and count of all elements. magnitude: sum|x| for bounds. */
 typedef struct oracle_figures {
-  hs_tile figures;            /* the sum in the order that is promised */
-  long double sum, magnitude; /* the sum in long double, in plain order */
+  hs_tile figures;            /* the sum in the documented order */
+  long double sum, magnitude; /* the sum in long double, in element order */
 } oracle_figures;
 
 oracle_figures oracle_reduce(const hs_array *array, double threshold);
 
-/* A sample of a row continued beyond its ends. */
+/* A sample of a row extended beyond its ends. */
 double oracle_sample(const hs_array *signal, size_t row, long long i, hs_ends ends);
 
 /* One output of a convolution in long double, with taps rounded to the signal's type; *magnitude gets sum|c x|. */

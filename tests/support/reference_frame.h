@@ -1,5 +1,5 @@
 /*
- * One frame by the reference, every stage's output kept: what backends are compared with.
+ * One frame by the reference with every stage's output kept, for comparison with backends.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_REFERENCE_FRAME_H
 #define HARTSIFT_TESTS_SUPPORT_REFERENCE_FRAME_H
@@ -8,7 +8,7 @@
 #include "stages/ops.h"
 #include "stages/pyramid.h"
 
-/* Memory from calloc. Masks of all octaves lie one after another, each from a multiple of four words. */
+/* Memory from calloc. Masks of all octaves are consecutive, each aligned to four words. */
 typedef struct reference_frame {
   hs_options options;
   sift_params params;
@@ -29,13 +29,13 @@ typedef struct reference_frame {
   size_t descriptor_bytes; /* of one */
 } reference_frame;
 
-/* Runs all stages. filter null: everything is kept. stride_padding: floats between rows. The geometry may have no
-   octave; lists are then empty. False when memory is short. */
+/* Runs all stages. filter null: keeps everything. stride_padding: floats between rows. The geometry may have no octave;
+ * the lists are then empty. False: out of memory. */
 bool reference_frame_make(reference_frame *frame, const hs_image *image, const hs_options *options,
                           const place_filter *filter, int32_t stride_padding);
 void reference_frame_free(reference_frame *frame);
 
-/* An 8-bit picture of reproducible noise, blurred a little; from malloc. smooth 0: the noise itself. */
+/* An 8-bit picture of reproducible noise, slightly blurred; from malloc. smooth 0: the noise itself. */
 uint8_t *reference_noise(int32_t width, int32_t height, uint32_t seed, int32_t smooth);
 
 #endif

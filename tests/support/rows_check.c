@@ -10,7 +10,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/scratch_folder.h"
 
-/* Of the device's bytes and the host's the larger, because the limit holds for each. */
+/* The larger of device bytes and host bytes, because the limit applies to each. */
 static uint64_t bytes_within(hs_options o, int32_t width, int32_t height, uint64_t limit) {
   uint64_t host, device;
   o.max_memory_bytes = limit;
@@ -21,7 +21,7 @@ static uint64_t bytes_within(hs_options o, int32_t width, int32_t height, uint64
 uint64_t rows_cap(hs_options o, int32_t width, int32_t height) {
   const uint64_t whole = bytes_within(o, width, height, 0), least = bytes_within(o, width, height, 1);
   assert_true(least < whole);
-  /* Small tiles take long on a fake GPU. */
+  /* Small tiles are slow on a fake GPU. */
   return least + (whole - least) / (o.device == HS_DEVICE_CPU ? 10 : 3);
 }
 

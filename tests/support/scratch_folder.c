@@ -27,7 +27,7 @@ char *scratch_folder_path(const scratch_folder *folder, const char *name, char *
   return path;
 }
 
-/* Calls unlink or rmdir for every entry where asked to; returns how many there are. */
+/* Calls unlink or rmdir for every entry if requested; returns the number of entries. */
 static size_t scratch_folder_visit(const scratch_folder *folder, int delete_entries) {
   DIR *directory = opendir(folder->path);
   assert_non_null(directory);

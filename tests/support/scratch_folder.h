@@ -1,5 +1,5 @@
 /*
- * A folder for a test's files, in TMPDIR or the system's place for temporary files.
+ * A folder for a test's files, in TMPDIR or the system's folder for temporary files.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
 #define HARTSIFT_TESTS_SUPPORT_SCRATCH_FOLDER_H
@@ -15,10 +15,10 @@ typedef struct scratch_folder {
 /* Makes an empty folder. Fails the running cmocka test when it cannot. */
 void scratch_folder_make(scratch_folder *folder);
 
-/* Removes the folder with all that is in it. */
+/* Removes the folder with its content. */
 void scratch_folder_remove(const scratch_folder *folder);
 
-/* For cmocka_unit_test_setup_teardown; *state is a scratch_folder of the test's own. */
+/* For cmocka_unit_test_setup_teardown; *state is the test's scratch_folder. */
 int scratch_folder_set_up(void **state);
 int scratch_folder_tear_down(void **state);
 
@@ -28,7 +28,7 @@ char *scratch_folder_path(const scratch_folder *folder, const char *name, char *
 /* Number of entries, hidden ones included. */
 size_t scratch_folder_count(const scratch_folder *folder);
 
-/* Writes a whole file; reads a whole file into memory from malloc, zero-terminated behind its size. */
+/* Writes a whole file; reads a whole file into memory from malloc, with a zero after its last byte. */
 void scratch_write_file(const char *path, const void *bytes, size_t size);
 unsigned char *scratch_read_file(const char *path, size_t *size);
 

@@ -1,5 +1,5 @@
 /*
- * Skipping a cmocka test with its reason on the output, where the summary of all tests looks for it.
+ * Skips a cmocka test and prints the reason, which the summary of all tests reads.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_SKIP_H
 #define HARTSIFT_TESTS_SUPPORT_SKIP_H
@@ -13,7 +13,7 @@
     skip();                                                                                                            \
   } while (0)
 
-/* A whole test program that this build has nothing for: its only test, and its main. */
+/* A test program that has nothing to test in this build: its only test, and its main. */
 #define SKIPPED_PROGRAM(reason)                                                                                        \
   static void test_skipped(void **state) {                                                                             \
     (void)state;                                                                                                       \

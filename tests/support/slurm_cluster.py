@@ -1,5 +1,5 @@
-"""A Slurm cluster on this machine: a controller and several nodes on loopback, as whoever runs the test. A job that is requeued
-begins when the credential of its first start has expired, here after seconds.
+"""A Slurm cluster on this machine: a controller and several nodes on loopback, as the current user. A requeued job
+starts once the credential of its first start has expired, here after seconds.
 """
 import contextlib
 import getpass
@@ -40,7 +40,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 
 
 def missing_program():
-    """The first program of Slurm that is not there, or None."""
+    """The first missing program of Slurm, or None."""
     path = os.environ.get("PATH", "") + os.pathsep + "/usr/sbin"
     programs = ("slurmctld", "slurmd", "sbatch", "scontrol", "sinfo")
     return next((name for name in programs if not shutil.which(name, path=path)), None)
@@ -55,7 +55,7 @@ def _free_ports(count):
 
 
 class SlurmCluster:
-    """Runs in a folder; `environment` is for Slurm's commands."""
+    """Runs a program in the folder; `environment` is for Slurm's commands."""
 
     def __init__(self, folder, nodes=3):
         self.folder = folder
@@ -96,7 +96,7 @@ class SlurmCluster:
                                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def run(self, *arguments, **environment):
-        """What a command of Slurm prints; "" where it fails, as while the controller is not up."""
+        """Output of a command of Slurm; "" if it fails, for example before the controller is up."""
         run = subprocess.run(arguments, env={**self.environment, **environment}, cwd=self.folder, check=False,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
         return run.stdout.decode().strip() if run.returncode == 0 else ""

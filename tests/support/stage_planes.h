@@ -1,12 +1,12 @@
 /*
- * Planes with guard values about them, and patterns to fill them with, for tests that compare variants of a stage.
+ * Planes with guard values around them, and patterns to fill them with, for tests that compare variants of a stage.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_STAGE_PLANES_H
 #define HARTSIFT_TESTS_SUPPORT_STAGE_PLANES_H
 
 #include "stages/image.h"
 
-/* A plane in a block of its own: guard floats before, behind, and between the rows where stride > width. */
+/* A plane in a separate block: guard floats before it, after it, and between the rows if stride > width. */
 typedef struct guarded_plane {
   plane_view view;
   float *block;
@@ -21,7 +21,7 @@ typedef enum plane_pattern {
   PATTERN_COUNT
 } plane_pattern;
 
-/* Fails the test when there is no memory. Samples start as guard values. */
+/* Fails the test without memory. Samples start as guard values. */
 guarded_plane plane_make(int32_t width, int32_t height, size_t stride);
 void plane_free(guarded_plane *plane);
 /* Samples in [0, 1]. */
@@ -36,16 +36,16 @@ uint32_t stage_random(uint32_t *state);
 
 /* The variants to compare with the reference; null after the last. */
 extern const char *const stage_variant_names[];
-/* How many of them this machine can run. */
+/* Number of variants that this machine can run. */
 int stage_variants_usable(void);
 
 enum { STAGE_THREAD_COUNTS = 4 };
 /* Numbers of threads: 1, 3, 2, 7. */
 extern const int32_t stage_thread_counts[STAGE_THREAD_COUNTS];
-/* How many of them to run each variant on: all; in the short form (extent.h) the first two. */
+/* Number of thread counts for each variant: all; in the short form (extent.h) the first two. */
 int stage_threads(void);
-/* Set a group of tests up and end it: *state is an array of pools, one for each of stage_thread_counts, null for 1
-   thread. Fails where this machine can run no variant: nothing would be compared. */
+/* Set-up and tear-down of a group of tests: *state is an array of pools, one for each of stage_thread_counts, null for
+ * 1 thread. Fails if this machine can run no variant, because nothing would be compared. */
 int stage_queues_make(void **state);
 int stage_queues_free(void **state);
 

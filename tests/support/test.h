@@ -1,4 +1,4 @@
-/* What every test program in C begins with: cmocka, and the headers that it needs. */
+/* Common includes of every test program in C: cmocka and the headers that it needs. */
 #ifndef HARTSIFT_TESTS_SUPPORT_TEST_H
 #define HARTSIFT_TESTS_SUPPORT_TEST_H
 

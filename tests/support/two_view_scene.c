@@ -1,5 +1,5 @@
 /*
- * Matches of two views of an invented scene; see two_view_scene.h.
+ * Matches of two views of a synthetic scene; see two_view_scene.h.
  */
 #include "tests/support/two_view_scene.h"
 
@@ -29,7 +29,7 @@ static void apply(const double m[9], const double v[3], double out[3]) {
   for (int i = 0; i < 3; i++) out[i] = m[3 * i] * v[0] + m[3 * i + 1] * v[1] + m[3 * i + 2] * v[2];
 }
 
-/* The rotation with Cayley parameters (x, y, z): about 2 atan of their length. */
+/* The rotation with Cayley parameters (x, y, z): by an angle of 2 atan of their length. */
 static void cayley(double x, double y, double z, double out[9]) {
   const double s = x * x + y * y + z * z, d = 1.0 + s;
   const double m[9] = {1.0 - s + 2.0 * x * x, 2.0 * (x * y - z),     2.0 * (x * z + y),
@@ -58,7 +58,7 @@ static void plane_homography(const two_view_scene *s, const double normal[3], do
   multiply(forward_b, half, out);
 }
 
-/* The depth at which the scene lies along the ray (x, y, 1) of camera a. */
+/* Depth of the scene along the ray (x, y, 1) of camera a. */
 static double depth_of(two_view_kind kind, size_t i, const double normal[3], double x, double y, uint64_t *random) {
   const double free_depth = uniform(random, 3.0, 9.0);
   const bool planar = kind == TWO_VIEW_PLANE || (kind == TWO_VIEW_MIXED && i % 4 != 0);

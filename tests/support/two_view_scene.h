@@ -1,6 +1,7 @@
 /*
- * Matches of two views of an invented scene, with the geometry known: for tests of verification. Sums, products,
- * quotients and square roots only, so that every machine sees the same points.
+ * Matches of two views of a synthetic scene with known geometry, for tests of verification.
+ *
+ * Uses only sums, products, quotients and square roots, so that the points are the same on every machine.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_TWO_VIEW_SCENE_H
 #define HARTSIFT_TESTS_SUPPORT_TWO_VIEW_SCENE_H
@@ -16,12 +17,12 @@ typedef enum two_view_kind {
   TWO_VIEW_VOLUME,   /* points spread in space */
   TWO_VIEW_PLANE,    /* all on one plane */
   TWO_VIEW_MIXED,    /* three quarters on one plane, the rest off it */
-  TWO_VIEW_ROTATION, /* the camera only turned */
+  TWO_VIEW_ROTATION, /* the camera only rotates */
   TWO_VIEW_LINE      /* all on one line in space */
 } two_view_kind;
 
 typedef struct two_view_scene {
-  size_t count, outliers; /* the first `outliers` matches are wrong: random places in image b */
+  size_t count, outliers; /* the first `outliers` matches are wrong: random positions in image b */
   double a[2 * TWO_VIEW_MAX], b[2 * TWO_VIEW_MAX];             /* as measured */
   double exact_a[2 * TWO_VIEW_MAX], exact_b[2 * TWO_VIEW_MAX]; /* without noise and outliers */
   hs_camera camera_a, camera_b;

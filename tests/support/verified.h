@@ -1,4 +1,4 @@
-/* A scene of two views and what verification makes of it. */
+/* A scene of two views and its verification result. */
 #ifndef HARTSIFT_TESTS_SUPPORT_VERIFIED_H
 #define HARTSIFT_TESTS_SUPPORT_VERIFIED_H
 
@@ -11,7 +11,7 @@ typedef struct verified {
   hs_geometry geometry;
 } verified;
 
-/* All zeros; free it. */
+/* Initialised with zeros; the caller frees it. */
 verified *verified_new(void);
 
 /* The model's defaults with the scene's cameras. */

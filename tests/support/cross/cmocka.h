@@ -1,6 +1,6 @@
 /*
- * As much of cmocka's interface as tests use that run where cmocka is not: under an emulator of another processor, for it is
- * packaged for the building machine only, and on hosts of a GPU (tests/gpu_report.sh). The first failure ends the program.
+ * The part of cmocka's interface that tests use, for systems without cmocka: under an emulator of another processor,
+ * and on GPU hosts (tests/gpu_report.sh). The first failure ends the program.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_CROSS_CMOCKA_H
 #define HARTSIFT_TESTS_SUPPORT_CROSS_CMOCKA_H
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where skip() goes on: one for all files of a program. */
+/* Target of skip(), shared by all files of a program. */
 __attribute__((weak)) jmp_buf cross_next_test;
 /* The one test to run; null: all. */
 __attribute__((weak)) const char *cross_filter;
@@ -38,7 +38,7 @@ struct CMUnitTest {
 #define print_message(...) printf(__VA_ARGS__)
 #define print_error(...)   fprintf(stderr, __VA_ARGS__)
 
-/* Leaves the test. Under the emulator none does: tests/agree/test_neon_qemu.sh looks for the word. */
+/* Leaves the test. Under the emulator no test may skip: tests/agree/test_neon_qemu.sh searches for the word. */
 #define skip() longjmp(cross_next_test, 1)
 
 #define assert_true(CONDITION)                                                                                         \

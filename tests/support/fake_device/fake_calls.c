@@ -1,4 +1,4 @@
-/* The launchers of matching and of the primitives, on those of the CPU. */
+/* Fake launchers of matching and of the primitives, on the CPU's functions. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@ enum { MEBIBYTE = 1 << 20, ALIGNMENT = 256, OUT_OF_MEMORY = DEVICE_ERROR_MEMORY,
 
 fake_machine fake;
 
-/* In front of every allocation: whose it is. */
+/* Header of every allocation: its owner. */
 typedef struct block {
   size_t bytes;
   int32_t gpu; /* -1: pinned */
@@ -57,14 +57,15 @@ void fake_reset(int32_t gpus) {
   for (int32_t i = 0; i < gpus; i++) fake.gpus[i].memory_bytes = (size_t)1024 * MEBIBYTE;
 }
 
-/* The number after "name=" in the text, or what stands there else. */
+/* The number after "name=" in the text, or the default. */
 static long number_of(const char *text, const char *name, long otherwise) {
   const char *at = strstr(text, name);
   return at ? strtol(at + strlen(name), NULL, 10) : otherwise;
 }
 
-/* gpus: how many. memory, others: MiB of each. error, mode: of each. lost: which one is. fail: which call does, for want of
-   memory, or, with losing=1, because its GPU is lost from then on. jpeg: a fake_jpeg. */
+/* gpus: number of GPUs. memory, others: MiB of each. error, mode: of each. lost: index of a lost GPU. fail: number of
+ * the call that fails, for lack of memory or, with losing=1, because its GPU is lost from then on. jpeg: a
+ * fake_jpeg. */
 static void fake_read(void) {
   const char *text = getenv("HARTSIFT_FAKE_DEVICE");
   if (!text) return;
@@ -85,14 +86,14 @@ static void fake_read(void) {
   if (log_path) (void)atexit(write_log);
 }
 
-/* ------------------------------------------------------------------ what fails */
+/* ------------------------------------------------------------------ failures */
 
 static stage_status fails(int32_t error) {
   last_error = error;
   return error == OUT_OF_MEMORY ? STAGE_OUT_OF_MEMORY : STAGE_DEVICE;
 }
 
-/* A call on the current GPU that needs its CUDA context and may fail. Under the lock. */
+/* A call on the current GPU that needs its CUDA context and may fail. Called under the lock. */
 static stage_status enter_call(void) {
   fake_gpu *gpu = &fake.gpus[current];
   gpu->entered = true;
@@ -150,7 +151,7 @@ const char *device_error_text(void) {
   return text;
 }
 
-/* ------------------------------------------------------------------ finding it */
+/* ------------------------------------------------------------------ discovery */
 
 void device_ask_count(device_answer *a) {
   pthread_once(&once, fake_read);
@@ -207,7 +208,7 @@ stage_status device_memory(size_t *free_bytes, size_t *memory_bytes) {
   return STAGE_OK;
 }
 
-/* New memory is full of ones: whoever reads it before it was written finds no zeros. */
+/* New memory is filled with ones, so that code that reads it unwritten does not find zeros. */
 static void *new_block(size_t bytes, int32_t gpu) {
   unsigned char *memory = aligned_alloc(ALIGNMENT, ALIGNMENT + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
   if (!memory) return NULL;
@@ -384,7 +385,7 @@ stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *m
   return call();
 }
 
-/* ------------------------------------------------------------------ work, and graphs of it */
+/* ------------------------------------------------------------------ work and graphs */
 
 stage_status fake_submit(cuda_stream stream, stage_status (*run)(const void *args), const void *args, size_t bytes) {
   (void)stream;

@@ -1,4 +1,4 @@
-/* The decoding of JPEGs on a fake device, by the host's (tests/support/jpeg_on_host.h). */
+/* JPEG decoding on a fake device, by the host's decoder (tests/support/jpeg_on_host.h). */
 #include <string.h>
 
 #include "cuda/jpeg/jpeg_cuda.h"

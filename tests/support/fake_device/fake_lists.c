@@ -1,5 +1,5 @@
-/* Launches as a list: a recording that becomes a graph. All lists are of one shape, but for every fifth, which is too
-   long. */
+/* Launch lists: a recording that becomes a graph. All lists have one shape, except for every fifth, which is too
+ * long. */
 #include "cuda/runtime/launch_list.h"
 #include "tests/support/fake_device/fake_device.h"
 

@@ -1,4 +1,4 @@
-/* The launchers of more neighbours than two, on the reference and the host's search of rows. */
+/* Fake launchers of k nearest neighbours, on the reference and the host's row search. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"

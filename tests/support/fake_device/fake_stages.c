@@ -1,4 +1,4 @@
-/* The launchers of a frame's stages, on those of the CPU. */
+/* Fake launchers of a frame's stages, on the CPU's stages. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tests/support/fake_device/fake_device.h"
 #include "tests/support/fake_device/fake_tiles.h"
 
-enum { WIDEST_RADIUS = 15 }; /* wider ones want a work plane */
+enum { WIDEST_RADIUS = 15 }; /* wider filters need a work plane */
 
 static stage_ops cpu;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -27,7 +27,7 @@ static const stage_ops *ops(void) {
   return &cpu;
 }
 
-/* What base and level steps work in; null: no memory. */
+/* Scratch memory of base and level steps; null: out of memory. */
 static float *new_work(plane_view plane, int32_t radius) {
   size_t floats = plane.stride * (size_t)plane.height + 64;
   if (ops()->pyramid_work_floats) floats += ops()->pyramid_work_floats(plane.width, plane.height, radius, 1);
@@ -54,7 +54,7 @@ stage_status uber_level_prepare(void) { return STAGE_OK; }
 stage_status blur_chain_prepare(void) { return STAGE_OK; }
 bool blur_needs_work(int32_t radius) { return radius > WIDEST_RADIUS; }
 
-/* A level's blur with its filter, and what may be made on the way. */
+/* A level's blur with its filter, and optional extra outputs. */
 typedef struct level_step {
   blur_launch_args args;
   gaussian_filter filter;
@@ -151,7 +151,7 @@ int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands) {
   return (int32_t)((int64_t)args->source.height * (band + 1) / bands);
 }
 
-/* The last band makes it all: its rows are there by then. */
+/* The last band makes the whole base: all rows are uploaded by then. */
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream) {
   const picture_group one = {1, 0};
   return band == bands - 1 ? base_group_launch(args, one, stream) : STAGE_OK;
@@ -246,7 +246,7 @@ static stage_status submit_views(const view_step *step, cuda_stream stream) {
   return fake_submit(stream, views_run, step, sizeof *step);
 }
 
-/* Laid out by fewer arrays than on a GPU: counters, of which one is used, and nothing beyond. */
+/* The layout has fewer arrays than on a GPU: counters, of which one is used. */
 size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *s) {
   s->counters = base;
   s->counter_bytes = 256;
@@ -262,7 +262,7 @@ static stage_status reset_view(const cuda_frame_view *v, const view_step *step, 
   return STAGE_OK;
 }
 
-/* group_views are not there yet where a group is recorded: only the first view is used. */
+/* group_views are not yet filled while a group is recorded, so only the first view is used. */
 static stage_status reset_run(const void *args) {
   const view_step *step = args;
   for (size_t i = 0; i < cuda_group_count(&step->view); i++) (void)reset_view(&step->view, step, i);
@@ -278,7 +278,7 @@ static mask_view mask_of(const cuda_frame_view *v, uint32_t *words, int32_t o) {
   return (mask_view){words + v->mask_offset[o], mask_words_per_row(v->octaves[o].width)};
 }
 
-/* Counts every word, those between octaves too: as the kernel does. */
+/* Counts every word, also between octaves, like the kernel. */
 static stage_status refine_view(const cuda_frame_view *v, const view_step *step, size_t i) {
   (void)step;
   (void)i;
@@ -318,7 +318,7 @@ stage_status cuda_locate_launch(const cuda_frame_view *view, cuda_stream stream)
   return submit_views(&step, stream);
 }
 
-/* The stages on shapes, as the CPU has them. */
+/* The stages on affine shapes, by the CPU's functions. */
 static affine_args shape_args(const cuda_frame_view *v, void *descriptors) {
   return (affine_args){.octaves = v->octaves,
                        .first_octave = v->first_octave,
@@ -342,7 +342,7 @@ stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream s
   return submit_views(&step, stream);
 }
 
-/* Runs a stage that works in memory of its own. */
+/* Runs a stage with scratch memory. */
 static stage_status run_warped(stage_status (*run)(stage_queue *, const stage_ops *, const affine_args *, float *),
                                const affine_args *args) {
   float *work = malloc(affine_work_floats(1) * sizeof *work);
@@ -372,7 +372,7 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return submit_views(&step, stream);
 }
 
-/* The features that a grid keeps, closed up. */
+/* Compacts the features that a grid keeps. */
 static stage_status select_over_grid(const cuda_frame_view *v) {
   const uint32_t n = *v->features.count;
   uint32_t kept = 0;
@@ -397,7 +397,7 @@ static stage_status select_over_grid(const cuda_frame_view *v) {
   return STAGE_OK;
 }
 
-/* The listed features, of which the view's rule then keeps some. */
+/* The listed features; the view's rule then keeps some of them. */
 static stage_status select_listed(const cuda_frame_view *v, uint32_t listed) {
   uint32_t described;
   memcpy(v->features.keypoint, v->oriented.keypoint, sizeof(uint32_t) * listed);
@@ -412,8 +412,8 @@ static stage_status select_listed(const cuda_frame_view *v, uint32_t listed) {
   return ops()->select(NULL, &args);
 }
 
-/* One view, whatever the group: selection is launched for each picture. The list of those kept has room for no more, so
-   they are chosen in a list with room for all. */
+/* One view, also in a group: selection is launched for each picture. The list of kept features has no capacity for
+ * more, so they are chosen in a list that holds all. */
 static stage_status select_run(const void *arguments) {
   const view_step *step = arguments;
   cuda_frame_view all = step->view;
@@ -458,7 +458,7 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
   return submit_views(&step, stream);
 }
 
-/* The CPU describes in the list's order. */
+/* The CPU describes features in the list's order. */
 stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream) {
   (void)view;
   (void)stream;

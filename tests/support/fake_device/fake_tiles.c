@@ -1,4 +1,4 @@
-/* The keypoint launchers on a part of a picture that is worked off in tiles. */
+/* Fake keypoint launchers for a tile of a picture. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
@@ -36,7 +36,7 @@ stage_status cuda_tile_candidates_launch(const cuda_frame_view *view, cuda_strea
   return fake_submit(stream, keep_candidates, view, sizeof *view);
 }
 
-/* The lists of a tile, and where they go. */
+/* The lists of a tile and their destinations. */
 typedef struct lists_step {
   cuda_frame_view view;
   cuda_tile_lists lists;
@@ -76,7 +76,7 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
   return fake_submit(stream, copy_lists, &step, sizeof step);
 }
 
-/* A candidate to where it settles, or to the escaped candidates. */
+/* Adds a candidate where it settles, or to the escaped candidates. */
 static void follow(const cuda_frame_view *v, escaped_candidate at) {
   const refine_step outcome =
       refine_follow_in(v->octaves, &v->params, &v->part.reach, &at.step, &at.level, &at.x, &at.y);
