@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, on a host that has one: builds, runs the tests, the Python package's, sanitizers and benches, and
-# writes one report, REPORT.md. Ends with 1 where something failed. Needs a CUDA toolkit, CMake and a C compiler; nothing is
-# fetched. Where cmocka is missing the tests' own stand-in serves; python3 runs what it has packages for.
+# Everything that needs a GPU, on a host with one: builds, runs the tests, the Python package's tests, sanitizers and
+# benches, and writes one report, REPORT.md. Exit status 1 on any failure. Needs a CUDA toolkit, CMake and a C compiler;
+# fetches nothing. Uses the tests' replacement if cmocka is missing; python3 runs the tests that it has packages for.
 # usage: bash tests/gpu_report.sh [--only PIECE]... [--output FOLDER] [--build FOLDER] [IMAGE...]
-# PIECE: build, tests, python, sanitizers, bench; all without --only. Each stays below ten minutes on 16 cores; pieces that ran
-# before stay in FOLDER (build/gpu-report), and so in the report. IMAGE: as for bench/modes/gpu.sh.
+# PIECE: build, tests, python, sanitizers, bench; default: all. Each takes less than ten minutes on 16 cores; results of
+# earlier pieces stay in FOLDER (build/gpu-report) and in the report. IMAGE: as for bench/modes/gpu.sh.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 
@@ -32,7 +32,7 @@ benches=(bench_hartsift)
 
 # count NAME PASSED FAILED SKIPPED: for the piece's last line.
 count() { echo "$2 $3 $4" >>"$out/$piece.counts"; }
-# within SECONDS COMMAND...: all that it prints goes to standard output; 124: it took longer.
+# within SECONDS COMMAND...: all output goes to standard output; 124: it timed out.
 within() { timeout --kill-after=10 "$@" 2>&1; }
 
 configure() {
@@ -51,7 +51,7 @@ int main(void) { return 0; }' | cc -x c - -o /dev/null -lcmocka 2>/dev/null; the
     -DHARTSIFT_CUDA_ARCHITECTURES="${HARTSIFT_CUDA_ARCHITECTURES:-native}" -DHARTSIFT_PEERS=OFF "${cmocka[@]}" >"$out/configure.log" 2>&1
 }
 
-# make_targets TARGET...: what a piece needs; silent where it is built already.
+# make_targets TARGET...: builds the targets of a piece; silent if they are built already.
 make_targets() {
   [ -f "$build/CMakeCache.txt" ] || configure || { tail -20 "$out/configure.log" && return 1; }
   cmake --build "$build" -j "$(nproc)" --target "$@" >"$out/build.log" 2>&1 && return 0
@@ -69,7 +69,7 @@ run_build() {
   fi
 }
 
-# test_program NAME: a line of the table; the output of one that fails follows it.
+# test_program NAME: a line of the table; prints the output of a failing program after it.
 test_program() {
   local log="$out/$1.log" start=$SECONDS status passed failed skipped
   within 300 "$build/tests/$1" >"$log"
@@ -148,7 +148,7 @@ run_bench() {
   sed -n '/^## /,$p' "$out/bench.log" | sed 's/^## /### /'
 }
 
-# The report from the pieces that have run, in this call or before.
+# The report from all pieces run so far, in this call or before.
 write_report() {
   local name passed=0 failed=0 skipped=0 p f s
   for name in build tests python sanitizers bench; do

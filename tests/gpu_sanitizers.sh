@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What runs on a GPU under compute-sanitizer's four tools, several side by side; a table of what each found. Ends with 1 where
-# something was found, failed or took too long; 77 where the tool is missing.
-# usage: bash tests/gpu_sanitizers.sh BUILD_FOLDER [TOOL...]    BUILD_FOLDER: a CUDA build with tests; all tools without TOOL
-# Pictures of the two programs of frames are 200 pixels a side, under memcheck 1000, under racecheck 120, which takes the longest: it
-# is run once for each kind of kernel. Those of the uploads in bands have always 1000 and more.
+# Runs the GPU tests under compute-sanitizer's four tools, several concurrently; prints a table of findings. Exit status
+# 1 on a finding, failure or timeout; 77 if the tool is missing.
+# usage: bash tests/gpu_sanitizers.sh BUILD_FOLDER [TOOL...]    BUILD_FOLDER: a CUDA build with tests; all tools without
+# TOOL
+# Pictures of the two frame programs are 200 pixels a side; under memcheck 1000, under racecheck 120. Racecheck is the
+# slowest, so it runs once for each kind of kernel. Pictures for uploads in bands always have 1000 pixels or more.
 set -uo pipefail
 build=$(realpath "$1") || exit 2
 shift

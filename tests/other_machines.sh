@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The plain C path on other kinds of machine: 32-bit x86, big-endian s390x, and the C library musl. Builds the command for
-# each, without optional libraries, and runs `hartsift selftest`, which compares with the digests that all machines share;
-# before that, features of a small scene in three formats are compared byte for byte with those of this machine.
+# Tests the plain C path on other kinds of machine: 32-bit x86, big-endian s390x, and the C library musl. Builds the
+# command for each, without optional libraries, and runs `hartsift selftest`, which compares with the digests that all
+# machines share; before that, features of a small scene in three formats are compared byte for byte with those of this
+# machine.
 # Not part of the test run: it takes some minutes of compiling and, for s390x, of emulating.
-# Needs on Debian: gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross musl-tools qemu-user
-# usage: bash tests/other_machines.sh [i686|s390x|musl]...     (default: all; those without their compiler are left out)
+# Needs on Debian: gcc-i686-linux-gnu libc6-dev-i386-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross musl-tools
+# qemu-user
+# usage: bash tests/other_machines.sh [i686|s390x|musl]...     (default: all; skips those without a compiler)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,7 +15,7 @@ declare -A emulators=([i686]="" [s390x]=qemu-s390x [musl]="")
 machines=("$@")
 [ "${#machines[@]}" -gt 0 ] || machines=(i686 s390x musl)
 
-# build FOLDER OPTION...: the command in build/FOLDER.
+# build FOLDER OPTION...: builds the command in build/FOLDER.
 build() {
   local folder=build/other/$1
   shift

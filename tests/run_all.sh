@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Installs what the tests need, builds and runs them without and with sanitizers, compiles the CUDA part where a toolkit is
-# found (and tests it where there is a GPU), lists what was skipped and why, and closes with the line "N passed, N failed,
-# N skipped". Where packages can be installed, only what needs a GPU, photographs beside the repository (HARTSIFT_DATA) or
-# root may be skipped; anything else counts as failed.
+# Installs the tests' dependencies, builds and runs the tests without and with sanitizers, compiles the CUDA part if a
+# toolkit is found (and tests it on a GPU if available), lists skipped tests with reasons, and ends with the line "N
+# passed, N failed, N skipped". Where packages can be installed, only tests that need a GPU, photographs (HARTSIFT_DATA)
+# or root may be skipped; any other skip counts as failed.
 # usage: bash tests/run_all.sh [--whole]
 #
-# The ordinary run takes half an hour on two cores. Every mechanism is in it; what takes longest has a short form:
-#   agree.*            under a sanitizer or the emulator not every value of each setting with every other (tests/support/extent.h)
-#   agree.neon_qemu    small frames beside this machine's, not selftest's
+# The ordinary run takes half an hour on two cores. It covers every mechanism; the slowest tests have a short form:
+#   agree.*            under a sanitizer or the emulator not every value of each setting with every other
+#   (tests/support/extent.h)
+#   agree.neon_qemu    small frames compared with this machine's, not selftest's
 #   faults.*           at three calls of each kind, not at every one
 #   asan               without api.slurm, agree.windows_simd and the saved inputs of fuzz.*, which the fuzz build runs
 #   fuzz               three seconds of new inputs for each target (tests/fuzz/run.sh searches longer)
 #   cuda, without GPU  without the Python package's tests of files, projects and type hints
-# --whole, for releases, takes all of it and the machines of tests/other_machines.sh: hours. HARTSIFT_TESTS=whole does so for one
-# test: HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
+# --whole, for releases, runs everything and the machines of tests/other_machines.sh: hours. HARTSIFT_TESTS=whole does
+# so for one test: HARTSIFT_TESTS=whole ctest --preset asan -R '^agree'
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tests/support/install_deps.sh
@@ -30,7 +31,7 @@ python=$PWD/build/venv/bin/python
 summary_options=()
 # A locale with a decimal comma, made here so that nothing of the machine changes.
 export LOCPATH=$PWD/build/locales
-# What starts threads: the rest has nothing that the thread sanitizer could find, and is not built for it.
+# Tests that start threads; the thread sanitizer could find nothing in the rest, which is not built for it.
 threaded_tests=(unit.{batch,colmap_database,colmap_transactions,colmap_vfs,lanes,threads,work_graph,write_queue}
   property.repeat api.{contexts,in_flight,in_flight_ends})
 
@@ -39,7 +40,7 @@ note_failure() {
   printf '<testsuite><testcase name="%s" status="fail"/></testsuite>\n' "$1" >"$results/${1//[ \/]/_}.xml"
 }
 
-# step NAME COMMAND...: a failure is counted; what does not depend on it still runs.
+# step NAME COMMAND...: counts a failure; independent steps still run.
 step() {
   local name=$1
   shift
@@ -50,7 +51,7 @@ step() {
   fi
 }
 
-# build NAME PRESET TARGETS [CMAKE_OPTION...]: a preset in build/NAME. TARGETS is one word; empty: all.
+# build NAME PRESET TARGETS [CMAKE_OPTION...]: builds a preset in build/NAME. TARGETS is one word; empty: all.
 build() {
   local name=$1 preset=$2 targets
   read -ra targets <<<"$3"
@@ -60,7 +61,7 @@ build() {
     touch "$results/$name.built"
 }
 
-# Without a GPU the CUDA part is compiled for one generation.
+# Without a GPU the CUDA part is compiled for one architecture.
 build_cuda() {
   local architectures=90-real
   if ! find_nvcc >/dev/null || ! compgen -G 'cuda/*/*.cu' >/dev/null; then return 0; fi
@@ -68,7 +69,7 @@ build_cuda() {
   build cuda-check cuda "" -DHARTSIFT_CUDA_ARCHITECTURES="$architectures" -DHARTSIFT_PEERS=OFF -DHARTSIFT_BENCH=OFF
 }
 
-# Takes what the first build's tests leave of the processors, whose longest programs wait for others or run alone.
+# Runs with the processors left by the first build's tests, whose longest programs wait for others or run alone.
 build_the_others() {
   renice -n 19 -p "$BASHPID" >/dev/null || true
   build asan asan "" || true
@@ -77,8 +78,7 @@ build_the_others() {
   build_cuda || true
 }
 
-# run_tests NAME CTEST_OPTION...: where it was built. The whole output of every test goes to the results, on the terminal only
-# what failed.
+# run_tests NAME CTEST_OPTION...: tests of build NAME. All output goes to the results, only failures to the terminal.
 run_tests() {
   local name=$1
   shift
@@ -90,8 +90,8 @@ run_tests() {
 }
 
 test_asan() {
-  # A cluster of Slurm takes a minute and more, and runs the same batch as the other tests; windows take minutes, and whole
-  # frames go over the same code; saved inputs run under clang's sanitizers.
+  # A Slurm cluster takes a minute and more, and runs the same batch as the other tests; windows take minutes, and whole
+  # frames use the same code; saved inputs run under clang's sanitizers.
   local left_out=(-LE '^fuzz$' -E '^(api\.slurm|agree\.windows_simd)$')
   if [ "$whole" = yes ]; then left_out=(); fi
   run_tests asan --preset asan --parallel "$jobs" "${left_out[@]}"
@@ -103,12 +103,12 @@ test_tsan() {
   run_tests tsan --preset tsan --parallel "$jobs" -R "^(${names//./\\.})$"
 }
 
-# Saved inputs and some seconds of new ones, from one seed, so that a change is judged by what it does and not by luck.
+# Saved inputs and some seconds of new ones, from one seed, so that the result of a change does not depend on luck.
 test_fuzz() {
   HARTSIFT_FUZZ_SECONDS=3 HARTSIFT_FUZZ_SEED=1 run_tests fuzz --preset fuzz --parallel "$jobs"
 }
 
-# Without a GPU the tests show that a missing device is no error. What depends on neither device nor library has been tested with
+# Without a GPU the tests show that a missing device is no error. Tests independent of device and library have run with
 # the first build.
 test_cuda() {
   local same='layout|style|places|attacks|float_environment|no_codecs|packages|python_package|python_ray|slurm' ignored=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one cmocka program. Ends with 77 (skipped) when every case in it was skipped, where cmocka itself would say success.
+# Runs one cmocka program. Exit status 77 (skipped) if every case was skipped, where cmocka itself would report success.
 set -uo pipefail
 
 log=$(mktemp)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# cppcheck and clang-tidy on the C sources, and valgrind on the command. Findings that are none stand with their reasons in
-# tests/support/cppcheck_findings.txt and clang_tidy_findings.txt; any other ends this with 1. Not part of the test run: it takes
-# a quarter of an hour.
+# cppcheck and clang-tidy on the C sources, and valgrind on the command. tests/support/cppcheck_findings.txt and
+# clang_tidy_findings.txt list false findings with their reasons; any other finding gives exit status 1. Not part of the
+# test run, because it takes a quarter of an hour.
 # Needs on Debian: clang-tidy cppcheck python3 valgrind
 # usage: bash tests/static_checks.sh COMMAND [FOLDER...]     (COMMAND: a built hartsift; FOLDERs: of sources)
-# COMMAND stands in its build folder, whose compile_commands.json clang-tidy follows. Without FOLDERs: all of stages, cpu, pipeline.
+# COMMAND is in its build folder, whose compile_commands.json clang-tidy uses. Without FOLDERs: all of stages, cpu,
+# pipeline.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +16,7 @@ folders=("$@")
   folders=(stages cpu pipeline)
 
 defines=(-D_POSIX_C_SOURCE=200809L -D__GNUC__=12 -D__STDC_VERSION__=201112L -DHARTSIFT_HAVE_CUDA=0 -DHS_API=)
-# cpu/simd/*_simd.c as they are compiled for AVX2.
+# cpu/simd/*_simd.c with the options for AVX2.
 defines+=(-D__x86_64__ -D__SSE2__ -D__AVX2__ -D__FMA__ -DHARTSIFT_ISA=avx2 -DHARTSIFT_HAVE_ISA_NEON=0)
 defines+=(-DHARTSIFT_HAVE_ISA_{SSE2,AVX2,AVX512,AVX512VNNI}=1)
 for library in PNG JPEG TIFF WEBP ZLIB SQLITE; do
@@ -29,7 +30,7 @@ python3 tests/support/clang_tidy.py "$(dirname "$command")" "${folders[@]}"
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# under_valgrind ARGUMENT...: an invalid access, a jump on what was never set or a lost block is a failure.
+# under_valgrind ARGUMENT...: fails on an invalid access, a jump on uninitialised data or a lost block.
 under_valgrind() {
   (cd "$folder" && valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible "$command" "$@" >out 2>&1) || {
     cat "$folder/out"

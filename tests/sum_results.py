@@ -1,10 +1,10 @@
-"""Sums JUnit files that ctest wrote: lists what was skipped and why, and what failed, and closes with the line
-"N passed, N failed, N skipped". Ends with 1 on a failure.
+"""Sums JUnit files that ctest wrote: lists skipped tests with reasons and failed tests, and ends with the line
+"N passed, N failed, N skipped". Exit status 1 on a failure.
 
 usage: sum_results.py [--strict] FILE...
-A cmocka program counts with each of its cases, everything else as one. A test that did not run for any other reason than
-being skipped on purpose counts as failed. --strict: so does one that was skipped for want of anything but a GPU,
-photographs or root, which no package brings.
+A cmocka program counts with each of its cases, everything else as one. A test that did not run counts as failed unless
+it was skipped on purpose. --strict: a skipped test counts as failed too, unless it lacks a GPU, photographs or root,
+which no package provides.
 """
 import argparse
 import collections
@@ -19,7 +19,7 @@ CLOSING_LINES = {
     FAILED: re.compile(r"^\[  FAILED  \] (?:tests: )?(\d+) test\(s\)", re.M),
     SKIPPED: re.compile(r"^\[  SKIPPED \] (?:tests: )?(\d+) test\(s\)", re.M),
 }
-# "skipped: REASON" is what this project's tests print; the others are pytest's and unittest's own lines.
+# "skipped: REASON" is printed by this project's tests; the others are pytest's and unittest's own lines.
 REASONS = re.compile(r"^skipped: (.*)$|^SKIPPED \[\d+\] \S+ (.*)$|\.\.\. skipped '(.*)'$|\.\.\. skipped \"(.*)\"$", re.M)
 MAY_BE_MISSING = re.compile(r"\b(GPU|photographs|root)\b")
 
@@ -45,7 +45,7 @@ def counts_of(case):
 
 
 def reasons_of(case, skipped):
-    """Why cases of a test were skipped; one that says nothing is a reason of its own."""
+    """Reasons of skipped cases of a test; a skip without a message has a default reason."""
     found = ["".join(groups) for groups in REASONS.findall(case.findtext("system-out") or "")]
     return found or ["no reason given"] * skipped
 

@@ -1,7 +1,6 @@
-"""What the tests of the Python package share.
+"""Shared fixtures of the Python package's tests.
 
-The library is the installed package's, or the one that HARTSIFT_LIBRARY names; the command, for comparisons, is the one
-that HARTSIFT_COMMAND names.
+The library is the installed package's or HARTSIFT_LIBRARY; the command, for comparisons, is HARTSIFT_COMMAND.
 """
 
 import os
@@ -16,7 +15,7 @@ SCENE = "@scene:320x240:5"
 
 
 def pytest_configure(config):
-    """NumPy's warnings are the package's fault, wherever they come up."""
+    """NumPy's warnings are the package's fault, wherever they occur."""
     config.addinivalue_line("filterwarnings", "error::RuntimeWarning")
 
 

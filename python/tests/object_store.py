@@ -1,4 +1,4 @@
-"""A server with the interface of S3, of the package moto, in a process of its own."""
+"""A server with the interface of S3, from the package moto, in a separate process."""
 
 import contextlib
 import os
@@ -13,7 +13,8 @@ import pytest
 
 @contextlib.contextmanager
 def serve():
-    """Starts it with a bucket "photos"; gives a function that makes URIs of paths, and pyarrow's file system."""
+    """Starts the server with a bucket "photos"; yields a function that makes URIs of paths, and pyarrow's file
+    system."""
     pytest.importorskip("moto", reason="moto is not installed")
     from pyarrow import fs
 

@@ -1,4 +1,4 @@
-"""The forms in which cv2.SIFT and cv2.BFMatcher are called, and what each gives; python/OPENCV.md is made of them.
+"""The forms of calls of cv2.SIFT and cv2.BFMatcher, and the result of each; the source of python/OPENCV.md.
 
 ``python3 python/tests/opencv_calls.py`` writes the page; test_opencv_calls.py calls every form on both libraries.
 """
@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 PAGE = pathlib.Path(__file__).parents[1] / "OPENCV.md"
 
-#: What the names in the calls mean.
-#: In the forms also: `other` and `flat` are pictures (`flat` of one gray, without keypoints), `kp2` keypoints, `q8` and `t8` descriptors in
-#: uint8, `few` has three rows, `K` is `cv2.KeyPoint`, `nan` `float("nan")`; `parameters` gives what the functions `get...` return.
+#: Meaning of the names in the calls.
+#: In the forms also: `other` and `flat` are pictures (`flat` of one gray, without keypoints), `kp2` keypoints, `q8` and
+#: `t8` descriptors in uint8, `few` has three rows, `K` is `cv2.KeyPoint`, `nan` `float("nan")`; `parameters` gives the
+#: results of the functions `get...`.
 NAMES = """`lib` is cv2 or hartsift, `sift` is `lib.SIFT_create()`, `matcher` is `lib.BFMatcher(cv2.NORM_L2)`, `cross` is
 `lib.BFMatcher(crossCheck=True)`. `image` is a uint8 picture, `bgr` has three channels, `mask` the size of `image`. `kp` are keypoints of
 cv2.SIFT, `q` and `t` descriptors (float32), `none` has no row, `pairs` is a mask [len(q), len(t)]. `U` is `cv2.UMat`, `file` a name ending in
@@ -18,7 +19,7 @@ cv2.SIFT, `q` and `t` descriptors (float32), `none` has no row, `pairs` is a mas
 
 
 class Form(NamedTuple):
-    """A call and what both libraries give; `least`: from which version of OpenCV on."""
+    """A call and the result of both libraries; `least`: the lowest version of OpenCV."""
 
     call: str
     result: str
@@ -26,7 +27,7 @@ class Form(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A call of which hartsift makes something else, on purpose; theirs in capital words is not played."""
+    """A call with an intentionally different result in hartsift; `theirs` in capital words is not executed."""
 
     call: str
     theirs: str
@@ -224,7 +225,7 @@ COMPUTE = [
     *forms(NOTHING, "sift.compute(image, None)", "sift.compute(image, [])", "sift.compute(image, ())", "sift.compute(None, [])"),
     *forms(NO_UMAT, "sift.compute(U(image), [])"),
     *forms("(keypoints, None)", "sift.compute(None, kp)", "sift.compute(np.array([]), kp)"),
-    # Keypoints without a descriptor: returned in their places, with zeros.
+    # Keypoints without a descriptor: returned at their positions, with zeros.
     *forms(
         "(keypoints, zeros [N, 128])",
         "sift.compute(image, [K(50, 50, 0)])",
@@ -547,7 +548,7 @@ On purpose; also tested. {NAMES}
 
 
 def is_told(difference):
-    """Whether OpenCV's side is told in words: it cannot be played."""
+    """Whether OpenCV's side is described in words, because it cannot be executed."""
     return difference.theirs.isupper() and " " in difference.theirs
 
 

@@ -1,4 +1,4 @@
-"""Collections of small pictures for tests, and what the command says of them."""
+"""Collections of small pictures for tests, and the command's results for them."""
 
 import csv
 
@@ -15,7 +15,7 @@ def write_picture(path, image):
 
 
 def write_pictures(folder, count, broken=(), folders=5):
-    """Generated pictures of mixed sizes and formats in several folders; those that are broken are cut or are no image.
+    """Generated pictures of mixed sizes and formats in several folders; broken ones are truncated or are no image.
     Returns their names."""
     names = []
     for number in range(count):

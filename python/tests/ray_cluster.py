@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine: each a raylet with an object store of its own, on loopback."""
+"""A Ray cluster of several nodes on this machine: each is a raylet with its own object store, on loopback."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _STORE_BYTES = 80 << 20
 
 @contextlib.contextmanager
 def three_nodes(cpus=1):
-    """Starts it and connects to it; the first node is the head."""
+    """Starts the cluster and connects to it; the first node is the head."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     node = {"num_cpus": cpus, "object_store_memory": _STORE_BYTES}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
@@ -49,7 +49,7 @@ def _raylet(node):
 
 
 def actors_of(cluster, name="ExtractionActor"):
-    """Process numbers of the actors that run this class, by the process number of their node's raylet."""
+    """Process ids of the actors that run this class, by the process id of their node's raylet."""
     raylets = {_raylet(node) for node in cluster.list_all_nodes()}
     found = {}
     for process in pathlib.Path("/proc").iterdir():
@@ -66,7 +66,7 @@ def actors_of(cluster, name="ExtractionActor"):
 
 
 def _wait(condition, seconds=240):
-    """What the condition gives once it is true; None where it did not become so."""
+    """The condition's value once it is true; None after a timeout."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         value = condition()
@@ -77,7 +77,7 @@ def _wait(condition, seconds=240):
 
 
 def crash_actor(cluster, name="ExtractionActor"):
-    """Kills one actor that is at work."""
+    """Kills one active actor."""
     actors = _wait(lambda: actors_of(cluster, name))
     process = next(iter(actors.values()))[0]
     os.kill(process, signal.SIGKILL)
@@ -85,7 +85,7 @@ def crash_actor(cluster, name="ExtractionActor"):
 
 
 def kill_node(cluster, name="ExtractionActor"):
-    """Kills a node, not the head, without warning; one that has an actor, if there is one soon."""
+    """Kills a node, not the head, without warning; one with an actor if there is one soon."""
     def with_actor():
         actors = actors_of(cluster, name)
         return [node for node in cluster.list_all_nodes() if node is not cluster.head_node and _raylet(node) in actors]
@@ -98,7 +98,8 @@ def kill_node(cluster, name="ExtractionActor"):
 
 
 class InTheMiddle:
-    """Does something to a cluster once a folder has its first file of results, the next with the second; `done` tells what."""
+    """Calls an action on the cluster once a folder has its first result file, the next action at the second; `done`
+    collects their results."""
 
     def __init__(self, folder, *actions):
         self._folder, self._actions = pathlib.Path(folder), actions

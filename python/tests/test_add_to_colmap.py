@@ -1,4 +1,4 @@
-"""The script that puts hartsift into a checkout of COLMAP, on the two lines of a checkout that it looks for."""
+"""The script that adds hartsift to a checkout of COLMAP, tested on the two lines that it searches for."""
 
 import pathlib
 import subprocess
@@ -53,5 +53,5 @@ def test_refuses_another_source(checkout):
     root, folder = checkout
     (folder / "sift.cc").write_text(SIFT.replace("CreateSiftFeatureMatcher", "CreateOther"))
     assert "CreateSiftFeatureMatcher" in run(root, 1)
-    assert "Hartsift" not in (folder / "sift.cc").read_text()  # not by half
+    assert "Hartsift" not in (folder / "sift.cc").read_text()  # not partially
     assert "is this the source" in run(folder, 1)

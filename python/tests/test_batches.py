@@ -1,4 +1,4 @@
-"""Batches: every image once, whatever became of it, with the bytes of extraction."""
+"""Batches: every image once, whatever its result, with the bytes of extraction."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""COLMAP's database through the package, and as SQLite sees it."""
+"""COLMAP databases through the package, checked with SQLite."""
 
 import copy
 import multiprocessing

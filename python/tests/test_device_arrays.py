@@ -1,4 +1,4 @@
-"""Arrays of other libraries: DLPack and __cuda_array_interface__ on the CPU, and, where there is one, on a GPU."""
+"""Arrays of other libraries: DLPack and __cuda_array_interface__ on the CPU, and on a GPU if available."""
 
 import ctypes
 import sys
@@ -25,7 +25,7 @@ class DlpackOnly:
 
 
 class SaysItIsOnADevice(DlpackOnly):
-    """Host memory that claims to be a CUDA device's: for reading what the protocol says, never the pixels."""
+    """Host memory that claims to be a CUDA device's: for tests of the protocol that never read pixels."""
 
     def __dlpack__(self, stream=None):
         assert stream == _device.LEGACY_STREAM
@@ -36,7 +36,7 @@ class SaysItIsOnADevice(DlpackOnly):
 
 
 class CudaArray:
-    """What __cuda_array_interface__ says of an array at an address."""
+    """The __cuda_array_interface__ of an array at an address."""
 
     def __init__(self, pointer, array, **changes):
         self.__cuda_array_interface__ = {
@@ -77,7 +77,7 @@ def test_cuda_array_interface_is_understood():
 
 def test_tensors_are_read_by_their_own_attributes(monkeypatch):
     class Tensor:
-        """What is asked of a CUDA tensor; its DLPack must stay unused, because it is slow."""
+        """The attributes of a CUDA tensor that are read; its DLPack must stay unused, because it is slow."""
 
         is_cuda, requires_grad, layout, device = True, False, "strided", "cuda:0"
 
@@ -135,7 +135,7 @@ def test_what_a_device_array_must_be(image):
 
 
 class Driver:
-    """As much of CUDA's driver interface as it takes to have an array on device 0."""
+    """The part of CUDA's driver interface that is needed for an array on device 0."""
 
     def __init__(self):
         try:

@@ -1,4 +1,5 @@
-"""Files that the library reads and decodes in its own threads: the features of load_image's pixels, and errors in their place."""
+"""Files that the library reads and decodes in its own threads: the features equal those of load_image's pixels, and
+errors stay at their positions."""
 
 import io
 

@@ -35,7 +35,7 @@ def test_bytes_of_the_command(profile, image, command, tmp_path):
     features = hartsift.extract(image, profile=profile)
     assert len(features) > 100
     assert_npz_has(tmp_path / "command.npz", features)
-    # Whole files: descriptors in the order of the format, too.
+    # Whole files: descriptors in the format's order too.
     features.save(tmp_path / "python.npz")
     assert (tmp_path / "python.npz").read_bytes() == (tmp_path / "command.npz").read_bytes()
     assert hartsift.extract(SCENE, profile=profile) == features
@@ -80,7 +80,7 @@ def test_masks(image, command, tmp_path):
 
 
 def views_of(image):
-    """The same pixels in other shapes of memory."""
+    """The same pixels in other memory layouts."""
     padded = np.zeros((image.shape[0] + 3, image.shape[1] + 13), image.dtype)
     padded[2:-1, 5:-8] = image
     bytes_off_by_one = np.zeros(image.nbytes + 1, np.uint8)

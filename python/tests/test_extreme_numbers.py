@@ -1,4 +1,4 @@
-"""Numbers that are none, infinite or beyond float32: NumPy gives no warning, and the functions refuse or take them."""
+"""NaN, infinities and numbers beyond float32: NumPy gives no warning, and the functions refuse or accept them."""
 
 import warnings
 

@@ -1,5 +1,5 @@
-"""Folders of inputs that once gave wrong results without a word (../shared/data/faults, or that of HARTSIFT_DATA): what their
-READMEs say of the Python package. tests/api/test_fault_folders.py plays those of the command."""
+"""Replays inputs that once gave wrong results silently (../shared/data/faults, or faults in HARTSIFT_DATA): the results
+must be those that their READMEs describe for the Python package. The command: tests/api/test_fault_folders.py."""
 
 import os
 import pathlib
@@ -54,7 +54,7 @@ def test_cv2_dropin_arguments():
 
 
 def described(picture, keypoints):
-    """How many of them are returned with descriptors that are not zero."""
+    """Number of keypoints returned with non-zero descriptors."""
     kept, descriptors = hartsift.SIFT_create().compute(picture, keypoints)
     assert len(kept) == len(descriptors)
     return int(descriptors.any(axis=1).sum())
@@ -72,7 +72,7 @@ def test_describe_near_right_border(size):
 
 
 def test_masks(tmp_path, monkeypatch):
-    """Masks that fit no image are an error, one that has another ending than the image is found."""
+    """Masks that fit no image are an error; a mask with another ending than its image is found."""
     folder = FAULTS / "masks_colmap_rule"
     monkeypatch.chdir(folder / "images")
     names = ["IMG_1.jpg", "sub/IMG_2.jpg"]

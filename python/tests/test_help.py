@@ -1,4 +1,4 @@
-"""help() of the public functions: it names every argument, and says what users of other packages need to know."""
+"""help() of the public functions: it names every argument and answers the questions of users of other packages."""
 
 import inspect
 import re
@@ -7,12 +7,12 @@ import pytest
 
 import hartsift
 
-#: Made by the package alone.
+#: Names made by the package alone.
 INTERNAL = {"hartsift.DeviceFeatures.__init__", "hartsift.DeviceMemory.__init__"}
 
 
 def functions_of(module):
-    """The public functions, and methods of public classes, by name, with the help that is shown of each."""
+    """The public functions and methods of public classes, by name, with their help texts."""
     for name in module.__all__:
         thing = getattr(module, name)
         if inspect.isclass(thing):

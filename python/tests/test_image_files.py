@@ -1,4 +1,4 @@
-"""Files as the command reads them: damage, value ranges, and one class of errors for files that are of no use."""
+"""Files read as by the command: damage, value ranges, and one exception class for unusable files."""
 import io
 import struct
 import warnings
@@ -24,7 +24,7 @@ def png(pixels, before=b""):
 
 
 def tiff(pixels, extra=()):
-    """A gray TIFF of any type of samples; extra: (tag, type, value) of one number each."""
+    """A gray TIFF of any sample type; extra: (tag, type, value) of one number each."""
     height, width = pixels.shape
     formats = {"u": 1, "i": 2, "f": 3}
     entries = [(256, 4, width), (257, 4, height), (258, 3, 8 * pixels.itemsize), (259, 3, 1), (262, 3, 1), (273, 4, 8),
@@ -79,14 +79,14 @@ def test_one_class_for_missing_empty_and_damaged_files(image, tmp_path):
                 call(path)
             with pytest.raises(OSError):
                 call(path)
-    with pytest.raises(hartsift.ArgumentError):  # as before this class
+    with pytest.raises(hartsift.ArgumentError):  # as before this class existed
         hartsift.extract(str(tmp_path / "cut.png"))
     with pytest.raises(hartsift.DamagedFileError):
         hartsift.load_image(io.BytesIO(b""))
 
 
 def test_value_range_of_files(image, tmp_path):
-    """A file with a range gives what its array gives."""
+    """A file with a value range gives the same features as its array."""
     deep = image.astype(np.uint16) * 16
     signed = image.astype(np.int16) * 20 - 2560
     floats = image.astype(np.float32) * np.float32(0.5) - 10

@@ -78,7 +78,7 @@ def test_refused():
 
 
 def test_pairs_that_were_matched():
-    """What match_many gives goes in as the documentation has it."""
+    """The output of match_many is a valid input, as documented."""
     features = [hartsift.extract(hartsift.render_scene(260, 200, 3, [[1, 0, 12 * i], [0, 1, 4 * i], [0, 0, 1]])) for i in range(3)]
     found = [r for r in hartsift.match_many(features, verify="homography", device="cpu") if r.geometry.found]
     verdicts = hartsift.judge_pairs(

@@ -1,4 +1,4 @@
-"""The structures of the package against what a C compiler makes of the headers."""
+"""The package's structures compared with a C compiler's layout of the headers."""
 
 import ctypes
 import os
@@ -67,7 +67,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         if name.startswith("HS_") and isinstance(number, int):
             lines.append(f'  printf("{name} %d\\n", (int){name});')
             expected.append(f"{name} {number}")
-    # Apart from the headers that are not installed: one of them has the name of a header of the C library.
+    # Except for headers that are not installed: one of them has the name of a C library header.
     for header in HEADERS.glob("hartsift*.h"):
         shutil.copy(header, tmp_path)
     source = tmp_path / "layouts.c"

@@ -1,4 +1,4 @@
-"""Arrays that other packages take without a copy: capsules over host memory, consumed and dropped, and a fake GPU."""
+"""Arrays that other packages use without a copy: capsules over host memory, consumed and dropped, and a fake GPU."""
 
 import ctypes
 import gc
@@ -12,12 +12,12 @@ import hartsift
 from hartsift import _device, _dlpack, _library
 from hartsift._structures import HsCudaFeatures, HsFeatures
 
-#: From 2.1 on NumPy knows versions of DLPack and devices.
+#: NumPy supports versions and devices of DLPack from 2.1 on.
 NUMPY = tuple(map(int, np.__version__.split(".")[:2]))
 
 
 class Lender:
-    """Host memory behind the capsules that are made for a device's."""
+    """Host memory in the capsules made for a device's."""
 
     def __init__(self, array, newest=1):
         self.array, self.newest, self.versioned = array, newest, None
@@ -35,7 +35,7 @@ class Lender:
 
 
 def consumers():
-    """Names of packages and how they take a capsule."""
+    """Packages and the functions with which they take a capsule."""
     found = [("numpy", np.from_dlpack)]
     try:
         import torch
@@ -71,7 +71,7 @@ def test_capsules_are_consumed_and_given_back(array, newest, consumer):
     part = taken[1:]
     del taken
     gc.collect()
-    assert owner() is not None  # a view of the consumer's still reads it
+    assert owner() is not None  # a view held by the consumer still reads it
     del part
     gc.collect()
     assert owner() is None and len(_dlpack._lent) == before
@@ -112,11 +112,11 @@ def test_capsules_of_others_are_read():
         _dlpack.tensor_of(_dlpack._new(8, b"used_dltensor", None))
 
 
-# ---- a fake GPU: device memory is host memory, the library's CUDA calls are answered by the CPU
+# ---- a fake GPU: device memory is host memory, and the CPU answers the library's CUDA calls
 
 
 class FakeArray:
-    """An array of a package for GPUs, with what such packages offer."""
+    """An array of a GPU package with the usual protocols."""
 
     def __init__(self, array):
         self.array, self.shape, self.ndim, self.dtype = array, array.shape, array.ndim, array.dtype
@@ -159,7 +159,7 @@ class FakeArray:
 
 @pytest.fixture
 def fake_gpu(monkeypatch):
-    """Answers the library's calls for a GPU; a result is written where the one before it was."""
+    """Answers the library's calls for a GPU; each result overwrites the previous one."""
     library = _library.library
     slots = {}
 
@@ -192,14 +192,14 @@ def fake_gpu(monkeypatch):
 
 
 def host(memory):
-    """The content of an array on the fake device, by what its capsule says."""
+    """The content of an array on the fake device, from its capsule."""
     seen = _device.device_array(memory)
     base = (ctypes.c_char * max(1, seen.shape[0] * seen.strides[0])).from_address(seen.pointer)
     return np.ndarray(seen.shape, f"{seen.kind}{seen.itemsize}", base, strides=seen.strides)
 
 
 class ByDlpack:
-    """Shows a reader one of the two protocols."""
+    """Offers a reader one of the two protocols."""
 
     def __init__(self, memory):
         self.__dlpack__, self.__dlpack_device__ = memory.__dlpack__, memory.__dlpack_device__
@@ -259,7 +259,7 @@ def test_what_a_capsule_may_be_asked(fake_gpu, image):
 
 @pytest.fixture
 def on_host(monkeypatch):
-    """The fake device's memory as the host's, for consumers that have no GPU."""
+    """The fake device's memory declared as the host's, for consumers without a GPU."""
     monkeypatch.setattr(_dlpack, "CUDA", _dlpack.CPU)
 
 

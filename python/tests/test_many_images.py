@@ -1,4 +1,4 @@
-"""Many images in flight: order, bytes, failures, and what is left behind."""
+"""Many images in flight: order, bytes, failures, and resources after the end."""
 
 import gc
 import warnings
@@ -63,7 +63,7 @@ def test_failures_keep_their_place(image):
 
 
 def test_masks_by_name(image, tmp_path, monkeypatch):
-    """COLMAP's rule, both choices; how many images have one; a folder that fits no image is refused."""
+    """COLMAP's naming rule, both forms; the number of images with a mask; a folder that fits no image is refused."""
     monkeypatch.chdir(tmp_path)
     names = ["a.pgm", "sub/b.c.pgm", "d.pgm"]
     mask = np.zeros(image.shape, np.uint8)
@@ -76,7 +76,7 @@ def test_masks_by_name(image, tmp_path, monkeypatch):
     for given in (names, iter(names)):
         with pytest.warns(UserWarning, match="2 of 3 images have a mask in masks"):
             assert list(hartsift.extract_many(given, masks="masks")) == [left, left, whole]
-    outside = f"../{tmp_path.name}/a.pgm"  # masks/../NAME/a.pgm.png is none of the masks
+    outside = f"../{tmp_path.name}/a.pgm"  # masks/../NAME/a.pgm.png is not a mask
     with pytest.raises(hartsift.FileError, match=f"for {outside} expected {tmp_path.name}/a.pgm.png, or else {tmp_path.name}/a.png"):
         next(hartsift.extract_many([outside], masks="masks"))
     with pytest.raises(hartsift.FileError, match="0 of 3 images have a mask there: for a.pgm expected a.pgm.png, or else a.png"):

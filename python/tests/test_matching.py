@@ -1,4 +1,4 @@
-"""Matching and verification through the package, beside NumPy's own arithmetic and known geometry."""
+"""Matching and verification through the package, compared with NumPy and known geometry."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ HOMOGRAPHY = np.array([[0.9, -0.25, 60.0], [0.22, 0.95, -20.0], [1e-4, -5e-5, 1.
 
 @pytest.fixture(scope="module")
 def views():
-    """Features of two views of a plane; points of the first go to the second by HOMOGRAPHY."""
+    """Features of two views of a plane; HOMOGRAPHY maps points of the first to the second."""
     plain = hartsift.render_scene(400, 300, 9)
     view = hartsift.render_scene(400, 300, 9, HOMOGRAPHY)
     return hartsift.extract(plain), hartsift.extract(view)
@@ -24,7 +24,7 @@ def transfer(matrix, points):
 
 
 def expected_pairs(a, b, ratio):
-    """The nearest of every row of a among the rows of b that passes the ratio test."""
+    """For every row of a: its nearest row of b, if it passes the ratio test."""
     products = a.astype(np.int64) @ b.astype(np.int64).T
     squares = (a.astype(np.int64) ** 2).sum(1)[:, None] + (b.astype(np.int64) ** 2).sum(1)[None] - 2 * products
     order = np.argsort(squares, axis=1, kind="stable")

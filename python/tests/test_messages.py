@@ -1,4 +1,4 @@
-"""Messages name what the caller of a function gave: Python's arguments, not fields of C or options of the command."""
+"""Messages name the caller's Python arguments, not fields of C or options of the command."""
 
 import re
 

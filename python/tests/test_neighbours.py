@@ -1,4 +1,4 @@
-"""The k nearest and all within a radius, beside NumPy's own arithmetic and OpenCV's brute-force matcher."""
+"""The k nearest and all within a radius, compared with NumPy and OpenCV's brute-force matcher."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_radius_match_is_opencv_s(matchers):
     cv2, a, b = matchers
     for radius in (150.0, 320.0):
         theirs = members(cv2.BFMatcher().radiusMatch(a, b, radius))
-        # OpenCV leaves the order of equal distances open.
+        # The order of equal distances is unspecified in OpenCV.
         expected = [sorted(row, key=lambda m: (m[3], m[1])) for row in theirs]
         assert members(hartsift.BFMatcher().radiusMatch(a, b, radius)) == expected
 

@@ -1,4 +1,4 @@
-"""Names that users of a program give, and files that want more memory than they may have."""
+"""File names from untrusted users, and files that exceed the memory limit."""
 
 import pathlib
 

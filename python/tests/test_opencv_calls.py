@@ -1,4 +1,5 @@
-"""Every form of a call of python/OPENCV.md, by OpenCV and by hartsift: the results are equal, and of the kind it says."""
+"""Every form of a call of python/OPENCV.md, by OpenCV and by hartsift: the results are equal or of the documented
+kind."""
 
 import pickle
 import warnings
@@ -38,7 +39,7 @@ def names():
 
 
 def play(library, call, names, folder):
-    """What a call gives; the exception that it raises."""
+    """The result of a call, or its exception."""
     *first, last = call.split("; ")
     local = {**names, "lib": library, "file": str(folder / f"{library.__name__}.yml")}
     local.update(sift=library.SIFT_create(), matcher=library.BFMatcher(cv2.NORM_L2), cross=library.BFMatcher(crossCheck=True))
@@ -51,7 +52,7 @@ def play(library, call, names, folder):
 
 
 def kind(value):
-    """As the table has it."""
+    """In the form of the table."""
     if isinstance(value, Exception):
         return opencv_calls.ERROR
     if isinstance(value, cv2.UMat):
@@ -103,14 +104,14 @@ def places(keypoints):
 
 
 def assert_keypoints(ours, theirs):
-    """Equal keypoints where they were given, else OpenCV's, found by hartsift."""
+    """Equal keypoints if they were passed, else OpenCV's keypoints must be found by hartsift."""
     assert abs(len(ours) - len(theirs)) <= 2 + len(theirs) // 50
     a, b = places(ours), places(theirs)
     assert (np.hypot(*np.moveaxis(a[:, None] - b[None], -1, 0)).min(1) < 0.1).mean() > 0.94 or np.array_equal(a, b, True)
 
 
 def assert_described(ours, theirs):
-    """Given keypoints have OpenCV's descriptors, and zeros where it has them."""
+    """User keypoints have OpenCV's descriptors, or zeros where OpenCV has zeros."""
     (a, rows), (b, their_rows) = ours, theirs
     if not isinstance(rows, np.ndarray) or len(a) != len(b) or not np.array_equal(places(a), places(b), True):
         return
@@ -148,7 +149,7 @@ def test_page_is_the_table():
 
 
 def test_page_has_every_method():
-    """No method of OpenCV's classes is missing, neither here nor in the table."""
+    """No method of OpenCV's classes is missing, here or in the table."""
     calls = " ".join(form.call for rows in opencv_calls.SECTIONS.values() for form in rows)
     calls += " ".join(form.call for form in opencv_calls.DIFFERENCES)
     for theirs, ours in ((cv2.SIFT, hartsift.SIFT), (cv2.BFMatcher, hartsift.BFMatcher)):
@@ -177,7 +178,7 @@ def test_either_takes_what_the_other_returns(names):
 
 
 def test_output_arguments(names):
-    """An array that fits is the result, a view too; a UMat is filled."""
+    """A fitting array receives the result, also a view; a UMat is filled."""
     image, kp = names["image"], names["kp"][:5]
     for library in (cv2, hartsift):
         sift = library.SIFT_create()
@@ -192,7 +193,7 @@ def test_output_arguments(names):
 
 
 def test_mask_selects_of_the_strongest(names):
-    """As in OpenCV: nfeatures counts in the whole image."""
+    """As in OpenCV: nfeatures applies to the whole image."""
     sift = hartsift.SIFT(40)
     whole, inside = sift.detect(names["image"]), sift.detect(names["image"], names["mask"])
     expected = whole[np.floor(whole["pt"][:, 0] + 0.5) >= 100]
@@ -223,7 +224,7 @@ def test_errors_are_those_of_both(names):
 
 
 def test_matches_of_features(names):
-    """hartsift's own features go in too."""
+    """hartsift's own features are accepted too."""
     a, b = hartsift.extract(names["image"]), hartsift.extract(names["other"])
     found = hartsift.BFMatcher().match(a, b)
     assert [(m.trainIdx, m.distance) for m in found] == hartsift.find_k_nearest(a, b, 1)[:, 0].tolist()
@@ -233,7 +234,7 @@ def test_matches_of_features(names):
 
 
 def test_nothing_is_warned_of(names):
-    """Sizes and places that are no numbers make no RuntimeWarning, of records either."""
+    """Invalid sizes and positions cause no RuntimeWarning, in records either."""
     records = np.zeros(6, hartsift.CV_KEYPOINT_DTYPE)
     records["pt"], records["size"] = 50, [0, -1, np.nan, np.inf, 5, 1e-30]
     with warnings.catch_warnings():

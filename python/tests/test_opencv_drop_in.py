@@ -1,4 +1,5 @@
-"""hartsift.SIFT in the place of cv2.SIFT_create: results beside OpenCV's, and OpenCV's own flow of feature matching."""
+"""hartsift.SIFT instead of cv2.SIFT_create: results compared with OpenCV's, and OpenCV's own feature matching
+program."""
 
 import pickle
 import sys
@@ -20,7 +21,7 @@ def scene():
 
 @pytest.fixture(scope="module")
 def turned(scene):
-    """The scene turned by 20 degrees, and the homography from scene to it."""
+    """The scene rotated by 20 degrees, and the homography from the scene to it."""
     matrix = np.vstack([cv2.getRotationMatrix2D((200, 150), 20, 0.9), [0, 0, 1]])
     return cv2.warpPerspective(scene, matrix, (400, 300)), matrix
 
@@ -359,7 +360,7 @@ def test_parameters_that_are_missing_or_wrong(tmp_path):
         sift.read(tmp_path / "table.csv")
     (tmp_path / "list.json").write_text("[]")
     try:
-        sift.read(tmp_path / "list.json")  # some versions of OpenCV take it for a map of nothing
+        sift.read(tmp_path / "list.json")  # some versions of OpenCV take it for an empty map
     except hartsift.FileError as error:
         assert "list" in str(error) or "no FileStorage" in str(error)
     for text in ("nfeatures: .nan", "nOctaveLayers: 3.7", "descriptorType: .inf"):

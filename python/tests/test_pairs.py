@@ -1,4 +1,4 @@
-"""Many pairs at once give what match and verify give pair by pair."""
+"""Many pairs at once equal match and verify pair by pair."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import hartsift
 
 @pytest.fixture(scope="module")
 def views():
-    """Features of views of two scenes, and none at all."""
+    """Features of views of two scenes, and an empty list."""
     found = [
         hartsift.extract(hartsift.render_scene(260, 200, seed, [[1, 0, 12 * view], [0, 1, 4 * view], [0, 0, 1]]))
         for seed in (3, 4)

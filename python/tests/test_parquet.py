@@ -1,4 +1,4 @@
-"""Parquet files of features: what is in them for pyarrow and DuckDB, shards, and files put together."""
+"""Parquet files of features: content as read by pyarrow and DuckDB, shards, and merged files."""
 
 import argparse
 import os
@@ -53,7 +53,7 @@ def test_rows_are_those_of_the_command(photos, whole, tmp_path, command):
 
 
 def listed(given):
-    """The names of images that a batch takes, and all that it warns of."""
+    """The names of images that a batch accepts, and all its warnings."""
     with pytest.warns(UserWarning) as seen:
         warnings.warn("none", UserWarning, stacklevel=1)
         names = [source.name for source in hartsift.parquet.find_images(given)]
@@ -61,7 +61,7 @@ def listed(given):
 
 
 def test_the_same_images_as_the_command(tmp_path, command):
-    """By ending, through links to folders, and what is passed over is counted."""
+    """Chosen by ending, through links to folders; skipped files are counted."""
     folder = tmp_path / "photos"
     write_pictures(folder, 2)
     picture = (folder / "0/im0.png").read_bytes()
@@ -306,7 +306,7 @@ def test_images_in_an_object_store(photos, whole, tmp_path):
 
 
 def parquet_rows_of_missing(uri, tmp_path):
-    """The row of an image that the store does not have."""
+    """The row of an image that the object store does not have."""
     parquet.batch([uri("photos/in/absent.png")], tmp_path / "missing.parquet", device="cpu")
     return (row for row, _ in parquet.read(tmp_path / "missing.parquet"))
 
@@ -344,7 +344,7 @@ def test_read_takes_single_columns(whole):
 
 
 def test_files_that_other_programs_wrote_again(whole, tmp_path):
-    """DuckDB, Spark and pandas have wider types for lists and bytes: what fits is read, whatever else is refused."""
+    """DuckDB, Spark and pandas use wider types for lists and bytes: fitting values are read, others are refused."""
     table = pq.read_table(whole)
     wide = {"x": pa.large_list(pa.float64()), "descriptors": pa.list_(pa.binary())}
     other = pa.schema([pa.field(one.name, wide.get(one.name, one.type)) for one in table.schema])
@@ -384,7 +384,7 @@ def test_cut_files_are_named(whole, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_interrupted_leaves_nothing(whole, tmp_path, number):
-    """A merge that is told to end in the middle of writing takes its unfinished file with it."""
+    """A merge that is interrupted while writing removes its unfinished file."""
     program = f"""
 import os, signal, hartsift._merge as merging
 from hartsift.__main__ import main
@@ -403,7 +403,7 @@ main(["merge", {str(whole)!r}, "-o", {str(tmp_path / "out.parquet")!r}])
     assert os.listdir(tmp_path) == []
 
 
-# ---- names that are not UTF-8, inputs that cannot be read, a full disk
+# ---- names that are not UTF-8, unreadable inputs, a full disk
 
 ODD_NAMES = (b"plain.png", b"\xff\xfe.png", b"caf\xe9/1.png", "日本.png".encode(), "\uf7ff.png".encode())
 
@@ -426,11 +426,11 @@ def test_names_that_are_not_utf_8(odd_photos, tmp_path, command):
     assert [os.fsencode(row["image"]) for row, _ in rows] == sorted(ODD_NAMES)
     for row, features in rows:
         assert features == hartsift.extract(os.path.join(odd_photos, row["image"]), device="cpu")
-    # What other programs see is UTF-8, each name another text.
+    # Other programs see UTF-8, with a distinct text for each name.
     with open(out + "/a.parquet", "rb") as file:
         texts = pq.read_table(file)["image"].to_pylist()
     assert len({text.encode("utf-8") for text in texts}) == 5 and "plain.png" in texts and "日本.png" in texts
-    # Put together and divided again, and into a database: the names of the command.
+    # Merged and divided again, and into a database: the names equal the command's.
     parquet.batch(odd_photos, out + "/b.parquet", shard="1/2", device="cpu")
     parquet.batch(odd_photos, out + "/b.parquet", shard="2/2", device="cpu")
     parquet.merge([out + "/b-1-of-2.parquet", out + "/b-2-of-2.parquet"], out + "/c.parquet")
@@ -456,7 +456,7 @@ def test_names_become_texts_and_back():
 
 
 def test_one_bad_input_never_ends_a_run(tmp_path, photos):
-    """Whatever is wrong with it: it is a row with its error, and the others are extracted."""
+    """Any fault gives a row with its error, and the other images are extracted."""
     good = str(photos / "0/im00.png")
     write_picture(tmp_path / "flat.png", np.full((80, 90), 99, np.uint8))
     bad = ["foo://bucket/a.png", "s3://", "a\0b.png", str(tmp_path), os.fsdecode(b"/absent\xff.png"), "/dev/null/a.png", "@scene:0x0"]
@@ -484,7 +484,8 @@ def test_a_reader_s_own_errors_are_rows(photos, tmp_path, monkeypatch):
 
 
 def test_full_disk(photos, tmp_path):
-    """The file appears whole or not at all, and the message says so; Python's command has the exit status of a file's fault."""
+    """The file appears complete or not at all, and the message says so; the Python command has the exit status of a
+    file error."""
     program = (
         "import resource, sys\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
@@ -498,7 +499,7 @@ def test_full_disk(photos, tmp_path):
 
 
 def test_value_range_and_strict(tmp_path, image):
-    """What a warning advises is there; options tell what rows were made with."""
+    """The options that a warning recommends exist; options record how the rows were made."""
     (tmp_path / "photos").mkdir()
     deep = b"P5 320 240 65535\n" + (image.astype(np.uint16) * 16).astype(">u2").tobytes()
     (tmp_path / "photos/deep.pgm").write_bytes(deep)

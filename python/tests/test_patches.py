@@ -1,4 +1,4 @@
-"""Patches beside NumPy's own arithmetic, in the types that networks take."""
+"""Patches compared with NumPy, in the types that networks take."""
 
 import numpy as np
 import pytest

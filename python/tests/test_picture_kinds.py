@@ -1,4 +1,4 @@
-"""Pictures as other packages hand them over: every type of samples, PIL's modes, files, tensors and batches."""
+"""Pictures in the forms of other packages: every sample type, PIL's modes, files, tensors and batches."""
 
 import io
 import warnings
@@ -8,7 +8,7 @@ import pytest
 
 import hartsift
 
-#: Integers that have no white of their own: 0..255 is assumed.
+#: Integers without a conventional white level: 0..255 is assumed.
 PLAIN_INTEGERS = [np.int16, np.int32, np.int64, np.uint32, np.uint64]
 
 
@@ -19,7 +19,7 @@ def expected(image):
 
 @pytest.fixture(autouse=True)
 def no_warnings():
-    """A warning that a test does not expect is a failure."""
+    """An unexpected warning is a failure."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
@@ -113,8 +113,8 @@ def test_dark_pictures_warn(image, scale, dtype, advice):
     white = 65535 if dtype == np.uint16 else 1
     with pytest.warns(UserWarning, match="no sample above.*" + advice):
         hartsift.extract(dark)
-    hartsift.extract(dark, value_range=(0, white))  # said: no warning
-    hartsift.extract(np.full_like(dark, dark.max()))  # nothing to find in any range
+    hartsift.extract(dark, value_range=(0, white))  # documented: no warning
+    hartsift.extract(np.full_like(dark, dark.max()))  # no features with any range
 
 
 def test_dark_pictures_warn_at_the_line_of_the_caller(image):
@@ -243,7 +243,7 @@ def test_tensors_have_their_channels_first(torch, image, colour_image):
     assert hartsift.extract(torch.from_numpy(planes)) == in_colour
     assert hartsift.extract(torch.from_numpy(planes).contiguous(), channels="bgr") != in_colour
     assert hartsift.extract(torch.from_numpy(colour_image)) == in_colour  # 240 is no number of channels
-    # Where both orders are possible a tensor's channels come first, an array's last.
+    # If both axis orders are possible, a tensor's channels come first and an array's last.
     narrow = planes[:, :, :3]
     assert hartsift.extract(torch.from_numpy(narrow)).image_size == (3, 240)
     assert hartsift.extract(narrow).image_size == (240, 3)

@@ -1,4 +1,4 @@
-"""Features in the files of AliceVision, openMVG and Bundler, each read back as the program's own sources read it."""
+"""Features in the files of AliceVision, openMVG and Bundler, each read back as the program's sources read it."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ def pictures(tmp_path_factory):
 
 
 def read_pair(stem):
-    """Both files as AliceVision and openMVG read them: floats in text; a count of 64 bits and 128 bytes each."""
+    """Both files as AliceVision and openMVG read them: floats in text; a 64-bit count and 128 bytes each."""
     places = [[float(word) for word in line.split()] for line in pathlib.Path(f"{stem}.feat").read_text().splitlines()]
     content = pathlib.Path(f"{stem}.desc").read_bytes()
     (count,) = struct.unpack_from("<Q", content)
@@ -61,7 +61,7 @@ VIEW_IDS = (4294967290, 77, 1203, 5)
 
 @pytest.fixture
 def sfm_data(pictures, tmp_path):
-    """As Meshroom's CameraInit writes it: numbers are text, in no order."""
+    """In the form of Meshroom's CameraInit: numbers are text, in any order."""
     views = [
         {"viewId": str(number), "poseId": str(number), "path": str(pictures / f"{i}.pgm"), "width": "160", "height": "120"}
         for i, number in enumerate(VIEW_IDS)
@@ -82,7 +82,7 @@ def test_alicevision_views(sfm_data, pictures, tmp_path):
 
 
 def test_alicevision_chunks_are_by_number(sfm_data, tmp_path):
-    """Chunk by chunk, by the numbers of views: as AliceVision's map of views has them."""
+    """Chunk by chunk, in the order of view ids, as in AliceVision's map of views."""
     out = tmp_path / "features"
     order = sorted(VIEW_IDS)
     for start, expected in ((0, order[:3]), (3, order[3:]), (6, [])):
@@ -107,7 +107,7 @@ def test_alicevision_goes_on_where_it_was_interrupted(sfm_data, tmp_path):
 
 
 def test_alicevision_masks(sfm_data, pictures, tmp_path):
-    """By number of the view, or else by name; black drops keypoints, or the rest where inverted."""
+    """By view id, or else by name; black drops keypoints, or white if inverted."""
     masks = tmp_path / "masks"
     masks.mkdir()
     left = np.zeros((120, 160), np.uint8)
@@ -159,7 +159,7 @@ def test_alicevision_refuses(pictures, tmp_path):
 
 @pytest.fixture
 def openmvg_data(pictures, tmp_path):
-    """As openMVG_main_SfMInit_ImageListing writes it."""
+    """In the form of openMVG_main_SfMInit_ImageListing."""
     views = [
         {
             "key": i,
@@ -223,7 +223,7 @@ def test_openmvg_refuses_names_that_repeat(openmvg_data, tmp_path):
 
 
 def lists(*counts):
-    """Features without two at one place."""
+    """Features with unique positions."""
     return [
         hartsift.Features.from_arrays(np.arange(2 * n).reshape(n, 2), image_size=(100, 80)) for n in counts
     ]
@@ -249,7 +249,7 @@ def test_tracks_with_two_features_of_an_image_are_dropped():
     matched = [(0, 1, [[0, 0], [2, 2]]), (1, 2, [[0, 0]]), (0, 2, [[1, 0]])]
     tracks = hartsift.bundler.build_tracks(lists(3, 3, 3), matched)
     assert tracks_of(tracks) == [[(0, 2), (1, 2)]] and tracks.dropped == 1
-    # At one place they are one point with two orientations.
+    # Features at one position are one point with two orientations.
     first, second, third = lists(3, 3, 3)
     first.records["x"][1], first.records["y"][1] = first.records["x"][0], first.records["y"][0]
     tracks = hartsift.bundler.build_tracks([first, second, third], matched)
@@ -257,7 +257,7 @@ def test_tracks_with_two_features_of_an_image_are_dropped():
 
 
 def test_tracks_are_connected_components():
-    """Beside a search of the graph, node by node."""
+    """Compared with a search of the graph, node by node."""
     random = np.random.default_rng(4)
     for _ in range(20):
         counts = random.integers(1, 40, 5)
@@ -332,7 +332,7 @@ def test_openmvg_views_that_are_none(tmp_path, view):
 
 
 def read_bundle(path):
-    """Cameras and points with (camera, key, x, y) of a Bundler file, as its description has them."""
+    """Cameras and points with (camera, key, x, y) of a Bundler file, by its specification."""
     lines = path.read_text().splitlines()
     assert lines[0] == "# Bundle file v0.3"
     cameras, points = map(int, lines[1].split())
@@ -349,7 +349,8 @@ def read_bundle(path):
 
 
 def test_bundle_of_a_database(tmp_path):
-    """hartsift's database of two overlapping views becomes tracks; places have the middle as origin and y upwards."""
+    """hartsift's database of two overlapping views becomes tracks; positions have their origin in the centre and y
+    upwards."""
     scene = hartsift.load_image("@scene:260x200:9")
     features = [hartsift.extract(np.ascontiguousarray(scene[:, x : x + 200]), profile="colmap") for x in (0, 60)]
     (found,) = hartsift.match_many(features, [(0, 1)], verify="fundamental")
@@ -376,7 +377,7 @@ def test_bundle_of_a_database(tmp_path):
 
 
 def test_bundle_beside_colmaps(tmp_path):
-    """The observations that COLMAP's model_converter writes of a model with the same tracks."""
+    """The observations that COLMAP's model_converter writes for a model with the same tracks."""
     colmap = shutil.which("colmap")
     if not colmap:
         pytest.skip("needs Debian's colmap, which a GPU host may lack")
@@ -413,7 +414,7 @@ def test_bundle_beside_colmaps(tmp_path):
 
 
 def test_popsift(image):
-    """What OpenSfM gets for SIFT_GPU: all features of the first threshold that has enough."""
+    """OpenSfM's result for SIFT_GPU: all features of the first threshold that gives enough."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the CPU
         points, descriptors = hartsift.pypopsift.popsift(image, 0.5, 10, target_num_features=300, use_root=True)
@@ -428,7 +429,7 @@ def test_popsift(image):
 
 
 def test_popsift_has_an_end(image):
-    """A picture with fewer features than asked for gives all; gray with a third axis is gray."""
+    """A picture with fewer features than requested gives all; gray with a third axis is gray."""
     flat = np.full((40, 40, 1), 99, np.uint8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -441,7 +442,7 @@ def test_popsift_has_an_end(image):
 
 
 def test_fits_texture_takes_floats(monkeypatch):
-    """OpenSfM's callers scale sizes; those are rounded up, and what is no size does not fit."""
+    """OpenSfM's callers scale sizes; sizes are rounded up, and invalid sizes are refused."""
     asked = []
     monkeypatch.setattr(hartsift.pypopsift, "workspace_bytes", lambda *size, device, first_octave: asked.append((*size, device)))
     for size in ((320.0, 240.2), (np.float32(319.5), np.float64(240.9)), (np.int64(320), 241)):

@@ -1,5 +1,5 @@
-"""A Ray cluster of three nodes on this machine: the digests are those of the command on one process, also when an actor
-and a node are lost in the middle."""
+"""A Ray cluster of three nodes on this machine: its digests equal the command's in one process, also when an actor and
+a node are lost while it runs."""
 
 import functools
 import glob
@@ -40,7 +40,7 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def digests(photos, tmp_path_factory, command):
-    """What one process of the command says."""
+    """The results of the command in one process."""
     out = tmp_path_factory.mktemp("batch")
     command("batch", photos, "-o", out, "-q", "--device", "cpu", status=1)
     return manifest_digests(out / "manifest.csv")
@@ -62,7 +62,7 @@ def test_module_is_a_command():
 
 
 def test_command_line(cluster, photos, digests, tmp_path, capsys):
-    # In this process, which is connected to the cluster already: to connect takes seconds.
+    # In this process, which is already connected to the cluster, because connecting takes seconds.
     def run(*arguments, status):
         assert main(list(map(str, arguments))) == status
         return capsys.readouterr().err
@@ -74,7 +74,7 @@ def test_command_line(cluster, photos, digests, tmp_path, capsys):
     assert "60 images, 3 of them failed" in run(*arguments, "--resume", status=1)
     errors = {row["image"]: row["error"] for row, _ in parquet.read(tmp_path / "out", ["image", "error", "x", "y"])}
     assert {name for name, error in errors.items() if error} == {name for name, digest in digests.items() if not digest}
-    # Put together: as one process does it.
+    # Merged: equal to the result of one process.
     parquet.batch(photos, tmp_path / "one.parquet", device="cpu", threads=1)
     for name, given in (("ray.parquet", tmp_path / "out"), ("merged.parquet", tmp_path / "one.parquet")):
         assert parquet.merge(given, tmp_path / name)[0] == IMAGES
@@ -146,7 +146,7 @@ def odd_features(cluster, odd_frames, tmp_path_factory):
 
 @pytest.mark.parametrize("pairs", ["sequential:1", "retrieval:2"])
 def test_pairs_are_those_of_the_command(cluster, odd_frames, odd_features, tmp_path, command, capsys, pairs):
-    """A broken image is nobody's neighbour; one without features ends nothing."""
+    """A broken image is no neighbour of any image; one without features ends nothing."""
     command("batch", odd_frames, "-o", tmp_path / "command.db", "-q", "--device", "cpu", status=1)
     command("match", "--database", tmp_path / "command.db", "--pairs", pairs, "-q", "--device", "cpu")
     out, matches = odd_features, tmp_path / "matches"
@@ -190,7 +190,7 @@ def test_rows_without_a_name(photos):
 
 
 def test_full_disk(cluster, photos, tmp_path, monkeypatch, capsys):
-    """The run ends with a line that says so, and a file that is not whole is named by the next."""
+    """The run ends with a message that says so, and the next run names an incomplete file."""
     out = tmp_path / "out"
 
     def full(self, *arguments, **named):
@@ -207,7 +207,7 @@ def test_full_disk(cluster, photos, tmp_path, monkeypatch, capsys):
 
 
 def held_back(photos, gate):
-    """The names of the pictures as a Dataset whose last block comes once the file `gate` is there."""
+    """The names of the pictures as a Dataset whose last block arrives once the file `gate` exists."""
     sources = find_images(photos)
     rows = [{"image": one.name, "path": one.path, "last": number >= IMAGES - 10} for number, one in enumerate(sources)]
 
@@ -223,7 +223,7 @@ def held_back(photos, gate):
 
 @pytest.mark.parametrize("event, nodes", ((crash_actor, 3), (kill_node, 2)))
 def test_lost_in_the_middle(cluster, photos, digests, tmp_path, event, nodes):
-    """Last: the cluster has two nodes afterwards."""
+    """Last test: the cluster has two nodes afterwards."""
     out, gate = tmp_path / "out", tmp_path / "gate"
 
     def lose():

@@ -1,4 +1,4 @@
-"""Pairs of a collection: by names, places and looks."""
+"""Pairs of a collection: by names, positions and similar content."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def collection():
 
 
 def test_size_of_the_sample(collection):
-    """A collection whose length is known gives as many as the command takes."""
+    """A collection with a known length gives as many pairs as the command."""
 
     def vector(images, **settings):
         retrieval = hartsift.Retrieval(centres=8, rounds=2).train(images, **settings)

@@ -1,4 +1,4 @@
-"""max_image_size of files, masks by name, and the kinds of files that libraries of their own read."""
+"""max_image_size of files, masks by name, and the file kinds that need optional libraries."""
 
 import pathlib
 
@@ -41,7 +41,7 @@ def test_masks_by_name(tmp_path, command):
     header = b"P5 400 300 255\n"
     (tmp_path / "photo.pgm").write_bytes(header + picture.tobytes())
     masks = tmp_path / "masks"
-    # By name: told apart by content, a PNM will do for a PNG.
+    # By name: the content decides, so a PNM may replace a PNG.
     place = masks / (str(tmp_path / "photo.pgm").lstrip("/") + ".png")
     place.parent.mkdir(parents=True)
     place.write_bytes(header + mask.tobytes())

@@ -1,4 +1,4 @@
-"""What python/README.md says of PyTorch and CuPy on a GPU; each result beside the CPU's bytes."""
+"""Statements of python/README.md about PyTorch and CuPy on a GPU; each result is compared with the CPU's bytes."""
 
 import gc
 import subprocess
@@ -107,7 +107,7 @@ def test_torch_takes_results(torch, image, descriptor):
         assert np.array_equal(keypoints.cpu().numpy(), expected.keypoints)
         assert records.cpu().numpy().tobytes() == expected.records.tobytes()
         first = descriptors[0].clone()
-        descriptors[0] += 1  # may be written to, and is no copy
+        descriptors[0] += 1  # writable, and no copy
         assert np.array_equal(take(resident.descriptors)[0].cpu().numpy(), expected.descriptors[0] + 1)
         descriptors[0] = first
 
@@ -147,7 +147,7 @@ def test_torch_without_features(torch, extractor):
 
 
 def test_torch_streams(torch, extractor, image, expected):
-    """The picture is written behind long work on a stream of its own."""
+    """The picture is written on a separate stream after long work."""
     late = torch.zeros(image.shape, dtype=torch.uint8, device="cuda")
     source = torch.from_numpy(image).cuda()
     heavy = torch.ones((4096, 4096), device="cuda")
@@ -204,7 +204,7 @@ def test_cupy_streams(cupy, extractor, image, expected):
 
 
 def test_tensors_alive_when_python_ends(torch):
-    """The deleters run while the interpreter is torn down."""
+    """The deleters run while the interpreter shuts down."""
     code = """
 import torch, hartsift
 extractor = hartsift.Extractor(device="cuda:0")

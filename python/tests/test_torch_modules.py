@@ -1,4 +1,4 @@
-"""hartsift.torch: batches in, padded tensors out on their device, the bytes of hartsift.extract."""
+"""hartsift.torch: batches in, padded tensors on their device out, with the bytes of hartsift.extract."""
 
 import concurrent.futures
 import copy
@@ -37,7 +37,7 @@ def images():
 
 
 def assert_batch(found, wanted, device):
-    """The tensors of a batch are these features, and zeros behind them."""
+    """The tensors of a batch are these features, followed by zeros."""
     assert found["counts"].tolist() == [len(one) for one in wanted]
     assert all(tensor.device.type == device.type for tensor in found.values())
     most = max(map(len, wanted))
@@ -60,7 +60,7 @@ def test_batch_of_bytes(torch, modules, device, images):
     assert found["image_size"].tolist() == [[320, 240]] * 3
     assert_batch(sift(batch[2:]), wanted[2:], device)  # none at all
     assert_batch(sift(batch[1:2]), wanted[1:2], device)
-    assert_batch(found, wanted, device)  # still, after further calls
+    assert_batch(found, wanted, device)  # unchanged after further calls
 
 
 def test_floats_and_colours(torch, modules, device, images):
@@ -93,7 +93,7 @@ def test_no_descriptors(torch, modules, device, images):
 
 
 def test_streams_take_turns(torch, modules, device, images):
-    """An extractor's memory is written again only when the copies of the last call are done."""
+    """An extractor's memory is reused only after the previous call's copies are done."""
     if device.type == "cpu":
         pytest.skip("needs a GPU: the CPU has no streams")
     sift = modules.SIFT(max_features=3000)
@@ -104,7 +104,7 @@ def test_streams_take_turns(torch, modules, device, images):
     results = []
     for turn in range(20):
         with torch.cuda.stream(streams[turn % 2]):
-            torch.cuda._sleep(200000)  # what follows on this stream waits
+            torch.cuda._sleep(200000)  # later work on this stream waits
             results.append(sift(batches[turn % 2]))
     torch.cuda.synchronize()
     for turn, found in enumerate(results):
@@ -142,7 +142,7 @@ def test_refused(torch, modules):
 
 
 def test_local_feature(torch, modules, device, images):
-    """Frames by their definition: the unit vector along x goes to the orientation, 6 sigma long."""
+    """Frames by their definition: the unit vector along x maps to the orientation, 6 sigma long."""
     batch = torch.from_numpy(images)[:2, None].to(device)
     lafs, responses, descriptors = modules.LocalFeature(max_features=100)(batch)
     assert lafs.shape == (2, 100, 2, 3) and responses.shape == (2, 100) and descriptors.shape == (2, 100, 128)

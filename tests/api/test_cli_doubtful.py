@@ -122,7 +122,7 @@ class Doubtful(CommandCase):
         kept = self.rows()
         self.assertNotIn("hartsift_doubtful_pairs", kept)
         inliers = {(int(a[0]), int(b[0])): rows for a, b, rows, *_ in kept["two_view_geometries"]}
-        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # each of them passes verification as a pair
+        self.assertTrue(all(inliers[pair] >= 20 for pair in ALIKE), inliers)  # each passes as a pair
         self.assertTrue(all(inliers[pair] >= 100 for pair in SURE), inliers)
         records = [json.loads(line) for line in self.match("--json").splitlines()]
         self.assertEqual({(int(r["image_a"][0]), int(r["image_b"][0])) for r in records}, ALIKE)
@@ -171,7 +171,7 @@ class Doubtful(CommandCase):
         self.assertEqual(self.match("--json"), "")
 
     def test_a_pair_that_may_close_a_loop_stays(self):
-        """Images 1 and 6 are four sure pairs apart; images 1 and 3, and 4 and 6, are one apart in tracks."""
+        """Images 1 and 6 are four sure pairs apart once the pairs 1-3 and 4-6 are removed."""
         self.match("--doubtful", "keep")
         for pair in (BASE + 3, 4 * BASE + 6):
             self.ask("DELETE FROM two_view_geometries WHERE pair_id = ?", pair)

@@ -1,6 +1,6 @@
 /*
- * Frames on fake GPUs: results that stay there, several GPUs, memory that others hold, a device that is lost, every
- * call of the device failing once, and what frames of other sizes leave behind.
+ * Frames on fake GPUs: results that stay there, several GPUs, memory used by other programs, a lost device, every call
+ * of the device failing once, and leftovers of frames of other sizes.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void test_resident_results(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* A size met first makes no graph, takes no memory and gives none back; its second frame makes the graph. */
+/* The first frame of a size makes no graph and neither allocates nor frees; its second frame makes the graph. */
 static void test_first_of_a_size(void **state) {
   (void)state;
   fake_reset(1);
@@ -101,7 +101,8 @@ static void test_first_of_a_size(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Lanes make one graph for sizes of one kind: met first, they change it; of the last, met again, it becomes the own one. */
+/* Workers use one spare graph for new sizes of one kind: each new size updates it. The last size, met again, keeps
+ * it. */
 static void test_sizes_of_a_lane(void **state) {
   (void)state;
   fake_reset(1);
@@ -117,7 +118,7 @@ static void test_sizes_of_a_lane(void **state) {
     hs_options plain = extraction_options(HS_PROFILE_LOWE);
     hs_features alone = extraction_once(&plain, &window);
     assert_int_equal(hs_submit(c, &window, NULL), HS_OK);
-    assert_int_equal(hs_wait(c, &f), HS_OK); /* copied: the lane's next results go to the same place */
+    assert_int_equal(hs_wait(c, &f), HS_OK); /* copied: the worker's next results use the same memory */
     extraction_check_equal(&alone, &f, "of a size met first");
     if (i == 0) alive = fake.alive;
     assert_int_equal(fake.alive, alive);
@@ -164,7 +165,8 @@ static void test_bands(void **state) {
   hs_image_free(&large);
 }
 
-/* The search writes no word between two octaves' masks; what frames of other sizes left there is no candidate. */
+/* The search writes no word between two octaves' masks; words left there by frames of other sizes must not become
+ * candidates. */
 static void test_candidates_after_other_sizes(void **state) {
   (void)state;
   fake_reset(1);
@@ -195,7 +197,7 @@ static void test_candidates_after_other_sizes(void **state) {
   for (int i = 0; i < SIZES; i++) hs_image_free(&images[i]);
 }
 
-/* ------------------------------------------------------------------ memory that others hold */
+/* ------------------------------------------------------------------ memory used by other programs */
 
 static void test_full_before_the_context(void **state) {
   (void)state;
@@ -217,7 +219,7 @@ static void test_full_before_the_context(void **state) {
   extraction_check_equal(&expected, &f, "on the CPU instead");
   hs_features_free(&f);
   hs_destroy(c);
-  /* no GPU at all is no news */
+  /* a machine without any GPU gives no warning */
   fake_reset(0);
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_OK);
   assert_string_equal(message, "");
@@ -225,7 +227,7 @@ static void test_full_before_the_context(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Room for the context, but not for a frame. */
+/* Memory for the context, but not for a frame. */
 static void test_full_for_a_frame(void **state) {
   (void)state;
   fake_reset(1);
@@ -297,7 +299,7 @@ static void test_lost(void **state) {
   assert_non_null(strstr(hs_last_error(c), "CUDA device 0 (fake GPU 0), "));
   assert_non_null(strstr(hs_last_error(c), "unspecified launch failure"));
   hs_destroy(c);
-  assert_int_equal(hs_extract(beside, &scene, NULL, &f), HS_OK); /* the other GPU goes on */
+  assert_int_equal(hs_extract(beside, &scene, NULL, &f), HS_OK); /* the other GPU continues */
   extraction_check_equal(&expected, &f, "on the other");
   char message[512];
   assert_int_equal(hs_create_explained(&c, &o, message, sizeof message), HS_ERR_NO_DEVICE);
@@ -307,7 +309,8 @@ static void test_lost(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Every call of the device fails once, for want of memory or for good, from the context's making to its second image. */
+/* Every call of the device fails once, for lack of memory or permanently, from the context's creation to its second
+ * image. */
 static hs_status extract_two(const hs_allocator *allocator) {
   hs_options o = options_on(HS_DEVICE_CUDA, 0);
   hs_context *c = NULL;
@@ -340,7 +343,7 @@ static void test_every_call_fails(void **state) {
       fake.lost_at = lost;
       st = extract_two(&allocator);
       assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE || st == HS_ERR_DEVICE || (st == HS_ERR_MEMORY && !lost));
-      if (st == HS_OK && fake.calls >= fake.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
+      if (st == HS_OK && fake.calls >= fake.fail_at) st = HS_ERR_DEVICE; /* the failed call was not essential */
       assert_int_equal(fake.alive, 0);
       assert_int_equal(counter.alive, 0);
       assert_true(at < 5000);
@@ -351,7 +354,7 @@ static void test_every_call_fails(void **state) {
 
 /* ------------------------------------------------------------------ primitives */
 
-/* One handle can stand for several streams: every call waits for the one before it, which shares its scratch memory. */
+/* One handle can mean several streams: every call waits for the previous one, which shares its scratch memory. */
 static void test_primitives_follow_one_another(void **state) {
   (void)state;
   fake_reset(1);

@@ -1,6 +1,6 @@
 /*
- * JPEGs that stay encoded until a fake GPU decodes them: the same features as from pixels, in every orientation,
- * alone and in groups, and by libjpeg wherever the device is not right, refuses or is not asked.
+ * JPEGs kept encoded until a fake GPU decodes them: the same features as from pixels, in every orientation,
+ * alone and in groups; libjpeg decodes if the device is wrong, refuses or is not used.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void test_asked(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char message[200];
     hs_context *c = context_on(cases[i].decoding, HS_DEVICE_CUDA);
-    assert_null(strstr(hs_backend_report(c), "JPEG: ")); /* nobody has asked */
+    assert_null(strstr(hs_backend_report(c), "JPEG: ")); /* not yet tested */
     for (int again = 0; again < 2; again++) {
       assert_int_equal(hs_decodes_jpeg(c, message, sizeof message), cases[i].ready);
       assert_non_null(strstr(message, cases[i].said));
@@ -111,7 +111,7 @@ static void test_asked(void **state) {
   }
 }
 
-/* A device that the decoder's kernels do not fit on is not used for anything, which is known when a context is made. */
+/* A device that cannot run the decoder's kernels is not used at all, which is decided when a context is made. */
 static void test_no_room(void **state) {
   (void)state;
   char message[200];
@@ -132,7 +132,7 @@ static void test_no_room(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Features of a kept file by the calls that take a source. */
+/* Features of a stored file by the calls that take a source. */
 static void check_calls(hs_context *c, int orientation) {
   hs_source kept = load(&files[orientation], 1);
   const hs_features *want = &expected[orientation];
@@ -162,7 +162,7 @@ static void test_orientations(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* On the CPU, on a hybrid context and on a device that is not right. */
+/* On the CPU, on a hybrid context and on a device with wrong pixels. */
 static void test_without_the_device(void **state) {
   (void)state;
   static const hs_device devices[] = {HS_DEVICE_CPU, HS_DEVICE_HYBRID, HS_DEVICE_CUDA, HS_DEVICE_CUDA};
@@ -176,7 +176,7 @@ static void test_without_the_device(void **state) {
   }
 }
 
-/* Two sizes, kept and decoded, alone and in groups; the device begins to refuse half way. */
+/* Two sizes, encoded and decoded, alone and in groups; the device begins to refuse half way. */
 static void test_in_flight(void **state) {
   (void)state;
   enum { IMAGES = 60 };
@@ -232,7 +232,7 @@ static void sizes_free(sizes *s) {
   }
 }
 
-/* All of them several times, as sources that stay encoded, or as files. */
+/* All of them several times, as encoded sources, or as files. */
 static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as_files) {
   hs_features found = {0};
   for (int done = 0, submitted = 0; done < MANY; done++) {
@@ -249,7 +249,7 @@ static void check_sizes(hs_context *c, const sizes *s, const hs_load_options *as
   hs_features_free(&found);
 }
 
-/* Many sizes that alternate, also within a limit of memory, of which decoding takes its part. */
+/* Many alternating sizes, also within a memory limit, part of which decoding uses. */
 static void test_many_sizes(void **state) {
   (void)state;
   sizes s;
@@ -281,7 +281,7 @@ static void test_many_sizes(void **state) {
   sizes_free(&s);
 }
 
-/* Files in every orientation: on the device where options or load ask for it, by libjpeg beside a mask, or made smaller. */
+/* Files in every orientation: on the device if options or load request it, by libjpeg with a mask or a reduced size. */
 static void test_files(void **state) {
   (void)state;
   hs_load_options load = {.struct_size = sizeof load};
@@ -293,7 +293,7 @@ static void test_files(void **state) {
     o.device = HS_DEVICE_CUDA;
     o.decoder = way == 1 ? HS_DECODER_GPU : way == 2 ? HS_DECODER_CPU : HS_DECODER_AUTO;
     load.keep_encoded = way != 1;
-    load.max_image_size = way == 3 ? WIDTH : 0; /* no smaller, but pixels are wanted */
+    load.max_image_size = way == 3 ? WIDTH : 0; /* not reduced, but pixels are requested */
     hs_context *c = extraction_context(&o);
     const bool on_device = way < 2;
     if (way == 0) assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
@@ -324,7 +324,7 @@ static void test_files(void **state) {
   hs_features_free(&found);
 }
 
-/* The device begins to refuse, and there are files that nobody can read. */
+/* The device begins to refuse, and some files are unreadable. */
 static void test_files_refused(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
@@ -345,7 +345,7 @@ static void test_files_refused(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* What came out of a pipe cannot be read again, to say what is wrong with it. */
+/* Data from a pipe cannot be read again to explain its fault. */
 static void test_pipe(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
@@ -370,7 +370,7 @@ static void test_pipe(void **state) {
   hs_destroy(c);
 }
 
-/* A picture too small for any octave is damaged all the same. */
+/* A picture too small for any octave is nevertheless reported as damaged. */
 static void test_tiny_file(void **state) {
   (void)state;
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
@@ -393,8 +393,8 @@ static void test_tiny_file(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* What follows a picture is no part of it, but packing makes room for a whole file, in pinned memory: not for one so
-   long. */
+/* Data after a picture is no part of it, but packing allocates pinned memory for the whole file: not for one this
+ * long. */
 static void test_long_file(void **state) {
   (void)state;
   enum { BEYOND_THE_MOST = 65 << 20 };
@@ -418,7 +418,7 @@ static void test_long_file(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* A source that is not as loading left it. */
+/* A source that was changed after loading. */
 static void test_refused(void **state) {
   (void)state;
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
@@ -447,7 +447,7 @@ static void test_refused(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* A decoder would write beyond its memory for a source that says less than its file. */
+/* A decoder would write beyond its memory for a source that claims less than its file. */
 static void test_other_sides(void **state) {
   (void)state;
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
@@ -472,7 +472,7 @@ static void test_other_sides(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Whatever call of the device fails, for want of memory or for good: an error or the right features, and nothing left. */
+/* Any call of the device fails, for lack of memory or permanently: an error or the right features, and no leak. */
 static void test_failures(void **state) {
   (void)state;
   hs_source kept = load(&files[6], 1);
@@ -500,7 +500,7 @@ static void test_failures(void **state) {
   hs_source_free(&kept);
 }
 
-/* Progress begins once, also where the device refuses a JPEG that libjpeg then decodes. */
+/* Progress begins once, also if the device refuses a JPEG that libjpeg then decodes. */
 static int32_t count_progress(void *user, uint64_t done, uint64_t total) {
   *(int *)user += done == 0 && total > 0;
   return 0;

@@ -1,4 +1,4 @@
-/* Lists of launches on a fake GPU: graphs that cannot be made from them. */
+/* Launch lists on a fake GPU whose conversion to graphs fails. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/fake_device/fake_device.h"
 
-/* Widths of one picture; the second comes again, when its frame failed and when it did not. */
+/* Widths of one picture; the second comes again, after its frame failed and after it succeeded. */
 static const int32_t narrower[] = {0, 1, 1, 2, 3, 2};
 enum { FRAMES = sizeof narrower / sizeof *narrower, LISTED = 4 };
 
@@ -39,7 +39,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* One frame after another in one lane, the at-th graph of a list failing. Returns how many frames failed. */
+/* One frame after another on one worker; graph number `at` from a list fails. Returns the number of failed frames. */
 static int run(hs_device device, uint64_t at) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_features f = {0};
@@ -65,8 +65,8 @@ static int run(hs_device device, uint64_t at) {
   return failed;
 }
 
-/* The frame fails, or the CPU does it; the next one makes a graph of its own, and a size met again after its failure
-   counts as met first. */
+/* The frame fails, or the CPU extracts it. The next one makes its own graph, and a size whose first frame failed counts
+ * as new. */
 static void test_graphs_that_fail(void **state) {
   (void)state;
   assert_int_equal(run(HS_DEVICE_CUDA, 0), 0);

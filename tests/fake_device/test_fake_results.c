@@ -1,6 +1,6 @@
 /*
- * Results in pinned memory that the caller keeps: lent without a copy, given back from anywhere and at any time, copied
- * where too much is lent; and pictures in ordinary or pinned memory.
+ * Results in pinned memory that the caller keeps: borrowed without a copy, returned from anywhere at any time, copied
+ * if too much is borrowed; and pictures in ordinary or pinned memory.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/fake_device/fake_device.h"
 
-/* Large enough to be lent, and one that is copied. */
+/* A result large enough to borrow, and one that is copied. */
 static hs_image large, other, small;
 static hs_features expected, other_expected, small_expected;
 
@@ -91,7 +91,7 @@ static void test_detection_and_floats(void **state) {
   assert_int_equal(detected.count, found.count);
   assert_null(detected.descriptors);
   assert_memory_equal(detected.keypoints, found.keypoints, sizeof *found.keypoints * found.count);
-  /* the same list for less: without descriptors, then few */
+  /* the same list with less: without descriptors, then few */
   assert_int_equal(hs_detect(c, &small, NULL, &found), HS_OK);
   assert_null(found.descriptors);
   assert_int_equal(hs_extract(c, &large, NULL, &found), HS_OK);
@@ -103,7 +103,7 @@ static void test_detection_and_floats(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* What is beyond the number of blocks is copied, and no block more is taken. */
+/* Results beyond the number of blocks are copied, and no more blocks are allocated. */
 static void test_too_much_is_copied(void **state) {
   (void)state;
   enum { KEPT = RESULT_BLOCKS_LENT + 5 };
@@ -129,7 +129,7 @@ static void *free_list(void *features) {
   return NULL;
 }
 
-/* Images alone and in groups; lists freed by other threads while the lanes work. */
+/* Images alone and in groups; other threads free lists while the workers run. */
 static void test_in_flight(void **state) {
   (void)state;
   enum { IMAGES = 40, KEPT = 12 };
@@ -160,7 +160,7 @@ static void test_in_flight(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Images in flight, each done or without memory; returns how many are done. */
+/* Images in flight, each done or out of memory; returns the number done. */
 static int run_in_flight(hs_context *c, int images) {
   hs_features f = {0};
   int submitted = 0, done = 0;
@@ -177,8 +177,7 @@ static int run_in_flight(hs_context *c, int images) {
   return done;
 }
 
-/* A call that fails costs a lane or images of that lane; lanes come one after another, and those that are there do the
-   work. */
+/* A failing call costs a worker, or images of that worker. Workers start one by one, and existing ones do the work. */
 static void test_lanes_that_cannot_be_had(void **state) {
   (void)state;
   enum { LANES = 5, STEP = 29 };
@@ -220,8 +219,8 @@ static void test_more_lanes(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Pictures in flight that have more features than their results have room for at first: repeated, until the room is known.
-   Those of another size are no reason. */
+/* Pictures in flight with more features than the results' initial capacity: repeated until the size is known. Pictures
+ * of another size do not change the estimate. */
 static void test_more_than_expected(void **state) {
   (void)state;
   enum { IMAGES = 24 };
@@ -230,8 +229,7 @@ static void test_more_than_expected(void **state) {
   hs_features all = extraction_once(&o, &dense), found = {0};
   hs_statistics s = {.struct_size = sizeof s};
   uint64_t repeated = 0;
-  assert_true(all.count >
-              1024 + 1400); /* as many as pictures of 1.4 million samples get room for before one was seen */
+  assert_true(all.count > 1024 + 1400); /* initial capacity for 1.4 million samples, before a picture was seen */
   hs_context *c = fake_context(2);
   for (int round = 0; round < 2; round++) {
     for (int i = 0; i < IMAGES; i++) {
@@ -265,7 +263,7 @@ static void test_callers_allocator(void **state) {
   hs_features_free(&f);
 }
 
-/* Lists that hold lent memory, filled by those who do not lend. */
+/* Lists that hold borrowed memory, filled by calls that do not lend. */
 static void test_lent_lists_filled_by_others(void **state) {
   (void)state;
   hs_context *c = fake_context(0);
@@ -286,7 +284,7 @@ static void test_lent_lists_filled_by_others(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* A list that is all that is left of its context gets frames of its own beside the lent arrays; then it ends. */
+/* A list that outlives its context gets its own frames next to the borrowed arrays; then it is freed. */
 static void test_lent_list_gets_frames(void **state) {
   (void)state;
   hs_context *c = fake_context(0);
@@ -307,7 +305,7 @@ static void test_lent_list_gets_frames(void **state) {
   hs_destroy(cpu);
 }
 
-/* A forked child reads what its parent was lent, and leaves the parent's pool alone. */
+/* A forked child reads memory that its parent borrowed, and does not change the parent's pool. */
 static void test_fork(void **state) {
   (void)state;
   hs_context *c = fake_context(0);
@@ -331,7 +329,8 @@ static void test_fork(void **state) {
   assert_int_equal(fake.alive, 0);
 }
 
-/* Pinned pictures go straight to the device, others through the context's own pinned memory; with masks and gaps. */
+/* Pinned pictures are copied directly to the device, others through the context's pinned memory; with masks and
+ * padding. */
 static void test_where_pictures_lie(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);

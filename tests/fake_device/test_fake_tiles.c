@@ -1,6 +1,6 @@
 /*
- * Frames in tiles on fake GPUs: memory that others hold leads to them, and every call of the device and every
- * allocation of the host fails once.
+ * Frames in tiles on fake GPUs: memory used by other programs makes tiles necessary, and every call of the device and
+ * every allocation of the host fails once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* What a frame takes on the device: untiled, and in the smallest tiles. */
+/* Device memory of a frame: untiled, and in the smallest tiles. */
 static uint64_t device_bytes(hs_options o, uint64_t most) {
   uint64_t host, device;
   o.max_memory_bytes = most;
@@ -53,7 +53,7 @@ static hs_statistics statistics_of(const hs_context *c) {
   return s;
 }
 
-/* No limit was given, but the device has no room for the whole. */
+/* No limit was set, but the device cannot hold the whole frame. */
 static void test_memory_that_others_hold(void **state) {
   (void)state;
   for (int device = 0; device < 2; device++) {
@@ -66,7 +66,7 @@ static void test_memory_that_others_hold(void **state) {
     for (int i = 0; i < 3; i++) {
       const size_t held = statistics_of(c).device_bytes;
       fake.gpus[0].others_bytes = i == 1 ? 0 : fake.gpus[0].memory_bytes - held - (size_t)(whole - whole / 32);
-      if (i == 2) fake.gpus[0].others_bytes = 0; /* memory that is held suffices */
+      if (i == 2) fake.gpus[0].others_bytes = 0; /* the held memory suffices */
       assert_int_equal(hs_extract(c, &scene, NULL, &f), HS_OK);
       extraction_check_equal(&expected, &f, "beside others");
       assert_true(i > 0 || statistics_of(c).device_bytes < whole);
@@ -78,7 +78,7 @@ static void test_memory_that_others_hold(void **state) {
   }
 }
 
-/* Two frames in tiles, and one more after a failure that leaves the context of use. */
+/* Two frames in tiles, and one more after a failure that leaves the context usable. */
 static hs_status extract_two(uint64_t most, const hs_allocator *allocator) {
   hs_options o = options_on(HS_DEVICE_CUDA);
   hs_context *c = NULL;
@@ -114,7 +114,7 @@ static void test_calls_fail(void **state) {
   const uint64_t most = limit();
   for (int lost = 0; lost < 2; lost++) {
     hs_status st = HS_ERR_DEVICE;
-    uint64_t at = 60; /* behind the context's own */
+    uint64_t at = 60; /* after the context's own allocations */
     for (; st != HS_OK; at += CALLS_APART) {
       counted_allocator counter = {.fill = 0xa5};
       const hs_allocator allocator = counted_allocator_make(&counter);
@@ -123,7 +123,7 @@ static void test_calls_fail(void **state) {
       fake.lost_at = lost;
       st = extract_two(most, &allocator);
       assert_true(st == HS_OK || st == HS_ERR_NO_DEVICE || st == HS_ERR_DEVICE || (st == HS_ERR_MEMORY && !lost));
-      if (st == HS_OK && fake.calls >= fake.fail_at) st = HS_ERR_DEVICE; /* it failed where nothing was needed */
+      if (st == HS_OK && fake.calls >= fake.fail_at) st = HS_ERR_DEVICE; /* the failed call was not essential */
       assert_int_equal(fake.alive, 0);
       assert_int_equal(counter.alive, 0);
       assert_true(at < 20000);
@@ -149,7 +149,7 @@ static void test_allocations_fail(void **state) {
   assert_true(failures >= 4);
 }
 
-/* A frame in tiles for which an allocation of the host fails goes to the CPU, equalised like any other. */
+/* A frame in tiles whose host allocation fails runs on the CPU, equalised like any other. */
 static void test_equalised_allocations_fail(void **state) {
   (void)state;
   hs_options o = options_on(HS_DEVICE_CPU);
@@ -182,8 +182,8 @@ static void test_equalised_allocations_fail(void **state) {
   hs_features_free(&equalised);
 }
 
-/* A file that is decoded while a device works it off in tiles, within a limit: each allocation fails once. With
-   HS_DEVICE_AUTO the picture is then decoded first, for which there is memory again. */
+/* A file decoded while a device extracts its tiles, within a limit: each allocation fails once. With HS_DEVICE_AUTO the
+ * picture is then decoded first, for which memory is available again. */
 static void test_allocations_of_a_file_fail(void **state) {
   (void)state;
   const jpeg_spec spec = {JPEG_GRAY, JPEG_BASELINE, 90, 1, 0, 611, 487, NULL, 0};

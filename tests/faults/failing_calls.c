@@ -1,19 +1,17 @@
 /*
- * A library that is loaded before all others (LD_PRELOAD) and lets a chosen call of a program fail, by the environment:
+ * A library for LD_PRELOAD that makes a chosen call of a program fail, configured by the environment:
  *
  *   HARTSIFT_FAULTS="kind=write,at=3,error=28"     the third write finds the disk full
  *   HARTSIFT_FAULTS="kind=write,at=3,error=28,on"  and every later one
- *   HARTSIFT_FAULTS="kind=read,at=2,short"         the second read gives half of what there is
+ *   HARTSIFT_FAULTS="kind=read,at=2,short"         the second read gives half of the available bytes
  *   HARTSIFT_FAULTS="kind=any,at=40,signal=9"      a signal before the 40th system call that is watched
  *   HARTSIFT_FAULTS="kind=memory,at=7"             the seventh allocation, of whatever library
  *   HARTSIFT_FAULTS="kind=thread,at=1"             the first pthread_create
  *
- * HARTSIFT_FAULTS_LOG=FILE: at the end it leaves there what was counted of each kind, and "alive N", the blocks of memory
- * that were not freed.
+ * HARTSIFT_FAULTS_LOG=FILE: at exit it writes the count of each kind, and "alive N", the memory blocks not freed.
  *
- * System calls are caught by the kernel (seccomp), because the C library's own, those of stdio among them, go past every
- * function that could stand before them. The handler of the signal makes the call again, marked by an argument that no call
- * watched has.
+ * The kernel catches system calls (seccomp), because the C library's internal calls, for example of stdio, bypass every
+ * preloaded function. The signal handler repeats the call, marked by an argument that no watched call uses.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,7 +51,7 @@ typedef enum call_kind {
   CALL_LIST,
   CALL_SEEK,
   CALL_ACCESS,
-  CALL_ANY, /* all of the above count for it */
+  CALL_ANY, /* counts all of the above */
   CALL_THREAD,
   CALL_MEMORY,
   CALL_KINDS
@@ -137,7 +135,7 @@ static long *arguments_of(ucontext_t *context, long arguments[5]) {
 }
 #endif
 
-/* Counts a call of a kind; whether the plan is for it. */
+/* Counts a call of a kind; returns whether the plan is for it. */
 static bool is_meant(call_kind kind) {
   const long made = atomic_fetch_add(&counts[kind], 1) + 1;
   return kind == plan.kind && plan.at != 0 && (made == plan.at || (made > plan.at && plan.goes_on));
@@ -145,13 +143,13 @@ static bool is_meant(call_kind kind) {
 
 static call_kind kind_of(long number, const long arguments[5]) {
   if (number == __NR_fcntl && arguments[1] != F_SETLK && arguments[1] != F_SETLKW) return CALL_KINDS;
-  if (number == __NR_write && arguments[0] == STDERR_FILENO) return CALL_KINDS; /* it is there that a fault is told */
+  if (number == __NR_write && arguments[0] == STDERR_FILENO) return CALL_KINDS; /* such a fault is reported there */
   for (int i = 0; i < WATCHED; i++)
     if (watched_calls[i].number == number) return watched_calls[i].kind;
   return CALL_KINDS;
 }
 
-/* What is done in a call's place. */
+/* The action instead of a call. */
 static long do_call(long number, long arguments[5]) {
   const call_kind kind = kind_of(number, arguments);
   if (kind == CALL_KINDS) return marked_call(number, arguments);
@@ -165,7 +163,9 @@ static long do_call(long number, long arguments[5]) {
     if ((kind == CALL_READ || kind == CALL_WRITE) && arguments[2] > 1) arguments[2] /= 2;
     return marked_call(number, arguments);
   }
-  if (kind == CALL_CLOSE) (void)marked_call(number, arguments); /* the kernel closes also where it reports an error */
+  if (kind == CALL_CLOSE)
+    (void)marked_call(number, arguments); /* the kernel closes the file even if it reports an
+                                                                 * error */
   return -plan.error;
 }
 
@@ -178,7 +178,7 @@ static void catch_call(int number, siginfo_t *info, void *context) {
   errno = before;
 }
 
-/* Asks the kernel to hand the calls watched to catch_call. */
+/* Asks the kernel to pass watched calls to catch_call. */
 static void watch_calls(void) {
   struct sock_filter code[2 * WATCHED_MOST + 8], *end = code;
   *end++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));

@@ -8,19 +8,19 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* What glibc's own functions are called besides. */
+/* Other names of glibc's functions. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *block);
 
-/* This project's objects hide what they define; these are to be seen. */
+/* This project's objects hide their symbols; these must be visible. */
 #define SEEN __attribute__((visibility("default")))
 
 failing_memory failing_memory_state;
 
-/* Counts a call, and says whether it fails. */
+/* Counts a call, and returns whether it fails. */
 static bool fails(void) {
   failing_memory *m = &failing_memory_state;
   if (!atomic_load(&m->counts)) return false;

@@ -1,6 +1,8 @@
 /*
- * The C library's allocations, of which chosen ones fail and all are counted: those of this project and of every library it
- * uses. In a program, or in a library that is loaded before all others, its functions stand before the C library's (glibc).
+ * Replaces the C library's allocation functions: counts all calls, of this project and every library it uses, and fails
+ * chosen ones.
+ *
+ * Linked into a program or preloaded, its functions take precedence over the C library's (glibc).
  */
 #ifndef HARTSIFT_TESTS_FAULTS_FAILING_MEMORY_H
 #define HARTSIFT_TESTS_FAULTS_FAILING_MEMORY_H
@@ -9,10 +11,10 @@
 #include <stdbool.h>
 
 typedef struct failing_memory {
-  atomic_long made;    /* allocations asked for while `counts` */
-  atomic_long alive;   /* blocks not freed, since the program began */
-  atomic_long fail_at; /* this one fails, counted from 1; 0: none */
-  atomic_bool goes_on; /* and all after it */
+  atomic_long made;    /* allocations requested while `counts` */
+  atomic_long alive;   /* blocks not freed since the program began */
+  atomic_long fail_at; /* number of the one that fails, from 1; 0: none */
+  atomic_bool goes_on; /* and all later ones */
   atomic_bool counts;
 } failing_memory;
 

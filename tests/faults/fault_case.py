@@ -1,9 +1,9 @@
-"""What the tests of faults share: a command run once without a fault, then once for each fault, and what must hold after
-each: an exit status, a sentence that says why, no partial and no forgotten file, no memory kept, and a next run that does
-the rest.
+"""Shared parts of the fault tests: runs a command once without a fault, then once for each fault. Each must give an
+exit status and a message with the reason, leave no partial or temporary file and no leaked memory, and let the next run
+complete the work.
 
-HARTSIFT_FAULTS_CALLS=N injects at so many calls of each kind, spread over the run, 0 at every one, as HARTSIFT_TESTS=whole does;
-else at three, so that a test takes seconds.
+HARTSIFT_FAULTS_CALLS=N injects at N calls of each kind, spread over the run (3 unless set, so that a test takes
+seconds); 0 or HARTSIFT_TESTS=whole: at every call.
 The faults themselves: failing_calls.c.
 """
 import collections
@@ -24,7 +24,8 @@ LIBRARY = os.environ.get("HARTSIFT_FAULTS_LIBRARY", "")
 CALLS_OF_A_KIND = int(os.environ.get("HARTSIFT_FAULTS_CALLS", "0" if os.environ.get("HARTSIFT_TESTS") == "whole" else "3"))
 TIMEOUT = 120
 
-# What a system call can report, by the kind of failing_calls.c. "short": half of what was asked for is read or written.
+# Errors that a system call can return, by the kind of failing_calls.c. "short": half of the requested bytes are read or
+# written.
 ERRORS = {
     "open": ("EMFILE", "EACCES"), "read": ("EIO", "EINTR", "short"), "write": ("ENOSPC", "ENOSPC,on", "EIO", "EINTR", "short"),
     "close": ("EIO",), "sync": ("EIO",), "rename": ("EIO",), "mkdir": ("ENOSPC",), "unlink": ("EIO",),
@@ -54,8 +55,8 @@ def fault_text(kind, at, error):
 
 
 def rows_by_image(database):
-    """What a database has of each image and pair. The numbers of images are left out: they tell the order in which the
-    images came, and one that a fault held up comes later."""
+    """The rows of a database by image and pair. Image numbers are left out: they follow the order of arrival, and an
+    image delayed by a fault comes later."""
     images = database.execute("""SELECT i.name, c.model, c.width, c.height, c.params, c.prior_focal_length, k.rows, k.data, d.data
         FROM images i JOIN cameras c USING (camera_id) LEFT JOIN keypoints k USING (image_id)
         LEFT JOIN descriptors d USING (image_id) ORDER BY i.name""").fetchall()
@@ -66,7 +67,7 @@ def rows_by_image(database):
 
 
 def content_of(path):
-    """A file as what counts of it: a database as its rows, everything else as its bytes."""
+    """The relevant content of a file: a database as its rows, everything else as its bytes."""
     with open(path, "rb") as file:
         data = file.read()
     if not data.startswith(b"SQLite format 3\0"):
@@ -103,19 +104,19 @@ class FaultCase(CommandCase):
                        stderr=subprocess.PIPE, timeout=TIMEOUT)
 
     def fresh(self):
-        """A new copy of what the scenario begins with, as the test's folder."""
+        """A new copy of the scenario's start, as the test's folder."""
         self.folder = tempfile.mkdtemp(dir=self.holder.name)
         shutil.copytree(self.start, self.folder, dirs_exist_ok=True, symlinks=True)
 
     def content(self):
-        """Of a copy: SQLite rolls a journal back when it reads, which is the next run's business."""
+        """Reads a copy: SQLite rolls a journal back when it reads, which is left to the next run."""
         with tempfile.TemporaryDirectory() as copy:
             shutil.copytree(self.folder, copy, symlinks=True, dirs_exist_ok=True)
             names = [os.path.join(root, name) for root, _, names in os.walk(copy) for name in names]
             return {os.path.relpath(path, copy): content_of(path) for path in names if not path.endswith("-journal")}
 
     def run_with(self, arguments, fault="", stdin=b""):
-        """Runs the command with a fault; a process that was stopped goes on."""
+        """Runs the command with a fault; continues a process that was stopped."""
         log = os.path.join(self.holder.name, "log.txt")
         with contextlib.suppress(OSError):
             os.unlink(log)
@@ -140,7 +141,7 @@ class FaultCase(CommandCase):
                        self.content())
 
     def wait(self, process, fault):
-        """The exit status, negative for a signal. Only a process that stops itself is waited for by hand."""
+        """The exit status, negative for a signal. A process that stops itself needs explicit waiting."""
         try:
             if fault.endswith(f"signal={int(signal.SIGSTOP)}"):
                 while True:
@@ -155,7 +156,7 @@ class FaultCase(CommandCase):
             process.wait()
             self.fail(f"with {fault} the command does not end")
 
-    # ---- what must hold
+    # ---- invariants
 
     def check(self, scenario, fault, found, expected, before):
         kind, _, error = fault
@@ -167,7 +168,7 @@ class FaultCase(CommandCase):
             self.assertFalse(missing, told)
         for name, content in found.tree.items():
             if name not in before and name not in expected.tree:
-                # What could not be removed, or had nobody left to remove it; and what the next run needs.
+                # Files that could not be removed, or were left by a killed process; and files that the next run needs.
                 self.assertTrue(kind == "unlink" or error == "SIGKILL" or (found.status != 0 and name.startswith(scenario.left)),
                                 f"{told}: leaves {name}")
             elif not (found.status != 0 and name.startswith(scenario.left)):
@@ -189,7 +190,7 @@ class FaultCase(CommandCase):
     # ---- the faults of a scenario
 
     def places(self, count):
-        """At which of `count` calls: all, or some from the first to the last."""
+        """The chosen numbers of `count` calls: all, or some from the first to the last."""
         if CALLS_OF_A_KIND == 0 or count <= CALLS_OF_A_KIND:
             return range(1, count + 1)
         steps = max(CALLS_OF_A_KIND - 1, 1)

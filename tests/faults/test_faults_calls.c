@@ -1,10 +1,10 @@
 /*
- * Every public call that takes memory, with each of its allocations failing once, and it and all later ones: those of the
- * C library for this library, for the codecs and for SQLite. After each the call has ended with a status that says so or has
- * its usual result, everything is freed, and the same call succeeds.
+ * Every public call that allocates, with each allocation failing alone, and with it and all later ones failing:
+ * allocations of this library, the codecs and SQLite. Each time the call returns HS_ERR_MEMORY or its usual result,
+ * everything is freed, and the same call then succeeds.
  *
- * HARTSIFT_FAULTS_CALLS=0 or HARTSIFT_TESTS=whole takes every allocation; else the first ones of a call and a part of the
- * others.
+ * HARTSIFT_FAULTS_CALLS=0 or HARTSIFT_TESTS=whole fails every allocation; else the first ones of a call and a part of
+ * the others.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +32,9 @@ static hs_features features[2];
 static hs_matches matches;
 static char picture_path[SCRATCH_PATH_BYTES], file_path[SCRATCH_PATH_BYTES];
 
-/* ------------------------------------------------------------------ works: each frees what it made */
+/* ------------------------------------------------------------------ works: each frees its results */
 
-/* A context; threads: of it. */
+/* A context with this number of threads. */
 static hs_status begin(hs_context **context, int32_t threads) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.threads = threads;
@@ -235,7 +235,7 @@ static bool all_are_wanted(void) {
   return calls ? strcmp(calls, "0") == 0 : tests && strcmp(tests, "whole") == 0;
 }
 
-/* The next allocation to let fail. */
+/* The next allocation to fail. */
 static long after(long at) { return at < ALL_UP_TO || all_are_wanted() ? at + 1 : at + 1 + at / STEPS; }
 
 static hs_status run_failing(hs_status (*work)(uint64_t *result), long at, bool goes_on, uint64_t *result) {
@@ -291,7 +291,7 @@ static void test_pictures(void **state) {
   }
 }
 
-/* libtiff 4.5 and libwebp 1.2 crash themselves where some of their own allocations fail; here this library's fail. */
+/* libtiff 4.5 and libwebp 1.2 crash if some of their own allocations fail; here only this library's fail. */
 static void test_pictures_of_other_libraries(void **state) {
   (void)state;
   static const char *const names[] = {"tiff_lzw.tif", "tiff_tiled_planes8.tif", "webp_alpha.webp", "webp_lossy.webp"};

@@ -15,7 +15,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", 
 PICTURES = ("jpeg_colour.jpg", "png_gray8.png", "bmp_24.bmp", "pam_rgb.pam", "tiff_lzw.tif", "webp_alpha.webp")
 FORMATS = ("npz", "csv", "json", "bin", "lowe", "vlfeat", "opencv", "openmvg", "colmap", "visualsfm", "oxford")
 SCENES = ONE, TWO, THREE = "@scene:60x45:1", "@scene:61x47:2", "@scene:52x47:3"
-# What batch leaves while it is not finished.
+# Files that an unfinished batch leaves.
 BATCH_LEFT = ("out/manifest.journal", "out/.hartsift-batch", "out/manifest.csv")
 
 
@@ -34,7 +34,7 @@ class Pictures(FaultCase):
 
     def test_pictures(self):
         for name in PICTURES:
-            # libtiff 4.5 and libwebp 1.2 crash themselves where some of their own allocations fail.
+            # libtiff 4.5 and libwebp 1.2 crash if some of their own allocations fail.
             without = ("memory",) if name.startswith(("tiff", "webp")) else ()
             self.sweep(Scenario(name, ("extract", name, "-o", "f.bin", "--format", "bin"), without=without))
 
@@ -50,12 +50,12 @@ class Pictures(FaultCase):
         self.sweep(Scenario("hist", ("hist", "png_gray8.png", "--equalize", "e.png", "-o", "h.json")))
 
     def test_info(self):
-        # It reports what it finds: without memory that nothing can be opened.
+        # It prints its findings: without memory, that nothing can be opened.
         self.sweep(Scenario("info", ("info",), without=("memory", "stat", "open", "read")))
 
 
 class Pairs(FaultCase):
-    """Two pictures, and what is drawn of them."""
+    """Two pictures, and a drawing of them."""
 
     @classmethod
     def prepare(cls):
@@ -101,7 +101,7 @@ class Databases(FaultCase):
 
 
 class Batches(FaultCase):
-    """Many pictures, and batches put together."""
+    """Many pictures, and merged batches."""
 
     @classmethod
     def prepare(cls):
@@ -133,9 +133,9 @@ class Batches(FaultCase):
 
 
 class Disk(FaultCase):
-    """A disk that is full from some write on, under a database: the run ends there, once, and says what was kept."""
+    """A disk that is full from some write on, under a database: the run ends there, once, and reports what was kept."""
 
-    SCENES = [f"@scene:320x240:{number}" for number in range(1, 15)]  # more than SQLite keeps in memory
+    SCENES = [f"@scene:320x240:{number}" for number in range(1, 15)]  # more than SQLite caches
 
     @classmethod
     def prepare(cls):

@@ -1,9 +1,10 @@
-"""Two commands that share a folder or a database, each held for a while before one of its system calls: what either needs,
-the other neither removes nor waits for in vain.
+"""Two commands that share a folder or a database, each held before one of its system calls: neither removes files that
+the other needs, and neither waits forever.
 
-The first is held, the second begins and is held too, waits, or comes to its end; then the first goes on, then the second. Whatever the
-moments, each ends as if it were alone, or says that another run is at work, and what both leave is what one after the other
-leaves. HARTSIFT_FAULTS_CALLS as in fault_case.py: by itself the first is held at the last two calls of some kinds, 0: at every call.
+The first command is held; the second starts and is held too, waits, or finishes; then the first continues, then the
+second. At any moment, each ends as if it were alone or reports another active run, and the result equals that of
+consecutive runs. HARTSIFT_FAULTS_CALLS as in fault_case.py: by default the first is held at the last two calls of some
+kinds, 0: at every call.
 
 usage: test_overlaps.py [CLASS]     (with HARTSIFT_FAULTS_LIBRARY and HARTSIFT_COMMAND set)
 """
@@ -23,8 +24,9 @@ from command_case import COMMAND, main  # noqa: E402
 
 ONE, TWO = "@scene:60x45:1", "@scene:61x47:2"
 FIRST_KINDS, SECOND_KINDS = ("lock", "unlink", "list"), ("lock", "write", "rename")
-# A process waits for the other one when all its threads sleep in so many looks, a hundredth of a second apart; or, on a
-# machine too busy to let it sleep, after so many seconds, which are fewer than it waits for a lock.
+# A process counts as waiting for the other one when all its threads sleep in this number of looks, a hundredth of a
+# second apart; or, on a machine too busy to let it sleep, after this number of seconds, which is less than its lock
+# timeout.
 LOOKS, MOST_SECONDS = 8, 3
 
 Overlap = collections.namedtuple("Overlap", "name first second alone again", defaults=(0, None))
@@ -60,7 +62,7 @@ class Overlaps(FaultCase):
         return set(states) == {"S"}
 
     def until_held_or_ended(self, process, waits=False):
-        """Whether it is held; False also where it waits for the other process."""
+        """Whether it is held; False also if it waits for the other process."""
         end, looks = time.monotonic() + (MOST_SECONDS if waits else TIMEOUT), 0
         while process.returncode is None and time.monotonic() < end:
             found, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
@@ -88,7 +90,7 @@ class Overlaps(FaultCase):
             self.fail(f"{told}: does not end")
         return process.returncode, process.stderr.read().decode("utf-8", "replace")
 
-    # ---- what must hold
+    # ---- invariants
 
     def run_both(self, overlap, faults):
         """The exit statuses and messages of both."""
@@ -129,10 +131,10 @@ class Overlaps(FaultCase):
             for later in ("any", 0), *((kind, 1) for kind in SECOND_KINDS if counts[1][kind] > 0):
                 self.inject(overlap, ((*held, "SIGSTOP"), (*later, "SIGSTOP")), wanted)
 
-    # ---- what overlaps
+    # ---- overlaps
 
     def test_new_database(self):
-        """The first has nothing to add and takes the file away that it has made."""
+        """The first has nothing to add and removes the file that it has made."""
         self.sweep_moments(Overlap("new", ("extract", "broken.pgm", "-o", "d.db"), ("extract", ONE, "-o", "d.db"), 1))
 
     def test_one_database(self):

@@ -1,7 +1,6 @@
 /*
- * Fuzz target of sequences of calls on a context: extraction in all its forms, pictures in flight, cancelling,
- * matching, runs over pairs, in any order and with what the calls before have left. One picture gives one list of
- * features whatever was called before.
+ * Fuzz target for sequences of calls on a context: extraction in all forms, pictures in flight, cancelling, matching,
+ * runs over pairs, in any order. A picture gives the same features whatever calls came before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +20,10 @@ typedef struct fuzz_picture {
 typedef struct fuzz_state {
   hs_context *context;
   fuzz_picture pictures[FUZZ_PICTURES];
-  size_t in_flight[FUZZ_IN_FLIGHT]; /* pictures, the oldest first */
+  size_t in_flight[FUZZ_IN_FLIGHT]; /* pictures, oldest first */
   int32_t flying;
   hs_features lists[2];
-  int32_t calls_left; /* of the progress function, before it ends the call */
+  int32_t calls_left; /* calls of the progress function until it cancels */
 } fuzz_state;
 
 static int32_t count_down(void *user, uint64_t done, uint64_t total) {
@@ -68,7 +67,7 @@ static void check_same(fuzz_picture *picture, const hs_features *features) {
   picture->is_known = true;
 }
 
-/* Every second picture goes with its mask. */
+/* Every second picture has a mask. */
 static const hs_image *mask_of(const fuzz_state *state, const fuzz_picture *picture) {
   return (picture - state->pictures) % 2 == 1 ? &picture->mask : NULL;
 }
@@ -143,7 +142,7 @@ static void run_pairs(fuzz_state *state, input_bytes *input) {
   hs_pairs_end(run);
 }
 
-/* One picture, in one of three ways. */
+/* One picture, by one of three calls. */
 static void extract(const fuzz_state *state, fuzz_picture *picture, hs_features *list, uint8_t way) {
   const hs_features *view = list;
   hs_status status;
@@ -193,7 +192,7 @@ static void call(fuzz_state *state, input_bytes *input) {
   case 11:
     run_pairs(state, input);
     break;
-  default: /* what is in flight ends with the context */
+  default: /* destroying the context ends the images in flight */
     hs_destroy(state->context);
     make_context(input, state);
     break;

@@ -1,8 +1,10 @@
 /*
- * Fuzz target of command lines: the first byte chooses the subcommand, the rest is its arguments, each ended by a line
- * feed; one that begins with a byte of 128 and more has the option of that number in its place. What is taken is in its
- * range; what is refused says why; and what is made of the options (of contexts, databases, devices, the line of
- * settings of `batch`) takes all that the table lets through. Nothing is run.
+ * Fuzz target for command lines. Accepted values are in range, refusals give a reason, and functions that use the
+ * options (of contexts, databases, devices, the settings line of `batch`) accept every value that the table accepts.
+ * Nothing is run.
+ *
+ * The first byte chooses the subcommand; the rest are its arguments, separated by line feeds. An argument that begins
+ * with a byte of at least 128 gets the option of that number in its place.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +19,7 @@
 
 enum { FUZZ_ARGUMENTS_MOST = 24, FUZZ_OPTION_BYTE = 128 };
 
-/* The argument as it is, or with its first byte spelt out; from malloc. */
+/* The argument unchanged, or with its first byte replaced by an option; from malloc. */
 static char *spell(const char *text) {
   const unsigned char first = (unsigned char)text[0];
   if (first < FUZZ_OPTION_BYTE) return strdup(text);

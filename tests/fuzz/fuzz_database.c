@@ -1,8 +1,9 @@
 /*
- * Fuzz target of COLMAP's databases that anyone may have made. The first byte chooses what the rest is: SQL that is run
- * on a database of two images, bytes put into such a database's file (places of three bytes, then the byte), or a whole
- * file. Whatever it is, it is read to its end, and then written to; in a sound database with COLMAP's own tables what
- * was committed is there.
+ * Fuzz target for untrusted COLMAP databases.
+ *
+ * The first byte chooses the meaning of the rest: SQL that is run on a database of two images, bytes to patch in such a
+ * database's file (an offset of three bytes, then the byte), or a whole file. The database is read completely, then
+ * written to; in a valid database with COLMAP's tables committed data is found again.
  */
 #include <math.h>
 #include <sqlite3.h>
@@ -24,7 +25,7 @@ typedef struct fuzz_base {
   hs_features features;
   unsigned char *bytes;
   size_t size;
-  char *schema; /* how its tables were made, as one text */
+  char *schema; /* the schema as one text */
 } fuzz_base;
 
 static hs_colmap_database *open_database(const char *path, int32_t read_only, char *message, size_t message_bytes) {
@@ -43,7 +44,7 @@ static hs_colmap_database *open_database(const char *path, int32_t read_only, ch
   return database;
 }
 
-/* Two images with features, matches and a place. */
+/* Two images with features, matches and a position. */
 static bool add_content(hs_colmap_database *database, const hs_features *features, uint32_t ids[2]) {
   const hs_match_pair pairs[2] = {{0, 1, 1, 2}, {3, 2, 1, 2}};
   const hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .matrix = {0, 0, 1, 0, 0, 2, 3, 4, 5}};
@@ -56,7 +57,7 @@ static bool add_content(hs_colmap_database *database, const hs_features *feature
          hs_colmap_set_position(database, ids[0], &position) == HS_OK;
 }
 
-/* Everything aside, and back: what is left of a pair is what it was, or an error says why not. */
+/* Sets everything aside and restores it: the remaining data of a pair is unchanged, or an error gives the reason. */
 static void move_pairs(const char *path) {
   char message[256];
   hs_colmap_database *database = open_database(path, 0, message, sizeof message);
@@ -74,7 +75,7 @@ static void move_pairs(const char *path) {
   hs_colmap_close(database);
 }
 
-/* The first row's text, to be freed; null without a row. */
+/* The first row's text, freed by the caller; null without a row. */
 static char *ask_text(sqlite3 *sqlite, const char *sql) {
   sqlite3_stmt *statement = NULL;
   char *text = NULL;
@@ -90,7 +91,7 @@ static char *schema_of(sqlite3 *sqlite) {
   return ask_text(sqlite, "SELECT group_concat(sql) FROM (SELECT sql FROM sqlite_master ORDER BY name)");
 }
 
-/* In pages of 512 bytes, of which few are empty. */
+/* Pages of 512 bytes, few of them empty. */
 static void make_base(fuzz_base *base) {
   uint32_t ids[2];
   char message[256];
@@ -101,7 +102,7 @@ static void make_base(fuzz_base *base) {
   unlink(path);
   hs_colmap_database *database = open_database(path, 0, message, sizeof message);
   fuzz_require(database && add_content(database, &base->features, ids) && hs_colmap_commit(database) == HS_OK);
-  fuzz_require(colmap_note_first_pass(database, ids[0], ids[1], 3, 2) == HS_OK); /* the tables of this library's own */
+  fuzz_require(colmap_note_first_pass(database, ids[0], ids[1], 3, 2) == HS_OK); /* tables of this library */
   fuzz_require(colmap_set_aside(database, 2147483649, 1, 0) == HS_OK && hs_colmap_commit(database) == HS_OK);
   hs_colmap_close(database);
   fuzz_require(sqlite3_open(path, &sqlite) == SQLITE_OK);
@@ -114,7 +115,7 @@ static void make_base(fuzz_base *base) {
   sqlite3_close(sqlite);
 }
 
-/* No statement reaches another file. */
+/* No statement may reach another file. */
 static int authorize(void *user, int action, const char *a, const char *b, const char *c, const char *d) {
   (void)user, (void)a, (void)b, (void)c, (void)d;
   return action == SQLITE_ATTACH || action == SQLITE_DETACH ? SQLITE_DENY : SQLITE_OK;
@@ -125,7 +126,7 @@ static int stop_long_statement(void *user) {
   return (*left)-- <= 0;
 }
 
-/* What SQL makes of the base; a statement that fails is passed over, and the next ones follow. */
+/* Runs SQL on the base; a failing statement is skipped, and the next ones follow. */
 static const char *run_sql(const fuzz_base *base, input_bytes *input) {
   sqlite3 *sqlite = NULL;
   sqlite3_int64 size = 0;
@@ -183,7 +184,7 @@ static void read_image(hs_colmap_database *database, const hs_colmap_image *imag
     fuzz_require(matches >= -1 && verified >= -1);
 }
 
-/* The command's view of pairs: lists that count below the largest index, or a reason why there is none. */
+/* The command's list of pairs: lengths below the largest index, or a reason why there is no list. */
 static void read_pairs(hs_colmap_database *database) {
   int64_t pair = -1, before = -1;
   for (int i = 0; i < FUZZ_IMAGES_MOST; i++, before = pair) {
@@ -205,7 +206,7 @@ static void read_pairs(hs_colmap_database *database) {
   }
 }
 
-/* What is judged of pairs: lists as long as they are said to be, and a first pass with no more inliers than matches. */
+/* The inputs of judging: lists have their stated length, and a first pass has no more inliers than matches. */
 static void read_verified(hs_colmap_database *database) {
   colmap_verified_pair pair = {.pair_id = -1};
   for (int i = 0; i < FUZZ_IMAGES_MOST; i++) {
@@ -243,7 +244,7 @@ static void read_all(const char *path) {
   hs_colmap_close(database);
 }
 
-/* Tables that share pages, triggers or constraints of other tables than COLMAP's may take out again what was added. */
+/* Tables that share pages, triggers or constraints with unknown tables may remove added rows. */
 static bool keeps_rows(const char *path, const fuzz_base *base) {
   sqlite3 *sqlite = NULL;
   bool keeps = false;

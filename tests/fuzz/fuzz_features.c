@@ -1,8 +1,9 @@
 /*
- * Fuzz target of the feature readers: the first byte chooses the format (0: by content), the next whether
- * a file stands beside it, the rest is the content. Whatever is read must be consistent and must come back
- * unchanged in its count from the format's own writer. The binary formats are tried once more with their
- * checksums put right, which chance would never do.
+ * Fuzz target for the feature readers.
+ *
+ * The first byte chooses the format (0: by content), the next whether a companion file exists, the rest is the content.
+ * Features that were read must be consistent, and the format's own writer must keep their count. Binary formats are
+ * tried again with corrected checksums, which random changes would never produce.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static void fuzz_require(bool condition) {
   if (!condition) abort();
 }
 
-/* Writes what was read to memory and reads it again. */
+/* Writes the features to memory and reads them again. */
 static void fuzz_write_again(const feature_format *format, const hs_features *features) {
   char *bytes = NULL;
   size_t size = 0;
@@ -57,14 +58,14 @@ static void fuzz_read(const feature_format *format, feature_source *source) {
   hs_features_free(&features);
 }
 
-/* The check of the own format stands at byte 60 of a header of 64 and counts as zero. */
+/* The own format's checksum is at byte 60 of a header of 64 bytes and counts as zero itself. */
 static void fuzz_repair_bin(uint8_t *bytes, size_t size) {
   if (size < 64) return;
   bytes_put_u32(bytes + 60, 0);
   bytes_put_u32(bytes + 60, crc_castagnoli(0, bytes, size));
 }
 
-/* For every record of a zip directory: the CRC-32 of the stored bytes that it points to. */
+/* For every record of a zip directory: the CRC-32 of its stored bytes. */
 static void fuzz_repair_zip(uint8_t *bytes, size_t size) {
   for (size_t at = 0; at + 46 <= size; at++) {
     if (bytes_get_u32(bytes + at) != 0x02014b50u) continue;
@@ -106,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                            .beside_size = beside_size,
                            .max_features = FUZZ_MAX_FEATURES};
   if (!format) format = format_by_content(source.bytes, source.size, NULL);
-  if (!format || !format->read) return 0; /* a database is opened by other means */
+  if (!format || !format->read) return 0; /* a database is opened by other calls */
   fuzz_read(format, &source);
   fuzz_read_repaired(format, &source);
   return 0;

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of what is computed from places: verification, poses, guides, neighbours in space. Coordinates, cameras,
- * matrices and options are any numbers: NaN, infinities, and the ends of each type's range.
+ * Fuzz target for geometry from positions: verification, poses, guides, spatial neighbours. Coordinates, cameras,
+ * matrices and options are arbitrary numbers: NaN, infinities, and the limits of each type.
  */
 #include <math.h>
 #include <stdlib.h>

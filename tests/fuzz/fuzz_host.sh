@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs the programs of a package of pack.sh, all targets side by side, on some cores of a machine, at the lowest priority.
-# usage: fuzz_host.sh SECONDS CORES     CORES: as taskset has them, 0-15
-# Variables: OUT: a folder (the present one). fuzz/table there gets a row for each target, fuzz/inputs.tar.gz found/, inputs that
-# failed, small/, new ones that reach what the saved ones do not, and logs/, what the targets said.
+# Runs the programs of a package of pack.sh, all targets concurrently, on some cores of a machine, at the lowest
+# priority.
+# usage: fuzz_host.sh SECONDS CORES     CORES: in the syntax of taskset, 0-15
+# Variables: OUT: the output folder (default: the current one). fuzz/table gets a row for each target.
+# fuzz/inputs.tar.gz gets found/ (failing inputs), small/ (new inputs with coverage beyond the saved ones) and logs/
+# (messages of the targets).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 seconds=$1 cores=$2
@@ -19,7 +21,7 @@ programs=("$here"/programs/*)
 count=$(taskset -c "$cores" nproc)
 export HARTSIFT_FUZZ_JOBS=$(((count + ${#programs[@]} - 1) / ${#programs[@]}))
 
-# Where addresses are more random than this sanitizer's shadow allows, or processes cannot be traced for leaks, it says so at once.
+# Exits if addresses are too random for this sanitizer's shadow memory, or processes cannot be traced for leaks.
 runner=()
 probe() { "${runner[@]}" "$here/programs/fuzz_lists" -runs=0 "$here/corpus/lists" >"$out/logs/probe" 2>&1; }
 if ! probe; then

@@ -1,7 +1,8 @@
 /*
- * Fuzz target: any bytes as an image in memory, in gray and in colour, at the four scales that a JPEG can
- * be decoded at. Every byte of a picture is read. Read row by row, twice, it has the same bytes, or fails alike.
- * A PNG is tried once more with its checksums put right, which chance would never do.
+ * Fuzz target for images in memory, in gray and colour, at the four scales of JPEG decoding.
+ *
+ * Every byte of a picture is read. Decoded row by row, twice, it has the same bytes, or fails in the same way. A PNG is
+ * tried again with corrected checksums, which random changes would never produce.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Small, so that many inputs are tried and a reader that ignores a limit is noticed. */
+/* Small, for speed and so that a reader that ignores a limit is detected. */
 enum { FUZZ_MAX_PIXELS = 1 << 18, FUZZ_MAX_MEMORY_BYTES = 16 << 20 };
 
 static size_t bytes_per_pixel(const hs_image *image) {
@@ -37,7 +38,7 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
   hs_image image;
   const hs_status status = hs_load_image_memory(data, size, &options, &image);
   if (status != HS_OK) {
-    if (message[0] == '\0' || image.data) abort(); /* a failure explains itself and leaves nothing */
+    if (message[0] == '\0' || image.data) abort(); /* a failure has a message and leaves no pixels */
     if (notes.damages != 0 || notes.damage[0] != '\0') abort();
     return;
   }
@@ -45,7 +46,7 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
       image.stride_bytes != (size_t)image.width * bytes_per_pixel(&image))
     abort();
   if ((notes.damages > 0) != (notes.damage[0] != '\0') || (options.strict && notes.damages > 0)) abort();
-  /* The sum decides something, so that reading is not optimised away and uninitialised bytes show. */
+  /* Control flow depends on the sum, so that reads are not optimised away and uninitialised bytes are detected. */
   uint32_t sum = 0;
   for (size_t i = 0; i < image.stride_bytes * (size_t)image.height; i++)
     sum = sum * 31u + ((const uint8_t *)image.data)[i];
@@ -53,7 +54,7 @@ static void decode(const uint8_t *data, size_t size, int keep_colour, int32_t sc
   hs_image_free(&image);
 }
 
-/* Rows until one fails; picture: null, or what each must be like. */
+/* Reads rows until one fails; picture: null, or the expected pixels. */
 static hs_status read_rows(image_rows *rows, const hs_image *picture, uint8_t *row) {
   hs_status status = HS_OK;
   for (int32_t y = 0; y < rows->height && status == HS_OK; y++) {
@@ -65,7 +66,7 @@ static hs_status read_rows(image_rows *rows, const hs_image *picture, uint8_t *r
   return status;
 }
 
-/* The picture as a whole and by its rows, from the beginning, and once more after a part of them. */
+/* Compares the whole picture with its rows, from the beginning, and again after reading a part of them. */
 static void decode_rows(const uint8_t *data, size_t size, int32_t scale) {
   char message[256], whole_message[256];
   hs_load_options options = {.struct_size = sizeof options,
@@ -82,7 +83,7 @@ static void decode_rows(const uint8_t *data, size_t size, int32_t scale) {
   if (whole == HS_OK && (image.width != rows.width || image.height != rows.height || image.type != rows.type)) abort();
   uint8_t *row = malloc((size_t)rows.width * (rows.type == HS_U16 ? 2u : 1u));
   if (!row) abort();
-  if (whole != HS_ERR_LIMIT) { /* for the picture there may be no room */
+  if (whole != HS_ERR_LIMIT) { /* the picture may exceed the memory limit */
     const hs_status first = read_rows(&rows, whole == HS_OK ? &image : NULL, row);
     if (first != whole || (first != HS_OK && strcmp(message, whole_message) != 0)) abort();
     if (rows.next > 0 && (image_rows_rewind(&rows) != HS_OK || read_rows(&rows, NULL, row) != whole)) abort();
@@ -92,7 +93,7 @@ static void decode_rows(const uint8_t *data, size_t size, int32_t scale) {
   if (whole == HS_OK) hs_image_free(&image);
 }
 
-/* CRC-32 as PNG has it, bit by bit. */
+/* PNG's CRC-32, bit by bit. */
 static uint32_t checksum(const uint8_t *data, size_t size) {
   uint32_t crc = 0xFFFFFFFFu;
   for (size_t i = 0; i < size; i++) {

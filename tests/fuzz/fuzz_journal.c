@@ -1,7 +1,6 @@
 /*
- * Fuzz target of what `batch` remembers: journals and manifests that anything has been done to. Read twice they say the
- * same; a row that is taken is one of the list. A journal is tried once more with its rows' checksums put right, which
- * chance would never do.
+ * Fuzz target for journals and manifests of `batch`. Reading twice gives the same result; an accepted row belongs to
+ * the list. A journal is tried again with corrected checksums of its rows, which random changes would never produce.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ static void recall(batch_manifest *manifest, const char *text, size_t size, bool
                !again_differ);
 }
 
-/* The text with the last field of each line behind the head replaced by the line's checksum; from malloc. */
+/* The text with the last field of each line after the header replaced by the line's checksum; from malloc. */
 static char *repair(const char *text, size_t size, size_t *repaired) {
   char *out = NULL;
   FILE *stream = open_memstream(&out, repaired);
@@ -69,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_require(batch_manifest_make(&manifest, &list, "manifest", 1, 1, fuzz_settings) == CLI_DONE);
   }
   if (size == 0) return 0;
-  /* A copy that ends where the text does, which has no zero behind it. */
+  /* A copy that ends with the text, without a terminating zero. */
   char *text = malloc(size);
   fuzz_require(text != NULL);
   memcpy(text, data + 1, size - 1);

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of what a GPU decodes, without a GPU: headers are read, the coded data is packed and decoded as the
- * kernels do it; what is not refused has libjpeg's pixels.
+ * Fuzz target for the GPU's JPEG decoder, without a GPU: headers are read, the coded data is packed and decoded like in
+ * the kernels; accepted files have libjpeg's pixels.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of pictures and given keypoints: views of every type and layout with any samples (NaN, infinities), ranges and
- * strides, and keypoints of any values. What comes out is finite and lies in the picture.
+ * Fuzz target for pictures and user keypoints: views of every type and layout with any samples (NaN, infinities),
+ * ranges and strides, and keypoints of any values. Results are finite and inside the picture.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static size_t channel_count(hs_pixel_layout layout) {
   return channels[layout];
 }
 
-/* Samples: a texture of the place, and single ones of any value. The memory ends where the view does. */
+/* Samples: a texture by position, and single ones of any value. The memory ends with the view. */
 static void *take_samples(input_bytes *input, const hs_image *image) {
   const size_t row = image->stride_bytes, rows = (size_t)image->height;
   const size_t used = (size_t)image->width * channel_count(image->layout) * sample_bytes(image->type);

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of lists of images and of pairs, and of the names that come from them: no output lies outside its folder,
- * every pair is one of two images that are there, once.
+ * Fuzz target for lists of images and pairs, and the output names derived from them: no output is outside its folder,
+ * and every pair consists of two existing images and occurs once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void check_images(const char *path, char end, hs_format format) {
     const char *name = list.images[i].name;
     char *output = batch_output_name(name, format), message[CLI_MESSAGE_BYTES] = "";
     char *in_database = database_image_name(name, (i & 1u) != 0 ? "photos" : NULL, message, sizeof message);
-    /* What is no file's name has none in a database. */
+    /* A name that is not a valid file name has none in a database. */
     fuzz_require(output != NULL && (output[0] != '\0' || format == HS_FORMAT_COLMAP_DB) && !leaves_folder(output));
     fuzz_require(in_database != NULL || message[0] != '\0');
     fuzz_require(batch_list_find(&list, name) != NULL && strcmp(batch_list_find(&list, name)->name, name) == 0);

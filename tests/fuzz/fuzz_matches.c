@@ -1,6 +1,6 @@
 /*
- * Fuzz target of the readers of matches: whatever is read holds what it claims, and comes back unchanged from the writer
- * of CSV; what is refused leaves nothing behind and a reason.
+ * Fuzz target for the readers of matches: accepted content has its stated size and is unchanged by the CSV writer; a
+ * refusal leaves nothing allocated and gives a reason.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Fuzz target of structs of options: any values in their fields, and structs of earlier and later headers. What is
- * refused names a field; what is taken extracts a small picture within the memory that it asked for.
+ * Fuzz target for option structs: any values in their fields, and structs of earlier and later headers. A refusal names
+ * a field; accepted options extract a small picture within the predicted memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { FUZZ_STRUCT_BYTES = 1024, FUZZ_WIDTH = 40, FUZZ_HEIGHT = 31, FUZZ_MEMORY_BYTES = 64 << 20, FUZZ_THREADS = 3 };
 
-/* A struct of a header that is not this one's: of another size, its new fields 0 or not. */
+/* A struct of another header: of another size, with new fields 0 or not. */
 typedef union fuzz_struct {
   hs_options options;
   hs_match_options match;
@@ -26,7 +26,7 @@ typedef union fuzz_struct {
   uint8_t bytes[FUZZ_STRUCT_BYTES];
 } fuzz_struct;
 
-/* Fields of 4 bytes, by number; pointers and sizes are left alone. */
+/* Fields of 4 bytes, by number; pointers and sizes are unchanged. */
 static void change_fields(input_bytes *input, uint8_t *fields, size_t bytes, const size_t *kept, size_t kept_count) {
   for (uint32_t n = input_below(input, 7); n > 0; n--) {
     const size_t at = 8 + 4 * (size_t)input_below(input, (uint32_t)((bytes - 8) / 4 - 1));
@@ -39,7 +39,7 @@ static void change_fields(input_bytes *input, uint8_t *fields, size_t bytes, con
   }
 }
 
-/* Sometimes another struct_size, with what lies behind this header's fields 0 or not. */
+/* Sometimes another struct_size, with the bytes after this header's fields 0 or not. */
 static void change_size(input_bytes *input, fuzz_struct *any, size_t known) {
   const uint8_t kind = input_u8(input);
   if (kind < 200) return;
@@ -47,7 +47,7 @@ static void change_size(input_bytes *input, fuzz_struct *any, size_t known) {
   if (kind > 230 && any->struct_size > known) any->bytes[any->struct_size - 1] = input_u8(input);
 }
 
-/* hs_create and all that looks at its options. */
+/* hs_create and everything that reads its options. */
 static void check_context(input_bytes *input) {
   static const size_t kept[] = {offsetof(hs_options, allocator), offsetof(hs_options, expert)};
   static const size_t expert_kept[] = {offsetof(hs_expert_options, variant)};
@@ -134,7 +134,7 @@ static void check_retrieval(input_bytes *input, fuzz_struct *any) {
   hs_retrieval_destroy(retrieval);
 }
 
-/* The other structs, with the calls that read them; those with pointers keep them null. */
+/* The other structs, with the calls that read them; structs with pointers keep them null. */
 static void check_others(input_bytes *input) {
   static void (*const checks[])(input_bytes *, fuzz_struct *) = {check_match, check_verify, check_load,
                                                                  check_retrieval};

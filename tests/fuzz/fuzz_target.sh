@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# One target of the build with libFuzzer: first its saved inputs, which must pass, then new ones for HARTSIFT_FUZZ_SECONDS (5; 0:
-# none) by HARTSIFT_FUZZ_JOBS (1) jobs side by side, each with at most HARTSIFT_FUZZ_MEMORY_MB (1024) of memory and two minutes an
-# input. An input that fails is kept in the folder HARTSIFT_FUZZ_FOUND (found beside the program) and the job goes on, three times
-# at most. New inputs worth keeping go to HARTSIFT_FUZZ_KEPT, where that is set, and of those the few that reach what the saved ones
-# do not, to HARTSIFT_FUZZ_SMALL. HARTSIFT_FUZZ_SEED (0: another one every time) chooses the new inputs. What was done is printed as
-# a row of a table, and appended to the file HARTSIFT_FUZZ_TABLE.
+# Runs one target of the build with libFuzzer. Its saved inputs must pass; then it searches new inputs for
+# HARTSIFT_FUZZ_SECONDS (5; 0: none) in HARTSIFT_FUZZ_JOBS (1) concurrent jobs, each with at most
+# HARTSIFT_FUZZ_MEMORY_MB (1024) of memory and two minutes an input. A failing input is stored in the folder
+# HARTSIFT_FUZZ_FOUND (default: found, in the program's folder), and the job continues, three times at most.
+# HARTSIFT_FUZZ_KEPT, if set, receives new inputs worth keeping; HARTSIFT_FUZZ_SMALL the few of them with coverage
+# beyond the saved ones. HARTSIFT_FUZZ_SEED (0: random) determines the new inputs. Prints the result as a row of a
+# table, and appends it to the file HARTSIFT_FUZZ_TABLE.
 # usage: fuzz_target.sh PROGRAM NAME INPUTS...
 set -euo pipefail
 program=$1 name=$2
@@ -13,7 +14,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 found=${HARTSIFT_FUZZ_FOUND:-$(dirname "$program")/found}
 scratch=$(mktemp -d)
 files=$scratch
-# Databases are synced at every commit, which memory does not wait for.
+# SQLite syncs a database at every commit; in memory this does not wait.
 if [ -w /dev/shm ]; then files=$(mktemp -d -p /dev/shm); fi
 trap 'rm -rf "$scratch" "$files"' EXIT
 mkdir -p "$found" "$scratch/new"
@@ -32,11 +33,11 @@ if [ -f "$here/dictionaries/$name.dict" ]; then
   options+=(-dict="$here/dictionaries/$name.dict")
 fi
 export TMPDIR=$files
-# A wanted limit of memory is met with a null pointer, as without the sanitizer.
+# A deliberate memory limit must give a null pointer, as without the sanitizer.
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1:quarantine_size_mb=16:${HARTSIFT_FUZZ_ASAN:-}
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# The target's own messages are not shown while it runs, which would be thousands; those of an input that failed are.
+# Thousands of messages of the target are hidden while it runs; messages for a failing input are shown.
 explain() {
   local input
   for input in "$found/$name-"*; do
@@ -45,7 +46,7 @@ explain() {
   exit 1
 }
 
-# search JOB: one job until the time has passed; its log, processor seconds and failures are in files of its number.
+# search JOB: runs one job until the time is over; its log, processor seconds and failures are in files with its number.
 search() {
   local end=$((SECONDS + seconds)) seed=${HARTSIFT_FUZZ_SEED:-0} failures=0
   if [ "$seed" -gt 0 ]; then seed=$((seed + $1 - 1)); fi
@@ -58,7 +59,7 @@ search() {
   echo "$failures" >"$scratch/failures.$1"
 }
 
-# The new inputs that reach what the saved ones do not, of those that a tree may hold.
+# The new inputs with coverage beyond the saved ones, among inputs small enough for a repository.
 make_small() {
   local all=$scratch/all short=$scratch/short target=$HARTSIFT_FUZZ_SMALL/$name
   mkdir -p "$all" "$short" "$target"

@@ -1,6 +1,5 @@
 /*
- * What fuzz targets share: an input taken apart into values, and a check that ends the run where something promised does not
- * hold.
+ * Shared parts of the fuzz targets: reads values from an input, and ends the run if a promise is broken.
  */
 #ifndef HARTSIFT_TESTS_FUZZ_INPUT_BYTES_H
 #define HARTSIFT_TESTS_FUZZ_INPUT_BYTES_H
@@ -11,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is left of an input. Once that is nothing all values are 0, so that every input means something. */
+/* The rest of an input. When it is empty all values are 0, so that every input is valid. */
 typedef struct input_bytes {
   const uint8_t *data;
   size_t size;
@@ -22,16 +21,16 @@ uint32_t input_u32(input_bytes *input);
 uint64_t input_u64(input_bytes *input);
 /* 0..most. */
 uint32_t input_below(input_bytes *input, uint32_t most);
-/* Mostly plain numbers, often those at which arithmetic ends: zeros, infinities, NaN, the largest and smallest of each type,
-   powers of two. */
+/* Mostly plain numbers, often limits of arithmetic: zeros, infinities, NaN, the largest and smallest of each type,
+ * powers of two. */
 double input_double(input_bytes *input);
 float input_float(input_bytes *input);
-/* The same of whole numbers. */
+/* The same for integers. */
 int32_t input_i32(input_bytes *input);
-/* The rest of the input up to a byte of 0 or `most` bytes, as a text from malloc; null without memory. */
+/* The input up to a byte of 0 or `most` bytes, as a text from malloc; null if out of memory. */
 char *input_text(input_bytes *input, size_t most);
 
-/* Ends the process, with the place on standard error, unless the condition holds. */
+/* Ends the process, with the position on standard error, unless the condition holds. */
 #define fuzz_require(condition) fuzz_require_at((condition), #condition, __FILE__, __LINE__)
 void fuzz_require_at(bool condition, const char *what, const char *file, int line);
 

@@ -11,7 +11,7 @@ enum { PATH_BYTES = 1024 };
 
 static char folder[PATH_BYTES], path[PATH_BYTES + 16];
 
-/* Also what SQLite puts beside a database. */
+/* Also removes SQLite's companion files of a database. */
 static void remove_file(void) {
   static const char *const endings[] = {"", "-journal", "-wal", "-shm"};
   for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {

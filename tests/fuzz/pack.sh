@@ -18,5 +18,5 @@ tar -xf tests/fuzz/corpus.tar.xz -C "$pack/fuzz/corpus"
 cp -r tests/data/images "$pack/fuzz/images"
 cp -r tests/fuzz/dictionaries tests/fuzz/fuzz_target.sh tests/fuzz/fuzz_host.sh "$pack/fuzz"
 git rev-parse --short HEAD >"$pack/fuzz/commit"
-# The window spans all programs, of which most bytes are the library's, alike in each.
+# The window spans all programs, because most of their bytes are the library's and equal.
 tar -C "$pack" -cf - fuzz | zstd -q -f -19 --long=27 -T0 -o "$file"

@@ -1,7 +1,7 @@
 /*
- * Runs a fuzz target over files: usage replay FILE|FOLDER... Folders are entered. For ordinary test runs,
- * with any compiler. Exit status: 0 when all inputs were run, 1 when one could not be read, 77 when there
- * was none.
+ * Runs a fuzz target over files, for ordinary test runs with any compiler: replay FILE|FOLDER...
+ *
+ * Enters folders. Exit status: 0 if all inputs were run, 1 if one could not be read, 77 if there was none.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ typedef struct replay_counts {
 
 static void replay_file(const char *path, size_t size, replay_counts *counts) {
   FILE *stream = fopen(path, "rb");
-  /* Exactly as large as the input, so that a sanitizer sees any look behind its end. */
+  /* Exactly as large as the input, so that a sanitizer detects any read past its end. */
   uint8_t *bytes = malloc(size > 0 ? size : 1);
   if (!stream || !bytes || fread(bytes, 1, size, stream) != size) {
     fprintf(stderr, "replay: %s cannot be read\n", path);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets with clang's libFuzzer and runs them, as many at a time as there are processors: the saved inputs, then
-# new ones.
+# Builds the fuzz targets with clang's libFuzzer and runs them, one per processor at a time: the saved inputs, then new
+# ones.
 # usage: bash tests/fuzz/run.sh [SECONDS [TARGET...]]     SECONDS: of each target, 5; TARGET: image, features, ...; all
 # Variables: see fuzz_target.sh.
 set -euo pipefail

@@ -1,18 +1,17 @@
 /*
- * Gaussian blobs: their place, scale, polarity and orientation are known in advance.
+ * Gaussian blobs: their position, scale, polarity and orientation are known in advance.
  *
  * A blob of standard deviation t, seen through a picture's assumed blur b, is in level sigma a Gaussian of variance
  * t^2 - b^2 + sigma^2. The difference of levels sigma and k sigma at its centre is largest for sigma^2 = (t^2 -
- * b^2) / k, k = 2^(1/S): the scale that is to be found.
+ * b^2) / k, k = 2^(1/S): the expected scale.
  *
- * Doubling interpolates linearly, which is a little blur too: on the mean of the two axes' samples 1/8 px^2 on the
- * aligned grid (0 for even, 1/4 for odd samples), 3/16 px^2 on the half-pixel one. With it scales agree within 0.5 %;
- * without it the finest are up to 3 % off. A quadratic fitted nearly half a sample away from a peak is 0.07 samples off
- * at most, the second fit of profile lowe less than 0.01.
+ * Doubling interpolates linearly, which adds blur: on the mean of the two axes' samples 1/8 px^2 on the aligned grid (0
+ * for even, 1/4 for odd samples), 3/16 px^2 on the half-pixel one. With it scales agree within 0.5 %; without it the
+ * finest are up to 3 % off. A quadratic fitted nearly half a sample away from a peak is 0.07 samples off at most, the
+ * second fit of profile lowe less than 0.01.
  *
- * Places keep clear of exact halves of a sample of any octave, where two samples are equal to the bit and neither
- * is a strict extremum. Where only place and scale matter features are upright: the histogram of a symmetric blob
- * has no peak.
+ * Positions avoid exact halves of a sample of any octave, where two samples are bit-identical and neither is a strict
+ * extremum. Tests of position and scale use upright features, because the histogram of a symmetric blob has no peak.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -40,7 +39,7 @@ static void add_level(hs_image *image, float level) {
   for (size_t i = 0; i < (size_t)image->width * (size_t)image->height; i++) v[i] += level;
 }
 
-/* The keypoint nearest to a blob in place and scale; fails when there is none. */
+/* The keypoint nearest to a blob in position and scale; fails without one. */
 static const hs_keypoint *nearest(const hs_features *f, const blob *b, double sigma) {
   const hs_keypoint *best = NULL;
   double least = 1.0e9;
@@ -55,20 +54,20 @@ static const hs_keypoint *nearest(const hs_features *f, const blob *b, double si
   return best;
 }
 
-/* The scale at which a blob is found, with the blur of doubling. */
+/* The expected scale of a blob, with the blur of doubling. */
 static double scale_of(hs_profile profile, double t, int32_t scales, bool doubled) {
   const double doubling = !doubled ? 0.0 : (profile <= HS_PROFILE_OPENCV ? 3.0 / 16.0 : 1.0 / 8.0);
   return sqrt((t * t - 0.25 + doubling) / pow(2.0, 1.0 / (double)scales));
 }
 
-/* How far from its place a blob may be found: 0.05 px, or 0.075 samples of a coarser octave; with the second fit of
-   profile lowe 0.01 samples of octave 0 or of a coarser one. */
+/* Tolerance of a blob's position: 0.05 px, or 0.075 samples of a coarser octave; with the second fit of profile lowe
+ * 0.01 samples of octave 0 or a coarser one. */
 static double place_room(hs_profile profile, const hs_keypoint *k) {
   const double samples = k->octave <= 0 ? 1.0 : (double)(1 << k->octave);
   return samples * (profile == HS_PROFILE_LOWE ? 0.01 : (k->octave <= 0 ? 0.05 : 0.075));
 }
 
-/* What the profile's doubling adds to coordinates: OpenCV takes the half-pixel grid for the aligned one. */
+/* Offset that the profile's doubling adds to coordinates: OpenCV treats the half-pixel grid as the aligned one. */
 static double drift(hs_profile profile) { return profile == HS_PROFILE_OPENCV ? 0.25 : 0.0; }
 
 typedef struct worst_case {
@@ -125,7 +124,7 @@ static void test_blobs_vlfeat(void **state) {
   check_profile(HS_PROFILE_VLFEAT);
 }
 
-/* Without doubling and from a thinned picture, coordinates are those of the picture given. */
+/* Without doubling and from a decimated picture, coordinates are in the input picture's pixels. */
 static void test_first_octaves(void **state) {
   (void)state;
   for (int32_t first = 0; first <= 2; first++) {
@@ -173,7 +172,7 @@ static void test_scales(void **state) {
   }
 }
 
-/* Several blobs in one picture are found beside one another, and a lone blob gives one keypoint. */
+/* Several blobs in one picture are each found, and a single blob gives one keypoint. */
 static void test_count(void **state) {
   (void)state;
   const blob blobs[] = {{30.3, 28.6, 2.5, 0.4}, {92.8, 31.1, 3.0, -0.4}, {60.2, 90.7, 4.0, 0.4}};
@@ -214,7 +213,8 @@ static void test_response(void **state) {
 
 /* ------------------------------------------------------------------ orientation */
 
-/* A blob on a ramp that rises towards an angle: the gradients about it agree on that angle, in the y-down sense. */
+/* A blob on a ramp that rises in the direction of an angle: the gradients around it agree on that angle, in the y-down
+ * sense. */
 static void check_angle(hs_profile profile, double degrees, double tolerance_degrees) {
   const double a = degrees * 3.14159265358979323846 / 180.0;
   const blob b = {50.1, 48.2, 4.0, 0.5};
@@ -226,7 +226,7 @@ static void check_angle(hs_profile profile, double degrees, double tolerance_deg
   for (int32_t y = 0; y < image.height; y++)
     for (int32_t x = 0; x < image.width; x++)
       v[y * image.width + x] = (float)(0.5 + 0.04 * ((x - 50) * cos(a) + (y - 48) * sin(a)));
-  image.range_low = -3.0f; /* room for the ramp */
+  image.range_low = -3.0f; /* range for the ramp */
   image.range_high = 4.0f;
   add_blob(&image, &b);
   hs_features f = extraction_once(&o, &image);

@@ -1,5 +1,5 @@
 /*
- * Corners are features, edges and flat or regular pictures are not; a gradient of known direction lands in the right
+ * Corners are features; edges and flat or regular pictures are not. A gradient of known direction falls into the right
  * cells and bins of the descriptor.
  */
 #include <math.h>
@@ -35,8 +35,8 @@ static bool bar(double x, double y) { return x < 60.0 && fabs(y - 52.3) < 4.0; }
 static bool right_half(double x, double y) { return (void)y, x > 60.3; }
 static bool slanted_half(double x, double y) { return x * 0.8 + y * 0.6 > 80.0; }
 
-/* A bar's end is a feature on its axis; the bar itself, an edge at every scale, is none. (The corner of an endless
-   quadrant looks the same at every scale, so it has no extremum over scale.) */
+/* A bar's end is a feature on its axis; the bar itself, an edge at every scale, is none. (The corner of an infinite
+ * quadrant looks the same at every scale, so it has no extremum over scale.) */
 static void test_bar_end(void **state) {
   (void)state;
   hs_image image = picture_of(bar, 160, 104);
@@ -58,8 +58,8 @@ static void test_bar_end(void **state) {
   hs_image_free(&image);
 }
 
-/* Along an edge D has no extremum, or one that the ratio of curvatures refuses. Only the picture's own border, where
-   the edge ends, may give any. */
+/* Along an edge D has no extremum, or one that the curvature ratio rejects. Only the picture's border, where the edge
+ * ends, may give one. */
 static void test_edges(void **state) {
   (void)state;
   const region_test edges[] = {right_half, slanted_half};
@@ -96,7 +96,7 @@ static void test_constant(void **state) {
     }
 }
 
-/* Fields of 9 pixels, so that their centres are samples: extrema there and nowhere else. */
+/* Squares of 9 pixels, so that their centres are samples: extrema there and nowhere else. */
 static void test_checkerboard(void **state) {
   (void)state;
   hs_image image = extraction_blank(99, 99);
@@ -125,7 +125,7 @@ static void test_checkerboard(void **state) {
 
 enum { WIDTH = 96, HEIGHT = 88, CX = 48, CY = 44 };
 
-/* A ramp that rises towards `angle`, in the y-down sense. */
+/* A ramp that rises in the direction `angle`, in the y-down sense. */
 static hs_image ramp_picture(double angle) {
   hs_image image = extraction_blank(WIDTH, HEIGHT);
   float *v = extraction_floats(&image);
@@ -134,8 +134,8 @@ static hs_image ramp_picture(double angle) {
   return image;
 }
 
-/* A small blob where the patch of a feature at (CX, CY) of sigma 2, turned by `turn`, has the centre of a cell: cells
-   are 6 pixels wide, columns run along the orientation, rows across it, clockwise on the screen. */
+/* A small blob at the centre of a cell, in the patch of a feature at (CX, CY) of sigma 2, rotated by `turn`: cells are
+ * 6 pixels wide, columns run along the orientation, rows across it, clockwise on the screen. */
 static hs_image cell_picture(double turn, int row, int column) {
   hs_image image = extraction_blank(WIDTH, HEIGHT);
   float *v = extraction_floats(&image);
@@ -178,7 +178,7 @@ static void test_bins(void **state) {
       float d[HS_DESCRIPTOR_LENGTH];
       describe_at(&image, turns[t], HS_LAYOUT_UBC, bin % 2 ? HS_RULE_LOWE : HS_RULE_OPENCV, d);
       for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) {
-        /* the neighbours may hold what rounding puts there */
+        /* the neighbours may contain rounding errors */
         const bool expected = i % 8 == bin;
         if (expected ? !(d[i] > 0.1f || d[i] > 50.0f) : d[i] > 0.02f * d[i / 8 * 8 + bin])
           fail_msg("turn %g, expected bin %d: entry %d is %g", turns[t], bin, i, (double)d[i]);
@@ -226,7 +226,7 @@ static void test_norm_and_clip(void **state) {
     largest = fmax(largest, (double)d[i]);
   }
   assert_true(fabs(squares - 1.0) < 1e-6);
-  size_t clipped = 0; /* one direction in one place: several bins reach the clip, and are equal to the bit */
+  size_t clipped = 0; /* one direction at one position: several bins reach the clip, and are bit-identical */
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++) clipped += (double)d[i] == largest;
   assert_true(clipped >= 2);
   hs_image_free(&image);

@@ -1,6 +1,6 @@
-"""Faults that a test must notice: lines written against an attacker, a failing machine or a wrong size, each without its effect.
+"""Faults that a test must notice: code against an attacker, a failing machine or a wrong size, with its effect removed.
 
-A fault names a text that stands in its file exactly once, what takes its place, and the tests of which at least one must fail.
+A fault has a text that occurs exactly once in its file, the replacement, and the tests of which at least one must fail.
 """
 import dataclasses
 
@@ -23,7 +23,7 @@ _COLMAP = "pipeline/formats/colmap/"
 _FLIGHT = "pipeline/frame/in_flight.c"
 
 MUTANTS = (
-    # Databases that anyone may have made
+    # Untrusted databases
     _mutant("colmap_trusts_schema", _COLMAP + "colmap_database.c", "trusted_schema = OFF", "trusted_schema = ON", "unit.colmap_hostile"),
     _mutant("colmap_not_defensive", _COLMAP + "colmap_database.c", "DBCONFIG_DEFENSIVE, 1", "DBCONFIG_DEFENSIVE, 0", "unit.colmap_hostile"),
     _mutant("colmap_columns_of_old_features", _COLMAP + "colmap_images.c", "sqlite3_column_int64(statement, 1) == wanted.columns", "true",
@@ -41,7 +41,7 @@ MUTANTS = (
     _mutant("colmap_blob_of_another_size", _COLMAP + "colmap_features.c", "size != rows * columns * (int64_t)unit", "0", "unit.colmap_content"),
     _mutant("colmap_index_of_a_match", _COLMAP + "colmap_matches.c", "(int64_t)index[0] >= limits[0] ||", "", "unit.colmap_pairs"),
     _mutant("colmap_place_not_finite", _COLMAP + "colmap_positions.c", "!isfinite(at[i])", "0", "unit.colmap_positions"),
-    # Files that appear whole or not at all
+    # Files that appear complete or not at all
     _mutant("file_not_synced", _ATOMIC, "fsync(fileno(file->stream)) != 0", "0", "unit.atomic_file"),
     _mutant("file_failed_sync_passes", _ATOMIC, "    error = errno; /* EINVAL", "    error = 0; /* EINVAL", "unit.atomic_calls"),
     _mutant("file_group_left_out", _ATOMIC, "own.st_gid != existing->st_gid && fchown", "0 && fchown", "unit.atomic_file"),

@@ -1,9 +1,11 @@
-"""Mutation testing: applies one fault of mutants.py at a time to a copy of the tree, builds what the tests that should notice
-need, runs them, and says which faults nobody noticed.
+"""Mutation testing: applies one fault of mutants.py at a time to a copy of the tree, builds the tests that should
+notice it,
+runs them, and lists the faults that no test noticed.
 
 usage: run_mutants.py [--check] [--only REGEX] [--some N] [--folder FOLDER] [-j JOBS]
---check: only that each fault still fits its file and names tests that exist; takes a second. --some N: other ones on each day, in turn.
-Exit status 1 when a fault lives, does not fit or does not build, or a test fails without any.
+--check: only checks that each fault still fits its file and names existing tests; takes a second. --some N: N faults,
+others each day, in turn. Exit status 1 if a fault survives, does not fit or does not build, or a test fails without a
+fault.
 """
 import argparse
 import dataclasses
@@ -32,19 +34,19 @@ class Outcome:
 
 
 def mutate(text, mutant):
-    """The text with the fault, or None where what it replaces is not there exactly once."""
+    """The text with the fault, or None unless the replaced text occurs exactly once."""
     return text.replace(mutant.old, mutant.new) if text.count(mutant.old) == 1 else None
 
 
 def test_source(name):
-    """The file behind a test's name; None where it has none of its own."""
+    """The file of a test, by its name; None if it has no separate file."""
     folder, stem = name.split(".", 1)
     found = [path for path in (ROOT / "tests" / folder).glob(f"*{stem}.*") if path.stem in (f"test_{stem}", f"check_{stem}")]
     return found[0] if found else None
 
 
 def check(chosen):
-    """What is wrong with the list itself."""
+    """Errors of the list itself."""
     faults = []
     for mutant in chosen:
         path = ROOT / mutant.file
@@ -70,7 +72,7 @@ class Tree:
             path.unlink()
         for name in names:
             source, target = ROOT / name, self.copy / name
-            # What is the same keeps its time, so that it is not built again.
+            # Unchanged files keep their time, so that they are not rebuilt.
             if not target.is_file() or target.read_bytes() != source.read_bytes():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, target)

@@ -1,6 +1,6 @@
 /*
- * Compares two lists of features of one image: how many have a partner, what became of the others, and how far the
- * descriptors of partners lie apart. Shared by the tests against OpenCV and VLFeat.
+ * Compares two lists of features of one image: features with a partner, the fate of the others, and the descriptor
+ * distances of partners. Shared by the tests against OpenCV and VLFeat.
  */
 #ifndef HARTSIFT_TESTS_PEERS_PEER_COMPARE_HPP
 #define HARTSIFT_TESTS_PEERS_PEER_COMPARE_HPP
@@ -23,20 +23,20 @@ namespace peers {
 
 constexpr double pi = 3.14159265358979323846;
 
-/* A feature as both sides give it. Descriptors are of unit length, in UBC order. */
+/* A feature in the common form of both sides. Descriptors have unit length, in UBC order. */
 struct feature {
   double x, y, sigma, orientation;
   float descriptor[HS_DESCRIPTOR_LENGTH];
 };
 using feature_list = std::vector<feature>;
 
-/* What a partner may differ by. */
+/* Tolerances for a partner. */
 constexpr double partner_pixels = 0.1, partner_sigma = 0.01, partner_degrees = 1.0;
 
-/* Features of one list by what the other list has for them. */
+/* Classes of a feature by its counterpart in the other list. */
 struct partner_counts {
   size_t total = 0;
-  size_t partner = 0;      /* same place, scale and orientation */
+  size_t partner = 0;      /* same position, scale and orientation */
   size_t angle_close = 0;  /* the keypoint is there, with an orientation between 1 and 10 degrees away */
   size_t angle_absent = 0; /* the keypoint is there without such an orientation */
   size_t nearby = 0;       /* a keypoint within 1 pixel and half an octave: it settled elsewhere or its fit differs */
@@ -69,14 +69,14 @@ inline double descriptor_distance(const feature &a, const feature &b) {
   return std::sqrt(sum);
 }
 
-/* Finds the features around a place: cells of one pixel. */
+/* Finds the features around a position: cells of one pixel. */
 class place_index {
 public:
   explicit place_index(const feature_list &list) : list_(list) {
     for (size_t i = 0; i < list.size(); i++) cells_[key(std::floor(list[i].x), std::floor(list[i].y))].push_back(i);
   }
 
-  /* Calls visit(index) for every feature within one pixel in x and in y, and some further ones. */
+  /* Calls visit(index) for every feature within one pixel in x and in y, and some more. */
   template <typename visitor> void around(const feature &f, visitor visit) const {
     for (double dy = -1; dy <= 1; dy++) {
       for (double dx = -1; dx <= 1; dx++) {
@@ -93,7 +93,8 @@ private:
   std::unordered_map<int64_t, std::vector<size_t>> cells_;
 };
 
-/* Looks for each feature of `mine` in `theirs`; distances of descriptors go to *distances where it is not null. */
+/* Classifies each feature of `mine` by its counterpart in `theirs`; *distances, if not null, receives descriptor
+ * distances. */
 inline partner_counts find_partners(const feature_list &mine, const feature_list &theirs,
                                     std::vector<double> *distances) {
   const place_index index(theirs);
@@ -126,7 +127,7 @@ inline partner_counts find_partners(const feature_list &mine, const feature_list
   return counts;
 }
 
-/* Value below which a share of the values lies. */
+/* The quantile of the values for a share. */
 inline double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0.0;
   const size_t i = std::min(values.size() - 1, size_t(share * double(values.size())));
@@ -168,7 +169,7 @@ inline void make_unit(float descriptor[HS_DESCRIPTOR_LENGTH]) {
     descriptor[i] = float(double(descriptor[i]) / std::sqrt(sum));
 }
 
-/* Features of an image with these options; false, with the reason on stdout, when it fails. */
+/* Features of an image with these options; prints the reason and returns false on failure. */
 inline bool extract(const hs_image &image, const hs_options &options, feature_list *out) {
   hs_context *context = nullptr;
   hs_features found = {};
@@ -193,7 +194,7 @@ inline bool extract(const hs_image &image, const hs_options &options, feature_li
   return status == HS_OK;
 }
 
-/* Generated pictures: various sizes, odd ones among them. */
+/* Generated pictures of various sizes, also odd ones. */
 inline std::vector<std::string> scene_names() {
 #if defined(__SANITIZE_ADDRESS__)
   return {"@scene:161x121:1", "@scene:64x200:2"};
@@ -202,7 +203,7 @@ inline std::vector<std::string> scene_names() {
 #endif
 }
 
-/* Photographs beside the repository, or in HARTSIFT_DATA; empty where there are none. */
+/* Photographs in ../shared/data or HARTSIFT_DATA; empty if missing. */
 inline std::vector<std::string> photo_names() {
   const char *folder = std::getenv("HARTSIFT_DATA");
   const std::string data = folder ? folder : HARTSIFT_SOURCE_DIR "/../shared/data";

@@ -1,8 +1,9 @@
-"""hartsift.torch and hartsift.hloc in hloc, LightGlue and kornia themselves, and their conventions beside pycolmap's extractor.
+"""hartsift.torch and hartsift.hloc inside hloc, LightGlue and kornia, and their conventions compared with pycolmap's
+extractor.
 
 usage: PYTHONPATH=python python3 tests/peers/pytorch_tools.py
-Needs PyTorch, hloc, LightGlue, kornia, pycolmap and h5py, too large for the other tests: it is run by hand. What is missing is a
-failure, not a skip.
+Needs PyTorch, hloc, LightGlue, kornia, pycolmap and h5py, too large for the other tests, so it is run manually. A
+missing package is a failure, not a skip.
 """
 import pathlib
 import struct
@@ -20,7 +21,7 @@ SIZE = (320, 240)
 
 
 def pictures():
-    """Two views of a scene, uint8: the second lies 30 pixels further right and 20 further down."""
+    """Two views of a scene, uint8: the second is 30 pixels further right and 20 further down."""
     scene = hartsift.render_scene(SIZE[0] + 30, SIZE[1] + 20, 5)
     return [np.ascontiguousarray(scene[y : y + SIZE[1], x : x + SIZE[0]]) for x, y in ((0, 0), (30, 20))]
 
@@ -63,7 +64,7 @@ class Hloc(unittest.TestCase):
             with h5py.File(features) as file:
                 for i, one in enumerate(wanted):
                     group = file[f"{i}.png"]
-                    np.testing.assert_allclose(group["keypoints"], one.points, atol=1e-4)  # hloc adds and takes away 0.5
+                    np.testing.assert_allclose(group["keypoints"], one.points, atol=1e-4)  # hloc adds and subtracts 0.5
                     np.testing.assert_array_equal(group["scores"], one.responses)
                     np.testing.assert_array_equal(group["scales"], one.sigmas)
                     np.testing.assert_allclose(group["oris"], np.rad2deg(one.orientations), rtol=1e-6)
@@ -75,7 +76,7 @@ class Hloc(unittest.TestCase):
             np.testing.assert_allclose(scores, 1 - exact.distances / exact.records["next_distance"], atol=1e-3)
 
     def test_matcher_beside_hlocs(self):
-        """With equal settings hloc's own exact matcher finds the same pairs, but for ties in its rounding."""
+        """With equal settings hloc's exact matcher finds the same pairs, up to ties from its rounding."""
         from hloc import matchers
         from hloc.utils.base_model import dynamic_load
 
@@ -93,7 +94,7 @@ class Hloc(unittest.TestCase):
 
 class LightGlue(unittest.TestCase):
     def test_input(self):
-        """LightGlue for SIFT takes the dictionary as it is; without its weights, so its matches mean nothing."""
+        """LightGlue for SIFT accepts the dictionary; it runs without weights, so its matches mean nothing."""
         from lightglue import LightGlue
 
         torch.manual_seed(0)
@@ -108,7 +109,8 @@ class LightGlue(unittest.TestCase):
         self.assertLess(float((norms - 1).abs().max()), 1e-3)
 
     def test_conventions_are_those_of_pycolmap(self):
-        """COLMAP's extractor, on which the weights were trained: place (less 0.5), scale, orientation, descriptor."""
+        """COLMAP's extractor, on which the weights were trained: position (minus 0.5), scale, orientation,
+        descriptor."""
         import pycolmap
 
         picture = pictures()[0]

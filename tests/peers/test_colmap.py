@@ -1,7 +1,7 @@
-"""COLMAP's database as COLMAP reads it: Debian's colmap and the Python package pycolmap, whichever is here.
+"""COLMAP databases read by COLMAP itself: Debian's colmap and the Python package pycolmap, if installed.
 
-Runs HARTSIFT_COMMAND (or the program named as first argument). Ends with 77, skipped, without NumPy, without both peers,
-or where the command was built without SQLite.
+Runs HARTSIFT_COMMAND (or the program named as first argument). Ends with 77, skipped, without NumPy, without both
+peers, or if the command was built without SQLite.
 """
 import contextlib
 import json
@@ -32,7 +32,7 @@ from plane_views import HEIGHT, VIEWS, WIDTH  # noqa: E402
 
 COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
 DEBIAN = shutil.which("colmap")
-FEATURES = 500  # most in a view
+FEATURES = 500  # maximum in a view
 
 
 def run(*arguments, folder):
@@ -57,7 +57,7 @@ def make_views(folder):
 
 
 def store_turned(picture, path):
-    """Writes a picture as a phone stores it that is held upright: lying, with the orientation that makes it upright."""
+    """Writes a portrait picture like a phone: stored in landscape, with the orientation that rotates it."""
     lying = numpy.ascontiguousarray(numpy.rot90(picture))
     assert pycolmap.Bitmap.from_array(lying).write(str(path))
     path.write_bytes(with_exif(path.read_bytes(), orientation(6)))
@@ -102,7 +102,7 @@ class Case(unittest.TestCase):
         self.assertLess(error, 1.0)
 
     def make_photographs(self):
-        """JPEGs that say how they were taken; the folder."""
+        """JPEGs with EXIF of their camera; returns the folder."""
         folder = self.folder / "taken"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -122,7 +122,8 @@ class Case(unittest.TestCase):
                " ORDER BY name")
 
     def check_cameras(self, ours, theirs, unknown=(), precision=1e-5):
-        """Cameras of photographs as COLMAP's extractor has them. unknown: photographs that it finds no focal length in."""
+        """Cameras of photographs from COLMAP's extractor. unknown: photographs without a focal length that it can
+        use."""
         mine, others = ([row for row in rows(path, self.CAMERAS) if row[0] not in unknown] for path in (ours, theirs))
         self.assertEqual([row[:5] for row in mine], [row[:5] for row in others])
         self.assertEqual([name for name, *_, known, _ in rows(ours, self.CAMERAS) if not known], ["plain.jpg"])
@@ -131,7 +132,7 @@ class Case(unittest.TestCase):
             self.assertLess(numpy.abs(parameters[0] - parameters[1]).max(), precision * WIDTH, one[0])
 
     def compare_with_colmap(self, ours, theirs, least=0.9):
-        """Keypoints of both extractors in one place and of one scale have one orientation."""
+        """Keypoints of both extractors with equal position and scale have equal orientation."""
         shares = []
         for (mine,), (other,) in zip(rows(ours, "SELECT data FROM keypoints ORDER BY image_id"),
                                      rows(theirs, "SELECT data FROM keypoints ORDER BY image_id")):
@@ -150,7 +151,8 @@ class Debian(Case):
     def mapper(self, path):
         shutil.rmtree(self.folder / "model", ignore_errors=True)
         (self.folder / "model").mkdir()
-        # The pictures have no distortion; COLMAP 3.8's last adjustment may drive one that it refines to where no point stays.
+        # The pictures have no distortion; COLMAP 3.8's last adjustment may refine it to a value at which no point
+        # stays.
         self.colmap("mapper", path, "--image_path", "photos", "--output_path", "model", "--Mapper.num_threads", 1,
                     "--Mapper.ba_refine_extra_params", 0)
         text = run(DEBIAN, "model_analyzer", "--path", "model/0", folder=self.folder).decode()
@@ -169,21 +171,21 @@ class Debian(Case):
         run(COMMAND, "extract", *sorted(photos.glob("*.jpg")), "-o", ours, "-q", folder=self.folder)
         self.colmap("feature_extractor", theirs, "--image_path", photos, "--SiftExtraction.use_gpu", 0,
                     "--SiftExtraction.num_threads", 1)
-        # FreeImage, which 3.8 reads with, gives it no resolution of the focal plane that it understands; an equivalent
-        # focal length it takes for one of 35 mm across the larger side, later versions of 43.27 across the diagonal.
+        # FreeImage, with which 3.8 reads, gives it no usable resolution of the focal plane. 3.8 takes an equivalent
+        # focal length as relative to 35 mm along the larger side, later versions to 43.27 mm along the diagonal.
         self.check_cameras(ours, theirs, ("plane.jpg", "centimetres.jpg"), 0.02)
         priors = [numpy.array(rows(path, "SELECT prior_tx, prior_ty, prior_tz FROM images ORDER BY name"), float)
                   for path in (ours, theirs)]
         known = numpy.isfinite(priors[0]).all(axis=1)
         self.assertEqual(known.tolist(), [False, True, False, True, False])
-        priors[1][:, 2] *= numpy.where(priors[0][:, 2] < 0, -1, 1)  # 3.8 takes depths below the sea for heights
+        priors[1][:, 2] *= numpy.where(priors[0][:, 2] < 0, -1, 1)  # 3.8 ignores the sign of altitudes below the sea
         self.assertLess(numpy.abs(priors[0] - priors[1])[known].max(), 1e-5)
-        # Its own matcher by distance takes the positions from our tables.
+        # Its own matcher by distance reads the positions in our tables.
         self.colmap("spatial_matcher", ours, "--SpatialMatching.max_distance", 1, "--SiftMatching.use_gpu", 0,
                     "--SiftMatching.num_threads", 1)
 
     def test_matcher_of_colmap(self):
-        """Also verifies what hartsift matched without verification."""
+        """Also verifies hartsift's unverified matches."""
         path = self.fresh()
         self.extract(path, "--profile", "colmap")
         self.match(path, "--no-verify")
@@ -193,7 +195,7 @@ class Debian(Case):
         self.mapper(path)
 
     def test_its_own_database(self):
-        """Into tables that COLMAP made, and matches of features that COLMAP made."""
+        """Into tables made by COLMAP, and matches of features made by COLMAP."""
         path = self.fresh()
         self.colmap("database_creator", path)
         self.extract(path, "--profile", "colmap")
@@ -219,7 +221,7 @@ class Pycolmap(Case):
                                   models[0].compute_mean_reprojection_error())
 
     def check_content(self, path):
-        """What pycolmap reads is what the tables hold, also after it has extended them to its own version."""
+        """pycolmap reads the content of the tables, also after extending them to its own version."""
         keypoints = dict(rows(path, "SELECT image_id, data FROM keypoints"))
         descriptors = dict(rows(path, "SELECT image_id, data FROM descriptors"))
         matches = rows(path, "SELECT pair_id, data FROM matches")
@@ -244,7 +246,7 @@ class Pycolmap(Case):
                 self.check_fundamental(geometry, fundamental, keypoints, divmod(pair_id, 2147483647))
 
     def check_fundamental(self, geometry, fundamental, keypoints, pair):
-        """In COLMAP's coordinates the inliers lie on their epipolar lines."""
+        """In COLMAP's coordinates the inliers are on their epipolar lines."""
         matrix = numpy.asarray(geometry.F)
         self.assertTrue(numpy.array_equal(matrix.reshape(-1), numpy.frombuffer(fundamental, "<f8")))
         a, b = (numpy.frombuffer(keypoints[image], "<f4").reshape(-1, 6)[:, :2].astype(float) for image in pair)
@@ -263,7 +265,7 @@ class Pycolmap(Case):
         self.mapper(path)
 
     def positions(self, path):
-        """What pycolmap reads, by image; its version's tables are made first."""
+        """The content read by pycolmap, by image; pycolmap first extends the tables to its version."""
         with contextlib.closing(pycolmap.Database.open(str(path))) as database:
             names = {image.image_id: image.name for image in database.read_all_images()}
             return {names[prior.corr_data_id.id]: prior for prior in database.read_all_pose_priors()
@@ -312,7 +314,8 @@ class Pycolmap(Case):
         self.mapper(theirs)
 
     def reconstruct(self, path, folder):
-        """Maps a folder of photographs and undistorts them, in a process of its own: COLMAP ends it where it fails."""
+        """Maps a folder of photographs and undistorts them in a separate process, because COLMAP aborts it on
+        failure."""
         script = """if True:
             import pycolmap, sys
             options = pycolmap.IncrementalPipelineOptions()
@@ -327,8 +330,8 @@ class Pycolmap(Case):
         return pycolmap.Reconstruction(str(self.folder / "turned/0"))
 
     def check_turned(self, folder, size, darkest):
-        """Photographs that lie across: cameras and colours are COLMAP's, and all of them are undistorted. darkest: of the
-        pictures; a point whose places lie outside of them is black."""
+        """Photographs with rotated storage: cameras and colours equal COLMAP's, and all are undistorted. darkest:
+        minimum gray of the pictures; a point with positions outside of them is black."""
         photos = sorted(folder.glob("*.jpg"))
         ours, theirs = self.fresh(), self.fresh("theirs.db")
         run(COMMAND, "extract", *photos, "-o", ours, "-q", "--single-camera", "--profile", "colmap", folder=self.folder)
@@ -340,13 +343,14 @@ class Pycolmap(Case):
         self.assertEqual(rows(ours, "SELECT model, width, height, params FROM cameras"),
                          rows(theirs, "SELECT model, width, height, params FROM cameras"))
         self.assertEqual(rows(ours, "SELECT width, height FROM cameras"), [size])
-        # COLMAP makes JPEGs gray by other weights, and searches a copy that it turns upright.
+        # COLMAP converts JPEGs to gray with other weights, and searches a rotated copy.
         self.compare_with_colmap(ours, theirs, 0.5)
         model = self.reconstruct(ours, folder)
         self.assertEqual(model.num_reg_images(), len(photos))
         colours = numpy.array([point.color for point in model.points3D.values()]).max(axis=1)
         self.assertGreater(len(colours), 150)
-        # A few that its last steps add stay black, as with its own features; of turned coordinates it is a fifth.
+        # A few points added by its last steps stay black, as with its own features; with wrongly rotated coordinates a
+        # fifth would.
         self.assertLess((colours < darkest).mean(), 0.06)
         flat = sorted((self.folder / "flat/images").iterdir())
         self.assertEqual([path.name for path in flat], [path.name for path in photos])
@@ -365,7 +369,7 @@ class Pycolmap(Case):
 
     @staticmethod
     def shared_cameras(path):
-        """Of each image the camera, and the first image that has it."""
+        """The camera of each image, and the first image that has it."""
         found = rows(path, "SELECT name, model, prior_focal_length, params, camera_id FROM images JOIN cameras USING (camera_id)"
                            " ORDER BY name")
         return [(*row[:3], numpy.frombuffer(row[3], "<f8").round(6).tolist(), min(other[0] for other in found if other[4] == row[4]))
@@ -387,7 +391,7 @@ class Pycolmap(Case):
                 self.assertEqual(self.shared_cameras(ours), self.shared_cameras(theirs), (mode, model))
 
     def test_cameras_of_its_rigs(self):
-        """Pictures that are added to a rig keep to its cameras, so that it can be made again of all."""
+        """Pictures added to a rig keep its cameras, so that the rig can be rebuilt from all."""
         photos, path = self.two_folders(), self.fresh("rig.db")
         part = pycolmap.RigConfigCamera
         rig = pycolmap.RigConfig(cameras=[part(ref_sensor=True, image_prefix="left/"),
@@ -426,7 +430,7 @@ class Pycolmap(Case):
         self.check_turned(folder, (480, 640), 40)
 
     def test_its_number_of_features(self):
-        """COLMAP's limit keeps whole levels, so there are more features than it says, and as many as here."""
+        """COLMAP's limit keeps whole levels, so there are more features than the limit, and as many as here."""
         ours, theirs = self.fresh(), self.fresh("theirs.db")
         options = pycolmap.FeatureExtractionOptions()
         options.use_gpu, options.num_threads = False, 1
@@ -482,7 +486,8 @@ class Pycolmap(Case):
             self.assertEqual(found, expected)
 
     def test_a_migrated_database(self):
-        """Old images without frames, extended by pycolmap, then more images from hartsift: COLMAP still loads them all."""
+        """Old images without frames, extended by pycolmap, then more images from hartsift: COLMAP still loads all of
+        them."""
         path = self.fresh()
         run(COMMAND, "extract", *self.photos[:2], "-o", path, "-q", "--single-camera", "--max-features", FEATURES,
             folder=self.folder)

@@ -3,7 +3,7 @@
  *
  * Measured with OpenCV 4.6, features with a partner, ours and theirs: generated scenes 99.75 and 99.72 % of 7463 and
  * 7465, photographs 99.89 % of 13985 and 13984. Descriptors of partners: median distance 0, 99th percentile 0.009 and
- * 0.006 of their length. What is left, on both together:
+ * 0.006 of their length. The differences, on both together:
  * - 29 features whose orientation is more than a degree off or missing (and 4 of OpenCV's that we lack): OpenCV's
  *   fastAtan2 is off by up to 0.3 degrees, and as votes go to the nearest bin some of them change the bin; the peak
  *   moves, or crosses 0.8 of the largest. Computed in double precision over OpenCV's own pyramid, an exact arctangent
@@ -22,7 +22,7 @@
 #include "tests/peers/peer_compare.hpp"
 #include "tests/support/skip.h"
 
-/* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
+/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
 extern "C" {
 #include <cmocka.h>
 }

@@ -1,5 +1,5 @@
 /*
- * hartsift_opencv.hpp inside OpenCV's own flows: the same features as the library's, matched, verified and stitched.
+ * hartsift_opencv.hpp in OpenCV's own programs: the same features as the library's, matched, verified and stitched.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -16,7 +16,7 @@
 
 #include "pipeline/include/hartsift_opencv.hpp"
 
-/* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
+/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
 extern "C" {
 #include <cmocka.h>
 
@@ -41,7 +41,8 @@ cv::Ptr<hartsift::SIFT> on_cpu(hs_profile profile) {
   return hartsift::SIFT::create(options);
 }
 
-/* Failures of OpenCV's kind must not be cmocka's: an assertion that jumps over C++ frames leaves them as they are. */
+/* OpenCV's exceptions must not become cmocka's failures: an assertion that jumps over C++ frames does not unwind
+ * them. */
 bool throws(cv::Feature2D &sift, const cv::Mat &image, const cv::Mat &mask) {
   std::vector<cv::KeyPoint> keypoints;
   cv::Mat descriptors;
@@ -77,7 +78,7 @@ void test_same_features(void **) {
                           static_cast<const char *>(f.descriptors) + i * 128 * descriptors.elemSize(),
                           128 * descriptors.elemSize());
     }
-    /* Detecting and describing apart is the same, but for angles that were degrees in between. */
+    /* Separate detection and description give the same result, except for angles that were converted to degrees. */
     std::vector<cv::KeyPoint> again;
     cv::Mat described;
     sift->detect(image, again);
@@ -100,7 +101,7 @@ void test_images_and_masks(void **) {
   sift->detectAndCompute(image, mask, part, descriptors);
   assert_true(!part.empty() && part.size() < whole.size());
   for (const cv::KeyPoint &k : part) assert_true(k.pt.x < 100.0f);
-  /* Gray in other clothes: exact, because the weights of colours add to one. */
+  /* Gray in other layouts: exact, because the weights of colours add to one. */
   cv::cvtColor(image, colour, cv::COLOR_GRAY2BGR);
   sift->detectAndCompute(colour, cv::noArray(), other, descriptors);
   assert_true(other.size() == whole.size() && cv::countNonZero(descriptors != expected) == 0);
@@ -116,7 +117,7 @@ void test_images_and_masks(void **) {
   /* A view into a larger picture. */
   sift->detectAndCompute(image(cv::Rect(20, 30, 100, 90)), cv::noArray(), other, descriptors);
   assert_true(!other.empty());
-  /* Nothing there, and what cannot be. */
+  /* Empty and invalid input. */
   sift->detectAndCompute(cv::Mat(60, 60, CV_8U, cv::Scalar(9)), cv::noArray(), other, descriptors);
   assert_true(other.empty() && descriptors.empty());
   assert_true(throws(*sift, cv::Mat(), cv::Mat()));
@@ -126,7 +127,7 @@ void test_images_and_masks(void **) {
   assert_true(throws(*sift, image, cv::Mat(image.size(), CV_32F, cv::Scalar(1))));
 }
 
-/* Keypoints of OpenCV's own class, described by both. */
+/* Keypoints of OpenCV's class, described by both. */
 void test_exchange_with_opencv(void **) {
   const cv::Mat image = scene(320, 240, nullptr);
   const cv::Ptr<cv::Feature2D> theirs = cv::SIFT::create();
@@ -147,7 +148,7 @@ void test_exchange_with_opencv(void **) {
   close = 0;
   for (int i = 0; i < by_us.rows; i++) close += cv::norm(by_us.row(i), by_them.row(i)) < 20.0;
   assert_true(close > 0.98 * by_us.rows);
-  /* Without angles they get their orientations; outside the picture they go. */
+  /* Without angles they get their orientations; keypoints outside the picture are removed. */
   for (cv::KeyPoint &k : keypoints) k.angle = -1.0f;
   keypoints.push_back(cv::KeyPoint(-1000.0f, 5.0f, 4.0f, 0.0f));
   ours->compute(image, keypoints, by_us);
@@ -155,7 +156,7 @@ void test_exchange_with_opencv(void **) {
   for (const cv::KeyPoint &k : keypoints) assert_true(k.angle >= 0.0f && k.angle < 360.0f && k.pt.x > -100.0f);
 }
 
-/* A sigma below the blur that a doubled image is taken to have. */
+/* A sigma below the assumed blur of a doubled image. */
 void test_small_sigma(void **) {
   const cv::Mat image = scene(300, 220, nullptr);
   const cv::Ptr<cv::Feature2D> theirs = cv::SIFT::create(0, 3, 0.04, 10, 0.9);
@@ -213,8 +214,8 @@ void stitch(const std::vector<cv::Mat> &photos, int least_width) {
   assert_true(panorama.cols >= least_width);
 }
 
-/* Two views of one scene by a camera that turned by 14 degrees. Something in front moves: OpenCV takes views for copies of
-   one another whose matches all agree. */
+/* Two views of one scene by a camera that rotates by 14 degrees. An object in the foreground moves, because OpenCV
+ * takes views whose matches all agree for copies of each other. */
 void test_stitching_scenes(void **) {
   const double f = 700.0, x0 = 320.0, y0 = 240.0, c = std::cos(0.25), s = std::sin(0.25);
   const cv::Matx33d k(f, 0, x0, 0, f, y0, 0, 0, 1), turn(c, 0, -s, 0, 1, 0, s, 0, c);

@@ -1,7 +1,7 @@
 /*
  * Matching against OpenCV's BFMatcher: the same two nearest of every descriptor, the same mutual matches. Both search
- * exhaustively, and OpenCV's own float descriptors hold integers, whose squares both compute exactly; so nothing may
- * differ but the order of equally far candidates.
+ * exhaustively, and OpenCV's own float descriptors hold integers, whose squares both compute exactly; so only the order
+ * of equally distant candidates may differ.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -12,7 +12,7 @@
 
 #include "tests/peers/peer_compare.hpp"
 
-/* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
+/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
 extern "C" {
 #include <cmocka.h>
 }

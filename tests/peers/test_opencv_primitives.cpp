@@ -1,6 +1,6 @@
 /*
- * The primitives against the functions of OpenCV that promise the same: equalizeHist and calcHist byte for byte and count
- * for count, minMaxLoc, sum, filter2D of one row within its rounding.
+ * The primitives against the OpenCV functions with the same contract: equalizeHist byte for byte, calcHist count for
+ * count, minMaxLoc, sum, and filter2D of one row within its rounding.
  */
 #include <csetjmp>
 #include <cstdarg>
@@ -14,7 +14,7 @@
 
 #include "pipeline/include/hartsift.h"
 
-/* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
+/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
 extern "C" {
 #include <cmocka.h>
 }

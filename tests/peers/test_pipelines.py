@@ -1,6 +1,7 @@
-"""bench/pipelines: what it says of known cameras and matches, and its driver on a small generated scene with pycolmap.
+"""bench/pipelines: its measures for known cameras and matches, and its driver on a small generated scene with pycolmap.
 
-Runs HARTSIFT_COMMAND. Ends with 77, skipped, without NumPy; the driver's test is skipped without pycolmap, OpenCV or the command.
+Runs HARTSIFT_COMMAND. Ends with 77, skipped, without NumPy; the driver's test is skipped without pycolmap, OpenCV or
+the command.
 """
 import contextlib
 import importlib.util
@@ -47,7 +48,7 @@ class Truth(unittest.TestCase):
         self.folder = pathlib.Path(self.place.name)
 
     def test_errors_do_not_depend_on_the_frame(self):
-        """A reconstruction in another frame and scale is exact; one camera turned by 1 degree is found."""
+        """A reconstruction in another coordinate system and scale is exact; one camera rotated by 1 degree is found."""
         truth, turn, shift, scale = some_poses(6), turn_about((1, 2, 3), 1.1), numpy.array([4, 5, 6]), 2.5
         found = {name: numpy.c_[pose[:, :3] @ turn.T, scale * pose[:, 3] - pose[:, :3] @ turn.T @ shift]
                  for name, pose in truth.items()}
@@ -96,7 +97,7 @@ class Truth(unittest.TestCase):
         return path
 
     def test_right_and_wrong_inliers(self):
-        """Ten points, of which some are shifted off their epipolar lines or lie behind the cameras."""
+        """Ten points, some shifted off their epipolar lines or with a negative depth."""
         plane_views.write_truth(self.folder)
         for name in ("0.pgm", "1.pgm"):
             (self.folder / name).touch()

@@ -9,7 +9,7 @@
  *   vl_sift, contrast 0      97.97 %      99.48 %           99.92 %      99.97 %       of 14328 and 27367
  *   contrast 0.04            97.12 %      99.53 %           99.97 %      99.98 %       of 7841 and 15421
  *   as COLMAP uses it        96.82 %      99.18 %           99.97 %      99.995 %      of 9132 and 18684
- * What is left, in these classes:
+ * Remaining differences, by class:
  * - Orientations, 1150 of our 1177 features without a partner. VLFeat's vl_fast_atan2_f is off by up to 0.6
  *   degrees. Where many gradients point alike, as at the edges of the scenes' discs, the peak moves by some of it,
  *   or falls below 0.8 of the largest. And COLMAP takes the first two orientations in the order of bins, ours are
@@ -37,23 +37,23 @@ extern "C" {
 #include "tests/peers/peer_compare.hpp"
 #include "tests/support/skip.h"
 
-/* cmocka.h needs the C headers above, and comes last: its macro fail is a name of the C++ library. */
+/* cmocka.h needs the C headers above, and comes last because its macro fail is a name of the C++ library. */
 extern "C" {
 #include <cmocka.h>
 }
 
 namespace {
 
-/* How VLFeat is set up. */
+/* Settings of VLFeat. */
 struct vlfeat_setup {
   float gain;           /* of the samples 0..255 */
-  int octaves;          /* -1: as many as there are */
-  double peak;          /* least |D|, in units of the samples */
+  int octaves;          /* -1: as many as possible */
+  double peak;          /* minimum |D|, in units of the samples */
   int max_orientations; /* the first ones in the order of bins; VLFeat itself stops at 4 */
   bool root;            /* square roots of the L1-normalised descriptor, as bytes */
 };
 
-/* Properties of VLFeat's results that ours do not share by intent. */
+/* Properties of VLFeat's results that ours intentionally lack. */
 struct vlfeat_habits {
   size_t duplicates = 0; /* features reported twice: two candidates that settled on one sample */
   size_t capped = 0;     /* keypoints at the limit of orientations */
@@ -72,12 +72,12 @@ peers::feature vlfeat_feature(VlSiftFilt *filter, const VlSiftKeypoint &keypoint
   vl_sift_calc_keypoint_descriptor(filter, theirs, &keypoint, angle);
   if (root) root_descriptor(theirs);
   for (int i = 0; i < HS_DESCRIPTOR_LENGTH; i++)
-    f.descriptor[(i & ~7) + ((8 - (i & 7)) & 7)] = theirs[i]; /* bins turn the other way */
+    f.descriptor[(i & ~7) + ((8 - (i & 7)) & 7)] = theirs[i]; /* bins are reversed */
   peers::make_unit(f.descriptor);
   return f;
 }
 
-/* VLFeat's Gaussian level of a keypoint, with its one-sided differences at the sides. */
+/* VLFeat's Gaussian level of a keypoint, with its one-sided differences at the borders. */
 class level_samples {
 public:
   level_samples(const VlSiftFilt *filter, int level)
@@ -100,7 +100,7 @@ private:
 
 using orientation_histogram = std::array<double, 36>;
 
-/* The histogram that vl_sift_calc_keypoint_orientations stands for, in double precision with exact functions. */
+/* The histogram defined by vl_sift_calc_keypoint_orientations, in double precision with exact functions. */
 orientation_histogram exact_histogram(const VlSiftFilt *filter, const VlSiftKeypoint &keypoint) {
   const double step = std::ldexp(1.0, filter->o_cur), x = double(keypoint.x) / step, y = double(keypoint.y) / step;
   const double sigma = 1.5 * double(keypoint.sigma) / step;
@@ -143,7 +143,7 @@ std::vector<double> exact_orientations(const VlSiftFilt *filter, const VlSiftKey
   return angles;
 }
 
-/* What VLFeat finds, and the same with exact orientations, the strongest ones where there are too many. */
+/* VLFeat's features, and the same with exact orientations; the strongest ones if there are too many. */
 struct vlfeat_result {
   peers::feature_list original, exact;
 };
@@ -185,7 +185,7 @@ vlfeat_result vlfeat_features(const hs_image &image, const vlfeat_setup &setup, 
   return result;
 }
 
-/* What is compared, and what it has to reach. */
+/* A comparison and its minimum shares. */
 struct check_case {
   const char *title;
   hs_profile profile;

@@ -1,5 +1,5 @@
-/* The public 1-D convolution against long double: every length up to 1100 and primes beyond, taps fewer and more than the
-   signal has samples, all ends, every output; both types within the bound that is promised. */
+/* The public 1-D convolution against long double: every length up to 1100 and larger primes, fewer and more taps than
+ * samples, all border modes, every output; both types within the documented bound. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +83,7 @@ static void test_few_samples(void **state) {
         check_length(*state, n, taps[k], (hs_ends)ends, 1);
 }
 
-/* Units of several threads, windows at the ends, and taps beyond any window. */
+/* Units of several threads, windows at the ends, and more taps than any window. */
 static void test_long(void **state) {
   for (int ends = HS_ENDS_ZERO; ends <= HS_ENDS_REFLECT_101; ends++) {
     check_length(*state, LONGEST, 5, (hs_ends)ends, 1);
@@ -106,7 +106,7 @@ static void test_threads_agree(void **state) {
   }
 }
 
-/* Rows are signals of their own; what stands between them stays. */
+/* Rows are separate signals; their padding is unchanged. */
 static void test_rows(void **state) {
   fixture *f = *state;
   enum { WIDTH = 37, HEIGHT = 200, IN_STRIDE = 41, OUT_STRIDE = 43 };

@@ -1,7 +1,8 @@
 /*
- * Counting bytes on the device against the CPU, through the launcher: around the sizes at which the way of counting
- * changes, on one block up to more than a tally of 32 bits can tell, with scratch memory that must be zero after each
- * launch. Skipped where there is no device.
+ * Histogram of bytes on the device against the CPU, through the launcher.
+ *
+ * Covers sizes around the switches of kernel, one block with more elements than a 32-bit count holds, and scratch
+ * memory that must be zero after each launch. Skipped without a device.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@
 
 enum { VECTOR = 16, BLOCKS_MOST = 255, BYTES_MOST = BLOCKS_MOST * HISTOGRAM_MEDIUM_VECTORS * VECTOR + 64, LANES = 2 };
 
-/* What one stream works with. */
+/* Memory of one stream. */
 typedef struct lane {
   cuda_stream stream;
   void *scratch;
@@ -76,7 +77,7 @@ static void fill_picture(array_content content) {
 }
 
 typedef struct sample {
-  size_t width, height, gap, offset; /* gap: between rows */
+  size_t width, height, gap, offset; /* gap: bytes of row padding */
   bool masked;
   int32_t processors;
 } sample;
@@ -112,7 +113,7 @@ static void finish(const lane *l, const sample *s) {
 static const int32_t processors[] = {1, 2, 7, 132, 255, 256, 1000};
 enum { GRIDS = sizeof processors / sizeof processors[0] };
 
-/* Bytes of the largest small picture without gaps whose first byte is aligned, and of the largest medium one. */
+/* Bytes of the largest small picture without padding whose first byte is aligned, and of the largest medium one. */
 static size_t most_small(int32_t blocks) {
   return ((size_t)(blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST) * HISTOGRAM_SMALL_VECTORS - 1) * VECTOR + 1;
 }
@@ -147,7 +148,7 @@ static void sizes_around_the_boundaries(void **state) {
   }
 }
 
-/* Small, medium and large pictures behind one another on each of two streams. */
+/* Small, medium and large pictures in sequence on each of two streams. */
 static void streams_with_scratch_of_their_own(void **state) {
   (void)state;
   if (!present) skip_because(NEEDS_GPU);

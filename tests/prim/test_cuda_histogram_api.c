@@ -1,6 +1,6 @@
 /*
  * hs_cuda_histogram256 and hs_cuda_equalize against the CPU's, byte for byte: odd sizes, strides, masks, any alignment,
- * the sizes between which pictures are counted in another way. Skipped where there is no device.
+ * sizes around the switches of kernel. Skipped without a device.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ static void histograms_agree(void **state) {
   device_free_pinned(got);
 }
 
-/* Pictures on both sides of the sizes from which on they are counted in another way: by turns, with a mask and without,
-   on two streams and on the context's own. */
+/* Pictures below and above the switches of kernel, alternating with a mask and without, on two streams and on the
+ * context's. */
 static void histograms_of_all_sizes(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -102,7 +102,7 @@ static void check_equalized(twin *t, twin *out) {
   assert_non_null(expected);
   memcpy(expected, written->host, written->bytes);
   twin_fetch(written);
-  assert_memory_equal(written->host, expected, written->bytes); /* gaps included: untouched */
+  assert_memory_equal(written->host, expected, written->bytes); /* the padding is unchanged */
   free(expected);
 }
 
@@ -116,7 +116,7 @@ static void equalized_pictures_agree(void **state) {
         apart.offset += turn;
         apart.gap += turn * 3;
         twin t = twin_make(HS_ELEMENT_U8, &twin_shapes[s], (array_content)content);
-        if (content == CONTENT_RANDOM) { /* few levels, some of them often */
+        if (content == CONTENT_RANDOM) { /* few levels, some of them frequent */
           for (size_t i = 0; i < t.bytes; i++) t.host[i] = (unsigned char)(t.host[i] % 40 * (turn + 1) + 3);
           assert_int_equal(device_copy_to(t.device, t.host, t.bytes, twin_stream), STAGE_OK);
           assert_int_equal(device_stream_wait(twin_stream), STAGE_OK);

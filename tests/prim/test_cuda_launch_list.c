@@ -1,6 +1,6 @@
 /*
- * Launches as a list and the graph that runs them: nothing happens before, a graph is changed to other addresses and
- * sizes, one of another shape is told apart, and a list that is too long says so. Skipped where there is no device.
+ * Launch lists and graphs made from them: listing runs nothing, a graph can be updated to other addresses and sizes,
+ * another shape is detected, and a list that is too long fails. Skipped without a device.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static void fill(void) {
   assert_int_equal(device_stream_wait(t.stream), STAGE_OK);
 }
 
-/* Lists the clearing, and makes the graph do it. */
+/* Lists the clearing, and makes or updates the graph. */
 static uint64_t list_clearing(size_t first, size_t bytes, listed_graph *graph) {
   assert_int_equal(launch_list_begin(t.list), STAGE_OK);
   assert_int_equal(launch_list_end(t.list, clear_aside(first, bytes)), STAGE_OK);
@@ -95,7 +95,7 @@ static void test_changed(void **state) {
   const uint64_t shape = list_clearing(256, 1024, &graph);
   const cuda_graph first = graph.graph;
   assert_int_equal(device_stream_wait(t.side), STAGE_OK);
-  for (size_t i = 0; i < BYTES; i++) assert_int_equal(t.host[i], 7); /* listed, not done */
+  for (size_t i = 0; i < BYTES; i++) assert_int_equal(t.host[i], 7); /* listed, not run */
   check_cleared(graph.graph, 256, 1024);
   assert_true(list_clearing(1000, 77, &graph) == shape);
   assert_ptr_equal(graph.graph, first);
@@ -108,7 +108,7 @@ static void test_changed(void **state) {
   device_graph_destroy(taken);
 }
 
-/* One launch more, or the same on another stream, is another shape; a failure while listing is handed on. */
+/* One launch more, or the same on another stream, is another shape; a failure while listing is reported. */
 static void test_shapes(void **state) {
   (void)state;
   need_device();

@@ -42,7 +42,7 @@ struct results {
 
 static int64_t wide(int32_t vote) { return (int64_t)vote * 3000000019ll; }
 
-/* Order matters: of what the warps hold, one after another. */
+/* An operation that depends on order: values of the warps combined in sequence. */
 static __device__ void join_wide(uint64_t &sum, const uint64_t &next) { sum = sum * 3u + next; }
 
 /* The block's histogram in COPIES copies, folded. */
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(ITEMS_MAX) primitives_kernel(const items *in, 
   out->block_scan64[i] = block_scan_exclusive((uint64_t)((int64_t)vote * 3000000019ll), s_wide, &wide_total);
   out->scan_total64 = wide_total;
   for (uint32_t t = 0; t < TILES; t++) {
-    const uint32_t before = compact_before(out->warp_sum, t, s_words); /* written by this block, before a barrier */
+    const uint32_t before = compact_before(out->warp_sum, t, s_words); /* written by this block before a barrier */
     if (i == 0) out->before[t] = before;
   }
   for (int32_t k = lane; k < KEYS; k += WARP_LANES) s_hist[warp][k] = 0;
@@ -136,7 +136,7 @@ static void expect_warp(const items *in, int32_t warp, results *r) {
   r->warp_max[warp] = most;
 }
 
-/* Of each group of lanes, at each of them. */
+/* Values that differ by group of lanes, at each lane. */
 static void expect_groups(const items *in, results *r) {
   for (int32_t i = 0; i < ITEMS_MAX; i++) {
     const int32_t *v = in->vote + i / GROUP * GROUP;

@@ -1,10 +1,10 @@
 /*
  * The public primitives on device memory against those of the CPU, byte for byte: every type, odd sizes, strides, any
- * alignment, streams, pinned memory, wrong arguments; histograms in test_cuda_histogram_api.c. Skipped where there is no
- * device.
+ * alignment, streams, pinned memory, wrong arguments; histograms in test_cuda_histogram_api.c. Skipped where there is
+ * no device.
  *
- * Arrays end where their memory ends, so that a memory checker sees a read beyond them. HARTSIFT_TEST_ELEMENTS, for runs
- * under such a checker: larger arrays are left out. HARTSIFT_TEST_FILTER: a pattern of names, the tests that are run.
+ * Arrays end where their memory ends, so that a memory checker detects a read beyond them. HARTSIFT_TEST_ELEMENTS skips
+ * larger arrays, for runs under such a checker. HARTSIFT_TEST_FILTER: a pattern of the names of tests to run.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -59,7 +59,7 @@ static void reductions_agree(void **state) {
   device_free_pinned(got);
 }
 
-/* Bytes at every offset into a vector, and of every length around one. */
+/* Bytes at every offset within a vector, and lengths around its size. */
 static void bytes_at_any_address(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -118,7 +118,7 @@ static void tiles_agree(void **state) {
     }
 }
 
-/* So many small tiles that none is cut, of two, three and four chunks, some of them narrower or lower. */
+/* So many small tiles that none is split, with two, three and four chunks, some of them narrower or lower. */
 static void many_tiles_of_several_chunks(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -132,7 +132,7 @@ static void many_tiles_of_several_chunks(void **state) {
   }
 }
 
-/* Tiles of rows that hold whole chunks, and chunks that turn from a row to the next one. */
+/* Tiles whose rows hold whole chunks, and chunks that wrap from a row to the next one. */
 static void tiles_of_wide_rows(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -149,7 +149,7 @@ static void tiles_of_wide_rows(void **state) {
   }
 }
 
-/* u8 tiles whose columns start at every offset into a word, in units of one, two and three words. */
+/* u8 tiles whose columns start at every offset within a word, in units of one, two and three words. */
 static void byte_tiles_at_any_address(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -165,7 +165,7 @@ static void byte_tiles_at_any_address(void **state) {
     }
 }
 
-/* Fewer places than tiles: the first ones, and the full number. */
+/* Capacity for fewer tiles than there are: the first ones are stored, and the full number is returned. */
 static void tiles_beyond_capacity(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -220,7 +220,7 @@ static void convolutions_agree(void **state) {
   for (size_t s = 0; s < TWIN_SHAPES; s++)
     for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64 && !twin_left_out(&twin_shapes[s]); type++)
       for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        if (twin_shapes[s].width * twin_shapes[s].height * counts[i] > 80000000) continue; /* the CPU's time */
+        if (twin_shapes[s].width * twin_shapes[s].height * counts[i] > 80000000) continue; /* limits the CPU's time */
         const array_content content = (array_content)((s + i) % 3 == 0 ? CONTENT_SOME_NAN : CONTENT_RANDOM);
         twin t = twin_make((hs_element)type, &twin_shapes[s], content);
         const twin_shape apart = {twin_shapes[s].width, twin_shapes[s].height, twin_shapes[s].gap + i % 2, (s + i) % 3};
@@ -232,7 +232,7 @@ static void convolutions_agree(void **state) {
 
 /* ------------------------------------------------------------------ streams and memory */
 
-/* Calls on two streams and on the context's own, with different needs, none waited for before the end. */
+/* Calls on two streams and on the context's, with different scratch sizes, and one wait at the end. */
 static void calls_follow_one_another(void **state) {
   (void)state;
   NEED_DEVICE();
@@ -375,7 +375,7 @@ static void wrong_arguments(void **state) {
                    HS_ERR_ARGUMENT);
   assert_int_equal(hs_cuda_convolve1d(twin_gpu, &t.on_device, NULL, 3, HS_ENDS_ZERO, NULL, t.device + 4096, 0),
                    HS_ERR_ARGUMENT);
-  assert_int_equal(hs_cuda_reduce_sum(twin_gpu, &t.on_device, NULL, got), HS_OK); /* no harm done */
+  assert_int_equal(hs_cuda_reduce_sum(twin_gpu, &t.on_device, NULL, got), HS_OK); /* the context is still usable */
   device_free_pinned(got);
   twin_free(&t);
 }

@@ -48,7 +48,7 @@ static int teardown(void **state) {
 
 static bool same_bits(double a, double b) { return memcmp(&a, &b, sizeof a) == 0; }
 
-/* The one NaN that results may be, where the oracle has any. */
+/* The canonical NaN of results, where the oracle has any NaN. */
 static double plain(double v) { return isnan(v) ? (double)NAN : v; }
 
 static void check_equal(double got, double expected, const char *what, const hs_array *a) {
@@ -119,7 +119,7 @@ static void test_views(void **state) {
       }
 }
 
-/* More chunks than one batch and one floor hold, in whole rows and in rows that chunks straddle. */
+/* More chunks than one batch and one tree level hold, in whole rows and in rows that chunks straddle. */
 static void test_large(void **state) {
   const size_t n = ((size_t)5 << 20) + 12345;
   for (int type = HS_ELEMENT_F32; type <= HS_ELEMENT_F64; type++) {
@@ -209,7 +209,7 @@ static void test_histogram(void **state) {
   for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
     for (int content = CONTENT_RANDOM; content <= CONTENT_CONSTANT; content++) {
       const size_t w = sizes[s][0], h = sizes[s][1], stride = sizes[s][2];
-      const size_t kept_stride = stride + (s % 2) * 3; /* every other mask has rows of its own */
+      const size_t kept_stride = stride + (s % 2) * 3; /* every other mask has padded rows */
       uint8_t *data = new_elements(stride * h, HS_ELEMENT_U8, (array_content)content);
       uint8_t *kept = new_elements(kept_stride * h, HS_ELEMENT_U8, CONTENT_RANDOM);
       for (size_t i = 0; i < kept_stride * h; i++) kept[i] &= 0x83;
@@ -231,7 +231,7 @@ static void test_histogram(void **state) {
     }
 }
 
-/* By the sentence in the contract; rintf rounds halves to even. */
+/* By the documented formula; rintf rounds halves to even. */
 static void equalize_oracle(const uint8_t *in, size_t w, size_t h, size_t stride, uint8_t *out, size_t out_stride) {
   uint64_t counts[256] = {0}, sum = 0;
   uint8_t level[256] = {0};

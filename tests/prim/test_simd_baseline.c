@@ -1,4 +1,4 @@
-/* The vector layer of the processor's baseline: what SSE2 has to put together, lane for lane against the C library. */
+/* The vector layer of the processor's baseline: operations that SSE2 composes, lane for lane against the C library. */
 #include <string.h>
 
 #include <math.h>
@@ -70,7 +70,7 @@ static void test_fma_random(void **unused) {
   }
 }
 
-/* c cancels the product, or lies about half a unit of its last bit or far below: where two roundings differ from one. */
+/* c cancels the product, or is about half a unit of its last bit or far below, where two roundings differ from one. */
 static void test_fma_ties(void **unused) {
   (void)unused;
   uint64_t state = 1181783497276652981u;

@@ -1,6 +1,7 @@
-/* Every variant of the primitives on runs against the plain C reference: lengths up to 1100 and primes beyond, all
-   contents, unaligned beginnings, taps up to more than the outputs. Floats are compared by their bits, except that a NaN
-   inside a sum may be any NaN until the end. */
+/* Every variant of the primitives on runs against the plain C reference.
+ *
+ * Lengths up to 1100 and larger primes, all contents, unaligned starts, up to more taps than outputs. Floats are
+ * compared by their bits, except that intermediate NaNs of a sum may differ. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +77,7 @@ static void check_runs(const prim_ops *ops) {
   free(room);
 }
 
-/* The 32-bit lanes of a sum of words are emptied in time. */
+/* The 32-bit lanes of a word sum are flushed in time. */
 static void check_long_words(const prim_ops *ops) {
   const size_t n = (size_t)6 << 20;
   uint16_t *x = malloc(n * sizeof *x);

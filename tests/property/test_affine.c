@@ -1,6 +1,8 @@
 /*
- * Affine shape of whole frames: the ellipses of drawn blobs, what frames are in lists, equal bytes however the work is
- * shared. (On a GPU: test_engines.c; in tiles: test_affine_tiles.c.)
+ * Affine shape of whole frames: the ellipses of drawn blobs, affine frames in lists, equal bytes for every division of
+ * the work.
+ *
+ * On a GPU: test_engines.c; in tiles: test_affine_tiles.c.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +63,7 @@ static void test_frames(void **state) {
   }
 }
 
-/* Without the option there are none, and the rest is as it was, also in a list that had them. */
+/* Without the option there are no frames, and the rest is unchanged, also in a list that had frames. */
 static void test_no_frames_unasked(void **state) {
   (void)state;
   const hs_options plain = extraction_options(HS_PROFILE_LOWE), affine = affine_options(HS_PROFILE_LOWE);
@@ -112,7 +114,7 @@ static void test_own_keypoints(void **state) {
   hs_destroy(c);
 }
 
-/* Some of all features, in their order, frames included. */
+/* Some of all features, in their order, with their frames. */
 static void check_subset(const hs_features *full, const hs_features *few) {
   size_t at = 0;
   assert_true(few->count > 0 && few->count < full->count);
@@ -158,7 +160,7 @@ static void test_region_and_grid(void **state) {
   hs_features_free(&full);
 }
 
-/* Submitted, and without a copy. */
+/* Submitted in flight, and as a view. */
 static void test_in_flight(void **state) {
   (void)state;
   const hs_options o = affine_options(HS_PROFILE_LOWE);
@@ -188,8 +190,9 @@ static hs_image blob(double longer, double shorter, double angle) {
   return image;
 }
 
-/* The long axis of a drawn ellipse has its direction, its shape the more anisotropy the longer it is; a circle has none. As
-   levels are round, the shape's quotient is below that drawn: 1.32, 1.45, 1.99 and 2.57 where it is 1.6, 2, 3 and 4. */
+/* The long axis of a drawn ellipse has its direction, and anisotropy grows with the ellipse's length; a circle has
+ * none. Gaussian levels are isotropic, so the quotient of the shape is below the drawn one: 1.32, 1.45, 1.99 and 2.57
+ * for 1.6, 2, 3 and 4. */
 static void test_drawn_blobs(void **state) {
   (void)state;
   static const double drawn[][4] = {
@@ -218,7 +221,7 @@ static void test_drawn_blobs(void **state) {
   }
 }
 
-/* A picture that was made smaller by different shares of its sides: frames are put back as places are. */
+/* A picture reduced by different factors along its sides: frames are scaled back like positions. */
 static void test_original_size(void **state) {
   (void)state;
   hs_keypoint k = {.x = 10, .y = 20, .sigma = 2};

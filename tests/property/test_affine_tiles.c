@@ -1,6 +1,6 @@
 /*
- * Affine shape in tiles: the bytes of the untiled frame, frames included, on the CPU and on a GPU, within the memory that
- * was foretold. Shapes reach farther about a tile than any other window.
+ * Affine shape in tiles: the bytes of the untiled frame with its affine frames, on the CPU and on a GPU, within the
+ * predicted memory. Affine windows have the largest halo of all windows.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { MIB = 1 << 20 };
 
 static hs_image wide, wider, large, mask;
 
-/* A scene five times as wide as it was drawn: shapes are as long as they may be, along the tiles' margins. */
+/* A scene stretched by five: shapes reach their maximum length, along the tiles' halos. */
 static hs_image stretched(int32_t width, int32_t height, uint32_t seed) {
   hs_image from = extraction_scene(width / 5 + 1, height, seed, NULL), to = extraction_scene(width, height, seed, NULL);
   for (int32_t y = 0; y < height; y++)
@@ -46,7 +46,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-/* One octave not doubled keeps margins small beside the picture. */
+/* A single octave, not doubled, keeps halos small compared with the picture. */
 static hs_options affine_options(hs_device device) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   o.affine = 1;
@@ -59,14 +59,14 @@ static hs_options affine_options(hs_device device) {
   return o;
 }
 
-/* What an untiled frame takes where it is worked off. */
+/* Memory of an untiled frame on the options' device. */
 static uint64_t untiled_bytes(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
   return o->device == HS_DEVICE_CPU ? host : device;
 }
 
-/* The larger of what the smallest tiles take on the device and on the host. */
+/* The larger of the smallest tiles' memory on the device and on the host. */
 static uint64_t least_bytes(hs_options o, const hs_image *image) {
   uint64_t host, device;
   o.max_memory_bytes = 1;
@@ -74,7 +74,7 @@ static uint64_t least_bytes(hs_options o, const hs_image *image) {
   return device > host ? device : host;
 }
 
-/* Compares a frame within `most` bytes with the CPU's untiled one. Returns how many features there are. */
+/* Compares a frame within `most` bytes with the CPU's untiled frame. Returns the number of features. */
 static size_t check_within(const hs_options *o, const hs_image *image, const hs_image *masked, uint64_t most,
                            const char *what) {
   hs_options untiled = *o, tiled = *o;
@@ -86,7 +86,7 @@ static size_t check_within(const hs_options *o, const hs_image *image, const hs_
   hs_context *a = extraction_context(&untiled), *b = extraction_context(&tiled);
   assert_int_equal(hs_extract(a, image, masked, &f), HS_OK);
   assert_non_null(f.frames);
-  for (int i = 0; i < 2; i++) { /* with lists that have grown, too */
+  for (int i = 0; i < 2; i++) { /* also with lists that have grown */
     const hs_status st = hs_extract(b, image, masked, &g);
     if (st != HS_OK) fail_msg("%s: %s", what, hs_last_error(b));
     extraction_check_equal(&f, &g, what);
@@ -125,7 +125,7 @@ static void root_upright(hs_options *o) {
 }
 static void no_descriptors(hs_options *o) { o->descriptor = HS_DESCRIPTOR_NONE; }
 
-/* On a device, which a test may play with plain loops, less of it. */
+/* A shorter test on a device, because a fake device uses plain loops. */
 static void check_changes(hs_device device) {
   static const struct {
     const char *name;
@@ -145,7 +145,7 @@ static void check_changes(hs_device device) {
   assert_true(check(&o, &wide, &mask, "masked") > 20);
   if (on_cpu) assert_true(check(&o, &large, NULL, "of every side") > 100);
   o.dsp = 1;
-  o.dsp_largest = 1.3f; /* the coarser octave is read */
+  o.dsp_largest = 1.3f; /* reads the coarser octave */
   assert_true(check(&o, &wider, NULL, "pooled") > 100);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Ways of a frame through a GPU, few of each, for a sanitizer: uploads in bands, octaves split with the CPU, images in
- * flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. An argument picks tests by
- * name.
+ * Paths of a frame through a GPU, a few of each, for a sanitizer: uploads in bands, octaves split with the CPU, images
+ * in flight, results that stay on the device, encoded pictures, tiles. Each gives the CPU's bytes. An argument selects
+ * tests by name.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #  include "pipeline/image_io/jpeg/synthetic_jpeg.h"
 #  include "pipeline/include/hartsift_cuda.h"
 
-/* The least pixels that are uploaded in two bands, and in three. */
+/* The smallest numbers of pixels uploaded in two bands, and in three. */
 enum { TWO_BANDS_SIDE = 1000, THREE_BANDS_SIDE = 1225 };
 
 /* A copy of a gray 8-bit picture in pinned memory. */
@@ -48,7 +48,7 @@ static void test_three_bands(void **state) {
   check_bands(THREE_BANDS_SIDE);
 }
 
-/* Octaves on the CPU, with pooled descriptors too, whose windows reach into them. */
+/* Octaves on the CPU, with pooled descriptors too, whose windows read these octaves. */
 static void test_hybrid(void **state) {
   (void)state;
   hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -97,7 +97,7 @@ static void test_in_flight(void **state) {
   check_in_flight(&o, 120, 0, 1);
 }
 
-/* Lists that stayed on the device, of the picture there, matched there: as on the CPU. */
+/* Lists that stayed on the device, from a picture there, matched there: the CPU's result. */
 static void check_resident(hs_context *c, hs_context *other, const hs_features *expected, const hs_image *on_device) {
   hs_cuda_features left = {0}, right = {0};
   hs_matches matches = {0}, matches_cpu = {0};
@@ -157,7 +157,7 @@ static void test_resident(void **state) {
   hs_features_free(&got);
 }
 
-/* A JPEG that the multiprocessors decode: gray, and of halved colours with restart intervals. */
+/* A JPEG decoded by the GPU's kernels: gray, and with subsampled colours and restart intervals. */
 static void check_encoded(const hs_options *o, int32_t across, int32_t restart_interval) {
   const synthetic_jpeg made = {.width = engine_scene.width,
                                .height = engine_scene.height - 5,
@@ -216,8 +216,8 @@ static void test_tiles(void **state) {
   hs_image_free(&image);
 }
 
-/* Small pictures that share launches, and one that does not, in flight: plain, equalised, over a grid, affine; on the GPU
-   and split with the CPU. */
+/* Small pictures that share launches, and one that does not, in flight: plain, equalised, with a grid, affine; on the
+ * GPU and split with the CPU. */
 static void test_groups(void **state) {
   (void)state;
   enum { PICTURES = 27, KINDS = 4 };
@@ -251,7 +251,7 @@ static void test_groups(void **state) {
   for (int i = 0; i < KINDS; i++) hs_image_free(&images[i]);
 }
 
-/* The size query says what a frame then holds. */
+/* The size query equals the memory of a frame. */
 static void test_size_query(void **state) {
   (void)state;
   for (int affine = 0; affine < 2; affine++) {

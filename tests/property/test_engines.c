@@ -1,6 +1,6 @@
 /*
- * Frames on a GPU have the CPU's bytes. First few of every kind, for gpu_sanitizers.sh too; then sweeps: options, layouts of
- * pixels, grids, affine shapes, user keypoints. An argument picks tests by name.
+ * Frames on a GPU have the CPU's bytes. First a few of every kind, also for gpu_sanitizers.sh; then sweeps: options,
+ * pixel layouts, grids, affine shapes, user keypoints. An argument selects tests by name.
  */
 #include <math.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void test_selection(void **state) {
   o.grid_columns = 5;
   o.grid_rows = 4;
   engine_check_some(&o, &engine_scene, NULL, "grid");
-  o.grid_columns = o.grid_rows = 300; /* more cells than the device chooses from */
+  o.grid_columns = o.grid_rows = 300; /* more cells than the device selects over */
   engine_check_some(&o, &engine_scene, NULL, "grid of many cells");
   o = engine_options(HS_PROFILE_COLMAP);
   o.max_features = 100;
@@ -86,7 +86,7 @@ static void test_places(void **state) {
   free(inside);
 }
 
-/* Other types than bytes, rows with gaps, levels of which no kernel makes several. */
+/* Types other than bytes, rows with padding, levels that no multi-level kernel supports. */
 static void test_pictures(void **state) {
   (void)state;
   hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -104,7 +104,7 @@ static void test_pictures(void **state) {
   hs_image_free(&floats);
 }
 
-/* Frames of few blocks, with ends of rows and strips in each. */
+/* Frames of few blocks, each with ends of rows and strips. */
 static void test_small_pictures(void **state) {
   (void)state;
   hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -162,8 +162,8 @@ typedef enum user_kind {
   USER_KINDS
 } user_kind;
 
-/* Within three pixels of a border of the picture, of any size: beyond the last samples of coarse octaves, of windows larger
-   than the coarsest and smaller than a sample. */
+/* Keypoints of any size within three pixels of the picture's border: beyond the last samples of coarse octaves, with
+ * windows larger than the coarsest octave and smaller than a sample. */
 static void move_to_border(hs_keypoint *k, size_t i, int32_t width, int32_t height) {
   static const float sigmas[] = {0.01f, 1.0f, 6.0f, 20.0f, 60.0f, 200.0f, 1.0e8f};
   const float in = 0.5f * (float)(i % 7) - 0.5f, right = (float)(width - 1) - in, lower = (float)(height - 1) - in;
@@ -174,7 +174,7 @@ static void move_to_border(hs_keypoint *k, size_t i, int32_t width, int32_t heig
   if (i % 5 == 0) k->orientation = NAN;
 }
 
-/* A picture's own features, from the last to the first, as keypoints of a kind. */
+/* A picture's features in reverse order, as keypoints of one kind. */
 static hs_keypoint *keypoints_of(const hs_features *found, user_kind kind) {
   hs_keypoint *list = malloc(sizeof *list * (found->count + 1));
   assert_non_null(list);
@@ -189,7 +189,7 @@ static hs_keypoint *keypoints_of(const hs_features *found, user_kind kind) {
   return list;
 }
 
-/* Described as often as engine_check extracts; between them the context detects. Statuses are the CPU's too. */
+/* Described as often as engine_check extracts; in between the context detects. Statuses also equal the CPU's. */
 static void check_described(hs_options o, const hs_image *image, const hs_keypoint *list, size_t count) {
   hs_features expected = {0}, got = {0};
   hs_status *statuses = malloc(sizeof *statuses * (2 * count + 1)), *here = statuses + count;
@@ -213,7 +213,7 @@ static void check_described(hs_options o, const hs_image *image, const hs_keypoi
   hs_features_free(&got);
 }
 
-/* The kinds whose remainder of `step` is `first`. */
+/* The kinds k with k % step == first. */
 static void check_user_keypoints(const hs_options *o, const hs_image *image, int first, int step) {
   hs_features found = engine_expected(o, image, NULL);
   assert_true(found.count > 10);
@@ -225,7 +225,7 @@ static void check_user_keypoints(const hs_options *o, const hs_image *image, int
   hs_features_free(&found);
 }
 
-/* Few, for a sanitizer: as found and mixed. */
+/* Few, for a sanitizer: unchanged and mixed. */
 static void test_given(void **state) {
   (void)state;
   const hs_options o = engine_options(HS_PROFILE_LOWE);
@@ -248,7 +248,7 @@ static void test_user_keypoints(void **state) {
     o = engine_options(k == 4 ? HS_PROFILE_COLMAP : HS_PROFILE_LOWE);
     if (k == 0) o.descriptor = HS_DESCRIPTOR_F32, o.upright = 1;
     if (k == 1) o.first_octave = 0, o.scales = 4, o.max_orientations = 1;
-    if (k == 1) o.max_features = 12, o.region_width = o.region_height = 100; /* do not apply to described ones */
+    if (k == 1) o.max_features = 12, o.region_width = o.region_height = 100; /* do not apply to user keypoints */
     if (k == 2) o.descriptor = HS_DESCRIPTOR_NONE;
     if (k == 3) o.equalize = 1;
     if (k == 4) o.dsp = 1;
@@ -257,7 +257,7 @@ static void test_user_keypoints(void **state) {
   }
 }
 
-/* Sizes and numbers that change from call to call. */
+/* Sizes and counts that change between calls. */
 static void test_user_keypoints_by_turns(void **state) {
   (void)state;
   hs_options o = engine_options(HS_PROFILE_LOWE), on_cpu = o;
@@ -290,7 +290,7 @@ static void test_user_keypoints_by_turns(void **state) {
   hs_image_free(&wide);
 }
 
-/* Keypoints of two orientations and more, so many that the list of features has to be made longer. */
+/* Keypoints with two or more orientations, so many that the feature list must grow. */
 static void test_many_orientations(void **state) {
   (void)state;
   enum { COUNT = 1024 };
@@ -336,7 +336,7 @@ static void set_option(hs_options *o, int k) {
   if (k == 9) o->grid_columns = 300, o->grid_rows = 300, o->max_features = 60;
   if (k == 10) o->equalize = 1;
   if (k == 11) o->region_x = 40, o->region_y = 30, o->region_width = 100, o->region_height = 90;
-  if (k == 12) o->contrast = 0.0f, o->edge = 1000.0f; /* many, long ones among them */
+  if (k == 12) o->contrast = 0.0f, o->edge = 1000.0f; /* many, also long ones */
   /* without affine shape alone */
   if (k == 13) o->first_octave = 2;
   if (k == 14) o->selection = HS_SELECT_LEVELS, o->max_features = 100000;
@@ -346,7 +346,7 @@ static void set_option(hs_options *o, int k) {
 }
 enum { OPTIONS_AFFINE = 13, OPTIONS = 20 };
 
-/* Each option with a profile, on a GPU; some split with the CPU, some in flight and from device memory too. */
+/* Each option with a profile, on a GPU; some split with the CPU, some in flight and from device memory. */
 static void check_options(int count, bool affine) {
   char name[48];
   for (int k = 0; k < count; k++) {
@@ -392,7 +392,7 @@ static void test_variants_of_options(void **state) {
   }
 }
 
-/* Patches of affine shapes that reach over every side, and levels that they do not fit. */
+/* Patches of affine shapes that reach beyond every side, in levels smaller than the patch. */
 static void test_small_affine_pictures(void **state) {
   (void)state;
   static const int32_t sizes[][2] = {{1, 1}, {5, 7}, {16, 12}, {23, 40}, {64, 9}, {61, 64}};
@@ -408,7 +408,7 @@ static void test_small_affine_pictures(void **state) {
     }
 }
 
-/* So many affine keypoints that lists overflow at first and warps draw several of them; long shapes among them. */
+/* So many affine keypoints that lists overflow at first and each warp processes several; some shapes are long. */
 static void test_many_affine(void **state) {
   (void)state;
   hs_image image = extraction_scene(700, 520, 3, NULL);
@@ -420,7 +420,8 @@ static void test_many_affine(void **state) {
   hs_image_free(&image);
 }
 
-/* The scene in a layout and type, colours made from it, each row followed by a gap; the pixels are freed by free. */
+/* The scene in a layout and type, with colours derived from it and row padding; the caller frees the pixels with
+ * free. */
 static hs_image in_layout(hs_pixel_layout layout, bool wide) {
   static const int32_t channels_of[] = {1, 2, 3, 3, 4, 4};
   const int32_t channels = channels_of[layout];
@@ -447,7 +448,7 @@ static hs_image in_layout(hs_pixel_layout layout, bool wide) {
                     .type = wide ? HS_U16 : HS_U8};
 }
 
-/* Every layout and type, with a mask and without by turns in one context, plain and equalised. */
+/* Every layout and type, alternating with and without a mask in one context, plain and equalised. */
 static void test_layouts(void **state) {
   (void)state;
   for (int i = 0; i < 2 * (HS_BGRA + 1); i++) {
@@ -471,7 +472,7 @@ static void test_layouts(void **state) {
   }
 }
 
-/* Equalised: a picture of one value, and one of a single pixel. */
+/* Equalised: a constant picture, and one of a single pixel. */
 static void test_nothing_to_spread(void **state) {
   (void)state;
   uint8_t bytes[40 * 30];
@@ -483,7 +484,7 @@ static void test_nothing_to_spread(void **state) {
   assert_int_equal(engine_check(&o, &pixel, NULL, "one pixel"), 0);
 }
 
-/* Few and many features to a cell; of a picture that repeats a block, with features of equal response. */
+/* Few and many features per cell; also in a picture that repeats a block and has features of equal response. */
 static void test_grids(void **state) {
   (void)state;
   enum { BLOCK = 64, SIDE = 4 * BLOCK };

@@ -1,6 +1,6 @@
 /*
- * Given keypoints and forms of descriptors: describing one's own keypoints gives the bytes of extraction, and one form
- * follows from another.
+ * User keypoints and forms of descriptors: describing the extracted keypoints gives the bytes of extraction, and one
+ * form follows from another.
  */
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void test_own_keypoints(void **state) {
   }
 }
 
-/* Descriptors of one size in the level that belongs to it, of unit norm. */
+/* Descriptors of one domain size in its level, of unit norm. */
 static hs_features describe_size(hs_context *c, const hs_features *of, float size, int32_t levels, int32_t scales) {
   hs_keypoint *k = copy_keypoints(of);
   hs_features f = {0};
@@ -67,7 +67,7 @@ static hs_features describe_size(hs_context *c, const hs_features *of, float siz
   return f;
 }
 
-/* A pooled descriptor is the normalised sum of those of its sizes, each from its own level. */
+/* A pooled descriptor is the normalised sum of the descriptors of its sizes, each from its own level. */
 static void test_pooled(void **state) {
   (void)state;
   enum { SCALES = 8, SIZES = 2 };
@@ -90,7 +90,7 @@ static void test_pooled(void **state) {
   for (size_t i = 0; i < pooled.count; i++) {
     const hs_keypoint *k = &pooled.keypoints[i];
     if (k->level < 2 || k->level == 3 || k->level == SCALES || k->octave > 1)
-      continue; /* level 0 cannot be asked for */
+      continue; /* user keypoints cannot request level 0 */
     double norm = 0.0, sum[HS_DESCRIPTOR_LENGTH];
     for (int b = 0; b < HS_DESCRIPTOR_LENGTH; b++) {
       sum[b] = (double)((const float *)extraction_descriptor(&of_size[0], i))[b] +
@@ -115,7 +115,7 @@ static void test_pooled(void **state) {
   hs_destroy(pooling);
 }
 
-/* Any order in gives that order out. */
+/* Output order equals input order. */
 static void test_reversed(void **state) {
   (void)state;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -136,7 +136,7 @@ static void test_reversed(void **state) {
   hs_destroy(c);
 }
 
-/* Level 0: octave and level follow from sigma. */
+/* Level 0: sigma determines octave and level. */
 static void test_levels_from_sigma(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
@@ -176,7 +176,7 @@ static void test_levels_from_sigma(void **state) {
   }
 }
 
-/* Orientations that are asked for (NaN) are those of extraction, a keypoint's features beside one another. */
+/* Requested orientations (NaN) equal extraction's; the features of a keypoint are consecutive. */
 static void test_computed_orientations(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {
@@ -200,7 +200,7 @@ static void test_computed_orientations(void **state) {
   }
 }
 
-/* Turned by whole turns, an orientation is the same angle; its bits may differ in the last place. */
+/* An orientation plus whole turns is the same angle; its bits may differ in the last place. */
 static void test_orientations_wrap(void **state) {
   (void)state;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -222,10 +222,10 @@ static void test_orientations_wrap(void **state) {
 
 /* ------------------------------------------------------------------ anywhere in the picture, at any size */
 
-/* Neither side is a whole number of coarse samples: coarse octaves end before the picture does. */
+/* Neither side is a multiple of a coarse sample: coarse octaves end before the picture does. */
 enum { ODD_WIDTH = 151, ODD_HEIGHT = 111, GRID_STEP = 10 };
 
-/* Keypoints on a grid, the picture's edges included, of every size; sigma 1e9 is the largest there is. */
+/* Keypoints on a grid, the picture's edges included, of every size; sigma 1e9 is the maximum. */
 typedef struct given_grid {
   hs_keypoint *keypoints;
   size_t count;
@@ -287,7 +287,7 @@ static hs_features describe_grid(const hs_options *o, const hs_image *image, con
       fail_msg("profile %d, dsp %d, affine %d, first octave %d: (%g, %g) sigma %g: status %d", (int)o->profile, o->dsp,
                o->affine, o->first_octave, (double)k->x, (double)k->y, (double)k->sigma, (int)statuses[i]);
     assert_memory_equal(&f.keypoints[i], k, 12);
-    if (f.frames) { /* as long as sigma at least, five times as long at most */
+    if (f.frames) { /* at least sigma, at most five times as long */
       const double length = hypot((double)f.frames[i].a11, (double)f.frames[i].a21) / (double)k->sigma;
       assert_true(length > 0.99 && length < 5.01);
     }
@@ -334,7 +334,7 @@ static void test_borders_on_variants(void **state) {
         hs_expert_options expert = extraction_expert((hs_profile)p, v > 0 ? variants[v - 1] : NULL);
         hs_context *c = NULL;
         o.expert = &expert;
-        if (hs_create(&c, &o) != HS_OK) continue; /* this machine does not have it */
+        if (hs_create(&c, &o) != HS_OK) continue; /* this machine lacks it */
         hs_destroy(c);
         hs_features other = describe_grid(&o, &noise, &grid);
         extraction_check_equal(&one, &other, v > 0 ? variants[v - 1] : "three threads");
@@ -346,7 +346,7 @@ static void test_borders_on_variants(void **state) {
   hs_image_free(&noise);
 }
 
-/* Orientations are found wherever a keypoint is: with the largest votes near it there is a peak. */
+/* Every keypoint gets orientations: if the largest votes are near it, there is a peak. */
 static void test_orientations_at_borders(void **state) {
   (void)state;
   hs_image noise = make_noise(ODD_WIDTH, ODD_HEIGHT);
@@ -380,8 +380,8 @@ static void test_orientations_at_borders(void **state) {
   hs_image_free(&noise);
 }
 
-/* A picture turned by half a turn, that is mirrored in x and in y: the mirrored set is described, and much alike. Coarse
-   octaves of the two have their samples at other positions, so that not every byte can be the same. */
+/* A picture rotated by half a turn is mirrored in x and y; the mirrored keypoints are described, and similarly. Coarse
+ * octaves of the two sample other positions, so not every byte is equal. */
 static void test_turned_picture(void **state) {
   (void)state;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -418,7 +418,7 @@ static void test_turned_picture(void **state) {
   hs_image_free(&turned);
 }
 
-/* An octave or level that the pyramid does not have, and a size that has no window there, count as level 0. */
+/* An octave or level outside the pyramid, and a size without a window there, count as level 0. */
 static void test_places_beyond_the_pyramid(void **state) {
   (void)state;
   const hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -458,7 +458,7 @@ static void check_same_keypoints(const hs_features *a, const hs_features *b) {
   assert_memory_equal(a->keypoints, b->keypoints, a->count * sizeof *a->keypoints);
 }
 
-/* Bytes are the floats of unit norm times 512, rounded and cut at 255; OpenCV's floats are its bytes. */
+/* Bytes are the floats of unit norm times 512, rounded and clipped at 255; OpenCV's floats equal its bytes. */
 static void test_bytes_are_rounded_floats(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++)
@@ -529,7 +529,7 @@ static void test_detection_alone(void **state) {
   }
 }
 
-/* Upright: one feature of angle 0 a keypoint, described as if given so. */
+/* Upright: one feature of angle 0 per keypoint, equal to one described with angle 0. */
 static void test_upright(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {

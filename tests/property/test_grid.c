@@ -1,6 +1,6 @@
 /*
- * Selection over a grid gives what ranking the full list cell by cell gives; equalisation in front of a frame gives what
- * equalising the picture by oneself gives.
+ * Selection over a grid equals ranking the full list cell by cell; equalisation before a frame equals equalising the
+ * picture separately.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static hs_options full_options(hs_profile profile) {
   return o;
 }
 
-/* Whether feature i goes before feature j where both have the same rank, or share a cell. */
+/* Whether feature i precedes feature j if both have the same rank, or share a cell. */
 static bool before(const hs_features *f, size_t i, size_t j, hs_selection by) {
   const hs_keypoint *p = &f->keypoints[i], *q = &f->keypoints[j];
   const float u = by == HS_SELECT_SCALE ? p->sigma : p->response, v = by == HS_SELECT_SCALE ? q->sigma : q->response;
@@ -35,7 +35,7 @@ static int32_t place_in(float v, int32_t size) {
   return p < 0 ? 0 : (p >= size ? size - 1 : p);
 }
 
-/* keep[i] for the features that the sentence in the header names; by counting who goes before whom. */
+/* keep[i] by the header's definition, computed by counting preceding features. */
 static void keep_spread(const hs_features *f, const hs_options *o, bool *keep) {
   static int32_t cell[FEATURES_MAX];
   static size_t rank[FEATURES_MAX];
@@ -81,7 +81,7 @@ static void test_grid(void **state) {
     }
 }
 
-/* One cell is no grid. */
+/* One cell equals no grid. */
 static void test_same_as_plain(void **state) {
   (void)state;
   hs_options o = full_options(HS_PROFILE_LOWE), all = full_options(HS_PROFILE_LOWE);
@@ -93,7 +93,7 @@ static void test_same_as_plain(void **state) {
   hs_features_free(&b);
 }
 
-/* Without max_features there is nothing to spread: refused, in the words that name what is missing. */
+/* Without max_features a grid has no effect: refused with a message that names the missing option. */
 static void test_nothing_to_spread(void **state) {
   (void)state;
   hs_options o = full_options(HS_PROFILE_LOWE);
@@ -131,7 +131,7 @@ static void test_equalize(void **state) {
   assert_int_equal(hs_wait(c, &got), HS_OK);
   extraction_check_equal(&expected, &got, "equalised in flight");
 
-  /* its own keypoints are described in the equalised picture, too */
+  /* describing its keypoints also reads the equalised picture */
   hs_features described = {0};
   assert_int_equal(hs_describe(c, &scene, expected.keypoints, expected.count, &described, NULL), HS_OK);
   extraction_check_equal(&expected, &described, "described in the equalised picture");
@@ -142,7 +142,7 @@ static void test_equalize(void **state) {
   hs_image_free(&equalized);
 }
 
-/* Colour becomes gray by the documented weights before its levels are spread. */
+/* Colour becomes gray by the documented weights before equalisation. */
 static void test_equalize_colour(void **state) {
   (void)state;
   static uint8_t gray[WIDTH * HEIGHT], bgra[WIDTH * HEIGHT * 4];
@@ -179,7 +179,7 @@ static void test_equalize_other_types(void **state) {
   hs_destroy(c);
 }
 
-/* Every allocation failing once; then a frame allocates nothing, and holds no more than was foretold. */
+/* Every allocation fails once; then a frame allocates nothing, and holds no more than predicted. */
 static void test_memory(void **state) {
   (void)state;
   counted_allocator counter = {0};

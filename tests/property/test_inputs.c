@@ -44,7 +44,7 @@ static void expect_same(const hs_image *image, const char *what) {
 
 static const int channels_of[] = {1, 2, 3, 3, 4, 4};
 
-/* The scene with its gray in every colour channel, alpha full of other numbers, rows padded with rubbish. */
+/* The scene with its gray in every colour channel, random alpha, and garbage in the row padding. */
 static hs_image in_form(hs_sample_type type, hs_pixel_layout layout, void *memory) {
   const int channels = channels_of[layout];
   const size_t size = type == HS_U8 ? 1 : (type == HS_U16 ? 2 : 4),
@@ -119,7 +119,7 @@ static void test_float_colour(void **state) {
   free(memory);
 }
 
-/* Colours become gray by the header's formula, and BGR is RGB the other way round. */
+/* Colours become gray by the header's formula, and BGR is RGB in reverse. */
 static void test_colour_formula(void **state) {
   (void)state;
   static uint8_t rgb[PIXELS * 3], bgra[PIXELS * 4], gray[PIXELS];
@@ -182,7 +182,7 @@ static void test_default_range(void **state) {
   hs_image_free(&image);
 }
 
-/* Outside the range is its end; NaN is the low end. */
+/* A value outside the range becomes its end; NaN becomes the low end. */
 static void test_samples_outside(void **state) {
   (void)state;
   static const float low[] = {-0.5f, -1.0e30f, -INFINITY, NAN, -NAN},
@@ -195,7 +195,7 @@ static void test_samples_outside(void **state) {
   hs_features a = extraction_run(context, &clean), b = extraction_run(context, &wild);
   assert_true(a.count > 10);
   extraction_check_equal(&a, &b, "clamped samples");
-  for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&wild)[i] = NAN; /* a picture of nothing is flat */
+  for (int32_t i = 0; i < PIXELS; i++) extraction_floats(&wild)[i] = NAN; /* an empty range: the picture is flat */
   hs_features none = extraction_run(context, &wild);
   assert_int_equal(none.count, 0);
   hs_features_free(&a);
@@ -205,8 +205,8 @@ static void test_samples_outside(void **state) {
   hs_image_free(&wild);
 }
 
-/* Half the brightness and half the contrast threshold: all intensities and thresholds halve exactly, so places, scales
-   and angles keep their bits and responses halve. Angles are decided by rounded votes, which move a little. */
+/* Half the brightness and half the contrast threshold: all intensities and thresholds halve exactly, so positions,
+ * scales and angles keep their bits and responses halve. Angles come from rounded votes, which change slightly. */
 static void test_brightness(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {

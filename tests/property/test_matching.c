@@ -1,6 +1,6 @@
 /*
- * What must hold of matches whatever the descriptors: exchange of the images, order of the features, guides, tests that
- * only take away; and that views of one scene match where the geometry says.
+ * Invariants of matching for any descriptors: exchange of the images, order of the features, guides, tests that only
+ * remove; and views of one scene match according to their geometry.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ static void defaults_stand(void **state) {
   assert_true(o.guide == HS_GUIDE_NONE && o.guide_tolerance == 4.0 && o.guide_matrix[4] == 1.0);
 }
 
-/* Most matches of two views lie within 2 pixels of where the homography puts them. */
+/* Most matches of two views are within 2 pixels of the homography's mapping. */
 static void views_match(void **state) {
   const views *v = *state;
   hs_matches m = matches_of(v->context, &v->a, &v->b, NULL);
@@ -112,7 +112,7 @@ static void exchange_exchanges(void **state) {
   }
 }
 
-/* The second list backwards: the same pairs under other numbers. Random descriptors: no two distances are equal. */
+/* The second list reversed: the same pairs under other numbers. Random descriptors: no two distances are equal. */
 static void order_does_not_matter(void **state) {
   const views *v = *state;
   hs_features a = {0}, b = {0}, backwards = {0};
@@ -149,14 +149,15 @@ static void infinite_guides_change_nothing(void **state) {
     hs_matches guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
-    o.guide_tolerance = 1e200; /* its square is no double: the guide, by which no place has an image, is not asked */
+    o.guide_tolerance = 1e200; /* its square underflows: the guide, under which no position has an image, is not
+                                * applied */
     memset(o.guide_matrix, 0, sizeof o.guide_matrix);
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
     o = defaults();
     o.guide = (hs_guide)guide;
-    o.guide_tolerance = 1e9; /* every pair agrees, but the guide is asked */
+    o.guide_tolerance = 1e9; /* every pair agrees, but the guide is applied */
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
@@ -164,7 +165,8 @@ static void infinite_guides_change_nothing(void **state) {
   hs_matches_free(&plain);
 }
 
-/* With the true homography every match agrees with it, and there are more than without: rivals elsewhere are gone. */
+/* With the true homography every match agrees with it, and there are more than without, because rivals at other
+ * positions are excluded. */
 static void guides_guide(void **state) {
   const views *v = *state;
   hs_match_options o = defaults();
@@ -188,7 +190,7 @@ static void guides_guide(void **state) {
   hs_matches_free(&scaled);
 }
 
-/* A purely sideways movement: epipolar lines are rows, the Sampson distance is the difference of y over sqrt 2. */
+/* A sideways motion: epipolar lines are rows, the Sampson distance is the difference of y over sqrt 2. */
 static void epipolar_lines_guide(void **state) {
   const views *v = *state;
   static const double rows[9] = {0, 0, 0, 0, 0, -1, 0, 1, 0};
@@ -216,7 +218,7 @@ static void epipolar_lines_guide(void **state) {
   free(nearest);
 }
 
-/* A stricter test keeps a part of what a laxer one keeps. */
+/* A stricter test keeps a subset of a laxer test's matches. */
 static void tests_only_take_away(void **state) {
   const views *v = *state;
   hs_match_options lax = defaults();
@@ -260,7 +262,7 @@ static void backends_agree(void **state) {
   hs_matches_free(&expected);
 }
 
-/* A descriptor that stands twice in the second list: the nearest two are equally far, so no ratio is passed. */
+/* A descriptor that occurs twice in the second list: the nearest two are equally far, so no ratio test passes. */
 static void duplicates_fail_the_ratio(void **state) {
   const views *v = *state;
   hs_features a = {0}, b = {0};

@@ -1,6 +1,6 @@
 /*
- * What a run over many pairs takes of memory stays below max_memory_bytes, also where every pair has as many matches as
- * features and nobody asks for the results.
+ * Memory of a run over many pairs stays below max_memory_bytes, also if every pair has as many matches as features and
+ * nobody takes the results.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 enum { IMAGES = 36, FEATURES = 200, HEADER_BYTES = 64, SLOW_MS = 100 };
 
-/* Sums up what is alive; each allocation begins with its size. */
+/* Counts allocated bytes; each block begins with its size. */
 typedef struct measuring_allocator {
   pthread_mutex_t lock;
   size_t bytes, most;
@@ -58,12 +58,12 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   return features_copy(features, s->features, s->allocator);
 }
 
-/* The most that a run takes; *fits: whether every pair was matched. */
+/* Peak memory of a run; *fits: whether every pair was matched. */
 static size_t most_of_run(const test_collection *c, int32_t threads, uint64_t max_memory, bool *fits) {
   measuring_allocator m = {.lock = PTHREAD_MUTEX_INITIALIZER};
   const hs_allocator allocator = {measuring_alloc, measuring_release, &m};
   hs_options o = extraction_options(HS_PROFILE_LOWE);
-  o.device = HS_DEVICE_AUTO; /* a GPU where there is one */
+  o.device = HS_DEVICE_AUTO; /* a GPU if available */
   o.threads = threads;
   o.max_memory_bytes = max_memory;
   o.allocator = &allocator;

@@ -1,7 +1,8 @@
 /*
- * A run over many pairs gives what hs_match and hs_verify give pair by pair, byte for byte and in order: collections of
- * images of all sizes, none and one feature among them, bytes and floats, any number of threads, any memory, lists in any
- * order, features given or read, with and without verification and guided matching.
+ * A run over many pairs equals hs_match and hs_verify pair by pair, byte for byte and in order.
+ *
+ * Covers collections of images of all sizes, with none and one feature too, bytes and floats, any number of threads,
+ * any memory, lists in any order, features passed or read, with and without verification and guided matching.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include "tests/support/skip.h"
 #include "tests/support/two_view_scene.h"
 
-/* What one pair gives. */
+/* The result of one pair. */
 typedef struct outcome {
   hs_matches matches;
   uint8_t *inliers;
@@ -31,7 +32,7 @@ typedef struct expectation {
   outcome *each; /* of each pair */
 } expectation;
 
-/* Where runs work. */
+/* Devices of the runs. */
 static hs_device device = HS_DEVICE_CPU;
 
 static hs_context *make_context(int32_t threads, uint64_t max_memory) {
@@ -78,7 +79,7 @@ static void free_outcome(outcome *o) {
   memset(o, 0, sizeof *o);
 }
 
-/* The guide that a model gives, from its definition in the header. */
+/* A model's guide by the header's definition. */
 static hs_match_options guide_of(const expectation *e, const hs_image_pair *pair, const hs_geometry *model) {
   hs_match_options o;
   assert_int_equal(hs_match_options_init(&o), HS_OK);
@@ -112,7 +113,7 @@ static void drop_expectation(expectation *e) {
   free(e->each);
 }
 
-/* ------------------------------------------------------------------ all at once */
+/* ------------------------------------------------------------------ runs */
 
 typedef struct reader {
   const test_collection *collection;
@@ -130,7 +131,7 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   return features_copy(features, &r->collection->features[image], NULL);
 }
 
-/* The collection as the library takes it; its images are the caller's to free. */
+/* The collection in the library's form; the caller frees its images. */
 static hs_collection describe(const test_collection *c, reader *r) {
   hs_collection_image *images = calloc(c->count + 1, sizeof *images);
   assert_non_null(images);
@@ -162,7 +163,7 @@ static void compare(const hs_pair_result *r, const outcome *o, bool verified) {
   if (o->has_plane) assert_memory_equal(r->plane, &o->plane, sizeof o->plane);
 }
 
-/* Runs and compares; returns how many images were read. */
+/* Runs and compares; returns the number of images read. */
 static size_t run(const expectation *e, int32_t threads, uint64_t max_memory, bool reads) {
   const test_collection *c = e->collection;
   reader r = {.collection = c, .broken = UINT32_MAX};
@@ -186,7 +187,7 @@ static size_t run(const expectation *e, int32_t threads, uint64_t max_memory, bo
   return r.readings;
 }
 
-/* The least memory, to a tenth, with which every pair fits. With less, pairs say so. */
+/* The smallest memory, to a tenth, with which every pair fits. With less, pairs report it. */
 static uint64_t least_memory(const expectation *e, int32_t threads) {
   const test_collection *c = e->collection;
   for (uint64_t memory = 16384;; memory += memory / 10) {
@@ -280,7 +281,7 @@ static void floats_and_one_way(void **state) {
     }
 }
 
-/* Results that wait for one before them are bounded too: with this little memory the run goes on in order. */
+/* Results that wait for an earlier one are bounded too: with this little memory the run stays in order. */
 static void results_beyond_their_memory(void **state) {
   (void)state;
   test_collection c;
@@ -315,7 +316,7 @@ static void an_image_that_cannot_be_read(void **state) {
   collection_maker_free(&c);
 }
 
-/* A test once more on a GPU. */
+/* Repeats a test on a GPU. */
 static void on_gpu(void (*test)(void **state), void **state) {
   hs_options o = extraction_options(HS_PROFILE_LOWE);
   hs_context *context = NULL;

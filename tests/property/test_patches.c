@@ -1,6 +1,6 @@
 /*
- * Patches: values of a plane that is known everywhere, the samples of a pyramid made by the reference, the same bytes from
- * every instruction set, number of threads and device, and what is refused.
+ * Patches: values on an analytic plane, samples from the reference's pyramid, the same bytes for every instruction set,
+ * number of threads and device, and refusals.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -63,8 +63,8 @@ static void *take_once(const hs_options *options, const hs_patch_options *o) {
 
 /* ------------------------------------------------------------------ values */
 
-/* On a plane 0.2 + 0.003 x + 0.002 y, which neither blur nor interpolation changes away from the edges, sample (i, j) is the
-   plane's value at its place. */
+/* On a plane 0.2 + 0.003 x + 0.002 y, which neither blur nor interpolation changes away from the edges, sample (i, j)
+ * is the plane's value at its position. */
 static void test_plane(void **state) {
   (void)state;
   static const float blurs[] = {0.0f, 0.5f, 4.0f};
@@ -111,7 +111,7 @@ static float bilinear(const float *data, size_t stride, int width, int height, f
   return a + fy * (b - a);
 }
 
-/* Upright patches whose layer is worked out here, from the reference's pyramid. */
+/* Upright patches whose level is computed here, from the reference's pyramid. */
 static void test_levels(void **state) {
   (void)state;
   hs_options options = extraction_options(HS_PROFILE_LOWE);
@@ -126,7 +126,7 @@ static void test_levels(void **state) {
   } cases[] = {{0.1f, -9, 0}, {0.61f, -1, 0}, {0.8f, -1, 1}, {1.3f, 0, 0}, {1.6f, 0, 1}, {14.0f, 3, 1}, {16.0f, 3, 2}};
   assert_true(f.geometry.first_octave == -1 && f.geometry.octave_count >= 4);
   for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
-    /* Samples lie 1.35 pixels apart: the levels' blurs are .8, 1.008, 1.27, 1.6, 2.016 pixels, ... */
+    /* Samples are 1.35 pixels apart: the levels' blurs are .8, 1.008, 1.27, 1.6, 2.016 pixels, ... */
     const hs_keypoint k = {.x = 60.2f, .y = 57.6f, .sigma = 1.35f * SIZE / 12.0f, .orientation = NAN};
     float patch[SIZE * SIZE];
     o.blur = cases[n].blur;
@@ -163,7 +163,7 @@ static void test_bytes_and_edges(void **state) {
     assert_int_equal(bytes[i], (int)floorf(255.0f * floats[i] + 0.5f));
   free(floats);
   free(bytes);
-  /* Far outside every sample is the nearest corner; one pixel has no neighbour. */
+  /* Positions far outside read the nearest corner; one pixel has no neighbour. */
   hs_context *c = extraction_context(&options);
   const hs_keypoint far_off[] = {{.x = -4000.0f, .y = 9000.0f, .sigma = 2.0f},
                                  {.x = 4e6f, .y = -4e6f, .sigma = 900.0f}};
@@ -177,13 +177,13 @@ static void test_bytes_and_edges(void **state) {
   }
   const uint8_t one = 201;
   const hs_image pixel = {.data = &one, .width = 1, .height = 1};
-  o.blur = 16.0f; /* there is no octave to take */
+  o.blur = 16.0f; /* there is no octave to choose */
   assert_int_equal(hs_extract_patches(c, &pixel, far_off, NULL, 1, &o, corner, NULL), HS_OK);
   for (int i = 0; i < SIZE * SIZE; i++) assert_int_equal(corner[i], 201);
   hs_destroy(c);
 }
 
-/* A circular frame is the keypoint's own, but for the rounding of sine and cosine. */
+/* A circular frame equals the keypoint's own patch, up to the rounding of sine and cosine. */
 static void test_frames(void **state) {
   (void)state;
   const hs_options options = extraction_options(HS_PROFILE_LOWE);
@@ -265,7 +265,7 @@ static void test_device(void **state) {
   free(expected);
 }
 
-/* ------------------------------------------------------------------ what is refused */
+/* ------------------------------------------------------------------ refusals */
 
 static void test_refused_keypoints(void **state) {
   (void)state;
@@ -282,7 +282,7 @@ static void test_refused_keypoints(void **state) {
   k[4].sigma = -1.0f;
   k[5].orientation = NAN;
   k[6].sigma = 1e30f;
-  k[7].orientation = -25.0f; /* an angle as good as any */
+  k[7].orientation = -25.0f; /* a valid angle */
   memset(patches, 77, sizeof patches);
   assert_int_equal(hs_extract_patches(c, &scene, k, NULL, 8, &o, patches, statuses), HS_OK);
   for (int i = 0; i < 8; i++) {
@@ -337,7 +337,7 @@ static void test_refused_options(void **state) {
   assert_int_equal(hs_extract_patches(c, NULL, &k, NULL, 1, &o, room, NULL), HS_ERR_ARGUMENT);
   assert_int_equal(hs_extract_patches(NULL, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_ARGUMENT);
   hs_destroy(c);
-  options.max_memory_bytes = 50000; /* less than three planes of the picture, and than a pyramid */
+  options.max_memory_bytes = 50000; /* less than three planes of the picture, and less than a pyramid */
   c = extraction_context(&options);
   o.blur = 0.0f;
   assert_int_equal(hs_extract_patches(c, &scene, &k, NULL, 1, &o, room, NULL), HS_ERR_LIMIT);

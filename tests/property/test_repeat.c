@@ -1,5 +1,5 @@
 /*
- * The same bytes: over runs, contexts, threads, other pictures in between, and whatever room the lists start with.
+ * The same bytes: over runs, contexts, threads, other pictures in between, and any initial capacity of the lists.
  */
 #include <stdio.h>
 #include <time.h>
@@ -67,7 +67,7 @@ static void test_thread_counts(void **state) {
     }
 }
 
-/* Octaves so large that one or two threads make and search each in one pass; more share their bands. */
+/* Octaves so large that one or two threads make and search each in one fused pass; more threads share their bands. */
 static void test_large_octaves(void **state) {
   (void)state;
   hs_image large = extraction_scene(1300, 1250, 5, NULL);
@@ -95,9 +95,9 @@ static void test_large_octaves(void **state) {
   hs_image_free(&large);
 }
 
-/* A frame whose large levels get their last chunk late; what takes their memory is looked at. */
+/* A frame whose large levels get their last chunk late; checks the buffers that reuse their memory. */
 typedef struct late_levels {
-  const stage_jobs *jobs; /* those on time */
+  const stage_jobs *jobs; /* chunks on time */
   queue_task blur, halve;
   atomic_int unfinished; /* large levels */
   atomic_int too_early;  /* halved rows */
@@ -134,8 +134,8 @@ static void begin_halve(halve_job *job, const halve_args *args) {
   job->run.task = halve_and_look;
 }
 
-/* The last band of the first octave, 16 rows of 272, lies within the border, where detection reads nothing: it must be made
-   all the same before the other octaves take the memory of the last level. */
+/* The last band of the first octave, 16 rows of 272, is within the border, where detection reads nothing. It must still
+ * be made before the other octaves reuse the last level's memory. */
 static void test_border_of_a_whole_band(void **state) {
   (void)state;
   hs_image tall = extraction_scene(200, 136, 5, NULL);
@@ -188,14 +188,14 @@ static void test_capacities(void **state) {
     check_capacities((hs_profile)p, o.max_features, &expected[p]);
     o.max_features = 45;
     hs_features selected = extraction_once(&o, &scene);
-    /* Whole levels may hold more. */
+    /* Whole levels may exceed the limit. */
     assert_true(o.selection == HS_SELECT_LEVELS ? selected.count >= 45 : selected.count == 45);
     check_capacities((hs_profile)p, 45, &selected);
     hs_features_free(&selected);
   }
 }
 
-/* Each stage by the reference, one at a time, the others as chosen. */
+/* Each stage by the reference in turn, the others by the chosen variant. */
 static void test_mixed_variants(void **state) {
   (void)state;
   static const char *const mixtures[] = {

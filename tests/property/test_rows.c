@@ -1,7 +1,9 @@
 /*
- * A picture that is decoded row by row while its tiles are computed has the features that the CPU finds in the whole, and is
- * not held: for every kind of file that can be read so, and those that cannot; damaged ones end as they do when they are
- * decoded first. On the CPU and on a GPU.
+ * Pictures decoded row by row while their tiles are extracted: the features equal the CPU's for the whole picture,
+ * which is never in memory.
+ *
+ * Covers every kind of file that can be read by rows and the others; damaged files end as they do when decoded first.
+ * On the CPU and on a GPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 
 enum { WIDTH = 397, HEIGHT = 301, DECODING_BYTES = 256 << 10 };
 
-/* A GPU needs larger pictures to have tiles. */
+/* A GPU needs larger pictures for tiles. */
 static int32_t width_of(void) { return engine_is_gpu() ? 656 : WIDTH; }
 static int32_t height_of(void) { return engine_is_gpu() ? 530 : HEIGHT; }
 
@@ -71,7 +73,7 @@ static void test_jpeg(void **state) {
     }
 }
 
-/* As the file says that it is to be seen. */
+/* In the orientation of the file's EXIF. */
 static void test_turned(void **state) {
   (void)state;
   for (uint32_t orientation = 1; orientation <= 8; orientation += 5) {
@@ -98,7 +100,7 @@ static void split_octaves(hs_options *o) {
   o->device = HS_DEVICE_HYBRID;
   o->split = 2;
 }
-/* Lists that overflow, so that the file is read again, tiles that are divided, and candidates that leave theirs. */
+/* Lists that overflow, so that the file is read again, tiles that are divided, and candidates that leave their tile. */
 static void take_all(hs_options *o) {
   o->contrast = 0.0f;
   o->edge = 1000.0f;
@@ -116,19 +118,19 @@ static void test_changes(void **state) {
   for (size_t i = 0; i < CHANGES; i++) {
     hs_options o = options_of(i % 2 == 0 ? HS_PROFILE_LOWE : engine_is_gpu() ? HS_PROFILE_COLMAP : HS_PROFILE_VLFEAT);
     (engine_is_gpu() ? on_gpu : on_cpu)[i](&o);
-    /* Windows of some are wide: smaller pictures would need no tiles. */
+    /* Some windows are wide: smaller pictures would need no tiles. */
     const int32_t halves = 2 + o.first_octave, w = engine_is_gpu() ? width_of() / 2 * halves : 613,
                   h = engine_is_gpu() ? height_of() / 2 * halves : 467;
     const jpeg_spec spec = {i % 2 && engine_is_gpu() ? JPEG_YCBCR : JPEG_GRAY, JPEG_BASELINE, 90, 2, 0, w, h, NULL, 0};
     image_file file = rows_jpeg_of_scene(&spec);
     if (!file.bytes) skip();
-    load.keep_encoded = engine_is_gpu() && i % 2; /* the device may decode it, but has no memory for the frame */
+    load.keep_encoded = engine_is_gpu() && i % 2; /* the device could decode it, but lacks memory for the frame */
     (void)rows_check_file(&o, &file, &load, "changed options");
     image_file_free(&file);
   }
 }
 
-/* Of the picture and of its file there is never more than some rows. */
+/* Only some rows of the picture and its file are in memory at any time. */
 static void test_memory(void **state) {
   (void)state;
   enum { SIDE = 1000 };
@@ -149,8 +151,8 @@ static void test_memory(void **state) {
   image_file_free(&file);
 }
 
-/* What a file's workspace is promised to be is what is held, for bands smaller and larger than the third octave's base;
-   where a file is decoded first it is what is said of pictures in memory. */
+/* The predicted memory of a file's workspace equals the held memory, for bands smaller and larger than the third
+ * octave's base. For a file that is decoded first it equals the prediction for pictures in memory. */
 static void test_promise(void **state) {
   (void)state;
   static const int32_t sides[] = {120, 397, 1400};
@@ -183,7 +185,7 @@ static void test_promise(void **state) {
   assert_in_range(larger, 1, 5);
 }
 
-/* The bytes of a file that is read by rows, on the host and on the device. Fails where it would not be. */
+/* The bytes of a file read by rows, on the host and on the device. Fails if it would not be read by rows. */
 static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sample_type type, uint64_t *host,
                        uint64_t *device) {
   hs_options untiled = *o;
@@ -194,7 +196,7 @@ static void promise_of(const hs_options *o, int32_t width, int32_t height, hs_sa
   assert_true(*device < whole);
 }
 
-/* What is promised is what is held, on the host and on the device, in a first frame and a second. */
+/* The predicted memory equals the held memory, on the host and on the device, in a first frame and a second. */
 static void test_device_promise(void **state) {
   (void)state;
   const int32_t w = width_of(), h = height_of();
@@ -221,7 +223,7 @@ static void test_device_promise(void **state) {
   }
 }
 
-/* The host's ordinary memory has no room for the picture and what is promised. */
+/* The host's ordinary memory cannot hold both the picture and the predicted workspace. */
 static void test_host_memory_of_a_gpu(void **state) {
   (void)state;
   enum { SIDE = 1500 };
@@ -235,7 +237,7 @@ static void test_host_memory_of_a_gpu(void **state) {
   const size_t most = rows_check_file(&o, &file, NULL, "16 bits");
   o.max_memory_bytes = rows_cap(o, SIDE, SIDE);
   promise_of(&o, SIDE, SIDE, HS_U16, &host, &device);
-  /* Pinned memory, two slots of a mebibyte at least, is promised but not the allocator's. */
+  /* Pinned memory, at least two slots of a mebibyte, is part of the prediction but not of the allocator's count. */
   if (most > host + DECODING_BYTES - (2 << 20))
     fail_msg("%zu bytes were held, %llu are promised, pinned memory included", most, (unsigned long long)host);
   assert_true(2 * SIDE * SIDE > DECODING_BYTES + (1 << 20));
@@ -263,7 +265,7 @@ static void test_damaged(void **state) {
   image_file_free(&files[1]);
 }
 
-/* Read once more, a file that has become another ends the frame, and nothing is said of it. */
+/* A file that has changed when it is read again ends the frame, without a result. */
 static void test_changed_file(void **state) {
   (void)state;
   uint8_t app1[EXIF_MAKER_BYTES];

@@ -1,5 +1,5 @@
 /*
- * Selection, masks and regions give what sorting and filtering the full list gives.
+ * Selection, masks and regions equal sorting and filtering the full list.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@ enum { WIDTH = 107, HEIGHT = 85, FEATURES_MAX = 20000 };
 
 static hs_image scene;
 
-/* What a feature is ranked by; the list of the comparison below. */
+/* A feature's rank; the list for the comparison below. */
 static const hs_features *ranked;
 static hs_selection ranked_by;
 
@@ -27,7 +27,7 @@ static int compare_rank(const void *a, const void *b) {
   return i < j ? -1 : i > j;
 }
 
-/* Of the features kept so far leaves the best `most`; ties by the order. */
+/* Keeps the best `most` of the features kept so far; ties follow the order. */
 static void keep_best(const hs_features *full, bool *keep, size_t most, hs_selection by) {
   size_t *order = malloc(sizeof *order * (full->count + 1)), n = 0;
   assert_non_null(order);
@@ -46,7 +46,7 @@ static hs_options full_options(hs_profile profile) {
   return o;
 }
 
-/* The same by a definition of its own: counts keypoints of every level, then takes levels from the coarsest on. */
+/* The same by an independent definition: counts keypoints of every level, then takes levels from the coarsest on. */
 static void keep_levels(const hs_features *full, bool *keep, size_t most) {
   enum { OCTAVES = 40, LEVELS = 16 };
   static size_t keypoints[OCTAVES][LEVELS];
@@ -126,7 +126,7 @@ static bool in_mask(const hs_keypoint *k, const uint8_t *mask, size_t stride) {
   return mask[(size_t)clamped(rounded(k->y), HEIGHT) * stride + (size_t)clamped(rounded(k->x), WIDTH)] != 0;
 }
 
-/* A mask of fields, some of them dropped; values other than 0 all count. */
+/* A mask of rectangles, some of them dropped; all values other than 0 count. */
 static void make_mask(uint8_t *mask, size_t stride) {
   memset(mask, 0xff, stride * HEIGHT);
   for (int32_t y = 0; y < HEIGHT; y++)
@@ -140,7 +140,7 @@ typedef struct filter_case {
   int32_t most;
 } filter_case;
 
-/* Region and mask together, before max_features counts. */
+/* Region and mask apply together, before max_features. */
 static const filter_case filters[] = {
     {false, {30, 20, 50, 40}, 0}, {false, {-10, -10, 50, 1000}, 0}, {false, {0, 0, WIDTH, HEIGHT}, 0},
     {false, {40, 30, 1, 1}, 0},   {true, {0, 0, 0, 0}, 0},          {true, {0, 0, 0, 0}, 20},
@@ -174,7 +174,7 @@ static void check_filter(hs_profile profile, const filter_case *c, const hs_feat
   hs_destroy(context);
 }
 
-/* A region without a pixel of the image is a mistake; given keypoints have no region. */
+/* A region without a pixel of the image is an error; user keypoints have no region. */
 static void test_regions_outside(void **state) {
   (void)state;
   static const int32_t outside[][4] = {
@@ -226,7 +226,7 @@ static void test_empty_and_full_masks(void **state) {
   hs_destroy(c);
 }
 
-/* max_orientations keeps the strongest peaks: with 1 each keypoint has one feature, which is among its own. */
+/* max_orientations keeps the strongest peaks: with 1 each keypoint has one of its features. */
 static void test_max_orientations(void **state) {
   (void)state;
   hs_options o = full_options(HS_PROFILE_LOWE);
@@ -235,7 +235,7 @@ static void test_max_orientations(void **state) {
   hs_features one = extraction_once(&o, &scene);
   size_t i = 0;
   assert_true(one.count < full.count);
-  for (size_t n = 0; n < one.count; n++) { /* a subsequence, one of each run of equal places */
+  for (size_t n = 0; n < one.count; n++) { /* a subsequence, one of each run of equal positions */
     while (i < full.count && memcmp(&full.keypoints[i], &one.keypoints[n], sizeof *one.keypoints) != 0) i++;
     assert_true(i < full.count);
     if (n > 0)
@@ -246,7 +246,7 @@ static void test_max_orientations(void **state) {
   hs_features_free(&full);
 }
 
-/* Keypoints alone have no descriptors that selection could move. */
+/* Keypoints alone have no descriptors for selection to move. */
 static void test_max_features_of_keypoints_alone(void **state) {
   (void)state;
   hs_options o = full_options(HS_PROFILE_LOWE);

@@ -1,5 +1,5 @@
 /*
- * Pictures in flight of many sizes, most of them met once by each lane: the bytes that each gives alone on the CPU.
+ * Pictures of many sizes in flight, most of them new to each worker: the bytes equal the CPU's for each alone.
  */
 #include <stdio.h>
 
@@ -15,7 +15,8 @@ typedef struct pictures {
   hs_features alone[SIZES];
 } pictures;
 
-/* Windows of one scene with 3 to 5 octaves, of which launches make several levels or one; every fourth is of one size. */
+/* Windows of one scene with 3 to 5 octaves, whose launches make one or several levels; every fourth has the same
+ * size. */
 static void pictures_make(pictures *p, const hs_options *options) {
   hs_options plain = *options;
   plain.device = HS_DEVICE_CPU;
@@ -53,7 +54,7 @@ static void check_stream(const hs_options *o, const pictures *p) {
   hs_destroy(c);
 }
 
-/* Skips the test where there is no GPU. */
+/* Skips the test without a GPU. */
 static void check_sizes(hs_options o, hs_device device) {
   pictures p;
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);
@@ -75,7 +76,7 @@ static void test_floats_not_doubled(void **state) {
   check_sizes(o, HS_DEVICE_CUDA);
 }
 
-/* Frames of more launches: histograms before them, the strongest chosen, shapes. */
+/* Frames with more launches: histograms before them, selection of the strongest, shapes. */
 static void test_equalized_and_chosen(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);
@@ -85,7 +86,7 @@ static void test_equalized_and_chosen(void **state) {
   check_sizes(o, HS_DEVICE_CUDA);
 }
 
-/* A level is copied to the host within each frame. */
+/* Each frame copies a level to the host. */
 static void test_split_and_pooled(void **state) {
   (void)state;
   hs_options o = extraction_options(HS_PROFILE_LOWE);

@@ -1,6 +1,6 @@
 /*
- * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is tested without a
- * device too, on levels of the reference.
+ * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is also tested
+ * without a device, on levels of the reference.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,8 +14,7 @@
 #include "tests/support/reference_frame.h"
 #include "tests/support/skip.h"
 
-/* The features of octaves `first` and up, from the level that the reference made, are those that a whole frame has
-   there. */
+/* The features of octaves `first` and up, computed from the reference's level, equal the whole frame's there. */
 static void check_handed_over(const hs_options *o, const hs_image *image, const reference_frame *reference,
                               const hs_features *whole, int32_t skipped) {
   hs_context *c = extraction_context(o);
@@ -65,7 +64,7 @@ static void test_handed_over_level(void **state) {
   hs_image_free(&image);
 }
 
-/* Every split, the measured one included, several frames in one context. */
+/* Every split, the measured one too, with several frames in one context. */
 static void check_splits(hs_options o, const hs_image *image, const hs_image *mask, const char *what) {
   char name[96];
   hs_features expected = {0}, found = {0};
@@ -121,7 +120,7 @@ static void test_splits(void **state) {
   hs_image_free(&mask);
 }
 
-/* Lists that are too short on either side, and results that have no room for both parts. */
+/* Lists that are too short on either side, and results without capacity for both parts. */
 static void test_short_lists(void **state) {
   (void)state;
   if (!extraction_has_gpu()) skip_because(NEEDS_GPU);

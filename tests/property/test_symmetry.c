@@ -1,5 +1,5 @@
 /*
- * Symmetries: a mirrored, turned or shifted picture gives mirrored, turned or shifted features.
+ * Symmetries: a mirrored, rotated or shifted picture gives mirrored, rotated or shifted features.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -13,14 +13,14 @@
 
 #define PI 3.14159265358979323846
 
-/* ------------------------------------------------------------------ pictures and places under a symmetry */
+/* ------------------------------------------------------------------ pictures and positions under a symmetry */
 
 typedef enum symmetry { MIRROR_X, MIRROR_Y, QUARTER_TURN, HALF_TURN, SYMMETRIES } symmetry;
 
 static const char *const names[] = {"mirrored left to right", "mirrored top to bottom", "turned by 90 degrees",
                                     "turned by 180 degrees"};
 
-/* A place of the plain picture (width x height) in the other; the quarter turn is clockwise on the screen. */
+/* Maps a position of the plain picture (width x height) to the other; the quarter turn is clockwise on the screen. */
 static void place_of(symmetry s, double width, double height, double x, double y, double *u, double *v) {
   *u = s == MIRROR_X || s == HALF_TURN ? width - 1.0 - x : (s == QUARTER_TURN ? height - 1.0 - y : x);
   *v = s == MIRROR_Y || s == HALF_TURN ? height - 1.0 - y : (s == QUARTER_TURN ? x : y);
@@ -51,7 +51,7 @@ static hs_image picture_under(symmetry s, const hs_image *image) {
 typedef struct symmetry_map {
   symmetry s;
   int32_t width, height;
-  double margin; /* in sigma: features nearer to a border are not asked for */
+  double margin; /* in sigma: features nearer to a border are not expected */
 } symmetry_map;
 
 static bool map_symmetry(hs_keypoint *k, const void *data) {
@@ -68,7 +68,7 @@ static bool map_symmetry(hs_keypoint *k, const void *data) {
   return true;
 }
 
-/* ------------------------------------------------------------------ one octave on the picture's own grid: exact */
+/* ------------------------------------------------------------------ one octave on the picture's grid: exact */
 
 static hs_options one_octave(hs_profile profile) {
   hs_options o = extraction_options(profile);
@@ -78,8 +78,8 @@ static hs_options one_octave(hs_profile profile) {
   return o;
 }
 
-/* Mirrored, every sum and difference is the same or changes its sign: the same keypoints, scale and response to the
-   bit, places to the rounding of one addition. */
+/* Mirroring keeps every sum and difference or changes its sign: the same keypoints, scale and response to the bit,
+ * positions up to the rounding of one addition. */
 static void test_mirrors_are_exact(void **state) {
   (void)state;
   hs_image scene = extraction_scene(121, 94, 8, NULL);
@@ -110,7 +110,7 @@ static void test_mirrors_are_exact(void **state) {
   hs_image_free(&scene);
 }
 
-/* The mirrored patch has its rows (across the orientation) and its bins the other way round. */
+/* The mirrored patch has its rows (across the orientation) and its bins in reverse order. */
 static void test_mirrored_descriptors(void **state) {
   (void)state;
   hs_image scene = extraction_scene(121, 94, 8, NULL), other = picture_under(MIRROR_X, &scene);
@@ -156,15 +156,15 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
            names[s], share.found, share.asked, share.share, share.median_distance);
     assert_true(share.asked > 25);
     if (!(share.share >= least)) fail_msg("share %.4f, expected %.4f", share.share, least);
-    if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors are others */
+    if (s >= QUARTER_TURN) assert_true(share.median_distance < 0.01); /* mirrored descriptors differ */
     hs_features_free(&b);
     hs_image_free(&other);
   }
   hs_features_free(&a);
 }
 
-/* Turned by 90 degrees rows are filtered where columns were, so rounding differs, and a bin's edge may fall
-   elsewhere. */
+/* After a rotation by 90 degrees rows are filtered instead of columns, so rounding differs, and a sample may fall
+ * into another bin. */
 static void test_turns_of_one_octave(void **state) {
   (void)state;
   hs_image scene = extraction_scene(121, 94, 8, NULL);
@@ -176,8 +176,9 @@ static void test_turns_of_one_octave(void **state) {
   hs_image_free(&scene);
 }
 
-/* All octaves. On the aligned grid samples lie symmetric when a side is 1 more than a multiple of the coarsest octave's
-   step; the last row and column of the doubled picture, and octaves' floor, are not, so borders are left out. */
+/* All octaves. On the aligned grid the samples are symmetric if a side is 1 more than a multiple of the coarsest
+ * octave's step. Borders are left out: the last row and column of the doubled picture, and the rounding of octave
+ * sizes, are not symmetric. */
 static void test_turns_of_all_octaves(void **state) {
   (void)state;
   hs_image scene = extraction_scene(161, 129, 8, NULL);
@@ -191,7 +192,7 @@ static void test_turns_of_all_octaves(void **state) {
   hs_image_free(&scene);
 }
 
-/* The doubled picture of the half-pixel grid is symmetric up to its borders, for any sides. */
+/* On the half-pixel grid the doubled picture is symmetric up to its borders, for any sides. */
 static void test_turns_of_the_doubled_picture(void **state) {
   (void)state;
   hs_image scene = extraction_scene(118, 93, 8, NULL);
@@ -203,7 +204,7 @@ static void test_turns_of_the_doubled_picture(void **state) {
   hs_image_free(&scene);
 }
 
-/* No drift: coarser octaves of a turned picture have other samples, but errors to one side would be seen twice. */
+/* No drift: coarser octaves of a rotated picture have other samples, but a bias would appear twice. */
 static void test_no_drift(void **state) {
   (void)state;
   hs_image scene = extraction_scene(320, 288, 8, NULL), other = picture_under(HALF_TURN, &scene);
@@ -238,7 +239,7 @@ static void test_no_drift(void **state) {
 
 enum { SHIFT_X = 16, SHIFT_Y = 8, CUT_WIDTH = 240, CUT_HEIGHT = 216 };
 
-/* What lies so far inside that no filter, of its octave or those before, reaches a border of either cut. */
+/* Far enough inside that no filter of its octave or earlier ones reaches a border of either crop. */
 static bool map_shift(hs_keypoint *k, const void *data) {
   (void)data;
   const float margin = k->octave < 0 ? 40.0f : 80.0f;
@@ -248,8 +249,8 @@ static bool map_shift(hs_keypoint *k, const void *data) {
          k->y < CUT_HEIGHT - 1 - margin - SHIFT_Y;
 }
 
-/* Two cuts of one scene, shifted by whole samples of the coarsest octave: every feature of the inside is in both, its
-   scale and response to the bit. Places round differently, by 2^-17 px at most, and descriptors by a unit. */
+/* Two crops of one scene, shifted by whole samples of the coarsest octave: every inner feature is in both, with scale
+ * and response to the bit. Positions differ by rounding, 2^-17 px at most, and descriptors by a unit. */
 static void test_shifts(void **state) {
   (void)state;
   hs_image scene = extraction_scene(CUT_WIDTH + SHIFT_X, CUT_HEIGHT + SHIFT_Y, 14, NULL);

@@ -1,7 +1,8 @@
 /*
- * A frame in tiles gives the bytes of the untiled frame on the CPU: for every profile, with first octaves doubled or not,
- * tiles from the smallest up, and everything that changes what a frame does. It holds the promised memory, and no more. On
- * the CPU and on a GPU.
+ * A frame in tiles gives the bytes of the untiled frame on the CPU, within the predicted memory.
+ *
+ * Covers every profile, first octaves doubled or not, tiles from the smallest up, and every option that changes a
+ * frame. On the CPU and on a GPU.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,11 @@
 
 enum { MIB = 1 << 20 };
 
-/* large: for options whose windows are so wide that small pictures are no larger than a tile and its halo. A GPU needs
-   larger pictures to have tiles at all. */
+/* large: for options with windows so wide that small pictures are no larger than a tile and its halo. A GPU needs
+ * larger pictures for tiles. */
 static hs_image scene, large;
 
-/* A profile's options with another number of threads each time. */
+/* A profile's options with a different number of threads each time. */
 static hs_options options_of(int profile) {
   static int32_t calls;
   hs_options o = engine_options((hs_profile)profile);
@@ -23,7 +24,7 @@ static hs_options options_of(int profile) {
   return o;
 }
 
-/* Memory of a frame where it is computed, with what a context takes without one. */
+/* Memory of a frame on its device, with the memory of a context without one. */
 static uint64_t query(const hs_options *o, const hs_image *image) {
   uint64_t host, device;
   assert_int_equal(hs_workspace_query(o, image->width, image->height, &host, &device), HS_OK);
@@ -50,12 +51,12 @@ static uint64_t fixed_bytes(const hs_options *o) {
   return bytes;
 }
 
-/* What the whole takes of the memory that max_memory_bytes limits. */
+/* Memory of the untiled frame that max_memory_bytes limits. */
 static uint64_t whole_bytes(const hs_options *o, const hs_image *image) {
   return query(o, image) - (engine_is_gpu() ? 0 : fixed_bytes(o));
 }
 
-/* What the smallest tiles take. On a GPU the limit holds for the host too. */
+/* Memory of the smallest tiles. On a GPU the limit applies to the host too. */
 static uint64_t least_bytes(const hs_options *o, const hs_image *image) {
   hs_options least = *o;
   uint64_t host, device;
@@ -64,7 +65,7 @@ static uint64_t least_bytes(const hs_options *o, const hs_image *image) {
   return !engine_is_gpu() ? host - fixed_bytes(o) : device > host ? device : host;
 }
 
-/* A limit that needs tiles: of the smallest, or on a GPU, where these take long, of larger ones. */
+/* A limit that needs tiles: the smallest, or on a GPU, where these are slow, larger ones. */
 static uint64_t tiling_bytes(const hs_options *o, const hs_image *image) {
   const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image);
   if (least >= whole)
@@ -73,7 +74,7 @@ static uint64_t tiling_bytes(const hs_options *o, const hs_image *image) {
   return engine_is_gpu() ? least + (whole - least) / 2 : least;
 }
 
-/* Everything that does not depend on where the work is done. */
+/* Compares everything that is independent of the device. */
 static void check_statistics(const hs_context *a, const hs_context *b, uint64_t most) {
   const hs_statistics s = statistics_of(a), t = statistics_of(b);
   assert_int_equal(s.candidates, t.candidates);
@@ -82,7 +83,7 @@ static void check_statistics(const hs_context *a, const hs_context *b, uint64_t 
   assert_true(t.device_bytes <= most + MIB);
 }
 
-/* Compares a frame in tiles within `most` bytes with the untiled frame. Returns how many features there are. */
+/* Compares a frame in tiles within `most` bytes with the untiled frame. Returns the number of features. */
 static size_t check_within(const hs_options *untiled, const hs_image *image, const hs_image *mask, uint64_t most,
                            const char *what) {
   hs_options tiled = *untiled, on_cpu = *untiled;
@@ -106,8 +107,7 @@ static size_t check_within(const hs_options *untiled, const hs_image *image, con
   return count;
 }
 
-/* With the smallest tiles, with larger ones, and with those that are just not the whole picture; on a GPU with two of
-   these. */
+/* With the smallest tiles, larger ones, and tiles just below the whole picture; on a GPU with two of these. */
 static size_t check_sizes(const hs_options *o, const hs_image *image, const hs_image *mask, const char *what) {
   const uint64_t least = least_bytes(o, image), whole = whole_bytes(o, image), part = (whole - least) / 16;
   assert_true(least < whole);
@@ -129,7 +129,7 @@ static void test_profiles(void **state) {
       if (engine_is_gpu() && first != profile % 2 - 1) continue;
       hs_options o = options_of(profile);
       o.first_octave = first;
-      if (first > 0) o.threads = 1; /* scratch of several threads is more than levels as small as these */
+      if (first > 0) o.threads = 1; /* scratch of several threads exceeds levels as small as these */
       assert_true(check_sizes(&o, engine_is_gpu() && first == 0 ? &large : &scene, NULL, names[profile]) > 20);
     }
 }
@@ -171,7 +171,7 @@ static void test_variants(void **state) {
   hs_image_free(&small);
 }
 
-/* So many keypoints that lists and tiles overflow, and candidates that wander far. */
+/* So many keypoints that lists and tiles overflow, and candidates that move far. */
 static void test_spots(void **state) {
   (void)state;
   for (int profile = 0; profile < EXTRACTION_PROFILES; profile++)
@@ -185,14 +185,14 @@ static void test_spots(void **state) {
       if (fine) o.sigma = 0.8f;
       o.descriptor = fine ? HS_DESCRIPTOR_NONE : HS_DESCRIPTOR_U8;
       o.max_features = 0;
-      /* The lists grow beyond what the query counts them at. */
+      /* The lists grow beyond the capacity that the query assumes. */
       const uint64_t most = engine_is_gpu() ? tiling_bytes(&o, &image) : whole_bytes(&o, &image) - 1;
       assert_true(check_within(&o, &image, NULL, most, "spots") > 100);
       hs_image_free(&image);
     }
 }
 
-/* ------------------------------------------------------------------ what else changes a frame */
+/* ------------------------------------------------------------------ other options of a frame */
 
 typedef void (*change)(hs_options *o);
 
@@ -304,7 +304,7 @@ static void test_mask(void **state) {
   free(bytes);
 }
 
-/* Floats, colour with rows that begin anywhere, thinned. */
+/* Floats, colour with unaligned rows, decimated. */
 static void test_other_samples(void **state) {
   (void)state;
   hs_image values = extraction_as_floats(&scene), wide = extraction_scene(1801, 1403, 5, NULL);
@@ -324,7 +324,7 @@ static void test_other_samples(void **state) {
   hs_image_free(&values);
 }
 
-/* The other ways to a frame; a small picture among them needs no tiles. */
+/* The other entry points of a frame; a small picture among them needs no tiles. */
 static void test_calls(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
@@ -381,7 +381,7 @@ static void test_progress(void **state) {
 
 /* ------------------------------------------------------------------ memory */
 
-/* Memory alive, and the most there was. */
+/* Allocated bytes, and their peak. */
 typedef struct memory_meter {
   size_t now, most;
 } memory_meter;
@@ -408,11 +408,12 @@ static void metered_release(void *pointer, void *user) {
   free(p);
 }
 
-/* Asked for, promised, used: the query's bytes keep to the cap but for the context itself, and are what is held. */
+/* Requested, predicted, used: the query's bytes are within the limit, without the context itself, and equal the held
+ * memory. */
 static void test_memory(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
-  o.contrast = 0.05f; /* few enough features for the lists' first size */
+  o.contrast = 0.05f; /* few enough features for the lists' initial size */
   const uint64_t whole = whole_bytes(&o, &scene), least = least_bytes(&o, &scene);
   uint64_t before = 0;
   for (uint64_t most = least; most < whole; most += (whole - least) / 9) {
@@ -440,11 +441,11 @@ static void test_memory(void **state) {
   }
 }
 
-/* The same on the device and on the host, within the limit but for the context itself. */
+/* The same on the device and on the host, within the limit, without the context itself. */
 static void test_device_memory(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
-  o.contrast = 0.05f; /* few enough features for the lists' first size */
+  o.contrast = 0.05f; /* few enough features for the lists' initial size */
   const uint64_t least = least_bytes(&o, &scene), whole = whole_bytes(&o, &scene);
   for (int i = 1; i < 3; i++) {
     uint64_t host, device;
@@ -470,7 +471,7 @@ static void test_device_memory(void **state) {
   hs_destroy(c);
 }
 
-/* Where the smallest tiles do not fit either, the message says what would be enough; and it is enough. */
+/* If even the smallest tiles do not fit, the message gives a sufficient limit. */
 static void test_too_little(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);
@@ -493,7 +494,7 @@ static void test_too_little(void **state) {
   hs_destroy(c);
 }
 
-/* What fits a new context fits one whose lists an earlier frame made long. */
+/* A limit that suffices for a new context suffices for one whose lists an earlier frame enlarged. */
 static void test_after_long_lists(void **state) {
   (void)state;
   hs_options o = options_of(HS_PROFILE_LOWE);

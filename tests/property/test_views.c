@@ -1,5 +1,6 @@
 /*
- * Two views of one scene: features are found again where the homography says, and their descriptors find each other.
+ * Two views of one scene: features are found again at the positions given by the homography, and their descriptors
+ * match.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 
 enum { WIDTH = 200, HEIGHT = 160 };
 
-/* A view: what it is called, its homography, and the shares every profile is held to. */
+/* A view: its name, its homography, and the minimum shares of every profile. */
 typedef struct view_case {
   const char *name;
   double h[9];
@@ -31,7 +32,8 @@ static void apply(const double *h, double x, double y, double *u, double *v) {
   *v = (h[3] * x + h[4] * y + h[5]) / w;
 }
 
-/* Place, scale (root of the area's change) and angle of a feature in the view; those near its border are left out. */
+/* Position, scale (root of the change of area) and angle of a feature in the view; features near its border are left
+ * out. */
 static bool map_view(hs_keypoint *k, const void *data) {
   const double *h = data, e = 0.01;
   double u, v, ux, vx, uy, vy, ua, va;
@@ -49,8 +51,8 @@ static bool map_view(hs_keypoint *k, const void *data) {
   return u > room && v > room && u < WIDTH - 1 - room && v < HEIGHT - 1 - room && k->sigma > 1.5f;
 }
 
-/* Of the features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that
-   lies where it must. */
+/* Among features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that
+ * is at the right position. */
 static double matched_share(const hs_features *a, const hs_features *b, const double *h, size_t *asked) {
   size_t right = 0;
   *asked = 0;
