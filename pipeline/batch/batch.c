@@ -352,26 +352,41 @@ static bool append_input(hs_batch *batch, const batch_input *input) {
   return true;
 }
 
+/* Under the lock. */
+static hs_status adding_status(const hs_batch *batch) {
+  return batch->stopped ? HS_ERR_CANCELLED : batch->no_more ? HS_ERR_ARGUMENT : HS_OK;
+}
+
+/* Starts the threads before the first image is there: if that fails, none of them reads what the caller may free. */
+static hs_status start_once(hs_batch *batch) {
+  pthread_mutex_lock(&batch->lock);
+  const hs_status status = adding_status(batch);
+  const bool must_start = status == HS_OK && !batch->is_started;
+  if (must_start) {
+    memcpy(batch->running, batch->counts, sizeof batch->running);
+    batch->started_s = batch_now_s();
+    batch->is_started = true;
+  }
+  pthread_mutex_unlock(&batch->lock);
+  return must_start ? start_threads(batch) : status;
+}
+
 hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   batch_input input;
-  bool must_start = false;
   if (!batch || !image || (image->path != NULL) + (image->bytes != NULL) + (image->image != NULL) != 1 ||
       !RESERVED_IS_CLEAR(image->reserved) || batch->process != getpid())
     return HS_ERR_ARGUMENT;
   if (!copy_input(batch, image, &input)) return HS_ERR_MEMORY;
-  pthread_mutex_lock(&batch->lock);
-  hs_status status = batch->stopped ? HS_ERR_CANCELLED : batch->no_more ? HS_ERR_ARGUMENT : HS_OK;
-  if (status == HS_OK && !append_input(batch, &input)) status = HS_ERR_MEMORY;
+  hs_status status = start_once(batch);
   if (status == HS_OK) {
-    must_start = !batch->is_started;
-    if (must_start) memcpy(batch->running, batch->counts, sizeof batch->running);
-    if (must_start) batch->started_s = batch_now_s();
-    batch->is_started = true;
+    pthread_mutex_lock(&batch->lock);
+    status = adding_status(batch);
+    if (status == HS_OK && !append_input(batch, &input)) status = HS_ERR_MEMORY;
+    pthread_mutex_unlock(&batch->lock);
   }
-  pthread_mutex_unlock(&batch->lock);
   if (status != HS_OK) buffer_pool_plain_release(&batch->pool, input.block);
-  return must_start ? start_threads(batch) : status;
+  return status;
 }
 
 hs_status hs_batch_end(hs_batch *batch) {
@@ -440,14 +455,15 @@ hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result 
   const struct timespec until = time_after(wait_ms);
   int error = 0;
   pthread_mutex_lock(&batch->lock);
-  const bool is_full = holds_all(batch);
+  bool is_full = holds_all(batch);
   batch_slot *slot = is_full ? NULL : take_finished(batch);
   while (!slot && !is_full && !threads_ended(batch) && error == 0) {
     if (wait_ms < 0)
       error = pthread_cond_wait(&batch->finished, &batch->lock);
     else
       error = pthread_cond_timedwait(&batch->finished, &batch->lock, &until);
-    slot = take_finished(batch);
+    is_full = holds_all(batch); /* other threads of the caller took results meanwhile */
+    slot = is_full ? NULL : take_finished(batch);
   }
   pthread_mutex_unlock(&batch->lock);
   if (slot) *result = &slot->result;
@@ -477,6 +493,8 @@ static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
   batch->unreleased -= is_end;
   slot->is_held = false;
   slot->is_given = !is_end;
+  /* The thread that was woken for a result may not have been allowed to take it. */
+  if (batch->finished_count > 0) pthread_cond_signal(&batch->finished);
   pthread_mutex_unlock(&batch->lock);
   if (list) bounded_queue_push(&batch->free_lists, list);
 }

@@ -120,8 +120,8 @@ HS_API void hs_batch_stop(hs_batch *batch);
 /* Waits for a result. Each image that was added gives one, also after a failure, unless the batch is stopped. *result:
    null with HS_OK: all have been given after hs_batch_end or hs_batch_stop, or none was ready within wait_ms milliseconds
    (-1: waits as long as it takes, until the end even where nothing was added yet).
-   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_CAPACITY (the caller holds hs_batch_options.held results with features, or so
-   many results that no image can be begun: release one first). */
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_CAPACITY (the caller, all its threads together, holds hs_batch_options.held
+   results with features, or so many results that no image can be begun: release one first). */
 HS_API hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result **result);
 
 /* Moves a result's features to the empty or filled list *features, the caller's from then on (hs_features_free), or with

@@ -1,6 +1,7 @@
 /*
  * The batch engine and its parts: queue, recycled buffers, every failing allocation, cancellation.
  */
+#define _GNU_SOURCE /* pthread_setattr_default_np */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -160,7 +161,7 @@ typedef struct tally {
   hs_batch *batch;
   hs_batch_options options;
   const hs_options *devices[3];
-  atomic_int wrong, ended;
+  atomic_int wrong, ended, held;
   int order[IMAGES]; /* order of delivery: 1, 2, ... */
 } tally;
 
@@ -512,6 +513,72 @@ static void test_results_held(void **state) {
   hs_features_free(&features);
 }
 
+/* Threads of the caller never have more results together than `held`, and none of them waits for ever. */
+static void *results_taker(void *argument) {
+  tally *t = argument;
+  for (;;) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    const hs_batch_result *result;
+    const hs_status status = hs_batch_next(t->batch, -1, &result);
+    if (status == HS_OK && !result) return NULL;
+    if (status == HS_OK && atomic_fetch_add(&t->held, 1) >= t->options.held) atomic_fetch_add(&t->wrong, 1);
+    nanosleep(&pause, NULL);
+    if (status != HS_OK) continue;
+    atomic_fetch_sub(&t->held, 1);
+    atomic_fetch_add(&t->ended, 1);
+    if (hs_batch_release(t->batch, result) != HS_OK) atomic_fetch_add(&t->wrong, 1);
+  }
+}
+
+static void test_results_held_by_threads(void **state) {
+  (void)state;
+  enum { TAKERS = 4 };
+  hs_options device;
+  pthread_t takers[TAKERS];
+  tally t;
+  cpu_options(&device, 1);
+  for (int32_t in_order = 0; in_order <= 1; in_order++) {
+    tally_init(&t, &device, 1);
+    t.options.held = 1;
+    t.options.in_order = in_order;
+    assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
+    for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_create(&takers[i], NULL, results_taker, &t), 0);
+    tally_add(&t);
+    for (int i = 0; i < TAKERS; i++) assert_int_equal(pthread_join(takers[i], NULL), 0);
+    hs_batch_destroy(t.batch);
+    assert_int_equal(atomic_load(&t.ended), IMAGES);
+    assert_int_equal(atomic_load(&t.wrong), 0);
+  }
+}
+
+/* With stacks that no memory holds. */
+static void test_threads_that_cannot_start(void **state) {
+  (void)state;
+  hs_options device;
+  tally t;
+  pthread_attr_t before, huge;
+  const hs_batch_result *result;
+  hs_batch_progress progress = {.struct_size = sizeof progress};
+  cpu_options(&device, 1);
+  tally_init(&t, &device, 1);
+  assert_int_equal(hs_batch_open(&t.batch, &t.options, NULL, 0), HS_OK);
+  assert_int_equal(pthread_getattr_default_np(&before), 0);
+  assert_int_equal(pthread_getattr_default_np(&huge), 0);
+  assert_int_equal(pthread_attr_setstacksize(&huge, SIZE_MAX / 8), 0);
+  assert_int_equal(pthread_setattr_default_np(&huge), 0);
+  const hs_status status = hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]});
+  assert_int_equal(pthread_setattr_default_np(&before), 0);
+  assert_int_equal(status, HS_ERR_THREAD);
+  assert_int_equal(hs_batch_get_progress(t.batch, &progress), HS_OK);
+  assert_int_equal(progress.added, 0);
+  assert_int_equal(hs_batch_add(t.batch, &(hs_batch_image){.path = t.names[0]}), HS_ERR_CANCELLED);
+  assert_int_equal(hs_batch_next(t.batch, -1, &result), HS_OK);
+  assert_null(result);
+  hs_batch_destroy(t.batch);
+  pthread_attr_destroy(&before);
+  pthread_attr_destroy(&huge);
+}
+
 static void test_contexts_that_cannot_be_made(void **state) {
   (void)state;
   hs_options devices[2];
@@ -617,6 +684,8 @@ int main(void) {
       cmocka_unit_test(test_stopping),
       cmocka_unit_test(test_pixels_bytes_and_features_kept),
       cmocka_unit_test(test_results_held),
+      cmocka_unit_test(test_results_held_by_threads),
+      cmocka_unit_test(test_threads_that_cannot_start),
       cmocka_unit_test(test_options_out_of_range),
       cmocka_unit_test(test_contexts_that_cannot_be_made),
       cmocka_unit_test(test_every_failing_allocation),
