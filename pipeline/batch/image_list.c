@@ -121,8 +121,11 @@ hs_status hs_explain_passed_over(const char *const *names, size_t count, char *t
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   passed_over others = {0};
   if ((count > 0 && !names) || !text || text_bytes == 0) return HS_ERR_ARGUMENT;
-  for (size_t i = 0; i < count; i++)
+  text[0] = '\0';
+  for (size_t i = 0; i < count; i++) {
+    if (!names[i]) return HS_ERR_ARGUMENT;
     if (!hs_is_image_name(names[i])) count_ending(&others, names[i]);
+  }
   explain_passed_over(&others, text, text_bytes);
   return HS_OK;
 }
@@ -321,7 +324,9 @@ hs_status hs_read_image_list(const void *text, size_t size, const char *source, 
                              const hs_image_search *search, char *message, size_t message_bytes) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   const char *at = text;
-  if ((size > 0 && !text) || !source || !search || !search->take) return HS_ERR_ARGUMENT;
+  hs_message_set(message, message_bytes, "%s", "");
+  if ((size > 0 && !text) || !source || !search || !search->take || !RESERVED_IS_CLEAR(search->reserved))
+    return HS_ERR_ARGUMENT;
   if (utf16_is_marked(at, size)) {
     hs_message_set(message, message_bytes, "%s: is in UTF-16: expected a list in UTF-8, with one image a line", source);
     return HS_ERR_ARGUMENT;

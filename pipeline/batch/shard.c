@@ -120,6 +120,7 @@ hs_status hs_find_shard(const char *text, hs_variable_function variable, void *u
   const shard_environment environment = {variable, user};
   char reason[2 * SHARD_NAME_BYTES] = "";
   bool found;
+  hs_message_set(message, message_bytes, "%s", "");
   if (!text || !shard || !shards) return HS_ERR_ARGUMENT;
   if (strcmp(text, "slurm") == 0) {
     found = find_by_slurm(&environment, shard, shards, reason, sizeof reason);

@@ -80,13 +80,30 @@ static void test_lists_of_names(void **state) {
   char text[128];
   assert_int_equal(hs_explain_passed_over(names, 5, text, sizeof text), HS_OK);
   assert_string_equal(text, "3 files were passed over by their endings: 2 .heic, 1 without one");
+  const char *const missing[] = {"a.txt", NULL};
+  assert_int_equal(hs_explain_passed_over(missing, 2, text, sizeof text), HS_ERR_ARGUMENT);
+  assert_string_equal(text, "");
   assert_true(hs_is_image_name("a.Tiff") == 1 && hs_is_image_name(".png") == 0 && hs_is_image_name("png") == 0);
+}
+
+/* A message is set by every call, so that none of an earlier one is taken for it. */
+static void test_messages_of_wrong_calls(void **state) {
+  (void)state;
+  char message[64] = "earlier";
+  int32_t shard, shards;
+  const hs_image_search later = {.take = join, .reserved = {1}};
+  assert_int_equal(hs_read_image_list("a", 1, "LIST", 0, &later, message, sizeof message), HS_ERR_ARGUMENT);
+  assert_string_equal(message, "");
+  strcpy(message, "earlier");
+  assert_int_equal(hs_find_shard(NULL, variable, NULL, &shard, &shards, message, sizeof message), HS_ERR_ARGUMENT);
+  assert_string_equal(message, "");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shards),
       cmocka_unit_test(test_lists_of_names),
+      cmocka_unit_test(test_messages_of_wrong_calls),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
