@@ -1,15 +1,16 @@
 /*
  * Affine shape: the ellipse about a keypoint in which its gradients have no preferred direction, and the patch in which
- * that ellipse is a circle. Lindeberg & Garding, Image and Vision Computing 1997; Baumberg, CVPR 2000; Mikolajczyk &
+ * the ellipse is a circle. Lindeberg & Garding, Image and Vision Computing 1997; Baumberg, CVPR 2000; Mikolajczyk &
  * Schmid, IJCV 2004.
  *
- * A shape is a direction and a quotient of axes: its frame is F = sigma U diag(quotient, 1), U the turn by the direction of
- * the long axis; the short axis stays sigma. Its moments are those of the gradients of the keypoint's level under a Gaussian
- * of 3 F; the next shape's covariance is their inverse. Where that is the shape itself, F warps the surroundings so that the
- * moments are equal in every direction. Levels are taken as they are, not smoothed anew along the long axis, as in VLFeat.
+ * A shape is a direction and a quotient of axes. Its frame is F = sigma U diag(quotient, 1), U the rotation by the
+ * direction of the long axis; the short axis stays sigma. Its moments are the second moments of the gradients of the
+ * keypoint's level under a Gaussian of 3 F; the next shape's covariance is their inverse. At the fixed point F warps
+ * the surroundings so that the moments are equal in every direction. As in VLFeat, levels are not smoothed anew along
+ * the long axis.
  *
- * Orientations and descriptors are then those of orient.h and describe.h, taken from a patch that F warps to a circle
- * as from a level. All is float32 in a fixed order; the moments are integers.
+ * Orientations and descriptors then follow orient.h and describe.h, with a patch that F warps to a circle as the level.
+ * All arithmetic is float32 in a fixed order; the moments are integers.
  */
 #ifndef HARTSIFT_STAGES_AFFINE_H
 #define HARTSIFT_STAGES_AFFINE_H
@@ -17,8 +18,8 @@
 #include "stages/describe.h"
 #include "stages/patch.h"
 
-/* Patches hold a window of the stage and one sample on each side for its gradients. The radii are those that orient_radius
-   and describe_radius give for a sigma of 1 / AFFINE_DISTANCE samples. */
+/* A patch holds a stage's window and one more sample on each side for its gradients. The radii equal orient_radius and
+ * describe_radius for a sigma of 1 / AFFINE_DISTANCE samples. */
 enum {
   AFFINE_DISTANCE_EIGHTHS = 5,
   AFFINE_ORIENT_RADIUS = (8 * ORIENT_WINDOW_HALVES + AFFINE_DISTANCE_EIGHTHS) / (2 * AFFINE_DISTANCE_EIGHTHS), /* 7 */
@@ -28,7 +29,7 @@ enum {
   /* Half the side of the descriptor's square, in half samples. Half its diagonal, rounded, is the radius. */
   AFFINE_DESCRIBE_HALF = 8 * (int)DESCRIBE_CELL_SIGMA * (DESCRIBE_CELLS + 1) / AFFINE_DISTANCE_EIGHTHS,
   AFFINE_DESCRIBE_DIAGONAL_SQUARE = 2 * AFFINE_DESCRIBE_HALF * AFFINE_DESCRIBE_HALF,
-  AFFINE_STEPS = 10 /* of the iteration, at most */
+  AFFINE_STEPS = 10 /* maximum number of iterations */
 };
 #ifndef __cplusplus
 _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 1) <= AFFINE_DESCRIBE_DIAGONAL_SQUARE &&
@@ -36,16 +37,16 @@ _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 
                        (2 * AFFINE_DESCRIBE_RADIUS + 1) * (2 * AFFINE_DESCRIBE_RADIUS + 1),
                "the radius follows from the descriptor's window");
 #endif
-#define AFFINE_DISTANCE (0.125f * AFFINE_DISTANCE_EIGHTHS) /* of a patch's samples, in sigma: 0.625 */
+#define AFFINE_DISTANCE (0.125f * AFFINE_DISTANCE_EIGHTHS) /* sampling distance of a patch, in sigma: 0.625 */
 #define AFFINE_WINDOW   3.0f    /* standard deviation of the window of the moments, in the frame */
-#define AFFINE_REACH    2.5f    /* of those, as far as the window goes */
-#define AFFINE_ROUND    1.0404f /* the moments' axes differ by less than 2 % (their squares): the shape is found */
-#define AFFINE_LONGEST  25.0f   /* the square of the largest quotient of the axes: 5 */
-/* log2 of the weight of a product of two differences, which are at most 1, in the middle of the window. The window's
-   weights have a sum below 2^10.5 of that, at most 2 pi 9 5 2^2 samples, so that the moments stay below 2^31. */
+#define AFFINE_REACH    2.5f    /* radius of the window, in these standard deviations */
+#define AFFINE_ROUND    1.0404f /* squared axes of the moments differ by less than 2 %: converged */
+#define AFFINE_LONGEST  25.0f   /* the square of the maximum quotient of the axes: 5 */
+/* log2 of the weight of a product of two differences, which are at most 1, at the centre of the window. The sum of the
+ * window's weights is below 2^10.5 times that, at most 2 pi 9 5 2^2 samples, so the moments stay below 2^31. */
 #define AFFINE_WEIGHT_LOG2 20.0f
 
-/* Which samples of a patch are read: of row j the columns from first[j] up to, not including, end[j]. */
+/* The samples of a patch that are read: in row j the columns from first[j] up to, not including, end[j]. */
 typedef struct patch_rows {
   int32_t first[AFFINE_DESCRIBE_SIDE], end[AFFINE_DESCRIBE_SIDE];
 } patch_rows;
@@ -55,8 +56,8 @@ typedef struct affine_shape {
   float cosine, sine, quotient;
 } affine_shape;
 
-/* Keypoints from first_keypoint on get their shapes, then features with orientations; features from first_feature on get
-   their descriptors. octaves: indexed by octave - first_octave. */
+/* Keypoints from first_keypoint on get shapes, then features with orientations; features from first_feature on get
+ * descriptors. octaves: indexed by octave - first_octave. */
 typedef struct affine_args {
   const octave_view *octaves;
   int32_t first_octave, octave_count;
@@ -70,12 +71,12 @@ typedef struct affine_args {
 } affine_args;
 
 /* The window of the moments on a level: every step-th sample about (cx, cy). The weight of the sample at (dx, dy) from
-   the keypoint is 2^(xx dx^2 + xy dx dy + yy dy^2 + AFFINE_WEIGHT_LOG2), where that is above 2^lowest. */
+ * the keypoint is 2^(xx dx^2 + xy dx dy + yy dy^2 + AFFINE_WEIGHT_LOG2) if that exceeds 2^lowest. */
 typedef struct affine_window {
   float x, y; /* of the middle sample, from the keypoint */
   int32_t cx, cy, step;
   float per_step; /* 1 / step, exact: steps are powers of two */
-  int32_t rows;   /* in steps, to each side, that may have weight */
+  int32_t rows;   /* in steps: bound on each side of the samples with a weight */
   float xx, xy, yy, lowest;
   float shear, widest, taper; /* the row at dy has weight at most sqrt(widest + taper dy^2) from shear dy */
 } affine_window;
@@ -112,7 +113,7 @@ HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const af
 }
 
 /* The exponent of a row's weights at dx: fma(fma(xx, dx, slope), dx, level). Columns in steps from the middle, both
-   included, beyond which it is below the lowest. */
+ * included; beyond them the exponent is below the lowest. */
 typedef struct affine_row {
   float slope, level;
   int32_t first, last;
@@ -129,7 +130,8 @@ HS_INLINE affine_row affine_row_of(const affine_window *w, float dy) {
   return r;
 }
 
-/* Half the sum and half the distance of the eigenvalues of (a b; b c); the direction of the larger one's vector. */
+/* Half the sum and half the difference of the eigenvalues of (a b; b c), and the direction of the larger one's
+ * vector. */
 typedef struct affine_axes {
   float mean, spread, x, y;
 } affine_axes;
@@ -146,8 +148,8 @@ HS_INLINE affine_axes affine_axes_of(float a, float b, float c) {
   return e;
 }
 
-/* One step. False: the shape stays, because it is found, because there are no two directions, or because the next would be
-   too long. */
+/* One iteration. False: the shape stays, because it has converged, because there are no two directions, or because the
+ * next one would be too long. */
 HS_INLINE bool affine_next_shape(affine_shape *s, const affine_moments *m) {
   const float xx = (float)m->xx, xy = (float)m->xy, yy = (float)m->yy;
   /* the moments in the frame */
@@ -165,7 +167,7 @@ HS_INLINE bool affine_next_shape(affine_shape *s, const affine_moments *m) {
   return true;
 }
 
-/* The map of a patch about (x, y); x, y, sigma in samples of the level that it is taken from. */
+/* The map of a patch about (x, y); x, y, sigma in samples of the source level. */
 HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_shape *s) {
   patch_map m;
   const float across = sigma * AFFINE_DISTANCE, along = across * s->quotient;
@@ -178,7 +180,7 @@ HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_sh
   return m;
 }
 
-/* The value at (x, y), bilinear along x, then y; outside, at the nearest place inside. */
+/* The value at (x, y), bilinear along x, then y; outside, the value at the nearest position inside. */
 HS_INLINE float affine_sample(const plane_view *p, float x, float y) {
   const float right = (float)(p->width - 1), bottom = (float)(p->height - 1);
   x = x > 0.0f ? x : 0.0f;
@@ -237,7 +239,7 @@ HS_INLINE void affine_frame_of(const affine_shape *s, float sigma, float angle, 
   frame[3] = hs_fmaf(s->cosine, sigma * c, -(s->sine * (longer * d)));
 }
 
-/* Which samples of a patch orientation and descriptor read: those that vote, and their neighbours. */
+/* The samples of a patch that orientation and descriptor read: voting samples and their neighbours. */
 
 /* The whole columns from low to high, counted from the patch's middle. */
 HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float low, float high) {
@@ -247,7 +249,8 @@ HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float l
   if (rows->end[j] < rows->first[j]) rows->end[j] = rows->first[j];
 }
 
-/* The disc of the orientation's samples, and one sample to each side. False: all of the patch, OpenCV's square. */
+/* The disc of the orientation's samples plus one sample on each side. False: the whole patch, for OpenCV's square
+ * window. */
 HS_INLINE bool orient_rows(author_rule rule, patch_rows *rows) {
   const float reach = ORIENT_WINDOW_RADIUS / AFFINE_DISTANCE + 1.0f;
   if (rule == RULE_OPENCV) return false;
@@ -260,14 +263,14 @@ HS_INLINE bool orient_rows(author_rule rule, patch_rows *rows) {
   return true;
 }
 
-/* A side that is nearly parallel to the rows cuts them far outside the patch either way. */
+/* A side that is nearly parallel to the rows cuts them far outside the patch, whichever end is taken. */
 HS_INLINE float patch_slope_away_from_zero(float v) {
   const float least = 0x1p-10f;
   return v >= 0.0f ? (v > least ? v : least) : (v < -least ? v : -least);
 }
 
-/* The descriptor's turned square, one sample more to each side, and a quarter for roundings; angle: of the feature in the
-   patch. */
+/* The descriptor's rotated square, one sample more on each side, and a quarter for rounding; angle: of the feature in
+ * the patch. */
 HS_INLINE patch_rows describe_rows(float angle) {
   const float half = DESCRIBE_CELL_SIGMA / AFFINE_DISTANCE * (0.5f * (DESCRIBE_CELLS + 1)) + 1.25f;
   float s, c;

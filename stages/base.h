@@ -1,5 +1,5 @@
 /*
- * What every stage shares: its status, and assertions on its preconditions.
+ * Shared by every stage: status, and assertions on preconditions.
  *
  * Stages are contracts and host arithmetic: they know neither the public header nor a
  * backend. The pipeline turns a stage_status into an hs_status.
@@ -15,15 +15,15 @@
 typedef enum stage_status {
   STAGE_OK = 0,
   STAGE_OUT_OF_MEMORY = 1,
-  STAGE_OVERFLOW = 2, /* a size does not fit the type that holds it */
+  STAGE_OVERFLOW = 2, /* a size exceeds its type */
   STAGE_DEVICE = 3,   /* the device reported an error */
-  STAGE_CANCELLED = 4 /* the caller asked for the end */
+  STAGE_CANCELLED = 4 /* the caller cancelled */
 } stage_status;
 
-/* The most octaves, scales per octave and Gaussian levels any option allows. */
+/* Maximum octaves, scales per octave and Gaussian levels of any option. */
 enum { OCTAVES_MAX = 32, SCALES_MAX = 8, LEVELS_MAX = SCALES_MAX + 3 };
 
-/* Authors whose rules differ in several parts at once; values as hs_rule. */
+/* Authors whose rules differ in several stages; values as hs_rule. */
 typedef enum author_rule { RULE_LOWE = 0, RULE_OPENCV = 1, RULE_VLFEAT = 2 } author_rule;
 
 #endif

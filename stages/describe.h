@@ -1,38 +1,39 @@
 /*
- * Descriptor: 4 x 4 cells of 8 gradient directions in the patch turned to the feature's orientation.
+ * Descriptor: 4 x 4 cells of 8 gradient directions in the patch rotated to the feature's orientation.
  * Lowe, IJCV 2004, section 6.
  *
  * Each sample of the window votes trilinearly into a padded histogram of 6 x 6 cells of 10 bins (360; Li, Jia, Zhang,
- * ICPADS 2017; the tenth takes no vote here); the bins are wrapped, the padding cropped, and the 128 sums normalised:
- * their squares are added as exact integers, what follows is float32.
+ * ICPADS 2017; the tenth takes no vote here); the bins are wrapped, the padding cropped, and the 128 sums normalised.
+ * Their squares are added as exact integers; all later steps are float32.
  *
- * Pooled over domain sizes (Dong and Soatto, CVPR 2015), as COLMAP does it: the histogram of each size, clipped and
- * brought to unit norm, is rounded to integers again, and their sums take the place of the histogram. So descriptors
- * of different sizes count the same, and the order of the sizes does not matter.
+ * Pooled over domain sizes (Dong and Soatto, CVPR 2015), as in COLMAP: the histogram of each size is clipped,
+ * normalised to unit norm and rounded to integers again; the sum of these integers replaces the histogram. So
+ * descriptors of different sizes have equal weight, and the order of the sizes does not matter.
  */
 #ifndef HARTSIFT_STAGES_DESCRIBE_H
 #define HARTSIFT_STAGES_DESCRIBE_H
 
 #include "stages/orient.h"
 
-/* Another number of bins, a power of two, needs besides this: the shifts in describe_simd.c (compute_votes), the order of
-   VLFeat (describe_vlfeat_index), the lanes that write in describe_cuda (describe_write), MATCH_LENGTH and the bound of its
-   squares in match.h, HS_DESCRIPTOR_LENGTH, and every format whose program has 128 entries. */
+/* A change of the number of bins, to another power of two, also needs changes of: the shifts in describe_simd.c
+ * (compute_votes), the order of VLFeat (describe_vlfeat_index), the lanes that write in describe_cuda (describe_write),
+ * MATCH_LENGTH and the bound of its squares in match.h, HS_DESCRIPTOR_LENGTH, and every format whose program has 128
+ * entries. */
 enum {
   DESCRIBE_CELLS = 4,                                                /* cells along a side */
   DESCRIBE_BINS = 8,                                                 /* directions in a cell */
   DESCRIBE_LENGTH = DESCRIBE_CELLS * DESCRIBE_CELLS * DESCRIBE_BINS, /* 128 */
   DESCRIBE_PADDED_BINS = DESCRIBE_BINS + 2,                          /* 10 */
   DESCRIBE_PADDED_CELLS = DESCRIBE_CELLS + 2,                        /* 6 */
-  DESCRIBE_ROW = DESCRIBE_PADDED_CELLS * DESCRIBE_PADDED_BINS,       /* 60: from a row of cells to the next */
+  DESCRIBE_ROW = DESCRIBE_PADDED_CELLS * DESCRIBE_PADDED_BINS,       /* 60: stride between rows of cells */
   DESCRIBE_PADDED_LENGTH = DESCRIBE_PADDED_CELLS * DESCRIBE_ROW      /* 360 */
 };
 #define DESCRIBE_CELL_SIGMA   3.0f       /* width of a cell, in the keypoint's sigma */
 #define DESCRIBE_WINDOW_CELLS 3.5355339f /* sqrt(2) * (4 + 1) / 2: the window's radius, in cells */
 
-/* features first_feature.. of the list -> descriptors, 128 entries each (u8 or float), at the feature's own index.
-   octaves: indexed by octave - first_octave; those of the features treated hold their levels, and with pooling the next
-   domain_octaves ones of the image, as far as there are any. */
+/* Features first_feature.. of the list -> descriptors, 128 entries each (u8 or float), stored at the feature's index.
+ * octaves: indexed by octave - first_octave; the octaves of these features must hold their levels, and with pooling
+ * also the next domain_octaves octaves, as far as the image has them. */
 typedef struct describe_args {
   const octave_view *octaves;
   int32_t first_octave, octave_count;
@@ -47,9 +48,9 @@ typedef struct describe_args {
 /* The window of one feature, in samples of its octave. */
 typedef struct describe_window {
   float x, y;     /* centre of the patch */
-  int32_t cx, cy; /* the sample the window lies about */
+  int32_t cx, cy; /* the sample at the window's centre */
   int32_t radius;
-  float cosine, sine; /* of the orientation, over the cell's width */
+  float cosine, sine; /* of the orientation, divided by the cell's width */
   float direction;    /* the orientation, in bins of direction */
   float falloff;      /* weight = exp2(-distance^2 * falloff): a Gaussian of 2 cells */
 } describe_window;
@@ -84,14 +85,16 @@ HS_INLINE describe_window describe_window_of(float x, float y, float sigma, floa
   return w;
 }
 
-/* How many octaves beyond a keypoint's own its windows may be sampled from. */
+/* Maximum number of octaves between a keypoint and its coarsest window. */
 HS_INLINE int32_t domain_octaves(const domain_sizes *d, int32_t scales) {
-  return d->count > 0 ? (scales + d->levels[d->count - 1]) / scales : 0; /* level S, and the largest size is the last */
+  return d->count > 0 ? (scales + d->levels[d->count - 1]) / scales : 0; /* level S, since the largest size is the
+                                                                          * last */
 }
 
-/* A size is sampled where the blur fits it as the keypoint's level fits the keypoint: as many levels up or down; from the
-   coarser octave where both have the level (level S is level 0 of the next, with four times the samples), never from a finer
-   octave than the keypoint's own, where smaller sizes have its level 0, and at the end from the last octave's level S. */
+/* A size is sampled where the blur relates to it as the keypoint's level relates to the keypoint: the same number of
+ * levels up or down. If two octaves have the level (level S is level 0 of the next octave, with four times the
+ * samples), the coarser one is used. The octave is never finer than the keypoint's, whose level 0 serves smaller sizes,
+ * and never beyond the last octave's level S. */
 HS_INLINE void domain_level(const domain_sizes *d, int32_t size, int32_t scales, int32_t octave_count,
                             int32_t *octave_index, int32_t *level) {
   *level += d->levels[size];
@@ -103,7 +106,7 @@ HS_INLINE void domain_level(const domain_sizes *d, int32_t size, int32_t scales,
   if (*level > scales) *level = scales;
 }
 
-/* Where a feature's window is sampled, and its place and size in samples of that octave. */
+/* The plane of a feature's window, with position and size in samples of that octave. */
 typedef struct describe_site {
   int32_t octave_index, level;
   float x, y, sigma;
@@ -117,7 +120,7 @@ HS_INLINE describe_site describe_site_in(const keypoint_list *k, uint32_t i, int
   return s;
 }
 
-/* Of keypoint i in its own size. */
+/* For keypoint i at its own size. */
 HS_INLINE describe_site describe_site_of(const keypoint_list *k, uint32_t i, const sift_params *p,
                                          int32_t first_octave) {
   describe_site s = describe_site_in(k, i, k->octave[i], p->grid_shift);
@@ -126,7 +129,7 @@ HS_INLINE describe_site describe_site_of(const keypoint_list *k, uint32_t i, con
   return s;
 }
 
-/* Of keypoint i in size `size` of p->domain. */
+/* For keypoint i at size `size` of p->domain. */
 HS_INLINE describe_site domain_site_of(const keypoint_list *k, uint32_t i, const sift_params *p, int32_t first_octave,
                                        int32_t octave_count, int32_t size) {
   int32_t octave_index = k->octave[i] - first_octave, level = k->level[i];
@@ -138,8 +141,8 @@ HS_INLINE describe_site domain_site_of(const keypoint_list *k, uint32_t i, const
   return s;
 }
 
-/* Where a sample at (dx, dy) from the centre lies, in cells from the corner of the padded histogram: the centre of
-   padded cell (r, c) is at (r, c). Inside: strictly between 0 and 5 both ways; only then it votes. */
+/* Position of a sample at (dx, dy) from the centre, in cells from the corner of the padded histogram: the centre of
+ * padded cell (r, c) is at (r, c). Inside: strictly between 0 and 5 in both coordinates; only then it votes. */
 HS_INLINE bool describe_place(const describe_window *w, float dx, float dy, float *row, float *column) {
   *column = hs_fmaf(dy, w->sine, hs_fmaf(dx, w->cosine, 2.5f));
   *row = hs_fmaf(dy, w->cosine, hs_fmaf(dx, -w->sine, 2.5f));
@@ -152,8 +155,8 @@ typedef struct describe_votes {
   int32_t v[8];
 } describe_votes;
 
-/* A row's share v of a sample to two columns and two directions: products rounded once, whose differences are the votes,
-   so that these together are exactly the rounded v. Only the first may be negative, by at most 2. */
+/* Splits a row's share v of a sample over two columns and two directions: products rounded once, whose differences are
+ * the votes, so that the votes add up to exactly the rounded v. Only the first may be negative, by at most 2. */
 HS_INLINE void describe_share(float v, float fc, float fd, float fcd, int32_t votes[4]) {
   const int32_t all = hs_round_half_even(v), column = hs_rounded_product(v, fc);
   const int32_t direction = hs_rounded_product(v, fd), both = hs_rounded_product(v, fcd);
@@ -163,7 +166,7 @@ HS_INLINE void describe_share(float v, float fc, float fd, float fcd, int32_t vo
   votes[0] = all - column - votes[1];
 }
 
-/* gx, gy: gradient; weight = w(dx) w(dy) 2^q; row and column as describe_place gave them, inside. */
+/* gx, gy: gradient; weight = w(dx) w(dy) 2^q; row and column from describe_place, inside. */
 HS_INLINE describe_votes describe_votes_of(const describe_window *w, float gx, float gy, float weight, float row,
                                            float column) {
   describe_votes votes;
@@ -181,7 +184,7 @@ HS_INLINE describe_votes describe_votes_of(const describe_window *w, float gx, f
   return votes;
 }
 
-/* Bin i (0..127) of the cropped histogram: direction 8 is direction 0 again. What rounding left below 0 is 0. */
+/* Bin i (0..127) of the cropped histogram: direction 8 is direction 0 again. Values below 0 from rounding become 0. */
 HS_INLINE int32_t describe_crop(const int32_t *padded, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   const int32_t at =
@@ -193,14 +196,14 @@ HS_INLINE int32_t describe_crop(const int32_t *padded, int32_t i) {
 /* Lowe's clip, 0.2 of the norm, from the sum of squares. */
 HS_INLINE int32_t describe_clip(uint64_t squares) { return (int32_t)(0.2f * hs_sqrtf((float)squares)); }
 
-/* What the clipped bins are multiplied by: 1 over their norm, or over their sum for RootSIFT; 0 for an empty one. */
+/* The factor for the clipped bins: 1 over their norm, or over their sum for RootSIFT; 0 for an empty histogram. */
 HS_INLINE float describe_factor(uint64_t clipped_squares, uint32_t clipped_sum, bool root) {
   const float divisor = root ? (float)clipped_sum : hs_sqrtf((float)clipped_squares);
   return divisor > 0.0f ? 1.0f / divisor : 0.0f;
 }
 
-/* What a bin of one size adds to the pooled histogram: its value of unit norm in units of 2^-21, so that sums of all sizes
-   stay below 2^26. factor: describe_factor of the size's clipped bins. */
+/* A bin's contribution to the pooled histogram: its value of unit norm in units of 2^-21, so that sums over all sizes
+ * stay below 2^26. factor: describe_factor of the size's clipped bins. */
 HS_INLINE int32_t domain_share(int32_t clipped, float factor) {
   return hs_round_half_even((float)clipped * (2097152.0f * factor));
 }
@@ -211,14 +214,14 @@ HS_INLINE float describe_value(int32_t clipped, float factor, bool root) {
   return root ? hs_sqrtf(v) : v;
 }
 
-/* Its 8-bit form: halves up, OpenCV's to even. */
+/* The 8-bit form: halves round up, OpenCV's to even. */
 HS_INLINE int32_t describe_byte(float value, author_rule rule) {
   const float scaled = 512.0f * value;
   const int32_t b = rule == RULE_OPENCV ? hs_round_half_even(scaled) : (int32_t)(scaled + 0.5f);
   return b < 255 ? b : 255;
 }
 
-/* Where bin i goes in VLFeat's order (its own inverse). */
+/* Position of bin i in VLFeat's order (its own inverse). */
 HS_INLINE int32_t describe_vlfeat_index(int32_t i) { return (i & ~7) | ((8 - (i & 7)) & 7); }
 
 #endif

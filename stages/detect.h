@@ -1,6 +1,7 @@
 /*
- * Detection: the keypoints of all octaves, from the extremum search through refinement to their places
- * (refine.h). One stage, because a backend may follow a candidate while the levels about it are still in its caches.
+ * Detection: the keypoints of all octaves, from the extremum search through refinement to their positions (refine.h).
+ *
+ * It is one stage, because a backend may follow a candidate while the levels around it are still in its caches.
  */
 #ifndef HARTSIFT_STAGES_DETECT_H
 #define HARTSIFT_STAGES_DETECT_H
@@ -8,26 +9,26 @@
 #include "stages/pyramid.h"
 #include "stages/refine.h"
 
-/* A candidate whose steps lead to a sample at which no fit can be made, because the levels about it are not in memory. */
+/* An escaped candidate: its steps lead to a sample without a fit, because the levels around it are not in memory. */
 typedef struct escaped_candidate {
   int32_t level, x, y;
   int32_t step; /* of refine_judge: the next one */
 } escaped_candidate;
 
-/* Detection in a part of one octave. Candidates are those of `search`; each is followed as long as it stays in `reach`,
-   where the levels are in memory as far about a sample as the fits and the last level's filter go. */
+/* Detection in a part of one octave. Candidates come from `search`. Each is followed while it stays in `reach`, where
+ * the levels are in memory far enough around a sample for the fits and the last level's filter. */
 typedef struct detect_part {
   plane_region search, reach;
-  const escaped_candidate *seed; /* not null: nothing is searched, this one is followed on; it lies in `reach` */
-  escaped_candidate *escaped;    /* gets those that leave, in any order */
+  const escaped_candidate *seed; /* not null: no search; this candidate is followed, from inside `reach` */
+  escaped_candidate *escaped;    /* receives escaped candidates, in any order */
   uint32_t escaped_capacity;
-  uint32_t *escaped_count; /* counted past the capacity */
+  uint32_t *escaped_count; /* counts past the capacity */
 } detect_part;
 
 /* Appends the octaves' keypoints in the defined order. Level S+2 is defined by its step from level S+1, but it is read
-   only about samples that its DoG level may still decide: a backend need not have it in memory
-   (stage_ops.detect_reads_top). Where the list ends up longer than its capacity, what stands in it are keypoints, but
-   maybe not the first ones, and its count may be above their number. */
+ * only around samples that its DoG level may still decide, so a backend need not store it (stage_ops.detect_reads_top).
+ * If the count exceeds the capacity, the entries in the list are keypoints, but may not be the first ones, and the
+ * count may exceed the true number. */
 typedef struct detect_args {
   const octave_view *octaves;
   int32_t octave_count;
@@ -37,30 +38,30 @@ typedef struct detect_args {
   place_filter filter;
   void *work; /* stage_ops.detect_work_bytes */
   keypoint_list keypoints;
-  uint64_t *candidates; /* not null: gets the number of extrema */
-  /* Null: all of every octave. Else there is one octave, and `work` is for one of reach's size. */
+  uint64_t *candidates; /* not null: receives the number of extrema */
+  /* Null: all samples of every octave. Else there is one octave, and `work` is sized for reach. */
   const detect_part *part;
 } detect_args;
 
-/* A fused pass over an octave: base or halving, level steps and detection at the same time, so that a level's rows are read
-   while they lie in a cache, and only the levels that a later stage reads are written to memory. */
+/* A fused pass over an octave: base or halving, level steps and detection together. A level's rows are read while they
+ * are in a cache, and only levels that a later stage reads are written to memory. */
 
-/* The results are those of base or halving, of S+1 level steps and of detection, one after another. These run instead where
-   a fused pass has no capacity for what it finds. OpenCV's candidates may go anywhere: levels 1 to S must be kept for
-   them, and of levels 0 and S+1, where they are not kept, the samples read are made again in their planes, from the
-   source or `finer`. */
+/* The results equal base or halving, S+1 level steps and detection, one after another. These separate stages run
+ * instead if a fused pass lacks capacity for its candidates. OpenCV's candidates may move by more than one sample, so
+ * levels 1 to S must be kept for them; samples read from levels 0 and S+1, if these are not kept, are recomputed in
+ * their planes, from the source or `finer`. */
 typedef struct octave_args {
   base_args base; /* out: level 0; work for the level steps too; gray and doubled are not read */
-  /* Level S of the octave before, which is halved in place of the base: of `base` then all but the source is read.
-     Without data: the base is made. */
+  /* Level S of the previous octave, which is halved instead of making the base: then only the source of `base` is read.
+   * Without data: the base is made. */
   plane_view finer;
   const gaussian_filter *step_filter; /* [1..S+2] */
   detect_args detect;                 /* of this octave alone, without a part */
-  uint32_t levels_kept; /* bit s: level s is written to its plane; the others may be written to, anywhere */
+  uint32_t levels_kept; /* bit s: level s is written to its plane; planes of other levels may be overwritten anywhere */
   float *scratch;       /* cpu/schedule/fused_pass.h */
-  /* Null, or called on the caller's thread with the samples of one level that have been done since: after each strip of
-     that thread and after all, and with 0 between stages that take the pass's place. False: the octave ends early, with
-     STAGE_CANCELLED. */
+  /* Null, or called on the caller's thread with the number of samples of one level done since the last call: after each
+   * strip of that thread and at the end, and with 0 between separate stages that replace the pass. False: the octave
+   * ends early, with STAGE_CANCELLED. */
   bool (*tell)(void *owner, uint64_t samples);
   void *owner;
 } octave_args;

@@ -1,18 +1,18 @@
 /*
  * The elementary functions of the data path: small polynomials of sums, products and hs_fmaf, so that every CPU and
- * GPU computes the same bits. No C library and no intrinsic of unequal rounding.
+ * GPU computes the same bits. It uses no C library and no intrinsic whose rounding differs between machines.
  *
- * The coefficients come from tests/support/fit_elementary.py; the errors stated were measured over the whole range by
- * tests/unit/test_elementary.c. Everything is free of branches (selects only), so loops over it vectorise.
+ * The coefficients come from tests/support/fit_elementary.py; the documented errors were measured over the whole range
+ * by tests/unit/test_elementary.c. There are no branches (selects only), so loops over these functions vectorise.
  */
 #ifndef HARTSIFT_STAGES_ELEMENTARY_H
 #define HARTSIFT_STAGES_ELEMENTARY_H
 
 #include "stages/portable.h"
 
-/* 1/x for x in [2^-100, 2^100], relative error at most 1.2e-6. A first guess from the exponent and mantissa as an integer
-   (5 % off), then two steps r (c - x r): the first c is fitted to the guess and leaves 1.3e-3, the second halves what
-   would be left of its square by lying a little above 2. 5 operations. */
+/* 1/x for x in [2^-100, 2^100], relative error at most 1.2e-6. A first guess from the exponent and mantissa as an
+ * integer (5 % off), then two steps r (c - x r): the first c is fitted to the guess and leaves 1.3e-3, the second c is
+ * slightly above 2, which halves the remaining square of the error. 5 operations. */
 HS_INLINE float hs_reciprocal(float x) {
   float r = hs_bits_float(0x7ef33400u - hs_float_bits(x));
   r = r * hs_fmaf(-x, r, 2.00128f);
@@ -20,15 +20,15 @@ HS_INLINE float hs_reciprocal(float x) {
 }
 
 /* Length and direction of (gx, gy): magnitude with a relative error of at most 1.1e-5, and the angle from the x axis
-   towards y, in [-1/2, 1/2] turns, with an error of at most 2.3e-6 turns (1.4e-5 rad): a hundredth of what a
-   descriptor or an orientation can tell. Both ends of the range are the same direction; the sign is gy's, of zero too.
-   (0, 0) gives magnitude 0 and an angle of 0 or both ends. |gx|, |gy| below 2^60. About 26 operations.
-
-   With t = min/max of the absolute values and z = t^2 the magnitude is max * sqrt(1 + z) and the angle within the octant
-   t * atan(t)/t, both by polynomials in z; the octants follow by reflection. One reciprocal serves both, and no
-   square root is needed. A maximum below 1e-30 is divided as if it were that, which only keeps 0/0 away.
-
-   The angle is in parts of a turn, `unit` of them a turn; for a power of two every operation scales exactly. */
+ * towards y, in [-1/2, 1/2] turns, with an error of at most 2.3e-6 turns (1.4e-5 rad): a hundredth of the resolution of
+ * a descriptor or an orientation. Both ends of the range are the same direction; the sign is gy's, of zero too. (0, 0)
+ * gives magnitude 0 and an angle of 0 or both ends. |gx|, |gy| below 2^60. About 26 operations.
+ *
+ * With t = min/max of the absolute values and z = t^2 the magnitude is max * sqrt(1 + z) and the angle within the
+ * octant t * atan(t)/t, both by polynomials in z; the octants follow by reflection. One reciprocal serves both, and no
+ * square root is needed. A maximum below 1e-30 is replaced by 1e-30 in the division, only to avoid 0/0.
+ *
+ * The angle is in parts of a turn, `unit` of them a turn; for a power of two every operation scales exactly. */
 HS_INLINE void hs_polar(float gx, float gy, float unit, float *magnitude, float *angle) {
   const float ax = hs_fabsf(gx), ay = hs_fabsf(gy);
   const bool steep = ay > ax;

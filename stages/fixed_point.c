@@ -1,5 +1,5 @@
 /*
- * The bound behind fixed_point.h.
+ * Proof and computation of the bound in fixed_point.h.
  *
  * Magnitudes. Half the central difference of samples in [0, 1] is at most 1/2 in size, so m <= sqrt(1/2) < 0.70711.
  * VLFeat's one-sided differences on the image's edge are at most 1, so m <= sqrt(2) there: at most two rows and two
@@ -10,21 +10,22 @@
  * (VLFeat: 4.5 sigma - 1), hence a <= (R + 1) / 3, and the sum of weights is at most side^2,
  * side = (R + 1) / 3 * sqrt(2 pi) + 1; with the edge's excess counted as weight, side^2 + 4 side.
  *
- * Descriptor weights. In the turned frame, in bins of b = 3 sigma samples, a sample at (u, v) gives the 4 x 4 cells
+ * Descriptor weights. In the rotated frame, in bins of b = 3 sigma samples, a sample at (u, v) gives the 4 x 4 cells
  * w(u) t(u) w(v) t(v) of its magnitude in all, w(u) = exp(-u^2 / 8), t(u) = 1 for |u| <= 1.5, falling linearly to 0 at
- * 2.5 (what leaves the cells is cropped). f = w t is unimodal in each coordinate. The unit square about a sample reaches
- * no further than 1/sqrt(2) samples from it in either coordinate, so the sum over the grid is at most the product of
+ * 2.5 (votes outside the cells are cropped). f = w t is unimodal in each coordinate. The unit square about a sample
+ * extends at most 1/sqrt(2) samples from it in either coordinate, so the sum over the grid is at most the product of
  * two integrals of f widened by 1/sqrt(2) samples each way: (C b + sqrt(2))^2 with C the integral of f, below 3.398.
- * R >= sqrt(2) * 2.5 * b - 1/2, hence b <= (R + 0.5) / 3.5355. Backends that sum the padding of the 6 x 6 x 10 histogram
- * too keep it apart; a padding cell takes at most what a corner of the window holds, far below the same bound.
+ * R >= sqrt(2) * 2.5 * b - 1/2, hence b <= (R + 0.5) / 3.5355. Backends that also sum the padding of the 6 x 6 x 10
+ * histogram keep it separate; a padding cell receives at most the votes of a corner of the window, far below the same
+ * bound.
  *
- * Rounding. A sample's votes are differences of rounded products. All of them together are the rounded magnitude
- * (orientation) or two of them (descriptor, a row each), and what a descriptor's cell takes of a row is off by at most 1:
- * at most 2 a sample, of which a window has at most (2R + 1)^2.
+ * Rounding. A sample's votes are differences of rounded products. Their sum is the rounded magnitude (orientation) or
+ * two rounded magnitudes (descriptor, one per row), and a descriptor cell's part of a row is off by at most 1: at most
+ * 2 per sample, and a window has at most (2R + 1)^2 samples.
  *
- * Several windows. Each size of a pooled descriptor has its own histogram and 2^q. What is added up are values of unit
- * norm in units of 2^-21 (domain_share): below 2^25 + 16 for 16 sizes, their squares together below 2^58 and, because 128
- * values of unit norm sum to sqrt(128) at most, they themselves below 2^29.
+ * Several windows. Each size of a pooled descriptor has its own histogram and 2^q. The pooled sum adds values of unit
+ * norm in units of 2^-21 (domain_share). For 16 sizes a value is below 2^25 + 16, the sum of the squares below 2^58
+ * and, because 128 values of unit norm sum to sqrt(128) at most, the sum of the values below 2^29.
  */
 #include "stages/fixed_point.h"
 

@@ -1,5 +1,5 @@
 /*
- * Views of images: the caller's picture and the float levels of an octave. Views own nothing.
+ * Views of images: the caller's picture and the float levels of an octave. Views do not own memory.
  */
 #ifndef HARTSIFT_STAGES_IMAGE_H
 #define HARTSIFT_STAGES_IMAGE_H
@@ -41,14 +41,14 @@ typedef struct source_view {
   float range_low, range_high; /* SOURCE_F32: the values of black and white, low < high */
 } source_view;
 
-/* Samples [x0, x1) x [y0, y1) of a plane. Of what a stage is to make, all 0 means the whole plane. */
+/* Samples [x0, x1) x [y0, y1) of a plane. As the output region of a stage, all 0 means the whole plane. */
 typedef struct plane_region {
   int32_t x0, y0, x1, y1;
 } plane_region;
 
-/* One float plane: intensities in [0, 1], row-major, `stride` floats from row to row. Of a picture that is worked off in
-   tiles only a region may be in memory: width and height stay those of the whole plane, and `data` is where sample (0, 0)
-   would be (pipeline/frame/TILES.md). */
+/* One float plane: intensities in [0, 1], row-major, `stride` floats between rows. If the picture is processed in
+ * tiles, only a region may be in memory: width and height are still the whole plane's, and `data` is the address that
+ * sample (0, 0) would have (pipeline/frame/TILES.md). */
 typedef struct plane_view {
   float *data;
   int32_t width, height;
@@ -60,7 +60,7 @@ static inline plane_region region_or_all(plane_region r, const plane_view *plane
   return r;
 }
 
-/* The region and `margin` samples about it, as far as the plane goes. */
+/* The region extended by `margin` samples, clipped to the plane. */
 static inline plane_region region_about(plane_region r, int32_t margin, const plane_view *plane) {
   r.x0 = r.x0 > margin ? r.x0 - margin : 0;
   r.y0 = r.y0 > margin ? r.y0 - margin : 0;
@@ -73,10 +73,10 @@ static inline bool region_has(const plane_region *r, int32_t x, int32_t y) {
   return x >= r->x0 && x < r->x1 && y >= r->y0 && y < r->y1;
 }
 
-/* The Gaussian levels of one octave, 0..S+2 (the last where its reader wants it stored), each level_floats after the one
-   before. Sample (i, j) lies at
-   original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level s is the
-   difference of levels s+1 and s. */
+/* The Gaussian levels of one octave, 0..S+2 (level S+2 only if its reader wants it stored), level_floats apart. Sample
+ * (i, j) is at
+ * original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level s is the
+ * difference of levels s+1 and s. */
 typedef struct octave_view {
   float *levels;
   size_t level_floats;
@@ -85,8 +85,8 @@ typedef struct octave_view {
   int32_t octave;
 } octave_view;
 
-/* One bit a sample for the DoG levels 1..S of one octave: bit x%32 of word x/32 of a row, rows one after another,
-   levels one after another. Read in word and bit order it runs in the defined order of keypoints. */
+/* One bit per sample for the DoG levels 1..S of one octave: bit x%32 of word x/32 of a row; rows are consecutive, and
+ * so are levels. Word and bit order is the defined order of keypoints. */
 typedef struct mask_view {
   uint32_t *words;
   int32_t words_per_row;

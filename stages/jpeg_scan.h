@@ -1,7 +1,8 @@
 /*
- * The coded scan of a baseline JPEG as the GPU decodes it: the host packs what the file says
- * (pipeline/image_io/jpeg/jpeg_stream.h), the device decodes it (cuda/jpeg/jpeg_cuda.h). Here are the layouts that both
- * know, and one step of the decoding.
+ * The coded scan of a baseline JPEG for the GPU's decoder.
+ *
+ * The host packs the file's content (pipeline/image_io/jpeg/jpeg_stream.h), and the device decodes it
+ * (cuda/jpeg/jpeg_cuda.h). This header has the shared layouts, and one step of the decoding.
  *
  * ITU-T T.81, F.1.2, F.2.2 and annex C.
  */
@@ -15,55 +16,56 @@ enum {
   JPEG_BLOCK_SIDE = 8,
   JPEG_COEFFICIENTS = 64,   /* of a block */
   JPEG_MCU_BLOCKS_MAX = 10, /* T.81, B.2.3 */
-  /* The next 11 bits find a step at once; where the first six are ones, behind which the long codes are, the next 16. */
+  /* A table lookup by the next 11 bits finds a step; if the first six bits are ones, the prefix of the long codes, by
+   * the next 16. */
   JPEG_LOOKUP_BITS = 11,
   JPEG_LONG_ONES = 6,
   JPEG_LONG_LOOKUPS = 1 << (16 - JPEG_LONG_ONES),
-  JPEG_HUFFMAN_BITS_MAX = 16,    /* of a code */
+  JPEG_HUFFMAN_BITS_MAX = 16,    /* bits of a code */
   JPEG_HUFFMAN_TABLES = 4,       /* DC 0 and 1, AC 0 and 1 */
   JPEG_DATA_BYTES_MAX = 1 << 28, /* bit numbers have 32 bits */
-  JPEG_SUBSEQUENCE_BITS = 1024,  /* that one thread decodes; a multiple of 32 */
-  JPEG_WORDS_AHEAD = 4,          /* that may be read behind the coded data */
-  /* The most that a luma block's dequantised coefficients may add up to. Then no decoder's inverse transform comes near the
-     ends of 16-bit numbers, where libjpeg's own versions differ: its first pass multiplies by at most 4 sqrt(8) / 2 and
-     adds two such sums. Photographs stay below half of it. */
+  JPEG_SUBSEQUENCE_BITS = 1024,  /* bits that one thread decodes; a multiple of 32 */
+  JPEG_WORDS_AHEAD = 4,          /* words that may be read past the coded data */
+  /* Maximum sum of a luma block's dequantised coefficients. Below it no decoder's inverse transform approaches the
+   * limits of 16-bit numbers, where libjpeg's own versions differ: the first pass multiplies by at most 4 sqrt(8) / 2
+   * and adds two such sums. Photographs stay below half of it. */
   JPEG_SUM_MAX = 5600
 };
 
-/* What all kernels know of a picture, by value. */
+/* Parameters of a picture that all kernels read, passed by value. */
 typedef struct jpeg_shape {
   int32_t width, height; /* pixels, as stored */
   int32_t mcus_across, mcus_down;
-  int32_t luma_across, luma_down; /* blocks of luma in an MCU, its first ones, row by row */
-  int32_t mcu_blocks;             /* of all components, 1..JPEG_MCU_BLOCKS_MAX */
-  uint32_t dc_tables, ac_tables;  /* bit k: the number of the table of block k of an MCU, 0 or 1 */
-  uint32_t interval_mcus;         /* of a restart interval; the last one may have fewer */
+  int32_t luma_across, luma_down; /* luma blocks of an MCU, which come first, row by row */
+  int32_t mcu_blocks;             /* blocks of all components, 1..JPEG_MCU_BLOCKS_MAX */
+  uint32_t dc_tables, ac_tables;  /* bit k: number of the table of block k of an MCU, 0 or 1 */
+  uint32_t interval_mcus;         /* MCUs of a restart interval; the last one may have fewer */
   uint32_t intervals;             /* 1 or more */
   uint32_t subsequences;          /* of all intervals */
   uint32_t data_words;            /* 32-bit words of coded data, with JPEG_WORDS_AHEAD */
-  size_t packed_bytes; /* of everything: jpeg_tables, jpeg_interval[intervals + 1], data from a multiple of 16 */
+  size_t packed_bytes;            /* total: jpeg_tables, jpeg_interval[intervals + 1], data from a multiple of 16 */
 } jpeg_shape;
 
-/* One class and number of Huffman codes, by the next bits of the stream. A step: bits 0..4 what code and value take, 1 or
-   more; 5..8: bits of the value; 9..15: by how much the coefficient's index grows, JPEG_STEP_TO_END: to the block's end.
-   0: a longer code, or none. */
+/* Step table of one class and number of Huffman codes, indexed by the next bits of the stream. A step: bits 0..4: bits
+ * of code and value, 1 or more; 5..8: bits of the value; 9..15: increment of the coefficient's index, JPEG_STEP_TO_END:
+ * to the block's end. 0: a longer code, or none. */
 typedef struct jpeg_huffman {
   uint16_t steps[(1 << JPEG_LOOKUP_BITS) + JPEG_LONG_LOOKUPS];
 } jpeg_huffman;
 
-/* The same codes in their order, for those that are not found so: few, or of an odd table. */
+/* The same codes in canonical order, for codes not found by lookup: rare ones, or an unusual table. */
 typedef struct jpeg_code_order {
-  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1]; /* the first 16 bits behind all codes of up to so many bits */
-  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];   /* of the code 0 of that length in the order: may be negative */
+  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1]; /* the first 16 bits above all codes of up to this length */
+  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];   /* index of the code 0 of that length in the order: may be negative */
   uint16_t steps[256];
 } jpeg_code_order;
 
-/* What the file says beside its data. */
+/* The file's tables. */
 typedef struct jpeg_tables {
   jpeg_huffman huffman[JPEG_HUFFMAN_TABLES];
   jpeg_code_order orders[JPEG_HUFFMAN_TABLES];
   uint16_t quantisation[JPEG_COEFFICIENTS]; /* of luma, by column and row: 8 x + y */
-  uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, of the zigzag order's coefficients */
+  uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, for coefficients in zigzag order */
 } jpeg_tables;
 #ifndef __cplusplus
 _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisation) % 16 == 0 &&
@@ -71,28 +73,28 @@ _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisat
                "the device copies 16 bytes at a time");
 #endif
 
-/* A restart interval: where its coded bits begin, without stuffed zeros, and its first subsequence. Behind the last one
-   stands where all end. */
+/* A restart interval: the start of its coded bits, without stuffed zeros, and its first subsequence. A last entry gives
+ * the end. */
 typedef struct jpeg_interval {
   uint32_t first_bit; /* a multiple of 8 */
   uint32_t first_subsequence;
 } jpeg_interval;
 
-/* Where the data begins in a packed picture. */
+/* Offset of the data in a packed picture. */
 HS_INLINE size_t jpeg_data_at(const jpeg_shape *shape) {
   return (sizeof(jpeg_tables) + (shape->intervals + (size_t)1) * sizeof(jpeg_interval) + 15) / 16 * 16;
 }
 
 enum {
   JPEG_STEP_TO_END = 127,
-  JPEG_STEP_WRONG = 1 /* no code, or one that baseline has no use for: a bit is skipped, and the index stays */
+  JPEG_STEP_WRONG = 1 /* no code, or one invalid in baseline: skips a bit, and the index stays */
 };
 
-/* How far decoding has come. */
+/* Decoder state. */
 typedef struct jpeg_scan_state {
-  uint32_t bit;   /* the next one */
+  uint32_t bit;   /* the next bit */
   uint32_t index; /* of the next coefficient in zigzag order; 0: DC */
-  uint32_t block; /* in its MCU */
+  uint32_t block; /* block in its MCU */
 } jpeg_scan_state;
 
 HS_INLINE uint32_t jpeg_step_bits(uint32_t step) { return step & 31u; }
@@ -102,7 +104,7 @@ HS_INLINE uint32_t jpeg_step_make(uint32_t code_bits, uint32_t size, uint32_t sk
   return (code_bits + size) | size << 5 | skip << 9;
 }
 
-/* Where a table has the step of the next bits. */
+/* Index of the step for the next bits. */
 HS_INLINE uint32_t jpeg_step_at(uint32_t window) {
   const uint32_t at_long = (window >> 16) - (0x10000u - (uint32_t)JPEG_LONG_LOOKUPS) + (1u << JPEG_LOOKUP_BITS);
   return window >> (32 - JPEG_LONG_ONES) == (1u << JPEG_LONG_ONES) - 1 ? at_long : window >> (32 - JPEG_LOOKUP_BITS);
@@ -113,7 +115,7 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
   const uint32_t look = window >> 16;
   int32_t bits = 1;
 #ifdef __CUDA_ARCH__
-#  pragma unroll 1 /* seldom run, and in the way of the other steps' instructions */
+#  pragma unroll 1 /* rarely executed; inlined it would slow the other steps */
 #endif
   while (bits < JPEG_HUFFMAN_BITS_MAX && look >= order->beyond[bits]) bits++;
   if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
@@ -121,24 +123,24 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
   return order->steps[place & 255];
 }
 
-/* What the next 32 bits begin with in this state. huffman, orders: as in jpeg_tables. */
+/* The step for the next 32 bits in this state. huffman, orders: as in jpeg_tables. */
 HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *huffman, const jpeg_code_order *orders, const jpeg_shape *shape,
                                   jpeg_scan_state state, uint32_t window) {
-  /* Both in a word, which stays in a register: the device would load one of them at each step. */
+  /* Both fields in a word, which stays in a register: otherwise the device would load one of them at each step. */
   const uint32_t tables = shape->dc_tables | shape->ac_tables << 16, is_ac = state.index > 0 ? 1u : 0u;
   const uint32_t number = 2 * is_ac + (tables >> (16 * is_ac + state.block) & 1u);
   const uint32_t step = huffman[number].steps[jpeg_step_at(window)];
   return step ? step : jpeg_step_in_order(&orders[number], window);
 }
 
-/* The value behind the code (T.81, F.2.2.1, EXTEND); 0 where it has no bits. */
+/* The value that follows the code (T.81, F.2.2.1, EXTEND); 0 if it has no bits. */
 HS_INLINE int32_t jpeg_step_value(uint32_t step, uint32_t window) {
   const uint32_t size = jpeg_step_size(step), code_bits = jpeg_step_bits(step) - size;
   const int32_t bits = (int32_t)(window << code_bits >> 1 >> (31 - size)), beyond = (int32_t)(1u << size);
   return bits < beyond >> 1 ? bits - beyond + 1 : bits;
 }
 
-/* Goes a step on. True: the block has ended. */
+/* Advances the state by a step. True: the block has ended. */
 HS_INLINE bool jpeg_scan_advance(const jpeg_shape *shape, jpeg_scan_state *state, uint32_t step) {
   const uint32_t index = state->index + jpeg_step_skip(step);
   const bool ended = index >= JPEG_COEFFICIENTS;
@@ -149,14 +151,13 @@ HS_INLINE bool jpeg_scan_advance(const jpeg_shape *shape, jpeg_scan_state *state
   return ended;
 }
 
-/* Whether a step from an index is one that no encoder takes: no code, a coefficient behind the last one, 16 zeros as a
-   block's last. */
+/* Whether a step is invalid at an index: no code, a coefficient past the last one, 16 zeros at a block's end. */
 HS_INLINE bool jpeg_step_is_wrong(uint32_t index, uint32_t step) {
   const uint32_t skip = jpeg_step_skip(step), zeros = index > 0 && jpeg_step_size(step) == 0 ? 1u : 0u;
   return skip == 0 || (skip < JPEG_STEP_TO_END && index + skip + zeros > JPEG_COEFFICIENTS);
 }
 
-/* How decoding left a subsequence, in a word: `end` is its first bit behind it. */
+/* The state after a subsequence, in a word: `end` is the first bit after it. */
 HS_INLINE uint32_t jpeg_state_pack(jpeg_scan_state state, uint32_t end) {
   return (state.bit - end) | state.index << 8 | state.block << 16;
 }

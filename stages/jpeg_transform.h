@@ -1,7 +1,7 @@
 /*
  * The inverse cosine transform of 8 samples in integers, with the results of libjpeg's accurate one ("islow"): the flow
  * graph of Loeffler, Ligtenberg and Moschytz ("Practical fast 1-D DCT algorithms with 11 multiplications", ICASSP 1989,
- * figure 1) run backwards, all factors rounded to 13 bits. Columns first, keeping 2 more bits, then rows.
+ * figure 1) reversed, with all factors rounded to 13 bits. Columns first, keeping 2 more bits, then rows.
  *
  * Every result is one sum of products that is rounded once, so the order of the sums does not matter; none overflows
  * for blocks within JPEG_SUM_MAX.
@@ -13,14 +13,14 @@
 
 enum {
   JPEG_FACTOR_BITS = 13,
-  JPEG_COLUMN_BITS = 2, /* that columns keep */
+  JPEG_COLUMN_BITS = 2, /* extra bits kept by the column pass */
   JPEG_COLUMN_SHIFT = JPEG_FACTOR_BITS - JPEG_COLUMN_BITS,
   JPEG_ROW_SHIFT = JPEG_FACTOR_BITS + JPEG_COLUMN_BITS + 3 /* an eighth: both passes' scale */
 };
 
 /* In place: frequencies to samples, rounded by 2^shift, halves up. */
 HS_INLINE void jpeg_transform_8(int32_t v[JPEG_BLOCK_SIDE], int32_t shift) {
-  /* sqrt(2) cos(6 pi / 16), and the sums and differences that a rotation by three products takes */
+  /* sqrt(2) cos(6 pi / 16), and the sums and differences for a rotation by three products */
   const int32_t turn = (v[2] + v[6]) * 4433, low = (v[0] + v[4]) * (1 << JPEG_FACTOR_BITS),
                 high = (v[0] - v[4]) * (1 << JPEG_FACTOR_BITS), half = 1 << (shift - 1);
   const int32_t even2 = turn - v[6] * 15137, even3 = turn + v[2] * 6270;

@@ -1,8 +1,9 @@
 /*
- * The method's parameters, resolved: thresholds as the stages compare them, one number for each rule.
+ * The method's resolved parameters (thresholds in the form that stages compare, one number for each rule), and lists of
+ * keypoints and features.
  *
- * Filled once from the options (pipeline/context/options.c) and passed by value. Comparisons are all strict (> threshold):
- * a rule that includes its threshold gets the next smaller float here, so no backend branches on it.
+ * Filled once from the options (pipeline/context/options.c) and passed by value. All comparisons are strict (>
+ * threshold). A rule that includes its threshold gets the next smaller float here, so no backend needs a branch.
  */
 #ifndef HARTSIFT_STAGES_KEYPOINT_H
 #define HARTSIFT_STAGES_KEYPOINT_H
@@ -10,23 +11,24 @@
 #include "stages/base.h"
 #include "stages/portable.h"
 
-/* Sizes of window whose descriptors are pooled, in the keypoint's own; describe.h. */
+/* Window sizes whose descriptors are pooled, in units of the keypoint's size; describe.h. */
 enum { DOMAIN_SIZES_MAX = 16 };
 typedef struct domain_sizes {
-  int32_t count; /* 0: the keypoint's own alone, and nothing is pooled */
+  int32_t count; /* 0: the keypoint's size only, no pooling */
   float size[DOMAIN_SIZES_MAX];
-  int32_t levels[DOMAIN_SIZES_MAX]; /* from the keypoint's level to the one whose blur fits: round(S log2 size) */
+  int32_t levels[DOMAIN_SIZES_MAX]; /* offset from the keypoint's level to the level whose blur fits: round(S log2
+                                     * size) */
 } domain_sizes;
 
 typedef struct sift_params {
   int32_t scales;        /* S */
   float sigma0;          /* blur of level 0, samples of its octave */
-  float grid_shift;      /* the first sample lies at (-grid_shift, -grid_shift), original pixels */
+  float grid_shift;      /* the first sample is at (-grid_shift, -grid_shift), original pixels */
   int32_t border;        /* samples at each side that cannot be candidates */
   float candidate_above; /* a candidate's |D| is greater than this */
   bool extremum_ties;    /* a candidate may equal neighbours (OpenCV) */
   author_rule refine_rule;
-  float settle;         /* largest |offset| of a settled sample; RULE_OPENCV: strictly below it */
+  float settle;         /* maximum |offset| of a settled sample; RULE_OPENCV: strictly below it */
   float contrast_above; /* the refined |D| is greater than this */
   float edge;           /* r: tr^2 r < (r+1)^2 det */
   author_rule orientation_rule;
@@ -40,12 +42,12 @@ typedef struct sift_params {
 } sift_params;
 
 /* Lists of keypoints and features: structures of arrays with a count and a capacity.
-   
-   A stage that appends goes on counting past the capacity without writing there, so the count at the end of a
-   frame tells how much room was needed. So a result never depends on a capacity. */
+ *
+ * A stage that appends continues to count past the capacity without writing, so the count at the end of a
+ * frame gives the required capacity. A result therefore never depends on a capacity. */
 
-/* Places in original pixels and samples of an octave: sample 0 lies at -shift (sift_params.grid_shift), samples are
-   2^octave pixels apart. Both round once at most, because products by a power of two are exact. */
+/* Conversions between original pixels and samples of an octave: sample 0 is at -shift (sift_params.grid_shift), samples
+ * are 2^octave pixels apart. Both round at most once, because products by a power of two are exact. */
 HS_INLINE float place_of_sample(float sample, int32_t octave, float shift) {
   return sample * hs_power_of_two(octave) - shift;
 }

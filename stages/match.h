@@ -2,9 +2,9 @@
  * Matching: the nearest and second nearest descriptor of every descriptor, and which pairs are kept.
  * Lowe, IJCV 2004, section 7.1.
  *
- * Candidates are ordered by squared distance, then by index; since that order is total, the result does not depend on
- * the order in which a backend meets them. Both descriptor types give squares as floats: of 8-bit values they are
- * integers below 2^23 and so exact, of floats they are summed in one fixed order.
+ * Candidates are ordered by squared distance, then by index. This order is total, so the result does not depend on the
+ * order in which a backend compares them. Both descriptor types give squares as floats: for 8-bit values they are
+ * integers below 2^23 and so exact; for floats they are summed in one fixed order.
  */
 #ifndef HARTSIFT_STAGES_MATCH_H
 #define HARTSIFT_STAGES_MATCH_H
@@ -14,31 +14,31 @@
 
 enum { MATCH_LENGTH = 128 }; /* values of a descriptor */
 #define MATCH_NONE UINT32_MAX
-/* The largest square of 8-bit descriptors is 128 * 255^2 < 2^23. */
+/* The largest squared distance of 8-bit descriptors is 128 * 255^2 < 2^23. */
 enum { MATCH_SQUARE_BITS = 23 };
 
 /* Values as hs_descriptor_type and hs_guide (asserted where the two meet). */
 typedef enum match_type { MATCH_U8 = 0, MATCH_F32 = 1 } match_type;
 typedef enum match_guide_kind { MATCH_UNGUIDED = 0, MATCH_HOMOGRAPHY = 1, MATCH_FUNDAMENTAL = 2 } match_guide_kind;
 
-/* The two nearest of a descriptor: indices, and squared distances; MATCH_NONE and infinity where there is none.
-   Layout as hs_nearest. */
+/* The two nearest of a descriptor: indices, and squared distances; MATCH_NONE and infinity if missing.
+ * Layout as hs_nearest. */
 typedef struct match_nearest {
   uint32_t nearest, second;
   float nearest_squared, second_squared;
 } match_nearest;
 
-/* Which pairs of places are candidates; doubles throughout. */
+/* Which pairs of positions are candidates; doubles throughout. */
 typedef struct match_guide {
   match_guide_kind kind;
   double matrix[9]; /* row-major, first image to second */
   double tolerance_squared;
 } match_guide;
 
-/* What the guide needs of one feature, from its x and y.
-   Homography: first image: x, y of its image in the second; second image: x, y as they are. z and n are 0.
-   Fundamental: first image: the line F (x, y, 1) as x, y, z and n = x^2 + y^2 of it; second image: x, y as they are,
-   z = 1 and n = the squared length of the first two of F^T (x, y, 1). */
+/* The guide's precomputed data of one feature, from its x and y.
+ * Homography: first image: x, y of its image in the second; second image: x, y as they are. z and n are 0.
+ * Fundamental: first image: the line F (x, y, 1) as x, y, z and n = x^2 + y^2 of it; second image: x, y as they are,
+ * z = 1 and n = the squared length of the first two of F^T (x, y, 1). */
 typedef struct match_place {
   double x, y, z, n;
 } match_place;
@@ -51,7 +51,7 @@ HS_INLINE match_place match_place_first(const match_guide *guide, float px, floa
   const double w = (m[6] * x + m[7] * y) + m[8];
   match_place p;
   if (guide->kind == MATCH_HOMOGRAPHY) {
-    p.x = u / w; /* w = 0: not finite, agrees with nothing */
+    p.x = u / w; /* w = 0: not finite, so no position agrees */
     p.y = v / w;
     p.z = 0.0;
     p.n = 0.0;
@@ -80,7 +80,7 @@ HS_INLINE match_place match_place_second(const match_guide *guide, float px, flo
   return p;
 }
 
-/* Whether a place of the first image and one of the second are candidates. False wherever a NaN comes in. */
+/* Whether a position of the first image and one of the second are candidates. False if any NaN is involved. */
 HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, const match_place *first,
                             const match_place *second) {
   if (kind == MATCH_HOMOGRAPHY) {
@@ -92,7 +92,7 @@ HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, con
   return e * e <= tolerance_squared * (first->n + second->n);
 }
 
-/* The square of two 8-bit descriptors; below 2^23. */
+/* The squared distance of two 8-bit descriptors; below 2^23. */
 HS_INLINE uint32_t match_square_u8(const uint8_t *a, const uint8_t *b) {
   int32_t sum = 0;
   for (int k = 0; k < MATCH_LENGTH; k++) {
@@ -102,7 +102,8 @@ HS_INLINE uint32_t match_square_u8(const uint8_t *a, const uint8_t *b) {
   return (uint32_t)sum;
 }
 
-/* The square of two float descriptors, in the order that all backends keep. Exchanging a and b changes no bit. */
+/* The squared distance of two float descriptors, in the fixed order of all backends. Exchanging a and b changes no
+ * bit. */
 HS_INLINE float match_square_f32(const float *a, const float *b) {
   float sum = 0.0f;
   for (int k = 0; k < MATCH_LENGTH; k++) {
@@ -119,13 +120,13 @@ HS_INLINE match_nearest match_nearest_none(void) {
   return n;
 }
 
-/* Whether a candidate comes before another: by square, then by index. False for a square of NaN; one of infinity comes
-   before nothing that match_nearest_none starts with. */
+/* Whether a candidate precedes another: by square, then by index. False for a NaN square; an infinite one does not
+ * precede the initial value of match_nearest_none. */
 HS_INLINE bool match_before(float squared, uint32_t index, float other_squared, uint32_t other_index) {
   return squared < other_squared || (squared == other_squared && index < other_index && other_index != MATCH_NONE);
 }
 
-/* Takes a candidate in; in any order, each index once. */
+/* Inserts a candidate; in any order, each index once. */
 HS_INLINE void match_take(match_nearest *n, uint32_t index, float squared) {
   if (match_before(squared, index, n->nearest_squared, n->nearest)) {
     n->second = n->nearest;
@@ -152,7 +153,7 @@ HS_INLINE bool match_accepts(const match_limits *limits, const match_nearest *n)
   return !(limits->distance_squared > 0.0) || nearest <= limits->distance_squared;
 }
 
-/* Whether feature i of the first list and its nearest are a pair. backward: null unless both ways are asked for. */
+/* Whether feature i of the first list and its nearest are a pair. backward: null unless the match must be mutual. */
 HS_INLINE bool match_keeps(const match_limits *limits, const match_nearest *forward, const match_nearest *backward,
                            uint32_t i) {
   if (!match_accepts(limits, &forward[i])) return false;
@@ -176,14 +177,15 @@ HS_INLINE match_pair match_pair_of(uint32_t i, const match_nearest *n) {
   return p;
 }
 
-/* One list of descriptors: count x 128 uint8_t or float. places: null without a guide. */
+/* One list of descriptors: count x 128 uint8_t or float. places: guide data, null without a guide. */
 typedef struct match_side {
   const void *descriptors;
   const match_place *places;
   uint32_t count; /* below MATCH_NONE */
 } match_side;
 
-/* first, second -> forward: the two nearest in `second` of each of `first`; backward, unless null: the other way. */
+/* first, second -> forward: the two nearest in `second` of each of `first`; backward, unless null: the reverse
+ * direction. */
 typedef struct match_args {
   match_type type;
   match_side first, second;
@@ -192,40 +194,39 @@ typedef struct match_args {
   match_nearest *forward;  /* first.count */
   match_nearest *backward; /* second.count, or null */
   unsigned char *work;     /* stage_ops.match_work_bytes of it, aligned to 64 */
-  bool
-      second_is_packed; /* work is what the call before left, which had the same second list and type and no guide: what
-                              is made of that list is there already */
+  bool second_is_packed;   /* work still holds the data packed by the previous call, which had the same second list and
+                         * type and no guide */
 } match_args;
 
-/* More neighbours than two: all squared distances of some descriptors, and which of them are wanted.
-   
-   The order of candidates is that of match.h: by square, then by index. Squares below a bound are wanted, and of those
-   either all or the k first in that order. */
+/* More neighbours than two: all squared distances of some descriptors, and the choice among them.
+ *
+ * Candidates are ordered as above: by square, then by index. Squares below a bound qualify; either all of them or the
+ * first k in that order are returned. */
 
-/* One neighbour while it is looked for. Layout as hs_neighbour, which has the distance in the place of the square. */
+/* One neighbour during the search. Layout as hs_neighbour, which has the distance instead of the square. */
 typedef struct match_neighbour {
   uint32_t index;
   float squared;
 } match_neighbour;
 
-/* The most neighbours that may be asked for by number: a block of a GPU sorts them in its shared memory. */
+/* Maximum k: a block of a GPU sorts the neighbours in its shared memory. */
 enum { NEIGHBOURS_MAX = 1024 };
 
-/* The squares of `rows` descriptors of the first list from first_row on with every one of the second. */
+/* The squared distances of `rows` descriptors of the first list, from first_row on, to every one of the second. */
 typedef struct squares_args {
   match_type type;
   match_side first, second;
   match_guide_kind guide;
   double tolerance_squared;
   uint32_t first_row, rows;
-  float *squares;      /* rows x pitch; infinity for what is no candidate: places that do not agree, and squares that
-                                are not finite. Beyond second.count: anything */
+  float *squares;      /* rows x pitch; infinity for non-candidates: positions that do not agree, and non-finite
+                        * squares. Beyond second.count: anything */
   size_t pitch;        /* floats from row to row: second.count rounded up to squares_pitch */
   unsigned char *work; /* stage_ops.squares_work_bytes of it, aligned to 64: the second list as stage_ops.pack_second
                                 leaves it, from which stage_ops.squares works then */
 } squares_args;
 
-/* Whole vectors and tiles of every backend end here. */
+/* Rounded up to whole vectors and tiles of every backend. */
 enum { SQUARES_PITCH = 128 };
 HS_INLINE size_t squares_pitch(uint32_t second_count) {
   return ((size_t)second_count + SQUARES_PITCH - 1) / SQUARES_PITCH * SQUARES_PITCH;
@@ -241,23 +242,23 @@ HS_INLINE float match_square(match_type type, const match_side *first, uint32_t 
   return hs_is_finite(squared) ? squared : hs_bits_float(0x7f800000u);
 }
 
-/* Squares below this are those of distances up to `radius`, 0 or more: (double)square <= radius * radius. */
+/* Squares below this value belong to distances up to `radius`, 0 or more: (double)square <= radius * radius. */
 HS_INLINE float neighbour_bound(double radius) {
   const double squared = radius * radius;
   const uint32_t infinity = 0x7f800000u;
   if (!(squared < 3.4028234663852886e38)) return hs_bits_float(infinity);
   const float nearest = (float)squared;
   const uint32_t bits = hs_float_bits(nearest);
-  /* The next float above where that itself is within. */
+  /* The next larger float if the value itself is within. */
   return (double)nearest <= squared ? hs_bits_float(bits + 1u) : nearest;
 }
 
-/* Whether a neighbour comes before another. */
+/* Whether a neighbour precedes another. */
 HS_INLINE bool neighbour_before(match_neighbour a, match_neighbour b) {
   return a.squared < b.squared || (a.squared == b.squared && a.index < b.index);
 }
 
-/* How it is handed out. */
+/* Converts to the returned form. */
 HS_INLINE match_neighbour neighbour_measured(match_neighbour n) {
   n.squared = hs_sqrtf(n.squared);
   return n;

@@ -1,9 +1,9 @@
 /*
- * What a backend of the host provides: one function a stage. (The CUDA backend has launchers instead, which
+ * The table of a host backend: one function per stage. (The CUDA backend has launchers instead, which
  * pipeline/device/cuda_record.c records into a graph.)
  *
  * A stage_queue is where the work runs (a pool of threads); the pipeline only passes it on. Every function
- * writes what its contract in <stage>.h says and nothing else; none allocates. A context fills the table once
+ * writes only the outputs in its contract in <stage>.h; none allocates. A context fills the table once
  * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
  *
  * To add a stage (tests/api/check_places.py names what was forgotten):
@@ -12,7 +12,7 @@
  *   3. the reference cpu/ref/<stage>_ref.c, its entry in the table of cpu/dispatch.c and its TAKE line there;
  *   4. its step in pipeline/frame/run_frame.c, and its buffers with first and last step in pipeline/context/plan.c;
  *   5. its kernels and their place in a frame's graph: the list in cuda/keypoints/frame_view.h;
- *   6. tests: tests/agree for every variant against the reference, tests/property for what holds of the whole.
+ *   6. tests: tests/agree for every variant against the reference, tests/property for invariants of whole frames.
  */
 #ifndef HARTSIFT_STAGES_OPS_H
 #define HARTSIFT_STAGES_OPS_H
@@ -41,7 +41,7 @@ typedef enum stage_id {
 /* The chunks that a backend may run a stage in (cpu/schedule/stage_jobs.h). */
 struct stage_jobs;
 
-/* What a backend asks the memory for in advance (cpu/schedule/window_prefetch.h). */
+/* Samples that a backend prefetches (cpu/schedule/window_prefetch.h). */
 struct window_prefetch;
 
 typedef struct stage_ops {
@@ -55,31 +55,31 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
-  /* Of STAGE_DESCRIBE too. Moments of gradients; ahead: samples to prefetch meanwhile. */
+  /* Also of STAGE_DESCRIBE. Moments of gradients; ahead: samples to prefetch meanwhile. */
   affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *ahead);
-  /* A patch of side x side samples, in rows of `stride` floats. read: what of it is written; null: all. */
+  /* A patch of side x side samples, in rows of `stride` floats. read: the ranges to write; null: all. */
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
                        float *out, struct window_prefetch *ahead);
   /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
      plane of that size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
-  bool pyramid_work_plane; /* a mixture: room for a plane as well, whichever is larger */
-  /* Bytes that detect_args.work must hold for octaves of these sizes, of which there is at least one. */
+  bool pyramid_work_plane; /* for a mixture of variants: holds a plane as well, whichever is larger */
+  /* Bytes of detect_args.work for octaves of these sizes, at least one. */
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */
-  /* A fused pass over an octave, for STAGE_DETECT too, where base, level step and halving are of the same variant; null:
-     none. */
+  /* A fused pass over an octave, also of STAGE_DETECT, if base, level step and halving are of the same variant; null:
+   * none. */
   stage_status (*octave)(stage_queue *, const octave_args *);
-  /* Bytes that match_args.work must hold for the other fields and this many threads. False: more than size_t holds. */
+  /* Bytes of match_args.work for the other fields and this many threads. False: they exceed size_t. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);
-  /* Of STAGE_MATCH too: squares_args.work for a second list; its filling, once; then squares of any rows, on the thread
-     that asks. */
+  /* Also of STAGE_MATCH: squares_args.work for a second list; its packing, once; then squares of any rows, on the
+   * calling thread. */
   size_t (*squares_work_bytes)(const squares_args *);
   stage_status (*pack_second)(stage_queue *, const squares_args *);
   stage_status (*squares)(const squares_args *);
 } stage_ops;
 
-/* "base", "blur", ...: the names of --variant and of the report. */
+/* "base", "blur", ...: names in --variant and in the report. */
 static inline const char *stage_name(stage_id id) {
   static const char *const names[STAGE_COUNT] = {"base",   "blur",   "halve",    "detect",
                                                  "orient", "select", "describe", "match"};

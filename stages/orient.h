@@ -15,19 +15,19 @@
 
 enum {
   ORIENT_BINS = 36,
-  ORIENT_PEAKS_MAX = ORIENT_BINS / 2, /* no two neighbours can both be local maxima */
-  ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, for integer constants */
+  ORIENT_PEAKS_MAX = ORIENT_BINS / 2, /* two neighbours cannot both be local maxima */
+  ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, as integer constants */
 };
-/* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c holds their ratio, 3; the
-   sides of affine.h's patches follow from the radius. */
+/* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c uses their ratio, 3;
+ * the sides of affine.h's patches follow from the radius. */
 #define ORIENT_WINDOW_SIGMA  1.5f /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
-#define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 of those */
+#define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 standard deviations */
 #define TWO_PI_FLOAT         6.2831855f
 #define TURNS_A_RADIAN       0.15915494f
 #define LOG2_E_FLOAT         1.442695041f
 
-/* keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by
-   octave - first_octave; those of the keypoints treated hold their levels. */
+/* Keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by
+ * octave - first_octave; the octaves of these keypoints must hold their levels. */
 typedef struct orient_args {
   const octave_view *octaves;
   int32_t first_octave;
@@ -40,12 +40,12 @@ typedef struct orient_args {
 
 /* The window of one keypoint, in samples of its octave. */
 typedef struct orient_window {
-  float x, y;     /* where distances are measured from */
-  int32_t cx, cy; /* the sample the window lies about */
+  float x, y;     /* origin of distances */
+  int32_t cx, cy; /* the sample at the window's centre */
   int32_t radius; /* its side is 2 radius + 1 samples */
-  float limit;    /* votes come from squared distances below this */
+  float limit;    /* samples at smaller squared distances vote */
   float falloff;  /* weight = exp2(-distance^2 * falloff) */
-  int32_t margin; /* samples at each side of the level without a vote: 1; VLFeat 0 */
+  int32_t margin; /* samples on each side of the level without a vote: 1; VLFeat 0 */
 } orient_window;
 
 /* The window radius for a scale in octave samples. */
@@ -85,7 +85,8 @@ HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t 
 /* Weight of one coordinate's distance; the window is the product of two. */
 HS_INLINE float window_weight(float distance, float falloff) { return hs_exp2(-((distance * distance) * falloff)); }
 
-/* Half the central difference; at the edge of the level (VLFeat's orientation windows only) the one-sided one. */
+/* Half the central difference; at the edge of the level (VLFeat's orientation windows only) the one-sided
+ * difference. */
 HS_INLINE void gradient_at(const plane_view *level, int32_t x, int32_t y, float *gx, float *gy) {
   const float *p = level->data + (size_t)y * level->stride + (size_t)x;
   *gx = 0.5f * (p[1] - p[-1]);
@@ -135,7 +136,7 @@ HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_ru
     vote.v1 = 0;
     return vote;
   }
-  /* linear between the two nearest of the centres i + 0.5; together exactly the rounded v */
+  /* linear between the two nearest of the centres i + 0.5; the sum is exactly the rounded v */
   const float shifted = position - 0.5f;
   const int32_t b = hs_floor_int(shifted);
   vote.bin0 = orient_wrap_bin(b);
@@ -145,8 +146,8 @@ HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_ru
   return vote;
 }
 
-/* The smoothed histogram at one bin, exact in integers: 16 [1 4 6 4 1]/16 (OpenCV), or six circular passes of
-   [1 1 1], which are one of (1 + x + x^2)^6, sum 729 (VLFeat, Lowe's demo). */
+/* The smoothed histogram at one bin, exact in integers: 16 [1 4 6 4 1]/16 (OpenCV), or six circular convolutions with
+ * [1 1 1], which equal one with (1 + x + x^2)^6, sum 729 (VLFeat, Lowe's demo). */
 HS_INLINE int64_t orient_smooth_bin(const int32_t *histogram, int32_t bin, author_rule rule) {
   if (rule == RULE_OPENCV) {
     const int64_t h0 = histogram[bin];

@@ -1,9 +1,9 @@
 /*
  * Patches: square pictures of the surroundings of keypoints, in their frames.
  *
- * A patch is sampled from one layer: the picture itself as gray, or a level of the pyramid. The layers are in the order of
- * their blur; a patch takes the last one whose blur is at most what its sampling distance asks for, so that what is
- * sampled coarsely is smooth. Values between samples are bilinear; all is float32, products and sums unfused.
+ * A patch is sampled from one layer: the gray picture, or a level of the pyramid. The layers are ordered by blur; a
+ * patch uses the last one whose blur does not exceed the blur for its sampling distance, so that coarse sampling reads
+ * smooth data. Interpolation is bilinear; all arithmetic is float32, with products and sums unfused.
  */
 #ifndef HARTSIFT_STAGES_PATCH_H
 #define HARTSIFT_STAGES_PATCH_H
@@ -12,7 +12,7 @@
 
 enum { PATCH_SIZE_MAX = 1024, PATCH_LAYERS_MAX = OCTAVES_MAX * SCALES_MAX + 2 };
 
-/* Layer 0 is the picture; then level s of octave o, s = 0..S-1, and at last level S of the last octave. */
+/* Layer 0 is the picture; then level s of octave o, s = 0..S-1, and finally level S of the last octave. */
 typedef struct patch_layers {
   plane_view picture;
   const octave_view *octaves;
@@ -22,12 +22,12 @@ typedef struct patch_layers {
   float blur[PATCH_LAYERS_MAX]; /* pixels; of the picture: 0 */
 } patch_layers;
 
-/* Where patch unit (u, v), in sampling distances from the centre, lies: x + a11 u + a12 v, y + a21 u + a22 v. */
+/* Position of patch unit (u, v), in sampling distances from the centre: x + a11 u + a12 v, y + a21 u + a22 v. */
 typedef struct patch_map {
   float x, y, a11, a12, a21, a22;
 } patch_map;
 
-/* Patches [count] of size x size samples -> out, u8 or float. maps: in pixels; where valid is false the patch is 0. */
+/* Patches [count] of size x size samples -> out, u8 or float. maps: in pixels; a patch whose map is not valid is 0. */
 typedef struct patch_args {
   const patch_layers *layers;
   const patch_map *maps;
@@ -54,10 +54,10 @@ HS_INLINE patch_map patch_map_circular(float x, float y, float sigma, float orie
   return m;
 }
 
-/* The area that a patch unit covers: 0 for a frame without an inverse. */
+/* The area of a patch unit: 0 for a frame without an inverse. */
 HS_INLINE float patch_area(const patch_map *m) { return hs_fabsf(m->a11 * m->a22 - m->a12 * m->a21); }
 
-/* The sampling distance: of a frame the side of the square with its area. */
+/* The sampling distance: for a frame, the side of the square with its area. */
 HS_INLINE float patch_distance(const patch_map *m) { return hs_sqrtf(patch_area(m)); }
 
 HS_INLINE int32_t patch_layer_of(const patch_layers *l, float wanted) {
@@ -92,7 +92,7 @@ HS_INLINE plane_view patch_plane(const patch_layers *l, int32_t layer, patch_map
   return plane;
 }
 
-/* The value at (x, y), bilinear along x, then y; outside, at the nearest place inside. */
+/* The value at (x, y), bilinear along x, then y; outside, the value at the nearest position inside. */
 HS_INLINE float patch_sample(const plane_view *p, float x, float y) {
   const float right = (float)(p->width - 1), bottom = (float)(p->height - 1);
   x = x > 0.0f ? x : 0.0f;

@@ -2,7 +2,7 @@
  * One source for C and CUDA: inline functions, exact operations, bits of floats.
  *
  * Arithmetic in these headers is float32 in a fixed order. Products and sums are never fused by the compiler
- * (-ffp-contract=off, -fmad=false); where they are to be fused, hs_fmaf says so.
+ * (-ffp-contract=off, -fmad=false); fused operations are written as hs_fmaf.
  */
 #ifndef HARTSIFT_STAGES_PORTABLE_H
 #define HARTSIFT_STAGES_PORTABLE_H
@@ -20,8 +20,8 @@
 _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
 #endif
 
-/* a * b + c rounded once. On x86 without FMA instructions this is the C library's, exact but slow: such a build is for
-   correctness. (A double product and sum rounded to float would round twice.) */
+/* a * b + c rounded once. On x86 without FMA instructions this calls the C library, which is exact but slow: such a
+ * build is for correctness. (A double product and sum rounded to float would round twice.) */
 HS_INLINE float hs_fmaf(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
@@ -61,7 +61,7 @@ HS_INLINE float hs_bits_float(uint32_t bits) {
 
 HS_INLINE float hs_fabsf(float v) {
 #ifdef __CUDA_ARCH__
-  return fabsf(v); /* a modifier of whatever reads it */
+  return fabsf(v); /* a modifier of the reading function */
 #else
   return hs_bits_float(hs_float_bits(v) & 0x7fffffffu);
 #endif
@@ -74,7 +74,7 @@ HS_INLINE bool hs_is_finite(float v) { return (hs_float_bits(v) & 0x7f800000u) !
 HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n + 127) << 23); }
 
 /* The nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The sum's last bit is 1,
-   so the addition rounds to an integer, which then is in its low bits. */
+ * so the addition rounds to an integer, which is in its low bits. */
 HS_INLINE int32_t hs_round_half_even(float v) { return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u); }
 
 /* a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */

@@ -1,35 +1,36 @@
 /*
- * The primitives' arithmetic: what every backend computes, so that all of them give the same bytes.
+ * The primitives' arithmetic, the contract of every backend, so that all give the same bytes.
  *
- * An array is a sequence of n elements, row by row; strides do not matter. A tile is the sequence of its own elements,
- * so the figures of a tile are those of the same view reduced by itself.
+ * An array is a sequence of n elements, row by row; strides do not matter. A tile is the sequence of its elements, so
+ * its statistics equal the reduction of the same view.
  *
  * Sum. u8, u16: exact in 64 bits, then rounded to double once. f32, f64: a fixed tree in double. A sequence of at most
  * PRIM_CHUNK elements: element i is added to lane i % PRIM_LANES, which starts at +0, in the order of i (a lane takes
  * at most 32); then lane l adds lane l + 16 for l < 16, lane l + 8 for l < 8, and so on to lane 0, the sum. A longer
  * sequence: the sums of its chunks (PRIM_CHUNK elements each, the last one shorter) are a sequence of doubles; its sum
- * by the same rule. A lane is never -0, so a chunk may be filled up with zeros. An element passes at most 31 + 5
- * rounded additions on each of L = max(1, ceil(log_1024 n)) floors: the error is at most 36 L 2^-53 sum|x| to first
- * order.
+ * by the same rule. A lane is never -0, so a chunk may be padded with zeros. An element takes part in at most 31 + 5
+ * rounded additions on each of L = max(1, ceil(log_1024 n)) tree levels: the error is at most 36 L 2^-53 sum|x| to
+ * first order.
  * Mean: the sum / n, one division.
- * Minimum, maximum: NaN is passed over, NaN when there is nothing else; a zero result is +0.
+ * Minimum, maximum: NaN is skipped; the result is NaN if there is nothing else; a zero result is +0.
  * Above a threshold t (double): the elements with x > t, compared exactly; NaN (either side) is not above.
  * Every NaN result is the positive quiet one without payload (PRIM_NAN_BITS).
  *
- * Equalisation. First the histogram h; i0 its first bin that is not empty. h[i0] = n: the picture stays as it is. Else
+ * Equalisation. First the histogram h; i0 its first bin that is not empty. h[i0] = n: the picture is unchanged. Else
  * bin i > i0 becomes round(float(h[i0+1] + ... + h[i]) * scale), halves to even, at most 255, with
  * scale = 255.0f / float(n - h[i0]); bins up to i0 become 0.
  *
  * Convolution. y[i] = sum over j of c[j] x[i + r - j], m = 2r + 1 taps, products in the order of j. Taps are rounded to
- * the signal's type. Outside the signal x is continued as prim_end_index says. With u = 2^-53 (f64) or 2^-24 (f32):
- *   m <= 7, in the signal's type: with q_k = fma(c[2k+1], x, c[2k] x), the last tap is alone:
+ * the signal's type. prim_end_index defines x outside the signal. With u = 2^-53 (f64) or 2^-24 (f32):
+ *   m <= 7, in the signal's type: with q_k = fma(c[2k+1], x, c[2k] x); the last tap has no partner:
  *     m = 1: c[0] x;  m = 3: fma(c[2], x, q_0);  m = 5: fma(c[4], x, q_0 + q_1);
  *     m = 7: (q_0 + q_1) + fma(c[6], x, q_2).
- *     No term passes more than 4 roundings: the error is at most 4 u sum|c x|.
- *   m >= 9, f32: the sum of c[j] x, exact in double, from the first on in double, rounded to float once.
- *   m >= 9, f64: the sum from the first on, with the errors of products and sums (both exact: fma, two-sum) summed
- *     beside it and added at the end (Ogita, Rump, Oishi 2005): an error of u |y| and a term in u^2. See prim_dot_step.
- * Bounds hold where nothing underflows.
+ *     No term is rounded more than 4 times: the error is at most 4 u sum|c x|.
+ *   m >= 9, f32: the sum of c[j] x, exact in double, added in order in double, rounded to float once.
+ *   m >= 9, f64: the sum in order; the errors of products and sums (both exact: fma, two-sum) are summed
+ *     separately and added at the end (Ogita, Rump, Oishi 2005): an error of u |y| and a term in u^2. See
+ *     prim_dot_step.
+ * The bounds hold without underflow.
  */
 #ifndef HARTSIFT_STAGES_PRIMITIVES_H
 #define HARTSIFT_STAGES_PRIMITIVES_H
@@ -38,9 +39,9 @@
 #include "stages/portable.h"
 
 enum {
-  PRIM_CHUNK = 1024, /* elements that the lanes take before they are added up */
+  PRIM_CHUNK = 1024, /* elements that the lanes accumulate before the tree */
   PRIM_LANES = 32,
-  PRIM_TREE_TAPS_MAX = 7, /* up to here the tree of pairs, beyond it the long sums */
+  PRIM_TREE_TAPS_MAX = 7, /* up to this number of taps the pair tree, beyond it the long sums */
   PRIM_TAPS_MAX = (1 << 24) - 1
 };
 
@@ -61,7 +62,7 @@ typedef struct prim_view {
   prim_element type;
 } prim_view;
 
-/* The figures of one tile; the layout of hs_tile. */
+/* The statistics of one tile; the layout of hs_tile. */
 typedef struct prim_tile {
   double sum, mean, min, max;
   uint64_t above;
@@ -77,23 +78,23 @@ HS_INLINE double prim_double_of_bits(uint64_t bits) {
 #endif
 }
 
-/* v, or the one NaN that results may be. */
+/* v, or the canonical NaN of results. */
 HS_INLINE double prim_plain_nan(double v) { return v != v ? prim_double_of_bits(PRIM_NAN_BITS) : v; }
 HS_INLINE float prim_plain_nan_f32(float v) { return v != v ? hs_bits_float(PRIM_NAN_BITS_F32) : v; }
 
-/* Minimum and maximum of what was not NaN, begun with +inf and -inf: what is returned to the caller. */
+/* Minimum and maximum without NaN, from initial +inf and -inf: the returned value. */
 HS_INLINE double prim_extreme(double found, double low, double high) {
   return low > high ? prim_double_of_bits(PRIM_NAN_BITS) : found + 0.0;
 }
 
-/* For integers: x > t says the same as x > the result (-1..65535). */
+/* For integers: x > t is equivalent to x > the result (-1..65535). */
 HS_INLINE int32_t prim_threshold_integer(double t) {
-  if (!(t < 65535.0)) return 65535; /* NaN, too */
+  if (!(t < 65535.0)) return 65535; /* NaN too */
   if (t < 0.0) return -1;
   return (int32_t)t;
 }
 
-/* For floats: x > t says the same as x > the result, the largest float not above t. */
+/* For floats: x > t is equivalent to x > the result, the largest float not above t. */
 HS_INLINE float prim_threshold_float(double t) {
 #ifdef __CUDA_ARCH__
   return __double2float_rd(t);
@@ -112,7 +113,7 @@ HS_INLINE double prim_fma(double a, double b, double c) {
 #endif
 }
 
-/* What scales a sum of bins to a level; rest = n - h[i0], not 0. */
+/* The scale from a sum of bins to a level; rest = n - h[i0], not 0. */
 HS_INLINE float prim_equalize_scale(uint64_t rest) { return 255.0f / (float)rest; }
 
 /* The level of a bin, from the sum of the bins after i0 up to it. */
@@ -121,8 +122,8 @@ HS_INLINE uint8_t prim_equalize_level(uint64_t sum, float scale) {
   return (uint8_t)(level < 255 ? level : 255);
 }
 
-/* The index of the sample at i in a signal of n (1 or more), -1 for the zero beyond its ends. REFLECT_101 mirrors at
-   the outermost samples without repeating them (-1 reads 1), as often as it takes. */
+/* The index of the sample at i in a signal of n (1 or more), -1 for zeros outside. REFLECT_101 mirrors at the outermost
+ * samples without repeating them (-1 reads 1), as often as needed. */
 HS_INLINE int64_t prim_end_index(int64_t i, int64_t n, prim_ends ends) {
   if (i >= 0 && i < n) return i;
   if (ends == PRIM_ENDS_ZERO) return -1;
@@ -134,7 +135,7 @@ HS_INLINE int64_t prim_end_index(int64_t i, int64_t n, prim_ends ends) {
   return k < n ? k : period - k;
 }
 
-/* One sample by the tree of pairs, m = 1, 3, 5 or 7; x[j] belongs to c[j] (so x runs against the signal). */
+/* One sample by the pair tree, m = 1, 3, 5 or 7; x[j] belongs to c[j] (so x runs against the signal). */
 HS_INLINE double prim_tree_f64(const double *c, const double *x, int32_t m) {
   double s = c[0] * x[0];
   if (m == 1) return prim_plain_nan(s);
@@ -176,31 +177,31 @@ HS_INLINE prim_dot prim_dot_step(prim_dot d, double c, double x) {
   return d;
 }
 
-/* Beyond the finite numbers the errors mean nothing: the plain sum then. */
+/* Without finite numbers the errors are meaningless: returns the plain sum. */
 HS_INLINE double prim_dot_end(prim_dot d) {
   const double y = d.sum + d.error;
   return prim_plain_nan(y != y ? d.sum : y);
 }
 
-/* What an instruction set provides for the primitives: work on runs of consecutive elements. Arrays are cut
-   into runs and shared among threads by cpu/primitives/reduce_threads.c and its neighbours. */
+/* Functions of an instruction set for the primitives: work on runs of consecutive elements. Arrays are divided
+ * into runs and shared among threads by cpu/primitives/reduce_threads.c and the files next to it. */
 
-/* Of vectors no longer than this no dot product leaves 32 bits: 2^16 * 128^2. */
+/* For vectors up to this length every dot product fits 32 bits: 2^16 * 128^2. */
 enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
 
-/* Dot products of vectors of signed bytes: products[i] = asking . (answering + i * stride), each of `length` numbers, at
-   most DOT_LENGTH_MAX. */
+/* Dot products of vectors of signed bytes: products[i] = asking . (answering + i * stride), each of `length` numbers,
+ * at most DOT_LENGTH_MAX. */
 typedef void (*dot_bytes_function)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                                    int32_t products[DOT_ANSWERS]);
 
-/* Smallest and largest element so far, NaN passed over; begun with +inf and -inf. */
+/* Smallest and largest element so far, without NaN; initially +inf and -inf. */
 typedef struct prim_range {
   double low, high;
 } prim_range;
 
 enum { PRIM_LEVELS = 256 };
 
-/* Arrays of functions are indexed by prim_element; those of two by its last bit (U8 and U16, F32 and F64). */
+/* Arrays of functions are indexed by prim_element; arrays of two by its last bit (U8 and U16, F32 and F64). */
 typedef struct prim_ops {
   const char *name;
   /* The exact sum of n u8 or u16. */
@@ -209,15 +210,15 @@ typedef struct prim_ops {
   void (*sum_chunks[2])(const void *x, size_t n, double *sums);
   /* Widens the range by n elements. */
   void (*range[4])(const void *x, size_t n, prim_range *range);
-  /* How many of n elements are > threshold. */
+  /* The number of elements > threshold among n. */
   uint64_t (*count_above[4])(const void *x, size_t n, double threshold);
-  /* Sum, range and count of a tile of u8; the mean is left out. */
+  /* Sum, range and count of a tile of u8, without the mean. */
   void (*tile_u8)(const prim_view *tile, double threshold, prim_tile *out);
   /* Adds the levels of a picture of u8 to counts; mask: of the same size, or data null. */
   void (*histogram)(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
   /* out[i] = table[in[i]]; out may be in. */
   void (*map)(const uint8_t *in, uint8_t *out, size_t n, const uint8_t table[PRIM_LEVELS]);
-  /* y[0..n-1] from x[0..n+m-2], which begins r samples before y does: y[i] = sum of c[j] x[i + 2r - j]. */
+  /* y[0..n-1] from x[0..n+m-2], which begins r samples before y: y[i] = sum of c[j] x[i + 2r - j]. */
   void (*convolve[2])(const void *x, void *y, size_t n, const double *taps, size_t m);
 } prim_ops;
 

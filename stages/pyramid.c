@@ -1,4 +1,4 @@
-/* The sigma schedule and filter taps, in double on the host with the project's own functions. */
+/* The sigma schedule and filter taps, in double on the host with the project's own functions; octave geometry. */
 #include "stages/pyramid.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ void scalespace_filter(double sigma, author_rule radius_rule, gaussian_filter *f
   double taps[FILTER_RADIUS_MAX + 1];
   filter->radius = filter_radius(sigma, radius_rule);
   double sum = 0.0;
-  /* smallest first, so that the sum is as good as it gets */
+  /* smallest first, for the smallest rounding error */
   for (int32_t j = filter->radius; j >= 0; j--) {
     taps[j] = table_exp(-((double)j * (double)j) / (2.0 * sigma * sigma));
     sum += j == 0 ? taps[j] : 2.0 * taps[j];
@@ -54,7 +54,7 @@ void scalespace_filter(double sigma, author_rule radius_rule, gaussian_filter *f
     filter->taps[j] = j <= filter->radius ? (float)(taps[j] / sum) : 0.0f;
 }
 
-/* Octave geometry: how many octaves a picture has and how large they are. */
+/* Octave geometry: number and sizes of a picture's octaves. */
 
 static int32_t floor_log2(int32_t v) {
   int32_t n = 0;
@@ -79,7 +79,7 @@ static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
 
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules,
                                  pyramid_geometry *geometry) {
-  /* thinning keeps samples 0, 2^N, 2 * 2^N, ... that have a whole cell: as floor halving does */
+  /* decimation keeps samples 0, 2^N, 2 * 2^N, ... that have a whole cell: as floor halving does */
   const int64_t first_width = pyramid_first_side(width, rules->first_octave),
                 first_height = pyramid_first_side(height, rules->first_octave);
   geometry->first_octave = rules->first_octave;
@@ -88,7 +88,7 @@ stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_ru
   int32_t w = (int32_t)first_width, h = (int32_t)first_height;
   const int32_t side = w < h ? w : h;
   const int32_t source_side = width < height ? width : height;
-  /* The fewest samples that leave room for one candidate between the borders. */
+  /* The smallest size with a candidate between the borders. */
   const int32_t least = 2 * rules->border + 1;
   int32_t most = OCTAVES_MAX;
   if (rules->octave_rule == RULE_OPENCV && side > 0) most = octaves_opencv(side, rules->first_octave);

@@ -1,7 +1,7 @@
 /*
  * The Gaussian pyramid: octave geometry, and the contracts of the steps that fill it.
  *
- * Base: the picture as float gray, doubled or thinned to the first octave's grid, blurred to sigma0.
+ * Base: the picture as float gray, doubled or decimated to the first octave's grid, blurred to sigma0.
  * Level step: level s+1 from level s, in order; no level is skipped or made from another.
  * Halving: the next octave's level 0 is every second sample of level S.
  */
@@ -12,10 +12,10 @@
 #include "stages/image.h"
 #include "stages/portable.h"
 
-/* The scale space's numbers: how much blur each level step adds, and the filter that adds it.
-   Lowe, IJCV 2004, section 3; Rey-Otero & Delbracio, IPOL 2014, section 2. */
+/* The scale space: the blur that each level step adds, and its filter.
+ * Lowe, IJCV 2004, section 3; Rey-Otero & Delbracio, IPOL 2014, section 2. */
 
-/* Largest filter radius any option gives: sigma0 = 4, S = 1 blurs level S+2 by 4 * 2^2 * sqrt(3) = 27.7 samples. */
+/* Maximum filter radius of any option: sigma0 = 4, S = 1 blurs level S+2 by 4 * 2^2 * sqrt(3) = 27.7 samples. */
 enum { FILTER_RADIUS_MAX = 128 };
 
 /* A symmetric filter: taps[0] weighs the centre, taps[j] both samples j away; taps[0] + 2 sum taps[j] = 1 in double. */
@@ -31,26 +31,27 @@ double scalespace_level_sigma(double sigma0, int32_t scales, int32_t level);
 double scalespace_step_sigma(double sigma0, int32_t scales, int32_t level);
 
 /* The blur of the first octave's base: sqrt(sigma0^2 - blur^2), blur = input_blur * 2^-first_octave; at least 0.1, as
-   OpenCV, so that an image assumed as blurred as level 0 still passes through a filter. */
+ * in OpenCV, so that an image with the assumed blur of level 0 is filtered too. */
 double scalespace_base_sigma(double sigma0, double input_blur, int32_t first_octave);
 
 /* Samples exp(-j^2 / (2 sigma^2)) out to the rule's radius, scaled to sum 1, rounded to float once. */
 void scalespace_filter(double sigma, author_rule radius_rule, gaussian_filter *filter);
 
-/* Outside samples, by repeated reflection that does not repeat the edge sample (reflect-101), or the edge repeated. */
+/* Samples outside the plane: repeated reflection without repeating the edge sample (reflect-101), or the edge
+ * repeated. */
 typedef enum border_mode { BORDER_REFLECT_101 = 0, BORDER_REPLICATE = 1 } border_mode;
 
 /* Sizes of the octaves of one picture. */
 typedef struct pyramid_geometry {
   int32_t first_octave;
-  int32_t octave_count; /* 0 when the picture is too small for any */
+  int32_t octave_count; /* 0 if the picture is too small for any */
   int32_t width[OCTAVES_MAX], height[OCTAVES_MAX];
 } pyramid_geometry;
 
-/* How the geometry follows from a picture's size. */
+/* Rules that derive the geometry from a picture's size. */
 typedef struct pyramid_rules {
   int32_t first_octave, scales, border;
-  int32_t octaves; /* most octaves; 0: as the rule gives */
+  int32_t octaves; /* maximum number of octaves; 0: by the rule */
   author_rule octave_rule;
 } pyramid_rules;
 
@@ -67,15 +68,15 @@ static inline int64_t pyramid_first_side(int32_t side, int32_t first_octave) {
 /* Fills the geometry. STAGE_OVERFLOW when a side of the first octave exceeds PYRAMID_SIDE_MAX. */
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry);
 
-/* Leaves the first `count` octaves out (at most all): what remains is the pyramid over the level 0 of octave `count`. */
+/* Drops the first `count` octaves (at most all): the rest is the pyramid over the level 0 of octave `count`. */
 void pyramid_geometry_skip(pyramid_geometry *geometry, int32_t count);
 
 typedef enum upsample_grid { GRID_ALIGNED = 0, GRID_HALF_PIXEL = 1 } upsample_grid;
 
-/* Base: source -> level 0 of the first octave. gray: room for the source's picture; work and doubled: for backends
-   that do not fuse the steps. work.data holds a plane, or what the backend asks for (stage_ops.pyramid_work_floats).
-   Where only a region is made, gray and work are plain memory from their data on, with room for what the region and the
-   filter's radius about it need, and doubled has its region of `out` and that radius. */
+/* Base: source -> level 0 of the first octave. gray: memory for the source's picture; work and doubled: for backends
+ * that do not fuse the steps. work.data holds a plane, or the size that the backend requests
+ * (stage_ops.pyramid_work_floats). If only a region is made, gray and work are plain memory from their data on, large
+ * enough for the region and the filter's radius around it, and doubled has the region of `out` with that radius. */
 typedef struct base_args {
   source_view source;
   int32_t first_octave;
@@ -90,7 +91,8 @@ typedef struct base_args {
 } base_args;
 
 /* Level step: out = in blurred, rows first, then columns. in and out differ; work.data holds a plane of their size, or
-   what the backend asks for. Of `in` the region and the filter's radius about it are read; work is plain memory. */
+ * the size that the backend requests. The step reads the region of `in` and the filter's radius around it; work is
+ * plain memory. */
 typedef struct blur_args {
   plane_view in, out, work;
   border_mode border;
@@ -120,7 +122,7 @@ HS_INLINE float gray_of_rgb_float(float r, float g, float b) {
   return hs_fmaf(3735.0f / 32768.0f, b, hs_fmaf(19235.0f / 32768.0f, g, (9798.0f / 32768.0f) * r));
 }
 
-/* A float sample scaled from [low, high] to [0, 1]: outside is clamped by comparisons, NaN becomes 0. */
+/* A float sample scaled from [low, high] to [0, 1]; values outside are clamped by comparisons, NaN becomes 0. */
 HS_INLINE float unit_of_float(float v, float low, float high) {
   float c = v > low ? v : low; /* false for NaN */
   c = c < high ? c : high;

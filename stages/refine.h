@@ -1,5 +1,6 @@
 /*
- * Candidates: local extrema of the difference of Gaussians over space and scale. Lowe, IJCV 2004, section 3.1.
+ * Candidates and their refinement: local extrema of the difference of Gaussians over space and scale. Lowe, IJCV 2004,
+ * section 3.1.
  */
 #ifndef HARTSIFT_STAGES_REFINE_H
 #define HARTSIFT_STAGES_REFINE_H
@@ -10,9 +11,9 @@
 #include "stages/portable.h"
 
 /* Sets the bit of each sample of DoG levels 1..S, at least params.border from every side, whose |D| is greater than
-   params.candidate_above and that is positive and strictly greater, or negative and strictly smaller, than its 26
-   neighbours (extremum_ties: or equal to some). Every word of `candidates` is written. *count, when not null, gets the
-   number of bits. */
+ * params.candidate_above and that is positive and strictly greater, or negative and strictly smaller, than its 26
+ * neighbours (extremum_ties: or equal to some). Every word of `candidates` is written. *count, if not null, receives
+ * the number of bits. */
 typedef struct extrema_args {
   octave_view octave;
   mask_view candidates;
@@ -20,25 +21,25 @@ typedef struct extrema_args {
   uint64_t *count;
 } extrema_args;
 
-/* D at (level, x, y): the difference is computed wherever it is needed, so no backend has to store it. */
+/* D at (level, x, y), computed when it is needed, so no backend has to store it. */
 HS_INLINE float dog_at(const octave_view *o, int32_t level, int32_t x, int32_t y) {
   const float *lower = o->levels + (size_t)level * o->level_floats + (size_t)y * o->stride + (size_t)x;
   return lower[o->level_floats] - lower[0];
 }
 
-/* Refinement: where between the samples an extremum lies, and whether it is worth keeping.
-   Brown & Lowe, BMVC 2002; Lowe, IJCV 2004, section 4.
-   
-   A keypoint is a function of the sample where the Newton steps end, never of the path there: refinement marks that
-   sample in a second bit mask, and the keypoint is computed from it alone. So candidates that settle on one sample
-   are one keypoint, and reading the mask in order gives the defined order without a sort. */
+/* Refinement: the position of an extremum between the samples, and whether it is kept.
+ * Brown & Lowe, BMVC 2002; Lowe, IJCV 2004, section 4.
+ *
+ * A keypoint is a function of the sample where the Newton steps end, never of their path. Refinement marks that sample
+ * in a second bit mask, and the keypoint is computed from the sample alone. So candidates that settle on one sample are
+ * one keypoint, and reading the mask in order gives the defined order without a sort. */
 
-/* Newton evaluations a candidate gets. */
+/* Maximum Newton evaluations of a candidate. */
 enum { REFINE_STEPS = 5 };
-/* An extremum that has not settled by then is kept when every |offset| is below this (METHOD.md, section 5). */
+/* An extremum that has not settled by then is kept if every |offset| is below this (METHOD.md, section 5). */
 #define REFINE_REACH        1.0f
 #define REFINE_REACH_VLFEAT 1.5f
-/* The Newton step on the interpolant is taken when every part of it is below this. */
+/* The Newton step on the interpolant is taken if each of its components is below this. */
 #define REFINE_AGAIN 0.5f
 
 /* candidates -> settled: the samples on which candidates settle as keypoints. Every word of `settled` is written. */
@@ -48,8 +49,8 @@ typedef struct refine_args {
   sift_params params;
 } refine_args;
 
-/* What may drop keypoints by place. mask: null, or one byte a pixel of the source, 0 = drop, looked up at the rounded
-   place; region: [x0, x1) x [y0, y1) of rounded places. */
+/* Filters of keypoints by position. mask: null, or one byte per pixel of the source, 0 = drop, looked up at the rounded
+ * position; region: [x0, x1) x [y0, y1) of rounded positions. */
 typedef struct place_filter {
   const uint8_t *mask;
   size_t mask_stride;
@@ -74,7 +75,7 @@ typedef struct quadratic {
   float dx, dy, ds; /* offset of its extremum */
 } quadratic;
 
-/* A Newton step's outcome. */
+/* Result of a Newton step. */
 typedef enum refine_step { REFINE_SETTLED, REFINE_MOVED, REFINE_LOST } refine_step;
 
 HS_INLINE void quadratic_derivatives(const octave_view *o, int32_t level, int32_t x, int32_t y, quadratic *q) {
@@ -147,7 +148,7 @@ HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int
 /* +1, -1 or 0: one sample towards an offset beyond the limit. */
 HS_INLINE int32_t step_towards(float offset, float limit) { return (offset > limit) - (offset < -limit); }
 
-/* Moves (level, x, y) as the rule says. An offset too large for an int is lost before it is converted. */
+/* Moves (level, x, y) by the rule. An offset too large for an int is lost before it is converted. */
 HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, const quadratic *q, int32_t *level,
                                   int32_t *x, int32_t *y) {
   int32_t mx, my, ms = 0;
@@ -183,7 +184,7 @@ HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, co
   return REFINE_MOVED;
 }
 
-/* Whether the quadratic fitted at the sample where the steps ended is a keypoint: place, contrast, edge. */
+/* Whether the quadratic fitted at the final sample is a keypoint: position, contrast, edge. */
 HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const quadratic *q, int32_t level, int32_t x,
                              int32_t y) {
   const float reach = p->refine_rule == RULE_VLFEAT ? REFINE_REACH_VLFEAT : REFINE_REACH;
@@ -205,15 +206,16 @@ HS_INLINE float refine_response(const quadratic *q) {
   return hs_fabsf(hs_fmaf(0.5f, slope, q->value));
 }
 
-/* What follows from the fit at (level, x, y), evaluation number `step` of a candidate (0 to REFINE_STEPS - 1). Settled:
-   that is a keypoint's sample. Moved: (level, x, y) is the next to evaluate, for which the steps may not suffice. Lost:
-   there is no keypoint. */
+/* The outcome of the fit at (level, x, y), evaluation number `step` of a candidate (0 to REFINE_STEPS - 1). Settled:
+ * the sample is a keypoint's. Moved: (level, x, y) is the next to evaluate, possibly beyond the last step. Lost: no
+ * keypoint. */
 HS_INLINE refine_step refine_judge(const octave_view *o, const sift_params *p, const quadratic *q, int32_t step,
                                    int32_t *level, int32_t *x, int32_t *y) {
   int32_t l = *level, i = *x, j = *y;
   const refine_step outcome = refine_move(o, p, q, &l, &i, &j);
   if (outcome == REFINE_LOST) return REFINE_LOST;
-  /* Where the fifth evaluation was made may be kept even if that asks to move on: refine_accept bounds its offset. */
+  /* The sample of the fifth evaluation may be kept even if the rule asks to move on: refine_accept bounds its
+   * offset. */
   const bool last = p->refine_rule != RULE_OPENCV && step == REFINE_STEPS - 1;
   if (outcome == REFINE_SETTLED || last)
     return refine_accept(o, p, q, *level, *x, *y) && refine_response(q) > p->contrast_above ? REFINE_SETTLED
@@ -235,8 +237,8 @@ HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t
   return false;
 }
 
-/* As refine_follow, from evaluation *step on, as long as the samples lie in `reach`. REFINE_MOVED: (level, x, y) lies
-   outside, and *step is the evaluation to make there. */
+/* Like refine_follow, from evaluation *step on, while the samples are in `reach`. REFINE_MOVED: (level, x, y) is
+ * outside, and *step is the evaluation to make there. */
 HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *p, const plane_region *reach,
                                        int32_t *step, int32_t *level, int32_t *x, int32_t *y) {
   quadratic q;
@@ -249,7 +251,7 @@ HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *
   return REFINE_LOST;
 }
 
-/* One keypoint's numbers, from its settled sample. */
+/* The values of one keypoint, from its settled sample. */
 typedef struct located {
   float x, y, sigma, response; /* original pixels */
 } located;
@@ -296,8 +298,9 @@ HS_INLINE void interpolant_derivatives(const octave_view *o, int32_t level, int3
 }
 
 /* One Newton step more, on the interpolant, from the offset of the quadratic. The quadratic has the curvature of the
-   sample, but the curvature of a blob changes with scale: half a sample and half a level off, the quadratic's extremum
-   is up to a tenth of a sample wrong (METHOD.md, section 5). A step that leads away is not taken. */
+ * sample, but the curvature of a blob changes with scale: at half a sample and half a level from the sample, the
+ * quadratic's extremum is up to a tenth of a sample wrong (METHOD.md, section 5). A step that is too long is not
+ * taken. */
 HS_INLINE void refine_again(const octave_view *o, int32_t level, int32_t x, int32_t y, quadratic *q) {
   quadratic n = *q;
   interpolant_derivatives(o, level, x, y, &n);
@@ -310,7 +313,7 @@ HS_INLINE void refine_again(const octave_view *o, int32_t level, int32_t x, int3
   q->ds = ds;
 }
 
-/* The keypoint whose offset from its settled sample (level, x, y) is q's. */
+/* The keypoint with offset q from its settled sample (level, x, y). */
 HS_INLINE located located_at(const sift_params *p, int32_t octave, const quadratic *q, float response, int32_t level,
                              int32_t x, int32_t y) {
   located k;
@@ -330,8 +333,8 @@ HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int3
   return located_at(p, o->octave, &q, response, level, x, y);
 }
 
-/* Whether a place passes mask and region. A place rounds to floor(v + 0.5); one that rounds outside the picture reads
-   the nearest pixel of the mask. */
+/* Whether mask and region keep a position. A position rounds to floor(v + 0.5); one that rounds outside the picture
+ * reads the nearest pixel of the mask. */
 HS_INLINE bool place_kept(const place_filter *f, float x, float y) {
   const int32_t i = hs_floor_int(x + 0.5f), j = hs_floor_int(y + 0.5f);
   if (i < f->x0 || i >= f->x1 || j < f->y0 || j >= f->y1) return false;

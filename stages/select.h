@@ -1,5 +1,6 @@
 /*
- * Selection: exactly max_features features, the strongest or the largest, ties by the defined order; or whole levels.
+ * Selection: exactly max_features features, the strongest or the largest, ties by the defined order; or whole levels;
+ * or evenly over a grid.
  */
 #ifndef HARTSIFT_STAGES_SELECT_H
 #define HARTSIFT_STAGES_SELECT_H
@@ -9,31 +10,31 @@
 #include "stages/keypoint.h"
 #include "stages/portable.h"
 
-/* Whole levels: with levels from the coarsest octave's last one to the finest's first, those stay before which there are
-   no more than max_features keypoints. So the one that goes beyond the number stays too, whole, and there are no fewer
-   features than asked for. Features that differ in nothing but their orientation are one keypoint. Source: COLMAP's CPU
-   extractor, which counts so (src/colmap/feature/sift.cc). Each level depends on coarser ones alone: what goes from a
-   part of the features goes from all. */
+/* Whole levels: from the coarsest octave's last level to the finest's first, levels are kept as long as the levels
+ * before have no more than max_features keypoints. So the level that exceeds the number is kept too, whole, and there
+ * are at least as many features as requested. Features that differ only in orientation are one keypoint. Source:
+ * COLMAP's CPU extractor (src/colmap/feature/sift.cc). The decision for a level depends on coarser levels only: a level
+ * dropped in a part of the features is dropped in all. */
 typedef enum select_rule { SELECT_STRONGEST = 0, SELECT_LARGEST = 1, SELECT_LEVELS = 2 } select_rule;
 
-/* Keeps max_features of the features, or what the rule says, and closes the gaps, order kept; nothing happens when there
-   are no more than that. Descriptors of the first described_count features move with them; *kept_described gets how
-   many of those stay. */
+/* Keeps max_features of the features, or the rule's levels, and closes the gaps in order; nothing happens if there are
+ * no more than that. Descriptors of the first described_count features move with them; *kept_described receives the
+ * number of these kept. */
 typedef struct select_args {
   keypoint_list keypoints;
   feature_list features;
   uint32_t max_features;
   select_rule rule;
   unsigned char *descriptors;
-  size_t descriptor_bytes; /* of one */
+  size_t descriptor_bytes; /* bytes of a descriptor */
   uint32_t described_count;
   uint32_t *kept_described;
 } select_args;
 
-/* The key of item i of a list: the larger, the better. */
+/* The key of item i of a list: larger is better. */
 typedef uint32_t (*select_key)(const void *list, uint32_t i);
 
-/* Which items are the `most` best: those above the threshold, and the first `ties` that equal it. */
+/* The `most` best items: all above the threshold, and the first `ties` items that equal it. */
 typedef struct select_cut {
   uint32_t threshold, ties;
 } select_cut;
@@ -53,12 +54,13 @@ static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t 
   return cut;
 }
 
-/* The place of a level among all: larger for coarser ones, above 0. Its 11 bits are the upper ones. */
+/* Rank of a level among all: larger for coarser ones, above 0. It has 11 bits, the upper ones. */
 HS_INLINE uint32_t select_level_key(int32_t octave, int32_t level) {
   return (((uint32_t)octave + 64u) << 4 | (uint32_t)level) << 21;
 }
 
-/* Whether two entries of a keypoint list are the same keypoint. By value, since finished features have no entries. */
+/* Whether two entries of a keypoint list are the same keypoint. Compared by value, since finished features have no
+ * entries. */
 HS_INLINE bool select_is_same(const keypoint_list *k, uint32_t a, uint32_t b) {
   return a == b ||
          (hs_float_bits(k->x[a]) == hs_float_bits(k->x[b]) && hs_float_bits(k->y[a]) == hs_float_bits(k->y[b]) &&
@@ -67,10 +69,10 @@ HS_INLINE bool select_is_same(const keypoint_list *k, uint32_t a, uint32_t b) {
           k->level[a] == k->level[b]);
 }
 
-/* Whether item i, not the first, is of the keypoint of the item before it. */
+/* Whether item i, not the first, belongs to the keypoint of the item before it. */
 typedef bool (*select_joins)(const void *list, uint32_t i);
 
-/* The first item of those that stay by SELECT_LEVELS: they are the last ones, since items are in the order of levels. */
+/* The first item kept by SELECT_LEVELS: the kept items are the last ones, since items are in the order of levels. */
 static inline uint32_t select_first_level(const void *list, uint32_t n, uint32_t most, select_key level_of,
                                           select_joins joins) {
   uint32_t keypoints = 0, first = n;
@@ -83,7 +85,7 @@ static inline uint32_t select_first_level(const void *list, uint32_t n, uint32_t
   return first;
 }
 
-/* Moves what belongs to feature `from` to place `to`, which is not behind it; its descriptor counts as kept. */
+/* Moves the data of feature `from` to position `to`, which is not after it; counts its descriptor as kept. */
 static inline void select_move(const select_args *args, uint32_t from, uint32_t to) {
   if (from < args->described_count) {
     if (args->descriptor_bytes > 0)
@@ -95,7 +97,7 @@ static inline void select_move(const select_args *args, uint32_t from, uint32_t 
   args->features.orientation[to] = args->features.orientation[from];
 }
 
-/* Whether an item stays; asked for each item in order. */
+/* Whether an item is kept; called for each item in order. */
 static inline bool select_keeps(select_cut *cut, uint32_t key) {
   if (key != cut->threshold) return key > cut->threshold;
   if (cut->ties == 0) return false;
@@ -104,14 +106,14 @@ static inline bool select_keeps(select_cut *cut, uint32_t key) {
 }
 
 /* Selection spread over the picture: exactly max_features features, evenly from the cells of a grid.
-   
-   The picture is cut into columns x rows cells; a feature belongs to the cell of its rounded place. Inside its cell it is
-   ranked by the key of plain selection (response or sigma, the larger first, ties by the defined order). All features of
-   rank 0 are better than all of rank 1, and so on; within one rank the larger key is better, ties by the order. The
-   max_features best stay, in the order they had. What is not among the best of some of the features is not among the best
-   of all, so features may be dropped before the last are known. */
+ *
+ * The picture is cut into columns x rows cells; a feature belongs to the cell of its rounded position. Inside its cell
+ * it is ranked by the key of plain selection (response or sigma, the larger first, ties by the defined order). All
+ * features of rank 0 are better than all of rank 1, and so on; within one rank the larger key is better, ties by the
+ * order. The max_features best are kept, in their order. A feature that is not among the best of a subset is not among
+ * the best of all, so features may be dropped before the last are known. */
 
-enum { GRID_CELLS_MAX = 4096 }; /* a side */
+enum { GRID_CELLS_MAX = 4096 }; /* cells along a side */
 
 typedef struct grid_shape {
   int32_t columns, rows; /* 1..GRID_CELLS_MAX */
@@ -125,7 +127,7 @@ typedef struct grid_item {
   uint32_t rank; /* in its cell, from 0 */
 } grid_item;
 
-/* The cell of a place: pixels, rounded, cut to the picture. */
+/* The cell of a position: pixels, rounded, clamped to the picture. */
 HS_INLINE uint32_t grid_cell(const grid_shape *g, float x, float y) {
   const float last_x = (float)(g->width - 1), last_y = (float)(g->height - 1);
   const float px = x + 0.5f, py = y + 0.5f;
@@ -138,17 +140,17 @@ static inline grid_item grid_item_of(uint32_t cell, uint32_t key, uint32_t featu
   return (grid_item){(uint64_t)cell << 32 | (uint32_t)~key, feature, 0};
 }
 
-/* Which features stay; see grid_keeps. */
+/* The features kept; see grid_keeps. */
 typedef struct grid_choice {
-  const uint32_t *rank; /* of each feature; lies in the spare items */
+  const uint32_t *rank; /* rank of each feature; stored in the spare items */
   select_cut ranks;     /* by the complement of the rank */
-  select_cut last;      /* inside the last rank that is reached, by the selection's key */
+  select_cut last;      /* within the last rank reached, by the selection's key */
 } grid_choice;
 
 /* Chooses `most` of n > most features. items: one for each, in their order; sorted by the call. spare: n more. */
 grid_choice grid_choose(grid_item *items, grid_item *spare, uint32_t n, uint32_t most);
 
-/* Whether a feature stays, asked for each in order; key: that of the selection. */
+/* Whether a feature is kept, called for each in order; key: the selection's. */
 static inline bool grid_keeps(grid_choice *choice, uint32_t feature, uint32_t key) {
   const uint32_t better = ~choice->rank[feature];
   if (better != choice->ranks.threshold) return better > choice->ranks.threshold;

@@ -1,8 +1,8 @@
 /*
- * Elementary functions in double for the host: filter taps, the sigma schedule, and numbers that are written to files.
+ * Elementary functions in double for the host: filter taps, the sigma schedule, and numbers written to files.
  *
  * Only sums, products and divisions in a fixed order, so that a table or a file is the same on every machine. Relative
- * errors are below 4e-16; the sine's, the cosine's and the angle's absolute ones below 6e-16 (tests/unit/test_elementary.c).
+ * errors are below 4e-16; absolute errors of sine, cosine and angle below 6e-16 (tests/unit/test_elementary.c).
  */
 #ifndef HARTSIFT_STAGES_TABLE_MATH_H
 #define HARTSIFT_STAGES_TABLE_MATH_H
@@ -33,7 +33,8 @@ static inline double table_exp2(double x) {
   return table_exp_small((x - (double)n) * 0.69314718055994530942) * table_power_of_two(n);
 }
 
-/* e^x for |x| < 690: x minus whole multiples of ln 2 in two parts, of which the first has few bits, so exactly. */
+/* e^x for |x| < 690: x minus multiples of ln 2, which is split into two parts; the first has few bits, so its multiples
+ * are exact. */
 static inline double table_exp(double x) {
   const int32_t n = table_round(x * 1.4426950408889634074);
   const double r = (x - (double)n * 0.693147180369123816490) - (double)n * 1.90821492927058770002e-10;
@@ -56,8 +57,8 @@ static inline double table_log2(double x) {
   return (double)n + 2.0 * s * sum * 1.4426950408889634074;
 }
 
-/* Sine and cosine for |x| < 1e5: x minus whole multiples of pi/2 in two parts, of which the first has few bits, so
-   exactly; then Taylor series. */
+/* Sine and cosine for |x| < 1e5: x minus multiples of pi/2, which is split into two parts; the first has few bits, so
+ * its multiples are exact. Then Taylor series. */
 static inline void table_sincos(double x, double *sine, double *cosine) {
   const int32_t quarter = table_round(x * 0.63661977236758134308);
   const double r = (x - (double)quarter * 1.57079632673412561417) - (double)quarter * 6.07710050650619224932e-11;

@@ -1,6 +1,6 @@
 /*
  * The arithmetic of two-view geometry for one match or one sample, in a type `real` that the including file defines: a
- * double, or a vector of them, a match or a sample in each lane. Beside the operators it needs of that type
+ * double, or a vector of them, a match or a sample in each lane. Besides the operators it needs for that type
  *
  *   real_of(double)              the number in every lane
  *   real_sqrt(real)              correctly rounded
@@ -23,8 +23,8 @@ HS_INLINE real real_largest(real a, real b) { return real_if_above(a, b, a, b); 
 HS_INLINE real real_smallest(real a, real b) { return real_if_above(a, b, b, a); }
 HS_INLINE real real_absolute(real a) { return real_if_above(a, real_of(0.0), a, -a); }
 
-/* The epipolar lines of a match, as far as its error needs them: l = M a, the first two of k = M^T b; b^T M a, and the
-   squared length of its derivative by the four coordinates. At the epipoles both are 0. */
+/* The epipolar lines of a match, as far as its error needs them: l = M a, the first two components of k = M^T b; b^T M
+ * a, and the squared length of its derivative by the four coordinates. At the epipoles both are 0. */
 typedef struct epipolar_lines {
   real l0, l1, k0, k1, value, gradient;
 } epipolar_lines;
@@ -85,12 +85,12 @@ HS_INLINE real tukey_weight(real square, real over_limit) {
   return gain * gain;
 }
 
-/* The error r = value / sqrt(gradient) linearised: J sqrt(gradient), J its derivative by the nine elements of M, and the
-   value; both times what is returned add up to the form. NaN where the weight is 0 is possible. */
+/* The error r = value / sqrt(gradient) linearised: J sqrt(gradient), J its derivative by the nine elements of M, and
+ * the value; both multiplied by the result add up to the form. NaN where the weight is 0 is possible. */
 HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_limit, real jacobian[9], real *value) {
   const epipolar_lines e = epipolar_parts(m, p);
   const real gradient = real_largest(e.gradient, real_of(1.0e-12));
-  const real share = e.value / gradient; /* r is less where the gradient grows */
+  const real share = e.value / gradient; /* r decreases as the gradient grows */
   const real weight = tukey_weight(e.value * share, over_limit);
   const real l0 = share * e.l0, l1 = share * e.l1, k0 = share * e.k0, k1 = share * e.k1;
   jacobian[0] = p->u * p->x - l0 * p->x - k0 * p->u;
@@ -122,7 +122,8 @@ HS_INLINE real homography_term(const real h[9], const match_point *p, real over_
   return weight;
 }
 
-/* Reflects `vector` at the plane across `normal`, entries from `first` on; factor: 2 over the normal's square. */
+/* Reflects `vector` across the plane normal to `normal`, entries from `first` on; factor: 2 over the normal's
+ * square. */
 HS_INLINE void reflect9(const real normal[9], real factor, int first, real vector[9]) {
   real along = normal[first] * vector[first];
   for (int i = first + 1; i < 9; i++) along = along + normal[i] * vector[i];
@@ -131,7 +132,7 @@ HS_INLINE void reflect9(const real normal[9], real factor, int first, real vecto
 }
 
 /* An orthonormal basis of the 9 - count dimensions across `count` rows, by Householder reflections; the rows are
-   destroyed. Returns how much of the most dependent row is across those before it, a share of its squared length. */
+ * destroyed. Returns the share of the most dependent row's squared length that is orthogonal to the rows before it. */
 HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
   real factor[7], share = real_of(1.0);
   for (int k = 0; k < count; k++) {
@@ -176,9 +177,9 @@ HS_INLINE real dot(const real *a, const real *b, int count) {
   return sum;
 }
 
-/* The root above 0 of t^3 + p t = q, q at least 0. The cubic is convex there and the root alone, so Newton's steps from
-   above come down to it. The start is above within a factor of two where q is between 1e-10 and 1, and else makes one
-   step up or a few more down. */
+/* The root above 0 of t^3 + p t = q, q at least 0. The cubic is convex there and the root is unique, so Newton's steps
+ * from above converge downwards. The start is above the root by less than a factor of two if q is between 1e-10 and 1;
+ * otherwise Newton makes one step up or a few more down. */
 HS_INLINE real positive_root(real p, real q) {
   real t = real_sqrt(real_sqrt(q));
   t = real_sqrt(real_sqrt(q * t)); /* q^(5/16) */
@@ -190,11 +191,11 @@ HS_INLINE real positive_root(real p, real q) {
   return t;
 }
 
-/* The real roots of c[0] + c[1] z + c[2] z^2 + c[3] z^3 as fractions over[i] / under[i], one of the two 1. Returns above
-   0 where all three are real, else only the first is. */
+/* The real roots of c[0] + c[1] z + c[2] z^2 + c[3] z^3 as fractions over[i] / under[i], one of the two 1. Returns a
+ * value above 0 if all three are real; else only the first is. */
 HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   const real one = real_of(1.0), end = real_absolute(c[0]), top = real_absolute(c[3]);
-  /* the larger end in front: the cubic of 1 / z where that is c[0] */
+  /* the larger end first: the cubic of 1 / z if that is c[0] */
   const real leading = real_if_above(end, top, c[0], c[3]), last = real_if_above(end, top, c[3], c[0]);
   const real a = real_if_above(end, top, c[1], c[2]) / leading, b = real_if_above(end, top, c[2], c[1]) / leading;
   const real middle = a * (1.0 / 3.0);
@@ -202,7 +203,7 @@ HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   const real q = last / leading + middle * (2.0 * middle * middle - b);
   const real sign = real_if_above(q, real_of(0.0), -one, one);
   const real t = positive_root(p, real_absolute(q));
-  const real spread = -(3.0 * t * t + 4.0 * p); /* of the quadratic that t leaves */
+  const real spread = -(3.0 * t * t + 4.0 * p); /* of the remaining quadratic */
   const real root = real_sqrt(real_largest(spread, real_of(0.0)));
   const real z[3] = {sign * t - middle, sign * -0.5 * (t + root) - middle, sign * -0.5 * (t - root) - middle};
   for (int i = 0; i < 3; i++) {
@@ -212,7 +213,7 @@ HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   return spread;
 }
 
-/* The longest of three vectors across two columns of m each: the direction to b's epipole, or its opposite. */
+/* The longest of three vectors orthogonal to two columns of m each: the direction to b's epipole, or its opposite. */
 HS_INLINE void epipole_of(const real m[9], real out[3]) {
   real longest = real_of(-1.0);
   for (int k = 0; k < 3; k++) {
@@ -225,7 +226,7 @@ HS_INLINE void epipole_of(const real m[9], real out[3]) {
   }
 }
 
-/* Above 0 where all sampled matches lie on the same side of their epipoles. */
+/* Above 0 if all sampled matches are on the same side of their epipoles. */
 HS_INLINE real oriented(const real m[9], const match_point *sample, int count) {
   real epipole[3] = {real_of(0.0), real_of(0.0), real_of(0.0)}, low = real_of(HUGE_VAL), high = real_of(-HUGE_VAL);
   epipole_of(m, epipole);
@@ -242,7 +243,7 @@ HS_INLINE real oriented(const real m[9], const match_point *sample, int count) {
   return real_largest(low, -high);
 }
 
-/* The smallest squared distance between two of the matches, in either image: 0 where two share a point. */
+/* The smallest squared distance between two of the matches, in either image: 0 if two share a point. */
 HS_INLINE real nearest_of(const match_point *sample, int count) {
   real nearest = real_of(HUGE_VAL);
   for (int i = 1; i < count; i++) {
@@ -255,8 +256,8 @@ HS_INLINE real nearest_of(const match_point *sample, int count) {
   return nearest;
 }
 
-/* The fundamental matrices f of a sample; usable[i] above 0 where the i-th is one. Returns the share of
-   null_space. */
+/* The fundamental matrices f of a sample; usable[i] is above 0 if the i-th is valid. Returns the share of
+ * null_space. */
 HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usable[3]) {
   real rows[7][9], basis[2][9], cofactors[2][9], over[3], under[3];
   epipolar_rows(sample, 7, rows);
@@ -289,14 +290,14 @@ typedef struct z_row {
   real x[5], y[5], one[5];
 } z_row;
 
-/* What the roots of a sample's polynomial need to become essential matrices. */
+/* Data of a sample's polynomial for turning its roots into essential matrices. */
 typedef struct five_sample {
   real basis[4][9], polynomial[TWO_VIEW_FIVE_DEGREE + 1];
   z_row rows[3];
 } five_sample;
 
-/* Monomials. Linear: x y z 1. Quadratic: x2 xy xz x y2 yz y z2 z 1. Cubic, those to be eliminated first: x3 y3 x2y xy2
-   x2z x2 y2z y2 xyz xy | xz2 xz x yz2 yz y z3 z2 z 1. */
+/* Monomials. Linear: x y z 1. Quadratic: x2 xy xz x y2 yz y z2 z 1. Cubic, with the eliminated ones first: x3 y3 x2y
+ * xy2 x2z x2 y2z y2 xyz xy | xz2 xz x yz2 yz y z3 z2 z 1. */
 HS_INLINE int quadratic_of(int i, int j) {
   const int of[LINEAR][LINEAR] = {{0, 1, 2, 3}, {1, 4, 5, 6}, {2, 5, 7, 8}, {3, 6, 8, 9}};
   return of[i][j];
@@ -350,7 +351,7 @@ HS_INLINE void five_constraints(real e[3][3][LINEAR], real out[CONSTRAINTS][CUBI
       for (int k = 0; k < 3; k++) add_product_2_1(square[r < k ? r : k][r < k ? k : r], e[k][c], out[1 + 3 * r + c]);
 }
 
-/* Eliminates the first ten monomials, with the largest pivot in each lane: rows 4 to 9 become what those monomials are. */
+/* Eliminates the first ten monomials, with the largest pivot in each lane: rows 4 to 9 then express these monomials. */
 HS_INLINE void five_eliminate(real a[CONSTRAINTS][CUBIC]) {
   for (int k = 0; k < CONSTRAINTS; k++) {
     for (int i = k + 1; i < CONSTRAINTS; i++) {
@@ -376,7 +377,7 @@ HS_INLINE void five_eliminate(real a[CONSTRAINTS][CUBIC]) {
   }
 }
 
-/* Row p minus z times row q of the eliminated system: the monomial of p is z times that of q, so both vanish. */
+/* Row p minus z times row q of the eliminated system: p's monomial is z times q's, so both vanish. */
 HS_INLINE void subtract_shifted(const real p[CUBIC / 2], const real q[CUBIC / 2], z_row *row) {
   for (int i = 0; i < 5; i++) row->x[i] = row->y[i] = row->one[i] = real_of(0.0);
   for (int i = 0; i < 3; i++) {
@@ -402,7 +403,7 @@ HS_INLINE void add_minor(const real p0[5], const real q1[5], const real p1[5], c
     for (int j = 0; j < 5; j++) sum[i + j] = sum[i + j] + minor[i] * t[j];
 }
 
-/* Everything of a sample, in coordinates of the cameras (focal length 1), but the roots. */
+/* All data of a sample except the roots, in camera coordinates (focal length 1). */
 HS_INLINE void five_matches(const match_point sample[5], five_sample *s) {
   real rows[5][9], e[3][3][LINEAR], system[CONSTRAINTS][CUBIC];
   epipolar_rows(sample, 5, rows);
@@ -447,20 +448,20 @@ HS_INLINE real bracketed_root(const real c[TWO_VIEW_FIVE_DEGREE + 1], real low, 
     low = real_if_above(same, zero, x, low);
     high = real_if_above(same, zero, high, x);
     const real newton = x - value / slope, half = 0.5 * (low + high);
-    /* a settled step may fall beside the bracket by rounding */
+    /* a settled step may leave the bracket by rounding */
     x = real_if_above(low - ROOT_ACCURACY, newton, half, real_if_above(newton, high + ROOT_ACCURACY, half, newton));
   }
   return x;
 }
 
-/* The essential matrix of length 1 at a root of the (reversed) polynomial. Returns above 0 where it is one that two cameras
-   can have made of the sample. */
+/* The essential matrix of length 1 at a root of the (reversed) polynomial. Returns a value above 0 if two cameras can
+ * have made the sample with it. */
 HS_INLINE real five_solution(const five_sample *s, const match_point sample[5], real root, real is_reversed,
                              real essential[9]) {
   const real zero = real_of(0.0);
   const real z = real_if_above(is_reversed, zero, 1.0 / root, root);
   real matrix[9], null[3] = {zero, zero, zero};
-  for (int r = 0; r < 3; r++) { /* rows across which x, y and 1 lie, as columns for epipole_of */
+  for (int r = 0; r < 3; r++) { /* rows orthogonal to x, y and 1, as columns for epipole_of */
     const real entry[3] = {value_at(s->rows[r].x, 4, z), value_at(s->rows[r].y, 4, z), value_at(s->rows[r].one, 4, z)};
     const real inverse = 1.0 / real_sqrt(dot(entry, entry, 3));
     for (int c = 0; c < 3; c++) matrix[3 * c + r] = entry[c] * inverse;
