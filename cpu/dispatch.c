@@ -1,13 +1,13 @@
-/* The variants that were built, those that this machine can run, and the choice of the caller or the environment.
+/* The built variants, the ones that this machine can run, and the choice by the caller or the environment.
  *
- * To add a variant of a stage for an instruction set that exists already: cpu/simd/<stage>_simd.c over cpu/simd/simd.h, its
- * prototype in cpu/simd/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
+ * To add a variant of a stage for an instruction set that exists already: cpu/simd/<stage>_simd.c over cpu/simd/simd.h,
+ * its prototype in cpu/simd/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
  *
  * To add an instruction set (tests/api/check_places.py names what was forgotten):
- *   1. its vectors: cpu/simd/simd_<isa>.h, chosen in cpu/simd/simd.h;
- *   2. its flags, and its name in both lists of cpu/CMakeLists.txt;
- *   3. its prototypes in cpu/simd/stages_simd.h; a has_<isa> and an entry, weakest first, in the table below;
- *   4. its name where HARTSIFT_CPU is described: hartsift.h, cpu/dispatch.h, README.md. */
+ * 1. its vectors: cpu/simd/simd_<isa>.h, chosen in cpu/simd/simd.h;
+ * 2. its flags, and its name in both lists of cpu/CMakeLists.txt;
+ * 3. its prototypes in cpu/simd/stages_simd.h; a has_<isa> and an entry, weakest first, in the table below;
+ * 4. its name where HARTSIFT_CPU is described: hartsift.h, cpu/dispatch.h, README.md. */
 #include "cpu/dispatch.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "cpu/ref/stages_ref.h"
 #include "cpu/simd/stages_simd.h"
 
-/* One instruction set's variants; a null entry falls back to the table before. */
+/* One instruction set's variants; a null entry falls back to the previous table. */
 typedef struct cpu_variant {
   const char *name;
   bool (*usable)(void);
@@ -43,12 +43,12 @@ static bool has_avx512(void) {
 static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
-/* What goes with a variant of matching. */
+/* The functions that belong to a variant of matching. */
 #define MATCH_OPS(ISA)                                                                                                 \
   .match_work_bytes = match_work_bytes_##ISA, .squares_work_bytes = squares_work_bytes_##ISA,                          \
   .pack_second = pack_second_##ISA, .squares = squares_##ISA
 
-/* The stages that are written with vectors or for threads; the others stay null. */
+/* Stages with vector or threaded implementations; the others stay null. */
 #define SIMD_VARIANT(ISA, USABLE)                                                                                      \
   {                                                                                                                    \
     .name = #ISA, .usable = USABLE, .jobs = {begin_base_##ISA,   begin_blur_##ISA,   begin_halve_##ISA,                \
@@ -124,7 +124,7 @@ const char *cpu_level_name(void) {
   return best;
 }
 
-/* Takes a stage from a variant, if it has that stage. */
+/* Takes a stage from a variant, if the variant has it. */
 static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   const stage_ops *from = &v->ops;
   switch (id) {
@@ -164,7 +164,7 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   ops->variant[id] = v->name;
 }
 
-/* A stage that only a GPU has, or none. */
+/* A stage that only a GPU implements, or none. */
 static bool refuse_stage(char *message, size_t bytes, const char *text, size_t length) {
   if (message && bytes > 0) {
     size_t at =
@@ -224,7 +224,7 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
     if (length > 0 && !apply_choice(ops, variant, length, message, bytes)) return false;
     variant += length + (variant[length] == ',');
   }
-  /* The reference works in a plane, the vector backend in scratch of its own, which for a small picture is more. */
+  /* The reference works in a plane. The vector backend works in scratch memory, which for a small picture is larger. */
   const bool base_plane = ops->base == base_ref, blur_plane = ops->blur == blur_ref;
   ops->pyramid_work_floats = base_plane && blur_plane ? NULL : pyramid_work_floats;
   ops->pyramid_work_plane = base_plane || blur_plane;
@@ -234,7 +234,7 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
   return true;
 }
 
-/* ------------------------------------------------------------------ what is no stage of a frame */
+/* ------------------------------------------------------------------ functions outside the stages of a frame */
 
 typedef struct function_variant {
   const char *name;
@@ -263,7 +263,7 @@ static const function_variant function_variants[] = {
 #endif
 };
 
-/* Every function null where the name is unknown or not usable. */
+/* All functions are null if the name is unknown or not usable. */
 static function_variant functions_of(const char *name) {
   for (size_t i = 0; i < sizeof function_variants / sizeof function_variants[0]; i++)
     if (strcmp(function_variants[i].name, name) == 0 && cpu_variant_ops(name)) return function_variants[i];
@@ -275,7 +275,7 @@ static const char *limit_of_environment(void) {
   return limit && *limit ? limit : NULL;
 }
 
-/* The variant that HARTSIFT_CPU names, or the machine's highest where it names none that has these functions. */
+/* The variant that HARTSIFT_CPU names, or the machine's best if it names none with these functions. */
 static function_variant chosen_functions(void) {
   const char *limit = limit_of_environment();
   const function_variant chosen = limit ? functions_of(limit) : (function_variant){0};

@@ -10,25 +10,27 @@
 #include "stages/primitives.h"
 #include "stages/two_view.h"
 
-/* Fills the table with the best variants the machine has, narrowed by the environment variable HARTSIFT_CPU
-   (ref|sse2|avx2|avx512|avx512vnni|neon) and by `variant` ("stage=name,..." or null). False: a name is unknown or not
-   usable on this machine; message (zero-terminated, may be null) says which, and lists the usable ones. */
+/* Fills the table with the machine's best variants, restricted by the environment variable HARTSIFT_CPU
+ * (ref|sse2|avx2|avx512|avx512vnni|neon) and by `variant` ("stage=name,..." or null). False: a name is unknown or not
+ * usable on this machine; message (zero-terminated, may be null) says which, and lists the usable ones. */
 bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t message_bytes);
 
-/* The stages that one variant has (others null); null when the name is unknown or not usable on this machine. For tests
-   and benches that compare variants. */
+/* The stages of one variant (others null); null if the name is unknown or not usable on this machine. For tests and
+ * benches that compare variants. */
 const stage_ops *cpu_variant_ops(const char *name);
 
-/* The highest instruction set of this machine, of those built in that have the frame's stages: "ref", "avx2", ... */
+/* The highest built instruction set of this machine that has the frame's stages: "ref", "avx2", ... */
 const char *cpu_level_name(void);
 
-/* Functions that are no stages of a frame, each in the fastest variant of this machine, or of the environment variable
-   HARTSIFT_CPU. Null: that names an instruction set that is not usable here (two-view geometry ignores such a name). */
+/* Functions outside the stages of a frame, each in the fastest variant of this machine, or of the environment variable
+ * HARTSIFT_CPU. Null: HARTSIFT_CPU names an instruction set that is not usable here (two-view geometry ignores it
+ * then). */
 const prim_ops *cpu_choose_prims(void);
 const two_view_ops *cpu_choose_two_view(void);
 dot_bytes_function cpu_choose_dot(void);
 
-/* A variant by name, for tests; null: not in this build, not usable on this machine, or without a variant of its own. */
+/* A variant by name, for tests; null: not in this build, not usable on this machine, or without specialised
+ * functions. */
 const prim_ops *cpu_prims_of(const char *name);
 const two_view_ops *cpu_two_view_of(const char *name);
 dot_bytes_function cpu_dot_of(const char *name);

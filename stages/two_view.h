@@ -46,16 +46,13 @@ typedef struct two_view_form {
 
 /* The fundamental matrices through samples of seven matches, one sample a lane. */
 typedef struct two_view_seven {
-  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_LANES]; /* Whether two cameras can have made the sample with this
-                                                           * matrix: each match is on the same side of its epipole
-                                                           * (Chum, Werner and Matas 2004). */
-  /* Whether two cameras can have made the sample with this matrix: each match on the same side of its epipole (Chum,
-   * Werner
-   * and Matas 2004). */
+  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_LANES]; /* of length 1 */
+  /* Whether two cameras can have made the sample with this matrix: each match is on the same side of its epipole (Chum,
+   * Werner and Matas 2004). */
   bool usable[TWO_VIEW_CUBIC_ROOTS][TWO_VIEW_LANES];
-  /* The constraints of the matches are dependent: no matrix is usable. */
+  /* Two of the matches share a point: no matrix is usable. */
   bool repeats[TWO_VIEW_LANES];
-  /* Share of the constraints' independence below which no matrix is usable. */
+  /* The constraints of the matches are dependent: no matrix is usable. */
   bool dependent[TWO_VIEW_LANES];
 } two_view_seven;
 

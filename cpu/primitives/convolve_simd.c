@@ -38,7 +38,7 @@ static inline simd_f32 plain_nan_f32(simd_f32 v) {
   return simd_select(simd_eq(v, v), v, simd_set1(hs_bits_float(PRIM_NAN_BITS_F32)));
 }
 
-/* n at least SIMD_WIDTH: the last vector overlaps the one before. */
+/* n is at least SIMD_WIDTH: the last vector overlaps the previous one. */
 static inline void few_f32(const float *x, float *y, size_t n, const double *taps, int m) {
   simd_f32 c[PRIM_TREE_TAPS_MAX];
   for (int j = 0; j < m; j++) c[j] = simd_set1((float)taps[j]);

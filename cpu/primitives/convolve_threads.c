@@ -1,9 +1,8 @@
-/* Convolution of whole signals: blocks of outputs, those near the ends through a window that continues the signal. */
+/* Convolution of whole signals: blocks of outputs; blocks near the ends read a window that extends the signal. */
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/threads.h"
 
-/* Outputs of a block at an end, and samples that a window has room for; longer filters are summed sample by sample
-   there. */
+/* Outputs of a block at an end, and samples of its window; longer filters are summed sample by sample there. */
 enum { END_BLOCK = 512, WINDOW_SAMPLES = 4096 };
 /* Outputs of a unit. */
 enum { UNIT_OUTPUTS = 1 << 15 };
@@ -19,7 +18,7 @@ typedef struct convolve_job {
   size_t units_a_row;
 } convolve_job;
 
-/* The row that a unit works on. */
+/* The row of a unit. */
 typedef struct signal_row {
   const unsigned char *in;
   unsigned char *out;
@@ -90,7 +89,7 @@ static void convolve_unit(void *argument, int32_t unit, int32_t worker) {
   const int64_t outputs = (row.n - 1) / (int64_t)job->units_a_row + 1;
   const int64_t first = clamp((int64_t)((size_t)unit % job->units_a_row) * outputs, 0, row.n);
   const int64_t end = clamp(first + outputs, 0, row.n);
-  /* Outputs radius..n-radius-1 read the signal alone. */
+  /* Outputs radius..n-radius-1 read only samples of the signal. */
   const int64_t inner = clamp(row.radius, first, end), inner_end = clamp(row.n - row.radius, inner, end);
   (void)worker;
   outputs_at_end(job, &row, first, inner);

@@ -1,7 +1,9 @@
-/* Counting is a load, an addition and a store to one of 256 places; a pixel that equals one shortly before must wait
-   for that one's store. Sixteen tables in rotation put sixteen pixels between two uses of one place, so that a
-   picture of one value is nearly as fast as any other. The tables do not begin at multiples of 4 KiB from each other: a
-   load waits for an earlier store that agrees with it in the low 12 bits of the address. */
+/* Histogram and equalisation of whole pictures.
+ *
+ * Counting is a load, an addition and a store to one of 256 counters; a pixel that equals a recent one must wait for
+ * its store. Sixteen tables in rotation put sixteen pixels between two uses of a counter, so that a constant picture is
+ * nearly as fast as any other. The tables are not multiples of 4 KiB apart: a load waits for an earlier store whose
+ * address has the same low 12 bits. */
 #include <stdatomic.h>
 
 #include "cpu/primitives/primitive_variants.h"
@@ -15,7 +17,7 @@ typedef struct histogram_table {
 } histogram_table;
 
 /* Two words alternate, so that splitting them into bytes is not one chain of sixteen steps. The next pixels are
-   prefetched, because counting keeps the core too busy to look far ahead. */
+ * prefetched, because the counting instructions fill the core's look-ahead window. */
 static void count_row(histogram_table *t, const uint8_t *row, size_t n) {
   size_t i = 0;
   for (; i + TABLES <= n; i += TABLES) {
@@ -70,7 +72,7 @@ void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t 
 
 /* Histogram and equalisation of a whole picture: bands of rows. */
 
-/* Clearing and adding up a unit's tables takes as long as counting some thousand pixels. */
+/* Clearing and summing a unit's tables takes as long as counting some thousand pixels. */
 static const size_t unit_pixels = (size_t)1 << 18;
 static const size_t map_unit_pixels = (size_t)1 << 16;
 
@@ -93,7 +95,7 @@ static size_t cut(histogram_job *job, size_t pixels) {
   return ((p->height - 1) / job->unit_rows + 1) * job->units_a_row;
 }
 
-/* Where a unit begins, and its size. */
+/* Start and size of a unit. */
 static void place_of(const histogram_job *job, size_t unit, size_t *x, size_t *y, prim_view *part) {
   *x = unit % job->units_a_row * job->unit_columns;
   *y = unit / job->units_a_row * job->unit_rows;
@@ -119,7 +121,7 @@ static void count_unit(void *argument, int32_t unit, int32_t worker) {
     if (counts[k] != 0) atomic_fetch_add_explicit(&job->counts[k], counts[k], memory_order_relaxed);
 }
 
-/* Units are numbered by an int32: larger ones for a picture beyond 2^48 pixels. */
+/* Units are numbered by an int32, so they are larger for a picture beyond 2^48 pixels. */
 static size_t cut_for_queue(histogram_job *job, size_t pixels) {
   size_t units = cut(job, pixels);
   for (; units > INT32_MAX; units = cut(job, pixels)) pixels *= 2;
@@ -140,7 +142,7 @@ void prim_histogram(prim_place place, const prim_view *picture, const prim_view 
   for (size_t k = 0; k < PRIM_LEVELS; k++) counts[k] = atomic_load_explicit(&job.counts[k], memory_order_relaxed);
 }
 
-/* Levels for equalisation; false: one level only, which stays. */
+/* Levels for equalisation; false: there is only one level, which stays. */
 static bool equalize_table(const uint64_t counts[PRIM_LEVELS], uint64_t pixels, uint8_t table[PRIM_LEVELS]) {
   size_t first = 0;
   while (counts[first] == 0) first++;

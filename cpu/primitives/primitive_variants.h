@@ -1,5 +1,5 @@
 /*
- * The primitives of each instruction set: what the tables of stages/primitives.h are made of.
+ * The primitives of each instruction set: entries of the tables in stages/primitives.h.
  */
 #ifndef HARTSIFT_CPU_PRIMITIVES_PRIMITIVE_VARIANTS_H
 #define HARTSIFT_CPU_PRIMITIVES_PRIMITIVE_VARIANTS_H
@@ -36,8 +36,8 @@ extern const prim_ops prim_ops_ref;
 
 void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
 
-/* The loop of dot_bytes_function, for each file that compiles it for an instruction set. Every order of summing integers
-   gives the same, so the compiler may use whatever vectors the set has. */
+/* The loop of dot_bytes_function, for each file that compiles it for an instruction set. Integer sums do not depend on
+ * the order, so the compiler may vectorise freely. */
 static inline void dot_bytes(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                              int32_t products[DOT_ANSWERS]) {
   const int8_t *a = answering, *b = a + stride, *c = b + stride, *d = c + stride;

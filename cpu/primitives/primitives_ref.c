@@ -1,4 +1,4 @@
-/* Reference of the primitives on runs: loops that say what the contract says, never tuned. */
+/* Reference of the primitives on runs: loops that state the contract, never tuned. */
 #include "cpu/primitives/primitive_variants.h"
 
 #define SUM_REF(NAME, TYPE)                                                                                            \

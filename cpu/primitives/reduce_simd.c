@@ -23,7 +23,7 @@ uint64_t SIMD_NAME(prim_sum_u8)(const void *x, size_t n) {
   return simd_bytes_total(a) + simd_bytes_total(b);
 }
 
-/* A 32-bit lane takes less than 2^17 of a vector. */
+/* A 32-bit lane receives less than 2^17 from a vector. */
 enum { WORD_SUMS_MAX = 1 << 15 };
 
 uint64_t SIMD_NAME(prim_sum_u16)(const void *x, size_t n) {
@@ -127,7 +127,7 @@ uint64_t SIMD_NAME(prim_count_above_u16)(const void *x, size_t n, double thresho
 
 enum { SUM_VECTORS = PRIM_LANES / SIMD_F64 };
 
-/* Lane l of the vectors takes lane l + half, down to one vector, and then within it. */
+/* Adds lane l + half of the vectors to lane l, down to one vector, and then within it. */
 static inline double tree_of(simd_f64 lane[SUM_VECTORS]) {
   for (int half = SUM_VECTORS / 2; half > 0; half /= 2)
     for (int k = 0; k < half; k++) lane[k] = simd_f64_add(lane[k], lane[k + half]);
@@ -161,7 +161,7 @@ static inline double chunk_sum_f64(const double *x, size_t n) {
   return tree_of(lane);
 }
 
-/* Whole chunks in place; the last one filled up with zeros, which change no lane. */
+/* Whole chunks in place; the last one is padded with zeros, which change no lane. */
 void SIMD_NAME(prim_sum_chunks_f32)(const void *x, size_t n, double *sums) {
   const float *v = x;
   size_t i = 0;
@@ -202,7 +202,7 @@ void SIMD_NAME(prim_range_f32)(const void *x, size_t n, prim_range *range) {
   simd_store(lows, simd_min(low, low2));
   simd_store(highs, simd_max(high, high2));
   for (int l = 0; l < SIMD_WIDTH; l++) widen(range, (double)lows[l], (double)highs[l]);
-  for (; i < n; i++) widen(range, (double)v[i], (double)v[i]); /* NaN widens nothing */
+  for (; i < n; i++) widen(range, (double)v[i], (double)v[i]); /* NaN does not widen the range */
 }
 
 void SIMD_NAME(prim_range_f64)(const void *x, size_t n, prim_range *range) {
@@ -258,7 +258,7 @@ static inline void take_bytes(tile_sums *s, simd_bytes v, simd_bytes beyond, sim
   s->above = simd_bytes_sum(s->above, ones_above(v, limit));
 }
 
-/* All four figures of a row at once; lanes beyond the tile are 0 and above no threshold of 0 or more. */
+/* All four statistics of a row at once; lanes beyond the tile are 0, which exceeds no threshold of 0 or more. */
 void SIMD_NAME(prim_tile_u8)(const prim_view *tile, double threshold, prim_tile *out) {
   const int32_t t = prim_threshold_integer(threshold);
   const simd_bytes limit = simd_bytes_set1((uint8_t)(t < 0 ? 0 : (t > 255 ? 255 : t))), zero = simd_bytes_zero();

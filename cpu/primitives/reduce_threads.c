@@ -2,8 +2,8 @@
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/threads.h"
 
-/* A few hundred microseconds of work: below, waking threads (some microseconds each, many more where they share cores
-   with others) saves little. */
+/* A few hundred microseconds of work. For less, waking threads saves little: it takes some microseconds each, and many
+ * more if they share cores with other programs. */
 static const size_t shared_bytes_min[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
 bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= shared_bytes_min[effort]; }
@@ -109,7 +109,7 @@ static double tree_floor(const prim_tree *tree, const prim_ops *ops, int32_t flo
   return sum;
 }
 
-/* A full floor passes its sum to the next floor and starts again with the number that found no room. */
+/* A full tree level passes its sum to the next level and restarts with the number that did not fit. */
 static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double sum) {
   for (; floor < PRIM_FLOORS - 1 && tree->count[floor] == PRIM_CHUNK; floor++) {
     const double whole = tree_floor(tree, ops, floor);
@@ -122,7 +122,7 @@ static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double 
 
 void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum) { push_at(tree, ops, 0, sum); }
 
-/* The sum of one number is that number, so it does not matter that a short sequence passes every floor. */
+/* The sum of one number is that number, so a short sequence may pass every level. */
 double prim_tree_end(prim_tree *tree, const prim_ops *ops) {
   for (int32_t floor = 0; floor < PRIM_FLOORS - 1; floor++)
     if (tree->count[floor] > 0) push_at(tree, ops, floor + 1, tree_floor(tree, ops, floor));
@@ -142,7 +142,7 @@ const void *prim_block_at(const prim_view *view, size_t element, size_t count, p
   }
 }
 
-/* Chunks that a unit takes, and those of which the sums are kept before they go into the tree. */
+/* Chunks of a unit, and chunks of a batch, whose sums are stored before they enter the tree. */
 enum { UNIT_CHUNKS = 32, BATCH_CHUNKS = 4 * PRIM_CHUNK };
 
 typedef struct chunks_job {
@@ -152,7 +152,7 @@ typedef struct chunks_job {
   double sums[BATCH_CHUNKS];
 } chunks_job;
 
-/* Chunks that lie in one row are summed in place, one that goes on in the next row is gathered. */
+/* Chunks within one row are summed in place; a chunk that continues in the next row is gathered. */
 static void sum_chunks_unit(void *argument, int32_t unit, int32_t worker) {
   chunks_job *job = argument;
   const int32_t type = job->view.type & 1;
@@ -193,9 +193,9 @@ double prim_reduce_sum(prim_place place, const prim_view *view) {
   return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
 }
 
-/* Tile statistics: a tile is a view, and its figures are those of that view. */
+/* Tile statistics: a tile is a view, and its statistics are the view's. */
 
-/* Fewest elements of a unit of work, so that its fixed cost is small beside them. */
+/* Fewest elements of a unit of work, so that its fixed cost is comparatively small. */
 static const size_t tile_unit_elements_min = (size_t)1 << 15;
 
 typedef struct tiles_job {
@@ -205,7 +205,7 @@ typedef struct tiles_job {
   size_t unit_tiles;
 } tiles_job;
 
-/* Any type but u8: the tile's elements in blocks of a chunk, which stay in the nearest cache for the three passes. */
+/* Any type but u8: the tile's elements in blocks of a chunk, which stay in the L1 cache for the three passes. */
 static void tile_in_blocks(const prim_ops *ops, const prim_view *tile, double threshold, prim_tile *out) {
   const prim_view view = prim_view_flat(*tile);
   const size_t n = view.width * view.height;

@@ -28,7 +28,7 @@ static void fill_padded(const plane_view *level, const describe_window *w, float
     }
 }
 
-/* The cropped histogram of feature n in one of its sizes. */
+/* The cropped histogram of feature n at one of its sizes. */
 static void fill_bins(const describe_args *args, uint32_t n, int32_t size, int32_t h[DESCRIBE_LENGTH]) {
   const feature_list *f = &args->features;
   const describe_site site =
@@ -45,7 +45,7 @@ static void fill_bins(const describe_args *args, uint32_t n, int32_t size, int32
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) h[i] = describe_crop(padded, i);
 }
 
-/* Clips at 0.2 of the norm; returns what brings the bins to unit norm. */
+/* Clips at 0.2 of the norm; returns the factor to unit norm. */
 static float clip_bins(int32_t h[DESCRIBE_LENGTH], bool root) {
   uint64_t squares = 0, clipped_squares = 0;
   uint32_t clipped_sum = 0;

@@ -1,4 +1,6 @@
-/* Reference of the extremum search: a sample's 26 neighbours one after another, until one rules it out. */
+/* Reference of detection and selection.
+ *
+ * The extremum search compares a sample with its 26 neighbours one after another, until one rules it out. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
@@ -39,7 +41,8 @@ stage_status extrema_ref(stage_queue *queue, const extrema_args *args) {
   return STAGE_OK;
 }
 
-/* Reference of refinement: follows each candidate to the sample where it settles, then reads the settled in order. */
+/* Reference of refinement: follows each candidate to the sample where it settles, then reads the settled samples in
+ * order. */
 
 static size_t mask_row(const octave_view *o, int32_t words_per_row, int32_t level, int32_t y) {
   return ((size_t)(level - 1) * (size_t)o->height + (size_t)y) * (size_t)words_per_row;
@@ -100,7 +103,7 @@ static size_t mask_words(int32_t width, int32_t height, int32_t scales) {
   return (size_t)mask_words_per_row(width) * (size_t)height * (size_t)scales;
 }
 
-/* For the masks of the first octave, which is the largest. */
+/* Memory for the masks of the first octave, which is the largest. */
 size_t detect_work_bytes_ref(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity) {
   (void)keypoint_capacity;
   return 2 * sizeof(uint32_t) * mask_words(geometry->width[0], geometry->height[0], scales);
@@ -119,7 +122,7 @@ static stage_status detect_octave(stage_queue *queue, const detect_args *args, c
   return st;
 }
 
-/* A candidate is followed from one of its steps to the sample where it settles, unless it leaves the part. */
+/* Follows a candidate from one of its steps to the sample where it settles, unless it leaves the part. */
 static bool follow_in_part(const detect_args *args, escaped_candidate *at) {
   const detect_part *part = args->part;
   const refine_step outcome =
@@ -130,7 +133,7 @@ static bool follow_in_part(const detect_args *args, escaped_candidate *at) {
   return false;
 }
 
-/* The samples of a part on which candidates settle, a bit each. */
+/* The samples of a part on which candidates settle, one bit each. */
 typedef struct settled_map {
   mask_view bits;
   plane_region part;
@@ -190,9 +193,9 @@ stage_status detect_ref(stage_queue *queue, const detect_args *args) {
   return st;
 }
 
-/* Reference of selection: finds the smallest key or the finest level that is kept, then keeps in order. */
+/* Reference of selection: finds the smallest kept key or the finest kept level, then keeps in order. */
 
-/* Responses and sigmas are not negative, so their bits order as they do. */
+/* Responses and sigmas are not negative, so their bits have the order of their values. */
 static uint32_t key_of(const void *list, uint32_t feature) {
   const select_args *args = list;
   const uint32_t k = args->features.keypoint[feature];
@@ -223,7 +226,7 @@ stage_status select_ref(stage_queue *queue, const select_args *args) {
   const feature_list *f = &args->features;
   const uint32_t n = *f->count;
   *args->kept_described = args->described_count;
-  if (n > f->capacity || n <= args->max_features) return STAGE_OK; /* an overflown list is counted to the end first */
+  if (n > f->capacity || n <= args->max_features) return STAGE_OK; /* counts an overflown list to the end first */
   if (args->rule == SELECT_LEVELS) {
     *f->count = keep_from(args, select_first_level(args, n, args->max_features, level_of, joins), n);
     return STAGE_OK;

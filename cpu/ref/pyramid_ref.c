@@ -28,7 +28,7 @@ static float source_gray(const source_view *s, int32_t x, int32_t y) {
   return s->type == SOURCE_U8 ? (float)gray / 255.0f : (float)gray / 65535.0f;
 }
 
-/* Sample x of a row doubled. The last sample repeats. */
+/* Sample x of a doubled row. The last sample repeats. */
 static float doubled_in_row(const float *row, int32_t width, int32_t x, upsample_grid grid) {
   const int32_t i = x / 2;
   const float c = row[i], left = row[i > 0 ? i - 1 : 0], right = row[i + 1 < width ? i + 1 : i];
@@ -36,7 +36,7 @@ static float doubled_in_row(const float *row, int32_t width, int32_t x, upsample
   return double_half_pixel(c, x % 2 == 0 ? left : right);
 }
 
-/* The same in a column of the rows doubled: `row` is the one that sample y comes from, one of width floats. */
+/* The same in a column of the doubled rows: `row` is the source row of sample y, one of width floats. */
 static float doubled_in_column(const float *row, size_t stride, int32_t height, int32_t y, upsample_grid grid) {
   const int32_t i = y / 2;
   const float *up = i > 0 ? row - stride : row, *down = i + 1 < height ? row + stride : row;
@@ -44,13 +44,13 @@ static float doubled_in_column(const float *row, size_t stride, int32_t height, 
   return double_half_pixel(*row, y % 2 == 0 ? *up : *down);
 }
 
-/* Pixels that a region of the doubled picture is made of. */
+/* Source pixels of a region of the doubled picture. */
 static plane_region pixels_of(const plane_region *doubled, const plane_view *gray) {
   const plane_region r = {doubled->x0 / 2, doubled->y0 / 2, (doubled->x1 + 1) / 2, (doubled->y1 + 1) / 2};
   return region_about(r, 1, gray);
 }
 
-/* The region of the doubled picture: gray pixels, their rows doubled (in the work plane), then the columns. */
+/* The region of the doubled picture: gray pixels, then rows doubled (in the work plane), then columns. */
 static void make_doubled(const base_args *args, const plane_region *region) {
   const plane_view gray = args->gray, wide = args->work, out = args->doubled;
   const plane_region p = pixels_of(region, &gray);
@@ -67,7 +67,7 @@ static void make_doubled(const base_args *args, const plane_region *region) {
     }
 }
 
-/* The region of the picture thinned. */
+/* The region of the decimated picture. */
 static void make_thinned(const base_args *args, const plane_region *region) {
   const plane_view out = args->doubled;
   const int32_t step = 1 << args->first_octave;

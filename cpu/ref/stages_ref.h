@@ -1,5 +1,5 @@
 /*
- * The reference backend: every stage in plain C, written to be read and compared with, never tuned.
+ * The reference backend: every stage in plain C, written for reading and comparison, never tuned.
  */
 #ifndef HARTSIFT_CPU_REF_STAGES_REF_H
 #define HARTSIFT_CPU_REF_STAGES_REF_H
@@ -13,8 +13,8 @@ stage_status halve_ref(stage_queue *queue, const halve_args *args);
 stage_status extrema_ref(stage_queue *queue, const extrema_args *args);
 stage_status refine_ref(stage_queue *queue, const refine_args *args);
 stage_status locate_ref(stage_queue *queue, const locate_args *args);
-/* Of one sample: whether D is beyond the threshold and beyond all neighbours on its side; and a settled one's keypoint,
-   appended if mask and region let it. */
+/* For one sample: whether D exceeds the threshold and all neighbours on its side. For a settled sample: its keypoint,
+ * appended if mask and region keep it. */
 bool is_extremum_ref(const octave_view *octave, const sift_params *params, int32_t level, int32_t x, int32_t y);
 void locate_one_ref(const locate_args *args, int32_t level, int32_t x, int32_t y);
 stage_status detect_ref(stage_queue *queue, const detect_args *args);

@@ -1,6 +1,6 @@
 /*
  * The operations of stages/two_view.h over TWO_VIEW_LANES lanes, in registers of REAL_LANES each. The including file
- * defines what stages/two_view_math.h needs, REAL_LANES, real_load, real_store and TWO_VIEW_NAME(operation).
+ * defines the operations for stages/two_view_math.h, REAL_LANES, real_load, real_store and TWO_VIEW_NAME(operation).
  */
 #ifndef HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
 #define HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
@@ -10,7 +10,7 @@
 
 enum { REGISTERS = (int)TWO_VIEW_LANES / (int)REAL_LANES };
 
-/* The coordinates of the last matches of an array, filled up with what no model fits. */
+/* The coordinates of the last matches of an array, padded with values that fit no model. */
 typedef struct last_matches {
   double x[TWO_VIEW_LANES], y[TWO_VIEW_LANES], u[TWO_VIEW_LANES], v[TWO_VIEW_LANES];
 } last_matches;
@@ -37,7 +37,7 @@ static inline void spread_matrix(const double matrix[9], real out[9]) {
   for (int i = 0; i < 9; i++) out[i] = real_of(matrix[i]);
 }
 
-/* The tree: halves added up to the last number. */
+/* The tree: halves are added down to one number. */
 static inline double sum_of_lanes(const real lanes[REGISTERS]) {
   double v[TWO_VIEW_LANES];
   for (int part = 0; part < REGISTERS; part++) real_store(v + part * REAL_LANES, lanes[part]);
@@ -96,8 +96,8 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
 
 static inline void add_to(real sums[][REGISTERS], int part, real term) { sums[0][part] = sums[0][part] + term; }
 
-/* Adds a register's terms; those of no weight, and what fills up lanes, are set to 0, because 0 times them might not be.
-   Returns the weights. */
+/* Adds a register's terms. Terms without weight, and padding lanes, are set to 0, because 0 times an infinite or NaN
+ * term is not 0. Returns the weights. */
 static inline real add_homography(const real m[9], match_point p, real over_limit, int part, real sums[][REGISTERS]) {
   const real zero = real_of(0.0);
   real left[6];
@@ -192,7 +192,7 @@ static void seven(const two_view_matches *matches, const uint32_t *samples, two_
   for (int first = 0; first < (int)TWO_VIEW_LANES; first += REAL_LANES) seven_of_register(matches, samples, first, out);
 }
 
-/* Where a solution of a sample is: in a cell of [-1, 1] for z, or for 1 / z. */
+/* Cell of a sample's solution: in [-1, 1] for z, or for 1 / z. */
 typedef struct five_root {
   int lane;
   bool is_reversed;
@@ -206,7 +206,7 @@ enum {
   FIVE_ROOTS = REAL_LANES * TWO_VIEW_FIVE_DEGREE
 };
 
-/* All that is known of a register of samples, a number in each lane. */
+/* All data of a register of samples, one number in each lane. */
 typedef union five_state {
   struct {
     five_sample solved;

@@ -1,4 +1,4 @@
-/* Two-view geometry, a number at a time. */
+/* Two-view geometry, one number at a time. */
 #include "cpu/ref/stages_ref.h"
 
 typedef double real;

@@ -1,7 +1,7 @@
 /*
- * The floating-point environment every entry point and worker works in: round to nearest, denormals kept.
+ * The floating-point environment of every entry point and worker: round to nearest, denormals kept.
  *
- * A caller may have set flush-to-zero or another rounding; the library's bytes must not depend on that, and the
+ * A caller may have set flush-to-zero or another rounding mode; the library's bytes must not depend on that, and the
  * caller's state must be restored.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_FLOAT_ENVIRONMENT_H
@@ -27,8 +27,8 @@ static inline float_environment float_environment_of_library(void) {
   return e;
 }
 
-/* The first line of every public function that computes or converts numbers to or from text, and of every thread: enters,
-   and leaves at whichever return. tests/api/check_float_environment.py holds the functions to it. */
+/* The first line of every public function that computes or converts numbers to or from text, and of every thread:
+ * enters the environment, and leaves it at any return. tests/api/check_float_environment.py checks this. */
 #define FLOAT_ENVIRONMENT_OF_LIBRARY                                                                                   \
   __attribute__((cleanup(float_environment_leave), unused)) float_environment environment_of_caller =                  \
       float_environment_of_library()

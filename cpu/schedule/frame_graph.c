@@ -1,18 +1,18 @@
-/* The jobs of a frame, what each of their chunks waits for, and their order. */
+/* The jobs of a frame, the dependencies of each of their chunks, and their order. */
 #include "cpu/schedule/frame_graph.h"
 
 #include "cpu/schedule/stage_jobs.h"
 #include "cpu/schedule/work_graph.h"
 
-/* One level of an octave: level 0 is the base or a halved level, the others are level steps. */
+/* One level of an octave: level 0 is the base or a halved level; the others come from level steps. */
 typedef struct level_step {
   graph_job job;
-  const struct level_step *from; /* the level that it is made of; null: the picture */
-  const graph_job *after; /* null, or a job that must be done before, because this level is where that one works */
+  const struct level_step *from; /* the source level; null: the picture */
+  const graph_job *after; /* null, or a job that must be done first, because this level reuses the memory it reads */
   int32_t height;
   int32_t rows;   /* of a band */
-  int32_t factor; /* rows of `from` for one of its own */
-  int32_t reach;  /* rows of `from` that are read beyond these */
+  int32_t factor; /* rows of `from` per row of this level */
+  int32_t reach;  /* halo: rows of `from` read beyond these */
   uint64_t samples;
   union {
     blur_job blur;
@@ -26,11 +26,11 @@ typedef struct frame_graph {
   detect_job detection[2];
   orient_job orientation;
   describe_job description;
-  int32_t detections; /* how many of the two there are */
-  atomic_int listed;  /* how many of these have listed their keypoints */
+  int32_t detections; /* number of detections */
+  atomic_int listed;  /* detections whose keypoints are listed */
   work_graph work;
   graph_job **jobs;        /* in order of preference */
-  int32_t before_features; /* the jobs up to the last list */
+  int32_t before_features; /* jobs up to the last list */
   int32_t told;            /* of the jobs */
   level_step steps[];      /* [octave * (levels + 1) + level] */
 } frame_graph;
@@ -53,9 +53,9 @@ frame_graph_size frame_graph_sizes(const stage_ops *ops, int32_t threads) {
   return threads > 1 && has_jobs ? frame_graph_bytes : NULL;
 }
 
-/* ------------------------------------------------- what a chunk waits for */
+/* ------------------------------------------------- dependencies of a chunk */
 
-/* Whether the rows first..end-1 of a level are made, as far as there are any. */
+/* Whether the rows first..end-1 of a level are made, clipped to the level. */
 static bool rows_are_made(const level_step *s, int32_t first, int32_t end) {
   if (first < 0) first = 0;
   if (end > s->height) end = s->height;
@@ -74,9 +74,9 @@ static const level_step *step_of(const frame_graph *g, int32_t octave, int32_t l
   return &g->steps[octave * (g->args->levels + 1) + level];
 }
 
-/* Candidates move by one sample at a time, and level S+2 around them is made from level S+1. OpenCV's may move by more than
-   one sample. Rows of the border belong to the chunks next to it, so that the levels are complete once detection is done:
-   their memory is used again then, and orientation reads these rows. */
+/* Candidates move by one sample at a time, and level S+2 around them is made from level S+1. OpenCV's may move by more
+ * than one sample. Rows of the border belong to the chunks next to it, so that the levels are complete once detection
+ * is done: then their memory is reused, and orientation reads these rows. */
 static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const int32_t others = job == &g->detect[1];
@@ -90,7 +90,7 @@ static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return rows_are_made(top, r.y0 - reach, r.y1 + reach);
 }
 
-/* The others' keypoints come after the first octave's. */
+/* Keypoints of later octaves come after the first octave's. */
 static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   (void)chunk;
@@ -98,7 +98,7 @@ static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return graph_job_is_done(&g->list[0]) && graph_job_is_done(&g->detect[1]);
 }
 
-/* A full chunk as soon as its items are there, the last one when all are. */
+/* A full chunk is ready as soon as its items are listed, the last one when all are. */
 static bool items_are_ready(graph_job *job, int32_t chunk, uint32_t listed, uint32_t items, bool all) {
   if (all) graph_job_close(job, chunks_of_items(0, listed, items));
   const uint64_t first = (uint64_t)chunk * items;
@@ -112,7 +112,7 @@ static bool orient_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return items_are_ready(job, chunk, listed, ORDERED_ITEMS, all);
 }
 
-/* Pooled descriptors read the levels of coarser octaves too. */
+/* Pooled descriptors also read levels of coarser octaves. */
 static bool describe_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const ordered_list *list = &g->orientation.list;
@@ -143,13 +143,13 @@ static void add_job(frame_graph *g, graph_job *job, bool (*ready)(void *, graph_
   g->jobs[g->work.count++] = job;
 }
 
-/* The rest of a level that is blurred. */
+/* Completes the job of a blurred level. */
 static void divide_in_bands(const frame_graph_args *a, level_step *s, int32_t octave, int32_t threads) {
   blur_job *b = &s->state.blur;
   const octave_view *o = &a->octaves[octave];
   b->work = pyramid_work_in_bands(o->width, o->height, b->filter->radius, threads);
   b->run.chunks = b->work.strips * b->work.bands;
-  /* One place of a thread for the steps of all octaves that share the scratch. */
+  /* Scratch of one thread for the steps of all octaves that share it. */
   b->scratch_floats = 0;
   for (int32_t i = octave > 0; i < (octave > 0 ? a->octave_count : 1); i++) {
     const size_t floats = pyramid_work_band_floats(a->octaves[i].width, a->octaves[i].height, a->radius_max, threads);
@@ -252,7 +252,7 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
     if (args->detect && o == 0) add_detection(g, 0);
   }
   if (g->detections > 1) add_detection(g, 1);
-  /* What comes later first, because it reads what has just been made. */
+  /* Later jobs first, because they read data that has just been made. */
   g->before_features = g->work.count;
   for (int32_t i = 0, j = g->work.count - 1; i < j; i++, j--) {
     graph_job *job = g->jobs[i];
@@ -264,7 +264,7 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
 
 /* ------------------------------------------------- the run */
 
-/* The samples of a job that is told of, 0 for others. */
+/* The samples that a job reports as progress, 0 for others. */
 static uint64_t samples_of(const frame_graph *g, const graph_job *job) {
   const frame_graph_args *a = g->args;
   uint64_t first = (uint64_t)a->octaves[0].width * (uint64_t)a->octaves[0].height, others = 0;
@@ -276,7 +276,7 @@ static uint64_t samples_of(const frame_graph *g, const graph_job *job) {
   return job == &g->orient ? (first + others) * a->stage_levels : 0;
 }
 
-/* Tells of the jobs that are done, in the order of the stages. */
+/* Reports the finished jobs as progress, in the order of the stages. */
 static bool tell_of_jobs(void *owner) {
   frame_graph *g = owner;
   for (; g->told < g->work.count; g->told++) {

@@ -1,10 +1,10 @@
-/* The sizes of an octave's pass, and its run over the strips. */
+/* Sizes of a fused pass over an octave, and its run over the strips. */
 #include "cpu/schedule/fused_pass.h"
 
 enum {
   LINE_FLOATS = 16, /* of a cache line */
   LINES_OF_BASE = 4,
-  FLOATS_MAX = 3 << 18 /* 3 MiB: rings larger than that leave the caches */
+  FLOATS_MAX = 3 << 18 /* 3 MiB: larger rings leave the caches */
 };
 
 static int32_t up_to(int32_t n, int32_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -28,7 +28,7 @@ fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_f
     size.floats += (size_t)(l->rows + l->filtered_rows);
   }
   size.beside = up_to(size.levels[0].halo, LINE_FLOATS) + LINE_FLOATS;
-  /* An odd number of cache lines: rows of a column begin in different sets of the L1 cache. */
+  /* An odd number of cache lines, so that rows of a column start in different sets of the L1 cache. */
   const int32_t lines = (columns + 2 * size.beside + WORK_OVERREAD) / LINE_FLOATS;
   size.stride = (size_t)(lines | 1) * LINE_FLOATS;
   size.line_floats = size.stride + 2 * (size_t)up_to(base->radius + WORK_OVERREAD, LINE_FLOATS);
@@ -67,7 +67,7 @@ void fused_pass_job_begin(fused_pass_job *job, const octave_args *args, int32_t 
   job->run = (stage_chunks){task, (width - 1) / job->strip + 1};
 }
 
-/* Tells of the columns that are done since; on the caller's thread. */
+/* Reports the columns finished since the last call as progress; on the caller's thread. */
 static void tell_of_columns(fused_pass_job *job) {
   const octave_args *args = &job->args;
   const int32_t done = atomic_load_explicit(&job->done, memory_order_relaxed), columns = done - job->told;

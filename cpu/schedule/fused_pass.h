@@ -17,11 +17,11 @@ enum {
   PASS_ROWS = 8,                  /* of a step */
   ROW_BLOCK = 4,                  /* rows that never wrap in a ring: lags and lengths are multiples of it */
   PASS_STRIP = 768,               /* columns, at most */
-  PASS_THREADS = 2,               /* more of them share bands (frame_graph.h) */
-  PASS_SAMPLES_AN_ESCAPED = 4096, /* of an octave for each escaped candidate of the capacity */
-  PASS_MOVES = REFINE_STEPS - 1,  /* samples that a candidate moves at most; OpenCV's may escape further */
-  PASS_BYTES_MIN = 16 << 20,      /* of a level: smaller ones stay in a cache, stage by stage */
-  PASS_BYTES_MIN_LATER = 1 << 20  /* of an octave after one that takes a fused pass */
+  PASS_THREADS = 2,               /* with more threads, they share bands (frame_graph.h) */
+  PASS_SAMPLES_AN_ESCAPED = 4096, /* samples of an octave per escaped candidate of the capacity */
+  PASS_MOVES = REFINE_STEPS - 1,  /* maximum move of a candidate in samples; OpenCV's may escape further */
+  PASS_BYTES_MIN = 16 << 20,      /* bytes of a level: smaller ones stay in a cache, stage by stage */
+  PASS_BYTES_MIN_LATER = 1 << 20  /* the same for an octave after one that takes a fused pass */
 };
 
 _Static_assert((int)PASS_STRIP >= (int)DETECT_STRIP, "rows of differences");
@@ -29,8 +29,8 @@ _Static_assert((int)PASS_ROWS <= (int)WORK_BLOCK_ROWS && (int)PASS_ROWS % (int)R
 
 /* One level's part of a fused pass. */
 typedef struct pass_level_size {
-  int32_t lag;           /* rows behind level 0, a multiple of ROW_BLOCK */
-  int32_t halo;          /* columns beyond the strip */
+  int32_t lag;           /* lag: rows after level 0, a multiple of ROW_BLOCK */
+  int32_t halo;          /* halo: columns beyond the strip */
   int32_t rows;          /* in the ring, a multiple of ROW_BLOCK */
   int32_t filtered_rows; /* of the level before, filtered along x */
 } pass_level_size;
@@ -39,17 +39,18 @@ typedef struct fused_pass_size {
   pass_level_size levels[SCALES_MAX + 2];
   int32_t count;      /* S + 2 */
   int32_t reach;      /* rows and columns of level S+1 that following a candidate reads around it */
-  int32_t beside;     /* columns of a ring at either side of a strip */
+  int32_t beside;     /* columns of a ring on either side of a strip */
   size_t stride;      /* of the rings, floats */
   size_t line_floats; /* of the base's lines */
   size_t floats;      /* of a thread */
 } fused_pass_size;
 
-/* base: the base's filter; step[1..S+2]: those of the level steps. */
+/* base: the base's filter; step[1..S+2]: the filters of the level steps. */
 fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_filter *step, int32_t scales);
 
-/* Floats of octave_args.scratch for a frame on so many threads, without fused_pass_escaped_floats. 0: octaves are made stage
-   by stage, because more threads share them, or because the filters are so large that a fused pass does not pay. */
+/* Floats of octave_args.scratch for a frame on so many threads, without fused_pass_escaped_floats. 0: octaves are made
+ * stage by stage, because more threads share them, or because the filters are too large for a fused pass to save
+ * time. */
 size_t fused_pass_floats(const stage_ops *ops, int32_t threads, const gaussian_filter *base,
                          const gaussian_filter *step, int32_t scales);
 
@@ -62,23 +63,23 @@ typedef struct fused_pass_job {
   octave_args args;
   int32_t strip; /* columns: a multiple of a cache line */
   fused_pass_size size;
-  blur_job base;              /* which lines are read and how */
-  detect_job detection;       /* what is found, and how strips are searched */
-  atomic_bool overrun;        /* more samples waited in a strip than it has room for */
-  atomic_bool stopped;        /* the caller wants no more */
-  atomic_int done;            /* columns whose strips have ended */
-  int32_t told;               /* how many of them the caller was told of; only its own thread uses this */
-  escaped_candidate *escaped; /* after the threads' scratch */
+  blur_job base;              /* form of the source lines */
+  detect_job detection;       /* the detection, and how strips are searched */
+  atomic_bool overrun;        /* a strip had more waiting samples than its capacity */
+  atomic_bool stopped;        /* the caller cancelled */
+  atomic_int done;            /* columns of finished strips */
+  int32_t told;               /* columns already reported; only the caller's thread uses this */
+  escaped_candidate *escaped; /* stored after the threads' scratch */
   uint32_t escaped_capacity;
 } fused_pass_job;
 
-/* For the instruction sets' beginnings: what does not depend on them. */
+/* For the start functions of the instruction sets: the parts that do not depend on them. */
 void fused_pass_job_begin(fused_pass_job *job, const octave_args *args, int32_t threads, queue_task task);
 
 /* Runs the strips. Statuses: STAGE_CANCELLED. */
 stage_status fused_pass_job_run(stage_queue *queue, fused_pass_job *job);
 
-/* The rows of a level where they lie: in its plane, or those of a strip that are at hand in a ring. */
+/* The rows of a level: in its plane, or the rows of a strip that a ring holds. */
 
 /* In a ring row y is row y % rows in memory. */
 typedef struct level_rows {

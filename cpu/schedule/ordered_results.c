@@ -1,4 +1,4 @@
-/* Appending in order: one mutex, one condition. */
+/* Appends results in order (one mutex, one condition), and sorts detected keypoints into the defined order. */
 #include <string.h>
 
 #include "cpu/schedule/ordered_results.h"
@@ -22,7 +22,7 @@ void ordered_end(ordered_list *list) {
   pthread_mutex_destroy(&list->lock);
 }
 
-/* What does not fit is only counted. */
+/* Entries beyond the capacity are only counted. */
 static void append_orientations(const feature_list *f, uint32_t first, int32_t items, const uint8_t *count,
                                 const float *angle) {
   for (int32_t i = 0; i < items; i++)
@@ -78,12 +78,12 @@ void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
 
 /* Two counting sorts, by column and then by level and row, of indices into the records. */
 
-/* Two candidates in four that settle on a sample another one has found leave room still. */
+/* Capacity suffices even if two candidates in four settle on samples that others have found. */
 static uint32_t records_of(uint32_t keypoints) {
   return keypoints < UINT32_MAX / 2 ? keypoints + keypoints / 2 + 64 : UINT32_MAX;
 }
 
-/* Counters of the sorts' keys: columns, and rows of all levels. */
+/* Number of counters for the sorts' keys: columns, and rows of all levels. */
 static size_t counters_of(size_t width, size_t rows) { return (rows > width ? rows : width) + 1; }
 
 size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity) {
@@ -116,7 +116,7 @@ typedef struct record_sort {
   bool by_row;
   size_t first_row[OCTAVES_MAX]; /* of an octave's rows */
   int32_t height[OCTAVES_MAX];
-  int32_t x0, y0; /* of the part that is searched */
+  int32_t x0, y0; /* of the searched part */
 } record_sort;
 
 static size_t key_of(const record_sort *s, uint32_t index) {
@@ -126,7 +126,7 @@ static size_t key_of(const record_sort *s, uint32_t index) {
          (size_t)(r->row - s->y0);
 }
 
-/* to: the indices of from (null: 0, 1, ...) in the order of their keys, equal ones as they come. */
+/* to: the indices of from (null: 0, 1, ...) in the order of their keys, in a stable sort. */
 static void sort_records(const record_sort *s, const uint32_t *from, uint32_t *to) {
   memset(s->counters, 0, sizeof *s->counters * (s->keys + 1));
   for (uint32_t i = 0; i < s->count; i++) s->counters[key_of(s, i) + 1]++;
@@ -189,7 +189,7 @@ void keypoint_records_end(const keypoint_records *found, const detect_args *args
     if (!before || !same_sample(before, r)) append_keypoint(list, r, args->octaves[r->octave_index].octave);
     before = r;
   }
-  /* Records without room make the list too long, whether they were duplicates or not. */
+  /* Records beyond the capacity make the list too long, even if they were duplicates. */
   const uint32_t lost = all - count, most = UINT32_MAX - *list->count;
   *list->count += lost < most ? lost : most;
   if (lost > 0 && *list->count <= list->capacity) *list->count = list->capacity + 1;

@@ -3,7 +3,7 @@
  *
  * Orientations are lists of different lengths, appended in the order of the chunks. A chunk that finishes early leaves
  * its list in one of a fixed number of slots. The thread that finishes the next chunk in order appends its list and all
- * finished lists that follow it. So nothing needs memory beyond the stage's own frame, and a thread waits only when it
+ * finished lists that follow it. So no memory beyond the stage's stack frame is needed, and a thread waits only when it
  * is far ahead of the slowest.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_ORDERED_RESULTS_H
@@ -18,18 +18,18 @@
 enum {
   ORDERED_ITEMS = 16, /* keypoints of a chunk */
   ORDERED_PLACES = 128,
-  ORDERED_PLACE_ANGLES = 48 /* a longer list waits for its turn; usual are 1.3 a keypoint */
+  ORDERED_PLACE_ANGLES = 48 /* a longer list waits for its turn; 1.3 per keypoint is usual */
 };
 
 /* The orientations of one chunk's keypoints. */
 typedef struct ordered_chunk {
   uint32_t first;               /* keypoint */
-  int32_t items, angles;        /* how many */
+  int32_t items, angles;        /* number of features */
   uint8_t count[ORDERED_ITEMS]; /* angles of each item */
   float angle[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
 } ordered_chunk;
 
-/* One that waits. */
+/* A waiting list. */
 typedef struct ordered_place {
   bool ready;
   uint32_t first;
@@ -42,9 +42,9 @@ typedef struct ordered_list {
   pthread_mutex_t lock;
   pthread_cond_t moved;
   feature_list features;
-  int32_t next; /* the chunk whose turn it is */
-  /* What threads may read without the lock: features in the list, at most its capacity, and the chunks they are of. Who
-     reads the chunks first reads no fewer features than theirs. */
+  int32_t next; /* the next chunk in order */
+  /* Values that threads may read without the lock: features in the list, at most its capacity, and the number of chunks
+   * they come from. A thread that reads the chunks first sees at least the features of these chunks. */
   atomic_uint appended;
   atomic_int appended_chunks;
   ordered_place places[ORDERED_PLACES];
@@ -52,32 +52,32 @@ typedef struct ordered_list {
 
 bool ordered_start(ordered_list *list, const feature_list *features);
 void ordered_end(ordered_list *list);
-/* Takes the features of chunk number `chunk`; every number from 0 on comes once. */
+/* Appends the features of chunk number `chunk`; every number from 0 on comes once. */
 void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *features);
 
-/* Keypoints that were found in any order, some of them twice, put in the defined order. */
+/* Keypoints found in any order, some of them twice, put into the defined order. */
 
 typedef struct keypoint_record {
   located place;
   int32_t octave_index, level, column, row; /* the settled sample */
 } keypoint_record;
 
-/* Records that threads append; counting goes on past the capacity. */
+/* Records that threads append; counting continues past the capacity. */
 typedef struct keypoint_records {
   keypoint_record *records;
   uint32_t capacity;
   atomic_uint count;
-  uint32_t *scratch; /* behind the records */
+  uint32_t *scratch; /* after the records */
 } keypoint_records;
 
-/* The work memory of a detection, and its division. */
+/* The work memory of a detection, and its layout. */
 size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
 void keypoint_records_begin(keypoint_records *found, const detect_args *args);
 
 /* Appends `count` records. */
 void keypoint_records_add(keypoint_records *found, const keypoint_record *records, uint32_t count);
 
-/* Appends the records to the list of the arguments: by octave, level, row and column, each sample once. */
+/* Appends the records to the list of the arguments: sorted by octave, level, row and column, each sample once. */
 void keypoint_records_end(const keypoint_records *found, const detect_args *args);
 
 #endif

@@ -1,4 +1,5 @@
-/* Shapes, and orientations and descriptors in them: some keypoints at a time on each thread. */
+/* Affine shapes with their orientations and descriptors, some keypoints at a time on each thread; and sampling of
+ * patches. */
 #include "cpu/schedule/patch_threads.h"
 
 #include <string.h>
@@ -7,9 +8,9 @@
 #include "cpu/schedule/window_prefetch.h"
 
 enum {
-  PLANES = DOMAIN_SIZES_MAX, /* of a worker: patches that are described by one call */
+  PLANES = DOMAIN_SIZES_MAX, /* of a worker: patches described in one call */
   ROW_FLOATS = 16,
-  SLACK_FLOATS = 64, /* vector loads may run over a level's end */
+  SLACK_FLOATS = 64, /* vector loads may read past a level's end */
   CHUNK = 16
 };
 
@@ -38,7 +39,7 @@ static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side
                        .height = side};
 }
 
-/* Where the patch of a size of keypoint n is taken from: the level that describe_site has; size -1: the keypoint's own. */
+/* Source of the patch of a size of keypoint n: the level from describe_site; size -1: the keypoint's own. */
 typedef struct patch_site {
   plane_view level;
   patch_map map;
@@ -60,7 +61,7 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
                                     sigma * hs_power_of_two(-number), &a->shapes[n])};
 }
 
-/* What a patch of that side will read of its level: the samples under its circle. */
+/* Bounds of the samples that a patch with that side reads in its level. */
 static window_prefetch ahead_of(const patch_site *s, int32_t side) {
   const patch_map *m = &s->map;
   const int32_t middle = side / 2;
@@ -70,7 +71,7 @@ static window_prefetch ahead_of(const patch_site *s, int32_t side) {
                              (int32_t)(radius * down));
 }
 
-/* next: the patch that is taken after this one, or null. */
+/* next: the patch sampled after this one, or null. */
 static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
                        const patch_rows *read, const patch_site *next) {
   window_prefetch ahead = {.rows = 0};
@@ -119,7 +120,7 @@ static int32_t chunks_of(uint32_t first, uint32_t end) {
   return end > first ? (int32_t)((end - first + CHUNK - 1) / CHUNK) : 0;
 }
 
-/* All but the list that orientations go to. */
+/* All arguments except the list for orientations. */
 static void job_start(affine_job *job, const stage_ops *ops, const affine_args *args, float *work, uint32_t end) {
   job->args = args;
   job->ops = ops;
@@ -168,7 +169,7 @@ static keypoint_list list_of(local_keypoints *k) {
                          .level = k->level};
 }
 
-/* The parameters on patches: places are samples, and every size of a feature is a level of its own. */
+/* The parameters on patches: positions are samples, and every size of a feature is a separate level. */
 static sift_params params_on_patches(const sift_params *from) {
   sift_params p = *from;
   p.grid_shift = 0.0f;
@@ -189,7 +190,7 @@ static void sort_angles(float *angle, int32_t count) {
     }
 }
 
-/* The angles of one call's features, as those of the picture. */
+/* The angles of one call's features, converted to the picture's. */
 static void take_angles(const affine_job *job, const feature_list *f, ordered_chunk *c) {
   const uint32_t count = *f->count;
   uint32_t n = 0;
@@ -254,7 +255,7 @@ stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const a
   return STAGE_OK;
 }
 
-/* Features of some keypoints, whose patches are taken; those of one keypoint share them. */
+/* Features of some keypoints, with sampled patches; features of one keypoint share them. */
 typedef struct described {
   local_keypoints keypoints;
   uint32_t first, count; /* features */
@@ -278,8 +279,8 @@ static void describe_group(const affine_job *job, const octave_view *planes, des
   g->count = g->keypoints.count = 0;
 }
 
-/* The patches of feature n, one for each size, at `plane` and behind it: what its descriptor reads, or the whole where the
-   next feature, before `end`, is the same keypoint's and reads them too. */
+/* The patches of feature n, one for each size, stored from `plane` on: the part that its descriptor reads, or the whole
+ * if the next feature, before `end`, belongs to the same keypoint and shares them. */
 static void take_sizes(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, uint32_t end) {
   const affine_args *a = job->args;
   const uint32_t i = a->features.keypoint[n];
@@ -325,20 +326,20 @@ stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const
   return STAGE_OK;
 }
 
-/* Patches, some at a time on each thread, a row of samples after the other: first where they lie, which compilers turn into
-   vectors, then their four neighbours, then bytes. One plain source for every machine: its operations are those of the
-   contract, and the reads bound it. */
+/* Patches, some at a time on each thread, one row of samples after another: first positions, in loops that compilers
+ * vectorise, then the four neighbours, then bytes. One plain source for every machine, since its operations are fixed
+ * by the contract and memory reads bound its speed. */
 
 enum { PATCHES_AT_ONCE = 32 };
 
-/* A row of samples: the neighbour above and to the left of each, whether there are others to the right and below (1 or 0),
-   how far it lies from the first, and what is read. */
+/* A row of samples: the neighbour above and to the left of each, whether there are others to the right and below (1 or
+ * 0), the distance from the first, and the values read. */
 typedef struct sample_row {
   int32_t column[PATCH_SIZE_MAX], row[PATCH_SIZE_MAX], right[PATCH_SIZE_MAX], below[PATCH_SIZE_MAX];
   float fx[PATCH_SIZE_MAX], fy[PATCH_SIZE_MAX], corner[4][PATCH_SIZE_MAX], value[PATCH_SIZE_MAX];
 } sample_row;
 
-/* The places of patch_sample at (x + dx u, y + dy u). */
+/* The positions of patch_sample at (x + dx u, y + dy u). */
 static void place_row(const plane_view *p, const patch_map *m, float v, int32_t size, sample_row *restrict r) {
   const float last_x = (float)(p->width - 1), last_y = (float)(p->height - 1), middle = 0.5f * (float)(size - 1);
   const float x0 = m->x + m->a12 * v, y0 = m->y + m->a22 * v, dx = m->a11, dy = m->a21;
@@ -360,7 +361,7 @@ static void place_row(const plane_view *p, const patch_map *m, float v, int32_t 
   }
 }
 
-/* Their values. The four neighbours are gathered first, so that the arithmetic is one of vectors. */
+/* Their values. The four neighbours are gathered first, so that the arithmetic vectorises. */
 static void read_row(const plane_view *p, int32_t size, sample_row *restrict r) {
   for (int32_t i = 0; i < size; i++) {
     const float *at = p->data + (size_t)r->row[i] * p->stride + (size_t)r->column[i];

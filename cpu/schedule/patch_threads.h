@@ -1,8 +1,9 @@
 /*
- * Patches on the host: affine shapes with the orientations and descriptors in them, and the patches of hs_extract_patches.
+ * Patches on the host: affine shapes with the orientations and descriptors in them, and the patches of
+ * hs_extract_patches.
  *
- * The patches of some keypoints are planes of work memory, the levels of one octave, so that orientation and descriptor are
- * the stages of plain keypoints, on every instruction set.
+ * The patches of some keypoints are stored as the levels of one octave in work memory, so that the stages for plain
+ * keypoints compute orientations and descriptors, on every instruction set.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_PATCH_THREADS_H
 #define HARTSIFT_CPU_SCHEDULE_PATCH_THREADS_H

@@ -3,10 +3,10 @@
 
 enum {
   LINE_FLOATS = 16,      /* of a cache line */
-  CHUNKS_PER_THREAD = 3, /* so that a thread that was held up leaves work to the others */
+  CHUNKS_PER_THREAD = 3, /* so that a delayed thread leaves work to the others */
   BANDS_BESIDE = 8,      /* more than two a thread */
-  BANDS_MIN = 16,        /* where steps follow each other by bands */
-  LINES_BESIDE_RING = 4  /* what the base needs: see pyramid_simd.c */
+  BANDS_MIN = 16,        /* if steps follow each other by bands */
+  LINES_BESIDE_RING = 4  /* lines of the base: see pyramid_simd.c */
 };
 
 static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
@@ -27,7 +27,7 @@ static int32_t strip_of(int32_t width, int32_t threads) {
   return clamp_strip(strip);
 }
 
-/* Nine lines more than a multiple of eight: rows of a column begin in different sets of the L1 cache. */
+/* Nine lines more than a multiple of eight, so that rows of a column start in different sets of the L1 cache. */
 static size_t ring_stride_of(int32_t columns) {
   return (whole_lines((size_t)columns + 7 * LINE_FLOATS) & ~(size_t)(8 * LINE_FLOATS - 1)) + 9 * LINE_FLOATS;
 }
@@ -92,7 +92,7 @@ size_t pyramid_work_band_floats(int32_t width, int32_t height, int32_t radius_ma
   return pyramid_work_in_bands(width, height, radius_max, threads).thread_floats * (size_t)threads;
 }
 
-/* What the instruction sets' jobs have in common. */
+/* The common part of the instruction sets' jobs. */
 
 void blur_job_divide(blur_job *job, int32_t threads) {
   const plane_region *r = &job->region;
@@ -103,7 +103,7 @@ void blur_job_divide(blur_job *job, int32_t threads) {
   job->run.chunks = job->work.strips * job->work.bands;
 }
 
-/* Where an octave is searched. */
+/* The searched region of an octave. */
 static plane_region search_of(const detect_args *args, int32_t octave_index) {
   const octave_view *o = &args->octaves[octave_index];
   return args->part ? args->part->search : (plane_region){0, 0, o->width, o->height};

@@ -18,7 +18,7 @@ static void run_chunks(stage_queue *q, int32_t worker) {
   }
 }
 
-/* How often a thread looks for work before it sleeps: 20 to 50 us on x86. */
+/* Number of looks for work before a thread sleeps: 20 to 50 us on x86. */
 enum { SPINS_BEFORE_SLEEP = 1000 };
 
 /* Waits for a generation other than `seen` and returns it. */
@@ -36,7 +36,7 @@ static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
   return atomic_load_explicit(&q->generation, memory_order_acquire);
 }
 
-/* In q->inside: the job still takes workers. */
+/* Bit of q->inside: the job still takes workers. */
 #define QUEUE_OPEN 0x80000000u
 
 /* False: the job has ended, or none has begun. A worker that has entered may read the job, because the caller neither
@@ -50,7 +50,7 @@ static bool enter_job(stage_queue *q) {
   return false;
 }
 
-/* The last one to leave an ended job tells a caller that may sleep. */
+/* The last worker to leave an ended job wakes the caller, which may sleep. */
 static void leave_job(stage_queue *q) {
   if (atomic_fetch_sub_explicit(&q->inside, 1, memory_order_acq_rel) != 1) return;
   pthread_mutex_lock(&q->lock);
@@ -58,7 +58,7 @@ static void leave_job(stage_queue *q) {
   pthread_mutex_unlock(&q->lock);
 }
 
-/* A worker's number is its place in the order of arrival. */
+/* A worker's number is its rank in the order of arrival. */
 static void *worker_main(void *argument) {
   stage_queue *q = argument;
   float_environment saved;
@@ -79,9 +79,9 @@ static void *worker_main(void *argument) {
   return NULL;
 }
 
-/* Starts the workers with signals blocked (a thread inherits the mask of the one that starts it), because a handler of
-   the caller's must run on a thread of the caller's, never on one it knows nothing of. Returns the threads there are
-   then, the caller's included. */
+/* Starts the workers with signals blocked (a thread inherits the mask of its creator), because a handler of the caller
+ * must run on a thread of the caller, never on one it does not know. Returns the number of threads, the caller
+ * included. */
 static int32_t start_workers(stage_queue *q, int32_t threads) {
   sigset_t blocked, saved;
   int32_t count = 1;
@@ -114,14 +114,14 @@ bool queue_start(stage_queue *q, int32_t threads) {
     queue_stop(q);
     return false;
   }
-  /* Numbers are taken as the threads arrive; wait so that a job never meets a thread that has none yet. */
+  /* Numbers are assigned as threads arrive; waits for all, so that no job meets a thread without a number. */
   pthread_mutex_lock(&q->lock);
   while (q->started < threads - 1) pthread_cond_wait(&q->done, &q->lock);
   pthread_mutex_unlock(&q->lock);
   return true;
 }
 
-/* Raises the generation; what was written before is seen by every thread that sees the new one. */
+/* Raises the generation; earlier writes are visible to every thread that sees the new one. */
 static void announce(stage_queue *q) {
   pthread_mutex_lock(&q->lock);
   atomic_fetch_add_explicit(&q->generation, 1, memory_order_release);
@@ -138,7 +138,8 @@ void queue_stop(stage_queue *q) {
   pthread_mutex_destroy(&q->lock);
 }
 
-/* Ends the job and waits for the workers that are at it; others, which the machine had no core for, find it ended. */
+/* Ends the job and waits for the workers inside it; workers that have not entered, for lack of a core, find it
+ * ended. */
 static void end_job(stage_queue *q) {
   atomic_fetch_and_explicit(&q->inside, ~QUEUE_OPEN, memory_order_acq_rel);
   for (int32_t i = 0; i < q->spins_before_sleep; i++) {
@@ -165,10 +166,10 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
   end_job(q);
 }
 
-/* The cores that the affinity of the process leaves it. */
+/* Number of cores in the process's affinity mask. */
 int32_t cpu_usable_threads(void) {
   cpu_set_t set;
-  /* A machine of more cores than the set holds refuses the call. */
+  /* The call fails on a machine with more cores than the set holds. */
   if (sched_getaffinity(0, sizeof set, &set) != 0) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;

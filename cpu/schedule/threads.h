@@ -26,20 +26,20 @@ struct stage_queue {
   int32_t started;
   pthread_mutex_t lock;
   pthread_cond_t work, done;
-  atomic_uint_fast64_t generation; /* of the job; raised, under the lock, when a job is there or the pool ends */
+  atomic_uint_fast64_t generation; /* raised, under the lock, when a new job starts or the pool ends */
   atomic_uint inside;              /* bit QUEUE_OPEN while the job takes workers, plus the number of active workers */
-  int32_t sleepers;                /* workers that wait for `work`; under the lock */
-  int32_t spins_before_sleep;      /* 0 where threads share cores */
+  int32_t sleepers;                /* workers waiting for `work`; under the lock */
+  int32_t spins_before_sleep;      /* 0 if threads share cores */
   atomic_bool ending;              /* set before the generation is raised */
   queue_task task;
   void *job;
   int32_t chunks;
-  atomic_int next; /* the next chunk to hand out */
+  atomic_int next; /* the next chunk to take */
   pthread_t worker[];
 };
 
 /* Bytes of a queue of `threads` threads (1 or more), and its start in that memory. False: a thread could not be
-   started; those that were have ended again. */
+ * started; threads already started have ended again. */
 size_t queue_bytes(int32_t threads);
 bool queue_start(stage_queue *queue, int32_t threads);
 /* Ends and joins the threads; the memory stays the caller's. */
@@ -50,20 +50,22 @@ void queue_run(stage_queue *queue, int32_t chunks, queue_task task, void *job);
 
 static inline int32_t queue_threads(const stage_queue *queue) { return queue ? queue->threads : 1; }
 
-/* Cores this process may use: 1..1024, the most threads that the options allow. */
+/* Cores this process may use: 1..1024, the maximum number of threads in the options. */
 int32_t cpu_usable_threads(void);
 
-/* Waiting for a word that another device or thread is about to write, on a core that others may want meanwhile. */
+/* Waiting for a word that another device or thread is about to write, on a core that other threads may want
+ * meanwhile. */
 
-/* Begun with zeros. */
+/* Initialised with zeros. */
 typedef struct spin_wait {
   uint32_t rounds;
 } spin_wait;
 
-/* A round of pauses lasts 1, 2, 4, ... of them, so that a short wait is answered at once. */
+/* A round has 1, 2, 4, ... pauses, so that a short wait ends quickly. */
 enum { SPIN_PAUSES_MAX = 64, SPIN_ROUNDS_BEFORE_YIELD = 200, SPIN_ROUNDS_PER_QUESTION = 64 };
 
-/* Tells the core that a loop waits: the other thread of the core gets its units, and the loop ends without a flush. */
+/* Tells the core that a loop waits: the core's other thread gets its execution units, and the loop ends without a
+ * flush. */
 static inline void spin_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -85,9 +87,9 @@ static inline bool spin_wait_pause(spin_wait *wait) {
 
 /* The signals that threads of the library block. */
 
-/* All but those that a thread raises itself by a fault. A handler of the caller's for any other signal must run on a
-   thread of the caller's, but a fault can be handled only on the thread that has it: blocked there, it would end the
-   process without the caller's crash handler. */
+/* All but those that a thread's own fault raises. A handler of the caller for any other signal must run on a thread of
+ * the caller. A fault can be handled only on the thread that has it; if blocked, it would end the process without the
+ * caller's crash handler. */
 static inline void worker_signals_blocked(sigset_t *signals) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
   sigfillset(signals);

@@ -1,7 +1,9 @@
 /*
- * Fetching the samples of the next window into the cache while the present one is processed: windows lie scattered over
- * planes much larger than a core's caches, and no hardware foresees the jump from one to the next. A core has room for a
- * dozen or so fetches at a time, so they are asked for a row at a time, between other work.
+ * Prefetches the samples of the next window while the current one is processed.
+ *
+ * Windows are scattered over planes much larger than a core's caches, and no hardware predicts the jump from one to the
+ * next. A core has capacity for about a dozen fetches at a time, so they are issued one row at a time, between other
+ * work.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_WINDOW_PREFETCH_H
 #define HARTSIFT_CPU_SCHEDULE_WINDOW_PREFETCH_H
@@ -10,15 +12,15 @@
 
 enum { WINDOW_LINE_FLOATS = 16 /* of a cache line */ };
 
-/* The rows of a window that are still to be fetched. */
+/* The rows of a window that are still to be prefetched. */
 typedef struct window_prefetch {
   const float *row;
   size_t stride;
   int32_t rows, floats;
 } window_prefetch;
 
-/* The window that goes `across` samples to each side of (x, y) and `down` samples up and down, and the samples beside it
-   that gradients need. */
+/* The window of `across` samples to each side of (x, y) and `down` samples up and down, with the neighbours that
+ * gradients need. */
 static inline window_prefetch window_prefetch_box(const plane_view *level, int32_t x, int32_t y, int32_t across,
                                                   int32_t down) {
   const int32_t left = x - across - 1, right = x + across + 1, top = y - down - 1, bottom = y + down + 1;
@@ -36,7 +38,7 @@ static inline window_prefetch window_prefetch_of(const plane_view *level, int32_
   return window_prefetch_box(level, x, y, radius, radius);
 }
 
-/* Asks for the next row, if there is one. */
+/* Prefetches the next row, if there is one. */
 static inline void window_prefetch_row(window_prefetch *a) {
   if (a->rows <= 0) return;
   for (int32_t i = 0; i < a->floats; i += WINDOW_LINE_FLOATS) __builtin_prefetch(a->row + i, 0, 2);

@@ -7,7 +7,7 @@
 #include "cpu/simd/simd.h"
 #include "cpu/schedule/stage_jobs.h"
 
-/* What a strip's lines are: samples [x0 - radius, x1 + radius), those outside the plane continued by the border. */
+/* Description of a strip's lines: samples [x0 - radius, x1 + radius), extended by the border mode outside the plane. */
 typedef struct line_strip {
   int32_t x0, x1;     /* the strip */
   int32_t first, end; /* samples of the plane within radius of it */
@@ -16,16 +16,16 @@ typedef struct line_strip {
   float *memory; /* four lines of line_floats */
   size_t line_floats;
   int32_t kept[2];    /* rows of the picture that the base keeps in them, -1: none */
-  int32_t rows_ahead; /* how many rows before its turn a line is asked for, 0: not */
-  const float *ahead; /* the line to ask for now, or null */
-  const float *inner; /* null, or the line where it lies in the plane, from which all but the strip's ends are read */
+  int32_t rows_ahead; /* how many rows early a line is prefetched, 0: not */
+  const float *ahead; /* the line to prefetch now, or null */
+  const float *inner; /* null, or the line in the plane, from which all but the strip's ends are read */
 } line_strip;
 
-/* Columns at either end of a wide strip, at least, that are filtered from a copy of the line, a whole number of the row
-   loop's turns; and how far inwards from there the copy goes on, because filtering reads beyond them. */
+/* Minimum columns at either end of a wide strip that are filtered from a copy of the line, a whole number of the row
+ * loop's iterations; and the number of further columns that the copy contains, because filtering reads them. */
 enum { LINE_END = 128, LINE_END_REACH = 128 };
 
-/* A step's way down a strip. */
+/* Progress of a step down a strip. */
 typedef struct blur_walk {
   const void *source;
   line_reader read;
@@ -36,7 +36,7 @@ typedef struct blur_walk {
   size_t ring_stride;
   int32_t ring_rows;
   int32_t next; /* the next row to filter along x */
-  bool stream;  /* the output goes past the caches */
+  bool stream;  /* the output bypasses the caches */
 } blur_walk;
 
 /* A strip's line in scratch memory, from sample x0. */
@@ -51,11 +51,11 @@ static inline void line_continue(const line_strip *s, float *line) {
   for (int32_t i = s->end; i < s->x1 + s->radius; i++) at[i] = at[border_index(i, s->width, s->border)];
 }
 
-/* Columns of a strip's end at its right, so that a whole number of turns lies between the ends. */
+/* Columns of a strip's right end, so that a whole number of iterations is between the ends. */
 static inline int32_t line_tail(int32_t columns) { return LINE_END + columns % LINE_END; }
 
-/* Calls a function with the filter's radius, as a constant where it is one of those that three scales an octave, and most
-   other numbers, have: then taps are no loop and samples stay in registers from one to the next. */
+/* Calls a function with the filter's radius, as a constant for the radii of three scales per octave and most other
+ * numbers: then the loop over taps is unrolled, and samples stay in registers. */
 #define RADIUS_CASE(RADIUS, FUNCTION, ...)                                                                             \
 case RADIUS:                                                                                                           \
   FUNCTION(RADIUS, __VA_ARGS__);                                                                                       \
@@ -135,8 +135,8 @@ SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, c
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* Whole turns of four vectors, of those that out[0..n) has. ahead: a line to prefetch, or null; a strip reads too little of
-   one row for the hardware prefetcher. */
+/* Whole iterations of four vectors within out[0..n). ahead: a line to prefetch, or null; a strip reads too little of
+ * one row for the hardware prefetcher. */
 SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const float *line, const float *ahead,
                                      float *out, int32_t n) {
   for (int32_t x = 0; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
@@ -146,7 +146,8 @@ SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const fl
   }
 }
 
-/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. Not inlined: it is long and called from many places. */
+/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. Not inlined: it is long and called from many
+ * functions. */
 static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const float *line, const float *ahead,
                                                  float *out, int32_t n) {
   WITH_RADIUS(filter_turns, f, f->taps, line, ahead, out, n);
@@ -158,7 +159,7 @@ static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const
   }
 }
 
-/* Filters the strip's line: between the ends from the plane, if it can be read there. */
+/* Filters the strip's line: between the ends directly from the plane, if possible. */
 static inline void filter_line(const gaussian_filter *f, const line_strip *s, const float *line, float *out) {
   const int32_t n = s->x1 - s->x0;
   if (!s->inner) {
@@ -173,12 +174,12 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 
 /* ------------------------------------------------- along y */
 
-/* As many rows at once as there are registers for: neighbouring rows share all but one of the samples either side. */
+/* Rows filtered at once, limited by registers: neighbouring rows share all but one of the samples on either side. */
 enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 _Static_assert((int)WORK_BLOCK_ROWS % (int)ROWS_AT_ONCE == 0, "rows that are finished at a time");
 
-/* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap brings one new of
-   either. */
+/* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap loads one new
+ * sample of each. */
 SIMD_FOR_CONSTANTS void filter_down(int32_t radius, const float *taps, const float *const *rows, int32_t x,
                                     simd_f32 out[ROWS_AT_ONCE]) {
   simd_f32 c = simd_set1(taps[0]), above[ROWS_AT_ONCE], below[ROWS_AT_ONCE];
@@ -225,7 +226,7 @@ SIMD_FOR_CONSTANTS void filter_columns(int32_t radius, const blur_walk *w, const
   }
 }
 
-/* Columns filtered at once: the rows of a block of so many stay in the L1 cache. */
+/* Columns filtered at once: a block's rows of this width stay in the L1 cache. */
 enum { COLUMN_TILE = 128 };
 
 /* Rows y..y+count-1 (at most WORK_BLOCK_ROWS) of the strip, from the ring. */
@@ -248,7 +249,7 @@ static inline void walk_columns(const blur_walk *w, int32_t y, int32_t count) {
   }
 }
 
-/* How many rows of the source the output's rows up to `end` need. */
+/* Number of source rows for the output rows up to `end`. */
 static inline int32_t walk_needs(const blur_walk *w, int32_t end) {
   return w->strip.height - end < w->filter->radius ? w->strip.height : end + w->filter->radius;
 }
@@ -288,7 +289,7 @@ static inline void halve_row(const float *from, int32_t count, float *to) {
 /* ------------------------------------------------- one step, for base and blur */
 
 /* A plane too large to stay in a cache until it is read again is written with streaming stores, because these do not
-   read each line before they overwrite it. Rows must begin on whole vectors. */
+ * read each line before they overwrite it. Rows must start on whole vectors. */
 enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
 
 static inline bool worth_streaming(const plane_view *p, const plane_region *r) {
@@ -320,7 +321,7 @@ static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   if (walk.stream) simd_stream_end();
 }
 
-/* The rest of a job that has its source, its output and its filter. */
+/* Completes a job whose source, output and filter are set. */
 static inline void blur_begin(blur_job *job, int32_t threads) {
   blur_job_divide(job, threads);
   job->stream = worth_streaming(&job->out, &job->region);

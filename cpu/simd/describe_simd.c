@@ -1,12 +1,12 @@
 /*
  * Descriptors with vectors.
  *
- * The samples of a window are gathered row by row into a block: the columns of each row that lie in the turned
- * square are known beforehand. Direction and magnitude are computed on the way, because this arithmetic hides behind loads
- * and stores that cross cache lines. Rows follow each other in the block without gaps, so that the shares of the votes
- * are computed on full vectors. A sample's eight votes are then added by one vector addition: the
- * sums are kept apart by the sample's cell corner and direction (5 x 5 x 8) and by which of the eight products a vote is
- * made of, and folded to the 128 bins at the end. Integer sums do not depend on the order, so the bins are the reference's.
+ * The samples of a window are gathered row by row into a block: the columns of each row inside the rotated square are
+ * known in advance. Direction and magnitude are computed while gathering, because this arithmetic overlaps with loads
+ * and stores that cross cache lines. Rows are stored in the block without gaps, so that the shares of the votes are
+ * computed on full vectors. A sample's eight votes are then added by one vector addition: there is a separate sum for
+ * each cell corner and direction of a sample (5 x 5 x 8) and for each of the eight products that make up the votes. The
+ * sums are folded to the 128 bins at the end. Integer sums do not depend on the order, so the bins are the reference's.
  */
 #include <string.h>
 
@@ -35,27 +35,28 @@ enum {
 typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
   _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
-  float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, as describe_place gives them */
+  float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, from describe_place */
   float direction[BLOCK_ROOM];               /* in bins, from the feature's orientation */
   float weight[BLOCK_ROOM];                  /* times the magnitude */
-  int32_t place[BLOCK_ROOM];                 /* bytes from the first sum: its bits of PLACE_MASK */
+  int32_t place[BLOCK_ROOM];                 /* byte offset of the first sum: its bits of PLACE_MASK */
   int32_t count;
   window_prefetch ahead; /* of the next feature */
 } sample_block;
 
-/* What depends on a column alone, from column x0; a vector more than there are may be read. */
+/* Values that depend on a column alone, from column x0; reads may extend a vector beyond the last. */
 typedef struct column_values {
   float across[COLUMNS_MAX], along[COLUMNS_MAX], weight[COLUMNS_MAX]; /* 2.5 + dx cos, 2.5 - dx sin, w(dx) */
 } column_values;
 
-/* What depends on a row alone. */
+/* Values that depend on a row alone. */
 typedef struct row_values {
   float dy[BAND], weight[BAND];
   int32_t from[BAND], end[BAND]; /* columns in the square: from..end-1 */
 } row_values;
 
-/* Work memory of one feature after another. It is made once for many: a function with so large a frame touches
-   every page of it when it begins. */
+/* Work memory for one feature after another. It is reused for many, because a function with so large a stack frame
+ * touches
+ * every page of it when it starts. */
 typedef struct window_room {
   sample_block block;
   column_values columns;
@@ -68,7 +69,7 @@ typedef struct window_clip {
   int32_t x0, x1, y0, y1; /* inclusive */
 } window_clip;
 
-/* The level's samples that vote: the outermost do not. */
+/* The level's samples that vote: all but the outermost. */
 static window_clip clip_window(const plane_view *level, const describe_window *w) {
   window_clip c = {w->cx - w->radius, w->cx + w->radius, w->cy - w->radius, w->cy + w->radius};
   if (c.x0 < 1) c.x0 = 1;
@@ -93,7 +94,7 @@ static void compute_columns(const describe_window *w, const window_clip *c, colu
   simd_store(columns->weight + n, middle);
 }
 
-/* Where samples at (x, dy) lie in the padded histogram (describe_place). */
+/* Positions of samples at (x, dy) in the padded histogram (describe_place). */
 typedef struct cell_place {
   simd_f32 row, column;
 } cell_place;
@@ -104,8 +105,8 @@ static inline cell_place place_of(const describe_window *w, simd_f32 x, simd_f32
                       simd_fma(dy, simd_set1(w->sine), simd_fma(dx, simd_set1(w->cosine), middle))};
 }
 
-/* Which columns x are beyond both sides where rows enter the square, or (leaving) beyond one where they leave it. As x
-   rises, either turns from false to true once, because every rounding keeps an order. */
+/* Which columns x are inside the two sides where rows enter the square, or (leaving) outside one where they leave it.
+ * As x rises, each changes from false to true once, because rounding is monotonic. */
 static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32 dy, bool leaving) {
   const cell_place at = place_of(w, x, dy);
   const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
@@ -117,7 +118,7 @@ static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32
                        column_rises ? simd_gt(at.column, zero) : simd_lt(at.column, five));
 }
 
-/* The first column of the bracket that is beyond; its end where none before that is. */
+/* The first column of the bracket that satisfies the test; its end if no earlier one does. */
 static inline simd_f32 first_beyond(const describe_window *w, simd_f32 dy, column_bracket b, bool leaving) {
   const simd_f32 one = simd_set1(1.0f), half = simd_set1(0.5f);
   while (simd_any(simd_lt(b.low, b.high))) {
@@ -164,13 +165,13 @@ static void compute_rows(const describe_window *w, const window_clip *c, float s
   }
 }
 
-/* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's place among the sums. */
+/* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's position among the sums. */
 static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n),
                  direction = simd_load(b->direction + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
-  /* Whole numbers as the low bits of a float: the corner's first sum, and d modulo DESCRIBE_BINS in place of its zeros. */
+  /* Integers as the low bits of a float: the corner's first sum, and d modulo DESCRIBE_BINS in place of its zeros. */
   const simd_f32 shift = simd_set1(ROUNDING_SHIFT);
   const simd_f32 corner = simd_fma(r, simd_set1((float)ROW_BYTES), simd_fma(c, simd_set1((float)CORNER_BYTES), shift));
   const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)DIRECTION_BYTES), shift));
@@ -185,8 +186,8 @@ static inline int32_t *sums_at(sample_block *b, int32_t place) {
   return (int32_t *)(void *)((unsigned char *)b->sums + (place & PLACE_MASK));
 }
 
-/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
-   long, and many turns of a short loop overlap where few of a long one do. */
+/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations
+ * are long, and more iterations of a short loop overlap than of a long one. */
 static void vote(sample_block *b) {
   const simd_f32 zero = simd_zero();
   /* Fills the last vector with samples without weight. */
@@ -254,8 +255,8 @@ static void gather_rows(window_room *room, const plane_view *level, const descri
   gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
 }
 
-/* The bins of one feature. Gradients are taken at twice their length and weights at half: for the polar form scales
-   exactly, except below 1e-30, where a vote rounds to nothing. */
+/* The bins of one feature. Gradients are taken at twice their length and weights at half: the polar form scales
+ * exactly, except below 1e-30, where a vote rounds to 0. */
 static void compute_bins(window_room *room, const plane_view *level, const describe_window *w, float scale,
                          window_prefetch ahead, int32_t bins[DESCRIBE_LENGTH]) {
   sample_block *b = &room->block;
@@ -327,7 +328,7 @@ static void write_descriptor(int32_t bins[DESCRIBE_LENGTH], const describe_args 
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) out[i] = (uint8_t)(int32_t)from[i];
 }
 
-/* Where feature n is sampled in a size. */
+/* Plane and position of feature n at a size. */
 static describe_site site_of(const describe_args *args, uint32_t n, int32_t size, plane_view *level) {
   const uint32_t i = args->features.keypoint[n];
   const describe_site site =
@@ -338,7 +339,8 @@ static describe_site site_of(const describe_args *args, uint32_t n, int32_t size
   return site;
 }
 
-/* The window after that of feature n in a size: the next size's, or the first of the next feature of another keypoint. */
+/* The window after that of feature n at a size: the next size's, or the first of the next feature of another
+ * keypoint. */
 static window_prefetch next_window(const describe_args *args, uint32_t n, uint32_t end, int32_t size) {
   const uint32_t *keypoint = args->features.keypoint;
   uint32_t next = n;

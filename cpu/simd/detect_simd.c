@@ -1,4 +1,4 @@
-/* Detection with vectors, of levels in planes. A chunk is a strip of columns of a band of rows. */
+/* Detection with vectors on levels in planes. A chunk is a strip of columns of a band of rows. */
 #include "cpu/simd/search_strip_simd.h"
 #include "cpu/simd/stages_simd.h"
 

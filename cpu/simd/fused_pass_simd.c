@@ -1,7 +1,8 @@
-/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x out of the ring of the
-   level before, then along y as in the level step (blur_lines_simd.h), and written to the ring. The next level's filter
-   along x leaves the store units idle, so it also writes them past the caches to the level's plane. The search and
-   refinement read rings only. Candidates that leave the rings (OpenCV's rule) are followed in the planes at the end. */
+/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x from the ring of
+ * the previous level, then along y as in the level step (blur_lines_simd.h), and written to the ring. The next level's
+ * filter along x leaves the store units idle, so it also writes them past the caches to the level's plane. The search
+ * and refinement read rings only. Candidates that leave the rings (OpenCV's rule) are followed in the planes at the
+ * end. */
 #include "cpu/schedule/fused_pass.h"
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/search_strip_simd.h"
@@ -12,15 +13,15 @@ enum { PICTURE_ROWS_AHEAD = 4 };
 /* A level of a strip. */
 typedef struct pass_level {
   float *ring;     /* sample `first` of row 0 */
-  float *filtered; /* a ring too: rows of the level before filtered along x, from column x0 */
+  float *filtered; /* also a ring: rows of the level before filtered along x, from column x0 */
   int32_t rows, filtered_rows, lag;
   const gaussian_filter *filter;
-  int32_t x0, x1;     /* columns that are made */
+  int32_t x0, x1;     /* number of columns */
   int32_t made, next; /* rows made, rows filtered along x */
-  float *plane;       /* null: the level is not kept */
+  float *plane;       /* null: the level is not stored */
 } pass_level;
 
-/* A strip on its way down. */
+/* State of a strip during its pass. */
 typedef struct fused_pass {
   pass_level levels[SCALES_MAX + 2];
   int32_t count;
@@ -43,8 +44,8 @@ static inline float *ring_row(const fused_pass *p, const pass_level *l, int32_t 
 /* Columns rounded up to the row loop's four vectors; what it writes beyond the columns is never used. */
 static inline int32_t whole_turns(int32_t columns) { return (columns + 4 * SIMD_WIDTH - 1) & ~(4 * SIMD_WIDTH - 1); }
 
-/* Prefetches the picture's row that the base reads some rows later: a strip reads too little of one for the hardware to
-   foresee it. */
+/* Prefetches a row of the picture that the base reads some rows later: a strip reads too little of a row for the
+ * hardware to predict it. */
 static inline void ask_for_picture(const fused_pass *p, int32_t y) {
   const base_args *b = p->base->source;
   const source_view *v = &b->source;
@@ -68,7 +69,7 @@ static inline void keep_row(const fused_pass *p, const pass_level *l, int32_t y)
   memcpy(to + x, from + x, sizeof(float) * (size_t)(n - x));
 }
 
-/* Filters rows of what level s is made of along x, up to `end`. */
+/* Filters rows of the source of level s along x, up to `end`. */
 static void filter_rows_until(fused_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   for (; l->next < end; l->next++) {
@@ -103,7 +104,7 @@ static __attribute__((noinline)) void make_block(const fused_pass *p, const pass
   WITH_RADIUS(make_columns, l->filter, p, l, rows, x, end, y);
 }
 
-/* Continues a row of a level beyond the plane's sides as far as the next level's filter reaches. */
+/* Extends a row of a level beyond the plane's sides by the halo of the next level's filter. */
 static inline void continue_row(const fused_pass *p, const pass_level *l, int32_t y, int32_t reach) {
   float *row = ring_row(p, l, y);
   const int32_t first = p->first;
@@ -139,7 +140,7 @@ static void filter_level(fused_pass *p, int32_t s, int32_t end) {
     if (s + 1 < p->count)
       continue_row(p, l, y + k, l[1].filter->radius);
     else
-      keep_row(p, l, y + k); /* no level is filtered out of the last */
+      keep_row(p, l, y + k); /* the last level is not filtered further */
   l->made = end;
 }
 
@@ -155,7 +156,7 @@ static inline void make_rows(fused_pass *p, int32_t s, int32_t end) {
 
 static inline int32_t within(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
-/* The strip's levels and rings, of which no row is made. memory: size.floats, all numbers. */
+/* The strip's levels and rings, without any row yet. memory: size.floats, all initialised. */
 static void place_levels(fused_pass *p, const fused_pass_job *job, float *memory) {
   const fused_pass_size *size = &job->size;
   const octave_view *o = job->args.detect.octaves;
@@ -214,7 +215,7 @@ static void begin_search(detect_strip *s, fused_pass_job *job, const fused_pass 
   s->to = last < s->x1 ? last : s->x1;
 }
 
-/* Follows those that wait in the rows before `end`. */
+/* Follows the candidates that wait in the rows before `end`. */
 static void follow_before(detect_strip *s, int32_t end) {
   while (s->waiting > 0 && s->samples[s->first_waiting].y < end) {
     const int32_t y = s->samples[s->first_waiting].y;
@@ -224,7 +225,7 @@ static void follow_before(detect_strip *s, int32_t end) {
   }
 }
 
-/* Down the strip, step by step: levels, search, refinement. */
+/* Processes a strip step by step: levels, search, refinement. */
 static void octave_chunk(void *argument, int32_t chunk, int32_t worker) {
   fused_pass_job *job = argument;
   fused_pass p = pass_of(job, chunk);
@@ -288,8 +289,8 @@ static void make_highest(const octave_args *args, const plane_region *r) {
   run_alone(&job);
 }
 
-/* Recomputes the samples of levels 0 and S+1 that a fit at a sample reads, where these levels are not kept. Escaped
-   candidates are so few that this costs less than to keep the levels. */
+/* Recomputes the samples of levels 0 and S+1 that a fit at a sample reads, if these levels are not stored. Escaped
+ * candidates are so few that this costs less than storing the levels. */
 static void make_levels_about(const void *owner, const escaped_candidate *at) {
   const octave_args *args = owner;
   const int32_t scales = args->detect.params.scales;
@@ -307,7 +308,7 @@ static void make_levels_about(const void *owner, const escaped_candidate *at) {
   }
 }
 
-/* Follows those that left what was at hand, in the planes. False: there were too many. */
+/* Follows the candidates that left the rings, in the planes. False: there were too many. */
 static bool follow_escaped(fused_pass_job *job) {
   const uint32_t escaped = atomic_load(&job->detection.escaped);
   detect_strip s;
@@ -324,7 +325,7 @@ static stage_status may_go_on(const octave_args *args, stage_status st) {
   return st == STAGE_OK && args->tell && !args->tell(args->owner, 0) ? STAGE_CANCELLED : st;
 }
 
-/* One stage after another, where more candidates wait or escape than a fused pass has capacity for. */
+/* Separate stages, if more candidates wait or escape than a fused pass has capacity for. */
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
   const halve_args halve = {.in = args->finer, .out = octave_level(o, 0)};
@@ -344,7 +345,7 @@ static stage_status octave_by_stages(stage_queue *queue, const octave_args *args
 stage_status SIMD_NAME(octave)(stage_queue *queue, const octave_args *args) {
   fused_pass_job job;
   fused_pass_job_begin(&job, args, queue_threads(queue), octave_chunk);
-  /* What is read but never used must hold numbers. */
+  /* Memory that is loaded but never used must be initialised. */
   memset(args->scratch, 0, sizeof(float) * job.size.floats * (size_t)queue_threads(queue));
   if (!args->finer.data) SIMD_NAME(begin_base)(&job.base, &args->base, 1);
   SIMD_NAME(begin_detect)(&job.detection, &args->detect);

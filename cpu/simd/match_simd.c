@@ -1,9 +1,10 @@
 /* The nearest descriptors, in tiles on several threads; built once for each instruction set.
-   
-   The second list is packed into panels first, so that the values of a panel's descriptors lie side by side. A chunk
-   is a run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for
-   the L1 cache. The nearest of rows are the chunk's own. Those of columns are gathered by each worker for itself and
-   merged at the end: the order of candidates is total, so it does not matter in which order pairs are compared. */
+ *
+ * The second list is packed into panels first, so that the values of a panel's descriptors are adjacent. A chunk is a
+ * run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for the L1
+ * cache. The nearest neighbours of rows belong to the chunk. Each worker collects the nearest neighbours of columns
+ * separately, and they are merged at the end: the order of candidates is total, so the order of comparisons does not
+ * matter. */
 #include <string.h>
 
 #include "cpu/schedule/threads.h"
@@ -11,21 +12,23 @@
 #include "cpu/simd/stages_simd.h"
 
 enum {
-  CHUNK_ROWS_MAX = 256, /* places of columns must fit KEY_PLACES */
+  CHUNK_ROWS_MAX = 256, /* column numbers must fit KEY_PLACES */
   CHUNK_ROWS_MIN = 16,
   CHUNKS_A_THREAD = 4,
-  PACK_PANELS = 16,     /* panels of a chunk of packing */
-  MERGE_COLUMNS = 4096, /* columns of a chunk of merging */
+  PACK_PANELS = 16,     /* panels per chunk of packing */
+  MERGE_COLUMNS = 4096, /* columns per chunk of merging */
   ALIGNMENT = 64
 };
 _Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_ROWS == 0, "places of rows fit keys");
 
-/* What lies where in the work memory. */
+/* Layout of the work memory. */
 typedef struct match_layout {
   uint32_t chunk_rows;
   uint64_t panels;
-  uint64_t panel_bytes;                                                                      /* of one panel's values */
-  uint64_t row_bytes;                                                                        /* of one packed row */
+  uint64_t panel_bytes;                                                                      /* bytes of one panel's
+                                                                                              * values */
+  uint64_t row_bytes;                                                                        /* bytes of one packed
+                                                                                              * row */
   uint64_t constants, workers, rows, row_constants, row_lanes, columns, worker_bytes, bytes; /* offsets and sizes */
 } match_layout;
 
@@ -42,7 +45,7 @@ static match_layout layout_of(const match_args *a, int32_t threads) {
   l.panels = ((uint64_t)a->second.count + PANEL - 1) / PANEL;
   l.row_bytes = packed_row_bytes(a->type);
   l.panel_bytes = packed_panel_bytes(a->type);
-  const bool guided = a->guide != MATCH_UNGUIDED; /* works on the lists themselves */
+  const bool guided = a->guide != MATCH_UNGUIDED; /* reads the lists directly */
   l.constants = guided ? 0 : aligned(l.panels * l.panel_bytes);
   l.workers = guided ? 0 : l.constants + aligned(bytes ? l.panels * PANEL * sizeof(int32_t) : 0);
   l.row_constants = guided ? 0 : aligned(l.row_bytes * CHUNK_ROWS_MAX);
@@ -86,7 +89,7 @@ static row_range rows_of(const match_job *job, int32_t chunk) {
 
 /* ------------------------------------------------------------------ packing */
 
-/* What a column contributes to a key. */
+/* A column's contribution to a key. */
 static int32_t key_constant(int32_t part) { return (int32_t)(((uint32_t)part << KEY_BITS) ^ 0x80000000u); }
 
 static void pack_task(void *argument, int32_t chunk, int32_t worker) {
@@ -102,7 +105,7 @@ static void pack_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ 8-bit descriptors */
 
-/* A chunk at work: its rows, and where each tile's results are gathered. */
+/* A chunk in progress: its rows, and the destination of each tile's results. */
 typedef struct byte_chunk {
   row_range range;
   int32_t *rows, *row_constants;
@@ -115,7 +118,7 @@ static void keys_clear(key_lanes *lanes, size_t count) {
     for (size_t l = 0; l < SIMD_WIDTH; l++) lanes[i].nearest[l] = lanes[i].second[l] = KEY_NONE;
 }
 
-/* Takes a key into a list's nearest; scale and offset make the candidate's index from the key's place. */
+/* Inserts a key into a list's nearest; scale and offset make the candidate's index from the key's number. */
 static void key_deliver(match_nearest *n, int32_t key, uint32_t first, uint32_t scale, uint32_t lane) {
   const uint32_t square = key_square(key);
   if (square > KEY_SQUARE_MAX || (float)square > n->second_squared) return;
@@ -142,7 +145,7 @@ static void columns_deliver(const byte_chunk *c, const key_lanes *lanes, uint64_
   }
 }
 
-/* All rows of a chunk against one panel. vector_place: of the panel's first vector. */
+/* All rows of a chunk against one panel. vector_place: number of the panel's first vector. */
 static void byte_panel(const match_job *job, const byte_chunk *c, uint64_t panel, int32_t vector_place) {
   const match_args *a = job->args;
   const uint64_t left = a->second.count - panel * PANEL;
@@ -177,7 +180,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
                         .row_lanes = worker_part(job, worker, job->layout.row_lanes),
                         .columns = a->backward ? worker_columns(job, worker) : NULL};
   const uint8_t *from = (const uint8_t *)a->first.descriptors + (size_t)c.range.first * MATCH_LENGTH;
-  /* Rows that fill the last tile are computed too. */
+  /* Padding rows of the last tile are computed too. */
   memset(c.rows, 0, CHUNK_ROWS_MAX * DOT_STEPS * sizeof(int32_t));
   memset(c.row_constants, 0, CHUNK_ROWS_MAX * sizeof(int32_t));
   for (size_t r = 0; r < c.range.count; r++) {
@@ -186,7 +189,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
     pack_row(from + r * MATCH_LENGTH, c.rows + r * DOT_STEPS);
   }
   keys_clear(c.row_lanes, CHUNK_ROWS_MAX);
-  const uint64_t run = KEY_PLACES / TILE_VECTORS; /* panels until places of vectors are used up */
+  const uint64_t run = KEY_PLACES / TILE_VECTORS; /* panels until vector numbers are used up */
   for (uint64_t p = 0; p < job->layout.panels; p++) {
     byte_panel(job, &c, p, (int32_t)(p % run) * TILE_VECTORS);
     if (p % run == run - 1 || p + 1 == job->layout.panels) rows_deliver(job, &c, (uint32_t)(p / run * run * PANEL));
@@ -203,7 +206,7 @@ static void floats_clear(float_lanes *lanes, size_t count) {
     }
 }
 
-/* Takes both candidates of a lane into a list's nearest; scale and offset make an index of a place. */
+/* Inserts both candidates of a lane into a list's nearest; scale and offset make an index from a number. */
 static void lane_deliver(match_nearest *n, const float_lanes *lanes, size_t lane, uint32_t first, uint32_t scale) {
   const uint32_t place[2] = {(uint32_t)lanes->nearest[lane], (uint32_t)lanes->second[lane]};
   if (lanes->nearest_squared[lane] < INFINITY) match_take(n, first + place[0] * scale, lanes->nearest_squared[lane]);
@@ -260,7 +263,7 @@ static void float_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ guided */
 
-/* Coordinates first, because they rule out nearly every pair; then the distances of the others, one by one. */
+/* Positions first, because they rule out nearly every pair; then the distances of the others, one by one. */
 static void guided_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
   const match_args *a = job->args;
@@ -284,7 +287,7 @@ static void guided_task(void *argument, int32_t chunk, int32_t worker) {
   }
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------ driver */
 
 static void clear_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
@@ -317,7 +320,7 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   match_job job = {.args = a, .layout = layout_of(a, threads), .threads = threads};
   const bool guided = a->guide != MATCH_UNGUIDED;
   if (a->backward) queue_run(queue, threads, clear_task, &job);
-  /* Panels and their constants come first in the work, where only the second list says how much there is. */
+  /* Panels and their constants come first in the work memory, at offsets that only the second list determines. */
   if (!guided && !a->second_is_packed) queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
   queue_run(queue, chunks_for(a->first.count, job.layout.chunk_rows),
             guided ? guided_task : (a->type == MATCH_U8 ? byte_task : float_task), &job);
@@ -325,10 +328,11 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   return STAGE_OK;
 }
 
-/* All squared distances of a few descriptors with a list, in the tiles of matching; built once for each instruction set.
-   
-   The second list is packed once (pack_second), then any thread asks for rows (squares). A panel stays in the L1 cache
-   while a block of rows is compared with it. */
+/* All squared distances of a few descriptors with a list, in the tiles of matching; built once for each instruction
+ * set.
+ *
+ * The second list is packed once (pack_second), then any thread computes rows (squares). A panel stays in the L1 cache
+ * while a block of rows is compared with it. */
 
 enum { ROWS_AT_ONCE = 32 };
 _Static_assert(SQUARES_PITCH % PANEL == 0, "whole panels fit the rows of squares");
@@ -336,7 +340,7 @@ _Static_assert(ROWS_AT_ONCE % TILE_ROWS == 0, "whole tiles fit the rows that are
 
 static uint64_t panels_of(const match_side *list) { return ((uint64_t)list->count + PANEL - 1) / PANEL; }
 
-/* A guide needs nothing packed: it rules out nearly every pair by the places. */
+/* A guide needs no packed data: positions rule out nearly every pair. */
 size_t SIMD_NAME(squares_work_bytes)(const squares_args *a) {
   const size_t panels = a->guide == MATCH_UNGUIDED ? (size_t)panels_of(&a->second) : 0;
   return panels * packed_panel_bytes(a->type) + panels * PANEL * sizeof(int32_t);
@@ -367,9 +371,9 @@ stage_status SIMD_NAME(pack_second)(stage_queue *queue, const squares_args *a) {
 
 /* ------------------------------------------------------------------ rows */
 
-/* Rows of the first list at work, as tiles take them; those that fill the last tile are zeros. */
+/* Rows of the first list in the form of tiles; padding rows of the last tile are zeros. */
 typedef struct packed_rows {
-  _Alignas(64) int32_t words[ROWS_AT_ONCE * MATCH_LENGTH]; /* or floats of as many bytes */
+  _Alignas(64) int32_t words[ROWS_AT_ONCE * MATCH_LENGTH]; /* or floats of the same size */
   int32_t norms[ROWS_AT_ONCE];
 } packed_rows;
 
@@ -431,7 +435,7 @@ static void panel_squares(const squares_args *a, const packed_rows *rows, uint32
   }
 }
 
-/* Coordinates first, because they rule out nearly every pair. */
+/* Positions first, because they rule out nearly every pair. */
 static void guided_squares(const squares_args *a) {
   for (uint32_t r = 0; r < a->rows; r++) {
     const uint32_t i = a->first_row + r;

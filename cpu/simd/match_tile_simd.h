@@ -1,15 +1,16 @@
 /*
  * Tiles of matching: TILE_ROWS descriptors of the first list against a panel of PANEL descriptors of the second, kept
- * in registers while the 128 values go by. Lanes are descriptors of the second list, so nothing is summed across lanes.
+ * in registers over the loop of 128 values. Lanes are descriptors of the second list, so nothing is summed across
+ * lanes.
  *
  * 8-bit values: |a - b|^2 = |a|^2 + |b|^2 - 2 ab in 32-bit integers, which wrap, so only the result has to fit. A key
- * is the square (23 bits) shifted left by KEY_BITS, with the place of the candidate below it: the smaller key is the
- * nearer candidate and, of equal squares, the lower place. The top bit is inverted, so that signed comparisons order
- * keys.
+ * is the square (23 bits) shifted left by KEY_BITS, with the candidate's number in the low bits: the smaller key is the
+ * nearer candidate and, among equal squares, the lower number. The top bit is inverted, so that signed comparisons
+ * order keys.
  * ab comes from products of 16-bit pairs, exact since both values are below 2^8; or, where the processor multiplies
- * bytes, of b and a - 128: ab = (a - 128) b + 128 sum(b), the last part of which goes into b's constant.
+ * bytes, of b and a - 128: ab = (a - 128) b + 128 sum(b), whose last term is part of b's constant.
  *
- * Float values: fma over the differences, as match_square_f32; squares and places side by side.
+ * Float values: fma over the differences, as match_square_f32; squares and numbers in separate vectors.
  */
 #ifndef HARTSIFT_CPU_SIMD_MATCH_TILE_SIMD_H
 #define HARTSIFT_CPU_SIMD_MATCH_TILE_SIMD_H
@@ -21,7 +22,7 @@
 #include "stages/match.h"
 
 #if SIMD_ISA == SIMD_ISA_avx512vnni
-#  define DOT_VALUES 4 /* a lane's values that one product takes */
+#  define DOT_VALUES 4 /* values per lane in one product */
 #  define simd_dot   simd_dot_bytes
 #else
 #  define DOT_VALUES 2
@@ -35,11 +36,11 @@ enum {
   DOT_STEPS = MATCH_LENGTH / DOT_VALUES,
   KEY_BITS = 32 - MATCH_SQUARE_BITS,
   KEY_PLACES = 1 << KEY_BITS,
-  KEY_NONE = INT_MAX, /* its square is beyond that of any pair */
+  KEY_NONE = INT_MAX, /* larger than any square of a pair */
   KEY_SQUARE_MAX = MATCH_LENGTH * 255 * 255
 };
 
-/* The square and the place in a key. */
+/* The square and the number in a key. */
 SIMD_INLINE uint32_t key_square(int32_t key) { return ((uint32_t)key ^ 0x80000000u) >> KEY_BITS; }
 SIMD_INLINE uint32_t key_place(int32_t key) { return (uint32_t)key & (KEY_PLACES - 1u); }
 
@@ -50,7 +51,7 @@ typedef struct key_lanes {
 
 typedef struct float_lanes {
   float nearest_squared[SIMD_WIDTH], second_squared[SIMD_WIDTH];
-  int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* places: bits of a uint32_t */
+  int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* numbers: bits of a uint32_t */
 } float_lanes;
 
 /* The two smallest keys so far, in registers. */
@@ -71,7 +72,7 @@ SIMD_INLINE key_pair keys_take(key_pair pair, simd_i32 key) {
   return (key_pair){simd_i32_min(pair.nearest, key), simd_i32_min(pair.second, simd_i32_max(pair.nearest, key))};
 }
 
-/* Places ascend from call to call, so a strict comparison leaves ties to the lower. NaN is never nearer. */
+/* Numbers ascend from call to call, so a strict comparison resolves ties to the lower. NaN is never nearer. */
 SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 place) {
   const simd_f32 d1 = simd_load(lanes->nearest_squared), d2 = simd_load(lanes->second_squared);
   const simd_mask first = simd_lt(squared, d1), next = simd_lt(squared, d2);
@@ -88,11 +89,11 @@ typedef struct byte_tile {
   const int32_t *rows;         /* TILE_ROWS x DOT_STEPS: DOT_VALUES values a word */
   const int32_t *row_constant; /* |a|^2, shifted */
   const int32_t *panel;        /* DOT_STEPS x PANEL words */
-  const int32_t *constant;     /* [PANEL]: what b contributes to the key, shifted */
-  const int32_t *lowest;       /* null, or [PANEL]: the least key a lane may have, for lanes beyond the list */
-  int32_t row_count;           /* rows there are, 1..TILE_ROWS; the others are padding, for which there are lanes too */
-  int32_t row_place;           /* place of the first row in keys of columns */
-  int32_t vector_place;        /* place of the panel's first vector in keys of rows */
+  const int32_t *constant;     /* [PANEL]: b's contribution to the key, shifted */
+  const int32_t *lowest;       /* null, or [PANEL]: the minimum key of a lane, for lanes beyond the list */
+  int32_t row_count;           /* valid rows, 1..TILE_ROWS; the others are padding, which has lanes too */
+  int32_t row_place;           /* number of the first row in keys of columns */
+  int32_t vector_place;        /* number of the panel's first vector in keys of rows */
   key_lanes *row_lanes;        /* [TILE_ROWS] */
   key_lanes *columns;          /* null, or [TILE_VECTORS] */
 } byte_tile;
@@ -104,8 +105,8 @@ typedef struct byte_tile {
 #  define EACH_VECTOR(DO, r) DO(r, 0) DO(r, 1)
 #endif
 
-/* The products of a tile, into sums: vector v of row r at (r TILE_VECTORS + v) SIMD_WIDTH. They go through memory so
-   that the registers of this loop are its own. */
+/* The products of a tile, into sums: vector v of row r at (r TILE_VECTORS + v) SIMD_WIDTH. They are stored in memory so
+ * that this loop can use all registers. */
 SIMD_INLINE void byte_tile_multiply(const byte_tile *t, int32_t *sums) {
 #define DECLARE(r, v)  simd_i32 sum##r##v = simd_i32_set1(0);
 #define LOAD(r, v)     const simd_i32 b##v = simd_i32_load(b + v * SIMD_WIDTH);
@@ -134,7 +135,7 @@ SIMD_INLINE void byte_tile_multiply(const byte_tile *t, int32_t *sums) {
 #undef ROW_STORE
 }
 
-/* Sums into keys, and those into the rows' and the columns' nearest. */
+/* Turns sums into keys, and inserts these into the rows' and the columns' nearest. */
 SIMD_INLINE void byte_tile_take(const byte_tile *t, const int32_t *sums) {
   key_pair row[TILE_ROWS];
   for (int r = 0; r < TILE_ROWS; r++) row[r] = keys_load(&t->row_lanes[r]);
@@ -162,17 +163,17 @@ SIMD_INLINE void byte_tile_run(const byte_tile *t) {
   byte_tile_take(t, sums);
 }
 
-/* One tile of float descriptors; fields as above, places without a limit. */
+/* One tile of float descriptors; fields as above, numbers without a limit. */
 typedef struct float_tile {
   const float *rows;  /* TILE_ROWS x MATCH_LENGTH */
   const float *panel; /* MATCH_LENGTH x PANEL */
-  int32_t valid;      /* descriptors there are in the panel */
+  int32_t valid;      /* valid descriptors in the panel */
   int32_t row_count;
   uint32_t row_place, vector_place;
   float_lanes *row_lanes, *columns;
 } float_tile;
 
-/* The squares of a tile, in the order of sums as byte_tile_multiply has. */
+/* The squares of a tile, in the order of the sums of byte_tile_multiply. */
 SIMD_INLINE void float_tile_square(const float_tile *t, float *squares) {
 #define DECLARE(r, v) simd_f32 sum##r##v = simd_zero();
 #define LOAD(r, v)    const simd_f32 b##v = simd_load(b + v * SIMD_WIDTH);
@@ -219,8 +220,8 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
   }
 }
 
-/* What tiles of matching work on: the second list packed into panels, and rows of the first as words. For each file that
-   is built for an instruction set. See match_tile_simd.h. */
+/* Inputs of the tiles of matching: the second list packed into panels, and rows of the first as words. For each file
+ * that is built for an instruction set. */
 
 /* DOT_VALUES values as the word of the unsigned operand, and as that of the other. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
@@ -241,7 +242,7 @@ SIMD_INLINE uint32_t row_word(const uint8_t *values) {
 #endif
 }
 
-/* |v|^2, and what a column contributes to a square besides the products. */
+/* |v|^2, and a column's contribution to a square besides the products. */
 SIMD_INLINE uint32_t norm_of(const uint8_t *v) {
   uint32_t sum = 0;
   for (int k = 0; k < MATCH_LENGTH; k++) sum += (uint32_t)v[k] * v[k];

@@ -2,9 +2,9 @@
  * Orientation with vectors.
  *
  * The samples of a window are gathered row by row into a block without gaps, as for descriptors; full vectors of them
- * give directions, magnitudes and votes. A sample's two votes go to neighbouring bins and are added as one 64-bit number;
- * each lane of a vector has a histogram of its own, so that no two additions of a vector meet. Smoothing works in double:
- * all its values are whole numbers below 2^53, hence exact.
+ * give directions, magnitudes and votes. A sample's two votes go to neighbouring bins and are added as one 64-bit
+ * number; each lane of a vector has a separate histogram, so that no two additions of a vector conflict. Smoothing
+ * works in double: all its values are integers below 2^53, hence exact.
  */
 #include <string.h>
 
@@ -18,8 +18,8 @@ enum {
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64, /* rows whose weights and intervals are computed at a time */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
-  BINS_ROOM = 40, /* from one histogram to the next */
-  BIN_MIN = -19,  /* bins -19..18 have sums of their own */
+  BINS_ROOM = 40, /* stride between histograms */
+  BIN_MIN = -19,  /* bins -19..18 have separate sums */
   REACH = 6,      /* of the smoothing, bins either side */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
@@ -36,19 +36,20 @@ typedef struct sample_block {
   window_prefetch ahead; /* of the next keypoint */
 } sample_block;
 
-/* What depends on a column alone; a vector more than there are may be read. */
+/* Values that depend on a column alone; reads may extend a vector beyond the last. */
 typedef struct column_values {
   float weight[COLUMNS_MAX];
 } column_values;
 
-/* What depends on a row alone. */
+/* Values that depend on a row alone. */
 typedef struct row_values {
   float weight[BAND];
   int32_t from[BAND], end[BAND]; /* columns in the window: from..end-1 */
 } row_values;
 
-/* Work memory of one keypoint after another. It is made once for many: a function with so large a frame touches
-   every page of it when it begins. */
+/* Work memory for one keypoint after another. It is reused for many, because a function with so large a stack frame
+ * touches
+ * every page of it when it starts. */
 typedef struct window_room {
   sample_block block;
   column_values columns;
@@ -80,8 +81,8 @@ static void compute_columns(const orient_window *w, const window_clip *c, column
   simd_store(columns->weight + n, x);
 }
 
-/* Of the bracket's columns the one that the window begins at, which is the first inside it; leaving: the one that it ends
-   before, the first outside. */
+/* The column of the bracket at which the window begins, the first inside; leaving: the one before which it ends, the
+ * first outside. */
 static inline simd_f32 settle_column(const orient_window *w, simd_f32 dy, column_bracket b, bool leaving) {
   const simd_f32 dx = simd_sub(b.low, simd_set1(w->x)), limit = simd_set1(w->limit);
   const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
@@ -104,7 +105,7 @@ static void compute_rows(const orient_window *w, const window_clip *c, float sca
   }
 }
 
-/* The block's gradients become magnitudes times weights, and directions in bins. */
+/* Turns the block's gradients into magnitudes times weights, and directions in bins. */
 static void turn_gradients(sample_block *b) {
   window_prefetch ahead = b->ahead;
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
@@ -136,8 +137,8 @@ static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, s
   simd_store_interleaved(b->pairs + 2 * n, simd_cast_f32(v0), simd_cast_f32(v1));
 }
 
-/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations are
-   long, and many turns of a short loop overlap where few of a long one do. */
+/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations
+ * are long, and more iterations of a short loop overlap than of a long one. */
 static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
   int32_t histograms[SIMD_WIDTH];
@@ -231,8 +232,8 @@ static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS])
   }
 }
 
-/* The 36 bins of a window. Gradients are taken at twice their length and weights at half: for the polar form scales
-   exactly, except below 1e-30, where a vote rounds to nothing. */
+/* The 36 bins of a window. Gradients are taken at twice their length and weights at half: the polar form scales
+ * exactly, except below 1e-30, where a vote rounds to 0. */
 static void compute_bins(window_room *room, const plane_view *level, const orient_window *w, float scale,
                          author_rule rule, window_prefetch ahead, int32_t bins[ORIENT_BINS]) {
   sample_block *block = &room->block;
@@ -306,7 +307,7 @@ static uint64_t keep_highest(uint64_t bits, const double h[ORIENT_BINS], int32_t
   return bits;
 }
 
-/* Angles of the peaks, rising. Returns how many. */
+/* Angles of the peaks, ascending. Returns their number. */
 static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p, float angles[ORIENT_PEAKS_MAX]) {
   const author_rule rule = p->orientation_rule;
   double h[ORIENT_BINS];
@@ -316,7 +317,7 @@ static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p
     const int32_t b = __builtin_ctzll(bits);
     const int64_t left = (int64_t)h[orient_wrap_bin(b - 1)], right = (int64_t)h[orient_wrap_bin(b + 1)];
     const float angle = orient_peak_angle(b, left, (int64_t)h[b], right, rule);
-    /* A peak of the first or last bin may turn past a whole turn; equal angles stay in the order of bins. */
+    /* A peak of the first or last bin may wrap around; equal angles stay in the order of bins. */
     int32_t at = n++;
     for (; at > 0 && angle < angles[at - 1]; at--) angles[at] = angles[at - 1];
     angles[at] = angle;

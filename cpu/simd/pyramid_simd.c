@@ -1,5 +1,7 @@
-/* The base with vectors: picture -> gray -> doubled -> blurred, line by line, so that neither the gray picture nor the
-   doubled one is ever stored. A strip keeps two gray lines doubled along x; those doubled along y come from them. */
+/* The base, level step and halving with vectors.
+ *
+ * Base: picture -> gray -> doubled -> blurred, line by line, so that neither the gray picture nor the doubled one is
+ * stored. A strip keeps two gray lines doubled along x; lines doubled along y are computed from them. */
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/stages_simd.h"
 
@@ -22,7 +24,7 @@ static float f32_at(const unsigned char *p, const source_view *s) {
 
 static void gray_run_u8(const pixel_run *r, float *out) {
   int32_t i = 0;
-  if (r->step_bytes == 1) /* reads past the run would leave the row, hence the scalar end */
+  if (r->step_bytes == 1) /* reading past the run would leave the row, hence the scalar end */
     for (; i + SIMD_WIDTH <= r->count; i += SIMD_WIDTH)
       simd_store(out + i, simd_div(simd_from_i32(simd_i32_load_u8(r->first + i)), simd_set1(255.0f)));
   for (; i < r->count; i++) out[i] = u8_at(r->first + (size_t)i * r->step_bytes);
@@ -53,8 +55,8 @@ static void gray_run_f32(const source_view *s, const pixel_run *r, float *out) {
   for (; i < r->count; i++) out[i] = f32_at(r->first + (size_t)i * r->step_bytes, s);
 }
 
-/* Colour: plain loops, which compilers turn into vectors where that pays. The weighted sum of 16-bit channels stays
-   below 2^32, so 32-bit arithmetic gives what the reference's 64-bit arithmetic gives. */
+/* Colour: plain loops, which compilers vectorise if profitable. The weighted sum of 16-bit channels stays below 2^32,
+ * so 32-bit arithmetic gives the result of the reference's 64-bit arithmetic. */
 static inline uint32_t weigh(uint32_t r, uint32_t g, uint32_t b) {
   return (9798u * r + 19235u * g + 3735u * b + 16384u) >> 15;
 }
@@ -149,13 +151,13 @@ static void double_pair(const float *a, const float *b, int32_t count, upsample_
   for (; i < count; i++) out[i] = grid == GRID_ALIGNED ? double_mean(a[i], b[i]) : double_half_pixel(a[i], b[i]);
 }
 
-/* Row y of the picture doubled along x, about the strip: its samples [2 floor(first/2), ...end), from there. */
+/* Row y of the picture doubled along x, for the strip: its samples [2 floor(first/2), ...end), from there. */
 static const float *wide_line(const base_args *args, line_strip *s, int32_t y) {
   const int32_t slot = y & 1;
   float *wide = s->memory + (size_t)(LINE_WIDE_0 + slot) * s->line_floats;
   if (s->kept[slot] == y) return wide;
   s->kept[slot] = y;
-  /* A gray sample more on either side, the outermost repeated. */
+  /* One gray sample more on either side; the outermost is repeated. */
   const int32_t w = args->source.width, x0 = s->first / 2, x1 = (s->end + 1) / 2;
   const int32_t g0 = x0 > 0 ? x0 - 1 : 0, g1 = x1 < w ? x1 + 1 : w;
   float *gray = s->memory + (size_t)LINE_GRAY * s->line_floats + 1; /* gray[0]: sample x0 */
@@ -173,7 +175,7 @@ static const float *read_doubled_line(const void *source, line_strip *s, int32_t
   const int32_t other = toward < 0 ? 0 : (toward < args->source.height ? toward : row);
   float *line = line_of_strip(s, LINE_RESULT), *at = line + (s->first - s->x0);
   const int32_t count = s->end - s->first;
-  /* The row of smaller y first, so that the two kept lines are the two needed ones. */
+  /* The row of smaller y first, so that the two stored lines are the two needed ones. */
   const float *a, *b;
   if (other < row) {
     b = wide_line(args, s, other) + skip;
@@ -218,12 +220,12 @@ stage_status SIMD_NAME(base)(stage_queue *queue, const base_args *args) {
 }
 
 /* The level step and the halving with vectors.
-   
-   A strip of columns is processed from top to bottom, 16 rows at a time: the rows that these need beyond the last ones
-   are filtered along x into the thread's ring, then the ring is filtered along y, several rows at once, because neighbouring
-   rows share all but one of the samples either side. Lanes are outputs; each has the reference's order of operations. */
+ *
+ * A strip of columns is processed from top to bottom, 16 rows at a time: rows not yet filtered along x are filtered
+ * into the thread's ring, then the ring is filtered along y, several rows at once, because neighbouring rows share all
+ * but one of the samples on either side. Lanes are outputs; each has the reference's order of operations. */
 
-/* How far ahead a line is asked for. */
+/* Number of rows by which a line is prefetched. */
 enum { ROWS_AHEAD = 4 };
 
 /* Copies samples [from, end) of a row into the strip's line. */
@@ -231,8 +233,8 @@ static void copy_samples(const line_strip *s, const float *row, int32_t from, in
   memcpy(line + (from - s->x0), row + from, sizeof(float) * (size_t)(end - from));
 }
 
-/* A level's line where the strip and what is read beyond it lie inside; elsewhere a copy with the border continued, of
-   a wide strip only of what its ends need. */
+/* A line of the level itself if the strip and its read-ahead are inside the plane; otherwise a copy with the border
+ * extended, for a wide strip only of its ends. */
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;

@@ -1,10 +1,10 @@
 /*
- * Level S+2 of an octave where it is asked for: 3 x 3 samples from level S+1, by the operations of the level step in
- * their order. Included by *_simd.c only.
+ * Level S+2 of an octave on demand: 3 x 3 samples from level S+1, by the operations of the level step in their order.
+ * Included by *_simd.c only.
  *
- * Of the rows that the patch's columns need, three samples each are filtered along x, four rows at a time, then these
- * along y. The fourth lane of a vector is a sample that nobody needs. 29 rows of 27 taps cost as much as the level step
- * spends on some 130 samples.
+ * In each row that the patch's columns need, three samples are filtered along x, four rows at a time, then these along
+ * y. The fourth lane of a vector is unused. 29 rows of 27 taps cost as much as the level step spends on some 130
+ * samples.
  */
 #ifndef HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
 #define HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
@@ -53,7 +53,7 @@ static inline void filter_patch_row(const gaussian_filter *f, const float (*line
   memcpy(out, samples, sizeof(float) * PATCH_SIDE);
 }
 
-/* The samples of a row that the patch needs, continued beyond the plane's sides; a pointer to sample x - 1. */
+/* The samples of a row that the patch needs, extended beyond the plane's sides; a pointer to sample x - 1. */
 static inline const float *patch_line(const top_step *t, int32_t row, int32_t x, float *copy) {
   const int32_t radius = t->filter->radius, first = x - 1 - radius;
   const float *line = level_at(&t->below, t->below.first, row);
@@ -63,7 +63,7 @@ static inline const float *patch_line(const top_step *t, int32_t row, int32_t x,
   return copy + radius;
 }
 
-/* The samples about (x, y), row by row; (x, y) is at no side of the plane. */
+/* The samples around (x, y), row by row; (x, y) is not on the edge of the plane. */
 static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patch[PATCH_SAMPLES]) {
   const int32_t radius = t->filter->radius, rows = 2 * radius + PATCH_SIDE, first = y - 1 - radius;
   const bool inside = x - 1 - radius >= 0 && x + 2 + radius < t->width;
@@ -81,21 +81,21 @@ static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patc
     filter_patch_row(t->filter, (const float(*)[QUAD_WIDTH])(lines + radius + row), patch + PATCH_SIDE * row);
 }
 
-/* The search of a strip of columns and what becomes of its candidates, for levels in planes (detect_simd.c) and in rings
-   (fused_pass_simd.c). Included by these only.
-   
-   Going down the strip, the differences of Gaussians of three rows of all levels are kept (each computed once), and blocks
-   of columns without any |D| above the threshold are left out. In the others the largest and the least of each column's
-   nine differences are found first, then those of three columns by joining neighbouring vectors: no branch depends on a
-   sample before a candidate is found. What passes waits until the search is so many rows further that level S+1 is in a
-   cache as far as level S+2 about it is made from (above), then it is followed to its keypoint. So no map of the
-   candidates is kept, and level S+2 nowhere. */
+/* The search of a strip of columns and the refinement of its candidates, for levels in planes (detect_simd.c) and in
+ * rings (fused_pass_simd.c). Included by these only.
+ *
+ * The search goes down the strip and keeps the differences of Gaussians of three rows of all levels, each computed
+ * once. It skips blocks of columns without any |D| above the threshold. In the others it finds the maximum and minimum
+ * of each column's nine differences, then of three columns by joining neighbouring vectors: no branch depends on a
+ * sample before a candidate is found. A candidate waits until the search has advanced so far that all rows of level S+1
+ * needed for level S+2 around it (see above) are in a cache, then it is followed to its keypoint. So neither a map of
+ * the candidates nor level S+2 is stored. */
 
 enum {
-  ROWS_AHEAD = 2,                  /* how far ahead rows are asked for */
-  MARGIN = 16,                     /* floats beside a row of differences, so that its samples begin on a cache line */
+  ROWS_AHEAD = 2,                  /* number of rows by which rows are prefetched */
+  MARGIN = 16,                     /* floats before a row of differences, so that its samples begin on a cache line */
   ROW = PASS_STRIP + 2 * MARGIN,   /* the wider strips */
-  BLOCK = 64,                      /* columns that are left out together */
+  BLOCK = 64,                      /* columns that are skipped together */
   DOG_LEVELS_MAX = SCALES_MAX + 1, /* all but the last */
   WAITING_MAX = 1024,
   FOUND_MAX = 32
@@ -109,20 +109,20 @@ typedef struct dog_rows {
   bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether a block may hold one above the threshold */
 } dog_rows;
 
-/* A sample that its own level and the one below do not rule out; at levels below S, an extremum. */
+/* A sample that its own level and the level below do not rule out; at levels below S, an extremum. */
 typedef escaped_candidate waiting_sample;
 
-/* A strip's work. */
+/* State of a strip's search. */
 typedef struct detect_strip {
   const detect_args *args;
   const octave_view *octave;
   level_rows levels[SCALES_MAX + 2]; /* 0..S+1 */
-  bool in_rings;                     /* only some rows about the search are at hand */
-  bool overrun;                      /* so many samples waited that some were dropped; only in rings */
+  bool in_rings;                     /* only some rows around the search are available */
+  bool overrun;                      /* samples were dropped because too many waited; only in rings */
   int32_t octave_index;
   keypoint_records *records;
-  const plane_region *reach;  /* where candidates may be followed; null: everywhere */
-  escaped_candidate *escaped; /* gets those that leave it */
+  const plane_region *reach;  /* region in which candidates may be followed; null: everywhere */
+  escaped_candidate *escaped; /* receives those that leave it */
   uint32_t escaped_capacity;
   atomic_uint *escaped_count;
   /* Null, or, for the escaped candidates of a fused pass, recomputes the samples that a fit reads and the planes lack;
@@ -133,9 +133,9 @@ typedef struct detect_strip {
   int32_t from, to; /* columns that may be candidates */
   simd_f32 threshold;
   top_step top;
-  int32_t patch_x, patch_y; /* of the patch that was made last; -1: none */
+  int32_t patch_x, patch_y; /* of the patch made last; -1: none */
   float patch[PATCH_SAMPLES];
-  uint32_t count;                 /* extrema */
+  uint32_t count;                 /* number of extrema */
   int32_t first_waiting, waiting; /* a ring */
   waiting_sample samples[WAITING_MAX];
   uint32_t found_count;
@@ -152,7 +152,7 @@ static inline void begin_rows(const detect_strip *s, dog_rows *d) {
   }
 }
 
-/* The differences of columns [x, end), whole vectors. Whether one may be above the threshold. */
+/* Computes the differences of columns [x, end) in whole vectors; returns whether one may exceed the threshold. */
 static inline bool take_block(const float *lower, const float *upper, int32_t x, int32_t end, simd_f32 threshold,
                               float *out) {
   simd_f32 most = simd_zero();
@@ -164,8 +164,8 @@ static inline bool take_block(const float *lower, const float *upper, int32_t x,
   return simd_any(simd_gt(most, threshold));
 }
 
-/* Row y of every level's difference but the last, and one sample beside the strip (0 where there is none: never a
-   candidate's). */
+/* Row y of every level's difference but the last, with one sample on each side of the strip (0 outside the plane: never
+ * a candidate's). */
 static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
   const octave_view *o = s->octave;
   const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1, whole = n - n % BLOCK;
@@ -185,7 +185,7 @@ static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t 
   }
 }
 
-/* The largest and the least of some differences, lane by lane. */
+/* The maximum and minimum of some differences, lane by lane. */
 typedef struct extremes {
   simd_f32 most, least;
 } extremes;
@@ -194,8 +194,8 @@ static inline extremes and_also(extremes e, simd_f32 v) {
   return (extremes){simd_max(e.most, v), simd_min(e.least, v)};
 }
 
-/* Of the columns from x on, all but the centre. rows[r]: column 0 of row r of the level below, the next level's ROW further;
-   the centre is in row 1 of level 1. top: the level above is not asked. */
+/* For the columns from x on, over all neighbours but the centre. rows[r]: column 0 of row r of the level below; the
+ * next level's is ROW further; the centre is in row 1 of level 1. top: the level above is not compared. */
 SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, int top) {
   const simd_f32 above = simd_load(rows[0] + ROW + x);
   extremes e = and_also((extremes){above, above}, simd_load(rows[2] + ROW + x));
@@ -204,7 +204,7 @@ SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, 
   return e;
 }
 
-/* Which centres are beyond their 26 neighbours, or 17, and beyond the threshold. */
+/* Which centres exceed their 26 neighbours, or 17, and the threshold. */
 static inline uint32_t extremum_bits(simd_f32 centre, extremes neighbours, simd_f32 threshold, int ties) {
   const simd_f32 below = simd_neg(threshold);
   if (ties)
@@ -222,8 +222,8 @@ static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
   return bits;
 }
 
-/* Asks for columns of the Gaussian levels [first, end) of a later row: comparing reads differences alone, which lie in the
-   L1 cache, so that the two overlap. */
+/* Prefetches columns of the Gaussian levels [first, end) of a later row: the comparisons read only differences, which
+ * are in the L1 cache, so that the two overlap. */
 static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns, int32_t first, int32_t end) {
   for (int32_t level = first; level < end; level++)
     for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(ahead[level] + x + i);
@@ -231,7 +231,7 @@ static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns
 
 /* ------------------------------------------------- from a sample to its keypoint */
 
-/* Samples of level S+2 about (x, y). */
+/* Samples of level S+2 around (x, y). */
 static inline const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
   if (s->patch_x != x || s->patch_y != y) top_patch(&s->top, x, y, s->patch);
   s->patch_x = x;
@@ -239,7 +239,7 @@ static inline const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
   return s->patch;
 }
 
-/* Whether a sample of DoG level S is beyond its nine neighbours in level S+1 too. */
+/* Whether a sample of DoG level S also exceeds its nine neighbours in level S+1. */
 static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
   const level_rows *below = &s->top.below, *lower = &s->levels[s->args->params.scales];
   const float value = *level_at(below, x, y) - *level_at(lower, x, y), centre = hs_fabsf(value);
@@ -254,8 +254,8 @@ static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
   return true;
 }
 
-/* The four levels about a sample, copied, for reading D at the 27 samples about it: the last may be in no memory, and
-   the others in rings. */
+/* The four levels around a sample, copied, for reading D at the 27 samples around it: the last level may not be stored,
+ * and the others may be in rings. */
 typedef struct levels_about {
   octave_view view;
   int32_t level, x, y; /* of the sample, in the view */
@@ -293,7 +293,7 @@ static inline void add_escaped(detect_strip *s, const waiting_sample *at) {
   if (n < s->escaped_capacity) s->escaped[n] = *at;
 }
 
-/* Follows a candidate to its keypoint, if it has one: refine_follow, from which the last fit is kept. */
+/* Follows a candidate to its keypoint, if it has one: refine_follow with the last fit kept. */
 static inline void follow_on(detect_strip *s, waiting_sample at) {
   const sift_params *p = &s->args->params;
   levels_about about;
@@ -312,14 +312,14 @@ static inline void follow_on(detect_strip *s, waiting_sample at) {
   }
 }
 
-/* Follows one that has waited, if it is a candidate. */
+/* Follows a waiting sample, if it is a candidate. */
 static inline void follow(detect_strip *s, waiting_sample at) {
   if (at.level == s->args->params.scales && !is_beyond_top(s, at.x, at.y)) return;
   s->count++;
   follow_on(s, at);
 }
 
-/* Follows those of rows up to `last`. */
+/* Follows the candidates of rows up to `last`. */
 static inline void follow_until(detect_strip *s, int32_t last) {
   while (s->waiting > 0 && s->samples[s->first_waiting].y <= last) {
     const waiting_sample at = s->samples[s->first_waiting];
@@ -329,7 +329,7 @@ static inline void follow_until(detect_strip *s, int32_t last) {
   }
 }
 
-/* Asks for the rows of level S+1 that a patch needs and the chunk does not come by. */
+/* Prefetches the rows of level S+1 that a patch needs and the chunk has not read. */
 static inline void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
   const top_step *t = &s->top;
   const int32_t reach = t->filter->radius + 1;
@@ -360,7 +360,7 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* ------------------------------------------------- the search */
 
-/* What the search of one row of one level reads. */
+/* Inputs of the search of one row of one level. */
 typedef struct search_row {
   const float *rows[3];      /* as about_centre has them */
   const float *const *ahead; /* of each level, a later row to prefetch */
@@ -368,7 +368,7 @@ typedef struct search_row {
   int32_t level, y;
 } search_row;
 
-/* Searches columns [x, end) of the strip: the neighbours of a vector's columns are those of the vectors either side. */
+/* Searches columns [x, end) of the strip: the neighbours of a vector's columns are in the adjacent vectors. */
 SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties,
                                        int top) {
   const float *const rows[3] = {r->rows[0], r->rows[1], r->rows[2]};
@@ -395,7 +395,7 @@ SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int
   }
 }
 
-/* Searches one row of one level, blocks that lie side by side at once. */
+/* Searches one row of one level, adjacent blocks at once. */
 SIMD_FOR_CONSTANTS void search_blocks(detect_strip *s, const search_row *r, const bool *above, int ties, int top) {
   const int32_t n = s->x1 - s->x0;
   for (int32_t x = 0; x < n;) {
@@ -432,7 +432,7 @@ static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) 
   for (int32_t level = 1; level <= scales; level++) search_level(s, d, ahead, level, y);
 }
 
-/* A strip of an octave in which nothing has been found. */
+/* A strip of an octave before any search. */
 static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) {
   const detect_args *args = &job->args;
   s->octave_index = octave_index;

@@ -2,7 +2,7 @@
  * One thin layer over the vector instructions of each instruction set: a type, and the operations the stages need.
  *
  * A *_simd.c is compiled once for each instruction set, with HARTSIFT_ISA naming it. Every operation rounds as the
- * scalar one of the same name does (simd_fma as hs_fmaf), so a lane computes what the reference computes.
+ * scalar one of the same name does (simd_fma as hs_fmaf), so a lane has the reference's result.
  *
  *   simd_f32   SIMD_WIDTH floats          simd_load, simd_store (any alignment), simd_load_first, simd_store_first
  *   simd_i32   SIMD_WIDTH int32           simd_i32_...
@@ -28,7 +28,7 @@
 #define SIMD_ISA            SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
 
 #define SIMD_INLINE static inline
-/* Compiled once for each set of constants that it is called with. */
+/* Compiled separately for each set of constants that it is called with. */
 #define SIMD_FOR_CONSTANTS static inline __attribute__((always_inline))
 
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx512vnni
@@ -43,7 +43,7 @@
 #  error "HARTSIFT_ISA must be sse2, avx2, avx512, avx512vnni or neon"
 #endif
 
-/* ------------------------------------------------- the same for every instruction set */
+/* ------------------------------------------------- common to every instruction set */
 
 SIMD_INLINE simd_f32 simd_zero(void) { return simd_set1(0.0f); }
 
@@ -54,8 +54,7 @@ SIMD_INLINE simd_mask simd_gt(simd_f32 a, simd_f32 b) { return simd_lt(b, a); }
 SIMD_INLINE int simd_any(simd_mask m) { return simd_bits(m) != 0; }
 SIMD_INLINE int simd_all(simd_mask m) { return simd_bits(m) == (1u << SIMD_WIDTH) - 1u; }
 
-/* Four floats or int32, whatever the vectors of the instruction set: for work that is too narrow for more. Included by
-   *_simd.c only. */
+/* Four floats or int32 on every instruction set, for work too narrow for wider vectors. Included by _simd.c only. */
 
 enum { QUAD_WIDTH = 4 };
 
@@ -78,8 +77,8 @@ SIMD_INLINE simd_quad quad_mul(simd_quad a, simd_quad b) { return _mm_mul_ps(a, 
 SIMD_INLINE simd_quad quad_fma(simd_quad a, simd_quad b, simd_quad c) { return _mm_fmadd_ps(a, b, c); }
 #endif
 
-/* Four int32. even and odd: lanes 0 and 2, or 1 and 3, of a and then of b; follow: the last lane of a, then the first three
-   of b. */
+/* Four int32. even and odd: lanes 0 and 2, or 1 and 3, of a and then of b; follow: the last lane of a, then the first
+ * three of b. */
 #if SIMD_ISA == SIMD_ISA_neon
 typedef int32x4_t simd_quad_i32;
 SIMD_INLINE simd_quad_i32 quad_i32_load(const int32_t *p) { return vld1q_s32(p); }

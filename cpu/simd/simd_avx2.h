@@ -14,7 +14,7 @@ typedef __m256 simd_mask; /* all bits of a lane, or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm256_loadu_ps(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm256_storeu_ps(p, v); }
-/* Past the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
+/* Bypasses the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
 SIMD_INLINE void simd_stream(float *p, simd_f32 v) { _mm256_stream_ps(p, v); }
 SIMD_INLINE void simd_stream_end(void) { _mm_sfence(); }
 SIMD_INLINE simd_f32 simd_set1(float v) { return _mm256_set1_ps(v); }
@@ -29,14 +29,14 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) { _mm256_maskstor
 SIMD_INLINE __m256i simd_middle(simd_f32 low, simd_f32 high) {
   return _mm256_castps_si256(_mm256_permute2f128_ps(low, high, 0x21));
 }
-/* Lanes n.. of low, then lanes 0..n-1 of high: what lies n samples after low. n a constant, 1..SIMD_WIDTH-1. All n share
-   one middle of the two. */
+/* Lanes n.. of low, then lanes 0..n-1 of high: the samples n after low. n a constant, 1..SIMD_WIDTH-1. All n share one
+ * middle of the two. */
 #define simd_join(high, low, n)                                                                                        \
   _mm256_castsi256_ps((n) == 4  ? simd_middle(low, high)                                                               \
                       : (n) < 4 ? _mm256_alignr_epi8(simd_middle(low, high), _mm256_castps_si256(low), 4 * (n)&15)     \
                                 : _mm256_alignr_epi8(_mm256_castps_si256(high), simd_middle(low, high), 4 * (n)&15))
 
-/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
@@ -79,7 +79,7 @@ SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
 }
 /* n a constant */
 #define simd_i32_shift_left(a, n)       _mm256_slli_epi32((a), (n))
-#define simd_i32_shift_right(a, n)      _mm256_srli_epi32((a), (n)) /* zeros come in */
+#define simd_i32_shift_right(a, n)      _mm256_srli_epi32((a), (n)) /* zeros are shifted in */
 #define simd_i32_shift_right_sign(a, n) _mm256_srai_epi32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return _mm256_castsi256_ps(_mm256_cmpeq_epi32(a, b)); }
@@ -111,7 +111,7 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   const __m256 pairs = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + SIMD_WIDTH), 0x88);
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
 }
-/* The floats at base + offset[i], and those behind them. */
+/* The floats at base + offset[i], and the next ones. */
 SIMD_INLINE __m256 simd_four_pairs(const float *base, const int32_t *offset) {
   const __m128 low = _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
                                   (const __m64 *)(const void *)(base + offset[1]));

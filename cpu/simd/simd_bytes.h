@@ -18,7 +18,7 @@ SIMD_INLINE simd_bytes simd_bytes_set1(uint8_t v) { return _mm512_set1_epi8((cha
 SIMD_INLINE simd_bytes simd_bytes_or(simd_bytes a, simd_bytes b) { return _mm512_or_si512(a, b); }
 SIMD_INLINE simd_bytes simd_bytes_min(simd_bytes a, simd_bytes b) { return _mm512_min_epu8(a, b); }
 SIMD_INLINE simd_bytes simd_bytes_max(simd_bytes a, simd_bytes b) { return _mm512_max_epu8(a, b); }
-/* a - b, 0 where that is negative. */
+/* a - b, 0 if negative. */
 SIMD_INLINE simd_bytes simd_bytes_over(simd_bytes a, simd_bytes b) { return _mm512_subs_epu8(a, b); }
 /* Adds groups of bytes to 64-bit lanes. */
 SIMD_INLINE simd_bytes simd_bytes_sum(simd_bytes lanes, simd_bytes v) {
@@ -69,7 +69,7 @@ SIMD_INLINE simd_bytes simd_bytes_over(simd_bytes a, simd_bytes b) { return _mm_
 SIMD_INLINE simd_bytes simd_bytes_sum(simd_bytes lanes, simd_bytes v) {
   return _mm_add_epi64(lanes, _mm_sad_epu8(v, _mm_setzero_si128()));
 }
-/* Words have no minimum there: a - (a - b, 0 where negative), and b + the same. */
+/* SSE2 has no minimum of words: a - (a - b, 0 if negative), and b + the same. */
 SIMD_INLINE simd_bytes simd_words_min(simd_bytes a, simd_bytes b) { return _mm_sub_epi16(a, _mm_subs_epu16(a, b)); }
 SIMD_INLINE simd_bytes simd_words_max(simd_bytes a, simd_bytes b) { return _mm_add_epi16(b, _mm_subs_epu16(a, b)); }
 SIMD_INLINE simd_bytes simd_words_sum(simd_bytes lanes, simd_bytes v) {
@@ -109,8 +109,8 @@ SIMD_INLINE simd_bytes simd_bytes_load_first(const void *p, size_t n) {
 }
 #endif
 
-/* Asks for the line that a pass over memory reads some hundred cycles from now: the processor's own prefetching keeps up
-   with a vector a cycle only from the nearer caches. Any address will do. */
+/* Prefetches the line that a pass over memory reads some hundred cycles later: the processor's own prefetching delivers
+ * a vector per cycle only from the nearer caches. Any address is allowed. */
 enum { SIMD_AHEAD_BYTES = 4096 };
 SIMD_INLINE void simd_ahead(const void *p) { __builtin_prefetch((const void *)((uintptr_t)p + SIMD_AHEAD_BYTES)); }
 SIMD_INLINE void simd_ahead_lines(const void *p, size_t bytes) {
@@ -119,7 +119,7 @@ SIMD_INLINE void simd_ahead_lines(const void *p, size_t bytes) {
 
 SIMD_INLINE simd_bytes simd_bytes_zero(void) { return simd_bytes_set1(0); }
 
-/* 0xff in the bytes from n on: what a minimum passes over. */
+/* 0xff in the bytes from n on, which a minimum ignores. */
 SIMD_INLINE simd_bytes simd_bytes_beyond(size_t n) {
   static const uint8_t edge[2 * SIMD_BYTES] = {
 #define EDGE_16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
@@ -139,7 +139,7 @@ SIMD_INLINE simd_bytes simd_bytes_beyond(size_t n) {
   return simd_bytes_load(edge + SIMD_BYTES - n);
 }
 
-/* The 64-bit lanes of simd_bytes_sum, the 32-bit lanes of simd_words_sum, added up. */
+/* The sum of the 64-bit lanes of simd_bytes_sum, and of the 32-bit lanes of simd_words_sum. */
 SIMD_INLINE uint64_t simd_bytes_total(simd_bytes lanes) {
   uint64_t lane[SIMD_BYTES / 8], sum = 0;
   simd_bytes_store(lane, lanes);
@@ -155,8 +155,8 @@ SIMD_INLINE uint64_t simd_words_total(simd_bytes lanes) {
 }
 
 /* A table of 256 bytes in registers. AVX2 and AVX-512 look up 16 entries a time, by the low half of a byte; the entry
-   counts where the high half is the row's: v ^ (row << 4) is below 16 there alone, and adding 0x70 with saturation sets
-   the top bit of all others, for which the shuffle gives 0. */
+ * counts only if the high half is the row's: v ^ (row << 4) is then below 16, and adding 0x70 with saturation sets the
+ * top bit of all others, for which the shuffle gives 0. */
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
 #  define SIMD_HAS_TABLE  1
 #  define SIMD_TABLE_ROWS 16

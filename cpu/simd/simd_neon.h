@@ -14,7 +14,7 @@ typedef uint32x4_t simd_mask; /* all bits of a lane, or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return vld1q_f32(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { vst1q_f32(p, v); }
-/* As simd_store: this instruction set has no store past the caches for one vector. */
+/* As simd_store: this instruction set has no store of one vector that bypasses the caches. */
 SIMD_INLINE void simd_stream(float *p, simd_f32 v) { vst1q_f32(p, v); }
 SIMD_INLINE void simd_stream_end(void) {}
 SIMD_INLINE simd_f32 simd_set1(float v) { return vdupq_n_f32(v); }
@@ -30,7 +30,7 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
 
-/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 3); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 1); }
 
@@ -70,7 +70,7 @@ SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return vorrq_s32(a, b
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return veorq_s32(a, b); }
 /* n a constant, 1..31 */
 #define simd_i32_shift_left(a, n)       vshlq_n_s32((a), (n))
-#define simd_i32_shift_right(a, n)      vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n))) /* zeros come in */
+#define simd_i32_shift_right(a, n)      vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n))) /* zero fill */
 #define simd_i32_shift_right_sign(a, n) vshrq_n_s32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return vcgtq_s32(a, b); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return vceqq_s32(a, b); }
@@ -105,7 +105,7 @@ SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
 }
 /* Every second of 2 * SIMD_WIDTH floats, from the first. */
 SIMD_INLINE simd_f32 simd_load_even(const float *p) { return vuzp1q_f32(vld1q_f32(p), vld1q_f32(p + SIMD_WIDTH)); }
-/* The floats at base + offset[i], and those behind them. */
+/* The floats at base + offset[i], and the next ones. */
 SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
   const float32x4_t a = vcombine_f32(vld1_f32(base + offset[0]), vld1_f32(base + offset[1]));
   const float32x4_t b = vcombine_f32(vld1_f32(base + offset[2]), vld1_f32(base + offset[3]));

@@ -1,4 +1,4 @@
-/* The vector layer on SSE2, the baseline of x86-64. It has no FMA, rounding or blending: they are put together. */
+/* The vector layer on SSE2, the baseline of x86-64. It has no FMA, rounding or blending, so these are composed. */
 #ifndef HARTSIFT_CPU_SIMD_SIMD_SSE2_H
 #define HARTSIFT_CPU_SIMD_SIMD_SSE2_H
 
@@ -14,7 +14,7 @@ typedef __m128 simd_mask; /* all bits of a lane, or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm_loadu_ps(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm_storeu_ps(p, v); }
-/* Past the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
+/* Bypasses the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
 SIMD_INLINE void simd_stream(float *p, simd_f32 v) { _mm_stream_ps(p, v); }
 SIMD_INLINE void simd_stream_end(void) { _mm_sfence(); }
 SIMD_INLINE simd_f32 simd_set1(float v) { return _mm_set1_ps(v); }
@@ -30,7 +30,7 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
 
-/* Every lane's neighbour: of low and then high in memory, what lies one before high's lanes, and one after low's. */
+/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
   const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
   return _mm_shuffle_ps(middle, high, _MM_SHUFFLE(2, 1, 2, 1));
@@ -47,10 +47,10 @@ SIMD_INLINE simd_f32 simd_div(simd_f32 a, simd_f32 b) { return _mm_div_ps(a, b);
 SIMD_INLINE simd_f32 simd_sqrt(simd_f32 a) { return _mm_sqrt_ps(a); }
 
 /* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s
-   has the exact error e (two-sum; no exponent of a float's product or of a float comes near the ends of double's
-   range). Where e is not 0, s is moved to the neighbour on zero's side if e points there, and its last bit set: that
-   is truncation with a sticky bit. 53 bits rounded to odd round to 24 bits and fewer as the exact sum does (Boldo &
-   Melquiond, 2008: 53 >= 24 + 2). An infinite or NaN s has e = NaN and stays. */
+ * has the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is not
+ * 0, s moves to its neighbour towards zero if e points there, and its last bit is set: this is truncation with a sticky
+ * bit. 53 bits rounded to odd round to 24 bits and fewer as the exact sum does (Boldo & Melquiond, 2008: 53 >= 24 + 2).
+ * An infinite or NaN s has e = NaN and stays. */
 SIMD_INLINE __m128d simd_sum_to_odd(__m128d p, __m128d c) {
   const __m128d s = _mm_add_pd(p, c);
   const __m128d q = _mm_sub_pd(s, p);
@@ -96,7 +96,7 @@ SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm_or_si128(a
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm_xor_si128(a, b); }
 /* n a constant */
 #define simd_i32_shift_left(a, n)       _mm_slli_epi32((a), (n))
-#define simd_i32_shift_right(a, n)      _mm_srli_epi32((a), (n)) /* zeros come in */
+#define simd_i32_shift_right(a, n)      _mm_srli_epi32((a), (n)) /* zeros are shifted in */
 #define simd_i32_shift_right_sign(a, n) _mm_srai_epi32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return _mm_castsi128_ps(_mm_cmpgt_epi32(a, b)); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return _mm_castsi128_ps(_mm_cmpeq_epi32(a, b)); }
@@ -117,7 +117,7 @@ SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return _mm_cvttps_epi32(a); }
 SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return _mm_cvtepi32_ps(a); }
 SIMD_INLINE simd_i32 simd_cast_i32(simd_f32 a) { return _mm_castps_si128(a); }
 SIMD_INLINE simd_f32 simd_cast_f32(simd_i32 a) { return _mm_castsi128_ps(a); }
-/* For |a| < 2^31: truncated, and one less where that lies above. */
+/* For |a| < 2^31: truncated, and one less if the truncated value exceeds a. */
 SIMD_INLINE simd_f32 simd_floor(simd_f32 a) {
   const __m128 t = _mm_cvtepi32_ps(_mm_cvttps_epi32(a));
   return _mm_sub_ps(t, _mm_and_ps(_mm_cmplt_ps(a, t), _mm_set1_ps(1.0f)));
@@ -142,7 +142,7 @@ SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
 SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   return _mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + SIMD_WIDTH), 0x88);
 }
-/* The floats at base + offset[i], and those behind them. */
+/* The floats at base + offset[i], and the next ones. */
 SIMD_INLINE __m128 simd_two_pairs(const float *base, const int32_t *offset) {
   return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
                       (const __m64 *)(const void *)(base + offset[1]));

@@ -1,5 +1,5 @@
 /*
- * The vector backends: what each *_simd.c gives, for every instruction set it may be built for.
+ * The vector backends: functions of each *_simd.c, for every instruction set it may be built for.
  */
 #ifndef HARTSIFT_CPU_SIMD_STAGES_SIMD_H
 #define HARTSIFT_CPU_SIMD_STAGES_SIMD_H

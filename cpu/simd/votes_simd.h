@@ -2,9 +2,8 @@
  * The eight votes of each sample of a vector, added in memory. Included by *_simd.c only.
  *
  * A sample's votes are products of two of its row shares with four factors (describe_share of stages/describe.h). The
- * factors and shares of a vector of samples are brought beside each other, sample by sample, so that the addition of
- * one sample takes its eight products by one multiply-add and adds them as they are; what the votes are of them is
- * computed from their sums.
+ * factors and shares of a vector of samples are rearranged sample by sample, so that one multiply-add gives the eight
+ * products of a sample, which are added directly; the votes are then computed from the sums of products.
  */
 #ifndef HARTSIFT_CPU_SIMD_VOTES_SIMD_H
 #define HARTSIFT_CPU_SIMD_VOTES_SIMD_H
@@ -13,8 +12,8 @@
 #include "cpu/simd/simd.h"
 #include "stages/describe.h"
 
-/* Values are turned round within 128-bit lanes, which each hold four samples: sample 4 l + k of a vector has its factors
-   in lane l of factors[k], and its two shares in the first (k even) or second half of lane l of shares[k / 2]. */
+/* Values are transposed within 128-bit lanes, which each hold four samples: sample 4 l + k of a vector has its factors
+ * in lane l of factors[k], and its two shares in the first (k even) or second half of lane l of shares[k / 2]. */
 enum { VOTE_LANES = SIMD_WIDTH / 4, VOTE_PRODUCTS = 8 };
 typedef struct vote_block {
   float factors[4][SIMD_WIDTH], shares[2][SIMD_WIDTH];
@@ -75,13 +74,13 @@ SIMD_INLINE void votes_add(int32_t *at, const vote_block *votes, int k, int lane
 }
 
 /* The bins of a descriptor from the sums of its votes' products. Included by *_simd.c only.
-   
-   A sample's products are added at its lower cell corner and its direction: in each of these places four of the row of
-   cells above the sample and four of the row below. What is folded is linear in the sums, so both rows of a place and
-   then neighbouring corners are joined first, four products at a time. */
+ *
+ * A sample's products are added at its lower cell corner and its direction: each such position has four products of the
+ * row of cells above the sample and four of the row below. Folding is linear in the sums, so both rows of a position
+ * and then neighbouring corners are added first, four products at a time. */
 
 enum {
-  CORNERS = DESCRIBE_CELLS + 1,             /* places of a sample's lower cell along a side: 0..4 */
+  CORNERS = DESCRIBE_CELLS + 1,             /* positions of a sample's lower cell along a side: 0..4 */
   SUM_CELL = DESCRIBE_BINS * VOTE_PRODUCTS, /* sums of one corner */
   SUM_COUNT = CORNERS * CORNERS * SUM_CELL
 };
@@ -91,17 +90,17 @@ typedef struct corner_sums {
   simd_quad_i32 of[DESCRIBE_BINS];
 } corner_sums;
 
-/* own: of the corner at its own row of samples, above: of that a row of corners higher. */
+/* own: of the corner at its own row of samples, above: of the corner one row higher. */
 SIMD_INLINE void join_rows(const int32_t *own, const int32_t *above, corner_sums *out) {
   for (int32_t d = 0; d < DESCRIBE_BINS; d++)
     out->of[d] = quad_i32_add(quad_i32_load(own + d * VOTE_PRODUCTS), quad_i32_load(above + d * VOTE_PRODUCTS + 4));
 }
 
 /* The bins of a cell between two corners. Of the products (all, column, direction, both), a sample's votes are, at its
-   own column, all - column - direction + both and direction - both (the next direction), and at the next column column -
-   both and both. With the left corner's column and both taken from the right one's, a bin is all - column of its
-   direction, less direction - both, and direction - both of the one before. No sum of products reaches 2^31, and
-   differences of sums are taken modulo 2^32. */
+ * own column, all - column - direction + both and direction - both (the next direction), and at the next column column
+ * - both and both. With the left corner's column and both subtracted from the right one's, a bin is all - column of its
+ * direction, minus direction - both, plus direction - both of the previous direction. No sum of products reaches 2^31,
+ * and differences of sums are taken modulo 2^32. */
 SIMD_INLINE void fold_cell(const corner_sums *left, const corner_sums *right, int32_t bins[DESCRIBE_BINS]) {
   static const int32_t next_column[4] = {0, -1, 0, -1};
   const simd_quad_i32 mask = quad_i32_load(next_column);

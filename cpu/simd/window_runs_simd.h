@@ -1,10 +1,10 @@
 /*
  * The samples of a window as runs: up to a vector of neighbours of one row. Included by *_simd.c only.
  *
- * A row's samples are an interval whose ends follow from where the window's outline cuts the row, but for roundings. The
- * one sample about each end that these leave in doubt is decided by the reference's own comparison, so that a run needs
- * no test of its samples; and the runs of all rows are listed before they are processed, because rows are short and of
- * different lengths: the end of a loop for each row would be mispredicted.
+ * A row's samples are an interval whose ends follow from the window's outline, up to rounding. At each end one sample
+ * is uncertain; the reference's own comparison decides it, so that a run needs no test of its samples. The runs of all
+ * rows are listed before they are processed, because rows are short and of different lengths: the end of a loop for
+ * each row would be mispredicted.
  */
 #ifndef HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
 #define HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
@@ -13,7 +13,7 @@
 
 enum {
   RUNS_LISTED = 256,                                  /* processed at a time, plus those of one row */
-  RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* of a row: most have no more */
+  RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* per row: most rows have no more */
 };
 
 /* Column from the window's first, row << 16, and << 32 how many samples of the row are left from here on. */
@@ -26,7 +26,7 @@ SIMD_INLINE int32_t run_samples(sample_run r) {
   return left < SIMD_WIDTH ? left : SIMD_WIDTH;
 }
 
-/* Lists the runs of `count` samples of a row; returns how many. runs: room for RUNS_AT_ONCE at least. */
+/* Lists the runs of `count` samples of a row; returns their number. runs: at least RUNS_AT_ONCE entries. */
 SIMD_INLINE int32_t list_runs(sample_run *runs, int32_t column, int32_t row, int32_t count) {
   const sample_run first = (sample_run)count << 32 | (sample_run)row << 16 | (sample_run)column;
   const sample_run step = (sample_run)SIMD_WIDTH - ((sample_run)SIMD_WIDTH << 32);
@@ -36,7 +36,7 @@ SIMD_INLINE int32_t list_runs(sample_run *runs, int32_t column, int32_t row, int
   return all;
 }
 
-/* Whole numbers between which, both included, a row's first column lies, or the first beyond its last. */
+/* Integers between which, both included, is a row's first column, or the first beyond its last. */
 typedef struct column_bracket {
   simd_f32 low, high;
 } column_bracket;
