@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 import weakref
 from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 
 PASSED_OVER_BYTES = 512  #: of hs_image_findings.passed_over_text
+_LOOK_AGAIN_S = 0.001  #: after other threads had all results that may be out at one time
 
 
 class HsBatchImage(ctypes.Structure):
@@ -294,10 +296,19 @@ class Batch:
         Args:
             timeout: seconds; None: waits for a result or the end.
         """
-        self._check_open()
         found = _RESULT()
-        wait_ms = -1 if timeout is None else min(max(int(timeout * 1000), 0), 2**31 - 1)
-        check(library.hs_batch_next(self._handle, wait_ms, ctypes.byref(found)))
+        end = None if timeout is None else time.monotonic() + timeout
+        status = _library.HS_ERR_CAPACITY
+        while status == _library.HS_ERR_CAPACITY:
+            self._check_open()
+            left = None if end is None else end - time.monotonic()
+            wait_ms = -1 if left is None else int(min(max(left * 1000, 0), 2**31 - 1))
+            status = library.hs_batch_next(self._handle, wait_ms, ctypes.byref(found))
+            if status == _library.HS_ERR_CAPACITY:  # other threads copy results, and release them soon
+                if left is not None and left <= 0:
+                    return None
+                time.sleep(_LOOK_AGAIN_S)
+        check(status)
         if not found:
             return None
         try:
@@ -387,7 +398,7 @@ def _open(sets: List[OptionsSet], load: HsLoadOptions, readers: int, in_order: b
         struct_size=ctypes.sizeof(HsBatchOptions),
         devices=pointers,
         device_count=len(sets),
-        readers=readers,
+        readers=min(max(readers, -1), 2**31 - 1),  # ctypes would drop higher bits; the library refuses both
         in_order=bool(in_order),
         load=ctypes.pointer(load),
     )

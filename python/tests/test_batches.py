@@ -3,6 +3,7 @@
 import os
 import struct
 import threading
+import time
 import zlib
 
 import numpy as np
@@ -90,6 +91,43 @@ def test_a_thread_adds(image):
         batch.next()
 
 
+def test_threads_take_results(monkeypatch):
+    """One of them waits while another one still copies the only result that may be out."""
+    copy = hartsift.Batch._result_of
+    found, ended = [], []
+
+    def copy_slowly(batch, result):
+        time.sleep(0.01)
+        return copy(batch, result)
+
+    def take():
+        for result in iter(batch.next, None):
+            found.append(result.index)
+        ended.append(True)
+
+    monkeypatch.setattr(hartsift.Batch, "_result_of", copy_slowly)
+    with hartsift.Batch("cpu", readers=1) as batch:
+        threads = [threading.Thread(target=take) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for name in NAMES * 3:
+            batch.add(name)
+        batch.end()
+        for thread in threads:
+            thread.join()
+    assert len(ended) == len(threads)  # none of them by an exception
+    assert sorted(found) == list(range(3 * len(NAMES)))
+
+
+def test_times_out_of_the_ordinary():
+    with hartsift.Batch("cpu") as batch:
+        assert batch.next(timeout=-1) is None
+        batch.add(NAMES[0])
+        assert batch.next(timeout=float("inf")).error is None
+        batch.end()
+        assert batch.next(timeout=1e12) is None
+
+
 def test_stop_and_close_in_the_middle():
     batch = hartsift.Batch("cpu", threads=1)
     results = batch.run("@scene:200x150:3" for _ in range(500))
@@ -104,6 +142,9 @@ def test_stop_and_close_in_the_middle():
 
 
 def test_options_are_checked():
+    for readers in (-1, 1025, 2**32, -(2**32)):
+        with pytest.raises(hartsift.ArgumentError, match="readers is .*expected 0..1024"):
+            hartsift.Batch("cpu", readers=readers)
     for options, message in (
         ({"readers": 2000}, "readers is 2000, expected 0..1024"),
         ({"scales": 99}, "scales is 99"),
