@@ -65,8 +65,9 @@ typedef struct hs_batch_options {
      profile. Read by hs_batch_open only */
   const struct hs_options *const *devices;
   int32_t device_count; /* 1..64; 0 where devices is null; 0 */
-  int32_t readers; /* threads that read and decode; 0: one for each usable core where a context works on a GPU, else
-                           one and one more for every 8 cores; 0..1024; 0 */
+  /* Threads that read and decode; 0: one for each usable core where a context works on a GPU, else one and one more for
+     every 8 cores; 0..1024; 0 */
+  int32_t readers;
   /* Most results with features that the caller has at one time, between hs_batch_next and hs_batch_release. There is memory
      for twice as many, so that another one is ready for each that is released. 0: as many as readers; 0..1024; 0 */
   int32_t held;

@@ -22,7 +22,8 @@ set(hs_file_options_cut "  uint64_t\n      max_memory_bytes;")
 set(hs_statistics_cut "  uint64_t workspace_bytes;")
 
 foreach(struct hs_options hs_expert_options hs_match_options hs_verify_options hs_load_options hs_file_options
-               hs_colmap_options hs_statistics hs_retrieval_options hs_patch_options)
+               hs_colmap_options hs_statistics hs_retrieval_options hs_patch_options hs_pairs_options hs_judge_options
+               hs_batch_options hs_batch_progress hs_batch_statistics)
   set(begin "typedef struct ${struct} {")
   set(end "\n} ${struct};")
   string(FIND "${joined}" "${begin}" first)

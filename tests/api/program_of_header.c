@@ -134,6 +134,48 @@ static void check_files(const hs_features *features, const char *path) {
 #endif
 }
 
+#ifdef HARTSIFT_LATER
+static hs_status read_nothing(void *user, size_t pair, uint32_t *inliers) {
+  (void)user, (void)pair, (void)inliers;
+  return HS_ERR_IO;
+}
+#endif
+
+static void check_pairs_and_batch(void) {
+  GUARDED(hs_pairs_options, pairs);
+  GUARDED(hs_judge_options, judge);
+  GUARDED(hs_batch_options, options);
+  GUARDED(hs_batch_progress, progress);
+  GUARDED(hs_batch_statistics, statistics);
+  hs_batch *batch = NULL;
+  char message[512] = "";
+  CHECK(hs_pairs_options_init(&pairs.value) == HS_OK);
+  CHECK_OPTIONS(pairs);
+  CHECK(hs_judge_options_init(&judge.value) == HS_OK);
+  CHECK_OPTIONS(judge);
+  CHECK(hs_batch_options_init(&options.value) == HS_OK && options.value.readers == 0);
+  CHECK_OPTIONS(options);
+  options.value.readers = options.value.held = 1;
+#ifdef HARTSIFT_LATER
+  options.value.later = judge.value.later = 1;
+  CHECK(hs_batch_open(&batch, &options.value, message, sizeof message) == HS_ERR_OPTION);
+  CHECK(strstr(message, "hs_batch_options sets a field at offset") != NULL);
+  judge.value.message = message;
+  judge.value.message_bytes = sizeof message;
+  CHECK(hs_judge_pairs(&(hs_pair_inliers){.read = read_nothing}, NULL, 0, &judge.value) == HS_ERR_OPTION);
+  CHECK(strstr(message, "hs_judge_options sets a field at offset") != NULL);
+  options.value.later = 0;
+#endif
+  CHECK(hs_batch_open(&batch, &options.value, message, sizeof message) == HS_OK);
+  progress.value.struct_size = sizeof progress.value;
+  CHECK(hs_batch_get_progress(batch, &progress.value) == HS_OK && progress.value.readers == 1);
+  CHECK_OPTIONS(progress);
+  statistics.value.struct_size = sizeof statistics.value;
+  CHECK(hs_batch_get_statistics(batch, &statistics.value) == HS_OK && statistics.value.pixel_bytes == 0);
+  CHECK_OPTIONS(statistics);
+  hs_batch_destroy(batch);
+}
+
 static hs_context *check_creation(void) {
   GUARDED(hs_options, options);
   GUARDED(hs_expert_options, expert);
@@ -178,6 +220,7 @@ int main(int argc, char **argv) {
   CHECK(guard_stands(features.guard));
   check_matching(context, &features.value);
   check_files(&features.value, argv[1]);
+  check_pairs_and_batch();
   hs_features_free(&features.value);
   hs_image_free(&scene.value);
   hs_destroy(context);
