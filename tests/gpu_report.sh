@@ -23,7 +23,7 @@ done
 mkdir -p "$out" && out=$(realpath "$out") || exit 2
 
 programs=(test_cuda_launch_list test_cuda_primitives test_cuda_pyramid test_cuda_keypoints test_cuda_frame test_cuda_match
-  test_cuda_primitives_api test_cuda_histogram test_cuda_histogram_api test_device test_device_reason test_match_device
+  test_cuda_primitives_api test_cuda_histogram test_cuda_histogram_api test_device test_device_reason test_match_device test_frame_ways
   test_in_flight test_in_flight_ends test_sizes_in_flight test_split test_patches
   test_affine_tiles test_pairs test_pair_calls
   test_retrieval test_neighbours test_tiles test_rows test_progress test_cuda_jpeg test_jpeg_on_device

@@ -95,6 +95,9 @@ static void test_pictures(void **state) {
   part.width -= 3;
   engine_check_some(&o, &part, NULL, "rows with gaps");
   engine_check_some(&o, &floats, NULL, "floats");
+  floats.range_low = -50.0f;
+  floats.range_high = 500.0f;
+  engine_check_some(&o, &floats, NULL, "floats of another range");
   o.sigma = 2.3f;
   o.scales = 4;
   engine_check_some(&o, &engine_scene, NULL, "four scales");
