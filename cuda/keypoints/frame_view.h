@@ -2,7 +2,8 @@
  * What the keypoint stages of one frame work on, in device memory: octaves, masks, lists and scratch.
  *
  * One view is passed by value to every kernel from refinement to results. Counts stay on the device: each stage reads
- * the count that the one before it wrote, and counts past a capacity without writing there. The order of launches is
+ * the count that the one before it wrote, and counts past a capacity without writing there. The order of launches
+ * (the functions end in _launch) is
  *
  *   cuda_keypoint_reset, (extrema), cuda_refine, cuda_locate, [cuda_affine_shape], cuda_orient, [cuda_select],
  *   cuda_describe, cuda_results

@@ -115,7 +115,7 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
 stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream);
 
 /* Affine shape on the device: a shape for each keypoint, and descriptors on the patches that shapes warp. (Orientations
-   on patches are orient_cuda's, frames results_cuda's.) */
+   on patches are cuda_orient_launch's, frames cuda_results_launch's.) */
 
 /* keypoints (all within the capacity) -> shapes. Once a frame: it draws the frame's tickets. As affine_shape_run with
    affine_moments_ref. */

@@ -61,7 +61,7 @@ static __device__ __forceinline__ void shared_hist_flush(const uint32_t *bins, u
 
 /* Warp-level histogram of integer votes without atomics, by multi-key reduction: lanes of equal key form a group, the
    group's votes are summed, and its lowest lane, the leader, adds the sum to the bin. Li, Jia, Zhang, ICPADS 2017.
-   
+
    Called by all 32 lanes of a converged warp; `bins` (shared or global memory) belong to this warp alone while it adds.
    Every lane names a key; a lane without a vote passes a vote of 0 and any valid key. Any key range. Between two calls
    the warp must be synchronised (each call begins so), and before the bins are read by other lanes (__syncwarp). */

@@ -1,6 +1,7 @@
 /*
- * Reductions over the 32 lanes of a warp.
+ * Reductions over a warp and over a block, and order-keeping compaction.
  *
+ * Over the 32 lanes of a warp:
  * Called by all 32 lanes of a converged warp. The result is valid on every lane. No shared memory, no barrier; the
  * calls themselves order the lanes' shared-memory accesses no more than __shfl_xor_sync does. Sums wrap around.
  */
@@ -74,7 +75,7 @@ template <int LANES> static __device__ __forceinline__ int64_t lanes_reduce_max_
 }
 
 /* Reductions over the threads of a block.
-   
+
    Called by all threads of a one-dimensional block, whose size is a multiple of 32 (up to 1024). `shared`: 32 words
    that nothing else uses until the next barrier after the call. Each call holds two barriers; the result is valid on
    every thread. Sums wrap around. */
@@ -108,7 +109,7 @@ static __device__ __forceinline__ void block_reduce_on_first(T &v, T *shared) {
 }
 
 /* Order-keeping compaction: exclusive scans (of 32 or 64 bits), and the sum of what lies in the tiles before one's own.
-   
+
    A list is cut into tiles, one block each. Whoever produces the items counts them per tile by atomics, so no pass over
    the items is needed for counting; the block that compacts a tile sums the counts of all tiles before it
    (compact_before) and scans its own items (block_scan_exclusive). The count of tiles is bounded by the caller, for the
@@ -126,7 +127,7 @@ template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W 
 }
 
 /* Sum over the threads below this one; *total: of the block, valid on every thread. All threads of a one-dimensional
-   block of a multiple of 32. `shared`: 32 words, as block_reduce. Two barriers. */
+   block of a multiple of 32. `shared`: 32 words, as block_reduce_sum. Two barriers. */
 template <typename W> static __device__ __forceinline__ W block_scan_exclusive(W v, W *shared, W *total) {
   const unsigned lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
   const W within = warp_scan_exclusive(v);

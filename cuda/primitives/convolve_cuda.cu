@@ -68,7 +68,7 @@ static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *ro
 }
 
 /*
- * Does      convolution with M <= 7 taps: convolve_ref.
+ * Does      convolution with M <= 7 taps: convolve_f32_ref, convolve_f64_ref.
  * Launch    2-D blocks of 256 threads, as wide as a row has vectors, at most 256; x: 2 vectors a thread, y: rows, at
  *           most 65535 blocks, looping.
  * Shared    none. Barriers: none.
@@ -214,7 +214,7 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
 }
 
 /*
- * Does      convolution with more than 7 taps: convolve_ref.
+ * Does      convolution with more than 7 taps: convolve_f32_ref, convolve_f64_ref.
  * Launch    blocks of 256 threads; x: 2048 (f64: 1024) outputs of a row each, 8 (4) a thread; y: rows, at most 65535,
  *           looping.
  * Shared    20.3 (f64: 12.5) KiB, and 2 KiB of taps.

@@ -206,7 +206,7 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
 }
 
 /*
- * Does      the equalised picture from the histogram: equalize_ref.
+ * Does      the equalised picture from the histogram: map_ref.
  * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 2 at a
  *           time; each block makes the levels anew.
  * Shared    8.6 KiB: the levels once in every bank.

@@ -100,7 +100,7 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
 }
 
 /*
- * Does      sum, or smallest and largest, of integers of BYTES bytes: reduce_sum_ref and reduce_range_ref for u8, u16.
+ * Does      sum, or smallest and largest, of integers of BYTES bytes: sum_*_ref, range_*_ref for u8, u16.
  * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 4 at a
  *           time; the last block gathers the partial results.
  * Shared    0.2 KiB.
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
 }
 
 /*
- * Does      the sums of all chunks; with at most 1024 of them their sum, too: reduce_sum_ref for f32, f64.
+ * Does      the sums of all chunks; with at most 1024 of them their sum, too: sum_chunks_f32_ref, sum_chunks_f64_ref.
  * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
  *           block ends the sum.
  * Shared    4 bytes.
@@ -190,7 +190,7 @@ static __device__ __forceinline__ void block_reduce_range(lane_range &r, lane_ra
 }
 
 /*
- * Does      smallest and largest element, NaN passed over: reduce_range_ref for f32, f64.
+ * Does      smallest and largest element, NaN passed over: range_f32_ref, range_f64_ref.
  * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
  *           block gathers.
  * Shared    0.2 KiB.

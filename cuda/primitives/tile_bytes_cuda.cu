@@ -228,7 +228,7 @@ static __device__ __forceinline__ void add_segment(tile_byte_segment &r, const t
 }
 
 /*
- * Does      statistics of tiles of bytes, or of segments of tiles: tile_stats_ref for u8.
+ * Does      statistics of tiles of bytes, or of segments of tiles: tile_u8_ref.
  * Launch    x: groups of tiles side by side, as many as their rows have units for 256 threads, 1 where a row has more;
  *           y: rows of tiles, at most 65535, looping; z: segments of a tile. Threads: tiles x units of a row, up to
  *           256. A unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.

@@ -171,7 +171,7 @@ static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t
 }
 
 /*
- * Does      statistics of small tiles: tile_stats_ref for f32.
+ * Does      statistics of small tiles: prim_tile_stats for f32.
  * Launch    one-dimensional, blocks of 4 warps, at most 7 a multiprocessor, looping; a warp a tile, a lane the record
  *           of each 32nd tile of its warp; then a warp each of the narrower tiles at the ends of rows.
  * Shared    4 bytes an element of a tile, to the next multiple of 512: where the elements lie, worked out once for all

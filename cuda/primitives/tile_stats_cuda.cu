@@ -60,7 +60,7 @@ static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, 
 
 /*
  * Does      statistics of tiles of at most 1024 chunks of 1024 elements, or the sums of chunks and the ranges of
- *           segments of larger ones: tile_stats_ref for u16, f32, f64.
+ *           segments of larger ones: prim_tile_stats for u16, f32, f64.
  * Launch    one-dimensional, blocks of 8 warps, a warp a segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
@@ -186,7 +186,7 @@ template <typename E> static __device__ __forceinline__ void list_offsets(const 
 }
 
 /*
- * Does      statistics of small tiles: tile_stats_ref for u16, f64.
+ * Does      statistics of small tiles: prim_tile_stats for u16, f64.
  * Launch    one-dimensional, blocks of 8 warps, as many as the device holds, looping; a warp a tile.
  * Shared    16 KiB: where the elements of a tile lie, worked out once for all tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.

@@ -1,5 +1,5 @@
 /*
- * Matches that move as their neighbours do; see smoothness.h.
+ * Matches that move as their neighbours do; see search.h.
  */
 #include "pipeline/geometry/search.h"
 

@@ -14,7 +14,7 @@ typedef struct counted_allocator {
   size_t fail_at;     /* this allocation fails, counted from 1; 0: none */
   size_t peak_bytes;  /* largest single allocation */
   size_t alive_bytes; /* of the blocks not yet released */
-  size_t most_bytes;  /* peak of live_bytes */
+  size_t most_bytes;  /* peak of alive_bytes */
   unsigned char fill; /* fill value of new memory */
 } counted_allocator;
 
