@@ -7,8 +7,8 @@
 
 enum { GRID_THREADS = 256 };
 
-/* Features to rank; 0 when all are kept. */
-static __device__ __forceinline__ uint32_t grid_count(const cuda_frame_view &v) {
+/* Features to select among; 0 when all are kept. */
+static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v) {
   const uint32_t n = min(*v.oriented.count, v.oriented.capacity);
   return n <= v.max_features ? 0u : n;
 }
@@ -32,7 +32,7 @@ static __device__ __forceinline__ uint32_t grid_key(const cuda_frame_view &v, ui
  * Order     repeatable. Cost: 16 bytes a feature, bound by latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_constant__ cuda_frame_view v) {
-  const uint32_t count = grid_count(v);
+  const uint32_t count = select_count(v);
   for (uint32_t n = blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += gridDim.x * GRID_THREADS) {
     const uint32_t k = v.oriented.keypoint[n], cell = grid_cell(&v.grid, v.keypoints.x[k], v.keypoints.y[k]);
     v.scratch.grid_cells[n] = cell;
@@ -60,7 +60,7 @@ static __device__ __forceinline__ uint32_t grid_sum(const uint32_t *counts, uint
 __global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
   const uint32_t cells = grid_cells_of(v), *counts = v.scratch.grid_counts;
-  if (grid_count(v) == 0) return;
+  if (select_count(v) == 0) return;
   const uint32_t a_thread = (cells + GRID_THREADS - 1u) / GRID_THREADS;
   const uint32_t from = min(threadIdx.x * a_thread, cells), to = min(from + a_thread, cells);
   uint32_t sum = 0, total;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_
  * Order     a cell's features in any order: ranks do not depend on it. Cost: 20 bytes a feature, bound by latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_constant__ cuda_frame_view v) {
-  const uint32_t count = grid_count(v);
+  const uint32_t count = select_count(v);
   for (uint32_t n = blockIdx.x * GRID_THREADS + threadIdx.x; n < count; n += gridDim.x * GRID_THREADS) {
     const uint32_t cell = v.scratch.grid_cells[n];
     const uint32_t at = v.scratch.grid_first[cell] + atomicAdd(&v.scratch.grid_cursors[cell], 1u);
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_co
  *           threads of a warp read the same keys.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_rank_kernel(const __grid_constant__ cuda_frame_view v) {
-  const uint32_t count = grid_count(v);
+  const uint32_t count = select_count(v);
   if (count == 0) return;
   const uint32_t whole = *v.scratch.grid_ranks, *list = v.scratch.grid_list, *keys = v.scratch.grid_keys;
   for (uint32_t i = blockIdx.x * GRID_THREADS + threadIdx.x; i < count; i += gridDim.x * GRID_THREADS) {
@@ -197,12 +197,6 @@ static __device__ __forceinline__ select_state select_search(const cuda_frame_vi
     __syncthreads();
   }
   return state;
-}
-
-/* Features to select among; 0 when all are kept. */
-static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v) {
-  const uint32_t n = min(*v.oriented.count, v.oriented.capacity);
-  return n <= v.max_features ? 0u : n;
 }
 
 /*

@@ -2,7 +2,6 @@
  * NumPy's .npz: keypoints float32 [N,4], descriptors uint8 or float32 [N,128], responses float32 [N],
  * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, origin int32 [4], convention.
  */
-#include <math.h>
 #include <string.h>
 
 #include "pipeline/base/features.h"

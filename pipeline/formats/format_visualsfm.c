@@ -3,7 +3,6 @@
  * bytes, an end mark; all little-endian. Places and angles are SiftGPU's, which VisualSFM runs: the corner of the first
  * pixel is (0, 0), and orientations are measured with y upwards.
  */
-#include <math.h>
 #include <string.h>
 
 #include "pipeline/formats/common/feature_codec.h"

@@ -9,7 +9,6 @@
 #define HARTSIFT_GEOMETRY_MODELS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "pipeline/include/hartsift_geometry.h"

@@ -1,7 +1,6 @@
-"""Checks files that no compiler reads: workflow files, templates and hooks parse, the scripts and presets that they run
-exist,
-CITATION.cff has the version of hartsift.h, and the index of C names every exported function. Prints the number of words
-of the documents.
+"""Checks files that no compiler reads: workflow files, templates and hooks parse, and the scripts and presets that they
+run exist; CITATION.cff has the version of hartsift.h; the index of C names every exported function. Prints the number of
+words of the documents.
 
 usage: check_documents.py [ROOT]
 Exit status 77 if PyYAML is missing and nothing else is wrong.

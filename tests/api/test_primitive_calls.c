@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <math.h>
 
 #include "tests/support/test.h"
 

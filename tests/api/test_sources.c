@@ -2,7 +2,6 @@
  * Sources of pictures: pixels, a file, its bytes, rows, and each of these prefetched, give the same features on every
  * use; errors of a source are reported where they are known.
  */
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* Launch lists on a fake GPU whose conversion to graphs fails. */
-#include <stdbool.h>
 #include <string.h>
 
 #include "tests/support/test.h"

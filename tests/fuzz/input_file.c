@@ -1,6 +1,5 @@
 #include "tests/fuzz/input_file.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

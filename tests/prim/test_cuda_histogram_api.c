@@ -2,7 +2,6 @@
  * hs_cuda_histogram256 and hs_cuda_equalize against the CPU's, byte for byte: odd sizes, strides, masks, any alignment,
  * sizes around the switches of kernel. Skipped without a device.
  */
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

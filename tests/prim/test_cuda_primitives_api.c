@@ -7,7 +7,6 @@
  * larger arrays, for runs under such a checker. HARTSIFT_TEST_FILTER: a pattern of the names of tests to run.
  */
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * Splits of a frame's octaves between a GPU and the CPU: equal bytes for every split. The CPU's part is also tested
  * without a device, on levels of the reference.
  */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "tests/support/rows_check.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 

@@ -2,7 +2,6 @@
  * Content of a COLMAP database: keypoints, cameras, images that exist already; and damaged content.
  */
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * hs_load_options.max_image_size: every pixel equals the mean of its area, computed from subdivided pixels; COLMAP's
  * sizes, limits, failing allocations; and features converted back to original pixels.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /*
  * hs_verify_pair: choice of the model, pose, planes and watermarks, on synthetic scenes.
  */
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
