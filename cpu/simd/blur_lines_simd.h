@@ -76,7 +76,7 @@ case RADIUS:                                                                    
 /* ------------------------------------------------- along x */
 
 #if SIMD_HAS_JOIN
-/* The samples J before those of v, J at most JOINED_TAPS; b: the vector before v, c: the one before that. */
+/* The samples J before the samples of v, J at most JOINED_TAPS; b: the vector before v, c: the vector before b. */
 enum { JOINED_TAPS = 15 };
 _Static_assert((int)JOINED_TAPS < 2 * SIMD_WIDTH, "left neighbours are in two vectors");
 #  define LEFT_OF(v, b, c, J)                                                                                          \

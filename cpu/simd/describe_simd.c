@@ -20,7 +20,7 @@ enum {
   BLOCK = 256, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
   BAND = 64, /* rows whose weights and intervals are computed at a time */
-  /* Bytes from a sample's sums to those of the next direction, corner and row of corners */
+  /* Strides in bytes between a sample's sums: to the next direction, corner and row of corners */
   DIRECTION_BYTES = VOTE_PRODUCTS * (int)sizeof(int32_t),
   CORNER_BYTES = SUM_CELL * (int)sizeof(int32_t),
   ROW_BYTES = CORNERS * CORNER_BYTES,
@@ -135,7 +135,7 @@ typedef struct side_pair {
   float slope, half;
 } side_pair;
 
-/* dx a + dy b lies within (-2.5, 2.5). */
+/* dx a + dy b is within (-2.5, 2.5). */
 static side_pair sides_of(float a, float b) { return (side_pair){-b / a, 2.5f / hs_fabsf(a)}; }
 
 static bool is_parallel(float a, float b) { return hs_fabsf(a) <= CUT_MIN * hs_fabsf(b); }

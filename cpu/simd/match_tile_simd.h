@@ -223,7 +223,7 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
 /* Inputs of the tiles of matching: the second list packed into panels, and rows of the first as words. For each file
  * that is built for an instruction set. */
 
-/* DOT_VALUES values as the word of the unsigned operand, and as that of the other. */
+/* DOT_VALUES values as the word of the unsigned operand, and of the signed one. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 #if DOT_VALUES == 4
   uint32_t word;

@@ -12,7 +12,7 @@
 #include "cpu/simd/simd.h"
 
 enum {
-  RUNS_LISTED = 256,                                  /* processed at a time, plus those of one row */
+  RUNS_LISTED = 256,                                  /* processed at a time, plus the runs of one row */
   RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* per row: most rows have no more */
 };
 

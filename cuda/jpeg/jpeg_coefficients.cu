@@ -1,15 +1,15 @@
-/* Luma's coefficients of a JPEG whose subsequences' states are found. */
+/* Decodes the luma coefficients of a JPEG once the states of its subsequences are known. */
 #include "cuda/jpeg/jpeg_scan.cuh"
 #include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* Where a subsequence begins in its restart interval. */
+/* Position of a subsequence in its restart interval. */
 struct place {
-  uint32_t blocks, luma; /* in front of it: blocks, and what their DC differences add up to */
+  uint32_t blocks, luma; /* before it: number of blocks, and sum of their DC differences */
 };
 
-/* Sums of a tile's subsequences in front of each, from the start of its interval; all threads of the block. s_before: 2 x
-   SCAN_THREADS words. */
+/* Sums over the subsequences of a tile before each one, from the start of its interval; all threads of the block.
+ * s_before: 2 x SCAN_THREADS words. */
 static __device__ __forceinline__ place place_of(const scan_view &v, const subsequence &own, uint32_t tile,
                                                  uint32_t *s_before, uint32_t *s_sum) {
   const uint32_t first = tile * SCAN_THREADS, started = v.intervals[own.interval].first_subsequence;
@@ -33,7 +33,7 @@ static __device__ __forceinline__ place place_of(const scan_view &v, const subse
   return p;
 }
 
-/* Decodes a subsequence into coefficients; returns why it is refused, 0 for nothing. */
+/* Decodes a subsequence into coefficients; returns the reason for refusing it, 0 for none. */
 static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v, const jpeg_huffman *tables,
                                                              const uint8_t *places, const staged_bits &bits,
                                                              const subsequence &own, place at) {
@@ -68,19 +68,19 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
   else if (state.bit >= own.end && jpeg_state_pack(state, own.end) != v.entry[own.number + 1])
     return REFUSED_NOT_FOUND;
   else
-    wrong |= state.bit < own.end; /* data are left over */
+    wrong |= state.bit < own.end; /* data remain */
   return wrong ? REFUSED_DAMAGED : 0;
 }
 
 /*
- * Does      decodes each subsequence once more and writes what belongs to luma; the picture is refused where a code is
- *           wrong, an interval has too few or too many, or a state is not the one before it left: from the first one
- *           on, which is known, all are then right.
+ * Does      decodes each subsequence again and writes its luma coefficients; the picture is refused if a code is wrong,
+ *           an interval has too few or too many, or a state differs from its predecessor's end state: starting from the
+ *           first one, which is known, all are otherwise right.
  * Launch    blocks of 128 threads, a thread a subsequence; a block a tile.
  * Shared    tables, the tile's coded words and sums: 40 KB.
  * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0
  *           before: those of an MCU that exists, whatever the data say; refused.
- * Barriers  those of the sums, one after the staging.
+ * Barriers  of the sums, one after the staging.
  * Limits    as sync_kernel.
  * Order     repeatable; each coefficient is written once, or the picture is refused.
  * Cost      some 50 instructions a code, 2 scattered bytes a coefficient.
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v)
   const subsequence own = subsequence_of(v, tile * SCAN_THREADS + threadIdx.x);
   const staged_bits bits = stage_tile<SCAN_THREADS, 1>(v, tile * SCAN_THREADS, s_tables, s_words);
   if (threadIdx.x < JPEG_COEFFICIENTS) s_places[threadIdx.x] = v.tables->places[threadIdx.x];
-  const place at = place_of(v, own, tile, s_before, s_sum); /* its barriers are the staging's too */
+  const place at = place_of(v, own, tile, s_before, s_sum); /* its barriers also serve the staging */
   if (!own.is_there) return;
   const uint32_t refused = write_subsequence(v, s_tables, s_places, bits, own, at);
   if (refused) atomicOr(v.refused, refused);

@@ -1,4 +1,4 @@
-/* The decoder on the device: its memory, the order of its work, and the last step, coefficients to pixels. */
+/* The decoder on the device: its memory, the order of its kernels, and the last step, coefficients to pixels. */
 #include "cuda/jpeg/jpeg_cuda.h"
 
 #include "cuda/jpeg/jpeg_scan.cuh"
@@ -12,17 +12,17 @@
 enum {
   PIXELS_THREADS = 256,
   PIXELS_BLOCKS = PIXELS_THREADS / JPEG_BLOCK_SIDE,
-  PIXELS_ROW = JPEG_BLOCK_SIDE + 1,           /* words of a row: columns and rows without bank conflicts */
-  PIXELS_BLOCK = PIXELS_ROW * JPEG_BLOCK_SIDE /* and of a block: 8 banks on */
+  PIXELS_ROW = JPEG_BLOCK_SIDE + 1,           /* stride of a row in words: columns and rows without bank conflicts */
+  PIXELS_BLOCK = PIXELS_ROW * JPEG_BLOCK_SIDE /* stride of a block: 8 banks on */
 };
 
-/* Where pixels go. */
+/* Destination of the pixels. */
 typedef struct pixel_target {
   uint8_t *gray;
   int64_t start, step_x, step_y;
 } pixel_target;
 
-/* Eight coefficients of a column times their steps; what their magnitudes add up to. */
+/* Eight coefficients of a column times their quantisation steps; the sum of their magnitudes. */
 static __device__ __forceinline__ int32_t load_column(const scan_view &v, size_t block, uint32_t column,
                                                       int32_t values[JPEG_BLOCK_SIDE]) {
   const size_t at = block * JPEG_BLOCK_SIDE + column;
@@ -40,7 +40,7 @@ static __device__ __forceinline__ int32_t load_column(const scan_view &v, size_t
   return sum;
 }
 
-/* A row of a block; part of it at the picture's edge. */
+/* A row of a block; only a part of it at the picture's edge. */
 static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t x, int32_t y, int32_t width,
                                                  const int32_t values[JPEG_BLOCK_SIDE]) {
   uint8_t *const at = to.gray + (to.start + x * to.step_x + y * to.step_y);
@@ -57,11 +57,11 @@ static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t
 }
 
 /*
- * Does      dequantises luma's blocks, transforms them back (jpeg_transform.h) and writes their pixels, turned; refuses the
- *           picture where a block adds up to more than JPEG_SUM_MAX.
+ * Does      dequantises luma's blocks, transforms them back (jpeg_transform.h) and writes their pixels, rotated;
+ *           refuses the picture if a block's sum exceeds JPEG_SUM_MAX.
  * Launch    blocks of 256 threads: 32 blocks at once, 8 threads each, first a column and then a row a thread;
  *           grid: parts of a row of blocks, rows of blocks.
- * Shared    9 KB: the blocks between columns and rows; a warp's four are its own.
+ * Shared    9 KB: the blocks between columns and rows; each warp uses only its four.
  * Reads     coefficients, quantisation. Writes gray, each pixel of the picture once; refused.
  * Barriers  a warp's, between columns and rows.
  * Limits    sides up to 65535. Order: repeatable.
@@ -102,11 +102,11 @@ stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *a
   return launch(pixels_kernel, grid, PIXELS_THREADS, 0, stream, *view, to);
 }
 
-/* ---- memory and order */
+/* ---- memory and order of kernels */
 
 enum { SCRATCH_ALIGNMENT = 256 };
 
-/* Memory that is given out piece by piece; base null: only counted. */
+/* Memory that is handed out piece by piece; base null: only counted. */
 struct arena {
   uint8_t *base;
   size_t used;

@@ -1,7 +1,7 @@
 /*
- * Luma of baseline JPEGs decoded on the multiprocessors, with libjpeg's pixels: Huffman codes by self-synchronisation
- * (Klein and Wiseman, The Computer Journal 2003; Weissenberger and Schmidt, ICPP 2018 and HiPC 2021), the inverse cosine
- * transform of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) in libjpeg's integers.
+ * Luma of baseline JPEGs decoded on the GPU, with libjpeg's pixels: Huffman codes by self-synchronisation (Klein and
+ * Wiseman, The Computer Journal 2003; Weissenberger and Schmidt, ICPP 2018 and HiPC 2021), the inverse cosine transform
+ * of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) in libjpeg's integers.
  */
 #ifndef HARTSIFT_CUDA_JPEG_JPEG_CUDA_H
 #define HARTSIFT_CUDA_JPEG_JPEG_CUDA_H
@@ -13,27 +13,27 @@
 extern "C" {
 #endif
 
-/* A packed picture and where its pixels go. Pixel (x, y) as stored goes to gray[start + x * step_x + y * step_y]: rows
-   of any pitch, turned as an EXIF orientation asks. */
+/* A packed picture and the destination of its pixels. Pixel (x, y) as stored goes to gray[start + x * step_x + y *
+ * step_y]: rows of any pitch, rotated as an EXIF orientation requires. */
 typedef struct jpeg_decode_args {
   jpeg_shape shape;
   const void *
-      packed; /* host memory, pinned to be copied without waiting: shape.packed_bytes; stays until the stream has passed */
-  void *scratch; /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; one picture at a time */
+      packed; /* host memory, pinned for a copy without waiting: shape.packed_bytes; must stay until the stream has read
+               * it */
+  void *scratch; /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; used by one picture at a time */
   uint8_t *gray; /* device memory */
   int64_t start, step_x, step_y;
-  uint32_t
-      *refused; /* device memory: set to 0 where the pixels are libjpeg's, else to something else, and then the pixels
-                        are to be libjpeg's own: damaged data, or values beyond what all decoders agree upon */
+  uint32_t *refused; /* device memory: set to 0 if the pixels are libjpeg's; otherwise libjpeg must decode the picture:
+                 * damaged data, or values on which decoders differ */
 } jpeg_decode_args;
 
-/* Lets the current device run the decoder's kernels: once per device, before the first picture. */
+/* Prepares the current device for the decoder's kernels: once per device, before the first picture. */
 stage_status jpeg_prepare(void);
 
-/* Device memory that decoding a picture needs in addition to its pixels. */
+/* Device memory for decoding a picture, in addition to its pixels. */
 size_t jpeg_scratch_bytes(const jpeg_shape *shape);
 
-/* Copies a packed picture to the device and decodes it, in the order of the stream; no waiting, no allocation. */
+/* Copies a packed picture to the device and decodes it, in stream order; no waiting, no allocation. */
 stage_status jpeg_decode_launch(const jpeg_decode_args *args, cuda_stream stream);
 
 #ifdef __cplusplus

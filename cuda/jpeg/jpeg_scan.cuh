@@ -1,13 +1,13 @@
 /*
- * What the kernels over a JPEG's coded data share: where things lie in the decoder's memory, a block's subsequences,
- * and their bits in shared memory.
+ * Shared parts of the kernels over a JPEG's coded data: the layout of the decoder's memory, a block's subsequences, and
+ * their bits in shared memory.
  */
 #ifndef HARTSIFT_CUDA_JPEG_JPEG_SCAN_CUH
 #define HARTSIFT_CUDA_JPEG_JPEG_SCAN_CUH
 
 #include "cuda/jpeg/jpeg_cuda.h"
 
-/* Threads of a block that writes coefficients: a tile of subsequences, one a thread. */
+/* Threads of a block that writes coefficients: a tile of subsequences, one per thread. */
 enum { SCAN_THREADS = 128 };
 
 /* A picture in the decoder's memory. */
@@ -15,16 +15,16 @@ typedef struct scan_view {
   jpeg_shape shape;
   const jpeg_tables *tables;
   const jpeg_interval *intervals;
-  const uint32_t *data; /* as bytes, the first bit topmost in the first byte */
+  const uint32_t *data; /* as bytes, with the first bit topmost in the first byte */
   /* of subsequences: */
-  uint32_t *entry, *exit; /* packed states with which its decoding began and ended */
-  uint32_t *blocks;       /* that ended in it */
-  uint32_t *luma;         /* what the DC differences of its luma blocks add up to, modulo 2^32 */
+  uint32_t *entry, *exit; /* packed states at the beginning and end of its decoding */
+  uint32_t *blocks;       /* blocks that ended in it */
+  uint32_t *luma;         /* sum of the DC differences of its luma blocks, modulo 2^32 */
   /* of tiles, from the last restart in them: */
   uint32_t *tile_blocks, *tile_luma;
-  uint32_t *carry; /* two lists: exit of the last subsequence of a tile of the rounds, after even and odd ones */
+  uint32_t *carry; /* two lists: exit of the last subsequence of a tile, after even and after odd rounds */
   uint32_t tiles;
-  int16_t *coefficients; /* 64 of each luma block in the order of the scan, by column and row */
+  int16_t *coefficients; /* 64 for each luma block in the order of the scan, by column and row */
   uint32_t *refused;
 } scan_view;
 
@@ -76,11 +76,11 @@ static __device__ __forceinline__ subsequence subsequence_behind(const scan_view
   return s;
 }
 
-/* A tile's coded words; those of a thread's subsequences are followed by a gap: threads that are equally far in theirs
-   then read from different banks. */
+/* A tile's coded words. A gap follows the words of each thread's subsequences, so that threads at the same position of
+ * theirs read from different banks. */
 struct staged_bits {
   const uint32_t *words;
-  uint32_t first, gap; /* number of the first word, words in front of a gap */
+  uint32_t first, gap; /* number of the first word, words before a gap */
 };
 
 /* Words of a tile of THREADS threads with EACH subsequences each, and their size with gaps. */
@@ -95,8 +95,8 @@ static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, 
   return bits.words[at + at / bits.gap];
 }
 
-/* All threads of the block; a barrier must follow. begin: the tile's first subsequence; s_tables: what jpeg_tables
-   begins with. */
+/* All threads of the block; a barrier must follow. begin: the tile's first subsequence; s_tables: the first part of
+ * jpeg_tables. */
 template <uint32_t THREADS, uint32_t EACH>
 static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t begin, jpeg_huffman *s_tables,
                                                          uint32_t *s_words) {
@@ -111,8 +111,8 @@ static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uin
   return bits;
 }
 
-/* The next 32 bits of a state that goes forward: two words in registers, and the one after them, so that none is waited
-   for. */
+/* The next 32 bits of a state that advances: two words in registers, and the word after them, loaded early so that no
+ * step waits for it. */
 struct bit_window {
   uint32_t high, low, next, word;
 };
@@ -123,7 +123,7 @@ static __device__ __forceinline__ bit_window window_at(const staged_bits &bits, 
   return w;
 }
 
-/* A step takes fewer than 32 bits. Without a branch: its lanes would wait for each other at nearly every step. */
+/* A step takes fewer than 32 bits. There is no branch, because lanes would diverge at nearly every step. */
 static __device__ __forceinline__ uint32_t window_move(const staged_bits &bits, bit_window &w, uint32_t bit) {
   const bool moves = bit / 32 != w.word;
   w.word = bit / 32;
@@ -139,13 +139,14 @@ static __device__ __forceinline__ bool is_luma(const jpeg_shape &shape, uint32_t
 
 /* ---- launchers of the kernels, in the order in which they run */
 
-/* States and sums of all subsequences, in rounds: after each, states agree a tile further at the least. */
+/* States and sums of all subsequences, in rounds: each round makes states agree over at least one more tile. */
 stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream);
 
-/* Decodes once more, from states that are found, into coefficients, which are 0; refuses what is damaged or not found. */
+/* Decodes again, from known states, into coefficients, which must be 0; refuses damaged data and states that do not
+ * agree. */
 stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream);
 
-/* Coefficients to pixels; refuses what adds up to more than JPEG_SUM_MAX. */
+/* Coefficients to pixels; refuses blocks whose sum exceeds JPEG_SUM_MAX. */
 stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *args, cuda_stream stream);
 
 #endif

@@ -1,5 +1,7 @@
-/* Affine shapes: a warp a keypoint, whose lanes share the window of each step; the few that take many steps on large windows
-   are finished by blocks, because one warp at the end would keep the device waiting. */
+/* Affine shapes and descriptors on their patches.
+ *
+ * Shapes: a warp a keypoint, whose lanes share the window of each step. Blocks finish the few keypoints that take many
+ * steps on large windows, because one warp at the end would keep the device waiting. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -13,24 +15,24 @@ enum {
   SHAPE_BLOCKS = 8,                        /* a multiprocessor */
   SHAPE_COLUMNS = 8,                       /* lanes along a row of the window */
   SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows at a time */
-  SHAPE_FIRST = 4                          /* steps by a warp; who needs more gets a block */
+  SHAPE_FIRST = 4                          /* steps by a warp; a keypoint that needs more gets a block */
 };
 
-/* A lane's part of the moments; each product with ROUNDED_BIAS, and how many there are. */
+/* A lane's part of the moments; each product with ROUNDED_BIAS, and the number of products. */
 typedef struct shape_sums {
   uint32_t xx, xy, yy, count;
 } shape_sums;
 
-#define ROUNDING_SHIFT 12582912.0f /* as hs_rounded_product adds */
+#define ROUNDING_SHIFT 12582912.0f /* the bias of hs_rounded_product */
 #define ROUNDED_BIAS   0x4b400000u
 
-/* Columns of a row, in samples from the middle; none where the first is beyond the last. */
+/* Columns of a row, in samples from the middle; none if the first is beyond the last. */
 typedef struct shape_span {
   int32_t first, last;
 } shape_span;
 
-/* As affine_row_of by a rough root and a hundredth of a sample more, within the level: which sample has weight is decided
-   at each one. A row that is none of the window's has no columns. */
+/* Like affine_row_of with a rough root plus a hundredth of a sample, clipped to the level; the weight of each sample is
+ * decided exactly later. A row outside the window has no columns. */
 static __device__ __forceinline__ shape_span shape_span_of(const plane_view *level, const affine_window *w, int32_t j) {
   const int32_t line = w->cy + w->step * j, mask = -w->step;
   const float dy = w->y + (float)(w->step * j), wide = hs_fmaf(w->taper, dy * dy, w->widest);
@@ -42,7 +44,7 @@ static __device__ __forceinline__ shape_span shape_span_of(const plane_view *lev
   return span;
 }
 
-/* The share of the samples of one row from `first` on that are the lane's. */
+/* The lane's part of the samples of one row from `first` on. */
 static __device__ __forceinline__ void shape_add_row(const plane_view *level, const affine_window *w, int32_t j,
                                                      shape_span span, shape_sums *m) {
   const int32_t stride = (int32_t)level->stride;
@@ -61,8 +63,8 @@ static __device__ __forceinline__ void shape_add_row(const plane_view *level, co
   }
 }
 
-/* The moments of the gradients under a window, as far as this one of WARPS warps adds them: affine_moments_ref. Valid on
-   every lane. The rows' columns are computed 32 at a time, a lane a row. */
+/* The moments of the gradients under a window, the part of this one of WARPS warps: affine_moments_ref. Valid on every
+ * lane. The rows' columns are computed 32 at a time, a lane a row. */
 template <int WARPS>
 static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
@@ -81,14 +83,14 @@ static __device__ __forceinline__ affine_moments shape_moments(const plane_view 
                         (int32_t)warp_reduce_sum(m.yy - bias)};
 }
 
-/* The level of keypoint n, and its place there. */
+/* The level of keypoint n, and its position there. */
 static __device__ __forceinline__ plane_view shape_level(const cuda_frame_view &v, uint32_t n, octave_keypoint *at) {
   const octave_view &o = v.octaves[v.keypoints.octave[n] - v.first_octave];
   *at = keypoint_in_octave(&v.keypoints, n, v.params.grid_shift);
   return plane_view{o.levels + (size_t)v.keypoints.level[n] * o.level_floats, o.width, o.height, o.stride};
 }
 
-/* Takes up to SHAPE_FIRST steps of keypoint n; whether more are needed. */
+/* Runs up to SHAPE_FIRST steps of keypoint n; returns whether more are needed. */
 static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &v, uint32_t n, affine_shape *shape) {
   octave_keypoint at;
   const plane_view level = shape_level(v, n, &at);
@@ -140,7 +142,8 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
   for (int32_t step = SHAPE_FIRST; step < AFFINE_STEPS; step++) {
     const affine_window w = affine_window_of(at.x, at.y, at.sigma, &shape);
     const affine_moments part = shape_moments<SHAPE_WARPS>(&level, &w);
-    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* the others may still read those of the step before */
+    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* other threads may still read the values of the step
+                                                               * before */
     if (threadIdx.x % WARP_LANES == 0) parts[threadIdx.x / WARP_LANES] = part;
     __syncthreads();
     for (int i = 0; i < SHAPE_WARPS; i++) m.xx += parts[i].xx, m.xy += parts[i].xy, m.yy += parts[i].yy;
@@ -172,9 +175,9 @@ __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
     if (threadIdx.x == 0) s_next = gridDim.x + atomicAdd(&v.scratch.tickets[TICKET_LONG_SHAPE], 1u);
     const affine_shape shape = shape_last_steps(v, n, s_parts);
     if (threadIdx.x == 0) v.shapes[n] = shape;
-    __syncthreads(); /* the ticket is there */
+    __syncthreads(); /* the ticket is stored */
     at = s_next;
-    __syncthreads(); /* and read, as the parts are */
+    __syncthreads(); /* and read, like the parts */
   }
 }
 
@@ -193,14 +196,14 @@ stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream s
   return view->group > 1 ? launch_shapes<true>(view, stream) : launch_shapes<false>(view, stream);
 }
 
-/* Descriptors on the patches of affine shapes: a warp a feature, whose patch lies in shared memory. */
+/* Descriptors on the patches of affine shapes: a warp a feature, with its patch in shared memory. */
 
 enum {
   WARPED_SIDE = AFFINE_DESCRIBE_SIDE,
-  WARPED_TILE = WARPED_SIDE - 1, /* of which a window takes 35 samples a side */
+  WARPED_TILE = WARPED_SIDE - 1, /* of which a window covers 35 samples a side */
   WARPED_WARPS = 4,              /* a block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  WARPED_BLOCKS = 1, /* a multiprocessor: what shared memory holds */
+  WARPED_BLOCKS = 1, /* blocks a multiprocessor: limited by shared memory */
 #else
   WARPED_BLOCKS = 5,
 #endif
@@ -213,9 +216,9 @@ template <int COPIES> struct __align__(16) warped_shared {
   float patch[WARPED_SIDE * WARPED_SIDE];
 };
 
-/* As describe_source, of a patch in shared memory. */
+/* Like describe_source, for a patch in shared memory. */
 typedef struct warped_source {
-  uint32_t base; /* shared address of the segment's first sample, less a row and the lane's sample of a run added */
+  uint32_t base; /* shared address of the segment's first sample, minus a row and plus the lane's sample of a run */
   uint32_t columns, rows, least;
 } warped_source;
 
@@ -224,7 +227,7 @@ static __device__ __forceinline__ void describe_source_set(warped_source *from, 
   from->base = shared_address(segment->corner + sub - WARPED_SIDE);
 }
 
-/* As that of a level. */
+/* The same for a level. */
 static __device__ __forceinline__ described_position describe_prefetch(const warped_source *from, const uint16_t *list,
                                                                        described_near *near) {
   const uint32_t run = *list;
@@ -242,7 +245,7 @@ static __device__ __forceinline__ described_position describe_prefetch(const war
   return position;
 }
 
-/* The patch of feature n in one of its sizes, and its histogram there; not yet cut off at zero. */
+/* The patch of feature n at one of its sizes, and its histogram there; negative values are not yet set to zero. */
 template <int COPIES, bool POOLED>
 static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v, warped_shared<COPIES> *s, uint32_t n,
                                                         int32_t size) {
@@ -253,7 +256,7 @@ static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v
   const octave_view &o = v.octaves[site.octave_index];
   const plane_view level = {o.levels + (size_t)site.level * o.level_floats, o.width, o.height, o.stride};
   const patch_map map = affine_map_of(site.x, site.y, site.sigma, &shape);
-  __syncwarp(); /* the patch before is read */
+  __syncwarp(); /* the previous patch is read */
   affine_patch_fill<WARPED_SIDE, WARPED_SIDE>(s->patch, &level, &map);
   const plane_view patch = {s->patch, WARPED_SIDE, WARPED_SIDE, WARPED_SIDE};
   const float middle = WARPED_SIDE / 2, angle = affine_angle_in_patch(&shape, v.features.orientation[n]);
@@ -294,7 +297,7 @@ template <int COPIES, bool POOLED, bool GROUP>
 __global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)
     affine_describe_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* Behind the room of the pictures before. */
+  /* After the memory of the previous pictures. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) warped_shared<COPIES> s_warps[WARPED_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * WARPED_WARPS;
@@ -322,7 +325,7 @@ static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_va
                                    const cuda_outputs *outputs, cudaStream_t stream) {
   if (view->group > 1) return launch_warped<2, POOLED, true>(view, outputs, stream);
   if (variant == CUDA_DESCRIBE_MULTI_KEY) return launch_warped<0, POOLED, false>(view, outputs, stream);
-  return launch_warped<2, POOLED, false>(view, outputs, stream); /* more would take the patches' lines out of L1 */
+  return launch_warped<2, POOLED, false>(view, outputs, stream); /* more would evict the patches' lines from L1 */
 }
 
 stage_status cuda_affine_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,

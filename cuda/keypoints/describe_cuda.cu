@@ -1,4 +1,4 @@
-/* Descriptor kernels: a warp a feature, or two where features are few, largest windows first. */
+/* Descriptor kernels: a warp per feature, or two if features are few, largest windows first. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -7,16 +7,16 @@
 #include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* Two warps that share a feature, for frames of few features: with a warp each, most warps would have one feature or two,
-   and the device would wait for the last ones. */
+/* Two warps share a feature in frames of few features: with a warp each, most warps would have one or two features, and
+ * the device would wait for the last ones. */
 
 enum {
   TEAM_WARPS = 2,
-  TEAM_ROUNDS = 3 /* features a warp, below which teams pay */
+  TEAM_ROUNDS = 3 /* features per warp below which teams are faster */
 };
 
-/* Waits for both warps of a team; a block has two teams. The barriers' numbers are constants, because a block where they
-   are not is given all sixteen, and then fewer blocks are resident. */
+/* Synchronises both warps of a team; a block has two teams. The barriers' numbers are constants, because a block with
+ * variable numbers is assigned all sixteen, and fewer blocks are then resident. */
 static __device__ __forceinline__ void team_meet(void) {
   if (threadIdx.x < TEAM_WARPS * WARP_LANES)
     asm volatile("bar.sync 1, %0;" ::"n"(TEAM_WARPS * WARP_LANES) : "memory");
@@ -27,13 +27,14 @@ static __device__ __forceinline__ void team_meet(void) {
 enum {
   DESCRIBE_WARPS = 4, /* a block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  DESCRIBE_BLOCKS = 2, /* a multiprocessor: what shared memory holds */
+  DESCRIBE_BLOCKS = 2, /* blocks a multiprocessor: limited by shared memory */
 #else
   DESCRIBE_BLOCKS = 6,
 #endif
 };
 
-/* The histogram of feature n in one of its sizes, by one of its WARPS warps; not yet cut off at zero. */
+/* The histogram of feature n at one of its sizes, by one of its WARPS warps; negative values are not yet set to
+ * zero. */
 template <int COPIES, bool POOLED, int WARPS>
 static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
                                                           uint32_t n, int32_t size) {
@@ -48,7 +49,7 @@ static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view 
   return describe_inner_lane<COPIES>(votes, v.params.vlfeat_layout);
 }
 
-/* One feature by one warp; first: where the picture's descriptors begin, in descriptors. */
+/* One feature by one warp; first: start of the picture's descriptors, in descriptors. */
 template <int COPIES, bool POOLED>
 static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
                                                         uint32_t n, size_t first, const cuda_outputs *outputs) {
@@ -65,8 +66,9 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   describe_write(bins, &v.params, first + n, outputs);
 }
 
-/* The feature whose turn is `at`: the largest windows first; where descriptors are floats, which keep the bus to the host
-   as busy as the arithmetic does the multiprocessors, the smallest between them. Without `order`: as the list has them. */
+/* The feature at position `at` of the order: the largest windows first. Float descriptors load the bus to the host as
+ * much as the multiprocessors, so the smallest windows are interleaved with the largest. Without `order`: in list
+ * order. */
 static __device__ __forceinline__ uint32_t describe_number(const cuda_frame_view &v, uint32_t at, uint32_t count,
                                                            bool ordered) {
   if (!ordered) return at;
@@ -74,7 +76,7 @@ static __device__ __forceinline__ uint32_t describe_number(const cuda_frame_view
   return v.scratch.order[at];
 }
 
-/* All features, a team each. Each warp of it has votes of its own; the first adds those of the other to them. */
+/* All features, one team each. Each warp of a team has separate votes; the first warp adds the other's to its own. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &v, describe_shared<COPIES> *s_warps,
                                                          uint32_t count, bool ordered, const cuda_outputs *outputs) {
@@ -123,13 +125,13 @@ template <int COPIES, bool POOLED, bool GROUP>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
     describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* Behind the room of the pictures before. */
+  /* After the memory of the previous pictures. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) describe_shared<COPIES> s_warps[DESCRIBE_WARPS];
   describe_shared<COPIES> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
   const uint32_t total = *v.features.count, count = min(total, v.features.capacity);
-  const bool ordered = total == count; /* else `order` lacks some features: they are taken in the order of the list */
+  const bool ordered = total == count; /* else `order` lacks some features: they are taken in list order */
   if constexpr (COPIES > 1 && !POOLED && !GROUP)
     if (count < TEAM_ROUNDS * warps) return describe_by_teams<COPIES>(v, s_warps, count, ordered, outputs);
   uint32_t at = blockIdx.x * DESCRIBE_WARPS + threadIdx.x / WARP_LANES;

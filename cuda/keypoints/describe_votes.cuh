@@ -1,5 +1,5 @@
 /*
- * A feature's votes by a warp: where the bins lie in shared memory, a window's samples, and what they add.
+ * A feature's votes by a warp: layout of the bins in shared memory, a window's samples, and their votes.
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
 #define HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
@@ -16,12 +16,12 @@ enum { DESCRIBE_TILE = 80 };
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Where the bins lie: a plane for each direction (0 to 8), in it rows of five words. Cell (r, c), numbered from 1, is word
- * r * PITCH + c. Row 0 and the first word of each row take what votes above and left of the patch; what votes right of it
- * goes to the first word of the next row, and what votes below it to row 5 or, where that does not fit, row 0 of the next
- * plane. None of these is read. With four copies a plane of 32 words makes a bin's bank depend on its cell and copy alone,
- * and votes of lanes with a copy in common mostly are for different cells. With fewer copies directions lie in different
- * banks. COPIES 0 is the warp-level histogram, which needs one.
+ * Layout of the bins: a plane for each direction (0 to 8), in it rows of five words. Cell (r, c), numbered from 1, is
+ * word r * PITCH + c. Row 0 and the first word of each row receive votes above and left of the patch. Votes right of it
+ * go to the first word of the next row, and votes below it to row 5 or, if that does not fit, row 0 of the next plane.
+ * None of these is read. With four copies a plane of 32 words makes a bin's bank depend on its cell and copy alone, and
+ * votes of lanes that share a copy are mostly for different cells. With fewer copies directions are in different banks.
+ * COPIES 0 is the warp-level histogram, which needs one.
  */
 template <int COPIES> struct describe_layout {
   enum {
@@ -38,17 +38,18 @@ template <int COPIES> struct __align__(16) describe_shared {
   describe_tile tile;
 };
 
-/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), which floats' bits leave in. */
+/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), a bias that remains from the
+ * bits of floats. */
 typedef struct described_sample {
   uint32_t index;
   int32_t v[8];
 } described_sample;
 
-#define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 leaves whole numbers in the low bits */
+#define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 it leaves integers in the low bits */
 #define ROUNDED_BIAS   0x4b400000u /* and these bits, a multiple of 8 */
 #define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_CELLS + 2u))
 
-/* As hs_rounded_product, ROUNDED_BIAS still added. */
+/* Like hs_rounded_product, with ROUNDED_BIAS still added. */
 static __device__ __forceinline__ int32_t biased_product(float a, float b) {
   return __float_as_int(hs_fmaf(a, b, ROUNDING_SHIFT));
 }
@@ -63,14 +64,14 @@ static __device__ __forceinline__ void describe_share_biased(float v, float fc, 
   votes[0] = all - column - votes[1];
 }
 
-/* Whether a lane votes in the lower row of cells first, where atomics are used: lanes of every second run do. Runs next to
-   each other often vote for the same cells, and in turned order one instruction's votes lie in different banks. */
+/* Whether a lane votes in the lower row of cells first, where atomics are used: lanes of every second run do. Adjacent
+ * runs often vote for the same cells, and with alternating order one instruction's votes are in different banks. */
 template <int COPIES> static __device__ __forceinline__ bool describe_turned(void) {
   return COPIES > 0 && (threadIdx.x & RUN_LENGTH) != 0;
 }
 
-/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. turned: the lower row's
-   votes come first. */
+/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. turned: the lower
+ * row's votes come first. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
                                                        float row, float column, bool turned, described_sample *out) {
@@ -83,7 +84,7 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
               fd = direction - (d - ROUNDING_SHIFT), fcd = fc * fd;
   const float v = magnitude * weight;
   const float v1 = v * fr, v0 = v - v1;
-  /* Else the compiler may turn the product into shifts and a mask, an instruction more. */
+  /* Otherwise the compiler may turn the product into shifts and a mask, one more instruction. */
   const uint32_t bin = (uint32_t)opaque_int((int32_t)(__float_as_uint(d) & (DESCRIBE_BINS - 1u)));
   out->index =
       bin * describe_layout<COPIES>::PLANE + (__float_as_uint(r) * describe_layout<COPIES>::PITCH + __float_as_uint(c));
@@ -115,7 +116,7 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
   }
 }
 
-/* What the walk through a feature's window takes along. SOURCE: where neighbours are read, as describe_source. */
+/* State of the traversal of a feature's window. SOURCE: the memory with the neighbours, like describe_source. */
 template <int COPIES, class SOURCE, class TILE> struct describe_walk {
   int32_t *votes;
   const TILE *tile;
@@ -129,8 +130,8 @@ static __device__ __forceinline__ void walk_begin(const describe_walk<COPIES, SO
 /*
  * The columns of a row that vote, within a segment's. First bounds by rough division, widened by a thousandth of a cell
  * and a hundredth of a sample; a coefficient of zero gives an infinite bound or, where even that is undefined, none.
- * Then each end moves in until its sample votes. What lies between votes too: row and column as computed never turn
- * back along a row of samples, because multiply-adds and their rounding do not.
+ * Then each end moves inwards until its sample votes. All samples between vote too: the computed row and column are
+ * monotonic along a row of samples, because multiply-adds and their rounding are.
  */
 template <int COPIES, class SOURCE, class TILE>
 static __device__ __forceinline__ window_span walk_span(const describe_walk<COPIES, SOURCE, TILE> &t,
@@ -154,8 +155,9 @@ static __device__ __forceinline__ window_span walk_span(const describe_walk<COPI
   return span;
 }
 
-/* Where a lane reads: the segment's samples, less a row and its sample of a run added, and the least run that has it.
-   (Another source has the last three too, describe_source_set and describe_prefetch.) */
+/* Source addresses of a lane: the segment's samples, minus a row and plus the lane's sample of a run, and the smallest
+ * run that has this sample. (Another source has the last three fields too, for describe_source_set and
+ * describe_prefetch.) */
 typedef struct describe_source {
   const float *base, *above, *below;
   int32_t stride;
@@ -172,7 +174,7 @@ static __device__ __forceinline__ void describe_source_set(describe_source *from
   from->below = opaque_pointer(from->base + from->stride);
 }
 
-/* The sample whose neighbours a lane has in flight, in the segment; none unless inside. */
+/* The sample whose neighbours the lane has in flight, in the segment; none unless inside. */
 typedef struct described_position {
   int32_t row, column; /* the row plus one */
   bool inside;
@@ -205,7 +207,7 @@ static __device__ __forceinline__ described_position describe_prefetch(const des
   return position;
 }
 
-/* Takes the gradient of the sample at `position`, prefetches the one at `list` and votes meanwhile. */
+/* Computes the gradient of the sample at `position`, prefetches the one at `list`, and votes meanwhile. */
 template <int COPIES, class SOURCE>
 static __device__ __forceinline__ described_position describe_step(int32_t *votes, uint32_t lane_votes,
                                                                    const SOURCE *from, const describe_window *w,
@@ -231,7 +233,7 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
                                                  const window_segment *segment, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH;
   enum { HELD = describe_layout<COPIES>::HELD };
-  /* The shared address of the lane's copy of bin 0, or of the row's below, less what DESCRIBE_BIAS adds. */
+  /* The shared address of the lane's copy of bin 0, or of the row below, minus the offset that DESCRIBE_BIAS adds. */
   const uint32_t lane_votes = shared_hist_copy<HELD>(t.votes, (uint32_t)lane) - DESCRIBE_BIAS * (HELD * 4u) +
                               (describe_turned<COPIES>() ? describe_layout<COPIES>::PITCH * HELD * 4u : 0u);
   SOURCE from;
@@ -251,21 +253,22 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
   }
 }
 
-/* The padded histogram of one feature, as far as this of its WARPS warps makes it; complete for every lane at the end. */
+/* The padded histogram of one feature, the part of this one of its WARPS warps; complete for every lane at the end. */
 template <int COPIES, int WARPS, class SOURCE, class TILE>
 static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile, const plane_view *level,
                                                      const describe_window *w, float scale) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
-  /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
-     1e-30, where a vote rounds to nothing. */
+  /* Gradients are taken at twice their length and weights at half: the polar form scales exactly, except below 1e-30,
+   * where a vote rounds to 0. */
   const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
-  __syncwarp(); /* the feature before is done */
+  __syncwarp(); /* the previous feature is done */
   shared_hist_clear<describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD, WARP_LANES>(votes, (uint32_t)lane);
   const describe_walk<COPIES, SOURCE, TILE> walk = {votes, tile, w};
   window_walk<WARPS>(walk, tile, level, &geometry);
 }
 
-/* Bin i of the histogram without its padding: as describe_crop from this layout, but not yet cut off at zero. */
+/* Bin i of the histogram without its padding: like describe_crop for this layout, but negative values are not yet set
+ * to zero. */
 template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   typedef describe_layout<COPIES> layout;
@@ -282,7 +285,7 @@ typedef struct lane_bins {
   int32_t h[4];
 } lane_bins;
 
-/* Of one warp's votes, not yet cut off at zero. */
+/* From one warp's votes; negative values are not yet set to zero. */
 template <int COPIES>
 static __device__ __forceinline__ lane_bins describe_inner_lane(const int32_t *votes, bool vlfeat_layout) {
   lane_bins bins;
@@ -299,10 +302,10 @@ static __device__ __forceinline__ void describe_cut_lane(lane_bins *bins) {
   for (int32_t j = 0; j < 4; j++) bins->h[j] = max(bins->h[j], 0);
 }
 
-/* Clips the bins; returns what brings those of all lanes to unit norm. */
+/* Clips the bins; returns the factor that brings the bins of all lanes to unit norm. */
 static __device__ __forceinline__ float describe_clip_lane(lane_bins *bins, bool root) {
   uint64_t squares = 0, clipped_squares = 0;
-  uint32_t clipped_sum = 0; /* all votes together stay below 2^31 */
+  uint32_t clipped_sum = 0; /* the sum of all votes stays below 2^31 */
 #pragma unroll
   for (int32_t j = 0; j < 4; j++) squares += (uint64_t)((int64_t)bins->h[j] * bins->h[j]);
   const int32_t clip = describe_clip(warp_reduce_sum_u64(squares));
@@ -337,7 +340,7 @@ static __device__ __forceinline__ void describe_write(lane_bins bins, const sift
     if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
   }
   const size_t at = n * WARP_LANES + (size_t)(threadIdx.x % WARP_LANES);
-  void *descriptors = outputs->descriptors; /* read here, because registers are scarce before */
+  void *descriptors = outputs->descriptors; /* read here, because registers are scarce earlier */
   if (p->descriptor_float)
     ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
   else

@@ -41,7 +41,7 @@ __device__ __forceinline__ const extrema_job &job_of_block(const extrema_params 
   return p.jobs[job];
 }
 
-/* One row of DoG levels 1..3: four columns a lane, and the one to either side of them. */
+/* One row of DoG levels 1..3: four columns per lane, and one more on either side. */
 enum { ROW_COLUMNS = LANE_COLUMNS + 2 };
 struct dog_row {
   float d[MARCH_LEVELS][ROW_COLUMNS];
@@ -52,17 +52,17 @@ struct dog_rows {
   const dog_row &up, &mid, &down;
 };
 
-/* What a lane of the marching kernel knows of its strip. */
+/* A lane's constants in the marching kernel. */
 struct strip_position {
   int32_t first_row, rows, strip_column; /* of the warp */
   int32_t column;                        /* of the lane */
-  int32_t last_fetched; /* row from first_row on; what lies below is not tested or not in the picture */
-  int32_t beyond;   /* lanes 0 and 31: the vector whose nearer end is the strip's neighbour, from `column`; else 0 */
+  int32_t last_fetched;                  /* rows from first_row on; later rows are not tested or not in the picture */
+  int32_t beyond;   /* lanes 0 and 31: the vector with the strip's neighbour, from `column`; else 0 */
   uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
 };
 
-/* Rows on their way from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the
-   strip. A lane reads only what it copied itself, and so waits for nothing but its own copies. */
+/* Rows in flight from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the strip.
+ * A lane reads only data that it copied itself, and so waits for its own copies only. */
 enum { MARCH_SLOTS = 3, STAGED_COLUMNS = STRIP_COLUMNS + 2 * LANE_COLUMNS };
 template <bool STORED> struct staged_rows {
   static constexpr int planes = STORED ? MARCH_LEVELS : MARCH_LEVELS + 1;
@@ -70,9 +70,9 @@ template <bool STORED> struct staged_rows {
 };
 
 /* Samples of a warp that are extrema among DoG levels 1..3 or equal to one, waiting to be compared with levels 0 and 4,
-   and the words they end in. These two levels are not marched through: few samples ask for them. Collected, so that one
-   wait for memory serves many samples. An entry has the bits of test_dog_row, the lane from bit 12 and the row from
-   first_row on from bit 17. */
+ * and the words they end in. These two levels are not part of the march, because few samples need them. Samples are
+ * collected, so that one wait for memory serves many of them. An entry has the bits of test_dog_row, the lane from bit
+ * 12 and the row from first_row on from bit 17. */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
@@ -80,8 +80,8 @@ struct warp_candidates {
 };
 
 /* Starts the copies of row `row`, counted from first_row, and moves `from` on by a row: the lane's sample
-   of DoG or Gaussian level 1 in that row. Rows outside the picture are left as they are: only tests of rows that
-   `border` rules out would see them. */
+ * of DoG or Gaussian level 1 in that row. Rows outside the picture are unchanged: only tests of rows excluded by
+ * `border` would read them. */
 template <bool STORED>
 __device__ __forceinline__ void prefetch_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
                                              staged_rows<STORED> *s, const float **from) {
@@ -100,22 +100,22 @@ __device__ __forceinline__ void prefetch_row(const extrema_job &o, const strip_p
   copies_commit();
 }
 
-/* Starts the copies of the row two after `row`, waits for those of `row` and takes its differences: software pipelining
-   over MARCH_SLOTS slots. All lanes call it. */
+/* Starts the copies of the row two after `row`, waits for the copies of `row` and computes its differences: software
+ * pipelining over MARCH_SLOTS slots. All lanes call it. */
 template <bool STORED>
 __device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
                                              staged_rows<STORED> *s, const float **from, dog_row *to) {
   constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
   const int32_t lane = (int32_t)threadIdx.x & 31;
-  /* the float beside the strip from a lane's own first one: lane 0 has one before, lane 31 one behind; the other lanes
-     read one of their own that lies in a bank of its own */
+  /* offset of the float next to the strip from a lane's first one: lane 0 has one before, lane 31 one after; the other
+   * lanes read one of their own floats, in a separate bank */
   const int32_t beside_at = lane == 0 ? -1 : (lane == 31 ? (int32_t)LANE_COLUMNS : lane >> 3);
-  /* the slot that is copied to was read one row ago; without this a copy is not ordered behind those reads */
+  /* the destination slot was read one row ago; without this a copy is not ordered after those reads */
   __syncwarp();
   prefetch_row(o, strip, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
   copies_wait_but<2>();
   float4 v[planes];
-  float b[planes]; /* beside the strip: of use in lanes 0 and 31 */
+  float b[planes]; /* outside the strip: used in lanes 0 and 31 */
 #pragma unroll
   for (int l = 0; l < planes; l++) {
     v[l] = s->v[slot][l][lane + 1];
@@ -137,15 +137,15 @@ __device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_p
 }
 
 /*
- * Floats as integers: positive ones grow with their value as signed integers and negative ones with their distance from
- * zero as unsigned, and in either order those of the other sign are smaller. So one source serves maxima (int32_t) and
- * minima (uint32_t), and three are compared by one instruction from compute capability 9.0 on.
+ * Floats as integers: positive floats order by value as signed integers, and negative floats by magnitude as unsigned
+ * integers; in either order floats of the other sign are smaller. So one source serves maxima (int32_t) and minima
+ * (uint32_t), and one instruction compares three values from compute capability 9.0 on.
  */
 template <typename ORDER> __device__ __forceinline__ ORDER outer_of(float a, float b, float c) {
   return max(max((ORDER)__float_as_int(a), (ORDER)__float_as_int(b)), (ORDER)__float_as_int(c));
 }
 
-/* The outermost of a level's nine samples about each of the lane's, the sample itself included. */
+/* The extreme of a level's nine samples around each of the lane's samples, the sample itself included. */
 template <typename ORDER>
 __device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, ORDER nine[LANE_COLUMNS]) {
   ORDER column[ROW_COLUMNS];
@@ -156,8 +156,8 @@ __device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, 
   for (int k = 0; k < LANE_COLUMNS; k++) nine[k] = max(max(column[k], column[k + 1]), column[k + 2]);
 }
 
-/* What each sample of DoG levels 1..3 must reach: the outermost of its 27 (18 at the outer levels) and the first float
-   beyond the threshold. */
+/* The value that each sample of DoG levels 1..3 must reach: the extreme of its 27 (18 at the outer levels) and the
+ * first float beyond the threshold. */
 template <typename ORDER>
 __device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER first,
                                                  ORDER reach[MARCH_LEVELS][LANE_COLUMNS]) {
@@ -172,8 +172,8 @@ __device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER fir
   }
 }
 
-/* Bits of a row's samples that are at least as far out as their neighbours in DoG levels 1..3, and beyond the
-   threshold: bit 4l + k is column k of level l + 1. Few are equal to a neighbour; settle_waiting sorts those out. */
+/* Bits of a row's samples that are at least as extreme as their neighbours in DoG levels 1..3, and beyond the
+ * threshold: bit 4l + k is column k of level l + 1. Few equal a neighbour; settle_waiting excludes those. */
 __device__ __forceinline__ uint32_t test_dog_row(float above, const dog_rows &rows) {
   float farthest = 0.0f;
 #pragma unroll
@@ -196,13 +196,13 @@ __device__ __forceinline__ uint32_t test_dog_row(float above, const dog_rows &ro
   return bits;
 }
 
-/* Whether c is beyond (or, with ties, at) n on the side of SIGN. */
+/* Whether c exceeds (or, with ties, equals) n on the side of SIGN. */
 template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
   return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
 }
 
-/* Whether c is beyond the nine samples about (x, y) of a DoG level, without the one at (x, y) where `self`, on the side
-   of its own sign. */
+/* Whether c exceeds the nine samples around (x, y) of a DoG level, without the one at (x, y) if `self`, on the side of
+ * its own sign. */
 template <bool STORED, bool TIES>
 __device__ __forceinline__ bool is_beyond_level(const extrema_job &o, int32_t level, int32_t x, int32_t y, float c,
                                                 bool self) {
@@ -219,15 +219,15 @@ __device__ __forceinline__ bool is_beyond_level(const extrema_job &o, int32_t le
   return largest | smallest;
 }
 
-/* Whether a sample of DoG level 1..3 that waits is an extremum: what its row's test left open is the outer level and,
-   without ties, whether any of the 26 equals it. The level not yet read comes first: most fail there. */
+/* Whether a waiting sample of DoG level 1..3 is an extremum: still to be tested are the outer level and, without ties,
+ * whether any of the 26 equals it. The level not yet read comes first: most fail there. */
 template <bool STORED, bool TIES>
 __device__ __forceinline__ bool is_extremum(const extrema_job &o, int32_t level, int32_t x, int32_t y) {
   if (TIES && level == 2) return true;
   const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
   const int32_t inwards = level == MARCH_LEVELS ? -1 : 1;
   if (!is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false)) return false;
-  /* both without a branch, so that their reads are in flight at once */
+  /* both without a branch, so that their loads are in flight at the same time */
   return TIES || (is_beyond_level<STORED, TIES>(o, level, x, y, c, true) &
                   is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false));
 }
@@ -300,12 +300,14 @@ __device__ __forceinline__ strip_position strip_position_of(const extrema_job &o
 
 /*
  * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
- *   columns and extrema_job::rows rows; the warps of a block lie one below another.
+ *   columns and extrema_job::rows rows; the warps of a block are stacked vertically.
  * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
- * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that nothing read so far rules out, and
- *   without ties those of the other levels again. Up to 3 floats right of the picture, within its rows, are read and
+ * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that the other levels do not rule out,
+ * and
+ *   without ties the other levels again. Up to 3 floats right of the picture, within its rows, are read and
  *   not used. Writes: every word of the masks.
- * Barriers: none in a block; a warp falls into step before it looks at what its lanes collected. Limits: border >= 1;
+ * Barriers: none in a block; a warp synchronises before it reads the samples that its lanes collected. Limits: border
+ * >= 1;
  *   any size. Order: no sums.
  * Cost: 16 bytes (12 with stored DoG) a sample and about 30 comparisons, of three values each where the hardware can;
  *   bounded by memory and latency.
@@ -385,7 +387,7 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
   }
 }
 
-/* Rows of a warp: the fewest with which all blocks are resident at once. */
+/* Rows of a warp: the smallest number with which all blocks are resident at once. */
 static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
   const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / ceil_div(o->width, STRIP_COLUMNS);
   const int32_t rows = ceil_div(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
@@ -393,7 +395,7 @@ static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
   return rows > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : rows;
 }
 
-/* Fills the jobs; returns the number of blocks, or -1 where a grid cannot hold them. */
+/* Fills the jobs; returns the number of blocks, or -1 if a grid cannot hold them. */
 static int64_t fill_jobs(const extrema_launch_args *args, bool march, extrema_params *p) {
   const int32_t multiprocessors = launch_multiprocessors();
   int64_t blocks = 0;
@@ -427,7 +429,7 @@ static stage_status extrema_run(const extrema_params *p, bool march, unsigned bl
   return launch(extrema_plain_kernel<STORED, TIES>, blocks, 32 * EXTREMA_WARPS, 0, stream, *p);
 }
 
-/* Of a group. */
+/* Searches the octaves of a group of pictures. */
 static stage_status extrema_run_group(const extrema_params *p, const extrema_launch_args *args, bool ties,
                                       unsigned blocks, cuda_stream stream) {
   const dim3 grid(blocks, 1, (unsigned)args->group);
@@ -443,7 +445,7 @@ stage_status extrema_launch(const extrema_launch_args *args, cuda_stream stream)
   p.job_count = 0;
   p.scales = args->params.scales;
   p.border = args->params.border;
-  /* |c| > t and c > 0 is c > max(t, 0); likewise for c < 0 */
+  /* |c| > t and c > 0 is equivalent to c > max(t, 0); likewise for c < 0 */
   p.above = args->params.candidate_above > 0.0f ? args->params.candidate_above : 0.0f;
   const bool march = p.scales == MARCH_LEVELS, ties = args->params.extremum_ties;
   const int64_t blocks = fill_jobs(args, march, &p);

@@ -1,4 +1,4 @@
-/* Scratch of the keypoint stages: where everything lies, and its reset. */
+/* Scratch layout and reset of the keypoint stages, kernels for tiles, and the results kernel. */
 #include "cuda/keypoints/frame_view.h"
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/keypoints/work_items.cuh"
@@ -47,7 +47,7 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   return at;
 }
 
-/* Clears `bytes` at the same place of every picture of a group. */
+/* Clears `bytes` at the same offset of every picture of a group. */
 static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
   if (view->group <= 1) return device_clear(first, bytes, stream);
   assert(!launch_is_listed()); /* a group has no step */
@@ -61,11 +61,11 @@ stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream
   return clear_each(view, view->settled_words, sizeof(uint32_t) * (size_t)view->mask_words, stream);
 }
 
-/* Kernels of tiles: which candidates stay, and the lists for the host. */
+/* Kernels for tiles: the candidates to keep, and the lists for the host. */
 
 enum { TILE_THREADS = 256 };
 
-/* The bits of a word, whose first one is the sample s, that lie in a region. */
+/* The bits of a word with first sample s that are in a region. */
 static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const mask_site *s) {
   const int32_t first = max(r.x0 - s->x, 0), end = min(r.x1 - s->x, 32);
   if (s->y < r.y0 || s->y >= r.y1 || first >= end) return 0;
@@ -73,10 +73,10 @@ static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const 
 }
 
 /*
- * Does      the candidates of a tile without those that lie about it, which its neighbours find; or the seed alone.
+ * Does      keeps the candidates inside a tile, since neighbouring tiles find the others; or the seed alone.
  * Launch    ceil(mask_words / 256) blocks of 256 threads, a mask word a thread.
  * Shared    none.
- * Reads     candidate_words. Writes candidate_words, those behind the last row as 0.
+ * Reads     candidate_words. Writes candidate_words, with 0 after the last row.
  * Barriers  none.
  * Limits    a view of a part; any size.
  * Order     no sums.
@@ -118,8 +118,8 @@ static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, co
  * Shared    none.
  * Reads     the view's lists and counts. Writes lists, a line of 128 bytes (64 of octaves and levels) a warp and array.
  * Barriers  none.
- * Limits    what lies beyond a capacity is only counted.
- * Order     repeatable but for the escaped candidates', which come as refinement left them.
+ * Limits    entries beyond a capacity are only counted.
+ * Order     repeatable, except for escaped candidates, which keep refinement's order.
  * Cost      36 bytes out a keypoint, 48 with a shape, 8 a feature: bound by the bus.
  */
 __global__ void __launch_bounds__(TILE_THREADS)
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
     results_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs,
                    cuda_frame_counts *all_counts) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* Each picture of a group has room for its list. */
+  /* Each picture of a group has memory for its list. */
   cuda_feature_record *records = outputs->records + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0);
   float4 *frames =
       v.shapes ? (float4 *)outputs->frames + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0) : nullptr;

@@ -1,5 +1,5 @@
 /*
- * What the keypoint stages of one frame work on, in device memory: octaves, masks, lists and scratch.
+ * Device memory of one frame's keypoint stages: octaves, masks, lists and scratch.
  *
  * One view is passed by value to every kernel from refinement to results. Counts stay on the device: each stage reads
  * the count that the one before it wrote, and counts past a capacity without writing there. The order of launches
@@ -14,11 +14,11 @@
  * To add a kernel (tests/api/check_places.py names what was forgotten):
  *   1. the kernel in a .cu of its subject, with its description: Does, Launch, Shared, Reads, Writes, Barriers, Limits,
  *      Order, Cost;
- *   2. one launcher in the header beside it, which asserts what the description says of the launch;
+ *   2. one launcher in the header of the same subject, which asserts the launch conditions of the description;
  *   3. its node in a frame's graph (pipeline/device/cuda_record.c), its buffers in pipeline/device/cuda_plan.c, and a
- *      variant's name in pipeline/device/cuda_state.c where there is a choice;
+ *      variant's name in pipeline/device/cuda_state.c if there is a choice;
  *   4. its agreement with the reference, byte for byte: tests/agree/test_cuda_*.c (tests/prim for a primitive);
- *   5. its figure in bench/NOTES.md, with what bounds it.
+ *   5. its time in bench/NOTES.md, with its bound.
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
 #define HARTSIFT_CUDA_KEYPOINTS_FRAME_VIEW_H
@@ -35,27 +35,27 @@ extern "C" {
 #endif
 
 enum {
-  MASK_TILE_WORDS = 1024, /* settled samples are counted per tile of at least so many mask words ... */
-  MASK_TILES_MAX = 2048,  /* ... and larger ones where there would be more tiles than this */
-  LIST_TILE = 256,        /* keypoints or features of a list are counted per tile of so many */
+  MASK_TILE_WORDS = 1024, /* settled samples are counted per tile of at least this many mask words ... */
+  MASK_TILES_MAX = 2048,  /* ... and larger tiles if there would be more tiles than this */
+  LIST_TILE = 256,        /* keypoints or features of a list are counted per tile of this many */
   WORK_BINS = 256,        /* window radii by which descriptor work is ordered; the last bin takes all larger ones */
   SELECT_DIGIT_BITS = 11,
   SELECT_DIGITS = 1 << SELECT_DIGIT_BITS,
   SELECT_PASSES = 3,          /* 11 + 11 + 10 bits of a 32-bit key */
-  GRID_DEVICE_CELLS = 1 << 16 /* most cells of a grid over which a device selects */
+  GRID_DEVICE_CELLS = 1 << 16 /* maximum number of cells of a grid over which a device selects */
 };
 
-/* Counters that warps and blocks draw their next item from, and a count of a list that lies in `histograms`. */
+/* Counters from which warps and blocks draw their next item, and the count of a list stored in `histograms`. */
 typedef enum cuda_ticket {
   TICKET_ORIENT,   /* the next keypoint to orient */
   TICKET_DESCRIBE, /* the next feature to describe */
-  TICKET_SHAPE,    /* the next keypoint whose shape begins */
+  TICKET_SHAPE,    /* the next keypoint whose shape starts */
   TICKET_LONG_SHAPE,
-  COUNT_LONG_SHAPES, /* of those whose shape goes on */
+  COUNT_LONG_SHAPES, /* the next keypoint whose shape continues */
   TICKETS
 } cuda_ticket;
 
-/* Room for the lists of one frame. */
+/* Capacities of one frame's lists. */
 typedef struct cuda_keypoint_capacity {
   uint32_t mask_words; /* as cuda_frame_view */
   uint32_t keypoints;
@@ -71,21 +71,21 @@ typedef struct cuda_keypoint_scratch {
   uint32_t *tickets;                     /* [TICKETS] */
   uint32_t *settled_tiles;               /* [MASK_TILES_MAX] settled samples in each tile of the masks */
   uint32_t *work_counts;                 /* [2][WORK_BINS] features by window radius: oriented, selected */
-  uint32_t *work_cursors;                /* [2][WORK_BINS] how many of those have their position in `order` */
+  uint32_t *work_cursors;                /* [2][WORK_BINS] number of those with a position in `order` */
   uint32_t *select_digits;               /* [SELECT_PASSES][SELECT_DIGITS] */
-  uint32_t *grid_counts, *grid_cursors;  /* features of each cell of the grid; how many of those are in its list */
+  uint32_t *grid_counts, *grid_cursors;  /* features of each cell of the grid; number of those in its list */
   uint32_t *peak_tiles;                  /* features in each tile of keypoints */
   uint32_t *select_above, *select_equal; /* features above and at the threshold in each tile of features */
   uint8_t *peak_counts;                  /* features of each keypoint */
-  int32_t *histograms;                   /* [keypoint][ORIENT_BINS]; before: keypoints whose shape goes on */
+  int32_t *histograms;                   /* [keypoint][ORIENT_BINS]; before: keypoints whose shape continues */
   float *peak_angles;                    /* [keypoint][ORIENT_PEAKS_MAX] */
   uint32_t *select_keys;
-  uint32_t *grid_first, *grid_ranks;            /* where each cell's list begins; how many ranks stay whole */
-  uint32_t *grid_cells, *grid_list, *grid_keys; /* of each feature its cell; by cells the features and their keys */
+  uint32_t *grid_first, *grid_ranks;            /* start of each cell's list; number of ranks kept whole */
+  uint32_t *grid_cells, *grid_list, *grid_keys; /* the cell of each feature; by cells the features and their keys */
   uint32_t *order; /* features, largest descriptor window first: the order of execution only */
 } cuda_keypoint_scratch;
 
-/* One feature as the library hands it out; the layout of hs_keypoint, 24 bytes. */
+/* One feature in the library's output; the layout of hs_keypoint, 24 bytes. */
 typedef struct cuda_feature_record {
   float x, y, sigma, orientation, response;
   int16_t octave, level;
@@ -96,26 +96,26 @@ typedef struct cuda_feature_frame {
   float a[4];
 } cuda_feature_frame;
 
-/* Where a frame's results go, as addresses of the device. Kernels read it from device memory, so that a recorded frame can
-   be replayed with other ones. */
+/* Destinations of a frame's results, as device addresses. Kernels read them from device memory, so that a recorded
+ * frame can be replayed with other ones. */
 typedef struct cuda_outputs {
   cuda_feature_record *records; /* 16-byte aligned */
   void *descriptors;            /* 128-byte aligned */
-  cuda_feature_frame *frames;   /* where the view has shapes */
+  cuda_feature_frame *frames;   /* if the view has shapes */
 } cuda_outputs;
 
-/* Of a frame whose picture is worked off in tiles, the part that this one is (pipeline/frame/TILES.md). The view then has
-   the sizes of the whole octaves, and their data are where sample (0, 0) would be; the masks are those of a region of the
-   first octave alone. */
+/* The part of a picture processed in tiles that this frame covers (pipeline/frame/TILES.md). The view then has the
+ * sizes of the whole octaves, and their data pointers are where sample (0, 0) would be; the masks cover a region of the
+ * first octave alone. */
 typedef struct cuda_tile_part {
-  bool tiled;             /* false: there is no part, and nothing below is consulted */
+  bool tiled;             /* false: there is no part, and the fields below are not read */
   plane_region masked;    /* of the masks; x0 a multiple of 32 */
-  plane_region search;    /* where candidates are kept */
-  plane_region reach;     /* where they are followed */
-  escaped_candidate seed; /* level > 0: nothing is searched, this one is followed on; it is the sample of `search` */
-  escaped_candidate *escaped; /* those that leave `reach`, in any order */
+  plane_region search;    /* region in which candidates are kept */
+  plane_region reach;     /* region in which they are followed */
+  escaped_candidate seed; /* level > 0: no search; this candidate is followed instead; it is the sample of `search` */
+  escaped_candidate *escaped; /* receives those that leave `reach`, in any order */
   uint32_t escaped_capacity;
-  uint32_t *escaped_count; /* counted past the capacity; 0 before */
+  uint32_t *escaped_count; /* counts past the capacity; 0 before */
 } cuda_tile_part;
 
 /* Every pointer is device memory. */
@@ -123,32 +123,32 @@ typedef struct cuda_frame_view {
   octave_view octaves[OCTAVES_MAX];
   int32_t octave_count, first_octave;        /* first_octave is octaves[0].octave */
   uint32_t mask_offset[OCTAVES_MAX];         /* first mask word of each octave: ascending, multiples of 4 */
-  uint32_t mask_words;                       /* of all octaves, a multiple of 4; what lies between octaves is ignored */
+  uint32_t mask_words;                       /* of all octaves, a multiple of 4; words between octaves are ignored */
   uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's words as mask_view */
   sift_params params;
   place_filter filter; /* mask: device memory or null */
-  bool filtered;       /* false: the filter keeps every position and is not consulted */
+  bool filtered;       /* false: the filter keeps every position and is not read */
   keypoint_list keypoints;
-  affine_shape *shapes;  /* [keypoint]; null: they are circles, and there are no frames */
-  feature_list oriented; /* what orientation gives */
-  feature_list features; /* what is described: `oriented` again, or the list that selection fills */
+  affine_shape *shapes;  /* [keypoint]; null: shapes are circles, and there are no frames */
+  feature_list oriented; /* output of orientation */
+  feature_list features; /* input of description: `oriented` again, or the list that selection fills */
   uint32_t max_features; /* 0: no selection */
   select_rule selection;
-  grid_shape grid; /* columns 0: selection takes no account of places */
+  grid_shape grid; /* columns 0: selection ignores positions */
   const vote_scales *scales;
   cuda_keypoint_scratch scratch;
   cuda_tile_part part;
   /* Several pictures of one size in the same launches: views of all of them in device memory, this one the first; their
-     counters lie group_stride_bytes apart. group 0 or 1: this one alone. */
+   * counters are group_stride_bytes apart. group 0 or 1: this one alone. */
   int32_t group;
   const struct cuda_frame_view *group_views;
   size_t group_stride_bytes;
 } cuda_frame_view;
 
-/* The view that a kernel's block works on; GROUP is the kernel's, a compile-time constant. */
+/* The view of a kernel's block; GROUP is the kernel's, a compile-time constant. */
 #define CUDA_VIEW_OF_BLOCK(GROUP, one) ((GROUP) ? (one).group_views[blockIdx.z] : (one))
 
-/* A grid of `blocks` for each picture of the group; where blocks loop over a list, fewer for each do. */
+/* A grid of `blocks` for each picture of the group; if blocks loop over a list, a group uses fewer for each. */
 static inline uint32_t cuda_group_count(const cuda_frame_view *view) {
   return view->group > 1 ? (uint32_t)view->group : 1u;
 }
@@ -157,11 +157,11 @@ static inline uint32_t cuda_group_share(const cuda_frame_view *view, uint32_t bl
   return share > 0 ? share : 1u;
 }
 
-/* Lays the scratch for these capacities out at `base` (256-byte aligned device memory) and returns its bytes. base
-   null: only the bytes are of use. */
+/* Lays out the scratch for these capacities at `base` (256-byte aligned device memory) and returns its bytes. base
+ * null: only the size is valid. */
 size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void *base, cuda_keypoint_scratch *scratch);
 
-/* Clears the scratch's counters and, where there are masks, settled_words: once a frame, before anything else of it. */
+/* Clears the scratch's counters and, if there are masks, settled_words: once a frame, before its other launches. */
 stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream stream);
 
 /* The words of one octave's masks: S * height rows. */
@@ -169,7 +169,7 @@ static inline size_t cuda_mask_words(const octave_view *octave, int32_t scales) 
   return (size_t)scales * (size_t)octave->height * (size_t)mask_words_per_row(octave->width);
 }
 
-/* Those of a part's masks. */
+/* The mask words of a part. */
 static inline size_t cuda_part_words(const cuda_tile_part *part, int32_t scales) {
   const plane_region *r = &part->masked;
   return (size_t)scales * (size_t)(r->y1 - r->y0) * (size_t)mask_words_per_row(r->x1 - r->x0);

@@ -8,16 +8,16 @@
 enum {
   ORIENT_WARPS = 4,                      /* a block */
   ORIENT_BLOCKS = 6,                     /* a multiprocessor */
-  ORIENT_TILE = 36,                      /* samples along a segment of the window: all of one of radius 17, sigma 3.8 */
-  ORIENT_PITCH = ORIENT_TILE + 2,        /* of the segment's samples in shared memory, with one more to each side */
-  ORIENT_COPIES = 8,                     /* of the histogram, for the atomic variant */
+  ORIENT_TILE = 36,                      /* samples along a segment of the window: all for radius 17, sigma 3.8 */
+  ORIENT_PITCH = ORIENT_TILE + 2,        /* the segment's samples in shared memory, with one more on each side */
+  ORIENT_COPIES = 8,                     /* copies of the histogram, for the atomic variant */
   ORIENT_BIN_MIN = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
-  ORIENT_STORED = ORIENT_BINS + 4        /* these and what makes it a multiple of 4 */
+  ORIENT_STORED = ORIENT_BINS + 4        /* these, rounded up to a multiple of 4 */
 };
 
 static_assert((int)AFFINE_ORIENT_SIDE <= (int)ORIENT_PITCH, "a patch lies where a segment's samples do");
 
-/* One warp's shared memory. What lies below bin 0 is folded at the end, so that no vote has to wrap. */
+/* One warp's shared memory. Votes below bin 0 are folded at the end, so that no vote has to wrap. */
 typedef struct __align__(16) orient_shared {
   int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin - ORIENT_BIN_MIN) * copies + copy */
   window_tile<ORIENT_TILE> tile;
@@ -25,14 +25,14 @@ typedef struct __align__(16) orient_shared {
 }
 orient_shared;
 
-/* One sample's votes: v0 into `bin`, v1 into the next; bin -19..18, plus ORIENT_BIAS (wrapped around), which a float's
-   bits leave in it. */
+/* One sample's votes: v0 into `bin`, v1 into the next; bin -19..18, plus ORIENT_BIAS (wrapped around), which remains
+ * from a float's bits. */
 typedef struct oriented_sample {
   uint32_t bin;
   int32_t v0, v1;
 } oriented_sample;
 
-#define ORIENT_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 leaves whole numbers in the low bits */
+#define ORIENT_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 it leaves integers in the low bits */
 #define ORIENT_BIAS  0x4b400000u
 
 /* The same operations as orient_vote_of, without wrapping and with the floor by an addition rounded down. */
@@ -57,8 +57,8 @@ static __device__ __forceinline__ oriented_sample orient_sample(float gx, float 
   return sample;
 }
 
-/* Adds one sample's votes; lane_votes: the shared address of the lane's copy of bin 0, less what ORIENT_BIAS adds.
-   Without atomics: called by all lanes. */
+/* Adds one sample's votes; lane_votes: the shared address of the lane's copy of bin 0, minus the offset that
+ * ORIENT_BIAS adds. Without atomics: called by all lanes. */
 template <bool ATOMIC>
 static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                   const oriented_sample *sample) {
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_
   }
 }
 
-/* What the walk through a keypoint's window takes along. PATCH: the level is a patch, and lies in s->samples already. */
+/* State of the traversal of a keypoint's window. PATCH: the level is a patch, already in s->samples. */
 template <bool ATOMIC, author_rule RULE, bool PATCH> struct orient_walk {
   orient_shared *s;
   const plane_view *level;
@@ -90,7 +90,7 @@ static __device__ __forceinline__ bool walk_at_edge(const orient_walk<ATOMIC, RU
          segment->y + segment->rows == t.level->height;
 }
 
-/* Votes of the first `listed` runs. EDGE: samples are read where they lie, else those in s->samples. */
+/* Votes of the first `listed` runs. EDGE: samples are read from the level, else from s->samples. */
 template <bool EDGE, bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void vote_of_runs(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                     const window_segment *segment, int32_t listed) {
@@ -133,8 +133,8 @@ static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE,
 }
 
 /* The columns of a row that vote, within a segment's: first bounds by a rough root, a hundredth of a sample too wide,
-   then each end moves in until its sample votes. What lies between votes too: squares, sums and rounding never turn
-   back. */
+ * then each end moves inwards until its sample votes. All samples between vote too: squares, sums and rounding are
+ * monotonic. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                         const window_segment *segment, int32_t row) {
@@ -153,8 +153,8 @@ static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC
   return span;
 }
 
-/* Copies a segment and one sample to each side of it to shared memory: all reads of a window are in flight at once. At the
-   level's edge, where there is no sample to each side, they are read where they lie. */
+/* Copies a segment and one sample on each side to shared memory: all loads of a window are in flight at once. At the
+ * level's edge, which lacks outer neighbours, samples are read from the level. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void walk_begin(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                   const window_segment *segment) {
@@ -180,7 +180,7 @@ template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_geometry *w,
                                                    float limit, int32_t *histogram) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
-  __syncwarp(); /* the keypoint before is done */
+  __syncwarp(); /* the previous keypoint is done */
   shared_hist_clear<ORIENT_STORED *(ATOMIC ? ORIENT_COPIES : 1), WARP_LANES>(s->votes, (uint32_t)lane);
   const orient_walk<ATOMIC, RULE, PATCH> walk = {s, level, w, limit};
   window_walk<1>(walk, &s->tile, level, w);
@@ -193,14 +193,14 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
   }
 }
 
-/* The patch of keypoint n, which `item` is, as a level of its own whose keypoint is in the middle: in s->samples. */
+/* The patch of keypoint n, already drawn as `item`, as a level with the keypoint at its centre: in s->samples. */
 static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view &v, orient_shared *s, uint32_t n,
                                                           const plane_view *level, orient_item *item) {
   const float unit = hs_power_of_two(-item->octave), shift = v.params.grid_shift, middle = AFFINE_ORIENT_SIDE / 2;
   const affine_shape shape = v.shapes[n];
   const patch_map map = affine_map_of(sample_of_place(item->x, item->octave, shift),
                                       sample_of_place(item->y, item->octave, shift), item->sigma * unit, &shape);
-  __syncwarp(); /* the keypoint before is done */
+  __syncwarp(); /* the previous keypoint is done */
   affine_patch_fill<AFFINE_ORIENT_SIDE, ORIENT_PITCH>(s->samples, level, &map);
   *item = orient_item{middle, middle, 1.0f / AFFINE_DISTANCE, AFFINE_ORIENT_SIDE / 2, AFFINE_ORIENT_SIDE / 2, 0, 0};
   return plane_view{s->samples, AFFINE_ORIENT_SIDE, AFFINE_ORIENT_SIDE, ORIENT_PITCH};
@@ -229,7 +229,8 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
   uint32_t n = blockIdx.x * ORIENT_WARPS + threadIdx.x / WARP_LANES, following = n + warps;
   orient_item item = orient_item_at(&v.keypoints, n, count);
   while (n < count) {
-    /* Tickets are drawn two keypoints ahead and what the next one is read one ahead: both take long to come. */
+    /* Tickets are drawn two keypoints ahead, and the inputs of the next keypoint are read one ahead, because both have
+     * long latency. */
     uint32_t ticket = 0;
     if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[TICKET_ORIENT], 1u);
     const orient_item next = orient_item_at(&v.keypoints, following, count);
@@ -237,8 +238,8 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
     plane_view level = orient_level_of(v, item);
     if (PATCH) level = orient_patch(v, s, n, &level, &item);
     const orient_window w = orient_window_at(v, item, PATCH ? 0.0f : v.params.grid_shift);
-    /* Gradients are taken at twice their length and weights at half: for the polar form scales exactly, except below
-       1e-30, where a vote rounds to nothing. */
+    /* Gradients are taken at twice their length and weights at half: the polar form scales exactly, except below 1e-30,
+     * where a vote rounds to 0. */
     const float scale = v.scales->orient[w.radius] * 0.5f;
     const window_geometry geometry = {w.x, w.y, w.cx, w.cy, w.radius, w.falloff, w.margin, scale};
     orient_fill<ATOMIC, RULE, PATCH>(s, &level, &geometry, w.limit, v.scratch.histograms + (size_t)n * ORIENT_BINS);
@@ -284,16 +285,16 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return st == STAGE_OK ? cuda_orient_peaks_launch(view, stream) : st;
 }
 
-/* Orientation histograms without a balance of work, to compare granularities with: a thread a keypoint, or a block. Every
-   sample of the window's square is tested, in rows. */
+/* Orientation histograms without load balancing, for comparison of granularities: a thread or a block a keypoint. Every
+ * sample of the window's square is tested, in rows. */
 
 enum {
-  PLAIN_THREADS = 64,                      /* a block of a thread a keypoint */
-  BLOCK_THREADS = 128,                     /* a block that is a keypoint's */
+  PLAIN_THREADS = 64,                      /* threads of a block with a thread a keypoint */
+  BLOCK_THREADS = 128,                     /* threads of a block for one keypoint */
   BLOCK_STORED = (ORIENT_BINS + 3) / 4 * 4 /* bins, as whole vectors */
 };
 
-/* One sample's votes, as orient_ref takes them; none outside of the window. */
+/* One sample's votes, by the rules of orient_ref; none outside the window. */
 static __device__ __forceinline__ bool plain_vote(const plane_view *level, const orient_window *w, author_rule rule,
                                                   float scale, int32_t x, int32_t y, orient_vote *vote) {
   const float dx = (float)x - w->x, dy = (float)y - w->y;
@@ -322,7 +323,7 @@ static __device__ __forceinline__ plain_square plain_square_of(const plane_view 
 /*
  * Does      the orientation histogram of each keypoint, first part of orient_ref.
  * Launch    resident blocks of 64 threads, a thread a keypoint, looping.
- * Shared    9 KiB: a histogram a thread, in a bank of its own.
+ * Shared    9 KiB: a histogram a thread, in a separate bank.
  * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes a keypoint.
  * Barriers  none: a thread reads what it wrote.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable.

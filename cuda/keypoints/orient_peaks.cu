@@ -22,7 +22,7 @@ typedef struct peak_shared {
   float angle[PEAK_KEYPOINTS][ORIENT_BINS];
 } peak_shared;
 
-/* The peaks in the lane's own bins, as bits of the keypoint's 36. Smoothed bins are whole. */
+/* The peaks in the lane's bins, as bits of the keypoint's 36. Smoothed bins are integers. */
 static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t first, int64_t largest,
                                                      author_rule rule) {
   uint64_t peaks = 0;
@@ -31,7 +31,7 @@ static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t f
   return peaks;
 }
 
-/* Which of the lane's own peaks are among the `count` highest of all; lower bins first on ties. */
+/* Which of the lane's peaks are among the `count` highest of all; lower bins first on ties. */
 static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64_t all, uint64_t own, int32_t count) {
   uint64_t kept = 0;
   for (; own != 0; own &= own - 1) {
@@ -59,16 +59,16 @@ static __device__ __forceinline__ void write_angles(const float *angle, uint64_t
   }
 }
 
-/* Smooths the lane's own bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their
-   number on each of the keypoint's lanes. shape: of a patch, whose angles become the picture's; null: they are. All lanes
-   of the warp. */
+/* Smooths the lane's bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their
+ * number on each of the keypoint's lanes. shape: of a patch, whose angles are converted to the picture's; null: none.
+ * All lanes of the warp. */
 static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle,
                                                         const sift_params *p, const affine_shape *shape, float *out) {
   const author_rule rule = p->orientation_rule;
   const int32_t first = (int32_t)(threadIdx.x % PEAK_LANES) * PEAK_BINS;
   int64_t largest = 0;
-  /* The lane's bins and six to either side stand in the middle of a histogram of their own, so that no index has to
-     wrap at run time. */
+  /* The lane's bins and six on either side are copied to the middle of a local histogram, so that no index has to wrap
+   * at run time. */
   int32_t near[ORIENT_BINS] = {0};
 #pragma unroll
   for (int32_t i = 0; i < PEAK_BINS + 12; i++) near[i + 6] = raw[orient_wrap_bin(first + i - 6)];
@@ -176,7 +176,7 @@ static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int th
   return dim3(tiles < share ? tiles : share, 1, cuda_group_count(view));
 }
 
-/* Histograms to features. */
+/* Orders features by their histograms' peaks. */
 template <bool GROUP> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
   const uint32_t room = view->keypoints.capacity;
   const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<GROUP>, PEAK_THREADS,

@@ -8,7 +8,7 @@
 #include "cuda/runtime/launch.cuh"
 
 enum { REFINE_THREADS = 128 };
-/* Blocks as small as locating has them, for the same reason: many are resident. */
+/* Blocks as small as locating's, for the same reason: many are resident. */
 enum { FOLLOW_THREADS = 64, FOLLOW_QUADS = 4, FOLLOW_LIST = 1024 };
 enum {
   LOCATE_THREADS = 64,
@@ -16,7 +16,7 @@ enum {
   LOCATE_LIST = 1024
 };
 
-/* Follows a candidate of a tile to where it settles; one that leaves the tile's reach is listed as an escaped candidate. */
+/* Follows a candidate of a tile to where it settles; lists one that leaves the tile's reach as an escaped candidate. */
 static __device__ __forceinline__ bool follow_in_tile(const cuda_frame_view &v, const octave_view *o, mask_site *s) {
   const cuda_tile_part &part = v.part;
   int32_t step = part.seed.level > 0 ? part.seed.step : 0;
@@ -49,19 +49,19 @@ static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uin
   }
 }
 
-/* Not inlined, because it is for lists that overflow and would take the registers of following twice. */
+/* Not inlined, because it is used for lists that overflow and would double the registers for following. */
 static __device__ __noinline__ void follow_unlisted(const cuda_frame_view &v, uint32_t word, uint32_t bit) {
   follow_word(v, word, bit);
 }
 
-/* Candidates of one block, mask word * 32 + bit; the count may go beyond the list. */
+/* Candidates of one block, mask word * 32 + bit; the count may exceed the list. */
 typedef struct follow_list {
   uint32_t count;
   uint64_t candidates[FOLLOW_LIST];
 } follow_list;
 
-/* Adds the set bits of four mask words, of which the first is `word`, to a block's list. Those that it has no room for are
-   followed here. */
+/* Adds the set bits of four mask words, starting at `word`, to a block's list. Candidates beyond its capacity are
+ * followed here. */
 static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v, uint4 w, uint32_t word,
                                                        follow_list *s) {
   const uint32_t words[4] = {w.x, w.y, w.z, w.w};
@@ -80,14 +80,14 @@ static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v,
 /*
  * Does      compacts the candidates of a block's mask words into a list, follows them, a thread each, and sets the bits
  *           of the samples where they settle: refine_ref. settled_words are zero before.
- * Launch    resident blocks of 64 threads. A block takes segments of 256 words that lie far apart, so that places with
- *           many candidates are shared out.
+ * Launch    resident blocks of 64 threads. A block takes distant segments of 256 words, so that regions with
+ *           many candidates are distributed.
  * Shared    8 KiB of list.
  * Reads     candidate_words, 16 bytes a thread; Gaussian levels (38 floats a step).
  * Writes    settled_words, settled_tiles, candidate_count by atomics.
  * Barriers  two: the list is empty; it is whole.
- * Limits    any density: what the list has no room for is followed by the thread that finds it. mask_words a multiple
- *           of 4.
+ * Limits    any density: candidates beyond the list's capacity are followed by the thread that finds them. mask_words a
+ *           multiple of 4.
  * Order     repeatable: bits are set by OR, tiles count distinct bits. The list's order varies between runs.
  * Cost      4 bytes a mask word; 1 to 5 steps of 38 loads and about 100 operations a candidate: bound by the latency of
  *           the loads.
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __g
  * Barriers  none.
  * Limits    none.
  * Order     repeatable, as refine_follow_kernel.
- * Cost      as refine_follow_kernel, with the lanes of a warp idle that found no candidate: the paper's comparison.
+ * Cost      as refine_follow_kernel, but lanes of a warp that found no candidate are idle: the paper's comparison.
  */
 __global__ void __launch_bounds__(REFINE_THREADS) refine_plain_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t step = gridDim.x * REFINE_THREADS;
@@ -156,7 +156,7 @@ static __device__ __forceinline__ uint4 settled_quad(const cuda_frame_view &v, u
   return quad < v.mask_words / 4u ? ((const uint4 *)v.settled_words)[quad] : make_uint4(0, 0, 0, 0);
 }
 
-/* How many of the thread's bits in the chunk are set. */
+/* The number of the thread's set bits in the chunk. */
 static __device__ __forceinline__ uint32_t count_bits(const cuda_frame_view &v, uint32_t first) {
   uint32_t bits = 0;
 #pragma unroll
@@ -168,7 +168,7 @@ static __device__ __forceinline__ uint32_t count_bits(const cuda_frame_view &v, 
 }
 
 /* Lists the thread's set bits of rank from..from + LOCATE_LIST in the chunk, of which the first has rank `rank`: offset
-   in the chunk, in bits. The words are read again, from the L1, because few threads have any. */
+ * in the chunk, in bits. The words are read again, from the L1, because few threads have set bits. */
 static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint32_t first, uint32_t rank, uint32_t from,
                                                  uint16_t *s_list) {
 #pragma unroll 1
@@ -183,14 +183,15 @@ static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint3
 }
 
 /*
- * Does      settled bits -> keypoints in word and bit order, with their numbers: locate_ref (filtered before).
+ * Does      settled bits -> keypoints in word and bit order, with all values: locate_ref (filtered before).
  * Launch    a block of 64 threads for each tile of 1024 << shift mask words: so few that all blocks are resident at
  *           once, because a tile has some 20 keypoints.
  * Shared    2 KiB of list, 32 words of scan.
  * Reads     settled_tiles, settled_words (64 bytes a thread), Gaussian levels.
  * Writes    keypoints; the last block the count.
  * Barriers  around the scan and the list of each chunk of 1024 words.
- * Limits    any density: lists longer than LOCATE_LIST go in turns. Past the capacity nothing is written.
+ * Limits    any density: longer lists are processed LOCATE_LIST entries at a time. Past the capacity nothing is
+ *           written.
  * Order     repeatable: positions follow from counts.
  * Cost      4 bytes a mask word, 38 loads a keypoint: bound by latency.
  */

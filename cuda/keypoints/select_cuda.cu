@@ -1,4 +1,6 @@
-/* Grid kernels: features into their cells, how many ranks stay whole, and each feature's rank in its cell. */
+/* Selection on the device: grid kernels, and radix search with compaction.
+ *
+ * Grid kernels sort features into cells, find the number of ranks kept whole, and rank each feature in its cell. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/prim/histograms.cuh"
@@ -17,7 +19,7 @@ static __device__ __forceinline__ uint32_t grid_cells_of(const cuda_frame_view &
   return (uint32_t)(v.grid.columns * v.grid.rows);
 }
 
-/* Responses and sigmas are not negative, so their bits order as they do. */
+/* Responses and sigmas are not negative, so their bits have the order of their values. */
 static __device__ __forceinline__ uint32_t grid_key(const cuda_frame_view &v, uint32_t n) {
   const uint32_t k = v.oriented.keypoint[n];
   return hs_float_bits(v.selection == SELECT_STRONGEST ? v.keypoints.response[k] : v.keypoints.sigma[k]);
@@ -40,7 +42,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_co
   }
 }
 
-/* How many features the first `ranks` ranks have. All threads of the block; valid on each. */
+/* Number of features in the first `ranks` ranks. All threads of the block; valid on each. */
 static __device__ __forceinline__ uint32_t grid_sum(const uint32_t *counts, uint32_t cells, uint32_t ranks,
                                                     uint32_t *s_scan) {
   uint32_t sum = 0;
@@ -49,8 +51,8 @@ static __device__ __forceinline__ uint32_t grid_sum(const uint32_t *counts, uint
 }
 
 /*
- * Does      where each cell's features begin in the list by cells, and the number of ranks that stay whole: the largest
- *           whose features are no more than are kept.
+ * Does      the start of each cell's features in the list by cells, and the number of ranks kept whole: the largest
+ *           number whose features fit the limit.
  * Launch    one block of 256 threads.
  * Shared    128 bytes. Barriers: of the scan and of the sums.
  * Reads     grid_counts. Writes grid_first, *grid_ranks.
@@ -100,8 +102,8 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_co
  * Shared    none. Barriers: none.
  * Reads     grid_list, grid_keys, grid_cells, grid_first, grid_counts, *grid_ranks. Writes select_keys.
  * Limits    no more features than are kept: returns at once. Finite keys stay below UINT32_MAX.
- * Order     repeatable. Cost: up to the square of a cell's features; a thread ends once its feature cannot stay, and the
- *           threads of a warp read the same keys.
+ * Order     repeatable. Cost: up to the square of a cell's features; a thread ends once its feature cannot be kept, and
+ *           the threads of a warp read the same keys.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_rank_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t count = select_count(v);
@@ -128,13 +130,13 @@ stage_status cuda_grid_keys_launch(const cuda_frame_view *view, cuda_stream stre
   return st == STAGE_OK ? launch(grid_rank_kernel, blocks, GRID_THREADS, 0, stream, *view) : st;
 }
 
-/* Selection kernels: radix search for the smallest key that is kept, then an order-keeping compaction. Keys are bits of
-   response or sigma; where whole levels stay they are the levels, of which the first digit alone tells, and a
-   keypoint's first feature counts for all of them. */
+/* Selection kernels: radix search for the smallest kept key, then an order-keeping compaction. Keys are the bits of
+ * response or sigma. If whole levels are kept, keys are the levels, whose first digit suffices, and only a keypoint's
+ * first feature is counted. */
 
 enum { SELECT_BINS_PER_THREAD = SELECT_DIGITS / LIST_TILE };
 
-/* What the digits found so far say: keys whose upper bits are above `prefix` are kept, `ties` of those equal to it. */
+/* State of the search: keys whose upper bits exceed `prefix` are kept, and `ties` of those equal to it. */
 typedef struct select_state {
   uint32_t prefix, ties;
 } select_state;
@@ -147,7 +149,7 @@ static __device__ __forceinline__ uint32_t digit_of(uint32_t key, int32_t pass) 
   return (key >> digit_shift(pass)) & (pass == SELECT_PASSES - 1 ? 1023u : (uint32_t)SELECT_DIGITS - 1u);
 }
 
-/* Responses and sigmas are not negative, so their bits order as they do. */
+/* Responses and sigmas are not negative, so their bits have the order of their values. */
 static __device__ __forceinline__ uint32_t feature_key(const cuda_frame_view &v, uint32_t n) {
   const uint32_t k = v.oriented.keypoint[n];
   if (v.selection == SELECT_LEVELS) return select_level_key(v.keypoints.octave[k], v.keypoints.level[k]);
@@ -163,14 +165,14 @@ static __host__ __device__ __forceinline__ int32_t select_passes(const cuda_fram
   return v.selection == SELECT_LEVELS ? 1 : SELECT_PASSES;
 }
 
-/* Whether a key stays whatever its number; all of the level that goes beyond the number do. */
+/* Whether a key is kept whatever its number; all keys of the level that exceeds the limit are. */
 static __device__ __forceinline__ bool select_is_above(const cuda_frame_view &v, uint32_t key, uint32_t prefix) {
   return key > prefix || (key == prefix && v.selection == SELECT_LEVELS);
 }
 
 /* The state after `passes` complete histograms. All threads of a block of LIST_TILE; valid on each. Thread t looks at
-   bins from the top: 2047 - 8 t downwards. Of levels it is the one with the keypoint that goes beyond the number;
-   without such a keypoint the state stays at 0, which every key is above. */
+ * bins from the top: 2047 - 8 t downwards. For levels it is the level with the keypoint that exceeds the number;
+ * without such a keypoint the state stays at 0, which every key exceeds. */
 static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan,
                                                              select_state *s_found) {
   select_state state = {0, v.selection == SELECT_LEVELS ? v.max_features + 1u : v.max_features};
@@ -223,7 +225,7 @@ __global__ void __launch_bounds__(LIST_TILE)
   shared_hist_clear<SELECT_DIGITS, LIST_TILE>(s_bins, threadIdx.x);
   __syncthreads();
   for (uint32_t n = blockIdx.x * LIST_TILE + threadIdx.x; n < count; n += gridDim.x * LIST_TILE) {
-    const bool first = pass == 0 && v.grid.columns == 0; /* a grid's keys are there */
+    const bool first = pass == 0 && v.grid.columns == 0; /* a grid's keys exist already */
     const uint32_t key = first ? feature_key(v, n) : v.scratch.select_keys[n];
     if (first) v.scratch.select_keys[n] = key;
     if ((key & known) == state.prefix && select_counts(v, n)) shared_hist_add<1>(bins, digit_of(key, pass), 1);

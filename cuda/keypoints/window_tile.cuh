@@ -1,10 +1,10 @@
 /*
- * One warp's way through the samples about a keypoint or feature: the window in segments of at most SIZE x SIZE samples,
- * with the weights by column and by row, and a list of runs: up to RUN_LENGTH neighbouring samples of one row, all of which
- * vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle whatever the window's
- * shape. Drawing: cuda/KERNELS.md, "A window's runs".
+ * A warp's traversal of the samples around a keypoint or feature: the window in segments of at most SIZE x SIZE
+ * samples, with the weights by column and by row, and a list of runs: up to RUN_LENGTH neighbouring samples of one row,
+ * all of which vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle
+ * whatever the window's shape. Drawing: cuda/KERNELS.md, "A window's runs".
  *
- * What votes is a struct T of the caller with three functions, which the walk calls by all 32 lanes: walk_begin as a segment
+ * The votes are made by a struct T of the caller with three functions, which all 32 lanes call: walk_begin as a segment
  * begins, before its weights are there; walk_span for the columns of a row; walk_vote for the votes of the runs listed.
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
@@ -16,13 +16,13 @@
 #include "stages/affine.h"
 #include "stages/orient.h"
 
-/* A window as both histograms have it. */
+/* The window in the form shared by both histograms. */
 typedef struct window_geometry {
-  float x, y;     /* distances are measured from here */
-  int32_t cx, cy; /* the sample the window lies about */
+  float x, y;     /* origin of distances */
+  int32_t cx, cy; /* the sample at the window's centre */
   int32_t radius;
   float falloff;
-  int32_t margin; /* samples at each side of the level that are left out */
+  int32_t margin; /* samples on each side of the level that are left out */
   float scale;    /* 2^q */
 } window_geometry;
 
@@ -30,7 +30,7 @@ enum {
   RUN_BITS = 2, /* log2 of a run's length */
   RUN_LENGTH = 1 << RUN_BITS,
   RUN_GROUPS = WARP_LANES / RUN_LENGTH,
-  RUN_POSITION_BITS = 7,       /* of a column, and of a row and one more */
+  RUN_POSITION_BITS = 7,       /* bits of a column, and of a row and one more */
   RUNS_BEYOND = 2 * RUN_GROUPS /* empty runs, which steps read past the last */
 };
 
@@ -42,14 +42,14 @@ typedef struct window_segment {
   const float *corner; /* the first sample */
 } window_segment;
 
-/* Samples of one row: the first one's column in the segment, and how many; none when that is not positive. */
+/* Samples of one row: the column of the first in the segment, and their number; none if that is not positive. */
 typedef struct window_span {
   int32_t first, length;
 } window_span;
 
 /* One segment in shared memory: distance from the centre and weight of each column and row, and the list of runs. */
 template <int SIZE> struct window_tile {
-  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* room for any 32 rows */
+  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* holds any 32 rows */
   float2 column[SIZE];
   float2 row[SIZE]; /* weights times 2^q */
   uint16_t runs[RUNS + RUNS_BEYOND];
@@ -76,13 +76,13 @@ static __device__ __forceinline__ void window_tile_weights(window_tile<SIZE> *ti
   }
 }
 
-/* Runs that hold a span. */
+/* Number of runs for a span. */
 static __device__ __forceinline__ int32_t window_runs_of(window_span span) {
   return max(span.length + RUN_LENGTH - 1, 0) >> RUN_BITS;
 }
 
-/* Writes a span's runs: length less one, row plus one and column from the high bits down. So no run is 0, which is an empty
-   one. */
+/* Writes a span's runs: length less one, row plus one and column from the high bits down. So no run is 0, the value of
+ * an empty one. */
 static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_span span, int32_t row) {
   uint32_t run = (uint32_t)(RUN_LENGTH - 1) << 2 * RUN_POSITION_BITS | (uint32_t)(row + 1) << RUN_POSITION_BITS;
   run |= (uint32_t)span.first;
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_s
   if (left > 0) *runs = (uint16_t)(run - ((uint32_t)(RUN_LENGTH - left) << 2 * RUN_POSITION_BITS));
 }
 
-/* The least run that has a sample `sub`, from 0. */
+/* The smallest run that has a sample `sub`, from 0. */
 static __device__ __forceinline__ uint32_t window_run_least(int32_t sub) {
   return max((uint32_t)sub << 2 * RUN_POSITION_BITS, 1u);
 }
@@ -105,7 +105,7 @@ static __device__ __forceinline__ int32_t window_run_column(uint32_t run) {
   return (int32_t)(run & ((1u << RUN_POSITION_BITS) - 1u));
 }
 
-/* One segment, whose weights are being written; of WARPS warps each takes every WARPS-th row. */
+/* One segment, whose weights are being written; each of WARPS warps takes every WARPS-th row. */
 template <int WARPS, int SIZE, typename T>
 static __device__ __forceinline__ void window_walk_segment(const T &t, window_tile<SIZE> *tile,
                                                            const window_segment *segment) {
@@ -124,13 +124,13 @@ static __device__ __forceinline__ void window_walk_segment(const T &t, window_ti
     }
     if (lane < RUNS_BEYOND) tile->runs[listed + lane] = 0;
     copies_wait();
-    __syncwarp(); /* the list, the weights and what walk_begin fetches are whole */
+    __syncwarp(); /* the list, the weights and the data of walk_begin are complete */
     if (listed > 0) walk_vote(t, segment, listed);
     __syncwarp(); /* and read */
   }
 }
 
-/* The whole window, as far as this of its WARPS warps takes it. */
+/* The whole window, the part of this one of its WARPS warps. */
 template <int WARPS, int SIZE, typename T>
 static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE> *tile, const plane_view *level,
                                                    const window_geometry *w) {
@@ -151,13 +151,13 @@ static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE>
       window_tile_weights(tile, w, &segment);
       window_walk_segment<WARPS>(t, tile, &segment);
     }
-  __syncwarp(); /* needed where the window lies outside the level and no segment was taken */
+  __syncwarp(); /* needed if the window is outside the level and no segment was processed */
 }
 
 /* The patch of a keypoint's affine shape, by a warp, in shared memory. */
 
-/* SIDE x SIDE samples in rows of PITCH floats: affine_patch_ref. Lanes lie along the side of the patch that crosses fewer
-   rows of the level. All 32 lanes; __syncwarp before others read. */
+/* SIDE x SIDE samples in rows of PITCH floats: affine_patch_ref. Lanes run along the side of the patch that crosses
+ * fewer rows of the level. All 32 lanes; __syncwarp before others read. */
 template <int SIDE, int PITCH>
 static __device__ __forceinline__ void affine_patch_fill(float *patch, const plane_view *level, const patch_map *m) {
   const float middle = 0.5f * (float)(SIDE - 1);
@@ -171,15 +171,15 @@ static __device__ __forceinline__ void affine_patch_fill(float *patch, const pla
   }
 }
 
-/* What orientation reads of a keypoint, and the window that it makes of it. */
+/* Inputs of orientation for a keypoint, and the window made from them. */
 
-/* What orientation reads of a keypoint. */
+/* Inputs of orientation for a keypoint. */
 typedef struct orient_item {
   float x, y, sigma;
   int32_t column, row, octave, level;
 } orient_item;
 
-/* Keypoint n of `count`; of no meaning from there on. */
+/* Keypoint n of `count`; undefined from there on. */
 static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list *k, uint32_t n, uint32_t count) {
   orient_item item = {0.0f, 0.0f, 0.0f, 0, 0, 0, 0};
   if (n >= count) return item;

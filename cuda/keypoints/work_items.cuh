@@ -1,5 +1,5 @@
 /*
- * Between a bit of the masks and its sample. Device functions, called by any thread.
+ * Conversion between mask bits and samples, and the order of work. Device functions, called by any thread.
  * Drawing: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_WORK_ITEMS_CUH
@@ -26,7 +26,7 @@ static __device__ __forceinline__ mask_place mask_place_of(const cuda_frame_view
   return {(uint32_t)(o.width + 31) / 32u, (uint32_t)o.height, 0, 0};
 }
 
-/* False: the word lies between two octaves' masks. */
+/* False: the word is between two octaves' masks. */
 static __device__ __forceinline__ bool mask_site_of(const cuda_frame_view &v, uint32_t word, uint32_t bit,
                                                     mask_site *s) {
   int32_t o = 0;
@@ -48,8 +48,8 @@ static __device__ __forceinline__ uint32_t mask_word_of(const cuda_frame_view &v
 }
 
 /* Order of work: features by window radius, the largest first, so that warps which run side by side have equal work and
-   none starts a long one last. A counting sort: counts are complete before any position is given. The order within a
-   bin varies between runs; results do not depend on it, because each feature's output has its own address. */
+ * none starts a long one last. A counting sort: counts are complete before any position is given. The order within a
+ * bin varies between runs; results do not depend on it, because each feature has a separate output address. */
 
 /* Bin of a keypoint's features. Any thread. */
 static __device__ __forceinline__ uint32_t work_order_bin(const cuda_frame_view &v, uint32_t keypoint) {
@@ -58,7 +58,7 @@ static __device__ __forceinline__ uint32_t work_order_bin(const cuda_frame_view 
   return (uint32_t)(WORK_BINS - 1 - (radius < WORK_BINS - 1 ? radius : WORK_BINS - 1));
 }
 
-/* A block's shared memory for giving positions. */
+/* A block's shared memory for assigning positions. */
 typedef struct work_order_shared {
   uint32_t scan[WARP_LANES];
   uint32_t base[WORK_BINS];  /* first position of each bin */
@@ -73,7 +73,7 @@ static __device__ __forceinline__ void work_order_bases(const uint32_t *counts, 
 }
 
 /* Gives features first..first + count of one keypoint their positions; count may be 0. All threads of a block of
-   WORK_BINS; one global addition a bin and tile, for those to one address wait for each other. */
+ * WORK_BINS; one global addition per bin and tile, because additions to one address wait for each other. */
 static __device__ __forceinline__ void work_order_put(const cuda_frame_view &v, work_order_shared *s, uint32_t *cursors,
                                                       uint32_t bin, uint32_t first, uint32_t count, uint32_t capacity) {
   __syncthreads(); /* the previous tile's positions are given */

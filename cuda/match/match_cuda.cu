@@ -1,4 +1,4 @@
-/* Matching on a device: what comes before and after the squares, and the steps in order. */
+/* Matching on a device: steps before and after the squares, and all steps in order. */
 #include "cuda/match/match_cuda.h"
 
 #include "cuda/match/match_keys.cuh"
@@ -41,17 +41,17 @@ size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool 
   return bytes;
 }
 
-/* ------------------------------------------------------------------ before */
+/* ------------------------------------------------------------------ before the squares */
 
 typedef struct norms_args {
-  const uint8_t *first, *second; /* null: floats, that have no norms */
+  const uint8_t *first, *second; /* null: floats, which have no norms */
   uint32_t first_count, second_count, second_padded;
   int32_t *first_norms, *second_base;
   uint64_t *best[2], *second_best[2]; /* of first, of second */
 } norms_args;
 
 /*
- * Does      squared norms of 8-bit descriptors; bases of second's; no best yet for anybody.
+ * Does      squared norms of 8-bit descriptors; bases of second's; best keys of all features initialised.
  * Launch    8 lanes a feature: first's, then second's up to whole strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes the work. Barriers: none.
  * Limits    any counts. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
@@ -121,7 +121,7 @@ stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, 
   return launch(match_places_kernel, blocks_of(count), THREADS, 0, stream, *guide, of_second, keypoints, count, places);
 }
 
-/* ------------------------------------------------------------------ after */
+/* ------------------------------------------------------------------ after the squares */
 
 /* Both directions: forward, and then backward unless its count is 0. */
 typedef struct settle_both_args {
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_cons
 }
 
 /*
- * Does      the same where the second is still missing the group of the best: a row's group, or a column's (row and
- *           column change places, the numbers are the same).
+ * Does      the same if the second nearest was not searched in the group of the best: a row's group, or a column's
+ *           (with row and column exchanged).
  * Launch    a warp a feature, forward's first. Shared: none.
  * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
  * Limits    any count. Order: repeatable, integers. Cost: 2 KB read a feature; two dependent reads of the L2 cache.
@@ -186,7 +186,7 @@ static uint32_t pair_tile(uint32_t count) {
 
 /*
  * Does      counts the pairs kept of each tile: match_keeps. Launch: a block a tile, a thread a feature in turn.
- * Shared    32 words. Reads both directions' nearest. Writes tile_counts. Barriers: those of the reduction.
+ * Shared    32 words. Reads both directions' nearest. Writes tile_counts. Barriers: of the reduction.
  * Limits    any count. Order: repeatable, integers. Cost: 16 to 32 bytes a feature.
  */
 __global__ void __launch_bounds__(THREADS)
@@ -202,8 +202,8 @@ __global__ void __launch_bounds__(THREADS)
 
 /*
  * Does      writes the pairs kept by ascending first, and their number. Launch: as match_count_kernel.
- * Shared    32 words. Reads tile_counts, nearest. Writes pairs, pair_count. Barriers: those of the sums.
- * Limits    any count. Order: repeatable: a pair's place is the number of those kept before it.
+ * Shared    32 words. Reads tile_counts, nearest. Writes pairs, pair_count. Barriers: of the sums.
+ * Limits    any count. Order: repeatable: a pair's position is the number of pairs kept before it.
  * Cost      16 to 32 bytes a feature and 16 a pair; into host memory bound by the bus.
  */
 __global__ void __launch_bounds__(THREADS)

@@ -1,5 +1,5 @@
 /*
- * Matching with a guide: every pair of places is tested, and only pairs that agree have their descriptors compared.
+ * Matching with a guide: every pair of positions is tested, and only pairs that agree have their descriptors compared.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -9,9 +9,9 @@
 enum {
   WARPS = 8,
   THREADS = WARPS * WARP_LANES,
-  OWN = 4,                 /* features of a warp */
-  BLOCK_OWN = WARPS * OWN, /* and of a block */
-  OTHERS = THREADS,        /* places of the other list at a time */
+  OWN = 4,                 /* features per warp */
+  BLOCK_OWN = WARPS * OWN, /* features per block */
+  OTHERS = THREADS,        /* positions of the other list per round */
   QUEUE = 2 * WARP_LANES   /* candidates that wait until they fill a warp */
 };
 
@@ -28,7 +28,7 @@ typedef struct guided_shared {
   uint32_t queue[WARPS][OWN][QUEUE];
 } guided_shared;
 
-/* The key of one pair; a thread's own work, in the contract's order. */
+/* The key of one pair; computed by a single thread, in the contract's order. */
 template <match_type TYPE> static __device__ uint64_t pair_key(const guided_args *p, uint32_t own, uint32_t other) {
   enum { QUADS = (TYPE == MATCH_F32 ? MATCH_LENGTH : MATCH_LENGTH / 4) / 4 };
   const uint4 *a = (const uint4 *)p->own + (size_t)own * QUADS, *b = (const uint4 *)p->other + (size_t)other * QUADS;
@@ -52,14 +52,14 @@ template <match_type TYPE> static __device__ uint64_t pair_key(const guided_args
   return TYPE == MATCH_F32 ? match_key_float(sum, other) : match_key(norms - 2u * products, other);
 }
 
-/* One of the warp's features: what waits for it, and its two nearest so far. */
+/* One of the warp's features: its waiting candidates, and its two nearest so far. */
 typedef struct own_feature {
   match_place place;
   uint32_t index, waiting;
   match_two two;
 } own_feature;
 
-/* Appends those of 32 candidates that agree to a feature's queue, from which they leave a warp at a time. */
+/* Appends the candidates of 32 that agree to a feature's queue, which is emptied a warp at a time. */
 template <match_type TYPE>
 static __device__ __forceinline__ void take_candidates(const guided_args *p, uint32_t other, bool agrees,
                                                        uint32_t *queue, own_feature *own) {
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void take_candidates(const guided_args *p, uin
   if (lane < own->waiting) queue[lane] = left;
 }
 
-/* Tests the places in shared memory against all of the warp's features. */
+/* Tests the positions in shared memory against all of the warp's features. */
 template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
 static __device__ __forceinline__ void take_places(const guided_args *p, guided_shared *s, uint32_t first,
                                                    own_feature *own) {
@@ -105,10 +105,10 @@ static __device__ __forceinline__ void end_feature(const guided_args *p, const u
 }
 
 /*
- * Does      the two nearest among the candidates whose places agree; match_ref with a guide. BACKWARD: the own list is
- *           the second one of the guide.
+ * Does      the two nearest among the candidates whose positions agree; match_ref with a guide. BACKWARD: the own list
+ *           is the second one of the guide.
  * Launch    32 features a block, 4 for each of 8 warps.
- * Shared    guided_shared: 256 places of the other list, and what waits.
+ * Shared    guided_shared: 256 positions of the other list, and the queues.
  * Reads     places and descriptors (16-byte aligned) of both lists. Writes nearest.
  * Barriers  around each 256 places; within a warp around its queues.
  * Limits    any counts, none included.

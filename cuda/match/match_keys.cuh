@@ -2,7 +2,7 @@
  * Candidates as 64-bit keys, square above index, so that the order of matching (square, then index) is that of
  * integers; and the two smallest keys of a feature, in registers and in global memory.
  *
- * Squares of floats are never negative, so their bits order as they do.
+ * Squares of floats are never negative, so their bits have the order of their values.
  */
 #ifndef HARTSIFT_CUDA_MATCH_MATCH_KEYS_CUH
 #define HARTSIFT_CUDA_MATCH_MATCH_KEYS_CUH
@@ -12,14 +12,15 @@
 
 #define MATCH_NO_KEY 0xffffffffffffffffull
 
-/* Columns that share a step of the tensor kernel, and those whose numbers fit the low bits of its 32-bit keys. */
+/* Columns that share a step of the tensor kernel, and the number of columns that fits the low bits of its 32-bit
+ * keys. */
 enum { MATCH_STRIP = 64, MATCH_SPAN = 512 };
-/* A 32-bit key: square (or what orders as it) << 8 | number. */
+/* A 32-bit key: square (or a value of the same order) << 8 | number. */
 enum { MATCH_KEY_SHIFT = 8, MATCH_KEY_NUMBER = 255 };
 #define MATCH_NO_KEY_32 INT32_MAX
 
-/* What a column's key adds below its square: its number among those of its span that one lane sees (8 columns belong to
-   4 lanes, two neighbours each). At most 127. */
+/* The low bits of a column's key: its number among the columns of its span that one lane sees (8 columns belong to 4
+ * lanes, two neighbours each). At most 127. */
 static __device__ __forceinline__ int32_t match_column_number(uint32_t column) {
   return (int32_t)((column >> 2 & 126u) | (column & 1u));
 }
@@ -49,15 +50,15 @@ static __device__ __forceinline__ void match_two_take(match_two *t, uint64_t key
   t->second = min(t->second, loser);
 }
 
-/* Joins two sets that have no key in common. */
+/* Merges two sets without a common key. */
 static __device__ __forceinline__ void match_two_join(match_two *t, match_two other) {
   const uint64_t loser = max(t->best, other.best);
   t->best = min(t->best, other.best);
   t->second = min(min(t->second, other.second), loser);
 }
 
-/* Joins what lanes hold whose numbers differ in the bits of `lanes` (a power of two each, from `first` up to below
-   `end`); valid on all of them. All 32 lanes. */
+/* Merges the sets of lanes whose numbers differ in the bits of `lanes` (a power of two each, from `first` up to below
+ * `end`); valid on all of them. All 32 lanes. */
 static __device__ __forceinline__ void match_two_join_lanes(match_two *t, int first, int end) {
   for (int d = first; d < end; d <<= 1) {
     match_two other;
@@ -90,10 +91,10 @@ typedef struct match_bests {
   uint64_t *best, *second;
 } match_bests;
 
-/* Adds a set to a feature's. The outcome does not depend on the order of additions: an atomic minimum keeps the
-   smallest key as best, and the key that loses a comparison with it, whether the old best or the new one, is offered as
-   second. Every key but the smallest loses once, so each is offered once. The plain reads before the atomics may return
-   an old value, which can only be too large; they save nearly all atomics. */
+/* Adds a set to a feature's. The result does not depend on the order of additions: an atomic minimum keeps the smallest
+ * key as best, and the key that loses a comparison with it, whether the old best or the new one, is offered as second.
+ * Every key but the smallest loses once, so each is offered once. The plain reads before the atomics may return an old
+ * value, which can only be too large; they save nearly all atomics. */
 static __device__ __forceinline__ void match_bests_add(const match_bests *bests, uint32_t i, match_two t) {
   uint64_t loser = t.best;
   if (t.best < __ldcg(&bests->best[i])) {
@@ -105,21 +106,21 @@ static __device__ __forceinline__ void match_bests_add(const match_bests *bests,
     atomicMin((unsigned long long *)&bests->second[i], (unsigned long long)second);
 }
 
-/* From the final keys of a feature to its two nearest, also where the tensor kernel left the group of the best out. */
+/* From the final keys of a feature to its two nearest, also if the tensor kernel left out the group of the best. */
 
 /* One direction to settle. */
 typedef struct settle_args {
   match_type type;
   const uint8_t *own, *other; /* descriptors, and squared norms of 8-bit ones */
   const int32_t *own_norms, *other_norms;
-  int own_shift, other_shift; /* that the norms are stored with */
+  int own_shift, other_shift; /* shift of the norms in their storage */
   uint32_t own_count, other_count;
   const uint64_t *best, *second;
   match_nearest *nearest;
 } settle_args;
 
-/* The smallest key of the group of t's best but for that itself: the candidates of its 64 whose numbers agree with it
-   in bits 1 and 2, 16 of them, two lanes each. Valid on all lanes. */
+/* The smallest key of the group of t's best, except the best itself: the candidates of its 64 whose numbers agree with
+ * it in bits 1 and 2, 16 of them, two lanes each. Valid on all lanes. */
 static __device__ __forceinline__ uint64_t group_second(const settle_args &p, uint32_t i, match_two t) {
   const uint32_t lane = threadIdx.x % WARP_LANES, nearest = (uint32_t)t.best, member = lane / 2u, half = lane % 2u;
   const uint32_t j = (nearest & ~63u) + (member & ~1u) * 4u + (nearest & 6u) + (member & 1u);

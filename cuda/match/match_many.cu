@@ -1,5 +1,5 @@
 /*
- * Many pairs of images at a time; see match_cuda.h. The squares are made in match_products.cu.
+ * Many pairs of images at a time; see match_cuda.h. match_products.cu computes the squares.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -13,7 +13,7 @@ enum {
   ALIGNMENT = 256
 };
 
-/* ------------------------------------------------------------------ what belongs to one image */
+/* ------------------------------------------------------------------ data of one image */
 
 static void *part(void *base, size_t *offset, size_t bytes) {
   void *at = base ? (unsigned char *)base + *offset : NULL;
@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_m
 
 /*
  * Does      writes each task's kept pairs by ascending first, and their number: match_keeps. Launch: a block a task.
- * Shared    32 words. Reads both directions' nearest. Writes pairs, pair_count. Barriers: those of the sums.
- * Limits    any counts. Order: repeatable: a pair's place is the number of those kept before it.
+ * Shared    32 words. Reads both directions' nearest. Writes pairs, pair_count. Barriers: of the sums.
+ * Limits    any counts. Order: repeatable: a pair's position is the number of pairs kept before it.
  * Cost      16 to 32 bytes a feature and 16 a pair; into host memory bound by the bus.
  */
 __global__ void __launch_bounds__(THREADS)

@@ -2,16 +2,16 @@
  * Squared distances of 8-bit descriptors by matrix instructions, never stored: every block keeps the two nearest of its
  * rows (first's features) and of its columns (second's).
  *
- * What bounds such a kernel is less the products than what is done with each of them. So minima are taken over groups:
- * of a row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 16 that two neighbouring
+ * Such a kernel is bound less by the products than by the work on each of them. So minima are taken over groups: of a
+ * row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 16 that two neighbouring
  * groups of lanes hold. Only the smallest key of a group is kept, and only these compete for nearest and second
- * nearest: half an instruction a product instead of three. The one thing this misses, a second nearest in the group of
- * the nearest, is made good in cuda_match_settle_launch, which computes that group again: 16 squares a feature.
+ * nearest: half an instruction a product instead of three. This only misses a second nearest in the group of the
+ * nearest; cuda_match_settle_launch computes that group again: 16 squares a feature.
  *
  * A product costs a multiply-add, half a three-way minimum (row) and a sum with minimum (column):
  *   x = (|b|^2 - 2 a.b) << 8 | number of the column       orders a row's candidates; |a|^2 is the same for all
  *   x + (|a|^2 << 8 | number of the row)                  orders a column's
- * |x| < 2^31 because the square lies in [0, 2^23). Both numbers together stay below 256.
+ * |x| < 2^31 because the square is in [0, 2^23). Both numbers together stay below 256.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -22,7 +22,7 @@
 enum {
   WARPS = 4,
   THREADS = WARPS * WARP_LANES,
-  ROW_TILES = 4,              /* of 16 rows a warp: its rows stay in registers */
+  ROW_TILES = 4,              /* tiles of 16 rows a warp: its rows stay in registers */
   WARP_ROWS = 16 * ROW_TILES, /* 64 */
   BLOCK_ROWS = WARPS * WARP_ROWS,
   HALF_ROWS = BLOCK_ROWS / 2, /* rows whose numbers fit a key: 7 bits */
@@ -31,12 +31,12 @@ enum {
   STRIP_TILES = MATCH_STRIP / 8,
   SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
   BUFFERS = 3,
-  COLUMN_PITCH = MATCH_STRIP + 8, /* words from one lane group to the next: 8 banks on */
+  COLUMN_PITCH = MATCH_STRIP + 8, /* stride in words between lane groups: 8 banks on */
   BLOCKS = 3                      /* of a multiprocessor */
 };
 enum { FORM_WIDE, FORM_NARROW };
 
-/* What a key of nothing holds above its number. */
+/* The number part of an empty key. */
 #define NO_SQUARE (MATCH_NO_KEY_32 >> MATCH_KEY_SHIFT)
 
 /* The two nearest of a row within one lane's columns; squares less |a|^2. */
@@ -48,9 +48,9 @@ row_two;
 
 /* Dynamic shared memory of a block. */
 typedef struct products_shared {
-  uint8_t columns[BUFFERS][MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, exchanged within a row by its low 3 bits */
+  uint8_t columns[BUFFERS][MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, permuted within a row by its low 3 bits */
   int32_t base[BUFFERS][MATCH_STRIP];
-  int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest of each lane's rows, strips in turn */
+  int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest of each lane's rows, for alternate strips */
   row_two rows[LANE_ROWS][THREADS];
 } products_shared;
 
@@ -63,14 +63,14 @@ typedef struct products_args {
 } products_args;
 
 /* The 64 rows of a warp, spread over its lanes: lane 4 g + q has bytes 32 q to 32 q + 31 of rows g and g + 8 of each
-   tile. Which of the 128 products a lane makes does not matter as long as rows and columns agree. */
+ * tile. Any distribution of the 128 products to lanes is valid if rows and columns agree. */
 typedef struct lane_rows {
   uint32_t words[ROW_TILES][2][LANE_WORDS];
   int32_t term[LANE_ROWS]; /* |a|^2 << 8 | number within the half block */
   uint32_t outside;        /* bit r: row r is beyond the last */
 } lane_rows;
 
-/* Smallest keys of each row so far in this span, and those of another group. */
+/* Smallest keys of each row so far in this span, and of another group. */
 typedef struct row_minima {
   int32_t best[LANE_ROWS], second[LANE_ROWS];
 } row_minima;
@@ -107,7 +107,7 @@ static __device__ __forceinline__ int32_t min_of_sum(int32_t a, int32_t b, int32
 #if __CUDA_ARCH__ >= 900
   return __viaddmin_s32(a, b, c);
 #else
-  return min((int32_t)((uint32_t)a + (uint32_t)b), c); /* wraps, for columns that are not there */
+  return min((int32_t)((uint32_t)a + (uint32_t)b), c); /* wraps for columns beyond the last */
 #endif
 }
 
@@ -130,8 +130,8 @@ static __device__ __forceinline__ void load_rows(const products_args *p, uint32_
   }
 }
 
-/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which say so there). A thread's pieces of
-   16 bytes lie 16 columns apart. */
+/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which mark these). A thread's pieces of 16
+ * bytes are 16 columns apart. */
 static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
   enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
   const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
@@ -165,7 +165,7 @@ static __device__ __forceinline__ void tile_products(const lane_rows *rows, cons
 }
 
 /* A strip: every row's minima, and if COLUMNS the smallest key of each column within each lane's rows. TAIL: some rows
-   are not there. */
+ * are beyond the last. */
 template <int FORM, bool COLUMNS, bool TAIL>
 static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_t strip, products_shared *s,
                                                   row_minima *minima) {
@@ -200,13 +200,13 @@ static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_
   }
 }
 
-/* The column that a row's key of a span stands for; span_column: the lane's first in it. */
+/* The column of a row's key of a span; span_column: the lane's first column in it. */
 static __device__ __forceinline__ uint32_t column_of_key(int32_t key, uint32_t span_column) {
   const uint32_t number = (uint32_t)key & (uint32_t)MATCH_KEY_NUMBER;
   return span_column + (number & 126u) * 4u + (number & 1u);
 }
 
-/* Ends a span: its numbers begin anew. Its columns come after all before, so only smaller squares count. */
+/* Ends a span: numbers restart. Later columns come after all earlier ones, so only smaller squares count. */
 static __device__ __forceinline__ void end_span(uint32_t strip, products_shared *s, row_minima *minima) {
   const uint32_t column = strip / SPAN_STRIPS * MATCH_SPAN + threadIdx.x % 4u * 2u;
 #pragma unroll
@@ -237,7 +237,7 @@ static __device__ __forceinline__ uint64_t row_key(int32_t square, uint32_t colu
   return square == NO_SQUARE ? MATCH_NO_KEY : match_key((uint32_t)square + norm, column);
 }
 
-/* Hands the rows in, a quarter of them by each lane of the four that share them. */
+/* Merges the rows into global memory, a quarter of them by each lane of the four that share them. */
 static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t warp_row, const products_shared *s) {
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
@@ -261,8 +261,8 @@ static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row,
   return key == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(k >> MATCH_KEY_SHIFT, row + (k & MATCH_KEY_NUMBER) - number);
 }
 
-/* Hands the columns of a strip in: each half of the block those of its warps' rows, a thread a column. Neighbouring
-   lane groups count as one, of 16 rows. seen: column_second. */
+/* Merges the columns of a strip into global memory: each half of the block handles its warps' rows, a thread a column.
+ * Neighbouring lane groups count as one, of 16 rows. seen: column_second. */
 static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
                                                    const products_shared *s) {
   const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
@@ -321,13 +321,13 @@ static __device__ __forceinline__ void take_block(const products_args *p, produc
 
 /*
  * Does      the smallest keys of each row over its columns and, if COLUMNS, of each column over its rows, each second
- *           from another group than the best: what match_ref finds, but for that group.
+ *           from another group than the best: the result of match_ref without that group.
  * Launch    x: 256 rows a block, y: strips_a_block strips of 64 columns a block; 4 warps of 64 rows.
  * Shared    products_shared, dynamic.
  * Reads     both lists, 16-byte aligned; norms, bases (whole strips). Writes best and second by atomic minima.
- * Barriers  one a strip: it is there for all, its buffer's former strip is done with, and all keys of the columns of
- *           the strip before are in shared memory.
- * Limits    any count of 1 or more; rows beyond the last are repeats of it that no column takes in, columns beyond the
+ * Barriers  one a strip: the strip is loaded for all, its buffer's former strip is no longer read, and all keys of the
+ *           columns of the strip before are in shared memory.
+ * Limits    any count of 1 or more; rows beyond the last repeat it and enter no column's minimum, columns beyond the
  *           last have the base MATCH_NO_KEY_32 and products of 0.
  * Order     repeatable: minima of keys that are all different.
  * Cost      a matrix instruction for 4096 products of bytes; about 3.5 other instructions for each of the 32 x 4
@@ -344,7 +344,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
  * Launch    x: 256 rows a block, y: strips_a_block strips a block, as many as the largest image needs, z: the pairs;
  *           blocks beyond a pair's rows or columns end at once.
  * Shared    products_shared, dynamic, and the pair's arguments.
- * Reads     the tasks. Otherwise as match_products_kernel. Barriers: one more, the arguments are there for all.
+ * Reads     the tasks. Otherwise as match_products_kernel. Barriers: one more, the arguments are loaded for all.
  * Limits    65535 pairs. Order and cost as there.
  */
 template <int FORM, bool COLUMNS>
@@ -399,7 +399,7 @@ static products_kernel kernel_of(bool narrow, bool columns) {
 
 typedef void (*products_many_kernel)(const cuda_match_task *, uint32_t);
 
-/* The wide form is the narrow one where the device has no other. */
+/* The wide form equals the narrow one if the device has no other. */
 static products_many_kernel many_kernel_of(bool columns) {
   return columns ? match_products_many_kernel<FORM_WIDE, true> : match_products_many_kernel<FORM_WIDE, false>;
 }
@@ -437,7 +437,7 @@ stage_status cuda_match_products_launch(const match_args *args, const cuda_match
 }
 
 stage_status cuda_match_products_many_launch(const cuda_match_many_args *args, cuda_stream stream) {
-  enum { WAVES = 12 }; /* of blocks at least, so that the last one is a small part */
+  enum { WAVES = 12 }; /* minimum number of blocks, so that the last one is a small part */
   const products_many_kernel kernel = many_kernel_of(args->mutual);
   assert(args->count > 0 && args->count <= (uint32_t)GRID_Y_MAX);
   if (args->rows_most == 0 || args->columns_most == 0) return STAGE_OK;

@@ -1,7 +1,7 @@
 /*
  * Squared distances without matrix instructions: of float descriptors in the contract's order, and of 8-bit ones four
- * products an instruction. A block holds 128 x 128 of them in registers and hands the two nearest of its rows and
- * columns in; or writes all of them.
+ * products an instruction. A block holds 128 x 128 of them in registers and merges the two nearest of its rows and
+ * columns into global memory; or writes all of them.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -12,10 +12,10 @@ enum {
   THREADS = 256,
   SIDE = 16,          /* threads along a side of the tile */
   TILE = 128,         /* rows and columns of a block */
-  EACH = TILE / SIDE, /* rows and columns of a thread: 4 side by side, and the 4 that lie 64 on */
+  EACH = TILE / SIDE, /* rows and columns of a thread: 4 adjacent, and the 4 that are 64 further */
   SLICE = 16,         /* words of each descriptor at a time */
-  SLICE_WORDS = 8,    /* that a thread fetches of either side */
-  PITCH = TILE + 4    /* words from one word of the descriptors to the next */
+  SLICE_WORDS = 8,    /* words that a thread fetches of either side */
+  PITCH = TILE + 4    /* stride between words of the descriptors */
 };
 
 typedef struct tiles_args {
@@ -29,12 +29,12 @@ typedef struct tiles_shared {
   uint32_t rows[SLICE][PITCH], columns[SLICE][PITCH];
 } tiles_shared;
 
-/* Where a thread's n-th row or column lies in the tile. */
+/* Position of a thread's n-th row or column in the tile. */
 static __device__ __forceinline__ uint32_t offset_in_tile(uint32_t thread, int n) {
   return thread * 4u + (uint32_t)(n % 4) + (uint32_t)(n / 4) * (TILE / 2u);
 }
 
-/* What a thread loads of a slice: half the words of one descriptor (the last one again beyond it). */
+/* A thread's loads of a slice: half the words of one descriptor (beyond the last, of the last again). */
 static __device__ __forceinline__ void fetch_slice(const uint32_t *from, uint32_t first, uint32_t count, uint32_t words,
                                                    uint32_t slice, uint32_t *piece) {
   const uint32_t i = min(first + threadIdx.x % TILE, count - 1u);
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void take_word(const tiles_shared *s, int k, u
     }
 }
 
-/* The keys' upper word of each square; all ones for what is no candidate. */
+/* The keys' upper word of each square; all ones for non-candidates. */
 template <match_type TYPE>
 static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint32_t row, uint32_t column,
                                                        uint32_t (*sums)[EACH]) {
@@ -95,8 +95,8 @@ static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint
     }
 }
 
-/* The upper words of keys of all squares of a tile. All threads; two barriers a slice: it is there for all; all are done
-   with it. */
+/* The upper words of keys of all squares of a tile. All threads; two barriers a slice: after its load, and after its
+ * last use. */
 template <match_type TYPE>
 static __device__ __forceinline__ void tile_squares(const tiles_args *p, tiles_shared *s, uint32_t row, uint32_t column,
                                                     uint32_t (*sums)[EACH]) {
@@ -133,7 +133,7 @@ static __device__ __forceinline__ void read_seconds(const match_bests *bests, ui
     seconds[n] = __ldcg((const uint32_t *)&bests->second[min(first + offset_in_tile(thread, n), count - 1u)] + 1);
 }
 
-/* Whether any of the warp's squares can be among the two nearest that are known: rarely, once a few tiles are done. */
+/* Whether any of the warp's squares can be among the two nearest known: rare after a few tiles. */
 static __device__ __forceinline__ bool worth_it(uint32_t smallest, uint32_t second) {
   return __any_sync(WARP_ALL, smallest <= second && smallest != UINT32_MAX);
 }
@@ -185,7 +185,7 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
  * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
  * Reads     both lists, 16-byte aligned. Writes the bests by atomic minima.
- * Barriers  those of tile_squares.
+ * Barriers  in tile_squares.
  * Limits    any count of 1 or more; beyond the last, descriptors are repeats whose squares are no candidates.
  * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
@@ -236,7 +236,7 @@ typedef struct squares_tiles_args {
   size_t pitch;
 } squares_tiles_args;
 
-/* Writes one row of a thread's squares: infinity for what is no candidate. */
+/* Writes one row of a thread's squares: infinity for non-candidates. */
 template <match_type TYPE>
 static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, uint32_t i, uint32_t column,
                                                    const uint32_t *squares) {
@@ -257,11 +257,12 @@ static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, 
 }
 
 /*
- * Does      all squares of rows with columns, where places agree: squares_ref.
+ * Does      all squares of rows with columns whose positions agree: squares_ref.
  * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
- * Reads     both lists, 16-byte aligned; norms of 8-bit ones; places with a guide. Writes squares, whole tiles of columns.
- * Barriers  those of tile_squares.
+ * Reads     both lists, 16-byte aligned; norms of 8-bit ones; positions with a guide. Writes squares, whole tiles of
+ *           columns.
+ * Barriers  in tile_squares.
  * Limits    any count of 1 or more; pitch a multiple of 128.
  * Order     repeatable: a square is one thread's, in the contract's order.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; 4 bytes written a pair.

@@ -1,7 +1,7 @@
 /*
- * Which squares of a row are wanted: the k smallest by a radix search of the last of them, or all below a bound.
+ * Selects among a row's squares: the k smallest by a radix search of the last of them, or all below a bound.
  *
- * Squares are never negative or NaN, so that their bits order as they do.
+ * Squares are never negative or NaN, so that their bits have the order of their values.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -12,7 +12,7 @@
 
 enum {
   THREADS = 256,
-  DIGIT_BITS = 8, /* of the radix search: a bin for each thread */
+  DIGIT_BITS = 8, /* bins of the radix search, one for each thread */
   DIGITS = 1 << DIGIT_BITS
 };
 static_assert((int)DIGITS == (int)THREADS, "each thread looks at one bin");
@@ -33,14 +33,14 @@ static rows_args rows_of(const squares_args *args, float bound) {
 
 typedef struct __align__(16) nearest_shared {
   uint64_t keys[NEIGHBOURS_MAX];
-  uint32_t bins[DIGITS]; /* aligned to 16 bytes, as the keys before are */
+  uint32_t bins[DIGITS]; /* aligned to 16 bytes, like the keys before them */
   uint32_t words[WARP_LANES];
   uint32_t prefix, wanted, taken;
 }
 nearest_shared;
 
-/* The square of the last of a row's k nearest: squares below it are all wanted, of those equal to it *ties. A bound with
-   no ties where the row has no more than k. Valid on all threads; all threads of the block. */
+/* The square of the last of a row's k nearest: all smaller squares qualify, and *ties of those equal to it. A bound
+ * with no ties if the row has no more than k. Valid on all threads; all threads of the block. */
 static __device__ uint32_t last_square(const rows_args &p, const uint32_t *line, uint32_t k, nearest_shared *s,
                                        uint32_t *ties) {
   const uint32_t bins = shared_hist_copy<1>(s->bins, 0);
@@ -63,7 +63,7 @@ static __device__ uint32_t last_square(const rows_args &p, const uint32_t *line,
       s->prefix = prefix | threadIdx.x << shift;
       s->wanted = wanted - before;
     }
-    __syncthreads(); /* one thread has said which digit it is */
+    __syncthreads(); /* one thread has stored the digit */
     prefix = s->prefix;
     wanted = s->wanted;
     known |= (DIGITS - 1u) << shift;
@@ -72,7 +72,7 @@ static __device__ uint32_t last_square(const rows_args &p, const uint32_t *line,
   return prefix;
 }
 
-/* Collects the keys that are wanted, in any order but with the first ties by index. All threads. */
+/* Collects the keys that qualify, in any order but with the first ties by index. All threads. */
 static __device__ void gather_keys(const rows_args &p, const uint32_t *line, uint32_t last, uint32_t ties,
                                    nearest_shared *s) {
   uint32_t equal_before = 0;
@@ -86,7 +86,7 @@ static __device__ void gather_keys(const rows_args &p, const uint32_t *line, uin
     if (equal && rank < ties) s->keys[atomicAdd(&s->taken, 1u)] = match_key(square, j);
     equal_before += total;
   }
-  __syncthreads(); /* all keys are there */
+  __syncthreads(); /* all keys are stored */
 }
 
 /* Sorts `size` keys, a power of two: bitonic. All threads. */
@@ -102,7 +102,7 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
           keys[other] = a;
         }
       }
-      __syncthreads(); /* a step reads what the step before wrote */
+      __syncthreads(); /* a step reads the values written by the step before */
     }
 }
 
@@ -111,9 +111,9 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
  * Launch    a block a row, 256 threads.
  * Shared    nearest_shared: 1024 keys, 256 bins: 9.3 KB.
  * Reads     squares, up to five times. Writes nearest.
- * Barriers  those of the radix search, of the ties' ranks and of the sort.
+ * Barriers  of the radix search, of the ties' ranks and of the sort.
  * Limits    k up to NEIGHBOURS_MAX; any number of columns.
- * Order     repeatable: keys are all different, and the wanted ones are sorted; ties by index.
+ * Order     repeatable: keys are all different, and the selected ones are sorted; ties by index.
  * Cost      20 bytes read a pair, from the L2 cache where rows fit it; k log^2 k steps of the sort.
  */
 __global__ void __launch_bounds__(THREADS)
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(THREADS)
   const uint32_t taken = s.taken;
   while (size < taken) size <<= 1;
   for (uint32_t i = taken + threadIdx.x; i < size; i += THREADS) s.keys[i] = MATCH_NO_KEY;
-  __syncthreads(); /* the keys that fill up are there */
+  __syncthreads(); /* the padding keys are stored */
   sort_keys(s.keys, size);
   for (uint32_t i = threadIdx.x; i < k; i += THREADS) {
     match_neighbour n = neighbour_none();
@@ -150,7 +150,7 @@ stage_status cuda_neighbours_nearest_launch(const squares_args *args, float boun
 
 /*
  * Does      counts each row's squares below the bound. Launch: a block a row, 256 threads. Shared: 32 words.
- * Reads     squares once. Writes counts. Barriers: those of the reduction. Limits: any number of columns.
+ * Reads     squares once. Writes counts. Barriers: of the reduction. Limits: any number of columns.
  * Order     repeatable, integers. Cost: 4 bytes read a pair.
  */
 __global__ void __launch_bounds__(THREADS)
@@ -165,8 +165,9 @@ __global__ void __launch_bounds__(THREADS)
 
 /*
  * Does      writes each row's squares below the bound by index. Launch: a block a row, 256 threads. Shared: 32 words.
- * Reads     squares once, starts. Writes found. Barriers: those of the scan, only where there is something to write.
- * Limits    any number of columns. Order: repeatable: a place is the number of those before. Cost: 4 bytes read a pair.
+ * Reads     squares once, starts. Writes found. Barriers: of the scan, only where there is something to write.
+ * Limits    any number of columns. Order: repeatable: a position is the number of entries before it. Cost: 4 bytes read
+ *           a pair.
  */
 __global__ void __launch_bounds__(THREADS)
     neighbours_list_kernel(const __grid_constant__ rows_args p, const uint32_t *starts, match_neighbour *found) {

@@ -3,8 +3,8 @@
  *
  * Atomics on one address, and on different ones of a bank, wait for each other, and lanes next to each other often vote
  * for the same bin. So lane l votes in copy l % COPIES, and the copies of a bin, words bin * COPIES to bin * COPIES +
- * COPIES - 1, lie in banks of their own; COPIES is a power of two up to 32. The histogram belongs to a warp or to a
- * block: THREADS is how many threads that has, `thread` which one of them calls. Nothing waits: after clearing, and
+ * COPIES - 1, are in separate banks; COPIES is a power of two up to 32. The histogram belongs to a warp or to a block:
+ * THREADS is its number of threads, `thread` the number of the caller. There is no barrier inside: after clearing, and
  * before bins are read, the caller synchronises those threads. `bins`: aligned to 16 bytes. Sums wrap around.
  */
 #ifndef HARTSIFT_CUDA_PRIM_HISTOGRAMS_CUH
@@ -28,7 +28,7 @@ template <int COPIES> static __device__ __forceinline__ uint32_t shared_hist_cop
   return shared_address(bins) + lane % COPIES * 4u;
 }
 
-/* One vote. `copy` may lack what `bin` has too much, as addresses wrap around. */
+/* One vote. Offsets may be moved between `copy` and `bin`, as addresses wrap around. */
 template <int COPIES>
 static __device__ __forceinline__ void shared_hist_add(uint32_t copy, uint32_t bin, int32_t vote) {
   shared_add(copy + bin * (COPIES * 4u), vote);
@@ -51,7 +51,7 @@ template <int COPIES> static __device__ __forceinline__ uint32_t shared_hist_fol
   return sum;
 }
 
-/* Adds BINS bins, of one copy, to as many words in global memory that others add to as well. All threads. */
+/* Adds BINS bins, of one copy, to as many words in global memory that other blocks add to. All threads. */
 template <int BINS, int THREADS>
 static __device__ __forceinline__ void shared_hist_flush(const uint32_t *bins, uint32_t *global, uint32_t thread) {
 #pragma unroll
@@ -74,7 +74,7 @@ static __device__ __forceinline__ int32_t warp_hist_sum(uint32_t group, int32_t 
 #if __CUDA_ARCH__ >= 800
   return (int32_t)__reduce_add_sync(group, (uint32_t)vote);
 #else
-  /* Every lane walks its group at the common pace of the largest one. */
+  /* Every lane loops over its group, for as many steps as the largest group has lanes. */
   int32_t sum = 0;
   uint32_t rest = group;
   while (__any_sync(WARP_ALL, rest != 0)) {

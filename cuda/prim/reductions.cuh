@@ -40,7 +40,7 @@ static __device__ __forceinline__ int32_t warp_reduce_max(int32_t v) {
 #endif
 }
 
-/* By three sums of 32 bits of parts that cannot overflow; each is one instruction where shuffles would take four. */
+/* By three 32-bit sums of parts that cannot overflow; each is one instruction, while shuffles would take four. */
 static __device__ __forceinline__ uint64_t warp_reduce_sum_u64(uint64_t v) {
 #if __CUDA_ARCH__ >= 800
   enum { PART = 27 };
@@ -83,7 +83,7 @@ template <int LANES> static __device__ __forceinline__ int64_t lanes_reduce_max_
 static __device__ __forceinline__ uint32_t block_reduce_sum(uint32_t v, uint32_t *shared) {
   const uint32_t warp_sum = warp_reduce_sum(v);
   const unsigned lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
-  __syncthreads(); /* the words' former readers are done */
+  __syncthreads(); /* earlier readers of the words are done */
   if (lane == 0) shared[warp] = warp_sum;
   __syncthreads();
   return warp_reduce_sum(lane < blockDim.x / WARP_LANES ? shared[lane] : 0u);
@@ -98,8 +98,8 @@ static __device__ __forceinline__ int32_t block_reduce_min(int32_t v, int32_t *s
   return warp_reduce_min(lane < blockDim.x / WARP_LANES ? shared[lane] : INT32_MAX);
 }
 
-/* What the WARPS warps of a block hold, joined by thread 0 and valid there. v: of each warp's lane 0. `shared`: WARPS
-   entries, in use until the next barrier after the call. One barrier. */
+/* Joins the values of a block's WARPS warps by thread 0, where the result is valid. v: of each warp's lane 0. `shared`:
+ * WARPS entries, in use until the next barrier after the call. One barrier. */
 template <int WARPS, typename T, void (*JOIN)(T &, const T &)>
 static __device__ __forceinline__ void block_reduce_on_first(T &v, T *shared) {
   if (threadIdx.x % WARP_LANES == 0) shared[threadIdx.x / WARP_LANES] = v;
@@ -108,12 +108,12 @@ static __device__ __forceinline__ void block_reduce_on_first(T &v, T *shared) {
     for (int w = 1; w < WARPS; w++) JOIN(v, shared[w]);
 }
 
-/* Order-keeping compaction: exclusive scans (of 32 or 64 bits), and the sum of what lies in the tiles before one's own.
-
-   A list is cut into tiles, one block each. Whoever produces the items counts them per tile by atomics, so no pass over
-   the items is needed for counting; the block that compacts a tile sums the counts of all tiles before it
-   (compact_before) and scans its own items (block_scan_exclusive). The count of tiles is bounded by the caller, for the
-   sums grow with its square. */
+/* Order-keeping compaction: exclusive scans (of 32 or 64 bits), and the sum over all previous tiles.
+ *
+ * A list is cut into tiles, one block each. The kernel that produces the items counts them per tile by atomics, so no
+ * pass over the items is needed for counting; the block that compacts a tile sums the counts of all tiles before it
+ * (compact_before) and scans its own items (block_scan_exclusive). The caller bounds the count of tiles, because the
+ * cost of the sums grows with its square. */
 
 /* Sum over the lanes below this one. All 32 lanes of a converged warp. */
 template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W v) {

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* The address of something in shared memory. */
+/* The address of an object in shared memory. */
 static __device__ __forceinline__ uint32_t shared_address(const void *p) {
   return (uint32_t)__cvta_generic_to_shared(p);
 }
@@ -23,11 +23,11 @@ static __device__ __forceinline__ float2 shared_pair(uint32_t address) {
   return v;
 }
 
-/* Copies from global to shared memory that run while the thread goes on (cp.async, from compute capability 8.0;
-   before, the thread copies). */
+/* Copies from global to shared memory that run while the thread continues (cp.async, from compute capability 8.0;
+ * before, the thread copies). */
 
-/* 16 bytes from global to shared memory (an address in the shared window) without passing registers where the hardware
-   can (8.0 on). */
+/* 16 bytes from global to shared memory (an address in the shared window), bypassing registers if the hardware can (8.0
+ * on). */
 __device__ __forceinline__ void copy_16_async_to(unsigned s_to, const float *from) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(s_to), "l"(from) : "memory");
@@ -44,7 +44,7 @@ __device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
 }
 
 /* The same by way of the L1 cache, which asks the L2 for whole lines: without it each lane's 16 bytes are fetched as a
-   sector of their own, twice the traffic where neighbouring lanes copy neighbouring bytes. */
+ * separate sector, twice the traffic if neighbouring lanes copy neighbouring bytes. */
 __device__ __forceinline__ void copy_16_async_cached(void *s_to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
@@ -63,7 +63,7 @@ __device__ __forceinline__ void copy_4_async(float *s_to, const float *from) {
 #endif
 }
 
-/* The same of any type, or 16 bytes of zeros; `from` must be readable all the same. */
+/* The same for any type, or 16 bytes of zeros; `from` must be readable in either case. */
 __device__ __forceinline__ void copy_16_async_or_zero(void *s_to, const void *from, bool there) {
 #if __CUDA_ARCH__ >= 800
   const unsigned to = (unsigned)__cvta_generic_to_shared(s_to), bytes = there ? 16u : 0u;
@@ -79,7 +79,7 @@ __device__ __forceinline__ void copies_commit() {
 #endif
 }
 
-/* Waits until the thread's own copies are done, but for the newest COUNT commits. */
+/* Waits until the thread's copies are done, except for the newest COUNT commits. */
 template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;\n" ::"n"(COUNT) : "memory");
@@ -91,19 +91,19 @@ __device__ __forceinline__ void copies_wait() { copies_wait_but<0>(); }
 /* Values whose origin is hidden from the compiler by an empty asm statement, so that it keeps them in registers. No
    instruction is emitted. Any thread. */
 
-/* Keeps the compiler from taking a pointer apart again into what it was computed from, once for each use in a loop. */
+/* Keeps the compiler from recomputing a pointer from its components at each use in a loop. */
 static __device__ __forceinline__ const float *opaque_pointer(const float *p) {
   asm("" : "+l"(p));
   return p;
 }
 
-/* The same of a number: without this the compiler may read it anew in each turn of a loop. */
+/* The same for a number: without this the compiler may read it again in each iteration of a loop. */
 static __device__ __forceinline__ int32_t opaque_int(int32_t v) {
   asm("" : "+r"(v));
   return v;
 }
 
-/* The same where not even a value that has not changed may be computed anew: the statement counts as a side effect. */
+/* The same where not even an unchanged value may be recomputed: the statement counts as a side effect. */
 static __device__ __forceinline__ int32_t keep_in_register(int32_t v) {
   asm volatile("" : "+r"(v));
   return v;

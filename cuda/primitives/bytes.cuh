@@ -1,9 +1,9 @@
 /*
  * The bytes of a strided picture, or of an array, as aligned vectors of 16, whatever their address, width and stride.
  *
- * A row is covered by the aligned vectors that hold a byte of it; those at its ends hold others as well, which are not
- * to be read: whole vectors are loaded at once, the rest byte by byte. Units (vectors of all rows) are numbered row by
- * row, with as many to a row as the worst alignment needs; some are empty.
+ * A row is covered by the aligned vectors that hold a byte of it; the vectors at its ends hold other bytes too, which
+ * must not be read: whole vectors are loaded at once, the rest byte by byte. Units (vectors of all rows) are numbered
+ * row by row, with as many to a row as the worst alignment needs; some are empty.
  */
 #ifndef HARTSIFT_CUDA_PRIMITIVES_BYTES_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_BYTES_CUH
@@ -20,7 +20,7 @@ struct byte_rows {
   const uint8_t *data;
   size_t stride_bytes;
   int64_t rows, width, last_width; /* bytes of a row, and of the last one */
-  uint32_t vectors;                /* to a row */
+  uint32_t vectors;                /* vectors per row */
   uint32_t multiplier, shift;      /* n / vectors = (n * multiplier >> 32) >> shift for n below 2^31 */
   int64_t group_rows;              /* rows whose units stay below 2^31 */
   uint32_t whole_first, whole;     /* of a single row: its whole vectors */
@@ -29,8 +29,8 @@ struct byte_rows {
 struct byte_unit {
   const uint8_t *address; /* aligned */
   int32_t first, end;     /* the bytes that belong to the row; first >= end: none */
-  int64_t row, column;    /* where the address stands; the column may be negative */
-  bool whole;             /* all 16 do */
+  int64_t row, column;    /* position of the address; the column may be negative */
+  bool whole;             /* all 16 belong to the row */
 };
 
 /* Whether rows have no gaps between them. */
@@ -38,8 +38,8 @@ static inline bool byte_rows_joined(int64_t width, int64_t rows, size_t stride_b
   return rows == 1 || stride_bytes == (size_t)width;
 }
 
-/* joined: as above, and so in every other picture that goes with this one: they are cut anew, into rows of 2^34 bytes.
-   Sizes are 1 or more. */
+/* joined: as above, for this and every other picture processed with it: the rows are divided anew, into rows of 2^34
+ * bytes. Sizes are 1 or more. */
 static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t rows, size_t stride_bytes,
                                        bool joined) {
   byte_rows r = {(const uint8_t *)data, stride_bytes, rows, width, width, 0, 0, 0, 0, 0, 0};
@@ -112,11 +112,11 @@ static __device__ __forceinline__ uint4 byte_unit_load(const byte_unit &u) {
 }
 
 /* Sum, smallest, largest and count above a threshold of bytes, four a step, in registers.
-   
-   Extremes: bytes are compared as the upper halves of 16-bit lanes, where what lies below them cannot change which one
-   wins; a word and the same word shifted by a byte bring all four there. Count above a threshold t:
-   |b - (t + 1)| - |b - t| is +1 for a byte b <= t and -1 for b > t, so for n bytes the sums of both distances differ by
-   n - 2 (count above). A sum of four distances is one instruction. On sm_90 a word costs 6 instructions. */
+ *
+ * Extremes: bytes are compared as the upper halves of 16-bit lanes, where the lower halves cannot change the order; a
+ * word and the same word shifted by a byte cover all four bytes. Count above a threshold t:
+ * |b - (t + 1)| - |b - t| is +1 for a byte b <= t and -1 for b > t, so for n bytes the sums of both distances differ by
+ * n - 2 (count above). A sum of four distances is one instruction. On sm_90 a word costs 6 instructions. */
 
 /* Four bytes of 1. */
 #define BYTE_STATS_ONES 0x01010101u
@@ -155,8 +155,8 @@ static __device__ __forceinline__ void byte_stats_add_range(byte_stats &s, uint3
   s.max = __vimax3_u16x2(s.max, word, word << 8);
 }
 
-/* Four bytes to all figures. kept: the same with zeros for bytes that are to count in the extremes only. The caller
-   adds 1 to `words` for each; a thread may add 2^22 words. */
+/* Adds four bytes to all statistics. kept: the same with zeros for bytes that count in the extremes only. The caller
+ * adds 1 to `words` for each; a thread may add 2^22 words. */
 static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t kept,
                                                       const byte_threshold &t) {
   byte_stats_add_range(s, word);
@@ -165,7 +165,7 @@ static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t wo
   s.to_next = byte_distances(kept, t.next, s.to_next);
 }
 
-/* The extremes of all bytes added; 255 and 0 when there were none. */
+/* The extremes of all bytes added; 255 and 0 if there were none. */
 static __device__ __forceinline__ uint32_t byte_stats_min(const byte_stats &s) {
   return min(s.min >> 24, s.min >> 8 & 0xffu);
 }
@@ -173,8 +173,8 @@ static __device__ __forceinline__ uint32_t byte_stats_max(const byte_stats &s) {
   return max(s.max >> 24, s.max >> 8 & 0xffu);
 }
 
-/* How many bytes are above the threshold: of all, the difference of the distances counts those up to it as 1 and the
-   others as -1. */
+/* The number of bytes above the threshold: of all, the difference of the distances counts bytes up to it as 1 and the
+ * others as -1. */
 static __device__ __forceinline__ uint32_t byte_stats_above(const byte_stats &s) {
   return (4u * s.words + s.to_threshold - s.to_next) / 2u;
 }

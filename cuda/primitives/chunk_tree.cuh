@@ -1,8 +1,8 @@
 /*
  * Chunks of at most PRIM_CHUNK elements, one a warp: the fixed tree of stages/primitives.h, extremes and counts.
  *
- * Lane l takes the elements l, l + 32, ... of a chunk, as the contract's lanes do; all of them are asked for before the
- * first is used. Called by all 32 lanes of a converged warp.
+ * Lane l takes the elements l, l + 32, ... of a chunk, as the contract's lanes do; all loads are issued before the
+ * first value is used. Called by all 32 lanes of a converged warp.
  */
 #ifndef HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
@@ -47,17 +47,17 @@ static __device__ __forceinline__ void warp_reduce_range(lane_range &r) {
     lane_range_add(r, __shfl_xor_sync(WARP_ALL, r.low, d), __shfl_xor_sync(WARP_ALL, r.high, d));
 }
 
-/* The lanes' sums added as the contract says; valid on every lane, for a + b is b + a. */
+/* Adds the lanes' sums in the contract's order; valid on every lane, because a + b is b + a. */
 static __device__ __forceinline__ double warp_tree_sum(double lane) {
   for (int d = PRIM_LANES / 2; d > 0; d >>= 1) lane += __shfl_xor_sync(WARP_ALL, lane, d);
   return lane;
 }
 
-/* Elements that a lane asks for at once: 128 bytes of registers at most, half of that where rows have gaps. */
+/* Elements that a lane loads at once: 128 bytes of registers at most, half of that if rows have padding. */
 template <typename E, bool FLAT> struct chunk_shape { static constexpr int batch = FLAT && sizeof(E) < 8 ? 32 : 16; };
 
-/* One lane's next up to `batch` elements of a chunk, and their count. FLAT: the rows have no gaps.
-   FRESH: written by this launch. */
+/* One lane's next up to `batch` elements of a chunk, and their count. FLAT: the rows have no padding.
+ * FRESH: written by this launch. */
 template <typename E, bool FLAT, bool FRESH> struct chunk_reader {
   const uint8_t *at;
   size_t row_step, wrap_step; /* 32 elements on; to the next row's start */
@@ -113,7 +113,7 @@ static __device__ __forceinline__ int32_t chunk_lane_count(uint64_t count) {
   return (n - (int32_t)(threadIdx.x % WARP_LANES) + PRIM_LANES - 1) / PRIM_LANES;
 }
 
-/* One lane's sum: of u16 as an integer, which 32 of them stay in. */
+/* One lane's sum: for u16 as an integer, which holds 32 of them. */
 template <typename E> struct lane_sum { typedef double type; };
 template <> struct lane_sum<uint16_t> { typedef uint32_t type; };
 
@@ -149,12 +149,12 @@ static __device__ __forceinline__ element_range<double> element_range_none(doubl
   return r;
 }
 static __device__ __forceinline__ element_range<uint16_t> element_range_none(uint16_t) {
-  const element_range<uint16_t> r = {0xffffu, 0, 0}; /* of an empty lane: told apart by the caller */
+  const element_range<uint16_t> r = {0xffffu, 0, 0}; /* of an empty lane: the caller distinguishes it */
   return r;
 }
 
-/* NaN changes nothing: fminf and fmaxf return the other operand, comparisons are false; nor does what is not there. No
-   branches: they would keep the loads of a batch apart. */
+/* NaN changes nothing: fminf and fmaxf return the other operand, comparisons are false; missing values change nothing
+ * either. There are no branches, because they would separate the loads of a batch. */
 static __device__ __forceinline__ void element_range_add(element_range<float> &r, float v, bool there) {
   r.low = fminf(r.low, there ? v : INFINITY);
   r.high = fmaxf(r.high, there ? v : -INFINITY);
@@ -168,7 +168,7 @@ static __device__ __forceinline__ void element_range_add(element_range<uint16_t>
   r.high = there ? max(r.high, v) : r.high;
 }
 
-/* A threshold as it is compared with elements: the same elements are above it. */
+/* A threshold in the form for comparison with elements: the same elements exceed it. */
 template <typename E> struct element_threshold;
 template <> struct element_threshold<uint16_t> { typedef int32_t type; };
 template <> struct element_threshold<float> { typedef float type; };

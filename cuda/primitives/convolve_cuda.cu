@@ -1,6 +1,6 @@
 /*
  * 1-D convolution. Few taps: a thread makes a vector of 16 bytes of outputs from the vectors around it, all in
- * registers. Many taps: a block keeps its stretch of the signal in shared memory, and a thread a window that slides
+ * registers. Many taps: a block keeps its part of the signal in shared memory, and a thread keeps a window that slides
  * over it in registers.
  */
 #include "cuda/primitives/primitives_cuda.h"
@@ -123,21 +123,21 @@ struct long_params {
   uint8_t *out;
   int64_t width, height;
   size_t stride_bytes, out_stride_bytes;
-  const double *taps; /* device, or null: those below */
+  const double *taps; /* device, or null: the inline taps below */
   uint32_t tap_count;
   prim_ends ends;
   double inline_taps[CONVOLVE_INLINE_TAPS];
 };
 
-/* Outputs of a thread, and the block's stretch of the signal: an element of padding after each OUTPUTS of them lets
-   neighbouring threads read from different banks. */
+/* Outputs of a thread, and the block's part of the signal: one element of padding after each OUTPUTS elements lets
+ * neighbouring threads read from different banks. */
 template <typename E> struct long_shape {
   static constexpr int outputs = sizeof(E) == 4 ? 8 : 4;
   static constexpr int block_outputs = LONG_THREADS * outputs;
   static constexpr int slots = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
 };
 
-/* One output's sum: in double; for doubles with its error beside it. */
+/* One output's sum: in double; for doubles with its error in addition. */
 static __device__ __forceinline__ void long_start(double *sum, double c, double x) { *sum = c * x; }
 static __device__ __forceinline__ void long_step(double *sum, double c, double x) { *sum = prim_fma(c, x, *sum); }
 static __device__ __forceinline__ void long_start(prim_dot *sum, double c, double x) { *sum = prim_dot_start(c, x); }
@@ -189,9 +189,9 @@ static __device__ __forceinline__ void add_group(const double *x, const double *
   }
 }
 
-/* All taps of a step, `count`, filled up to a multiple of V with taps at the end that do not exist. Tap j and output k
-   need element V t + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by
-   V, and V new ones. start: the first tap begins the sums. */
+/* All taps of a step, `count`, padded to a multiple of V with zero taps at the end. Tap j and output k need element V t
+ * + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by V, and V new
+ * ones. start: the first tap begins the sums. */
 template <typename E>
 static __device__ __forceinline__ void add_taps(const double *s_x, const double *s_c, int32_t count, bool start,
                                                 typename long_sum<E>::type *sum) {
@@ -235,8 +235,8 @@ __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __
     typename long_sum<E>::type sum[V];
     for (uint32_t tap = 0; tap < p.tap_count; tap += LONG_TAPS) {
       const int32_t count = (int32_t)min(p.tap_count - tap, (uint32_t)LONG_TAPS);
-      __syncthreads();                          /* the step before has been read */
-      const int32_t fill = (V - count % V) % V; /* taps that do not exist */
+      __syncthreads();                          /* the previous step has been read */
+      const int32_t fill = (V - count % V) % V; /* padding taps */
       stage_samples<E>(p, row, first + half - tap - (count - 1), long_shape<E>::block_outputs + count - 1, fill, s_x);
       if ((int32_t)threadIdx.x < count)
         s_c[threadIdx.x] = p.taps ? __ldg(p.taps + tap + threadIdx.x) : p.inline_taps[tap + threadIdx.x];
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __
       long_end(&result, sum[k]);
       s_x[threadIdx.x * (V + 1) + k] = (double)result; /* and back: exact */
     }
-    __syncthreads(); /* results stand */
+    __syncthreads(); /* results are stored */
     E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes) + first;
     const int32_t count = (int32_t)min((int64_t)long_shape<E>::block_outputs, p.width - first);
     for (int32_t n = (int32_t)threadIdx.x; n < count; n += LONG_THREADS) out[n] = (E)s_x[n + n / V];
@@ -272,7 +272,7 @@ static unsigned rows_grid(uint64_t rows) {
   return rows < CONVOLVE_GRID_Y_MAX ? (unsigned)rows : (unsigned)CONVOLVE_GRID_Y_MAX;
 }
 
-/* A block as wide as a row has vectors, a power of two from 1 to 256, and the rows it holds then. */
+/* A block as wide as a row has vectors, a power of two from 1 to 256, and its number of rows. */
 static stage_status tree_shape(const convolve_args *a, uint64_t samples, dim3 *grid, dim3 *block) {
   const uint64_t vectors = (a->signal.width + samples - 1) / samples;
   unsigned wide = TREE_THREADS;

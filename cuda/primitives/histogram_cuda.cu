@@ -1,7 +1,7 @@
 /*
- * Histogram and equalisation of bytes. Every lane of a warp has a histogram of its own in its own bank of shared
- * memory, which all warps of a block share: no two lanes ever meet in a bank, whatever the picture shows. For small
- * pictures clearing and joining 32 histograms would take longer than counting: there a block has one.
+ * Histogram and equalisation of bytes. Every lane of a warp has a separate histogram in its own bank of shared memory,
+ * shared by all warps of a block: no two lanes ever conflict in a bank, whatever the picture. For small pictures
+ * clearing and joining 32 histograms would take longer than counting, so a block has one.
  */
 #include "cuda/primitives/primitives_cuda.h"
 
@@ -11,22 +11,22 @@
 #include "cuda/primitives/bytes.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* What a size of pictures is counted with: threads of a block, vectors of 16 bytes that a thread has in flight, and the
-   bytes from a bin to the next as a power of two. */
+/* Settings for a size of pictures: threads of a block, vectors of 16 bytes that a thread has in flight, and log2 of the
+ * bytes between bins. */
 enum {
   SMALL_THREADS = HISTOGRAM_BINS,
   SMALL_VECTORS = 1,
   BIN_SHIFT = 2,       /* a bin's 4 bytes, for all lanes */
   LANE_THREADS = 1024, /* one block a multiprocessor: fewer sums to join */
-  MEDIUM_VECTORS = 2,  /* a third and a fourth, never there, would cost 0.3 us of 2.7 */
+  MEDIUM_VECTORS = 2,  /* a third and a fourth, never resident, would cost 0.3 us of 2.7 */
   LARGE_VECTORS = 4,
   LANE_SHIFT = 7 /* a bin's 32 lanes of 4 bytes */
 };
 
 enum {
-  TALLY_SUM_BITS = 24, /* of a tally of 32 bits; above them the blocks that have added theirs */
+  TALLY_SUM_BITS = 24, /* count of a 32-bit tally; the bits above count the blocks that have added theirs */
   TALLY_BLOCKS_MAX = 255,
-  LONG_TALLY_SUM_BITS = 48, /* of one of 64 bits */
+  LONG_TALLY_SUM_BITS = 48, /* of a 64-bit tally */
   LONG_TALLY_BLOCKS_MAX = 65535,
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
@@ -37,8 +37,8 @@ enum {
 static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
               "a tally holds the bytes of every small picture");
 
-/* Four values to a histogram whose bins lie 1 << SHIFT bytes apart. `lane`: the first byte of this lane's bank, 0 where
-   the lanes share a histogram. */
+/* Adds four values to a histogram whose bins are 1 << SHIFT bytes apart. `lane`: the first byte of this lane's bank, 0
+ * if the lanes share a histogram. */
 template <int SHIFT>
 static __device__ __forceinline__ void count_word(unsigned char *s_bins, uint32_t word, uint32_t lane) {
   const uint32_t mask = 0xffu << SHIFT;
@@ -89,7 +89,8 @@ static __device__ __forceinline__ bool aligned(const uint8_t *p) {
   return ((uintptr_t)p & (BYTE_ROWS_VECTOR - 1)) == 0;
 }
 
-/* This thread's first unit. Warps take turns among the blocks, so that small pictures occupy all multiprocessors. */
+/* This thread's first unit. Warps are distributed over the blocks, so that small pictures occupy all
+ * multiprocessors. */
 static __device__ __forceinline__ uint32_t first_unit() {
   return ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
 }
@@ -100,8 +101,8 @@ template <int THREADS, int COPIES> static __device__ __forceinline__ void clear_
   __syncthreads();
 }
 
-/* A block's count of a bin to the tally that all blocks add to. Who brings the last one hands the sum out: neither a
-   ticket nor a second look at the sums. */
+/* Adds a block's count of a bin to the tally of all blocks. The block that adds the last count writes the sum: this
+ * needs neither a ticket nor a second read of the sums. */
 template <typename W, int SUM_BITS>
 static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, uint64_t *sum) {
   const W before = atomicAdd(tally, ((W)1 << SUM_BITS) + count);
@@ -257,13 +258,13 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
   }
 }
 
-/* Blocks for so many vectors, at most those that the device holds at once. */
+/* Blocks for this number of vectors, at most the number resident on the device. */
 static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t blocks_max) {
   const uint64_t needed = (byte_rows_units(rows) + (uint64_t)a_block - 1) / (uint64_t)a_block;
   return (unsigned)(needed < (uint64_t)blocks_max ? needed : (uint64_t)blocks_max);
 }
 
-/* The view's rows, and those of a picture that goes with it; *other_stride: as these rows are cut. */
+/* The view's rows, and the rows of a picture processed with it; *other_stride: for rows of the same division. */
 static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
   const int64_t width = (int64_t)v->width, height = (int64_t)v->height;
   const bool joined =

@@ -14,26 +14,26 @@ extern "C" {
 typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
 
 typedef struct reduce_args {
-  prim_view view; /* rows without gaps have height 1 */
+  prim_view view; /* rows without padding have height 1 */
   reduce_kind kind;
   double *first;    /* device: the sum, the mean or the minimum; null for a range: not wanted */
   double *second;   /* device: the maximum; null: not wanted */
-  void *scratch;    /* device, 256-byte aligned, of the size asked for below */
+  void *scratch;    /* device, 256-byte aligned, of the size given below */
   uint32_t *ticket; /* device: 0 before every launch, and after it */
   int32_t processors;
 } reduce_args;
 
 size_t reduce_scratch_bytes(const reduce_args *args);
 
-/* All of it, whatever the type: one launch, for more than 2^20 elements of f32 or f64 summed two or three. */
+/* The whole reduction for any type: one launch, for more than 2^20 elements of f32 or f64 summed two or three. */
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream);
 
-/* The kernels by themselves. u8 and u16, any kind. */
+/* The separate kernels. u8 and u16, any kind. */
 stage_status reduce_integers_launch(const reduce_args *args, cuda_stream stream);
 /* f32, f64: the range. */
 stage_status reduce_range_launch(const reduce_args *args, cuda_stream stream);
-/* f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the end of it: their sum, for a
-   mean divided by `count`, to *args->first. */
+/* f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the final sum, for a
+ * mean divided by `count`, to *args->first. */
 stage_status reduce_sum_launch(const reduce_args *args, double *sums, uint64_t count, cuda_stream stream);
 
 /* Statistics of every tile of a view, on the device: prim_tile as stages/primitives.h says. */
@@ -48,42 +48,42 @@ typedef struct tile_stats_args {
   int32_t processors;
 } tile_stats_args;
 
-/* Large tiles are shared by several blocks or warps, which meet in scratch memory. */
+/* Large tiles are shared by several blocks or warps, which combine results in scratch memory. */
 size_t tile_stats_scratch_bytes(const tile_stats_args *args);
 
 /* One launch; with scratch memory two, three for tiles of more than 2^20 elements that are not bytes. */
 stage_status tile_stats_launch(const tile_stats_args *args, cuda_stream stream);
 
-/* The kernels by themselves; the last of each group ends what the first one left in scratch memory. u8: */
+/* The separate kernels; the last of each group completes the results of the first in scratch memory. u8: */
 stage_status tile_bytes_launch(const tile_stats_args *args, cuda_stream stream);
 stage_status tile_bytes_finish_launch(const tile_stats_args *args, cuda_stream stream);
 /* u16, f32, f64: */
 stage_status tile_chunks_launch(const tile_stats_args *args, cuda_stream stream);
 stage_status tile_chunks_floor_launch(const tile_stats_args *args, cuda_stream stream); /* between; not always one */
 stage_status tile_chunks_finish_launch(const tile_stats_args *args, cuda_stream stream);
-/* f32, small tiles, which tile_chunks_launch leaves to it: */
+/* f32, small tiles, which tile_chunks_launch skips: */
 stage_status tile_floats_launch(const tile_stats_args *args, cuda_stream stream);
 
 /* Histogram of 256 bins and equalisation of 8-bit pictures on the device, as stages/primitives.h says. */
 
 enum {
   HISTOGRAM_BINS = 256,
-  /* Pictures that take at most so many aligned vectors of 16 bytes a multiprocessor are small: a histogram a block.
-     That, of noise, against a histogram a lane on an H200 (132 multiprocessors): 640 x 480 (145 vectors) 2.04 us
-     against 2.44, 1200 x 1000 (568) 2.73 against 2.70, 1920 x 1080 (982) 3.13 against 2.98, 2560 x 1600 4.27 against
-     3.34. */
+  /* Pictures with at most this number of aligned 16-byte vectors per multiprocessor are small: a histogram a block. Its
+   * time, on noise, compared with a histogram a lane on an H200 (132 multiprocessors): 640 x 480 (145 vectors) 2.04 us
+   * against 2.44, 1200 x 1000 (568) 2.73 against 2.70, 1920 x 1080 (982) 3.13 against 2.98, 2560 x 1600 4.27 against
+   * 3.34. */
   HISTOGRAM_SMALL_VECTORS = 400,
   /* Others up to so many are medium, with half as many vectors in flight as large ones: 1280 x 960 2.70 us against
      2.96, 3840 x 2160 (3927 vectors) 4.29 against 4.37. */
   HISTOGRAM_MEDIUM_VECTORS = 4096,
   HISTOGRAM_TALLY_WARPS = 8,
-  /* 4 KiB, of which a warp uses 128 or 256 bytes. With neighbouring tallies small pictures of 640 x 480 took 2.46 us:
-     additions crowd in one part of the L2. */
+  /* 4 KiB, of which a warp uses 128 or 256 bytes. With adjacent tallies small pictures of 640 x 480 took 2.46 us,
+   * because additions concentrate in one part of the L2. */
   HISTOGRAM_TALLY_WORDS = 512
 };
 
-/* Device memory, 256-byte aligned, all zero before its first use; each launch leaves it zero again, so that launches
-   which follow one another may share it. */
+/* Device memory, 256-byte aligned, all zero before its first use; each launch leaves it zero again, so that consecutive
+ * launches may share it. */
 typedef struct histogram_scratch {
   uint64_t tallies[HISTOGRAM_TALLY_WARPS][HISTOGRAM_TALLY_WORDS]; /* a warp's 32 bins each, of 32 bits if small */
 } histogram_scratch;
@@ -102,7 +102,7 @@ stage_status histogram_launch(const histogram_args *args, cuda_stream stream);
 typedef struct equalize_args {
   prim_view view;         /* u8 */
   const uint64_t *counts; /* device: [256], its histogram */
-  uint8_t *out;           /* device: the picture itself or memory apart from it */
+  uint8_t *out;           /* device: the picture itself or disjoint memory */
   size_t out_stride_bytes;
   int32_t processors;
 } equalize_args;
@@ -111,7 +111,7 @@ stage_status equalize_launch(const equalize_args *args, cuda_stream stream);
 
 /* 1-D convolution of rows on the device, as stages/primitives.h says. */
 
-/* As many taps travel with the launch; more are read from device memory. */
+/* Maximum taps passed as launch arguments; more are read from device memory. */
 enum { CONVOLVE_INLINE_TAPS = 255 };
 
 typedef struct convolve_args {
@@ -120,11 +120,11 @@ typedef struct convolve_args {
   const double *d_taps; /* device, the same; may be null with at most CONVOLVE_INLINE_TAPS */
   uint32_t tap_count;   /* odd, 1..PRIM_TAPS_MAX */
   prim_ends ends;
-  void *out; /* device, apart from the signal */
+  void *out; /* device, disjoint from the signal */
   size_t out_stride_bytes;
 } convolve_args;
 
-/* Whichever of the kernels is for so many taps. */
+/* Chooses the kernel by the number of taps. */
 stage_status convolve_launch(const convolve_args *args, cuda_stream stream);
 
 /* At most PRIM_TREE_TAPS_MAX taps; more. */

@@ -1,5 +1,5 @@
-/* Reductions. Integers are taken as aligned vectors in any order, for their sums are exact; other types chunk by chunk,
-   a warp each, as the fixed tree demands. The block that comes last gathers. */
+/* Reductions. Integers are read as aligned vectors in any order, because their sums are exact; other types chunk by
+ * chunk, a warp each, as the fixed tree requires. The last block combines the partial results. */
 #include "cuda/primitives/primitives_cuda.h"
 
 #include <stdint.h>
@@ -9,14 +9,14 @@
 #include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* Which block of a launch comes last: the one that may gather what all of them wrote.
-   
-   `ticket`: a word of global memory that is 0 before the launch, and again after it. All threads of a block call this
-   after they have written their results; the threads of the last block then see those of all blocks, if they read past
-   the L1 (__ldcg). Two barriers. `s_last`: a word of shared memory. */
+/* Finds the last block of a launch, which may combine the results of all.
+ *
+ * `ticket`: a word of global memory that is 0 before the launch, and again after it. All threads of a block call this
+ * after they have written their results; the threads of the last block then see the results of all blocks, if they read
+ * past the L1 (__ldcg). Two barriers. `s_last`: a word of shared memory. */
 
 static __device__ __forceinline__ bool last_block(uint32_t *ticket, uint32_t *s_last) {
-  __syncthreads(); /* the block has written; what its barrier has ordered, the release below covers */
+  __syncthreads(); /* the block has written; its barrier orders the writes before the release below */
   if (threadIdx.x == 0) {
     uint32_t before; /* wraps around to 0 */
     asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
@@ -33,7 +33,7 @@ enum { REDUCE_THREADS = 256, REDUCE_WARPS = REDUCE_THREADS / WARP_LANES, REDUCE_
 /* Vectors of 16 bytes that a thread has in flight. */
 enum { REDUCE_VECTORS = 4 };
 
-/* What a block found among integers. */
+/* One block's result for integers. */
 struct integer_partial {
   uint64_t sum;
   uint32_t min, max;
@@ -44,7 +44,7 @@ struct reduce_result {
   double divisor; /* the number of elements for a mean, else 1 */
 };
 
-/* Divisions take time, and most calls want none. */
+/* Divisions take time, and most calls need none. */
 static __device__ __forceinline__ double divided(double sum, double divisor) {
   return divisor == 1.0 ? sum : sum / divisor;
 }
@@ -63,7 +63,7 @@ static __device__ __forceinline__ void block_reduce_integers(integer_partial &p,
   block_reduce_on_first<REDUCE_WARPS, integer_partial, join_integers>(p, s_partial);
 }
 
-/* Numbers of a byte or two: what a word of them adds to a sum, and to the extremes. */
+/* Elements of one or two bytes: a word's contribution to a sum and to the extremes. */
 template <int BYTES> static __device__ __forceinline__ uint32_t add_word(uint32_t word, uint32_t sum) {
   return BYTES == 1 ? __dp4a(word, BYTE_STATS_ONES, sum) : __dp2a_lo(word, BYTE_STATS_ONES, sum);
 }
@@ -76,7 +76,7 @@ template <int BYTES> static __device__ __forceinline__ void add_word_range(uint3
   }
 }
 
-/* A vector of 16 bytes to a thread's figures. */
+/* Adds a vector of 16 bytes to a thread's results. */
 template <int BYTES, bool RANGE>
 static __device__ __forceinline__ void add_vector(const uint4 &v, byte_stats &s, uint64_t &sum) {
   if (RANGE) {
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
 static uint64_t elements_of(const prim_view *v) { return (uint64_t)v->width * v->height; }
 static uint64_t chunks_of(uint64_t elements) { return elements / PRIM_CHUNK + (elements % PRIM_CHUNK != 0); }
 
-/* Blocks for so many items of a thread or a warp, at most those that the device holds at once. */
+/* Blocks for this number of items, at most the number resident on the device. */
 static unsigned grid_for(uint64_t items, uint64_t items_a_block, int32_t processors, int32_t blocks_per_sm) {
   const uint64_t needed = (items + items_a_block - 1) / items_a_block;
   const uint64_t blocks_max = (uint64_t)processors * (uint64_t)blocks_per_sm;
@@ -249,7 +249,7 @@ static reduce_result result_of(const reduce_args *a, uint64_t count) {
   return r;
 }
 
-/* Their sums are exact, so in any order. */
+/* Their sums are exact in any order. */
 static bool is_integer(prim_element type) { return type == PRIM_U8 || type == PRIM_U16; }
 
 static void assert_args(const reduce_args *a) {
@@ -322,7 +322,7 @@ stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
   if (is_integer(args->view.type)) return reduce_integers_launch(args, stream);
   if (args->kind == REDUCE_RANGE) return reduce_range_launch(args, stream);
-  /* The sums of the chunks are the next pass's elements; passes write by turns before and behind one another. */
+  /* The sums of the chunks are the next pass's elements; passes write alternately to two areas. */
   const uint64_t count = elements_of(&args->view), first_chunks = chunks_of(count);
   double *sums[2] = {(double *)args->scratch, (double *)args->scratch + first_chunks};
   reduce_args pass = *args;

@@ -1,6 +1,6 @@
 /*
- * Tile statistics of bytes. A thread goes down a column of words of one tile, so a warp reads whole lines, and keeps
- * its running figures in registers; the threads of a tile meet in shared memory.
+ * Tile statistics of bytes. A thread reads down a column of words of one tile, so a warp reads whole lines, and keeps
+ * its statistics in registers; the threads of a tile combine them in shared memory.
  */
 #include "cuda/prim/reductions.cuh"
 #include "cuda/primitives/bytes.cuh"
@@ -9,15 +9,16 @@
 
 enum {
   TILE_THREADS = 256,
-  TILE_BLOCKS_PER_SM = 4, /* 5 where a column has 3 words: measured; more hold too few rows in flight */
+  TILE_BLOCKS_PER_SM = 4, /* 5 for columns of 3 words: measured; more would have too few rows in flight */
   TILE_GRID_YZ_MAX = 65535,
   TILE_FINISH_WARPS = 8,
-  TILE_FINISH_MANY = 64,           /* segments of a tile that all warps of a block go through */
-  TILE_SEGMENT_ROWS_MIN = 16,      /* a segment of a tile is not lower than this */
-  TILE_SEGMENT_BYTES_MAX = 1 << 24 /* nor larger: sums of a thread stay in 32 bits */
+  TILE_FINISH_MANY = 64,           /* segments of a tile that all warps of a block combine */
+  TILE_SEGMENT_ROWS_MIN = 16,      /* minimum height of a segment of a tile */
+  TILE_SEGMENT_BYTES_MAX = 1 << 24 /* maximum size: sums of a thread stay in 32 bits */
 };
 
-/* How words are read: aligned; joined from two, which stand alike in every row; or differently from row to row. */
+/* How words are read: aligned; joined from two at the same offset in every row; or at offsets that differ from row to
+ * row. */
 enum tile_reading { TILE_ALIGNED, TILE_SHIFTED, TILE_TURNING };
 
 /* Of so many blocks, those that a multiprocessor has threads for. */
@@ -29,7 +30,7 @@ static constexpr int tile_blocks_resident(int blocks) {
 #endif
 }
 
-/* What one block found of one tile. */
+/* One block's result for one tile. */
 struct tile_byte_segment {
   uint64_t sum, above;
   uint32_t min, max;
@@ -38,22 +39,22 @@ struct tile_byte_segment {
 struct tile_bytes_params {
   tile_grid grid;
   const uint8_t *end;       /* of the view */
-  uint64_t units;           /* of WORDS words: to a row of a tile */
-  uint32_t block_units;     /* of them side by side in a block: all, or a block's threads */
+  uint64_t units;           /* of WORDS words: per row of a tile */
+  uint32_t block_units;     /* adjacent units in a block: all, or a block's threads */
   uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
-  uint32_t tiles_a_block;   /* side by side; 1 where block_units are not all */
-  uint64_t row_segments;    /* a tile is cut into so many segments from top to bottom ... */
+  uint32_t tiles_a_block;   /* adjacent tiles; 1 if block_units are not all */
+  uint64_t row_segments;    /* a tile is divided into this number of segments from top to bottom ... */
   uint64_t segment_rows;    /* ... of so many rows, */
-  uint64_t unit_segments;   /* and into so many from left to right ... */
+  uint64_t unit_segments;   /* and into this number from left to right ... */
   uint64_t segment_units;   /* ... of so many units */
   byte_threshold threshold;
-  bool all_above, none_above; /* whatever the bytes are */
+  bool all_above, none_above; /* for any bytes */
   prim_tile *tiles;
   tile_byte_segment *segments; /* null: whole tiles */
 };
 
 /* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile
-   does: bytes of it that another column has as well are masked, but for the extremes. */
+ * does: bytes that another column has too are masked, except for the extremes. */
 template <int WORDS> struct tile_column {
   const uint8_t *at;
   uint32_t rows;
@@ -62,7 +63,7 @@ template <int WORDS> struct tile_column {
   bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
 };
 
-/* WORDS words at p. Not aligned: the words that hold them, one more, needed or not. */
+/* WORDS words at p. If not aligned: the words that contain them, and always one more. */
 template <int WORDS, tile_reading READING>
 static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&out)[WORDS + 1]) {
   if constexpr (READING == TILE_ALIGNED && WORDS == 2) {
@@ -81,7 +82,7 @@ static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&o
   }
 }
 
-/* ROWS rows from `at` on, all of them asked for before the first is used. */
+/* ROWS rows from `at` on; all loads are issued before the first value is used. */
 template <int WORDS, tile_reading READING, int ROWS>
 static __device__ __forceinline__ void add_rows(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
                                                 size_t stride, const byte_threshold &t) {
@@ -103,7 +104,7 @@ static __device__ __forceinline__ void add_rows(byte_stats &s, const tile_column
   s.words += ROWS * WORDS;
 }
 
-/* What is left of `rows`, less than 2 * ROWS of them. */
+/* The rest of `rows`, less than 2 * ROWS of them. */
 template <int WORDS, tile_reading READING, int ROWS>
 static __device__ __forceinline__ void add_rest(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
                                                 uint32_t rows, size_t stride, const byte_threshold &t) {
@@ -161,7 +162,7 @@ static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_
   const uint64_t from_x = unit * BYTES;
   const uint32_t there = (uint32_t)min((uint64_t)BYTES, t.width - from_x);
   const bool wide = t.width >= BYTES;
-  const uint32_t twice = wide ? BYTES - there : 0u; /* bytes that the column before has already */
+  const uint32_t twice = wide ? BYTES - there : 0u; /* bytes that the previous column has already */
   c.at = p.grid.data + (size_t)(t.y + first) * p.grid.stride_bytes + (t.x + from_x - twice);
   c.rows = rows;
   c.first = twice;
@@ -185,7 +186,7 @@ struct tile_figures {
   uint32_t sum, above, min, max;
 };
 
-/* together: all lanes of the warp, with the same tile. */
+/* together: all lanes of the warp have the same tile. */
 static __device__ __forceinline__ void add_figures(tile_figures *m, const byte_stats &s, bool together) {
   uint32_t sum = s.sum, above = byte_stats_above(s), smallest = byte_stats_min(s), largest = byte_stats_max(s);
   if (together) {
@@ -201,7 +202,7 @@ static __device__ __forceinline__ void add_figures(tile_figures *m, const byte_s
   atomicMax(&m->max, largest);
 }
 
-/* Writes what the threads of a tile found: its figures, or those of a segment. */
+/* Writes the result of a tile's threads: its statistics, or a segment's. */
 static __device__ __forceinline__ void write_figures(const tile_bytes_params &p, const tile_figures &m,
                                                      const tile_bounds &t, uint64_t index, uint32_t segment,
                                                      uint64_t elements) {
@@ -214,7 +215,7 @@ static __device__ __forceinline__ void write_figures(const tile_bytes_params &p,
   }
 }
 
-/* How many rows of a tile a segment has that starts at first_row. */
+/* Number of rows of a tile in a segment that starts at first_row. */
 static __device__ __forceinline__ uint32_t rows_in_segment(const tile_bytes_params &p, const tile_bounds &t,
                                                            uint64_t first_row) {
   return t.height > first_row ? (uint32_t)min(p.segment_rows, t.height - first_row) : 0u;
@@ -258,7 +259,7 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
     const uint32_t tiles = (uint32_t)min(
         (uint64_t)p.tiles_a_block,
         min(p.grid.columns - first_column, p.grid.count > first_index ? p.grid.count - first_index : (uint64_t)0));
-    __syncthreads(); /* the former row's figures have been left */
+    __syncthreads(); /* the previous row's results are written */
     if (threadIdx.x < tiles) {
       const tile_figures none = {0u, 0u, 255u, 0u};
       s_tiles[threadIdx.x] = none;
@@ -277,7 +278,7 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
       add_figures(&s_tiles[0], s, true);
     else if (in_block < tiles)
       add_figures(&s_tiles[in_block], s, false);
-    __syncthreads(); /* all have met */
+    __syncthreads(); /* all have added */
     if (threadIdx.x >= tiles) continue;
     const tile_bounds t = tile_at(p.grid, first_column + threadIdx.x, row);
     const uint64_t first_byte = first_unit * BYTES, end_byte = min((first_unit + p.segment_units) * BYTES, t.width);
@@ -314,7 +315,7 @@ __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
   tile_write(&p.tiles[index], (double)r.sum, (double)(t.width * t.height), (double)r.min, (double)r.max, r.above);
 }
 
-/* How many words are read side by side, and how. */
+/* Number of adjacent words to read, and how. */
 struct tile_choice {
   uint32_t words;
   tile_reading reading;
@@ -325,11 +326,11 @@ static tile_choice choice_of(const tile_stats_args *a) {
   tile_choice c = {1, all % 4 == 0 ? TILE_ALIGNED : (a->view.stride_bytes % 4 == 0 ? TILE_SHIFTED : TILE_TURNING)};
   if (c.reading == TILE_ALIGNED) {
     c.words = all % 8 == 0 ? 2 : 1;
-    /* The widest loads pay where a row of a tile is a whole block's, not in small tiles. */
+    /* The widest loads are faster if a row of a tile fills a block, not in small tiles. */
     if (all % 16 == 0 && width >= 16 * TILE_THREADS) c.words = 4;
     return c;
   }
-  /* A row of a column costs some 16 instructions and 9 a word; the last column's bytes may be another's already. */
+  /* A row of a column costs some 16 instructions and 9 a word; the last column may overlap its predecessor. */
   uint64_t lowest_cost = UINT64_MAX;
   for (uint32_t words = 1; words <= 3; words++) {
     const uint64_t cost = ceil_div_u64(width, 4 * words) * (16 + 9 * words);
@@ -355,7 +356,7 @@ static void choose_segments(const tile_stats_args *a, tile_bytes_params *p, uint
   if (segment_rows > rows_max) segment_rows = rows_max;
   if (segment_rows > tile_height) segment_rows = tile_height;
   const uint64_t row_segments = ceil_div_u64(tile_height, segment_rows);
-  if (p->tiles_a_block == 1 && row_segments < segments) { /* too low for that: from left to right, too */
+  if (p->tiles_a_block == 1 && row_segments < segments) { /* too low for that: also from left to right */
     const uint64_t across = segments / row_segments, units_min = TILE_THREADS;
     const uint64_t units = ceil_div_u64(p->units, across);
     if (units < segment_units)

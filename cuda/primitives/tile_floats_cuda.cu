@@ -1,6 +1,6 @@
 /*
- * Tile statistics of f32, small tiles: a warp a tile, 32 tiles one after another. Where the elements of a tile lie is
- * listed once for all of them; what a tile came to is kept by a lane, so that 32 records are made at once.
+ * Tile statistics of f32, small tiles: a warp a tile, 32 tiles one after another. The element offsets of a tile are
+ * listed once for all of them; a lane keeps the result of a tile, so that 32 records are made at once.
  */
 #include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
@@ -23,14 +23,14 @@ struct tile_floats_params {
   prim_tile *tiles;
 };
 
-/* Figures of one tile. */
+/* Statistics of one tile. */
 struct floats_figures {
   double sum;
   int32_t low, high; /* as float_order says */
   uint32_t above;
 };
 
-/* Floats as integers of the same order, which warps have instructions for. Not for NaN. */
+/* Floats as integers of the same order, for warp instructions. Not for NaN. */
 static __device__ __forceinline__ int32_t float_order(float v) {
   const int32_t bits = __float_as_int(v);
   return bits ^ (bits >> 31 & 0x7fffffff);
@@ -48,7 +48,7 @@ static __device__ __forceinline__ double warp_tree_sum_pair(double first, double
   return sum;
 }
 
-/* The sum of a tile of at most 4 chunks, as the contract's next floor adds them: 0 and 2, 1 and 3, both. */
+/* The sum of a tile of at most 4 chunks, in the order of the contract's next tree level: 0 and 2, 1 and 3, both. */
 struct chunk_pairs {
   double first; /* this lane's sum of an even chunk that waits for the next one */
   double sums;  /* lanes 0..15: of even chunks, others: of odd ones */
@@ -76,7 +76,8 @@ static __device__ __forceinline__ void add_float(float v, float threshold, doubl
       : "f"(v), "f"(threshold));
 }
 
-/* ROWS rows of 32 elements; all are asked for before the first is used. s_offset: this lane's offsets in the list. */
+/* ROWS rows of 32 elements; all loads are issued before the first value is used. s_offset: this lane's offsets in the
+ * list. */
 template <int ROWS>
 static __device__ __forceinline__ void add_rows(const float *tile, const uint32_t *&s_offset, float threshold,
                                                 double &sum, element_range<float> &found) {
@@ -100,7 +101,7 @@ static __device__ __forceinline__ void add_rows(const float *tile, const uint32_
   for (int k = 0; k < ROWS; k++) add_float(v[k], threshold, sum, found);
 }
 
-/* What is left of `rows`, less than 2 * ROWS of them. */
+/* The rest of `rows`, less than 2 * ROWS of them. */
 template <int ROWS>
 static __device__ __forceinline__ void add_rest(const float *tile, const uint32_t *&s_offset, uint32_t rows,
                                                 float threshold, double &sum, element_range<float> &found) {
@@ -138,7 +139,7 @@ static __device__ __forceinline__ floats_figures tile_figures(const float *tile,
   return f;
 }
 
-/* A tile that the list does not know: the last one of a row, narrower than the others. */
+/* A tile that is not listed: the last one of a row, narrower than the others. */
 static __device__ __forceinline__ void narrow_tile(const tile_floats_params &p, uint64_t row) {
   const tile_bounds t = tile_at(p.grid, p.whole_columns, row);
   const element_rows rows = {p.grid.data + (size_t)t.y * p.grid.stride_bytes + (size_t)t.x * sizeof(float),
@@ -158,8 +159,8 @@ static __device__ __forceinline__ void narrow_tile(const tile_floats_params &p, 
     tile_write(&p.tiles[row * p.grid.columns + p.whole_columns], sum, (double)rows.count, range.low, range.high, above);
 }
 
-/* Where each element of a tile of the full width lies from its first one, elements: groups of 4 rows of 32, a lane's 4
-   offsets together. All threads of a block. */
+/* Offset of each element of a full-width tile from its first one, in elements: groups of 4 rows of 32, a lane's 4
+ * offsets together. All threads of a block. */
 static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t *s_list) {
   const uint32_t width = (uint32_t)g.tile_width, count = width * (uint32_t)g.tile_height;
   for (uint32_t i = threadIdx.x; i < count; i += FLOATS_THREADS) {
@@ -174,7 +175,7 @@ static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t
  * Does      statistics of small tiles: prim_tile_stats for f32.
  * Launch    one-dimensional, blocks of 4 warps, at most 7 a multiprocessor, looping; a warp a tile, a lane the record
  *           of each 32nd tile of its warp; then a warp each of the narrower tiles at the ends of rows.
- * Shared    4 bytes an element of a tile, to the next multiple of 512: where the elements lie, worked out once for all
+ * Shared    4 bytes an element of a tile, to the next multiple of 512: the offsets of elements, computed once for all
  *           tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.
  * Barriers  one, after the list.

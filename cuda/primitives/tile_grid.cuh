@@ -1,6 +1,5 @@
 /*
- * How a view is cut into tiles, and how tiles are shared out: what the kernels for bytes and for other types have in
- * common.
+ * Division of a view into tiles, and distribution of tiles: shared by the kernels for bytes and for other types.
  */
 #ifndef HARTSIFT_CUDA_PRIMITIVES_TILE_GRID_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_TILE_GRID_CUH
@@ -13,7 +12,7 @@ enum { TILE_LISTED_MAX = 4096 };
 struct tile_grid {
   const uint8_t *data;
   uint64_t width, height, tile_width, tile_height; /* elements */
-  uint64_t columns, rows, count;                   /* tiles: a row, rows, all that are wanted */
+  uint64_t columns, rows, count;                   /* tiles: per row, rows, all requested */
   size_t stride_bytes;
 };
 

@@ -1,7 +1,7 @@
 /*
- * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and the fixed tree goes over the
- * tile's own elements. Where they lie in a small tile is listed once for many of them (f32: tile_floats_cuda.cu). Also what
- * chooses between these kernels and those for bytes.
+ * Tile statistics of u16, f32 and f64: a warp takes a tile, or some chunks of one, and applies the fixed tree to the
+ * tile's elements. The offsets in a small tile are listed once for many tiles (f32: tile_floats_cuda.cu). Also chooses
+ * between these kernels and the kernels for bytes.
  */
 #include "cuda/primitives/primitives_cuda.h"
 
@@ -17,18 +17,18 @@ enum {
   LISTED_ROWS = 16, /* of 32 elements that a warp has in flight */
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
-  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* a multiprocessor: fewer tiles than that are cut into segments */
-  CHUNK_FINER = 4,                       /* times that, where tiles are few and a thread can have a segment of each */
+  CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* per multiprocessor: with fewer tiles, tiles are divided into segments */
+  CHUNK_FINER = 4,                       /* times that, if tiles are few and a thread can have a segment of each */
   WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* a multiprocessor, of tile_wide_chunks_kernel */
   WIDE_SEGMENTS_MIN = 8,    /* of a tile: with fewer, one round of segments would leave warps without work */
-  WIDE_ROW = 4 * PRIM_CHUNK /* elements of a row from which on most chunks lie within one */
+  WIDE_ROW = 4 * PRIM_CHUNK /* elements of a row from which on most chunks are within one */
 };
 
 struct tile_chunks_params {
   tile_grid grid;
   uint64_t segments, segment_chunks; /* of a tile; chunks of a segment; one segment has at most PRIM_CHUNK */
-  uint64_t tile_sums;                /* room for sums of a tile: of its chunks, of their chunks, ... */
-  bool floor_apart;                  /* tile_chunks_floor_kernel has left the second floor of sums */
+  uint64_t tile_sums;                /* number of sums of a tile: of its chunks, of their chunks, ... */
+  bool floor_apart;                  /* tile_chunks_floor_kernel has written the second tree level of sums */
   double threshold;
   prim_tile *tiles;
   double *sums;       /* [tiles][tile_sums]; null for one segment */
@@ -45,7 +45,7 @@ static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, 
   return r;
 }
 
-/* What a warp leaves of its segment `item` of tile `index`, of `count` elements: the tile itself where it is whole. */
+/* Writes a warp's result for segment `item` of tile `index`, of `count` elements: the tile itself if it is whole. */
 static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, uint64_t item, uint64_t index,
                                                    uint64_t count, double lane_total, lane_range range) {
   warp_reduce_range(range);
@@ -127,7 +127,8 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   end_segment(p, item, index, rows.count, lane_total, range);
 }
 
-/* ROWS elements of this lane, 32 apart, at the offsets of a table; all are asked for before the first is used. */
+/* ROWS elements of this lane, 32 apart, at the offsets of a table; all loads are issued before the first value is
+ * used. */
 template <typename E, int ROWS>
 static __device__ __forceinline__ void add_listed(const uint8_t *tile, const uint32_t *s_offset,
                                                   typename element_threshold<E>::type threshold,
@@ -143,7 +144,7 @@ static __device__ __forceinline__ void add_listed(const uint8_t *tile, const uin
   }
 }
 
-/* What is left of `rows`, less than 2 * ROWS of them. */
+/* The rest of `rows`, less than 2 * ROWS of them. */
 template <typename E, int ROWS>
 static __device__ __forceinline__ void add_listed_rest(const uint8_t *tile, const uint32_t *s_offset, uint32_t rows,
                                                        typename element_threshold<E>::type threshold,
@@ -175,7 +176,7 @@ static __device__ __forceinline__ double listed_figures(const uint8_t *tile, con
   return warp_tree_sum((double)sum);
 }
 
-/* Where each element of a whole tile lies from its first one, bytes. All threads of a block. */
+/* Offset of each element of a whole tile from its first one, in bytes. All threads of a block. */
 template <typename E> static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t *s_offset) {
   const uint32_t width = (uint32_t)g.tile_width, count = width * (uint32_t)g.tile_height;
   for (uint32_t i = threadIdx.x; i < count; i += CHUNK_THREADS) {
@@ -188,7 +189,7 @@ template <typename E> static __device__ __forceinline__ void list_offsets(const 
 /*
  * Does      statistics of small tiles: prim_tile_stats for u16, f64.
  * Launch    one-dimensional, blocks of 8 warps, as many as the device holds, looping; a warp a tile.
- * Shared    16 KiB: where the elements of a tile lie, worked out once for all tiles of a block.
+ * Shared    16 KiB: the offsets of a tile's elements, computed once for all tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.
  * Barriers  one, after the list.
  * Limits    tiles of at most TILE_LISTED_MAX elements, rows of tiles of less than 2^32 bytes.
@@ -225,10 +226,10 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
 }
 
 /*
- * Does      the sums of 1024 sums of chunks each, which one block alone would be long in reading.
+ * Does      the sums of 1024 sums of chunks each, because one block alone would read them slowly.
  * Launch    blocks of 8 warps, x: a warp 1024 chunks of a tile; y: tiles, looping.
  * Shared    none. Barriers: none.
- * Reads     sums. Writes the next floor of sums.
+ * Reads     sums. Writes the next tree level of sums.
  * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
  */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
@@ -246,12 +247,12 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
 }
 
 /*
- * Does      the statistics of tiles from the sums of their chunks, or the next floor of sums, and the ranges of their
- *           segments.
+ * Does      the statistics of tiles from the sums of their chunks, or the next tree level of sums, and the ranges of
+ *           their segments.
  * Launch    one-dimensional, blocks of 8 warps, a block a tile, looping.
  * Shared    0.2 KiB.
- * Reads     sums, ranges. Writes the later floors of sums, tiles.
- * Barriers  between the floors of the tree; before the warps' ranges are joined, and after.
+ * Reads     sums, ranges. Writes the later tree levels of sums, tiles.
+ * Barriers  between the levels of the tree; before the warps' ranges are joined, and after.
  * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
  */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
@@ -276,7 +277,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
       sums += count;
       count = chunks;
       __threadfence_block();
-      __syncthreads(); /* the floor is whole */
+      __syncthreads(); /* the tree level is complete */
     }
     lane_range range = lane_range_none();
 #pragma unroll 4
@@ -293,13 +294,13 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   }
 }
 
-/* Whether most chunks of a tile lie within a row, or rows follow each other without gaps. */
+/* Whether most chunks of a tile are within a row, or rows have no padding between them. */
 static bool is_wide(const tile_stats_args *a) {
   const bool flat = a->tile_width == a->view.width && a->view.stride_bytes == a->view.width * sizeof(float);
   return a->view.type == PRIM_F32 && (flat || a->tile_width >= WIDE_ROW);
 }
 
-/* Parts of a tile that are wanted, so that there is work for all warps: in one round where that divides well. */
+/* Number of parts of a tile that gives work to all warps: in one round if that divides well. */
 static uint64_t segments_wanted(const tile_stats_args *a) {
   const uint64_t resident = (uint64_t)a->processors * WIDE_WARPS_RESIDENT / a->count;
   if (is_wide(a) && resident >= WIDE_SEGMENTS_MIN) return resident;

@@ -1,5 +1,5 @@
 /* Base of the pyramid: the source picture as gray in [0, 1], doubled or thinned, blurred. One fused kernel for u8 gray
-   doubled on either grid; for everything else a kernel that makes gray, one that doubles, and the level step. */
+ * doubled on either grid; for other pictures a kernel that makes gray, one that doubles, and the level step. */
 #include "cuda/pyramid/blur_march.cuh"
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/runtime/launch.cuh"
@@ -8,11 +8,11 @@
 
 enum { GRAY_THREADS = 256, GRAY_ROWS_MAX = 65535 };
 
-/* A picture's first byte, and what lies in it where. */
+/* A picture's first byte, and the layout of its pixels. */
 typedef struct gray_source {
   const uint8_t *data;
   size_t stride_bytes;
-  int32_t width, height, channels, red, blue; /* bytes of a pixel; which of them are red and blue, both 0: no colours */
+  int32_t width, height, channels, red, blue; /* bytes of a pixel; offsets of red and blue, both 0: no colours */
 } gray_source;
 
 /*
@@ -57,8 +57,8 @@ stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_str
   return launch(gray_bytes_kernel, blocks, GRAY_THREADS, 0, stream, s, out, out_stride_bytes, group.stride_bytes);
 }
 
-/* Sample i of n samples doubled is made of sample i / 2 and this one. The aligned grid takes every second sample as it
-   is, as the mean of itself and itself, which is exact. */
+/* Sample i of n doubled samples is made of sample i / 2 and this one. The aligned grid keeps every second sample, as
+ * the mean of itself and itself, which is exact. */
 __device__ __forceinline__ int32_t far_index(int32_t i, int32_t n, upsample_grid grid) {
   const int32_t near_index = i >> 1;
   if (i & 1) return min(near_index + 1, n - 1);
@@ -76,7 +76,7 @@ __device__ __forceinline__ float unit_of_u8(uint8_t v) {
   return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
 }
 
-/* The u8 picture behind a fused base. Rows start on 4 bytes. */
+/* The u8 source picture of a fused base. Rows start on 4 bytes. */
 struct byte_picture {
   const uint8_t *data;
   size_t stride_bytes;
@@ -99,8 +99,8 @@ template <upsample_grid GRID> __device__ __forceinline__ float doubled_at(const 
                         doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
 }
 
-/* Where a row holds the source columns left - 1 .. left + 2 that four doubled samples are made of: in one or two
-   words. Columns outside the picture repeat its sides. Column `left` and the next are inside. */
+/* Location in a row of the source columns left - 1 .. left + 2 for four doubled samples: in one or two
+ * words. Columns outside the picture repeat its sides. Column `left` and the next are inside. */
 struct byte_columns {
   int32_t low, high;        /* offsets of the words */
   uint32_t shift, selector; /* to the first byte inside; which byte from there is each of the four columns */
@@ -131,7 +131,7 @@ __device__ __forceinline__ uint32_t four_columns(const byte_words &w, const byte
   return __byte_perm(__funnelshift_r(w.low, w.high, c.shift), 0, c.selector);
 }
 
-/* Four doubled samples of a row from its four columns; the first lies on the second of these. */
+/* Four doubled samples of a row from its four columns; the first coincides with the second of these. */
 template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_four(uint32_t columns) {
   const float before = unit_of_u8((uint8_t)columns), a = unit_of_u8((uint8_t)(columns >> 8)),
               b = unit_of_u8((uint8_t)(columns >> 16)), after = unit_of_u8((uint8_t)(columns >> 24));
@@ -154,14 +154,14 @@ __device__ __forceinline__ float4 doubled_four_at(const byte_picture &s, const b
                             doubled_four<GRID>(four_columns(far_words, c)));
 }
 
-/* What a thread stages of a step: one column of vectors in consecutive pairs of rows. Two doubled rows come from one
-   source row and the next, which the following pair needs again, so it is loaded once. A pair starts at an even row of
-   the doubled picture (march_params::first_row sees to it). Software pipelining: bytes are loaded before the row pass,
-   and converted and stored after it. */
+/* A thread's part of the staging in a step: one column of vectors in consecutive pairs of rows. Two doubled rows come
+ * from one source row and the next, which the following pair needs again, so it is loaded once. A pair starts at an
+ * even row of the doubled picture (march_params::first_row sees to it). Software pipelining: bytes are loaded before
+ * the row pass, and converted and stored after it. */
 template <int R, upsample_grid GRID> struct byte_run {
   static constexpr int vectors = march_shape<R>::staged_columns / 4, runs = march_shape<R>::threads / vectors;
   static constexpr int pairs = (MARCH_ROWS / 2 + runs - 1) / runs;
-  static constexpr int above = GRID == GRID_ALIGNED ? 0 : 1; /* source rows before that of the first pair */
+  static constexpr int above = GRID == GRID_ALIGNED ? 0 : 1; /* source rows before the first pair's row */
   int32_t x, y, first, needed; /* doubled column and row; first row within the step; rows of the step that are needed */
   bool inside;                 /* no row of the run needs reflection */
   byte_words words[above + pairs + 1];
@@ -187,7 +187,7 @@ __device__ __forceinline__ void load_byte_run(const march_params<R> &p, const by
   }
 }
 
-/* Writes a thread's run to the stage, and what no whole vector reaches. */
+/* Writes a thread's run to the stage, and the samples outside whole vectors. */
 template <int R, upsample_grid GRID>
 __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const byte_picture &s,
                                                const march_region &region, int32_t step, const byte_run<R, GRID> &run,
@@ -242,7 +242,7 @@ __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_
   load_byte_run(p, s, region, 0, &run);
   stage_byte_run(p, s, region, 0, run, s_all);
   for (int32_t step = 0; step * MARCH_ROWS < region.rows + 2 * R; step++) {
-    __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
+    __syncthreads(); /* this step's rows are staged; the previous step has finished with the ring and the other stage */
     load_byte_run(p, s, region, step + 1, &run);
     filter_step_rows<R>(p.taps, state);
     stage_byte_run(p, s, region, step + 1, run, s_all + (~step & 1) * shape::staged_floats);
@@ -337,7 +337,7 @@ bool base_is_fused(const base_args *args) {
 
 template <int R> static march_params<R> base_params_of(const base_args *args, int32_t bands) {
   const plane_view none = {NULL, 0, 0, 0};
-  /* the marching kernel's `in` is made of source bytes: `out` only lends its geometry */
+  /* the marching kernel's `in` is made from source bytes: `out` only provides its geometry */
   const blur_launch_args blur = {args->out, args->out, none, none, none, args->border, args->filter, {1, 0}};
   march_params<R> p = march_params_of<R>(&blur);
   p.first_row = -(R & 1);
@@ -362,7 +362,7 @@ template <int R> static band_blocks blocks_of_band(const march_params<R> &p, int
 template <int R> static int32_t base_march_rows(const base_args *args, int32_t band, int32_t bands) {
   const march_params<R> p = base_params_of<R>(args, bands);
   const band_blocks blocks = blocks_of_band(p, band, bands);
-  /* the rows of the last block's filter, and a step that may be asked for ahead; two doubled rows come from one */
+  /* the rows of the last block's filter, and one step of prefetch; two doubled rows come from one */
   const int64_t doubled = p.first_row + (int64_t)blocks.end * (p.steps * MARCH_ROWS - 2 * R) + R + MARCH_ROWS;
   const int64_t rows = doubled / 2 + 2;
   return blocks.end == blocks.all || rows > args->source.height ? args->source.height : (int32_t)rows;

@@ -7,7 +7,7 @@
 #include "cuda/pyramid/blur_march.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* What a block of a chain works from, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */
+/* Parameters of a chain's block, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */
 struct chain_params {
   const float *in;
   float *out; /* the first level made; the others follow level_floats apart */
@@ -61,8 +61,9 @@ __device__ __forceinline__ void chain_rows(const float *taps, const float *s_fro
   }
 }
 
-/* Column pass: a lane takes a segment of outputs of a column. What lies in the tile and the picture is stored as the
-   step's level; all of it is the next step's input. `before` is how far the output region starts before the tile. */
+/* Column pass: a lane takes a segment of outputs of a column. Outputs inside the tile and the picture are stored as the
+ * step's level; all outputs are the next step's input. `before`: distance of the output region's start from the
+ * tile. */
 template <bool SMALL, int R, int STRIDE, bool LAST>
 __device__ __forceinline__ void chain_columns(const chain_params &p, int32_t step, const float *s_from, float *s_to,
                                               int32_t side, int32_t before) {
@@ -90,7 +91,7 @@ __device__ __forceinline__ void chain_columns(const chain_params &p, int32_t ste
   }
 }
 
-/* Region 0: the input around the tile, beyond the picture's sides by the border's rule. */
+/* Region 0: the input around the tile, extended beyond the picture's sides by the border mode. */
 template <bool SMALL, int SIDE, int STRIDE>
 __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo, float *s_to) {
   const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - halo,
@@ -108,11 +109,11 @@ __device__ __forceinline__ void chain_stage(const chain_params &p, int32_t halo,
   copies_wait();
 }
 
-/* Between two steps: what of a region lies outside the picture becomes what the border's rule wants there. For a
-   reflection it is that already: outside, a region holds the blur of the reflected input, and that is the reflection of
-   the blurred level, bit for bit, because mirroring only exchanges the two samples of each sum. A repeated side is
-   filled in: the nearest sample of the picture is in the region, because the tile begins in the picture. Call it where
-   all have written the region; the picture's samples are read, the others written. */
+/* Between two steps: sets the part of a region outside the picture to the border mode's values. A reflection is already
+ * correct: outside, a region holds the blur of the reflected input, which equals the reflection of the blurred level
+ * bit for bit, because mirroring only exchanges the two samples of each sum. A repeated side is filled in: the nearest
+ * sample of the picture is in the region, because the tile begins in the picture. Call it after all threads have
+ * written the region; it reads the picture's samples and writes the others. */
 template <bool SMALL, int STRIDE>
 __device__ __forceinline__ void chain_border(const chain_params &p, float *s_level, int32_t side, int32_t before) {
   const int32_t left = (int32_t)blockIdx.x * chain_tile<SMALL>::side - before,
@@ -134,7 +135,7 @@ __device__ __forceinline__ void chain_border(const chain_params &p, float *s_lev
  *   each chain_tile::side x side samples, chain_tile::threads threads.
  * Shared: chain_shape::shared_bytes, dynamic: a level's region, and the same with rows filtered.
  * Reads: the input level, the tile with a halo of all radii. Writes: the tile of each level; `halved` where wanted.
- * Barriers: after staging and after each pass: what one pass writes the next reads; one more for a repeated side.
+ * Barriers: after staging and after each pass: the next pass reads the values written; one more for a repeated side.
  * Limits: any size, either border.
  * Order: each output is one fixed chain of operations; repeatable bit for bit.
  * Cost: radii 5, 7, 8 filter 2.8 times (small tiles: 5 times) the samples that single steps would; bounded by
@@ -217,7 +218,7 @@ template <bool SMALL, int R1, int R2, int R3> static stage_status chain_prepare_
   return status == STAGE_OK ? launch_prepare((const void *)blur_chain_kernel<SMALL, true, R1, R2, R3>, bytes) : status;
 }
 
-/* The chains there are: radii, 0 for a third step that is not there; by tiles, large ones first. */
+/* The available chains: radii, 0 for a missing third step; by tiles, large ones first. */
 struct chain_row {
   int32_t radii[3];
   stage_status (*prepare[2])(void);

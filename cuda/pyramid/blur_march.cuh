@@ -1,15 +1,15 @@
 /*
  * Device functions of the marching blur, shared by the split and the uber kernels.
  *
- * A block goes down a strip of MARCH_COLUMNS columns in steps of MARCH_ROWS input rows. Each step copies the input rows
- * of the next one into one of two stages in shared memory (double buffering), filters its own rows along x into a ring
- * of rows, and filters the ring along y into outputs. In the row pass a lane owns a run of columns of one row, in the
- * column pass a run of rows of two columns. So every sample is read from shared memory two or three times by the row
- * pass and 1 + R / 4 times by the column pass, without bank conflicts, and no row is filtered twice but for the 2R rows
- * above a block's first output.
+ * A block processes a strip of MARCH_COLUMNS columns downwards in steps of MARCH_ROWS input rows. Each step copies the
+ * input rows of the next one into one of two stages in shared memory (double buffering), filters its own rows along x
+ * into a ring of rows, and filters the ring along y into outputs. In the row pass a lane owns a run of columns of one
+ * row, in the column pass a run of rows of two columns. So every sample is read from shared memory two or three times
+ * by the row pass and 1 + R / 4 times by the column pass, without bank conflicts, and no row is filtered twice except
+ * the 2R rows above a block's first output.
  *
- * Instruction issue bounds it as much as memory does. So addresses are carried from step to step instead of computed
- * anew, and the tests of a step are comparisons with limits that are computed once, before the first step.
+ * The kernel is bound by instruction issue as much as by memory. So addresses are carried from step to step instead of
+ * recomputed, and the tests of a step are comparisons with limits that are computed once, before the first step.
  *
  * Drawings: cuda/KERNELS.md, "The march". Order of the functions below: parameters, double buffers, staging (global to
  * shared memory), row pass (stage to ring), stores and column pass (ring to registers to global memory), and
@@ -23,12 +23,12 @@
 #include "cuda/pyramid/tune.h"
 #include "cuda/runtime/launch.cuh"
 
-/* What a block of the marching blur works from, by value: the taps lie in the constant bank. */
+/* Parameters of a marching blur's block, by value: the taps are in the constant bank. */
 template <int R> struct march_params {
   const float *in;
   float *out, *halved, *dog;
   size_t stride, halved_stride; /* in, out and dog share a stride */
-  /* the same in bytes, times the rows between two addresses of a thread: so that a step costs no products */
+  /* the same in bytes, times the rows between two addresses of a thread, so that a step needs no products */
   size_t row_bytes, round_bytes, step_bytes, halved_row_bytes, halved_step_bytes;
   int32_t width, height;
   int32_t halved_width, halved_height;
@@ -46,7 +46,7 @@ template <int R> struct march_shape {
   static constexpr int staged_floats = MARCH_ROWS * staged_stride;
   static constexpr int shared_bytes = (2 * staged_floats + MARCH_RING_ROWS * ring_stride) * (int)sizeof(float);
   static constexpr int threads = MARCH_COLUMNS / MARCH_SEGMENT * 32;
-  /* column pass: a lane takes lane_columns adjacent columns (one vector) of lane_rows rows */
+  /* column pass: a lane processes lane_columns adjacent columns (one vector) of lane_rows rows */
   static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
   static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
   static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* of lane_rows rows */
@@ -54,7 +54,7 @@ template <int R> struct march_shape {
   static_assert(lane_columns == 2 && lane_rows % 2 == 0, "lanes load and store pairs; whole ones are halved as pairs");
 };
 
-/* The same pointer so many bytes further. */
+/* The same pointer advanced by a number of bytes. */
 __device__ __forceinline__ float *moved(float *pointer, size_t bytes) {
   return reinterpret_cast<float *>(reinterpret_cast<char *>(pointer) + bytes);
 }
@@ -62,8 +62,8 @@ __device__ __forceinline__ const float *moved(const float *pointer, size_t bytes
   return reinterpret_cast<const float *>(reinterpret_cast<const char *>(pointer) + bytes);
 }
 
-/* Two addresses in shared memory used in turn: the current one, and the exclusive or of both. They are 32-bit addresses
-   of the shared window, as instructions take them; a pointer would be converted at every access. */
+/* Two addresses in shared memory used alternately: the current one, and the exclusive or of both. They are 32-bit
+ * addresses of the shared window, as instructions take them; a pointer would be converted at every access. */
 struct double_buffer {
   uint32_t address, toggle;
 };
@@ -100,7 +100,7 @@ __device__ __forceinline__ void double_buffer_copy_16(double_buffer t, int offse
   copy_16_async_to(t.address + (uint32_t)offset * 4u, from);
 }
 
-/* The output of a block: its first column, its first row (the origin that rows are counted from), and how many rows. */
+/* The output of a block: its first column, its first row (the origin of row numbers), and its number of rows. */
 struct march_region {
   int32_t column, origin, rows;
 };
@@ -123,8 +123,8 @@ __device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode 
   return border_index(i, n, mode);
 }
 
-/* Columns of a strip that whole vectors do not reach, because the picture ends there: `left` of them at its left side
-   (x = -1 downwards), `right` from `right_first` on. */
+/* Columns of a strip outside whole vectors, because the picture ends there: `left` of them at its left side (x = -1
+ * downwards), `right` from `right_first` on. */
 struct strip_edges {
   int32_t left, right, right_first;
 };
@@ -138,7 +138,7 @@ __device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, 
   return e;
 }
 
-/* The samples of a step from input row y on that no whole vector reaches: a lane takes a row, a warp a column. */
+/* The samples of a step from input row y on outside whole vectors: a lane takes a row, a warp a column. */
 template <int R>
 __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_region &region, int32_t y,
                                                   int32_t needed, float *s_rows) {
@@ -171,7 +171,7 @@ struct stage_job {
   const float *from;   /* the first round's vector in the next step to stage */
   double_buffer s_to;  /* where it goes in the stage of that step */
   int32_t column, row; /* its column in the strip, and the first round's row of a step */
-  bool inside;         /* whole vectors of the picture lie there */
+  bool inside;         /* the picture has whole vectors there */
 };
 
 template <int R>
@@ -195,7 +195,7 @@ template <int R> struct plane_stager {
   int32_t y;         /* first input row of the next step to stage */
   int32_t needed;    /* rows that outputs need from there on */
   int32_t whole_end; /* 0 <= y < whole_end: all rows of the step are in the picture and needed */
-  int32_t plain_end; /* the same where whole vectors cover the strip and its halo, otherwise 0 */
+  int32_t plain_end; /* the same if whole vectors cover the strip and its halo, otherwise 0 */
 };
 
 template <int R>
@@ -228,7 +228,7 @@ __device__ __forceinline__ void stage_job_plain(const march_params<R> &p, const 
   }
 }
 
-/* The same where rows are reflected or not all are needed. */
+/* The same if rows are reflected or not all are needed. */
 template <int R, int ROWS_A_ROUND>
 __device__ __forceinline__ void stage_job_tested(const march_params<R> &p, const march_region &region,
                                                  const stage_job &job, const plane_stager<R> &s) {
@@ -240,7 +240,7 @@ __device__ __forceinline__ void stage_job_tested(const march_params<R> &p, const
                               job.column);
 }
 
-/* Stages the input rows of the next step; rows that no output needs are left as they are. */
+/* Stages the input rows of the next step; rows that no output needs are unchanged. */
 template <int R>
 __device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_region &region,
                                                  plane_stager<R> *s, float *s_rows) {
@@ -322,7 +322,7 @@ __device__ __forceinline__ march_state<R> march_state_of(const march_params<R> &
   w.s_row = double_buffer_of(s_row, s_row + half);
 #pragma unroll
   for (int n = 0; n < shape::window_blocks; n++) {
-    /* blocks before the ring's first lie at its end; from the second half none does */
+    /* blocks before the ring's first are at its end; from the second half none are */
     const float *s_block = s_ring + band * block + column;
     w.s_blocks[n] = double_buffer_of(s_block + (band < n ? 2 * half : 0), s_block + half);
   }
@@ -350,7 +350,7 @@ template <int R> __device__ __forceinline__ void filter_step_rows(const float *t
   for (int i = 0; i < MARCH_SEGMENT; i += 4) double_buffer_store_4(w.s_row, i, a + i);
 }
 
-/* Stores a lane's outputs where not all of them are samples of the picture and of the region. */
+/* Stores a lane's outputs if not all of them are samples of the picture and of the region. */
 template <int R, bool DOG>
 __device__ __forceinline__ void store_tested(const march_params<R> &p, const march_region &region,
                                              const march_state<R> &w, int32_t x,
@@ -440,7 +440,7 @@ __device__ __forceinline__ void filter_step_columns(const march_params<R> &p, co
     store_tested<R, DOG>(p, region, w, region.column + (int32_t)threadIdx.x % shape::row_lanes * columns, a);
 }
 
-/* Moves the state on by a step. */
+/* Advances the state by a step. */
 template <int R, bool DOG> __device__ __forceinline__ void march_advance(const march_params<R> &p, march_state<R> *w) {
   double_buffer_swap(&w->s_window);
   double_buffer_swap(&w->s_row);
@@ -465,7 +465,7 @@ template <int R, bool DOG> __device__ __forceinline__ void march_plane(const mar
   copies_commit();
   for (int32_t step = 0; stager.needed + MARCH_ROWS > 0; step++) {
     copies_wait();
-    __syncthreads(); /* this step's rows are staged; the step before has left the ring and the other stage */
+    __syncthreads(); /* this step's rows are staged; the previous step has finished with the ring and the other stage */
     stage_plane_rows(p, region, &stager, s_all + (~step & 1) * shape::staged_floats);
     copies_commit();
     filter_step_rows<R>(p.taps, state);
@@ -480,7 +480,7 @@ template <int R>
 static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
   march_params<R> q = p;
   const size_t bytes = blockIdx.z * stride_bytes;
-  /* group_shifted goes by integers, after which the compiler no longer knows that this is global memory */
+  /* group_shifted uses integers, after which the compiler no longer knows that this is global memory */
   q.in = moved(p.in, bytes);
   q.out = moved(p.out, bytes);
   q.halved = p.halved ? moved(p.halved, bytes) : p.halved;
@@ -490,7 +490,7 @@ static __device__ __forceinline__ march_params<R> march_params_of_block(const ma
 /* ------------------------------------------------------------------------------ host side of a launch */
 
 /* Each file of marching kernels has a constant table, a row for each radius of TUNE_MARCH_RADII: {radius, prepare, the
-   launchers}. The row of a radius; null: no kernel of its own. */
+ * launchers}. The row of a radius; null: no specialised kernel. */
 template <class ROW, size_t ROWS> static const ROW *march_row_of(const ROW (&table)[ROWS], int32_t radius) {
   for (const ROW &row : table)
     if (row.radius == radius) return &row;
@@ -506,8 +506,8 @@ template <class ROW, size_t ROWS> static stage_status march_prepare(const ROW (&
 }
 
 /* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the
-   number of steps that the fullest multiprocessor works off, but at least MARCH_DEPTH_MIN blocks are
-   counted, because a block alone on a multiprocessor mostly waits. Ties go to fewer, longer blocks. */
+ * number of steps of the busiest multiprocessor, but at least MARCH_DEPTH_MIN blocks are
+ * counted, because a block alone on a multiprocessor mostly waits. Ties favour fewer, longer blocks. */
 static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
   const int64_t strips = ceil_div(width, MARCH_COLUMNS), sms = launch_multiprocessors();
   int32_t best = 1;

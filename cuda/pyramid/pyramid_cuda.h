@@ -12,11 +12,11 @@
 #include "cuda/runtime/device.h"
 #include "stages/pyramid.h"
 
-/* How planes lie in device memory: what kernels rely on and whoever lays a frame out must keep. */
+/* Layout of planes in device memory, which kernels rely on and every frame layout must keep. */
 
 enum {
-  PLANE_STRIDE_FLOATS = 32,    /* rows begin on multiples of so many floats, a line of 128 bytes */
-  PLANE_SLACK_FLOATS = 64,     /* so many after a plane's last row may be read, never written */
+  PLANE_STRIDE_FLOATS = 32,    /* rows begin on multiples of this many floats, a line of 128 bytes */
+  PLANE_SLACK_FLOATS = 64,     /* floats after a plane's last row that may be read, never written */
   PLANE_ALIGNMENT_BYTES = 256, /* of a plane's first sample */
   PLANE_ALIGNMENT_FLOATS = PLANE_ALIGNMENT_BYTES / 4
 };
@@ -28,52 +28,53 @@ enum {
 extern "C" {
 #endif
 
-/* Several pictures of one size in the same launches: the planes of picture i lie i * stride_bytes behind those given.
-   count 0 or 1: one picture. */
+/* Several pictures of one size in the same launches: the planes of picture i are i * stride_bytes after those of the
+ * first. count 0 or 1: one picture. */
 typedef struct picture_group {
   int32_t count;
   size_t stride_bytes; /* a multiple of 256 */
 } picture_group;
 
-/* One level step, and what may be written on the way. A plane with null data is not wanted. */
+/* One level step, and its optional outputs. A plane with null data is not requested. */
 typedef struct blur_launch_args {
   plane_view in, out; /* the same size, differ */
-  plane_view work;    /* the same size; needed only where blur_needs_work says so */
+  plane_view work;    /* the same size; needed only if blur_needs_work says so */
   plane_view halved;  /* floor(w/2) x floor(h/2): out(2i, 2j), the next octave's level 0 */
-  plane_view dog;     /* the same size and stride as out: out - in. Wants the uber kernel */
+  plane_view dog;     /* the same size and stride as out: out - in. Requires the uber kernel */
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
-  picture_group group;           /* only where !blur_needs_work and no dog is wanted */
+  picture_group group;           /* only if !blur_needs_work and no dog is requested */
 } blur_launch_args;
 
-/* Raises the shared-memory limits of the kernels on the current device: those of blurs, and those of the base. */
+/* Raises the shared-memory limits of the blur and base kernels on the current device. */
 stage_status pyramid_prepare(void);
 stage_status base_prepare(void);
 
-/* Radii without a kernel of their own filter rows into `work` first, then columns. */
+/* Radii without a specialised kernel filter rows into `work` first, then columns. */
 bool blur_needs_work(int32_t radius);
 
-/* Level step; one kernel, or two where blur_needs_work. Empty planes are allowed. */
+/* Level step; one kernel, or two if blur_needs_work. Empty planes are allowed. */
 stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
 
-/* Base. `gray`, `work` and `doubled` are used when base_is_fused says no. */
+/* Base. `gray`, `work` and `doubled` are used if base_is_fused returns false. */
 stage_status base_launch(const base_args *args, cuda_stream stream);
 
-/* The same for a group; the sources lie as far apart as the planes. Not for filters where blur_needs_work. */
+/* The same for a group; the sources have the stride of the planes. Not for filters with blur_needs_work. */
 stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream);
 
-/* Part `band` (0..bands-1) of a base that is fused: the bands together are what base_launch makes. It reads only source
-   rows below base_band_rows, so a picture can still be on its way while its upper part is worked on. */
+/* Part `band` (0..bands-1) of a fused base: the bands together equal base_launch. It reads only source rows below
+ * base_band_rows, so the rest of the picture may still be uploading while its upper part is processed. */
 int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands);
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream);
 
-/* Whether one kernel does it all: u8 gray with rows on 4 bytes, doubled, a radius that has a kernel. */
+/* Whether one kernel makes the whole base: u8 gray with rows on 4 bytes, doubled, a radius with a kernel. */
 bool base_is_fused(const base_args *args);
 
-/* Gray bytes of 8-bit colour on the device: what is equalised. */
+/* Gray bytes of 8-bit colour on the device, for equalisation. */
 
 /* Each pixel's gray (gray_of_rgb_int; without colours the first channel) to out, rows of width bytes out_stride_bytes
-   apart. source: u8 of any layout in device memory, apart from out; in a group both lie as far apart as the planes. */
+ * apart. source: u8 of any layout in device memory, disjoint from out; in a group both have the stride of the
+ * planes. */
 stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,
                          cuda_stream stream);
 
@@ -84,12 +85,12 @@ stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_str
 /* Raises the shared-memory limits of the kernels on the current device. */
 stage_status uber_level_prepare(void);
 
-/* Level step with DoG; radii with a kernel of their own only (!blur_needs_work). */
+/* Level step with DoG; only for radii with a specialised kernel (!blur_needs_work). */
 stage_status uber_level_launch(const blur_launch_args *args, cuda_stream stream);
 
 /* Launcher of chains: two or three level steps of a small octave in one launch, in which blocks recompute their
-   neighbours' halos. A small level takes the time of a launch whatever its size, so fewer launches are what counts
-   there. Device memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the bytes of single level steps. */
+ * neighbours' halos. A small level takes the time of a launch whatever its size, so fewer launches save time. Device
+ * memory and planes as cuda/pyramid/pyramid_cuda.h says; results are the bytes of single level steps. */
 
 /* Raises the shared-memory limits of the kernels on the current device. */
 stage_status blur_chain_prepare(void);
@@ -98,13 +99,13 @@ stage_status blur_chain_prepare(void);
 typedef struct chain_launch_args {
   octave_view octave;
   int32_t first_level, count; /* count 2 or 3 */
-  plane_view halved;          /* every second sample of the last level made; null data: not wanted */
+  plane_view halved;          /* every second sample of the last level made; null data: not requested */
   border_mode border;
   const gaussian_filter *filters; /* host memory: filters[s] makes level s */
   picture_group group;
 } chain_launch_args;
 
-/* Whether the chain has a kernel for these radii and pays at this size. */
+/* Whether the chain has a kernel for these radii and is faster at this size. */
 bool chain_fits(const chain_launch_args *args);
 stage_status chain_launch(const chain_launch_args *args, cuda_stream stream);
 

@@ -1,4 +1,4 @@
-/* The CUDA runtime behind cuda/runtime/device.h. */
+/* Implementation of cuda/runtime/device.h on the CUDA runtime. */
 #include "cuda/runtime/device.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ void device_ask_count(device_answer *a) {
   take_error(error, a);
 }
 
-/* Any kernel serves: what matters is that the build has code for this device. */
+/* Any kernel serves, because only the build's code for this device is tested. */
 __global__ void device_probe_kernel(void) {}
 
 static cudaError_t read_properties(int32_t index, device_info *info) {
@@ -71,7 +71,7 @@ stage_status device_ask(int32_t index, device_info *info, device_answer *a) {
   int32_t previous = -1;
   int mode = 0;
   a->architectures = HARTSIFT_CUDA_ARCHITECTURE_NAMES;
-  cudaError_t error = read_properties(index, info); /* needs no memory on the device: names it whatever follows */
+  cudaError_t error = read_properties(index, info); /* needs no memory on the device; it is listed whatever follows */
   if (cudaDeviceGetAttribute(&mode, cudaDevAttrComputeMode, index) != cudaSuccess) mode = DEVICE_MODE_SHARED;
   a->mode = mode;
   if (error == cudaSuccess && device_enter(index, &previous) != STAGE_OK) error = cudaGetLastError();
@@ -210,7 +210,7 @@ void device_graph_destroy(cuda_graph graph) {
   if (graph) (void)cudaGraphExecDestroy(graph);
 }
 
-/* What cuda/runtime/device.h puts on a stream: steps, which a list takes too. */
+/* Launch steps of cuda/runtime/device.h, on a stream or in a list. */
 
 static stage_status copy(void *to, const void *from, size_t bytes, cudaMemcpyKind direction, cudaStream_t stream) {
   launch_step step = {};
@@ -233,7 +233,7 @@ stage_status device_copy_from(void *host, const void *device, size_t bytes, cuda
 
 stage_status device_copy_rows_to(void *device, size_t device_pitch, const void *source, size_t source_pitch,
                                  size_t row_bytes, size_t rows, cuda_stream stream) {
-  assert(!launch_is_listed()); /* rows have no step, and would be copied at once */
+  assert(!launch_is_listed()); /* rows have no list step, and would be copied at once */
   if (row_bytes == 0 || rows == 0) return STAGE_OK;
   return launch_status(
       cudaMemcpy2DAsync(device, device_pitch, source, source_pitch, row_bytes, rows, cudaMemcpyDefault, stream));
@@ -260,7 +260,7 @@ stage_status device_event_record(cuda_event event, cuda_stream stream) { return 
 
 stage_status device_event_wait(cuda_event event, cuda_stream stream) { return run_event(STEP_WAIT, event, stream); }
 
-/* What the driver said of kernels' resident blocks. Asking takes some 10 us, five times a frame. */
+/* The driver's answers on kernels' resident blocks. A query takes some 10 us, five times a frame. */
 
 typedef struct resident_answer {
   const void *kernel;
@@ -269,7 +269,7 @@ typedef struct resident_answer {
   unsigned blocks;
 } resident_answer;
 
-enum { ANSWERS_KEPT = 128 }; /* what comes later is asked every time */
+enum { ANSWERS_KEPT = 128 }; /* later kernels are queried every time */
 
 static resident_answer answers[ANSWERS_KEPT];
 static int answer_count;
@@ -290,7 +290,7 @@ static unsigned find_answer(const resident_answer *question) {
   return blocks;
 }
 
-/* Two threads may keep the same one. */
+/* Two threads may store the same entry. */
 static void keep_answer(const resident_answer *answer) {
   pthread_mutex_lock(&answers_lock);
   if (answer_count < ANSWERS_KEPT) answers[answer_count++] = *answer;
@@ -313,10 +313,10 @@ unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_
 }
 
 /*
- * Does: tells the host that what earlier kernels of the stream wrote is there. No _ref: it computes nothing.
+ * Does: tells the host that the writes of earlier kernels of the stream are complete. No _ref: it computes nothing.
  * Launch: 1 block of 1 thread. Shared: none.
  * Reads: nothing. Writes: one word of mapped host memory.
- * Barriers: none; the fence orders the word behind everything written before it, for the host too.
+ * Barriers: none; the fence orders the word after all earlier writes, for the host too.
  * Limits: none. Order: the word is 0 before a frame (the host's work) and 1 after. Cost: one write over the bus.
  */
 __global__ void handover_signal_kernel(volatile uint32_t *flag) {

@@ -1,5 +1,5 @@
 /*
- * The device as C sees it: finding it, its memory, streams, events and graphs. Knows no stage.
+ * C interface of the device: discovery, memory, streams, events and graphs. Knows no stage.
  *
  * Every function returns a stage_status: STAGE_OUT_OF_MEMORY for a failed allocation, STAGE_DEVICE for any other error;
  * device_error_text() of the same thread then says which. None prints or ends the process. All work on the calling
@@ -31,22 +31,22 @@ typedef struct device_info {
   int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
 } device_info;
 
-/* What CUDA answers: driver, runtime, count and error; of one device that is there error, mode and architectures, and
-   its facts as far as it gives them. */
+/* CUDA's answers: driver, runtime, count and error; for one existing device error, mode and architectures, and its
+ * facts as far as CUDA gives them. */
 void device_ask_count(device_answer *answer);
 stage_status device_ask(int32_t index, device_info *info, device_answer *answer);
 
-/* The two below ask so, and give CUDA's answer in a sentence (device_probe.c). */
+/* The next two call it, and return CUDA's answer as a sentence (device_probe.c). */
 
-/* Devices that the driver shows; 0 with a reason (zero-terminated) when there is no driver, no device, or the driver is
-   older than this build needs. */
+/* Number of devices that the driver lists; 0 with a reason (zero-terminated) if there is no driver, no device, or the
+ * driver is older than this build needs. */
 int32_t device_count(char *reason, size_t reason_bytes);
 
-/* Facts about one device; fails with a reason when it cannot run this build's code. Makes the device current for the
-   call only. */
+/* Facts about one device; fails with a reason if it cannot run this build's code. Makes the device current for the call
+ * only. */
 stage_status device_query(int32_t index, device_info *info, char *reason, size_t reason_bytes);
 
-/* Makes a device current and remembers which was, so that a caller's own choice comes back. */
+/* Makes a device current and remembers the previous one, so that a caller's own choice is restored. */
 stage_status device_enter(int32_t index, int32_t *previous);
 void device_leave(int32_t previous);
 
@@ -60,17 +60,17 @@ void device_free(void *pointer);
 stage_status device_alloc_pinned(void **host, void **device, size_t bytes);
 void device_free_pinned(void *host);
 
-/* Whether the host reads this memory and the device cannot: what malloc gives. Then copies to the device wait for the host,
-   where those from pinned memory do not. */
+/* Whether the host reads this memory and the device cannot, like memory from malloc. Copies from it to the device make
+ * the host wait, unlike copies from pinned memory. */
 bool device_is_pageable(const void *memory);
 
 stage_status device_stream_create(cuda_stream *stream); /* of the lowest priority */
-/* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; those that
-   run are not stopped. */
+/* urgency 0: the lowest, 1: between, 2: the highest. Blocks of a more urgent stream's kernels start first; running
+ * blocks are not stopped. */
 stage_status device_stream_create_urgent(cuda_stream *stream, int32_t urgency);
 void device_stream_destroy(cuda_stream stream);
 stage_status device_stream_wait(cuda_stream stream);              /* blocks the host */
-stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: work is left on it */
+stage_status device_stream_query(cuda_stream stream, bool *busy); /* does not block; *busy: it still has work */
 
 /* Asynchronous on the stream; host memory should be pinned. bytes 0 is allowed. Rows may come from the device too. */
 stage_status device_copy_to(void *device, const void *host, size_t bytes, cuda_stream stream);
@@ -81,7 +81,7 @@ stage_status device_clear(void *device, size_t bytes, cuda_stream stream);
 
 /* Order between streams, also inside a capture (fork and join). */
 stage_status device_event_create(cuda_event *event, bool timed);
-/* An event whose device_event_finish lets the thread sleep instead of spin: cheaper, and some 10 us later. */
+/* An event for which device_event_finish lets the thread sleep instead of spin: cheaper, but some 10 us later. */
 stage_status device_event_create_sleeping(cuda_event *event);
 void device_event_destroy(cuda_event event);
 stage_status device_event_record(cuda_event event, cuda_stream stream);
@@ -89,8 +89,8 @@ stage_status device_event_wait(cuda_event event, cuda_stream stream);           
 stage_status device_event_finish(cuda_event event);                                           /* blocks the host */
 stage_status device_event_elapsed_ms(cuda_event start, cuda_event stop, float *milliseconds); /* after both happened */
 
-/* What is launched on the stream between begin and end becomes a graph instead of running. Its kernels keep the urgency
-   of the streams that they were launched on, where the driver can (11.7 on). */
+/* Launches on the stream between begin and end become a graph instead of running. Its kernels keep the urgency of their
+ * streams if the driver can (11.7 on). */
 stage_status device_capture_begin(cuda_stream stream);
 stage_status device_capture_end(cuda_stream stream, cuda_graph *graph);
 /* Ends a capture that failed half way. */
@@ -101,7 +101,7 @@ void device_graph_destroy(cuda_graph graph);
 /* The calling thread's last CUDA error, and clears it. Static text. */
 const char *device_error_text(void);
 
-/* Sets *flag (mapped host memory) to 1 once everything before it on the stream is written, host memory included. */
+/* Sets *flag (mapped host memory) to 1 once all earlier writes on the stream are complete, host memory included. */
 stage_status handover_launch(uint32_t *flag, cuda_stream stream);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Asking for devices, with the reason in words where there is none to use. */
+/* Queries devices, and gives the reason as a sentence if none is usable. */
 #include <stdlib.h>
 #include <string.h>
 

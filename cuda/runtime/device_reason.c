@@ -1,4 +1,4 @@
-/* From what CUDA answered to what its user can do about it. */
+/* Turns CUDA's answers into a sentence with the user's remedy. */
 #include "cuda/runtime/device_reason.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 enum { MEBIBYTE = 1 << 20 };
 
-/* Where a sentence goes. */
+/* Destination of a sentence. */
 typedef struct sentence {
   char *text;
   size_t bytes;

@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* Values of cudaError_t that have a sentence of their own; device.cu asserts that they are CUDA's. */
+/* Values of cudaError_t with a specific sentence; device.cu asserts that they equal CUDA's. */
 enum {
   DEVICE_ERROR_NONE = 0,
   DEVICE_ERROR_MEMORY = 2,
@@ -33,32 +33,32 @@ enum { DEVICE_MODE_SHARED = 0, DEVICE_MODE_PROHIBITED = 2, DEVICE_MODE_EXCLUSIVE
 /* The driver's device files, as this process may use them. */
 typedef enum device_files { DEVICE_FILES_ABSENT, DEVICE_FILES_DENIED, DEVICE_FILES_OPEN } device_files;
 
-/* What CUDA and the machine answered. Text is not owned; null: not known. */
+/* Answers of CUDA and the machine. Text is not owned; null: unknown. */
 typedef struct device_answer {
   int32_t error;          /* a cudaError_t: of the first call that failed */
   const char *error_text; /* CUDA's own words for it */
   int32_t driver;         /* the newest CUDA version that the driver knows, 1000 * major + 10 * minor; 0: no driver */
   int32_t runtime;        /* the CUDA version of this build */
-  int32_t count;          /* devices that the driver shows */
+  int32_t count;          /* devices that the driver lists */
   device_files files;
   const char *visible; /* CUDA_VISIBLE_DEVICES */
-  /* Of one device; index -1: no device was asked for yet */
+  /* Of one device; index -1: no device was queried yet */
   int32_t index;
   const char *name;
   int32_t major, minor; /* compute capability */
   int32_t mode;
-  size_t memory_bytes, free_bytes; /* memory_bytes 0: it did not say */
+  size_t memory_bytes, free_bytes; /* memory_bytes 0: unknown */
   const char *architectures;       /* that this build has code for */
 } device_answer;
 
-/* Writes the sentence, zero-terminated; "" where nothing is amiss. reason null or bytes 0: nothing is written. */
+/* Writes the sentence, zero-terminated; "" if nothing is wrong. reason null or bytes 0: nothing is written. */
 void device_reason(const device_answer *answer, char *reason, size_t bytes);
 
-/* For a device whose memory does not hold `needed_bytes` more (0: of an amount that is not known) for `what`. */
+/* For a device whose memory cannot hold `needed_bytes` more (0: unknown) for `what`. */
 void device_reason_memory(const device_answer *answer, const char *what, size_t needed_bytes, char *reason,
                           size_t bytes);
 
-/* The state of `control` (the driver's /dev/nvidiactl), which whoever uses a GPU opens. */
+/* The state of `control` (the driver's /dev/nvidiactl), which every user of a GPU opens. */
 device_files device_files_of(const char *control);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /*
- * One step of a frame: it goes to the calling thread's list where one has begun, else to the device.
+ * Launches: one step of a frame goes to the calling thread's list if one has begun, else to the device.
  */
 #ifndef HARTSIFT_CUDA_RUNTIME_LAUNCH_CUH
 #define HARTSIFT_CUDA_RUNTIME_LAUNCH_CUH
@@ -8,7 +8,7 @@
 #include "cuda/runtime/launch_list.h"
 #include "stages/base.h"
 
-/* Those before STEP_RECORD are nodes of a graph. */
+/* Steps before STEP_RECORD are nodes of a graph. */
 typedef enum step_kind { STEP_KERNEL, STEP_COPY, STEP_CLEAR, STEP_RECORD, STEP_WAIT } step_kind;
 
 typedef struct launch_step {
@@ -40,17 +40,17 @@ typedef struct launch_arguments {
 bool launch_is_listed(void);
 /* To that list, with copies of the arguments. */
 void launch_list_kernel(const launch_step *step, launch_arguments arguments);
-/* No kernel: to the list, or to the device. */
+/* A step without a kernel: to the list, or to the device. */
 stage_status launch_step_run(const launch_step *step);
 
-/* Nodes keep the priorities of the streams that they were captured on; a driver that refuses runs them all with that of
-   the stream that the graph is launched on. */
+/* Nodes keep the priorities of the streams that they were captured on; if the driver refuses, all run with the priority
+ * of the stream that the graph is launched on. */
 cudaError_t device_graph_instantiate(cudaGraphExec_t *graph, cudaGraph_t captured);
 
-/* What launchers share: the launch of a kernel, grids, resident blocks, shared-memory limits. */
+/* Shared parts of launchers: the launch of a kernel, grids, resident blocks, shared-memory limits. */
 
-/* Blocks of `threads` that the current device holds at once; at least 1. The driver is asked once for each kernel and
-   device. Legal during stream capture, and on any thread. */
+/* Number of blocks of `threads` resident on the current device at once; at least 1. The driver is queried once for each
+ * kernel and device. Legal during stream capture, and on any thread. */
 unsigned launch_resident_blocks(const void *kernel, int threads, size_t dynamic_shared_bytes);
 
 template <class... PARAMETERS>
@@ -63,9 +63,9 @@ static inline void launch_listed(void (*kernel)(PARAMETERS...), launch_step *ste
   launch_list_kernel(step, arguments);
 }
 
-/* Launches a kernel, or lists it; the status is the launch's own. After <<<>>> there would only be the thread's last
-   error to ask for, and that may be an application's, which shares the runtime in a static build, or one of long ago.
-   Arguments are converted to the kernel's parameters as in a call. */
+/* Launches a kernel, or lists it; the status is the launch's own. <<<>>> would only give the thread's last error, which
+ * may come from an application that shares the runtime in a static build, or from an old call. Arguments are converted
+ * to the kernel's parameters as in a call. */
 template <class... PARAMETERS, class... ARGUMENTS>
 static inline stage_status launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block, size_t shared_bytes,
                                   cudaStream_t stream, const ARGUMENTS &...arguments) {
@@ -90,7 +90,7 @@ enum { GRID_Y_MAX = 65535 };
 
 static inline int32_t ceil_div(int32_t n, int32_t part) { return n / part + (n % part != 0); }
 
-/* A grid over columns and rows; more rows than the hardware's grid can have are left to a loop in the kernel. */
+/* A grid over columns and rows; a loop in the kernel covers rows beyond the hardware's maximum grid. */
 static inline dim3 launch_grid_2d(int32_t columns, int32_t columns_a_block, int32_t rows, int32_t rows_a_block) {
   const int32_t y = ceil_div(rows, rows_a_block);
   return dim3((unsigned)ceil_div(columns, columns_a_block), (unsigned)(y < GRID_Y_MAX ? y : GRID_Y_MAX));
@@ -101,13 +101,13 @@ template <class T> static __device__ __forceinline__ T *group_shifted(T *plane, 
   return plane ? reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(plane) + bytes) : plane;
 }
 
-/* Lets a kernel have that much dynamic shared memory. */
+/* Allows a kernel this much dynamic shared memory. */
 static inline stage_status launch_prepare(const void *kernel, int32_t shared_bytes) {
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
   return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
 }
 
-/* Multiprocessors of the current device; 1 when that cannot be told. */
+/* Multiprocessors of the current device; 1 if unknown. */
 static inline int32_t launch_multiprocessors(void) {
   int device = 0, count = 0;
   if (cudaGetDevice(&device) != cudaSuccess) return 1;

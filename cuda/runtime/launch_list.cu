@@ -1,4 +1,4 @@
-/* Launches as a list: a table of steps and, apart from it, the bytes of all arguments. */
+/* Launches as a list: a table of steps and a separate buffer with the bytes of all arguments. */
 #include "cuda/runtime/launch.cuh"
 
 #include <string.h>
@@ -40,7 +40,7 @@ bool launch_is_listed(void) { return list_of_thread != NULL; }
 
 uint64_t launch_list_shape(const launch_list *list) { return list->is_too_long ? 0 : list->shape; }
 
-/* FNV-1a over 64-bit words. A product only carries upwards, so the upper half is brought down after each. */
+/* FNV-1a over 64-bit words. A product carries only upwards, so the upper half is folded down after each. */
 static void add_to_shape(launch_list *list, uint64_t value) {
   const uint64_t fnv_prime = 1099511628211ull;
   list->shape = (list->shape ^ value) * fnv_prime;
@@ -107,7 +107,7 @@ stage_status launch_step_run(const launch_step *step) {
   return STAGE_OK;
 }
 
-/* The node that a capturing stream's last step became. */
+/* The node of a capturing stream's last step. */
 static cudaError_t last_node(cudaStream_t stream, cudaGraphNode_t *node) {
   cudaStreamCaptureStatus status;
   const cudaGraphNode_t *last = NULL;
