@@ -1,8 +1,8 @@
 /*
  * Shared by every stage: status, and assertions on preconditions.
  *
- * Stages are contracts and host arithmetic: they know neither the public header nor a
- * backend. The pipeline turns a stage_status into an hs_status.
+ * Stages are contracts and host arithmetic: they know neither the public header nor a backend. The pipeline turns a
+ * stage_status into an hs_status.
  */
 #ifndef HARTSIFT_STAGES_BASE_H
 #define HARTSIFT_STAGES_BASE_H

@@ -1,10 +1,10 @@
 /*
  * Fixed-point votes: how many bits a vote keeps, so that no sum of votes overflows.
  *
- * A vote is rounded to an int32 as w * m * 2^q before it is summed; integer sums do not depend on the order, so
- * every thread layout and every reduction tree gives the same histogram. q follows from the window's integer radius R
- * alone: the largest q for which the sum of ALL votes of one keypoint stays below 2^31 and no product that is rounded
- * reaches 2^22. The proof is in fixed_point.c, with the numbers.
+ * A vote is rounded to an int32 as w * m * 2^q before it is summed; integer sums do not depend on the order, so every
+ * thread layout and every reduction tree gives the same histogram. q follows from the window's integer radius R alone:
+ * the largest q for which the sum of ALL votes of one keypoint stays below 2^31 and no product that is rounded reaches
+ * 2^22. The proof is in fixed_point.c, with the numbers.
  */
 #ifndef HARTSIFT_STAGES_FIXED_POINT_H
 #define HARTSIFT_STAGES_FIXED_POINT_H

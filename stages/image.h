@@ -74,9 +74,8 @@ static inline bool region_has(const plane_region *r, int32_t x, int32_t y) {
 }
 
 /* The Gaussian levels of one octave, 0..S+2 (level S+2 only if its reader wants it stored), level_floats apart. Sample
- * (i, j) is at
- * original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level s is the
- * difference of levels s+1 and s. */
+ * (i, j) is at original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level
+ * s is the difference of levels s+1 and s. */
 typedef struct octave_view {
   float *levels;
   size_t level_floats;

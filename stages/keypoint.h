@@ -43,8 +43,8 @@ typedef struct sift_params {
 
 /* Lists of keypoints and features: structures of arrays with a count and a capacity.
  *
- * A stage that appends continues to count past the capacity without writing, so the count at the end of a
- * frame gives the required capacity. A result therefore never depends on a capacity. */
+ * A stage that appends continues to count past the capacity without writing, so the count at the end of a frame gives
+ * the required capacity. A result therefore never depends on a capacity. */
 
 /* Conversions between original pixels and samples of an octave: sample 0 is at -shift (sift_params.grid_shift), samples
  * are 2^octave pixels apart. Both round at most once, because products by a power of two are exact. */

@@ -2,9 +2,9 @@
  * The table of a host backend: one function per stage. (The CUDA backend has launchers instead, which
  * pipeline/device/cuda_record.c records into a graph.)
  *
- * A stage_queue is where the work runs (a pool of threads); the pipeline only passes it on. Every function
- * writes only the outputs in its contract in <stage>.h; none allocates. A context fills the table once
- * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
+ * A stage_queue is where the work runs (a pool of threads); the pipeline only passes it on. Every function writes only
+ * the outputs in its contract in <stage>.h; none allocates. A context fills the table once (cpu/dispatch.c), each entry
+ * with the variant that suits the machine; `variant` names them for the report.
  *
  * To add a stage (tests/api/check_places.py names what was forgotten):
  *   1. its contract, arguments and arithmetic of one sample: stages/<stage>.h;

@@ -2,8 +2,8 @@
  * Orientation: the dominant gradient directions about a keypoint. Lowe, IJCV 2004, section 5.
  *
  * A 36-bin histogram of gradient directions over a Gaussian window of 1.5 sigma; every local maximum within 0.8 of the
- * largest gives a feature, its angle from the parabola through the three bins. Gradients come from the Gaussian
- * level of the settled sample.
+ * largest gives a feature, its angle from the parabola through the three bins. Gradients come from the Gaussian level
+ * of the settled sample.
  */
 #ifndef HARTSIFT_STAGES_ORIENT_H
 #define HARTSIFT_STAGES_ORIENT_H

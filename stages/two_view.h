@@ -79,8 +79,8 @@ typedef struct two_view_ops {
      result, once the score cannot exceed `best` or most probably will not: it is more than three standard deviations
      below what a model as good would have by then. Matches must be in random order. best 0 or less: never stops. */
   double (*score[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, double best);
-  /* The form of the matches, weights (1 - r^2 / limit)^2 below the limit, 0 above. Ends after the
-   * block of TWO_VIEW_LANES matches in which the number of weights above 0 reaches `enough`. */
+  /* The form of the matches, weights (1 - r^2 / limit)^2 below the limit, 0 above. Ends after the block of
+   * TWO_VIEW_LANES matches in which the number of weights above 0 reaches `enough`. */
   void (*gather[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, size_t enough,
                                   two_view_form *form);
   /* samples: TWO_VIEW_LANES x 7 indices. */

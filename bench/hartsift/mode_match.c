@@ -6,8 +6,8 @@
  *
  * Before anything is timed, the variants are compared byte for byte, and some features of either list with the
  * reference search. Prints Markdown tables: the kernels by events around what one call enqueues, the call hs_cuda_match
- * by wall clock, with pairs in host memory; median, smallest and 90th percentile over the repeats after
- * warm-up. --steps: each step of the first variant too.
+ * by wall clock, with pairs in host memory; median, smallest and 90th percentile over the repeats after warm-up.
+ * --steps: each step of the first variant too.
  */
 #include "bench/hartsift/bench_modes.h"
 

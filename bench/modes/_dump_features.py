@@ -1,6 +1,6 @@
 """
-Extracts one image with the command hartsift and writes the features as the text dump that the evaluation of
-several SIFT programs reads: a line with their number, then x y sigma orientation and 128 descriptor entries each.
+Extracts one image with the command hartsift and writes the features as the text dump that the evaluation of several
+SIFT programs reads: a line with their number, then x y sigma orientation and 128 descriptor entries each.
 
 usage: _dump_features.py COMMAND IMAGE OUT [--shift PIXELS] [option of hartsift extract ...]
 --shift is added to x and y (profile opencv carries OpenCV's quarter-pixel drift: -0.25 removes it).

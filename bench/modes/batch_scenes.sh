@@ -5,8 +5,8 @@
 # usage: python3 bench/bench.py batch_scenes [BUILD_FOLDER [FOLDER_OF_IMAGES]]
 # Without a folder, colour JPEGs are made from generated scenes; they, and all results, are in /dev/shm (or TMPDIR).
 # HARTSIFT_RATE_SIZES: sizes of the scenes (1920x1080 1500x1000 mixed; mixed: from 0.5 to 20 megapixels, one in 24 of
-# the
-# largest). HARTSIFT_RATE_DISTINCT: scenes of a size (24), each under several names up to HARTSIFT_RATE_IMAGES (240).
+# the largest). HARTSIFT_RATE_DISTINCT: scenes of a size (24), each under several names up to HARTSIFT_RATE_IMAGES
+# (240).
 # HARTSIFT_RATE_RUNS: option lists of hartsift batch, separated by ';' (default: CPU, and GPUs if there are any). The
 # first run of each size is not counted (warm-up).
 set -euo pipefail

@@ -74,9 +74,9 @@ static inline void few_f64(const double *x, double *y, size_t n, const double *t
 #endif
 
 /* ------------------------------------------------------------------ many taps
-
-   LONG_VECTORS vectors of outputs at once: a tap is broadcast once for them, and their sums hide each other's
-   latency. */
+ *
+ * LONG_VECTORS vectors of outputs at once: a tap is broadcast once for them, and their sums hide each other's
+ * latency. */
 enum { LONG_VECTORS = 4, LONG_OUTPUTS = LONG_VECTORS * SIMD_F64 };
 
 static inline simd_f64 step_f32(simd_f64 sum, simd_f64 c, simd_f64 x) {

@@ -16,9 +16,9 @@ enum { GRAPH_BANDS_MAX = 64 };
 typedef struct graph_job {
   queue_task task;
   void *state;
-  /* Whether the chunk may begin; once it may, it always may. Null: at once. Called by any thread at any time. It may set
-     `chunks` (graph_job_close). What a chunk wrote is visible (acquire) once
-     graph_job_is_done or graph_bands_are_done is true. */
+  /* Whether the chunk may begin; once it may, it always may. Null: at once. Called by any thread at any time. It may
+   * set `chunks` (graph_job_close). What a chunk wrote is visible (acquire) once graph_job_is_done or
+   * graph_bands_are_done is true. */
   bool (*ready)(void *owner, struct graph_job *job, int32_t chunk);
   void *owner;
   int32_t band_chunks;        /* chunk / band_chunks is the band it belongs to; 0: no bands */

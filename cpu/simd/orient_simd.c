@@ -48,8 +48,7 @@ typedef struct row_values {
 } row_values;
 
 /* Work memory for one keypoint after another. It is reused for many, because a function with so large a stack frame
- * touches
- * every page of it when it starts. */
+ * touches every page of it when it starts. */
 typedef struct window_room {
   sample_block block;
   column_values columns;

@@ -46,11 +46,11 @@ SIMD_INLINE simd_f32 simd_mul(simd_f32 a, simd_f32 b) { return _mm_mul_ps(a, b);
 SIMD_INLINE simd_f32 simd_div(simd_f32 a, simd_f32 b) { return _mm_div_ps(a, b); }
 SIMD_INLINE simd_f32 simd_sqrt(simd_f32 a) { return _mm_sqrt_ps(a); }
 
-/* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s
- * has the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is not
- * 0, s moves to its neighbour towards zero if e points there, and its last bit is set: this is truncation with a sticky
- * bit. 53 bits rounded to odd round to 24 bits and fewer as the exact sum does (Boldo & Melquiond, 2008: 53 >= 24 + 2).
- * An infinite or NaN s has e = NaN and stays. */
+/* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s has
+ * the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is not 0, s
+ * moves to its neighbour towards zero if e points there, and its last bit is set: this is truncation with a sticky bit.
+ * 53 bits rounded to odd round to 24 bits and fewer as the exact sum does (Boldo & Melquiond, 2008: 53 >= 24 + 2). An
+ * infinite or NaN s has e = NaN and stays. */
 SIMD_INLINE __m128d simd_sum_to_odd(__m128d p, __m128d c) {
   const __m128d s = _mm_add_pd(p, c);
   const __m128d q = _mm_sub_pd(s, p);

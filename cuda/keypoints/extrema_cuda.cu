@@ -1,6 +1,6 @@
 /*
- * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three
- * scales an octave (every profile), a plain one for any other number.
+ * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three scales
+ * an octave (every profile), a plain one for any other number.
  * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #include "cuda/keypoints/keypoints_cuda.h"
@@ -79,9 +79,9 @@ struct warp_candidates {
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
 
-/* Starts the copies of row `row`, counted from first_row, and moves `from` on by a row: the lane's sample
- * of DoG or Gaussian level 1 in that row. Rows outside the picture are unchanged: only tests of rows excluded by
- * `border` would read them. */
+/* Starts the copies of row `row`, counted from first_row, and moves `from` on by a row: the lane's sample of DoG or
+ * Gaussian level 1 in that row. Rows outside the picture are unchanged: only tests of rows excluded by `border` would
+ * read them. */
 template <bool STORED>
 __device__ __forceinline__ void prefetch_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
                                              staged_rows<STORED> *s, const float **from) {

@@ -83,8 +83,8 @@ typedef enum cuda_orient_variant {
   CUDA_ORIENT_BLOCK = 3
 } cuda_orient_variant;
 
-/* keypoints -> oriented, count included, and scratch.order for describing that list. As orient_ref with
-   first_keypoint 0. */
+/* keypoints -> oriented, count included, and scratch.order for describing that list. As orient_ref with first_keypoint
+ * 0. */
 stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant variant, cuda_stream stream);
 
 /* The two steps of orientation: histograms, and the features from their peaks. */

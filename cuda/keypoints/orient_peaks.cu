@@ -59,9 +59,9 @@ static __device__ __forceinline__ void write_angles(const float *angle, uint64_t
   }
 }
 
-/* Smooths the lane's bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their
- * number on each of the keypoint's lanes. shape: of a patch, whose angles are converted to the picture's; null: none.
- * All lanes of the warp. */
+/* Smooths the lane's bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their number
+ * on each of the keypoint's lanes. shape: of a patch, whose angles are converted to the picture's; null: none. All
+ * lanes of the warp. */
 static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle,
                                                         const sift_params *p, const affine_shape *shape, float *out) {
   const author_rule rule = p->orientation_rule;

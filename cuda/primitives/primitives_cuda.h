@@ -32,8 +32,8 @@ stage_status reduce_launch(const reduce_args *args, cuda_stream stream);
 stage_status reduce_integers_launch(const reduce_args *args, cuda_stream stream);
 /* f32, f64: the range. */
 stage_status reduce_range_launch(const reduce_args *args, cuda_stream stream);
-/* f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the final sum, for a
- * mean divided by `count`, to *args->first. */
+/* f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the final sum, for a mean divided by
+ * `count`, to *args->first. */
 stage_status reduce_sum_launch(const reduce_args *args, double *sums, uint64_t count, cuda_stream stream);
 
 /* Statistics of every tile of a view, on the device: prim_tile as stages/primitives.h says. */

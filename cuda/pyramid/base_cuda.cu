@@ -99,8 +99,8 @@ template <upsample_grid GRID> __device__ __forceinline__ float doubled_at(const 
                         doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
 }
 
-/* Location in a row of the source columns left - 1 .. left + 2 for four doubled samples: in one or two
- * words. Columns outside the picture repeat its sides. Column `left` and the next are inside. */
+/* Location in a row of the source columns left - 1 .. left + 2 for four doubled samples: in one or two words. Columns
+ * outside the picture repeat its sides. Column `left` and the next are inside. */
 struct byte_columns {
   int32_t low, high;        /* offsets of the words */
   uint32_t shift, selector; /* to the first byte inside; which byte from there is each of the four columns */

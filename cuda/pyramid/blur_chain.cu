@@ -24,8 +24,8 @@ template <bool SMALL> struct chain_tile {
   static constexpr int side = SMALL ? 16 : 32, segment = SMALL ? 4 : 8, threads = SMALL ? 704 : 576;
 };
 
-/* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples
-   left of and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. */
+/* Regions of a chain: square, each smaller than the one before by twice a radius. Region 0 starts `halo` samples left
+ * of and above the tile; `halo` is rounded up so that its rows are whole aligned vectors. */
 template <bool SMALL, int R1, int R2, int R3> struct chain_shape {
   static constexpr int tile = chain_tile<SMALL>::side, segment = chain_tile<SMALL>::segment;
   static constexpr int halo = (R1 + R2 + R3 + 3) / 4 * 4;

@@ -506,8 +506,8 @@ template <class ROW, size_t ROWS> static stage_status march_prepare(const ROW (&
 }
 
 /* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the
- * number of steps of the busiest multiprocessor, but at least MARCH_DEPTH_MIN blocks are
- * counted, because a block alone on a multiprocessor mostly waits. Ties favour fewer, longer blocks. */
+ * number of steps of the busiest multiprocessor, but at least MARCH_DEPTH_MIN blocks are counted, because a block alone
+ * on a multiprocessor mostly waits. Ties favour fewer, longer blocks. */
 static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
   const int64_t strips = ceil_div(width, MARCH_COLUMNS), sms = launch_multiprocessors();
   int32_t best = 1;

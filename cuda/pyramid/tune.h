@@ -5,16 +5,14 @@
 #define HARTSIFT_CUDA_PYRAMID_TUNE_H
 
 /* Radii with a specialised marching kernel: the profiles' radii at S = 3 (Lowe's and VLFeat's rule 5 5 7 8 10 13, not
- * doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each: the rows of the tables in base_cuda.cu
- * and pyramid_cuda.cu. */
+ * doubled 7; OpenCV's 5 5 6 8 10 13). X(radius) for each: the rows of the tables in base_cuda.cu and
+ * pyramid_cuda.cu. */
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
 /* Marching blur: a block processes a strip of MARCH_COLUMNS columns downwards, MARCH_ROWS input rows a step. The row
- * pass
- * gives a lane a row and a warp MARCH_SEGMENT columns; the column pass gives a lane MARCH_LANE_COLUMNS columns, one
- * vector, in the number of rows that gives MARCH_SEGMENT outputs. The ring holds two steps of filtered rows, enough for
- * radii
- * up to 16. */
+ * pass gives a lane a row and a warp MARCH_SEGMENT columns; the column pass gives a lane MARCH_LANE_COLUMNS columns,
+ * one vector, in the number of rows that gives MARCH_SEGMENT outputs. The ring holds two steps of filtered rows, enough
+ * for radii up to 16. */
 enum {
   MARCH_COLUMNS = 64,
   MARCH_ROWS = 32,
@@ -35,8 +33,8 @@ enum { MARCH_STEPS_MAX = 24, MARCH_DEPTH_MIN = 3 };
  * same time whether its band fills the device or not. */
 enum { BASE_BAND_STEPS = 4 };
 
-/* Chains of level steps: X(radius, radius, radius or 0) for each, the rows of the table in blur_chain.cu. The
- * largest chained octaves, in samples:
+/* Chains of level steps: X(radius, radius, radius or 0) for each, the rows of the table in blur_chain.cu. The largest
+ * chained octaves, in samples:
  * three steps 8.9 us against 10.9 at 480x270, 12.9 against 11.7 at 640x480; two steps 7.2 against 7.8 at 320x240, 9.5
  * against 8.6 at 480x270. Small tiles: 6.6 against 7.0 us at 240x135, 9.4 against 7.0 at 320x240. */
 #define TUNE_CHAINS(X) X(5, 7, 8) X(5, 6, 8) X(10, 13, 0)

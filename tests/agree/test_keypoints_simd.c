@@ -1,6 +1,6 @@
 /*
- * Detection, orientation and descriptors of whole frames: every variant this machine can run against the
- * reference, byte for byte, on the reference's levels and keypoints of generated pictures.
+ * Detection, orientation and descriptors of whole frames: every variant this machine can run against the reference,
+ * byte for byte, on the reference's levels and keypoints of generated pictures.
  */
 #include <stdio.h>
 #include <stdlib.h>

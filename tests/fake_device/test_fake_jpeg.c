@@ -1,6 +1,6 @@
 /*
- * JPEGs kept encoded until a fake GPU decodes them: the same features as from pixels, in every orientation,
- * alone and in groups; libjpeg decodes if the device is wrong, refuses or is not used.
+ * JPEGs kept encoded until a fake GPU decodes them: the same features as from pixels, in every orientation, alone and
+ * in groups; libjpeg decodes if the device is wrong, refuses or is not used.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 """Mutation testing: applies one fault of mutants.py at a time to a copy of the tree, builds the tests that should
-notice it,
-runs them, and lists the faults that no test noticed.
+notice it, runs them, and lists the faults that no test noticed.
 
 usage: run_mutants.py [--check] [--only REGEX] [--some N] [--folder FOLDER] [-j JOBS]
 --check: only checks that each fault still fits its file and names existing tests; takes a second. --some N: N faults,

@@ -163,8 +163,8 @@ static void check_shares(const hs_options *o, const hs_image *scene, double marg
   hs_features_free(&a);
 }
 
-/* After a rotation by 90 degrees rows are filtered instead of columns, so rounding differs, and a sample may fall
- * into another bin. */
+/* After a rotation by 90 degrees rows are filtered instead of columns, so rounding differs, and a sample may fall into
+ * another bin. */
 static void test_turns_of_one_octave(void **state) {
   (void)state;
   hs_image scene = extraction_scene(121, 94, 8, NULL);

@@ -51,8 +51,8 @@ static bool map_view(hs_keypoint *k, const void *data) {
   return u > room && v > room && u < WIDTH - 1 - room && v < HEIGHT - 1 - room && k->sigma > 1.5f;
 }
 
-/* Among features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that
- * is at the right position. */
+/* Among features whose nearest descriptor in the view is clearly nearer than the second (0.8), the share that is at the
+ * right position. */
 static double matched_share(const hs_features *a, const hs_features *b, const double *h, size_t *asked) {
   size_t right = 0;
   *asked = 0;

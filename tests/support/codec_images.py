@@ -1,7 +1,6 @@
 """Small valid and broken TIFF, WebP and BMP files for make_test_images.py. Its TIFF writer covers every kind that the
-reader
-knows: byte orders, strips and tiles, planes, depths, compressions. Their pixels equal the PNG and PNM files in the same
-folder."""
+reader knows: byte orders, strips and tiles, planes, depths, compressions. Their pixels equal the PNG and PNM files in
+the same folder."""
 import struct
 import zlib
 

@@ -43,7 +43,7 @@ hs_features extraction_once(const hs_options *options, const hs_image *image);
 size_t extraction_descriptor_bytes(const hs_features *features);
 const void *extraction_descriptor(const hs_features *features, size_t i);
 /* Euclidean distance of two descriptors of the same type, in units of their norm (512 for bytes and opencv's
-   floats). */
+ * floats). */
 double extraction_distance(const hs_features *a, size_t i, const hs_features *b, size_t j);
 
 /* Fails unless two lists hold the same bytes. */
@@ -52,8 +52,7 @@ void extraction_check_equal(const hs_features *expected, const hs_features *got,
 void extraction_check_filtered(const hs_features *full, const bool *keep, const hs_features *got, const char *what);
 
 /* Maps a feature of one picture to another: replaces x, y, sigma and orientation of *k. False: it need not be found,
- * for
- * example because it is too near a border. */
+ * for example because it is too near a border. */
 typedef bool (*extraction_map)(hs_keypoint *k, const void *data);
 
 typedef struct extraction_tolerance {

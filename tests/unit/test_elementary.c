@@ -38,8 +38,7 @@ static uint32_t next_random(uint32_t *state) {
 }
 
 /* Every mantissa in five binades. The exponent affects the error through the first guess only, which is the same except
- * for
- * the sign of the exponent, so the binades differ little. */
+ * for the sign of the exponent, so the binades differ little. */
 static void test_reciprocal(void **state) {
   (void)state;
   worst w = {0};

@@ -1,8 +1,7 @@
 """Files from the library's writers, read by NumPy, OpenCV and Python's json and csv modules.
 
 Uses the program write_sample_features of the build (in $HARTSIFT_PROGRAMS, or the first argument). Ends with 77,
-skipped,
-if NumPy or that program is missing; checks with OpenCV only if cv2 is available.
+skipped, if NumPy or that program is missing; checks with OpenCV only if cv2 is available.
 """
 import contextlib
 import csv

@@ -3,9 +3,8 @@
  * stages. Work runs when it is enqueued, or is recorded into a graph and runs when the graph is launched.
  *
  * A test configures the machine and its failures; all allocated objects are counted. A separate program takes the
- * configuration from
- * the environment: HARTSIFT_FAKE_DEVICE="gpus=2,memory=512,others=100", in MiB, see fake_read; with log=FILE it writes
- * there which GPUs got a CUDA context.
+ * configuration from the environment: HARTSIFT_FAKE_DEVICE="gpus=2,memory=512,others=100", in MiB, see fake_read; with
+ * log=FILE it writes there which GPUs got a CUDA context.
  */
 #ifndef HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_DEVICE_H
 #define HARTSIFT_TESTS_SUPPORT_FAKE_DEVICE_FAKE_DEVICE_H

@@ -3,8 +3,8 @@
  *
  * usage: write_sample_features FOLDER COUNT u8|f32|scaled|none
  *
- * The features are also written as plain lines (truth.txt: x y sigma orientation response octave level and
- * the descriptor, C99 hexadecimal floats), written without the library's code.
+ * The features are also written as plain lines (truth.txt: x y sigma orientation response octave level and the
+ * descriptor, C99 hexadecimal floats), without the library's code.
  */
 #include <stdio.h>
 #include <stdlib.h>
