@@ -73,7 +73,7 @@ typedef struct affine_args {
 /* The window of the moments on a level: every step-th sample about (cx, cy). The weight of the sample at (dx, dy) from
  * the keypoint is 2^(xx dx^2 + xy dx dy + yy dy^2 + AFFINE_WEIGHT_LOG2) if that exceeds 2^lowest. */
 typedef struct affine_window {
-  float x, y; /* of the middle sample, from the keypoint */
+  float x, y; /* position of the middle sample, from the keypoint */
   int32_t cx, cy, step;
   float per_step; /* 1 / step, exact: steps are powers of two */
   int32_t rows;   /* in steps: bound on each side of the samples with a weight */

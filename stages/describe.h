@@ -87,8 +87,7 @@ HS_INLINE describe_window describe_window_of(float x, float y, float sigma, floa
 
 /* Maximum number of octaves between a keypoint and its coarsest window. */
 HS_INLINE int32_t domain_octaves(const domain_sizes *d, int32_t scales) {
-  return d->count > 0 ? (scales + d->levels[d->count - 1]) / scales : 0; /* level S, since the largest size is the
-                                                                          * last */
+  return d->count > 0 ? (scales + d->levels[d->count - 1]) / scales : 0; /* level S: the largest size is the last */
 }
 
 /* A size is sampled where the blur relates to it as the keypoint's level relates to the keypoint: the same number of

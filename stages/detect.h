@@ -12,7 +12,7 @@
 /* An escaped candidate: its steps lead to a sample without a fit, because the levels around it are not in memory. */
 typedef struct escaped_candidate {
   int32_t level, x, y;
-  int32_t step; /* of refine_judge: the next one */
+  int32_t step; /* refine_judge's number of the next step */
 } escaped_candidate;
 
 /* Detection in a part of one octave. Candidates come from `search`. Each is followed while it stays in `reach`, where
@@ -33,7 +33,7 @@ typedef struct detect_args {
   const octave_view *octaves;
   int32_t octave_count;
   border_mode border;
-  const gaussian_filter *top_filter; /* of the step from level S+1 to S+2; host memory, read during the call only */
+  const gaussian_filter *top_filter; /* of the step from level S+1 to S+2; host memory, read during the call */
   sift_params params;
   place_filter filter;
   void *work; /* stage_ops.detect_work_bytes */
@@ -56,7 +56,7 @@ typedef struct octave_args {
    * Without data: the base is made. */
   plane_view finer;
   const gaussian_filter *step_filter; /* [1..S+2] */
-  detect_args detect;                 /* of this octave alone, without a part */
+  detect_args detect;                 /* for this octave alone, without a part */
   uint32_t levels_kept; /* bit s: level s is written to its plane; planes of other levels may be overwritten anywhere */
   float *scratch;       /* cpu/schedule/fused_pass.h */
   /* Null, or called on the caller's thread with the number of samples of one level done since the last call: after each

@@ -30,7 +30,7 @@
 #include "stages/fixed_point.h"
 
 static const double SQRT_TWO_PI = 2.5066282746310007;
-static const double DESCRIBE_INTEGRAL = 3.398; /* of exp(-u^2/8) t(u): 3.39738 */
+static const double DESCRIBE_INTEGRAL = 3.398; /* integral of exp(-u^2/8) t(u): 3.39738 */
 static const double MAGNITUDE_MAX = 0.70711;
 
 double orient_weight_bound(int32_t radius) {

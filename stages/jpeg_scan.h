@@ -14,7 +14,7 @@
 
 enum {
   JPEG_BLOCK_SIDE = 8,
-  JPEG_COEFFICIENTS = 64,   /* of a block */
+  JPEG_COEFFICIENTS = 64,   /* coefficients of a block */
   JPEG_MCU_BLOCKS_MAX = 10, /* T.81, B.2.3 */
   /* A table lookup by the next 11 bits finds a step; if the first six bits are ones, the prefix of the long codes, by
    * the next 16. */
@@ -41,7 +41,7 @@ typedef struct jpeg_shape {
   uint32_t dc_tables, ac_tables;  /* bit k: number of the table of block k of an MCU, 0 or 1 */
   uint32_t interval_mcus;         /* MCUs of a restart interval; the last one may have fewer */
   uint32_t intervals;             /* 1 or more */
-  uint32_t subsequences;          /* of all intervals */
+  uint32_t subsequences;          /* total over all intervals */
   uint32_t data_words;            /* 32-bit words of coded data, with JPEG_WORDS_AHEAD */
   size_t packed_bytes;            /* total: jpeg_tables, jpeg_interval[intervals + 1], data from a multiple of 16 */
 } jpeg_shape;
@@ -64,7 +64,7 @@ typedef struct jpeg_code_order {
 typedef struct jpeg_tables {
   jpeg_huffman huffman[JPEG_HUFFMAN_TABLES];
   jpeg_code_order orders[JPEG_HUFFMAN_TABLES];
-  uint16_t quantisation[JPEG_COEFFICIENTS]; /* of luma, by column and row: 8 x + y */
+  uint16_t quantisation[JPEG_COEFFICIENTS]; /* table of luma, by column and row: 8 x + y */
   uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, for coefficients in zigzag order */
 } jpeg_tables;
 #ifndef __cplusplus
@@ -93,7 +93,7 @@ enum {
 /* Decoder state. */
 typedef struct jpeg_scan_state {
   uint32_t bit;   /* the next bit */
-  uint32_t index; /* of the next coefficient in zigzag order; 0: DC */
+  uint32_t index; /* index of the next coefficient in zigzag order; 0: DC */
   uint32_t block; /* block in its MCU */
 } jpeg_scan_state;
 

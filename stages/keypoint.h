@@ -16,8 +16,7 @@ enum { DOMAIN_SIZES_MAX = 16 };
 typedef struct domain_sizes {
   int32_t count; /* 0: the keypoint's size only, no pooling */
   float size[DOMAIN_SIZES_MAX];
-  int32_t levels[DOMAIN_SIZES_MAX]; /* offset from the keypoint's level to the level whose blur fits: round(S log2
-                                     * size) */
+  int32_t levels[DOMAIN_SIZES_MAX]; /* level offset at which the blur fits: round(S log2 size) */
 } domain_sizes;
 
 typedef struct sift_params {

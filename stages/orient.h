@@ -20,7 +20,7 @@ enum {
 };
 /* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c uses their ratio, 3;
  * the sides of affine.h's patches follow from the radius. */
-#define ORIENT_WINDOW_SIGMA  1.5f /* of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
+#define ORIENT_WINDOW_SIGMA  1.5f /* sigma of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 standard deviations */
 #define TWO_PI_FLOAT         6.2831855f
 #define TURNS_A_RADIAN       0.15915494f

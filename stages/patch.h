@@ -17,7 +17,7 @@ typedef struct patch_layers {
   plane_view picture;
   const octave_view *octaves;
   int32_t octave_count, first_octave, scales;
-  float picture_shift, grid_shift; /* as sift_params.grid_shift, for the picture and for the octaves */
+  float picture_shift, grid_shift; /* sift_params.grid_shift, for the picture and for the octaves */
   int32_t count;
   float blur[PATCH_LAYERS_MAX]; /* pixels; of the picture: 0 */
 } patch_layers;

@@ -87,7 +87,7 @@ typedef struct base_args {
   plane_view work;               /* first octave's size */
   plane_view doubled;            /* first octave's size; used when first_octave is -1 */
   plane_view out;
-  plane_region region; /* of out */
+  plane_region region; /* region of out */
 } base_args;
 
 /* Level step: out = in blurred, rows first, then columns. in and out differ; work.data holds a plane of their size, or
@@ -97,13 +97,13 @@ typedef struct blur_args {
   plane_view in, out, work;
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
-  plane_region region;           /* of out */
+  plane_region region;           /* region of out */
 } blur_args;
 
 /* Halving: out(i, j) = in(2i, 2j), out of floor(w/2) x floor(h/2). */
 typedef struct halve_args {
   plane_view in, out;
-  plane_region region; /* of out */
+  plane_region region; /* region of out */
 } halve_args;
 
 static inline plane_view octave_level(const octave_view *o, int32_t level) {

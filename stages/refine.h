@@ -54,7 +54,7 @@ typedef struct refine_args {
 typedef struct place_filter {
   const uint8_t *mask;
   size_t mask_stride;
-  int32_t width, height; /* of the source */
+  int32_t width, height; /* size of the source */
   int32_t x0, y0, x1, y1;
 } place_filter;
 

@@ -117,14 +117,14 @@ enum { GRID_CELLS_MAX = 4096 }; /* cells along a side */
 
 typedef struct grid_shape {
   int32_t columns, rows; /* 1..GRID_CELLS_MAX */
-  int32_t width, height; /* of the picture */
+  int32_t width, height; /* size of the picture */
 } grid_shape;
 
 /* A feature while it is sorted. */
 typedef struct grid_item {
   uint64_t key; /* cell, then the complement of the selection's key: ascending is better first */
   uint32_t feature;
-  uint32_t rank; /* in its cell, from 0 */
+  uint32_t rank; /* rank in its cell, from 0 */
 } grid_item;
 
 /* The cell of a position: pixels, rounded, clamped to the picture. */

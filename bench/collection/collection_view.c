@@ -228,8 +228,7 @@ static void light_row(const scene *s, const view *v, const seen_surface *seen, c
     const double depth = 1.0 / (one->inverse[0] * dx + one->inverse[1] * dy + one->inverse[2]);
     const double along = depth * (one->u[0] * dx + one->u[1] * dy + one->u[2]) - one->s0;
     const double down = depth * (one->v[0] * dx + one->v[1] * dy + one->v[2]) - one->t0;
-    const double side = depth * which->texels_per_m / camera->focal; /* for a pixel on a surface that faces the
-                                                                      * camera */
+    const double side = depth * which->texels_per_m / camera->focal; /* for a surface that faces the camera */
     const double value = sample(&which->texture, which->texels_per_m, along, down, side * side * depth / one->facing);
     light[x] = (float)(value * p->gain[row[x]]);
   }

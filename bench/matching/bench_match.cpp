@@ -167,9 +167,7 @@ int main(int argc, char **argv) {
                                 {"OpenCV L2 u8", nullptr, false, false, false, {}, {}}};
   for (const char *variant : {"sse2", "avx2", "avx512", "avx512vnni", "neon"})
     for (int kind = 0; kind < 4; kind++) {
-      if (kind >= 2 && std::strcmp(variant, "sse2") == 0)
-        continue; /* emulates fused multiply-add, so it is not
-                                                                     * timed */
+      if (kind >= 2 && std::strcmp(variant, "sse2") == 0) continue; /* emulates fused multiply-add: not timed */
       const contender c = ours(variant, threads, kind >= 2, kind % 2 == 1);
       if (c.context) all.push_back(c);
     }

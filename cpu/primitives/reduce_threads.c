@@ -148,7 +148,7 @@ enum { UNIT_CHUNKS = 32, BATCH_CHUNKS = 4 * PRIM_CHUNK };
 typedef struct chunks_job {
   const prim_ops *ops;
   prim_view view;
-  size_t first, elements; /* of this batch */
+  size_t first, elements; /* range of this batch */
   double sums[BATCH_CHUNKS];
 } chunks_job;
 

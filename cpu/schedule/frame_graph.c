@@ -10,7 +10,7 @@ typedef struct level_step {
   const struct level_step *from; /* the source level; null: the picture */
   const graph_job *after; /* null, or a job that must be done first, because this level reuses the memory it reads */
   int32_t height;
-  int32_t rows;   /* of a band */
+  int32_t rows;   /* rows of a band */
   int32_t factor; /* rows of `from` per row of this level */
   int32_t reach;  /* halo: rows of `from` read beyond these */
   uint64_t samples;
@@ -31,7 +31,7 @@ typedef struct frame_graph {
   work_graph work;
   graph_job **jobs;        /* in order of preference */
   int32_t before_features; /* jobs up to the last list */
-  int32_t told;            /* of the jobs */
+  int32_t told;            /* number of jobs reported as progress */
   level_step steps[];      /* [octave * (levels + 1) + level] */
 } frame_graph;
 

@@ -2,7 +2,7 @@
 #include "cpu/schedule/fused_pass.h"
 
 enum {
-  LINE_FLOATS = 16, /* of a cache line */
+  LINE_FLOATS = 16, /* floats of a cache line */
   LINES_OF_BASE = 4,
   FLOATS_MAX = 3 << 18 /* 3 MiB: larger rings leave the caches */
 };

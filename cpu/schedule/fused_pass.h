@@ -14,7 +14,7 @@
 #include "stages/detect.h"
 
 enum {
-  PASS_ROWS = 8,                  /* of a step */
+  PASS_ROWS = 8,                  /* rows of a step */
   ROW_BLOCK = 4,                  /* rows that never wrap in a ring: lags and lengths are multiples of it */
   PASS_STRIP = 768,               /* columns, at most */
   PASS_THREADS = 2,               /* with more threads, they share bands (frame_graph.h) */
@@ -31,8 +31,8 @@ _Static_assert((int)PASS_ROWS <= (int)WORK_BLOCK_ROWS && (int)PASS_ROWS % (int)R
 typedef struct pass_level_size {
   int32_t lag;           /* lag: rows after level 0, a multiple of ROW_BLOCK */
   int32_t halo;          /* halo: columns beyond the strip */
-  int32_t rows;          /* in the ring, a multiple of ROW_BLOCK */
-  int32_t filtered_rows; /* of the level before, filtered along x */
+  int32_t rows;          /* ring capacity, a multiple of ROW_BLOCK */
+  int32_t filtered_rows; /* ring of the previous level's rows filtered along x */
 } pass_level_size;
 
 typedef struct fused_pass_size {
@@ -40,9 +40,9 @@ typedef struct fused_pass_size {
   int32_t count;      /* S + 2 */
   int32_t reach;      /* rows and columns of level S+1 that following a candidate reads around it */
   int32_t beside;     /* columns of a ring on either side of a strip */
-  size_t stride;      /* of the rings, floats */
-  size_t line_floats; /* of the base's lines */
-  size_t floats;      /* of a thread */
+  size_t stride;      /* floats between the rings' rows */
+  size_t line_floats; /* floats of a line of the base */
+  size_t floats;      /* scratch of a thread */
 } fused_pass_size;
 
 /* base: the base's filter; step[1..S+2]: the filters of the level steps. */

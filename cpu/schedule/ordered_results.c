@@ -114,9 +114,9 @@ typedef struct record_sort {
   uint32_t *counters; /* keys + 1 */
   size_t keys;
   bool by_row;
-  size_t first_row[OCTAVES_MAX]; /* of an octave's rows */
+  size_t first_row[OCTAVES_MAX]; /* number of each octave's first row */
   int32_t height[OCTAVES_MAX];
-  int32_t x0, y0; /* of the searched part */
+  int32_t x0, y0; /* corner of the searched part */
 } record_sort;
 
 static size_t key_of(const record_sort *s, uint32_t index) {

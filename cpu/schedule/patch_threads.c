@@ -8,7 +8,7 @@
 #include "cpu/schedule/window_prefetch.h"
 
 enum {
-  PLANES = DOMAIN_SIZES_MAX, /* of a worker: patches described in one call */
+  PLANES = DOMAIN_SIZES_MAX, /* patches that a worker describes in one call */
   ROW_FLOATS = 16,
   SLACK_FLOATS = 64, /* vector loads may read past a level's end */
   CHUNK = 16

@@ -2,7 +2,7 @@
 #include "cpu/schedule/stage_jobs.h"
 
 enum {
-  LINE_FLOATS = 16,      /* of a cache line */
+  LINE_FLOATS = 16,      /* floats of a cache line */
   CHUNKS_PER_THREAD = 3, /* so that a delayed thread leaves work to the others */
   BANDS_BESIDE = 8,      /* more than two a thread */
   BANDS_MIN = 16,        /* if steps follow each other by bands */

@@ -28,7 +28,7 @@ typedef struct pyramid_work {
   int32_t band, bands;
   int32_t ring_rows;
   size_t ring_stride;   /* floats */
-  size_t line_floats;   /* of one padded line of a strip */
+  size_t line_floats;   /* floats of one padded line of a strip */
   size_t thread_floats; /* scratch of a thread */
 } pyramid_work;
 
@@ -66,14 +66,14 @@ typedef const float *(*line_reader)(const void *source, struct line_strip *strip
 /* Base or level step. Chunk c makes strip c % work.strips of band c / work.strips. */
 typedef struct blur_job {
   stage_chunks run;
-  base_args base;     /* of the base */
-  plane_view in;      /* of the level step */
+  base_args base;     /* for a base job */
+  plane_view in;      /* for a level step: its input */
   const void *source; /* one of these */
   line_reader read;
   plane_view out;
-  plane_region region; /* of out */
+  plane_region region; /* output region */
   float *scratch;
-  size_t scratch_floats; /* of a thread: at least work.thread_floats */
+  size_t scratch_floats; /* scratch per thread: at least work.thread_floats */
   border_mode border;
   const gaussian_filter *filter;
   int32_t rows_ahead;
@@ -96,8 +96,8 @@ typedef struct detect_job {
   stage_chunks run;
   detect_args args;
   keypoint_records records;
-  int32_t first_chunk[OCTAVES_MAX + 1]; /* of an octave */
-  atomic_uint_fast64_t count;           /* of extrema */
+  int32_t first_chunk[OCTAVES_MAX + 1]; /* number of each octave's first chunk */
+  atomic_uint_fast64_t count;           /* number of extrema */
   atomic_uint escaped;
 } detect_job;
 

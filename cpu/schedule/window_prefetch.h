@@ -10,7 +10,7 @@
 
 #include "stages/image.h"
 
-enum { WINDOW_LINE_FLOATS = 16 /* of a cache line */ };
+enum { WINDOW_LINE_FLOATS = 16 /* floats of a cache line */ };
 
 /* The rows of a window that are still to be prefetched. */
 typedef struct window_prefetch {

@@ -40,7 +40,7 @@ typedef struct sample_block {
   float weight[BLOCK_ROOM];                  /* times the magnitude */
   int32_t place[BLOCK_ROOM];                 /* byte offset of the first sum: its bits of PLACE_MASK */
   int32_t count;
-  window_prefetch ahead; /* of the next feature */
+  window_prefetch ahead; /* window of the next feature */
 } sample_block;
 
 /* Values that depend on a column alone, from column x0; reads may extend a vector beyond the last. */

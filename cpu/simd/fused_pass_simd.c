@@ -301,7 +301,7 @@ static void make_levels_about(const void *owner, const escaped_candidate *at) {
     make_lowest(args, &r);
   }
   if (at->level >= scales - 1 && !(args->levels_kept >> (scales + 1) & 1)) {
-    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* of level S+2 */
+    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* filter of level S+2 */
     plane_region r = region_about(sample, 1 + reach, &plane);
     if (r.x1 < plane.width) r.x1++; /* top_patch reads four columns for three */
     make_highest(args, &r);

@@ -25,10 +25,8 @@ _Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_R
 typedef struct match_layout {
   uint32_t chunk_rows;
   uint64_t panels;
-  uint64_t panel_bytes;                                                                      /* bytes of one panel's
-                                                                                              * values */
-  uint64_t row_bytes;                                                                        /* bytes of one packed
-                                                                                              * row */
+  uint64_t panel_bytes;                                                                      /* of one panel */
+  uint64_t row_bytes;                                                                        /* of one packed row */
   uint64_t constants, workers, rows, row_constants, row_lanes, columns, worker_bytes, bytes; /* offsets and sizes */
 } match_layout;
 
@@ -291,7 +289,7 @@ static void guided_task(void *argument, int32_t chunk, int32_t worker) {
 
 static void clear_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
-  match_nearest *columns = worker_columns(job, chunk); /* a chunk for each worker's list */
+  match_nearest *columns = worker_columns(job, chunk); /* one chunk per worker's list */
   (void)worker;
   for (uint32_t j = 0; j < job->args->second.count; j++) columns[j] = match_nearest_none();
 }

@@ -20,7 +20,7 @@ enum {
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
   BINS_ROOM = 40, /* stride between histograms */
   BIN_MIN = -19,  /* bins -19..18 have separate sums */
-  REACH = 6,      /* of the smoothing, bins either side */
+  REACH = 6,      /* bins on either side that smoothing reads */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
@@ -33,7 +33,7 @@ typedef struct sample_block {
   float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes */
   int32_t place[BLOCK_ROOM];
   int32_t count;
-  window_prefetch ahead; /* of the next keypoint */
+  window_prefetch ahead; /* window of the next keypoint */
 } sample_block;
 
 /* Values that depend on a column alone; reads may extend a vector beyond the last. */

@@ -23,7 +23,7 @@ enum {
 /* The step from level S+1. */
 typedef struct top_step {
   level_rows below;
-  int32_t width, height; /* of the plane */
+  int32_t width, height; /* size of the plane */
   const gaussian_filter *filter;
   border_mode border;
 } top_step;
@@ -133,10 +133,10 @@ typedef struct detect_strip {
   int32_t from, to; /* columns that may be candidates */
   simd_f32 threshold;
   top_step top;
-  int32_t patch_x, patch_y; /* of the patch made last; -1: none */
+  int32_t patch_x, patch_y; /* centre of the patch made last; -1: none */
   float patch[PATCH_SAMPLES];
   uint32_t count;                 /* number of extrema */
-  int32_t first_waiting, waiting; /* a ring */
+  int32_t first_waiting, waiting; /* a ring buffer of waiting samples */
   waiting_sample samples[WAITING_MAX];
   uint32_t found_count;
   keypoint_record found[FOUND_MAX];
@@ -258,7 +258,7 @@ static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
  * and the others may be in rings. */
 typedef struct levels_about {
   octave_view view;
-  int32_t level, x, y; /* of the sample, in the view */
+  int32_t level, x, y; /* the centre sample, in the view */
   float copies[4 * PATCH_SAMPLES];
 } levels_about;
 
@@ -362,8 +362,8 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* Inputs of the search of one row of one level. */
 typedef struct search_row {
-  const float *rows[3];      /* as about_centre has them */
-  const float *const *ahead; /* of each level, a later row to prefetch */
+  const float *rows[3];      /* rows in the form of about_centre */
+  const float *const *ahead; /* a later row of each level, to prefetch */
   int32_t first, end;        /* the levels that this search prefetches */
   int32_t level, y;
 } search_row;

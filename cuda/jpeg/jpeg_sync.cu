@@ -18,7 +18,7 @@ static_assert(SYNC_TILE % SCAN_THREADS == 0, "sums are of whole tiles of the coe
 struct sync_shared {
   jpeg_huffman tables[JPEG_HUFFMAN_TABLES];
   uint32_t words[staged<SYNC_THREADS, SYNC_GROUP>::ROOM];
-  uint32_t entry[SYNC_THREADS];           /* of groups, which any thread may decode */
+  uint32_t entry[SYNC_THREADS];           /* entry states of groups, which any thread may decode */
   uint32_t list[SYNC_THREADS], listed[2]; /* groups to decode; their numbers alternate */
   uint32_t sum[32];
 };

@@ -11,8 +11,8 @@
 #include "stages/affine.h"
 
 enum {
-  SHAPE_WARPS = 4,                         /* a block */
-  SHAPE_BLOCKS = 8,                        /* a multiprocessor */
+  SHAPE_WARPS = 4,                         /* warps a block */
+  SHAPE_BLOCKS = 8,                        /* blocks a multiprocessor */
   SHAPE_COLUMNS = 8,                       /* lanes along a row of the window */
   SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows at a time */
   SHAPE_FIRST = 4                          /* steps by a warp; a keypoint that needs more gets a block */
@@ -142,8 +142,7 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
   for (int32_t step = SHAPE_FIRST; step < AFFINE_STEPS; step++) {
     const affine_window w = affine_window_of(at.x, at.y, at.sigma, &shape);
     const affine_moments part = shape_moments<SHAPE_WARPS>(&level, &w);
-    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* other threads may still read the values of the step
-                                                               * before */
+    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* the previous step's values are read */
     if (threadIdx.x % WARP_LANES == 0) parts[threadIdx.x / WARP_LANES] = part;
     __syncthreads();
     for (int i = 0; i < SHAPE_WARPS; i++) m.xx += parts[i].xx, m.xy += parts[i].xy, m.yy += parts[i].yy;
@@ -177,7 +176,7 @@ __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
     if (threadIdx.x == 0) v.shapes[n] = shape;
     __syncthreads(); /* the ticket is stored */
     at = s_next;
-    __syncthreads(); /* and read, like the parts */
+    __syncthreads(); /* the ticket and the parts are read */
   }
 }
 
@@ -200,8 +199,8 @@ stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream s
 
 enum {
   WARPED_SIDE = AFFINE_DESCRIBE_SIDE,
-  WARPED_TILE = WARPED_SIDE - 1, /* of which a window covers 35 samples a side */
-  WARPED_WARPS = 4,              /* a block */
+  WARPED_TILE = WARPED_SIDE - 1, /* a window covers 35 of these samples a side */
+  WARPED_WARPS = 4,              /* warps a block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   WARPED_BLOCKS = 1, /* blocks a multiprocessor: limited by shared memory */
 #else
@@ -211,7 +210,7 @@ enum {
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) warped_shared {
-  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* as describe_shared */
+  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* as in describe_shared */
   window_tile<WARPED_TILE> tile;
   float patch[WARPED_SIDE * WARPED_SIDE];
 };

@@ -25,7 +25,7 @@ static __device__ __forceinline__ void team_meet(void) {
 }
 
 enum {
-  DESCRIBE_WARPS = 4, /* a block */
+  DESCRIBE_WARPS = 4, /* warps a block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   DESCRIBE_BLOCKS = 2, /* blocks a multiprocessor: limited by shared memory */
 #else

@@ -18,8 +18,8 @@ struct extrema_job {
   uint32_t *words;
   size_t plane_floats;
   int32_t stride, width, height, words_per_row;
-  int32_t first_block; /* of this octave */
-  int32_t rows;        /* of a warp, or of a block in the plain kernel */
+  int32_t first_block; /* first block of this octave */
+  int32_t rows;        /* rows of a warp, or of a block in the plain kernel */
 };
 
 struct extrema_params {
@@ -54,8 +54,8 @@ struct dog_rows {
 
 /* A lane's constants in the marching kernel. */
 struct strip_position {
-  int32_t first_row, rows, strip_column; /* of the warp */
-  int32_t column;                        /* of the lane */
+  int32_t first_row, rows, strip_column; /* position of the warp's strip */
+  int32_t column;                        /* first column of the lane */
   int32_t last_fetched;                  /* rows from first_row on; later rows are not tested or not in the picture */
   int32_t beyond;   /* lanes 0 and 31: the vector with the strip's neighbour, from `column`; else 0 */
   uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */

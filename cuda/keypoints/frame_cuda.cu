@@ -50,7 +50,7 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
 /* Clears `bytes` at the same offset of every picture of a group. */
 static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
   if (view->group <= 1) return device_clear(first, bytes, stream);
-  assert(!launch_is_listed()); /* a group has no step */
+  assert(!launch_is_listed()); /* launch lists have no step for groups */
   const cudaError_t error = cudaMemset2DAsync(first, view->group_stride_bytes, 0, bytes, (size_t)view->group, stream);
   return error == cudaSuccess ? STAGE_OK : STAGE_DEVICE;
 }
@@ -147,7 +147,7 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 
 /* Results kernel: the lists as public records. */
 
-enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* of 32 records */ };
+enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* sizes for 32 records */ };
 static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
 
 /*

@@ -57,10 +57,10 @@ typedef enum cuda_ticket {
 
 /* Capacities of one frame's lists. */
 typedef struct cuda_keypoint_capacity {
-  uint32_t mask_words; /* as cuda_frame_view */
+  uint32_t mask_words; /* as in cuda_frame_view */
   uint32_t keypoints;
-  uint32_t features; /* of the longer of the two feature lists */
-  uint32_t cells;    /* of a grid over which features are selected; 0: there is none */
+  uint32_t features; /* capacity of the longer feature list */
+  uint32_t cells;    /* cells of the selection grid; 0: no grid */
 } cuda_keypoint_capacity;
 
 /* Scratch of the keypoint stages. Everything from `counters` for counter_bytes is zero at the start of a frame. */
@@ -109,7 +109,7 @@ typedef struct cuda_outputs {
  * first octave alone. */
 typedef struct cuda_tile_part {
   bool tiled;             /* false: there is no part, and the fields below are not read */
-  plane_region masked;    /* of the masks; x0 a multiple of 32 */
+  plane_region masked;    /* region of the masks; x0 a multiple of 32 */
   plane_region search;    /* region in which candidates are kept */
   plane_region reach;     /* region in which they are followed */
   escaped_candidate seed; /* level > 0: no search; this candidate is followed instead; it is the sample of `search` */
@@ -123,7 +123,7 @@ typedef struct cuda_frame_view {
   octave_view octaves[OCTAVES_MAX];
   int32_t octave_count, first_octave;        /* first_octave is octaves[0].octave */
   uint32_t mask_offset[OCTAVES_MAX];         /* first mask word of each octave: ascending, multiples of 4 */
-  uint32_t mask_words;                       /* of all octaves, a multiple of 4; words between octaves are ignored */
+  uint32_t mask_words;                       /* total, a multiple of 4; words between octaves are ignored */
   uint32_t *candidate_words, *settled_words; /* 16-byte aligned; each octave's words as mask_view */
   sift_params params;
   place_filter filter; /* mask: device memory or null */

@@ -63,7 +63,7 @@ typedef struct cuda_tile_counts {
 typedef struct cuda_tile_lists {
   keypoint_list keypoints;
   feature_list features;
-  affine_shape *shapes; /* of the keypoints, if the view has shapes */
+  affine_shape *shapes; /* shapes of the keypoints, if the view has shapes */
   escaped_candidate *escaped;
   cuda_tile_counts *counts;
 } cuda_tile_lists;

@@ -6,13 +6,13 @@
 #include "cuda/runtime/launch.cuh"
 
 enum {
-  ORIENT_WARPS = 4,                      /* a block */
-  ORIENT_BLOCKS = 6,                     /* a multiprocessor */
+  ORIENT_WARPS = 4,                      /* warps a block */
+  ORIENT_BLOCKS = 6,                     /* blocks a multiprocessor */
   ORIENT_TILE = 36,                      /* samples along a segment of the window: all for radius 17, sigma 3.8 */
   ORIENT_PITCH = ORIENT_TILE + 2,        /* the segment's samples in shared memory, with one more on each side */
   ORIENT_COPIES = 8,                     /* copies of the histogram, for the atomic variant */
   ORIENT_BIN_MIN = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
-  ORIENT_STORED = ORIENT_BINS + 4        /* these, rounded up to a multiple of 4 */
+  ORIENT_STORED = ORIENT_BINS + 4        /* the bins, rounded up to a multiple of 4 */
 };
 
 static_assert((int)AFFINE_ORIENT_SIDE <= (int)ORIENT_PITCH, "a patch lies where a segment's samples do");
@@ -21,7 +21,7 @@ static_assert((int)AFFINE_ORIENT_SIDE <= (int)ORIENT_PITCH, "a patch lies where 
 typedef struct __align__(16) orient_shared {
   int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin - ORIENT_BIN_MIN) * copies + copy */
   window_tile<ORIENT_TILE> tile;
-  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* of the level, from one above and left of the segment */
+  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* samples of the level, from one above and left of the segment */
 }
 orient_shared;
 

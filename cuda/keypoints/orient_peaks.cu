@@ -9,7 +9,7 @@
 #include "stages/orient.h"
 
 enum {
-  PEAK_LANES = 4, /* a keypoint */
+  PEAK_LANES = 4, /* lanes a keypoint */
   PEAK_BINS = ORIENT_BINS / PEAK_LANES,
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES

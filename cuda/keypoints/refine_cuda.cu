@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(LOCATE_THREADS) locate_tile_kernel(const __gri
         mask_site s;
         if (n < v.keypoints.capacity && mask_site_of(v, first_word + at / 32u, at % 32u, &s)) locate_store(v, &s, n);
       }
-      __syncthreads(); /* and read */
+      __syncthreads(); /* the list is read */
     }
     base += total;
   }

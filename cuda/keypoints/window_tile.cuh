@@ -126,7 +126,7 @@ static __device__ __forceinline__ void window_walk_segment(const T &t, window_ti
     copies_wait();
     __syncwarp(); /* the list, the weights and the data of walk_begin are complete */
     if (listed > 0) walk_vote(t, segment, listed);
-    __syncwarp(); /* and read */
+    __syncwarp(); /* the list is read */
   }
 }
 

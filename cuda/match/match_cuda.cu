@@ -7,9 +7,9 @@
 
 enum {
   THREADS = 256,
-  LANES = 8,             /* of a descriptor, 16 bytes each */
-  RECORD_FLOATS = 6,     /* of a keypoint */
-  PAIR_TILES_MAX = 1024, /* so that summing the counts before a tile stays cheap */
+  LANES = 8,             /* lanes a descriptor, 16 bytes each */
+  RECORD_FLOATS = 6,     /* floats of a keypoint record */
+  PAIR_TILES_MAX = 1024, /* small enough that summing the counts before a tile stays cheap */
   WORK_ALIGNMENT = 256
 };
 
@@ -47,7 +47,7 @@ typedef struct norms_args {
   const uint8_t *first, *second; /* null: floats, which have no norms */
   uint32_t first_count, second_count, second_padded;
   int32_t *first_norms, *second_base;
-  uint64_t *best[2], *second_best[2]; /* of first, of second */
+  uint64_t *best[2], *second_best[2]; /* keys of first's and second's features */
 } norms_args;
 
 /*

@@ -23,9 +23,9 @@ typedef enum cuda_match_variant { CUDA_MATCH_TENSOR, CUDA_MATCH_TENSOR_NARROW, C
 /* Intermediate memory of the launchers below. */
 typedef struct cuda_match_work {
   int32_t *first_norms;                      /* squared norms of first's 8-bit descriptors */
-  int32_t *second_base;                      /* of second's: norm << 8 | number; whole strips of columns */
+  int32_t *second_base;                      /* second's norms << 8 | number; whole strips of columns */
   uint64_t *first_best, *first_second;       /* smallest keys of first's features */
-  uint64_t *second_best, *second_second;     /* and of second's */
+  uint64_t *second_best, *second_second;     /* the same of second's features */
   match_place *first_places, *second_places; /* for cuda_match_places_launch; unused without a guide */
   uint32_t *tile_counts;                     /* pairs of each tile of first's features */
 } cuda_match_work;
@@ -50,8 +50,8 @@ stage_status cuda_match_nearest_launch(const match_args *args, const cuda_match_
 typedef struct cuda_match_pairs_args {
   match_limits limits;
   const match_nearest *forward, *backward; /* backward: null unless both directions are requested */
-  uint32_t count;                          /* of forward */
-  uint32_t *tile_counts;                   /* of the work */
+  uint32_t count;                          /* length of forward */
+  uint32_t *tile_counts;                   /* from the work */
   match_pair *pairs;                       /* capacity: count */
   uint32_t *pair_count;
 } cuda_match_pairs_args;
@@ -96,7 +96,7 @@ typedef struct cuda_match_many_args {
   const cuda_match_task *tasks;
   uint32_t count;                   /* 1..65535 */
   uint32_t rows_most, columns_most; /* the largest first.count and second.count */
-  void *keys;                       /* of all tasks */
+  void *keys;                       /* keys of all tasks */
   size_t key_bytes;
   match_limits limits;
   bool mutual;

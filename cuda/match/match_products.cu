@@ -27,12 +27,12 @@ enum {
   BLOCK_ROWS = WARPS * WARP_ROWS,
   HALF_ROWS = BLOCK_ROWS / 2, /* rows whose numbers fit a key: 7 bits */
   LANE_ROWS = 2 * ROW_TILES,  /* rows that a lane holds products of */
-  LANE_WORDS = 8,             /* of a descriptor: 32 bytes of 128 */
+  LANE_WORDS = 8,             /* words of a descriptor per lane: 32 bytes of 128 */
   STRIP_TILES = MATCH_STRIP / 8,
   SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
   BUFFERS = 3,
   COLUMN_PITCH = MATCH_STRIP + 8, /* stride in words between lane groups: 8 banks on */
-  BLOCKS = 3                      /* of a multiprocessor */
+  BLOCKS = 3                      /* blocks a multiprocessor */
 };
 enum { FORM_WIDE, FORM_NARROW };
 
@@ -135,7 +135,7 @@ static __device__ __forceinline__ void load_rows(const products_args *p, uint32_
 static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
   enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
   const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
-  const uint32_t left = p->columns - strip * MATCH_STRIP; /* from this strip on */
+  const uint32_t left = p->columns - strip * MATCH_STRIP; /* columns from this strip on */
   const uint8_t *from = p->second + (size_t)strip * (MATCH_STRIP * MATCH_LENGTH) + threadIdx.x * 16u;
   uint8_t *to = s->columns[buffer] + column * MATCH_LENGTH + piece * 16u;
 #pragma unroll
@@ -176,7 +176,7 @@ static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_
   int32_t group[LANE_ROWS];
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) group[r] = MATCH_NO_KEY_32;
-#pragma unroll(COLUMNS ? 2 : STRIP_TILES) /* as far as registers go */
+#pragma unroll(COLUMNS ? 2 : STRIP_TILES) /* limited by registers */
   for (int t = 0; t < STRIP_TILES; t++) {
     int32_t dot[ROW_TILES][4];
     tile_products<FORM>(rows, columns + t * 8 * MATCH_LENGTH, dot);

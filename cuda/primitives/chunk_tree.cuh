@@ -129,7 +129,7 @@ static __device__ __forceinline__ double chunk_sum(const element_rows &rows, uin
     chunk_next(reader, left, value);
     left -= chunk_shape<E, FLAT>::batch;
 #pragma unroll
-    for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) lane += value[k]; /* a missing one is +0 */
+    for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) lane += value[k]; /* a missing value is +0 */
   }
   return warp_tree_sum((double)lane);
 }
@@ -194,7 +194,7 @@ static __device__ __forceinline__ double chunk_figures(const element_rows &rows,
     chunk_next(reader, left, value);
 #pragma unroll
     for (int k = 0; k < chunk_shape<E, FLAT>::batch; k++) {
-      if (SUM) lane += value[k]; /* a missing one is +0 */
+      if (SUM) lane += value[k]; /* a missing value is +0 */
       element_range_add(found, value[k], k < left);
       if (ABOVE) found.above += k < left && value[k] > threshold ? 1u : 0u;
     }

@@ -12,7 +12,7 @@ enum {
   TREE_BLOCKS_PER_SM = 4,
   TREE_TURNS = 2, /* vectors that a thread has in flight */
   LONG_THREADS = 256,
-  LONG_TAPS = 256, /* a step */
+  LONG_TAPS = 256, /* taps a step */
   LONG_STAGED = 4, /* samples that a thread has in flight */
   CONVOLVE_GRID_Y_MAX = 65535
 };
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(LONG_THREADS, 2) convolve_long_kernel(const __
     for (int k = 0; k < V; k++) {
       E result;
       long_end(&result, sum[k]);
-      s_x[threadIdx.x * (V + 1) + k] = (double)result; /* and back: exact */
+      s_x[threadIdx.x * (V + 1) + k] = (double)result; /* the conversion back is exact */
     }
     __syncthreads(); /* results are stored */
     E *out = (E *)(p.out + (size_t)y * p.out_stride_bytes) + first;

@@ -26,12 +26,12 @@ enum {
 enum {
   TALLY_SUM_BITS = 24, /* count of a 32-bit tally; the bits above count the blocks that have added theirs */
   TALLY_BLOCKS_MAX = 255,
-  LONG_TALLY_SUM_BITS = 48, /* of a 64-bit tally */
+  LONG_TALLY_SUM_BITS = 48, /* the same of a 64-bit tally */
   LONG_TALLY_BLOCKS_MAX = 65535,
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
   LEVEL_VECTORS = 2,
-  LEVEL_WORDS = 64 /* of 4 levels */
+  LEVEL_WORDS = 64 /* words for 4 levels */
 };
 
 static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
@@ -187,7 +187,7 @@ static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint8
   const int32_t t = (int32_t)threadIdx.x;
   const uint64_t count = counts[t];
   const int32_t first = block_reduce_min(count != 0 ? t : (int32_t)HISTOGRAM_BINS, s_first);
-  const uint64_t own = t > first ? count : 0; /* of the values after the first one */
+  const uint64_t own = t > first ? count : 0; /* count of the values after the first one */
   uint64_t rest;
   const uint64_t sum = own + block_scan_exclusive(own, s_sums, &rest);
   uint8_t level = (uint8_t)t;

@@ -38,8 +38,8 @@ struct tile_byte_segment {
 
 struct tile_bytes_params {
   tile_grid grid;
-  const uint8_t *end;       /* of the view */
-  uint64_t units;           /* of WORDS words: per row of a tile */
+  const uint8_t *end;       /* end of the view */
+  uint64_t units;           /* units of WORDS words per row of a tile */
   uint32_t block_units;     /* adjacent units in a block: all, or a block's threads */
   uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
   uint32_t tiles_a_block;   /* adjacent tiles; 1 if block_units are not all */
@@ -58,7 +58,7 @@ struct tile_bytes_params {
 template <int WORDS> struct tile_column {
   const uint8_t *at;
   uint32_t rows;
-  uint32_t masks[WORDS];        /* of the bytes that count */
+  uint32_t masks[WORDS];        /* masks of the bytes that count */
   uint32_t first, bytes;        /* bytes > 0: reads bytes first .. bytes - 1 of a row one by one, no words */
   bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
 };
@@ -301,7 +301,7 @@ __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)
   constexpr uint32_t THREADS = WARPS * WARP_LANES, TILES = TILE_FINISH_WARPS / WARPS;
   const uint64_t index = (uint64_t)blockIdx.x * TILES + threadIdx.x / THREADS;
   const uint32_t lane = threadIdx.x % WARP_LANES;
-  if (index >= p.grid.count) return; /* all warps of a tile */
+  if (index >= p.grid.count) return; /* uniform over the warps of a tile */
   const uint64_t segments = p.row_segments * p.unit_segments;
   tile_byte_segment r = {0, 0, 255u, 0u};
   for (uint64_t i = threadIdx.x % THREADS; i < segments; i += THREADS) add_segment(r, p.segments[index * segments + i]);

@@ -10,7 +10,7 @@ enum {
   FLOATS_THREADS = 128,
   FLOATS_WARPS = FLOATS_THREADS / WARP_LANES,
   FLOATS_BLOCKS_PER_SM = 7,
-  FLOATS_ROWS = 16, /* of 32 elements that a warp has in flight */
+  FLOATS_ROWS = 16, /* rows of 32 elements that a warp has in flight */
   LIST_ROWS = 4,    /* rows whose offsets a lane reads from the list at once */
   LIST_GROUP = LIST_ROWS * WARP_LANES
 };
@@ -26,7 +26,7 @@ struct tile_floats_params {
 /* Statistics of one tile. */
 struct floats_figures {
   double sum;
-  int32_t low, high; /* as float_order says */
+  int32_t low, high; /* in the order of float_order */
   uint32_t above;
 };
 

@@ -14,19 +14,19 @@ enum {
   CHUNK_THREADS = 256,
   CHUNK_WARPS = CHUNK_THREADS / WARP_LANES,
   CHUNK_BLOCKS_PER_SM = 3,
-  LISTED_ROWS = 16, /* of 32 elements that a warp has in flight */
+  LISTED_ROWS = 16, /* rows of 32 elements that a warp has in flight */
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
   CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* per multiprocessor: with fewer tiles, tiles are divided into segments */
   CHUNK_FINER = 4,                       /* times that, if tiles are few and a thread can have a segment of each */
-  WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* a multiprocessor, of tile_wide_chunks_kernel */
-  WIDE_SEGMENTS_MIN = 8,    /* of a tile: with fewer, one round of segments would leave warps without work */
-  WIDE_ROW = 4 * PRIM_CHUNK /* elements of a row from which on most chunks are within one */
+  WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* resident warps a multiprocessor of tile_wide_chunks_kernel */
+  WIDE_SEGMENTS_MIN = 8,                 /* of a tile: fewer in one round would leave warps without work */
+  WIDE_ROW = 4 * PRIM_CHUNK              /* elements of a row from which on most chunks are within one */
 };
 
 struct tile_chunks_params {
   tile_grid grid;
-  uint64_t segments, segment_chunks; /* of a tile; chunks of a segment; one segment has at most PRIM_CHUNK */
+  uint64_t segments, segment_chunks; /* of a tile; chunks of a segment, PRIM_CHUNK for a single segment */
   uint64_t tile_sums;                /* number of sums of a tile: of its chunks, of their chunks, ... */
   bool floor_apart;                  /* tile_chunks_floor_kernel has written the second tree level of sums */
   double threshold;
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, 
                                                    uint64_t count, double lane_total, lane_range range) {
   warp_reduce_range(range);
   range.above = warp_reduce_sum_u64(range.above);
-  const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
+  const double sum = warp_tree_sum(lane_total); /* the sum of one chunk is final */
   if (threadIdx.x % WARP_LANES != 0) return;
   if (p.sums)
     p.ranges[item] = range;
@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
     }
     warp_reduce_range(range);
     const uint32_t above = warp_reduce_sum((uint32_t)range.above);
-    const double sum = warp_tree_sum(lane_total); /* of one chunk: itself */
+    const double sum = warp_tree_sum(lane_total); /* the sum of one chunk is final */
     if (lane == 0) tile_write(&p.tiles[index], sum, (double)count, range.low, range.high, above);
   }
 }

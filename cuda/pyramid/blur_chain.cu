@@ -30,7 +30,7 @@ template <bool SMALL, int R1, int R2, int R3> struct chain_shape {
   static constexpr int tile = chain_tile<SMALL>::side, segment = chain_tile<SMALL>::segment;
   static constexpr int halo = (R1 + R2 + R3 + 3) / 4 * 4;
   static constexpr int side0 = (tile + halo + R1 + R2 + R3 + 3) / 4 * 4;
-  static constexpr int segments = (side0 - 2 * R1 + segment - 1) / segment; /* of the first step's rows */
+  static constexpr int segments = (side0 - 2 * R1 + segment - 1) / segment; /* segments of the first step's rows */
   static constexpr int rows = segments * segment + 2 * R1 > side0 ? segments *segment + 2 * R1 : side0;
   static constexpr int stride = (rows + 3) / 8 * 8 + 4; /* an odd number of 16-byte units: no conflicts */
   static constexpr int shared_bytes = 2 * rows * stride * (int)sizeof(float);

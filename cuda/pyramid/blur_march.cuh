@@ -32,8 +32,8 @@ template <int R> struct march_params {
   size_t row_bytes, round_bytes, step_bytes, halved_row_bytes, halved_step_bytes;
   int32_t width, height;
   int32_t halved_width, halved_height;
-  int32_t steps;     /* of MARCH_ROWS rows for each block: steps * MARCH_ROWS - 2R outputs */
-  int32_t first_row; /* of the first block: 0, or -1 where the base needs an even start */
+  int32_t steps;     /* steps of MARCH_ROWS rows for each block: steps * MARCH_ROWS - 2R outputs */
+  int32_t first_row; /* first row of the first block: 0, or -1 if the base needs an even start */
   border_mode border;
   float taps[R + 1];
 };
@@ -49,7 +49,7 @@ template <int R> struct march_shape {
   /* column pass: a lane processes lane_columns adjacent columns (one vector) of lane_rows rows */
   static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
   static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
-  static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* of lane_rows rows */
+  static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* blocks of lane_rows rows */
   static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
   static_assert(lane_columns == 2 && lane_rows % 2 == 0, "lanes load and store pairs; whole ones are halved as pairs");
 };
@@ -300,9 +300,9 @@ template <int R> struct march_state {
   double_buffer s_blocks[shape::window_blocks];
   int32_t first;     /* column pass: the lane's first output row in this step */
   int32_t some_end;  /* an output of the lane is stored if (unsigned)(first + lane_rows - 1) < some_end */
-  int32_t whole_end; /* all lane_rows are if (unsigned)first < whole_end */
+  int32_t whole_end; /* all lane_rows outputs are stored if (unsigned)first < whole_end */
   int32_t wants_halved;
-  float *out, *halved, *dog; /* of row `first` */
+  float *out, *halved, *dog; /* addresses of row `first` */
   const float *in;
 };
 

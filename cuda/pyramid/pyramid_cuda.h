@@ -17,7 +17,7 @@
 enum {
   PLANE_STRIDE_FLOATS = 32,    /* rows begin on multiples of this many floats, a line of 128 bytes */
   PLANE_SLACK_FLOATS = 64,     /* floats after a plane's last row that may be read, never written */
-  PLANE_ALIGNMENT_BYTES = 256, /* of a plane's first sample */
+  PLANE_ALIGNMENT_BYTES = 256, /* alignment of a plane's first sample */
   PLANE_ALIGNMENT_FLOATS = PLANE_ALIGNMENT_BYTES / 4
 };
 

@@ -35,7 +35,7 @@ typedef enum device_files { DEVICE_FILES_ABSENT, DEVICE_FILES_DENIED, DEVICE_FIL
 
 /* Answers of CUDA and the machine. Text is not owned; null: unknown. */
 typedef struct device_answer {
-  int32_t error;          /* a cudaError_t: of the first call that failed */
+  int32_t error;          /* cudaError_t of the first call that failed */
   const char *error_text; /* CUDA's own words for it */
   int32_t driver;         /* the newest CUDA version that the driver knows, 1000 * major + 10 * minor; 0: no driver */
   int32_t runtime;        /* the CUDA version of this build */

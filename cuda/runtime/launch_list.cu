@@ -166,7 +166,7 @@ stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_
   assert(list->steps > 0 && !list->is_too_long);
   if (graph->graph) {
     if (change(list, graph) == cudaSuccess) return STAGE_OK;
-    (void)cudaGetLastError(); /* a driver that refuses gets a new graph */
+    (void)cudaGetLastError(); /* if the driver refuses, a new graph is made */
   }
   listed_graph_free(graph);
   cudaError_t error = capture(list, stream, graph);

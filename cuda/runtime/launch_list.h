@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct launch_list launch_list;
 typedef struct CUgraph_st *cuda_captured; /* maximum nodes of a graph */
-typedef struct CUgraphNode_st *cuda_node; /* a launch, copy or clear of it */
+typedef struct CUgraphNode_st *cuda_node; /* a launch, copy or clear of a graph */
 enum { LISTED_NODES_MAX = 192 };
 
 /* A graph that can be updated; all null: there is none. */

@@ -379,8 +379,7 @@ static void test_arguments(void **state) {
   hs_destroy(c);
   o.region_width = o.region_height = 50;
   c = extraction_context(&o);
-  assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION); /* it would be unclear which picture's
-                                                                                  * pixels a region has */
+  assert_int_equal(hs_submit_file(c, paths[0], &loads[2], NULL), HS_ERR_OPTION); /* ambiguous with a region */
   assert_non_null(strstr(hs_last_error(c), "region"));
   hs_destroy(c);
 }

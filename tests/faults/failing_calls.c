@@ -163,9 +163,7 @@ static long do_call(long number, long arguments[5]) {
     if ((kind == CALL_READ || kind == CALL_WRITE) && arguments[2] > 1) arguments[2] /= 2;
     return marked_call(number, arguments);
   }
-  if (kind == CALL_CLOSE)
-    (void)marked_call(number, arguments); /* the kernel closes the file even if it reports an
-                                                                 * error */
+  if (kind == CALL_CLOSE) (void)marked_call(number, arguments); /* the kernel closes it even on an error */
   return -plan.error;
 }
 

@@ -149,8 +149,7 @@ static void infinite_guides_change_nothing(void **state) {
     hs_matches guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);
     hs_matches_free(&guided);
-    o.guide_tolerance = 1e200; /* its square underflows: the guide, under which no position has an image, is not
-                                * applied */
+    o.guide_tolerance = 1e200; /* its square underflows: the guide is not applied */
     memset(o.guide_matrix, 0, sizeof o.guide_matrix);
     guided = matches_of(v->context, &v->a, &v->b, &o);
     check_same(&plain, &guided);

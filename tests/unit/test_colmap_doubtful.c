@@ -386,13 +386,11 @@ static void test_damaged_entries(void **state) {
     hs_colmap_close(database);
   }
   colmap_tables_run(f->path, "DELETE FROM two_view_geometries; INSERT INTO two_view_geometries SELECT * FROM kept;"
-                             "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;" /* less than all
-                                                                                                        * minima */
+                             "UPDATE two_view_geometries SET pair_id = -5 WHERE pair_id = 2147483650;" /* below all */
                              "UPDATE matches SET rows = 4611686018427387904 WHERE pair_id = 2147483649;"
                              "UPDATE matches SET rows = -3 WHERE pair_id = 2147483651");
   hs_colmap_database *database = colmap_fixture_open(f, 0, 0);
-  check_next(database, -1, PAIR(1, 2), 2, 2); /* a list whose length differs from its stated length: only the inliers
-                                               * count */
+  check_next(database, -1, PAIR(1, 2), 2, 2); /* wrong stated length: only the inliers count */
   check_next(database, PAIR(1, 2), PAIR(1, 4), 2, 2);
   assert_int_equal(colmap_note_first_pass(database, 1, 2, 9, 4), HS_OK);
   assert_int_equal(colmap_note_first_pass(database, 1, 4, 9, 4), HS_OK);

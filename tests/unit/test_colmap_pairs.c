@@ -258,8 +258,7 @@ static void test_wrong_matches(void **state) {
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
   matches.fundamental = &wild;
   assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);
-  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}}; /* features of either
-                                                                                                * image */
+  const uint32_t outside[2][2] = {{2, COLMAP_FIXTURE_FEATURES}, {COLMAP_FIXTURE_FEATURES, 2}}; /* of both images */
   for (size_t i = 0; i < 2; i++) {
     matches = (hs_colmap_matches){.pairs = outside[i], .count = 1};
     assert_int_equal(hs_colmap_add_matches(database, 1, 2, &matches), HS_ERR_ARGUMENT);

@@ -107,8 +107,7 @@ static void test_kinds(void **state) {
     jpeg_space space;
     jpeg_coding coding;
     bool kept;
-  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, true} /* the header says 2 x 2 blocks in an MCU; with one component an MCU has
-                                                 * one */
+  } kinds[] = {{JPEG_GRAY, JPEG_BASELINE, true} /* claims 2 x 2 blocks in an MCU, which has one for one component */
                ,
                {JPEG_YCBCR, JPEG_BASELINE, true},
                {JPEG_YCBCR, JPEG_PROGRESSIVE, false},

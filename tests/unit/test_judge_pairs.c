@@ -194,8 +194,7 @@ static void test_loops(void **state) {
     if (i + 2 < IMAGES) add(c, i + 1, i + 2, 100, 80, 100 * i, 0);
   }
   const size_t others = c->pair_count;
-  for (uint32_t step = 2; step < IMAGES; step++) { /* the first image's points, and others that only the second image
-                                                    * has */
+  for (uint32_t step = 2; step < IMAGES; step++) { /* and points that only the second image has */
     add(c, 0, step, 50, 40, 0, 100 * (step - 1));
     add(c, step, 0, 50, 40, 100 * (step - 1), 0);
     for (uint32_t i = 0; i < 50; i++) c->inliers[c->pair_count - 1][i][1] = i;
