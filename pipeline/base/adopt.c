@@ -1,5 +1,5 @@
 /*
- * Filling and taking over structs of options; see adopt.h.
+ * Copies and fills versioned option structs; see adopt.h.
  */
 #include "pipeline/base/adopt.h"
 
@@ -7,7 +7,7 @@
 
 #include "pipeline/base/message.h"
 
-/* More than any of these structs will have: a larger size comes from memory that was not initialised. */
+/* Upper bound of struct_size: a larger value was not initialised. */
 enum { STRUCT_BYTES_MAX = 65536 };
 
 static bool size_is_possible(size_t size, options_kind kind) { return size >= kind.least && size <= STRUCT_BYTES_MAX; }

@@ -1,7 +1,7 @@
 /*
- * Files that appear whole or not at all; see atomic_file.h.
+ * Atomic file writing: temporary file, fsync, rename; see atomic_file.h.
  */
-#define _DEFAULT_SOURCE /* getentropy, which musl has there */
+#define _DEFAULT_SOURCE /* getentropy: musl declares it under this macro */
 #include "pipeline/base/atomic_file.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 #include "pipeline/base/message.h"
 
 enum {
-  ATOMIC_FILE_MAX_LINKS = 40,  /* as the kernel's own limit for a chain of symbolic links */
+  ATOMIC_FILE_MAX_LINKS = 40,  /* Linux's limit for a chain of symbolic links */
   ATOMIC_FILE_MAX_TRIES = 100, /* temporary names tried; each is random */
 };
 
@@ -34,18 +34,18 @@ static FILE *atomic_file_fail(atomic_file *file, hs_status status, int error, co
   return NULL;
 }
 
-/* Bytes of path up to and including the last slash. */
+/* Length of the path up to and including the last slash. */
 static size_t atomic_file_folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return !slash ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* Replaces file->target by what its last part links to, also where that does not exist yet. */
+/* Resolves symbolic links in the last part of file->target, also dangling ones. */
 static bool atomic_file_follow_links(atomic_file *file) {
   for (int link = 0; link < ATOMIC_FILE_MAX_LINKS; link++) {
     struct stat info;
     if (lstat(file->target, &info) != 0 || !S_ISLNK(info.st_mode)) return true;
-    /* file->temporary has no use yet and serves as the buffer. */
+    /* file->temporary is still unused and serves as the buffer. */
     const ssize_t length = readlink(file->target, file->temporary, sizeof file->temporary - 1);
     if (length <= 0) return false;
     const size_t folder = file->temporary[0] == '/' ? 0 : atomic_file_folder_length(file->target);
@@ -60,13 +60,13 @@ static bool atomic_file_follow_links(atomic_file *file) {
   return false;
 }
 
-/* Opens the target itself: for what cannot be renamed over. */
+/* Opens the target directly, where it cannot be renamed over (pipe, device). */
 static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
   file->stream = fopen(path, "wb");
   return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
 }
 
-/* ---- who wants to know of temporary files: nobody, unless a program defines these itself */
+/* ---- hooks for temporary files: empty weak symbols, which a program may define */
 
 __attribute__((weak)) int atomic_file_begins(const char *temporary) {
   (void)temporary;
@@ -77,7 +77,7 @@ __attribute__((weak)) void atomic_file_gone(int place) { (void)place; }
 
 /* ---- temporary files */
 
-/* A number that nobody can guess, or, on a system that gives none, one that differs from run to run. */
+/* An unpredictable number; without an entropy source one that differs between runs. */
 static uint64_t atomic_file_random(void) {
   uint64_t number = 0;
   if (getentropy(&number, sizeof number) == 0) return number;
@@ -86,16 +86,16 @@ static uint64_t atomic_file_random(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + ((uint64_t)getpid() << 40);
 }
 
-/* Takes the lock that tells a file at work from one that a killed process left. False where atomic_file_remove_left came
-   in between, which takes the same lock and removes the name. A file system without locks has no such removal either. */
+/* Locks a temporary file, so that atomic_file_remove_left does not take it for one of a killed process. False if
+   that function removed the file before it was locked. On a file system without locks nothing is removed either. */
 static bool atomic_file_lock(int descriptor) {
   struct stat info;
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   return fstat(descriptor, &info) != 0 || info.st_nlink > 0;
 }
 
-/* Creates the temporary file beside the target; its name is short, so that a target name of the
-   longest allowed length works too. Returns a descriptor or -1 with errno. */
+/* Creates the temporary file in the target's folder. Its name is short, so that a target name of the maximum length
+   works too. Returns a descriptor or -1 with errno. */
 static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
   const size_t folder = atomic_file_folder_length(file->target);
   for (int attempt = 0; attempt < ATOMIC_FILE_MAX_TRIES; attempt++) {
@@ -108,7 +108,7 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
     }
     memcpy(file->temporary, file->target, folder);
     memcpy(file->temporary + folder, name, (size_t)length + 1);
-    /* Told before it is there, because a signal may come in between. */
+    /* Announced before it exists, because a signal may arrive in between. */
     file->listed = atomic_file_begins(file->temporary);
     const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor >= 0 && atomic_file_lock(descriptor)) return descriptor;
@@ -123,12 +123,12 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
   return -1;
 }
 
-/* The permissions for a file that another group gets: none for that group, and for all others no more than the old group
-   had, since its members are among them now. */
+/* Permissions of a file whose group changes: none for the new group; others get at most the old group's permissions,
+   because the old group's members now count as others. */
 static mode_t without_group(mode_t mode) { return (mode & 0700u) | (mode & (mode >> 3) & 07u); }
 
-/* Gives the temporary file the owner, group and permissions of the file it will replace. The group goes first and alone,
-   because a process may set it to another of its own groups where it may not set the owner. */
+/* Copies owner, group and permissions of the replaced file to the temporary file. The group is set first and
+   separately: a process may set it to another of its groups where it may not set the owner. */
 static bool atomic_file_copy_permissions(int descriptor, const struct stat *existing) {
   struct stat own;
   mode_t mode = existing->st_mode & 0777u;
@@ -142,7 +142,7 @@ static bool atomic_file_copy_permissions(int descriptor, const struct stat *exis
   return fchmod(descriptor, mode) == 0;
 }
 
-/* Whether a file is a database of SQLite's. Nothing that is written here is one, so the database would be lost. */
+/* True if the file is an SQLite database. No writer here produces one, so replacing it would destroy data. */
 static bool is_database(const char *path) {
   static const char magic[16] = "SQLite format 3";
   char start[sizeof magic];
@@ -154,7 +154,7 @@ static bool is_database(const char *path) {
 }
 
 static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *existing) {
-  /* What replaces a file is its owner's alone until it has that file's permissions. */
+  /* Mode 0600 until the replaced file's permissions are copied. */
   const int descriptor = atomic_file_create_temporary(file, existing ? 0600 : 0666);
   if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
@@ -171,14 +171,14 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
   return NULL;
 }
 
-/* What is there, if it is to be looked at: a link that is not followed is replaced as if nothing were there. */
+/* Status of the existing target. A link that is not followed is replaced as if it did not exist. */
 static bool atomic_file_exists(const char *path, bool follows_links, struct stat *existing) {
   return (follows_links ? stat : lstat)(path, existing) == 0 && !S_ISLNK(existing->st_mode);
 }
 
 static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follows_links) {
   memset(file, 0, sizeof *file);
-  errno = 0; /* what atomic_file_commit finds there is no older file's */
+  errno = 0; /* atomic_file_commit must not see an older error */
   if (!path || path[0] == '\0')
     return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is", !path ? "null" : "empty");
   const size_t length = strlen(path);
@@ -198,14 +198,14 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
   if (follows_links && !atomic_file_follow_links(file))
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
   if (exists) {
-    /* Renaming needs no right to the file itself, but write protection is meant to protect. */
+    /* Renaming would succeed on a write-protected file, but write protection must be respected. */
     if (access(path, W_OK) != 0) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
     if (is_database(path))
       return atomic_file_fail(file, HS_ERR_IO, 0, "an SQLite database would be lost: expected another name than", path);
     struct stat followed;
     if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
         followed.st_dev != existing.st_dev) {
-      /* A link such as /proc/self/fd/1 whose text does not lead to the open file. */
+      /* A link such as /proc/self/fd/1 whose text is not the path of the open file. */
       return atomic_file_open_through(file, path);
     }
   }
@@ -218,14 +218,14 @@ FILE *atomic_file_open_over_links(atomic_file *file, const char *path) {
   return atomic_file_open_as(file, path, false);
 }
 
-/* Why an earlier write to the stream failed. ferror alone does not say; errno does unless something has set it since, so
-   only what nothing but a write leaves there is taken for the reason. */
+/* Errno of an earlier failed write. ferror has no reason, and errno may have been overwritten since: only values
+   that a write alone sets are trusted. */
 static int atomic_file_reason_of_failed_write(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EPIPE ? error : EIO;
 }
 
-/* Makes a new name in the target's folder permanent. Returns 0 or the error; a folder may be one that can be written in
-   but not read, and a file system one that knows no such thing. */
+/* Syncs the target's folder, which makes a new name permanent. Returns 0 or errno. A folder that cannot be opened
+   for reading, and a file system without folder fsync, are no errors. */
 static int atomic_file_sync_folder(const atomic_file *file) {
   char folder[ATOMIC_FILE_PATH_BYTES] = ".";
   const size_t length = atomic_file_folder_length(file->target);
@@ -238,8 +238,8 @@ static int atomic_file_sync_folder(const atomic_file *file) {
   return error == EINVAL || error == ENOTSUP ? 0 : error;
 }
 
-/* Closes the stream and gives the temporary file its name. The lock lasts until then, through a second descriptor: between
-   the two the file would look like one that a killed process left. Returns 0 or the error. */
+/* Closes the stream and renames the temporary file. A second descriptor holds the lock until the rename is done:
+   otherwise the file could be taken for one of a killed process. Returns 0 or errno. */
 static int atomic_file_close_and_rename(atomic_file *file, int error) {
   const int lock = file->temporary_exists ? fcntl(fileno(file->stream), F_DUPFD_CLOEXEC, 0) : -1;
   if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) error = errno;
@@ -281,7 +281,7 @@ bool atomic_file_is_temporary(const char *name) {
          strcmp(name + length - end, TEMPORARY_END) == 0;
 }
 
-/* Removes a temporary file unless some process is at work on it, or it is not this user's own. */
+/* Removes a temporary file unless a process holds its lock or another user owns it. */
 static void remove_if_left(int folder, const char *name) {
   struct stat info;
   const int descriptor = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* Lists of features: memory, growing, and how descriptors were made (hs_origin); see features.h. */
+/* Lists of features: memory, growth, and provenance of descriptors (hs_origin); see features.h. */
 #include "pipeline/base/features.h"
 
 #include <string.h>
@@ -6,13 +6,13 @@
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
 
-/* ---- how descriptors were made, as files have it */
+/* ---- provenance of descriptors in files */
 
 static const char *const profiles[] = {[HS_PROFILE_LOWE] = "lowe",
                                        [HS_PROFILE_OPENCV] = "opencv",
                                        [HS_PROFILE_VLFEAT] = "vlfeat",
                                        [HS_PROFILE_COLMAP] = "colmap"};
-/* Norms, and behind them the same of descriptors that are pooled over domain sizes. */
+/* Number of plain norms; the same norms with domain-size pooling follow them. */
 enum { PLAIN_NORMS = 2 };
 static const char *const norms[] = {[HS_NORM_L2] = "l2",
                                     [HS_NORM_ROOT] = "root",
@@ -61,7 +61,7 @@ static bool is_known(const hs_origin *origin) {
          (unsigned)origin->layout < LAYOUTS;
 }
 
-/* Float descriptors of OpenCV's kind have values to 255, all others a norm of 1. */
+/* OpenCV's float descriptors have values up to 255, all others norm 1. */
 static const char *scale_of(const hs_features *features) {
   const bool is_opencv =
       features->descriptor_type == HS_DESCRIPTOR_F32 && features->origin.profile == HS_PROFILE_OPENCV;
@@ -109,8 +109,8 @@ size_t features_descriptor_bytes(hs_descriptor_type type) {
   return 0;
 }
 
-/* Keypoints last: an allocator that lends memory may end with the last array that it lent, and frames may be of the list's
-   own. Keypoints are lent whenever descriptors are. */
+/* Keypoints last: a borrowing allocator may end with its last array. Frames may be the list's own; keypoints are
+   borrowed whenever descriptors are. */
 static void features_release_arrays(hs_features *features) {
   hs_memory_release(features->allocator, features->frames);
   hs_memory_release(features->allocator, features->descriptors);
@@ -123,7 +123,7 @@ static void features_release_arrays(hs_features *features) {
   features->descriptor_capacity_bytes = 0;
 }
 
-/* Replaces both arrays by larger ones; *features is touched only after both allocations. */
+/* Replaces both arrays by larger ones; *features changes only after both allocations succeeded. */
 static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, size_t descriptor_bytes,
                                  const hs_allocator *allocator) {
   hs_keypoint *keypoints = hs_memory_alloc(allocator, keypoint_bytes);
@@ -146,7 +146,7 @@ static hs_status features_regrow(hs_features *features, size_t keypoint_bytes, s
   return HS_OK;
 }
 
-/* Room for keypoints and descriptors; frames stay as they are. */
+/* Ensures capacity for keypoints and descriptors; frames are unchanged. */
 static hs_status reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator) {
   if (!features) return HS_ERR_ARGUMENT;
   if (type != HS_DESCRIPTOR_U8 && type != HS_DESCRIPTOR_F32 && type != HS_DESCRIPTOR_NONE) return HS_ERR_ARGUMENT;
@@ -185,7 +185,8 @@ hs_status features_reserve_framed(hs_features *features, size_t count, hs_descri
   if (status != HS_OK || (framed && features->frames && count <= features->frame_capacity)) return status;
   release_frames(features);
   if (!framed) return HS_OK;
-  if (!features->keypoints && !features->descriptors) features->allocator = allocator; /* no arrays of another one */
+  if (!features->keypoints && !features->descriptors)
+    features->allocator = allocator; /* there are no arrays of another allocator */
   features->frame_capacity = features->capacity > 0 ? features->capacity : 1;
   features->frames = hs_memory_alloc(features->allocator, features->frame_capacity * sizeof *features->frames);
   if (features->frames) return HS_OK;

@@ -1,4 +1,4 @@
-/* Capacity of feature lists: the one place that grows the arrays of hs_features; and how descriptors were made. */
+/* Capacity of feature lists (nothing else grows the arrays of hs_features) and provenance of descriptors. */
 #ifndef HARTSIFT_BASE_FEATURES_H
 #define HARTSIFT_BASE_FEATURES_H
 
@@ -7,15 +7,15 @@
 
 #include "pipeline/include/hartsift.h"
 
-/* Arrays of finished features, as many as whoever passes them says. */
+/* Arrays of finished features; their length is passed separately. */
 typedef struct feature_records {
   hs_keypoint *keypoints;
   hs_frame *frames;  /* null: there are none */
-  void *descriptors; /* of descriptor_bytes each; null with 0 */
+  void *descriptors; /* descriptor_bytes each; null if that is 0 */
   size_t descriptor_bytes;
 } feature_records;
 
-/* Feature `from` takes the place of feature `to`. */
+/* Copies feature `from` over feature `to`. */
 static inline void feature_records_move(const feature_records *r, size_t from, size_t to) {
   unsigned char *bytes = (unsigned char *)r->descriptors;
   if (from == to) return;
@@ -28,42 +28,41 @@ static inline void feature_records_move(const feature_records *r, size_t from, s
 /* Bytes of one descriptor of a type: 128, 512, or 0 for HS_DESCRIPTOR_NONE. */
 size_t features_descriptor_bytes(hs_descriptor_type type);
 
-/* Gives *features room for `count` features with descriptors of `type` and sets descriptor_type (and,
-   for HS_DESCRIPTOR_NONE, descriptors to null). If the room suffices, it keeps its content and its
-   allocator; otherwise both arrays are allocated again from `allocator` (null: the C library's), without the old
-   content and with count 0. Otherwise the caller sets count, and always the image size. The origin becomes unknown.
-   On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
+/* Ensures capacity for `count` features with descriptors of `type`, and sets descriptor_type (HS_DESCRIPTOR_NONE:
+   descriptors become null). If the capacity suffices, content and allocator stay; the caller sets count. Otherwise
+   both arrays are allocated from `allocator` (null: the C library), the old content is lost and count is 0. The
+   caller always sets the image size. The origin becomes unknown. On failure *features is unchanged. Statuses:
+   HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
 
-/* framed: the same with room for as many frames, whose content is the caller's to set; features_reserve takes them away.
-   Where frames alone find no memory, the list is empty afterwards. */
+/* framed: also ensures capacity for frames, whose content the caller sets; features_reserve removes frames. If only
+   the frames cannot be allocated, the list becomes empty. */
 hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type, bool framed,
                                   const hs_allocator *allocator);
 
-/* Makes *features the owner of the arrays that *found views, in the place of its own; they are released through
-   `allocator`, and have room for found->count features. */
+/* Frees the arrays of *features and takes ownership of those in *found, which `allocator` releases; the capacity is
+   found->count. */
 void features_adopt(hs_features *features, const hs_features *found, const hs_allocator *allocator);
 
-/* Makes *features a copy of what *found views, with its own room (features_reserve). Statuses as there. */
+/* Copies *found to *features, growing its capacity as features_reserve does. Statuses as there. */
 hs_status features_copy(hs_features *features, const hs_features *found, const hs_allocator *allocator);
 
-/* ---- How descriptors were made: the names that files have for it, and whether descriptors can be compared. */
+/* ---- Provenance of descriptors: its names in files, and whether descriptors can be compared. */
 
-/* As the command's options have them; null for other values. */
+/* Name of the profile as in the command's options; null for other values. */
 const char *origin_profile_name(hs_profile profile);
-/* The norm as files store it: "l2" or "root", with "-dsp" where descriptors are pooled over domain sizes; and its number,
-   0..3. Versions that do not know pooling read 2 and 3 as an unknown origin. */
+/* Norm string and number (0..3) stored in files: "l2" or "root", with "-dsp" for descriptors pooled over domain
+   sizes. Versions without pooling read 2 and 3 as unknown. */
 const char *origin_norm_name(const hs_origin *origin);
 int32_t origin_norm_number(const hs_origin *origin);
-/* The value of a name of `size` bytes; -1: none. */
+/* The profile with a name of `size` bytes; -1: none. */
 int32_t origin_profile_of_name(const char *name, size_t size);
 int32_t origin_norm_of_name(const char *name, size_t size);
 
-/* What a file says of descriptors that were brought to UBC order; numbers that mean nothing to this version leave the
-   origin unknown. */
+/* Origin of descriptors from a file's numbers, in UBC order; unknown numbers give an unknown origin. */
 hs_origin origin_of_file(int64_t method_version, int64_t profile, int64_t norm, int64_t exif_orientation);
 
-/* Whether distances between the descriptors of two lists mean something, as far as is known. False: reason says what
+/* True if distances between the descriptors of two lists are meaningful, as far as is known. False: reason says what
    differs and what to do. */
 bool origin_comparable(const hs_features *first, const hs_features *second, char *reason, size_t reason_bytes);
 

@@ -1,4 +1,4 @@
-/* Memory: allocation through hs_allocator, and how much the machine and its control groups have; see memory.h. */
+/* Memory: allocation through hs_allocator, and memory limits of the machine and its control groups; see memory.h. */
 #define _DEFAULT_SOURCE /* madvise */
 
 #include "pipeline/base/memory.h"
@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Blocks of this size or more get huge pages where the system has them, because the pyramid's rows are pages apart and
-   address translation took a fifth of its time. */
+/* Larger blocks use huge pages where available: rows of the pyramid are pages apart, and address translation took a
+   fifth of its time. */
 enum { HUGE_PAGE_BYTES = 2 << 20, HUGE_PAGES_FROM = 4 * HUGE_PAGE_BYTES };
 
 void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
@@ -59,7 +59,7 @@ static void take_least(machine_memory *memory, uint64_t bytes, const char *of) {
   if (bytes < memory->bytes) *memory = (machine_memory){bytes, of};
 }
 
-/* The beginning of a small file of the kernel's, as text; "" where there is none. */
+/* Reads the beginning of a small kernel file as text; "" if it does not exist. */
 static void read_text(const char *path, char text[FILE_TEXT_BYTES]) {
   const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   ssize_t got = 0, filled = 0;
@@ -69,7 +69,7 @@ static void read_text(const char *path, char text[FILE_TEXT_BYTES]) {
   text[filled] = '\0';
 }
 
-/* The limit in a group's file; "max", and what is no number, limits nothing. */
+/* Applies the limit in a group's file; "max" and other non-numbers mean no limit. */
 static void take_file(machine_memory *memory, const char *path) {
   char text[FILE_TEXT_BYTES], *end = text;
   read_text(path, text);
@@ -78,8 +78,8 @@ static void take_file(machine_memory *memory, const char *path) {
   if (end > text && text[0] != '-' && errno == 0) take_least(memory, bytes, "this control group");
 }
 
-/* The limits of a group and of all above it. mount: where the groups of this kind are; group: "/a/b". Within a container
-   the group's path may be that of the machine, and only what is mounted here exists. */
+/* Applies the limits of a group and of all its parents. mount: where groups of this kind are mounted; group: "/a/b".
+   In a container the path may be the machine's; only mounted parts exist. */
 static void take_groups(machine_memory *memory, const char *mount, char *group, const char *file) {
   char path[FILE_PATH_BYTES];
   for (;;) {
@@ -93,7 +93,7 @@ static void take_groups(machine_memory *memory, const char *mount, char *group, 
   }
 }
 
-/* Whether "memory" is among the names of controllers, which commas part. */
+/* True if "memory" is in the comma-separated list of controllers. */
 static bool has_memory(const char *names, size_t length) {
   static const char name[] = "memory";
   for (const char *end = names + length; names < end; names += strcspn(names, ",:") + 1)

@@ -27,35 +27,36 @@ bool hs_size_mul(size_t a, size_t b, size_t *out);
 /* *out = a + b and true, or false with *out untouched when the sum does not fit. */
 bool hs_size_add(size_t a, size_t b, size_t *out);
 
-/* ---- How much memory this process may hold: what bounds the reading of files that nobody gave a limit for. */
+/* ---- Memory that this process may use: bounds the reading of files without a given limit. */
 
 enum {
-  MACHINE_MEMORY_SHARE = 2,               /* a file may take one part in so many */
-  MACHINE_MEMORY_ALWAYS_BYTES = 16 << 20, /* less is not worth asking the system for, which opens files */
+  MACHINE_MEMORY_SHARE = 2,               /* a file may use 1 / MACHINE_MEMORY_SHARE of the memory */
+  MACHINE_MEMORY_ALWAYS_BYTES = 16 << 20, /* always allowed, without querying the system */
   MACHINE_MEMORY_LIMIT_TEXT_BYTES = 160
 };
 
-/* Bytes, and who says so: "this machine", "this control group", "the limit of the address space". */
+/* A limit in bytes and its source: "this machine", "this control group", "the limit of the address space". */
 typedef struct machine_memory {
   uint64_t bytes;
   const char *of;
 } machine_memory;
 
-/* The least of the machine's memory, the limits of the process's control groups (Linux, versions 1 and 2, those above its
-   own included) and RLIMIT_AS. UINT64_MAX where the system tells nothing. */
+/* Minimum of the machine's memory, the limits of the process's control groups (Linux, versions 1 and 2, parents
+   included) and RLIMIT_AS. UINT64_MAX if the system reports none. */
 machine_memory machine_memory_now(void);
 
-/* What the limits of control groups leave of `memory`. root: "", or a folder with the files of /proc and /sys that are
-   read, for tests. */
+/* Lowers `memory` to the limits of the control groups. root: "", or a test folder with copies of the files of /proc
+   and /sys. */
 machine_memory machine_memory_in_groups(machine_memory memory, const char *root);
 
-/* Whether `bytes` are within a limit of max_memory_bytes; 0 there: within the share of what this process may hold. */
+/* True if `bytes` are within max_memory_bytes; 0 there: within the default share of memory. */
 bool machine_memory_allows(uint64_t max_memory_bytes, uint64_t bytes);
 
-/* The limit in bytes that machine_memory_allows goes by. */
+/* The limit that machine_memory_allows applies, in bytes. */
 uint64_t machine_memory_limit(uint64_t max_memory_bytes);
 
-/* The limit for a message: "the 1000 bytes of max_memory_bytes", or whose half it is and what sets another. */
+/* Describes the limit for a message: "the 1000 bytes of max_memory_bytes", or half the memory of its source and the
+   option that changes it. */
 void machine_memory_describe_limit(uint64_t max_memory_bytes, char text[MACHINE_MEMORY_LIMIT_TEXT_BYTES]);
 
 #endif

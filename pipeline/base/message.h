@@ -1,6 +1,6 @@
 /*
- * Text of failures: formatted into a caller's buffer that may be null or small. What comes from
- * file names cannot carry control characters to a terminal.
+ * Error messages: formatted into a caller's buffer, which may be null or small. Control characters from file names are
+ * replaced, so that they cannot reach a terminal.
  */
 #ifndef HARTSIFT_BASE_MESSAGE_H
 #define HARTSIFT_BASE_MESSAGE_H
@@ -18,10 +18,10 @@
    character; control characters become '?'. message null or bytes 0: nothing happens. */
 void hs_message_set(char *message, size_t bytes, const char *format, ...) HS_MESSAGE_FORMAT(3, 4);
 
-/* "name: " and the formatted text, cut and cleaned in the same way. */
+/* Writes "name: " and the formatted text, cut and cleaned as above. */
 void hs_message_set_about(char *message, size_t bytes, const char *name, const char *format, va_list arguments);
 
-/* The first, followed by ": " and the system's sentence for the errno value `error`. */
+/* As hs_message_set, followed by ": " and the system's sentence for the errno value `error`. */
 void hs_message_set_errno(char *message, size_t bytes, int error, const char *format, ...) HS_MESSAGE_FORMAT(4, 5);
 
 #endif

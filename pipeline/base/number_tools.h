@@ -1,4 +1,4 @@
-/* Arithmetic for rooms that need no other: 3x3 matrices and random numbers. */
+/* Arithmetic without dependencies: 3x3 matrices and random numbers. */
 #ifndef HARTSIFT_BASE_NUMBER_TOOLS_H
 #define HARTSIFT_BASE_NUMBER_TOOLS_H
 

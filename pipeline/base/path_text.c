@@ -1,4 +1,4 @@
-/* Names and texts from elsewhere; see path_text.h. */
+/* File name endings, and UTF-8 in untrusted text; see path_text.h. */
 #include "pipeline/base/path_text.h"
 
 #include <stdbool.h>

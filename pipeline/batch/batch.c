@@ -14,7 +14,7 @@
 #include "pipeline/context/engine.h"
 #include "pipeline/image_io/image_io.h"
 
-enum { BATCH_CORES_PER_READER = 8 }; /* on the CPU, extracting takes about that many times as long as decoding */
+enum { BATCH_CORES_PER_READER = 8 }; /* CPU extraction takes about 8 times as long as decoding */
 
 OPTIONS_END_WITH(hs_batch_options, user);
 static const options_kind batch_options_kind = OPTIONS_KIND(hs_batch_options, devices);
@@ -29,7 +29,7 @@ static double thread_cpu_s(void) {
 
 /* ---- threads */
 
-/* The last reader closes the queue that readers fill. */
+/* Ends a thread of a role; the last reader closes the queue of ready images. */
 static void role_ended(const batch_thread *thread, double cpu_s) {
   hs_batch *batch = thread->batch;
   const batch_role role = thread->role;
@@ -95,7 +95,7 @@ static void *clear_alloc(const hs_batch *batch, size_t count, size_t size) {
   return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-/* The opening of one context, in a thread of its own where there are several. */
+/* Opening of one context, in its own thread if there are several. */
 typedef struct context_job {
   batch_feeder *feeder;
   pthread_t thread;
@@ -110,7 +110,8 @@ static void *open_context(void *argument) {
   return NULL;
 }
 
-/* All at once: a GPU's takes a fifth of a second. The first failure counts; notes of the others are kept. */
+/* Opens all contexts in parallel: a GPU context takes 0.2 s. The first failure is reported; notes of the other
+   contexts are kept. */
 static hs_status open_contexts(hs_batch *batch, char *message, size_t message_bytes) {
   const int32_t count = batch->options.device_count;
   context_job *jobs = clear_alloc(batch, (size_t)count, sizeof *jobs);
@@ -149,8 +150,8 @@ static bool make_lock(hs_batch *batch) {
   return made;
 }
 
-/* Whether a device decodes JPEGs: then they stay encoded, whichever device takes them. A mask is in host memory, so the
-   picture must be too. message: of the first whose pixels are not libjpeg's. */
+/* True if a device decodes JPEGs: then they stay encoded, whichever device takes them. With a mask, which is in host
+   memory, the picture must be there too. message: of the first device whose pixels differ from libjpeg's. */
 static bool keeps_encoded(const hs_batch *batch, char *message, size_t message_bytes) {
   bool any = false;
   char reason[BATCH_MESSAGE_BYTES];
@@ -173,11 +174,11 @@ static void count_threads(hs_batch *batch) {
   batch->thread_count = (size_t)o->readers + (size_t)o->device_count;
   size_t flying = 0;
   for (int32_t i = 0; i < o->device_count; i++) flying += (size_t)batch->feeders[i].most;
-  /* For each result that the caller holds one that waits; for each device one that is being filled. */
+  /* Two lists for each result that the caller may hold (one held, one waiting) and one being filled for each device. */
   batch->list_count = 2 * (size_t)o->held + (size_t)o->device_count;
   /* For each reader one image being read and one ready. */
   batch->slot_count = 2 * (size_t)o->readers + flying + batch->list_count;
-  if (o->in_order) batch->list_count = batch->slot_count; /* all may wait for the first one, which needs a list too */
+  if (o->in_order) batch->list_count = batch->slot_count; /* all may wait for the first image, which needs a list too */
 }
 
 static bool make_tables(hs_batch *batch) {
@@ -196,7 +197,7 @@ static bool make_tables(hs_batch *batch) {
   return true;
 }
 
-/* Copies of the options of each device, with their workload for throughput. */
+/* Copies the options of each device and sets their workload to throughput. */
 static hs_status copy_devices(hs_batch *batch, char *message, size_t message_bytes) {
   hs_batch_options *o = &batch->options;
   const hs_options *const *devices = o->devices;
@@ -302,7 +303,7 @@ static const hs_image *copy_view(unsigned char **place, const hs_image *image) {
   if (!image) return NULL;
   hs_image *copy = (hs_image *)(void *)*place;
   *copy = *image;
-  copy->memory = NULL; /* it stays the caller's */
+  copy->memory = NULL; /* the memory stays the caller's */
   *place += sizeof *copy;
   return copy;
 }
@@ -411,7 +412,7 @@ void hs_batch_stop(hs_batch *batch) {
 
 /* ---- results */
 
-/* The finished slot that is next, null: none. Under the lock. */
+/* The next finished slot; null: none. Under the lock. */
 static batch_slot *take_finished(hs_batch *batch) {
   const size_t position = batch->options.in_order ? batch->given : batch->finished_first;
   batch_slot **next = &batch->waiting[position % batch->slot_count];
@@ -428,13 +429,13 @@ static batch_slot *take_finished(hs_batch *batch) {
   return slot;
 }
 
-/* No slot will finish any more. Under the lock. */
+/* True if no further slot will finish. Under the lock. */
 static bool threads_ended(const hs_batch *batch) {
   if (!batch->is_started) return batch->no_more || batch->stopped;
   return batch->running[BATCH_READER] == 0 && batch->running[BATCH_FEEDER] == 0;
 }
 
-/* Whether the caller has to release results before one can be given. Under the lock. */
+/* True if the caller must release results before the next one is returned. Under the lock. */
 static bool holds_all(const hs_batch *batch) {
   return batch->held >= (size_t)batch->options.held || batch->unreleased == batch->slot_count;
 }
@@ -470,7 +471,7 @@ hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result 
   return is_full ? HS_ERR_CAPACITY : HS_OK;
 }
 
-/* The slot of a result that the caller has, null: it has none such. The result is the slot's first field. */
+/* The slot of a result that the caller holds; null: not held. The result is the slot's first field. */
 static batch_slot *slot_of(hs_batch *batch, const hs_batch_result *result) {
   _Static_assert(offsetof(batch_slot, result) == 0, "a slot begins with its result");
   const uintptr_t first = (uintptr_t)batch->slots, at = (uintptr_t)result;
@@ -483,7 +484,7 @@ static batch_slot *slot_of(hs_batch *batch, const hs_batch_result *result) {
   return is_given ? slot : NULL;
 }
 
-/* The slot's features are the batch's again. is_end: and so is the result. */
+/* Takes the slot's features back from the caller; is_end: the result too. */
 static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
   hs_features *list = slot->features;
   slot->features = NULL;
@@ -525,7 +526,7 @@ hs_status hs_batch_release(hs_batch *batch, const hs_batch_result *result) {
 
 /* ---- facts */
 
-/* Fills a caller's struct, whose struct_size is set. */
+/* Copies facts to a caller's struct, whose struct_size is set. */
 static hs_status give_facts(void *callers, size_t struct_size, const void *facts, options_kind kind) {
   return struct_size < kind.least ? HS_ERR_OPTION : options_give(callers, struct_size, facts, kind);
 }
@@ -548,11 +549,11 @@ hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress) {
   return give_facts(progress, progress->struct_size, &now, progress_kind);
 }
 
-/* The share of their time in which threads did not wait for work. */
+/* Share of the threads' lifetime that was not spent waiting for work. */
 static double busy_share(double waited_s, double lived_s) { return lived_s > 0 ? 1 - waited_s / lived_s : 0; }
 
-/* The reason of the first device that left images to the CPU; null: none did. A feeder may still replace its context until
-   the threads have ended. */
+/* The first device's reason for falling back to the CPU; null: none did. A feeder may replace its context until the
+   threads have ended. */
 static const char *fallback_of(const hs_batch *batch) {
   const char *reason = NULL;
   for (int32_t i = 0; i < batch->options.device_count && !reason && threads_ended(batch); i++) {
@@ -595,7 +596,7 @@ const char *hs_batch_backend_report(const hs_batch *batch, int32_t device) {
 
 /* ---- the end */
 
-/* What the threads leave behind: all have ended. */
+/* Frees everything that is left after all threads have ended. */
 static void free_contents(hs_batch *batch) {
   for (size_t i = 0; batch->slots && i < batch->slot_count; i++) {
     batch_drop_pixels(&batch->slots[i]);
@@ -617,7 +618,7 @@ void hs_batch_destroy(hs_batch *batch) {
   if (!batch || batch->process != getpid()) return;
   const hs_allocator *allocator = batch->options.allocator;
   if (batch->has_lock) stop(batch);
-  /* Threads that wait for what the caller has not given back see the end. */
+  /* Wakes threads that wait for results the caller has not released. */
   if (batch->free_slots.items) bounded_queue_close(&batch->free_slots);
   if (batch->free_lists.items) bounded_queue_close(&batch->free_lists);
   for (size_t i = 0; batch->threads && i < batch->thread_count; i++)

@@ -1,4 +1,4 @@
-/* Queues and buffers of a bounded number; see batch_bounds.h. Each buffer has its record in front of what the user gets. */
+/* Bounded queues and buffer pool; see batch_bounds.h. Each buffer has its record in front of the user's memory. */
 #include "pipeline/batch/batch_bounds.h"
 
 #include <assert.h>
@@ -93,16 +93,16 @@ void bounded_queue_close(bounded_queue *queue) {
 /* ---- pool */
 
 enum {
-  POOL_WASTE_FACTOR = 4, /* a buffer serves requests down to this part of its size */
+  POOL_WASTE_FACTOR = 4, /* a buffer serves requests down to a quarter of its size */
   POOL_GRANULE_BYTES = 4096
 };
 
 struct pool_buffer {
-  pool_buffer *next; /* of the idle ones */
-  size_t bytes;      /* behind the record */
+  pool_buffer *next; /* next idle buffer */
+  size_t bytes;      /* after the record */
 };
 
-/* Keeps what follows aligned. */
+/* Keeps the user's memory aligned. */
 #define POOL_RECORD_BYTES ((sizeof(pool_buffer) + HS_MEMORY_ALIGNMENT - 1) / HS_MEMORY_ALIGNMENT * HS_MEMORY_ALIGNMENT)
 
 static void *pool_content(pool_buffer *buffer) { return (unsigned char *)buffer + POOL_RECORD_BYTES; }
@@ -119,7 +119,7 @@ static pool_buffer *pool_get(buffer_pool *pool, size_t bytes) {
   return buffer;
 }
 
-/* Takes the smallest idle buffer that serves. */
+/* Takes the smallest suitable idle buffer. */
 static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
   pool_buffer **best = NULL;
   for (pool_buffer **link = &pool->idle; *link; link = &(*link)->next) {
@@ -133,7 +133,7 @@ static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
   return buffer;
 }
 
-/* Frees idle buffers, the least recently used first, until `bytes` more stay within the bound. */
+/* Frees idle buffers, least recently used first, until `bytes` more are within the bound. */
 static void pool_trim(buffer_pool *pool, size_t bytes) {
   while (pool->idle && pool->idle_bytes + bytes > pool->most_bytes - pool->used_bytes) {
     pool_buffer **last = &pool->idle;
@@ -148,7 +148,7 @@ static void pool_trim(buffer_pool *pool, size_t bytes) {
 static void *pool_alloc(size_t bytes, void *user) {
   buffer_pool *pool = user;
   if (bytes > SIZE_MAX - POOL_GRANULE_BYTES) return NULL;
-  /* Whole granules, at least one: sizes that differ by little share buffers. */
+  /* Rounded up to whole granules, at least one, so that similar sizes share buffers. */
   const size_t rounded = (bytes + POOL_GRANULE_BYTES - (bytes != 0)) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES;
   pthread_mutex_lock(&pool->lock);
   pool_buffer *buffer = pool_take_idle(pool, rounded);

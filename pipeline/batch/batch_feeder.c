@@ -1,4 +1,4 @@
-/* The feeder of a device: what it submits, and what it leaves to the other devices. */
+/* The feeder of a device: submits images, and leaves images to faster devices. */
 #include <time.h>
 
 #include "pipeline/base/message.h"
@@ -30,10 +30,10 @@ bool device_share_leaves(const device_share *share) {
 
 /* ---- images in flight */
 
-/* Pixels a second, before anything was measured: of a GPU, and of each thread of a CPU. */
+/* Assumed pixels per second before the first measurement: of a GPU, and per thread of a CPU. */
 static const double feeder_guess_gpu = 1e9, feeder_guess_cpu = 8e6;
 
-enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* after an image was left to the others */
+enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* wait after leaving an image to other devices */
 
 static double batch_pixels(const batch_slot *slot) { return (double)slot->result.width * slot->result.height; }
 
@@ -48,14 +48,14 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
   const bool on_cpu = status == HS_OK && !feeder->context->engine->offloads;
   const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
   feeder->submitted = 0;
-  pthread_mutex_lock(&feeder->batch->lock); /* a context is made again while the other feeders look */
+  pthread_mutex_lock(&feeder->batch->lock); /* other feeders may read it while a context is replaced */
   feeder->speed.guess = guess;
   pthread_mutex_unlock(&feeder->batch->lock);
   if (status == HS_OK) feeder->most = in_flight_most(feeder->context, false);
   return status;
 }
 
-/* One image more in flight, or, with a negative sign, one less; finished: one that counts for the device's speed. */
+/* Counts one image more (sign 1) or less (-1) in flight. finished: the image counts for the device's speed. */
 static void feeder_count(batch_feeder *feeder, int32_t sign, double pixels, bool finished) {
   const double now = batch_now_s();
   pthread_mutex_lock(&feeder->batch->lock);
@@ -81,8 +81,8 @@ static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
 
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
 
-/* After a failure of the device class: makes a new context and submits the images in flight again. This ends, because
-   each call follows the failure of one image. */
+/* After a device failure: makes a new context and submits the images in flight again. The loop ends, because each
+   call follows the failure of one image. */
 static void feeder_renew(batch_feeder *feeder) {
   hs_batch *batch = feeder->batch;
   batch_slot *again[BATCH_FLYING_MAX];
@@ -100,7 +100,7 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
-/* The batch is destroyed while the caller has all lists: ends the images in flight. */
+/* Ends the images in flight: the batch is destroyed while the caller holds all lists. */
 static void feeder_abandon(batch_feeder *feeder) {
   hs_destroy(feeder->context);
   feeder->context = NULL;
@@ -108,7 +108,7 @@ static void feeder_abandon(batch_feeder *feeder) {
     if (feeder->flying[i]) batch_drop(feeder->batch, feeder_take(feeder, (uint64_t)i, false));
 }
 
-/* Waits for the image in flight that is done first. */
+/* Waits for the image in flight that finishes first. */
 static void feeder_collect(batch_feeder *feeder) {
   hs_batch *batch = feeder->batch;
   hs_features *list = bounded_queue_pop(&batch->free_lists);
@@ -121,7 +121,7 @@ static void feeder_collect(batch_feeder *feeder) {
   batch_slot *slot = feeder_take(feeder, image, true);
   slot->result.milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {
-    (void)hs_features_to_original(list, &slot->source.image); /* of this image: nothing to refuse */
+    (void)hs_features_to_original(list, &slot->source.image); /* cannot fail: the features are of this image */
     slot->features = list;
     batch_finish(batch, slot);
     return;
@@ -139,7 +139,7 @@ static void feeder_collect(batch_feeder *feeder) {
   if (hs_status_class_of(status) == HS_CLASS_DEVICE) feeder_renew(feeder);
 }
 
-/* Hands an image over; it may come back failed at once. */
+/* Submits an image; it may fail at once. */
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   slot->result.device = feeder->device;
   while (feeder->context) {
@@ -151,7 +151,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
       feeder_append(feeder, slot);
       return;
     }
-    /* Memory or threads may become free when the next image ends. */
+    /* Memory or threads may become available when the next image ends. */
     if (feeder->count > 0 && (status == HS_ERR_CAPACITY || kind == HS_CLASS_RESOURCE)) {
       feeder_collect(feeder);
       continue;
@@ -163,7 +163,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   batch_fail(feeder->batch, slot, HS_ERR_NO_DEVICE, feeder->lost);
 }
 
-/* True when this device is lost and another one still works. */
+/* True if this device is lost and another one still works. */
 static bool feeder_may_leave(batch_feeder *feeder) {
   hs_batch *batch = feeder->batch;
   if (feeder->context) return false;
@@ -185,7 +185,7 @@ static device_share feeder_share(batch_feeder *feeder) {
     const double speed = other->is_lost ? 0 : device_speed_now(&other->speed, now);
     *(other == feeder ? &share.own : &share.others) += speed;
   }
-  /* Where images wait for devices, those that are not read yet will too; else the devices wait for images. */
+  /* If images wait for devices, unread ones will wait too; otherwise the devices wait for images. */
   const bool devices_are_slow = ready >= (size_t)batch->options.readers;
   const double image = batch->images_read > 0 ? batch->pixels_read / (double)batch->images_read : 1;
   share.taken = feeder->flying_pixels + image;
@@ -194,7 +194,7 @@ static device_share feeder_share(batch_feeder *feeder) {
   return share;
 }
 
-/* The next image, where one is ready and the device should take it. A device with nothing to do waits for one. */
+/* The next image if one is ready and this device should take it. An idle device waits for one. */
 static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
   hs_batch *batch = feeder->batch;
   const device_share share = batch->options.device_count > 1 ? feeder_share(feeder) : (device_share){0};

@@ -1,8 +1,8 @@
-/* The threads of a batch that read images, and decode what the devices do not. */
+/* Reader threads of a batch: read images, and decode those that the devices do not. */
 #include "pipeline/base/message.h"
 #include "pipeline/batch/batch_run.h"
 
-/* Waits for the next image. False: there is none any more. The wait counts as time without work. */
+/* Waits for the next image. False: no more images. The wait counts as idle time. */
 static bool take_next(batch_thread *thread, batch_slot *slot) {
   hs_batch *batch = thread->batch;
   double before = 0;
@@ -67,7 +67,7 @@ static void read_image(hs_batch *batch, batch_slot *slot) {
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(result->status));
 }
 
-/* Cores have time while as many images wait for the devices as there are readers. */
+/* Cores are idle while at least as many images wait for devices as there are readers. */
 static bool has_time(hs_batch *batch) { return bounded_queue_count(&batch->ready) >= (size_t)batch->options.readers; }
 
 void batch_decode_small(hs_batch *batch, batch_slot *slot) {
@@ -78,8 +78,8 @@ void batch_decode_small(hs_batch *batch, batch_slot *slot) {
       batch->feeders[0].options.decoder == HS_DECODER_GPU || !has_time(batch))
     return;
   load.notes = &notes;
-  load.exif = NULL; /* reading gave it; a failure here, for want of memory say, would clear it */
-  /* What is wrong with a file is said as for those that a device finds damaged. */
+  load.exif = NULL; /* set by reading; a failure here (out of memory) would clear it */
+  /* A damaged file is reported by the device's path, as for files that it decodes. */
   if (hs_load_image_memory(slot->source.bytes, slot->source.size, &load, &decoded) != HS_OK) return;
   hs_source_free(&slot->source);
   slot->source = hs_source_pixels(&decoded);
@@ -120,7 +120,7 @@ void batch_run_reader(batch_thread *thread) {
   const hs_batch_options *o = &batch->options;
   for (;;) {
     batch_slot *slot = batch_pop(thread, &batch->free_slots);
-    if (!slot) return; /* the batch is destroyed while the caller has all results */
+    if (!slot) return; /* the batch is destroyed while the caller holds all results */
     if (!take_next(thread, slot)) {
       bounded_queue_push(&batch->free_slots, slot);
       return;

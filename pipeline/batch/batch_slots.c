@@ -1,4 +1,4 @@
-/* The slots of a batch on their way between its threads and the caller; see batch_run.h. */
+/* Moves slots between the threads of a batch and the caller; see batch_run.h. */
 #include <time.h>
 
 #include "pipeline/batch/batch_run.h"
@@ -38,7 +38,7 @@ void batch_finish(hs_batch *batch, batch_slot *slot) {
   batch->waiting[position % batch->slot_count] = slot;
   batch->finished_count++;
   if (batch->options.in_order)
-    pthread_cond_broadcast(&batch->finished); /* others that wait may follow it */
+    pthread_cond_broadcast(&batch->finished); /* later images may wait for this one */
   else
     pthread_cond_signal(&batch->finished);
   pthread_mutex_unlock(&batch->lock);

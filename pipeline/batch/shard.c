@@ -1,4 +1,4 @@
-/* Shards of a list of images, by number and by scheduler. */
+/* Selects a shard of a list of images, by number or by the scheduler's variables. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { SHARD_NAME_BYTES = 256 };
 
-/* Where the values of variables come from. */
+/* Lookup function for environment variables. */
 typedef struct shard_environment {
   const char *(*variable)(void *user, const char *name);
   void *user;
@@ -20,7 +20,7 @@ static const char *variable_of(const shard_environment *environment, const char 
   return environment->variable ? environment->variable(environment->user, name) : getenv(name);
 }
 
-/* A whole number from 0 on at text; *end gets what follows. */
+/* Parses a non-negative integer; *end points after it. */
 static bool parse_number(const char *text, int32_t *value, const char **end) {
   const size_t digits = strspn(text, "0123456789");
   const long number = digits > 0 && digits < 10 ? strtol(text, NULL, 10) : -1;
@@ -35,7 +35,7 @@ static bool parse_numbers(const char *text, int32_t *shard, int32_t *shards) {
          *shard >= 1 && *shard <= *shards;
 }
 
-/* The number that a variable holds. */
+/* Reads a variable as a number. */
 static bool read_variable(const shard_environment *environment, const char *name, int32_t *value, char *message,
                           size_t message_bytes) {
   const char *text = variable_of(environment, name);
@@ -77,7 +77,7 @@ static bool find_by_names(const shard_environment *environment, const char *name
   return check_range(*shard, *shards, message, message_bytes);
 }
 
-/* A task of an array whose numbers are FIRST, FIRST + STEP, ... LAST. */
+/* Task of a SLURM array numbered FIRST, FIRST + STEP, ... LAST. */
 static bool find_by_array(const shard_environment *environment, int32_t *shard, int32_t *shards, char *message,
                           size_t message_bytes) {
   int32_t task = 0, count = 0, first = 0, last = 0, step = 1;

@@ -1,5 +1,5 @@
-/* JPEGs that the device decodes: packed, and decoded in front of a frame; and whether it gives libjpeg's pixels, whichever
-   libjpeg this is: decided before it is first asked to, by synthetic files of every kind that it takes. */
+/* JPEGs decoded by the device: packing, decoding before a frame, and the comparison with the installed libjpeg.
+   Before its first use the decoder must reproduce libjpeg's pixels of synthetic files of every supported kind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ stored_sides jpeg_stored_sides(const hs_source *jpeg) {
   return is_turned ? (stored_sides){image->height, image->width} : (stored_sides){image->width, image->height};
 }
 
-/* Opens the files, and gets pinned memory to pack them into; null: libjpeg is to decode them. */
+/* Opens the files and allocates pinned memory for their packed form; null: libjpeg must decode them. */
 static unsigned char *open_files(hs_context *c, const hs_source *const *jpegs, int32_t count, jpeg_stream **streams,
                                  size_t *bytes) {
   void *memory = NULL;
@@ -65,7 +65,7 @@ bool jpeg_decode_on_gpu(hs_context *c, const hs_source *const *jpegs, int32_t co
 
 /* ---- the comparison with libjpeg */
 
-/* Luma samples across and down for one of chroma; 0: gray. */
+/* Chroma subsampling: luma samples per chroma sample, horizontal and vertical; 0: gray. */
 static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MAX = 80, CHECKED = 64 };
 
@@ -85,7 +85,7 @@ synthetic_jpeg decoder_check_picture(uint32_t number) {
                           .seed = number};
 }
 
-/* The made files of one call, and their pixels by libjpeg. */
+/* Synthetic files of one call, and their pixels from libjpeg. */
 typedef struct made_set {
   unsigned char *files[JPEG_GROUP_MAX];
   size_t sizes[JPEG_GROUP_MAX];
@@ -109,7 +109,7 @@ static void free_set(made_set *set) {
   }
 }
 
-/* Pixels that differ; -1: they cannot be fetched. */
+/* Number of differing pixels; -1: the pixels cannot be read back. */
 static int64_t compare(hs_context *c, const decoded_rows *rows, const hs_image *expected) {
   unsigned char pixels[SIDE_MAX * SIDE_MAX];
   const int32_t count = expected->width * expected->height;
@@ -135,17 +135,17 @@ bool decoder_check_run(hs_context *c, uint32_t first, int32_t count, char *reaso
     views[i] = &files[i];
   }
   if (equal && !jpeg_decode_on_gpu(c, views, count, rows)) {
-    hs_message_set(reason, reason_bytes, "it refuses the JPEGs it is compared by");
+    hs_message_set(reason, reason_bytes, "it refuses the synthetic JPEGs");
     equal = false;
   }
   for (int32_t i = 0; i < count && equal; i++) {
     const int64_t different = compare(c, &rows[i], &set.expected[i]);
     equal = different == 0 && c->engine->decoder->refused(c) < 0;
     if (!equal && c->engine->decoder->refused(c) >= 0)
-      hs_message_set(reason, reason_bytes, "it refuses made picture %lu",
+      hs_message_set(reason, reason_bytes, "it refuses synthetic picture %lu",
                      (unsigned long)first + (unsigned long)c->engine->decoder->refused(c));
     else if (!equal)
-      hs_message_set(reason, reason_bytes, "its pixels differ from libjpeg's: %lld of made picture %lu",
+      hs_message_set(reason, reason_bytes, "its pixels differ from libjpeg's: %lld of synthetic picture %lu",
                      (long long)different, (unsigned long)first + (unsigned long)i);
   }
   free_set(&set);

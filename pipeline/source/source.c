@@ -1,4 +1,4 @@
-/* Sources that callers give: adopted, read, and turned into what a frame takes; see source.h. */
+/* Callers' sources: copied, read, and converted to the input of a frame; see source.h. */
 #include "pipeline/source/source.h"
 
 #include <string.h>
@@ -51,16 +51,16 @@ hs_status source_open(hs_context *c, const hs_source *source, opened_source *ope
   own->allocator = c->options.allocator;
   if (source->kind == HS_SOURCE_ROWS) return check_rows(c, opened);
   const bool wanted = own->keep_encoded != 0 || c->options.decoder == HS_DECODER_GPU;
-  /* What is damaged is read twice, see picture_wants_pixels. */
+  /* Damaged files are read twice, see picture_wants_pixels. */
   const bool is_still_there = source->kind == HS_SOURCE_ENCODED || image_is_regular_file(source->path);
   opened->keep_encoded = wanted && decoder_check_ready(c) && is_still_there;
-  context_clear_error(c); /* of a decoder that is not there */
+  context_clear_error(c); /* a missing decoder is no error */
   return HS_OK;
 }
 
 /* ---- read */
 
-/* A mask of the original's size is made smaller with the picture; whatever else is wrong with it the frame says. */
+/* Scales a mask of the original's size with the picture; the frame reports other errors of the mask. */
 static hs_status fit_mask(const opened_source *opened, source_picture *p) {
   const hs_image *image = &p->source.image, *mask = &opened->mask;
   p->mask = *mask;
@@ -87,8 +87,7 @@ hs_status source_read(const opened_source *opened, source_picture *p, char *reas
   const bool is_masked = source.mask != NULL;
   load.message = reason;
   load.message_bytes = reason_bytes;
-  load.keep_encoded =
-      opened->keep_encoded && !is_masked; /* with a mask, which is on the host, the picture is there too */
+  load.keep_encoded = opened->keep_encoded && !is_masked; /* a mask is in host memory, so the picture must be too */
   source.load = &load;
   *p = (source_picture){.is_masked = false};
   hs_message_set(reason, reason_bytes, "%s", "");
@@ -113,7 +112,7 @@ bool picture_wants_pixels(const source_picture *p, hs_status frame) {
 }
 
 void picture_to_original(const source_picture *p, hs_features *features) {
-  (void)hs_features_to_original(features, &p->source.image); /* of this picture: nothing to refuse */
+  (void)hs_features_to_original(features, &p->source.image); /* cannot fail: the features are of this picture */
 }
 
 void picture_free(source_picture *p) {
@@ -122,16 +121,16 @@ void picture_free(source_picture *p) {
   p->is_masked = false;
 }
 
-/* ---- what a frame takes */
+/* ---- input of a frame */
 
-/* The image of a picture as if a JPEG were decoded, its data not yet pixels. */
+/* Image view of a picture, as if its JPEG were decoded: data does not point to pixels. */
 static hs_image decoded_image(const hs_source *p) {
   hs_image decoded = p->image;
   if (p->kind == HS_SOURCE_JPEG) decoded.data = p->bytes;
   return decoded;
 }
 
-/* The device writes as many pixels as the file has, whatever the source says. */
+/* True if the JPEG has the sides that the source states: the device writes as many pixels as the file has. */
 static bool has_its_sides(const hs_source *jpeg) {
   const stored_sides sides = jpeg_stored_sides(jpeg);
   int32_t width, height;
@@ -184,7 +183,7 @@ static hs_status decode_by_libjpeg(hs_context *c, const hs_source *jpeg, unsigne
   return same ? HS_OK : not_as_loaded(c);
 }
 
-/* All of them, one after another in memory of the context. */
+/* Decodes all JPEGs into memory of the context. */
 static hs_status decode_here(hs_context *c, const hs_source *const *jpegs, int32_t count, size_t bytes,
                              frame_request *requests) {
   void *memory = NULL;
@@ -212,7 +211,7 @@ hs_status picture_sources(hs_context *c, const hs_source *const *pictures, int32
   }
   if (st != HS_OK || pictures[0]->kind != HS_SOURCE_JPEG) return st;
   if (!on_device || !decodes_on_device(c) || !jpeg_decode_on_gpu(c, pictures, count, rows)) {
-    context_clear_error(c); /* of memory that decoding on the device could not have */
+    context_clear_error(c); /* failed allocation of the device decoder: libjpeg is used instead */
     return decode_here(c, pictures, count, bytes, requests);
   }
   for (int32_t i = 0; i < count; i++) {
@@ -244,7 +243,7 @@ static hs_status read_users(void *reader, uint8_t *row) {
   return note_status(r, r->user.read(r->user.user, row));
 }
 
-/* Rows of a caller are as they are to be seen, unless load changes them. */
+/* A caller's rows are used unchanged unless load changes them. */
 static bool open_users(const opened_source *opened, source_rows *r) {
   const hs_load_options *load = &opened->load;
   if (load->max_image_size > 0 || load->range_low != 0.0f || load->range_high != 0.0f) return false;

@@ -82,8 +82,8 @@ static void test_asked(void **state) {
     int32_t ready;
     const char *said;
   } cases[] = {{FAKE_JPEG_RIGHT, 1, "on its multiprocessors"},
-               {FAKE_JPEG_DIFFERS, -1, "differ from libjpeg's: 1 of made picture 0"},
-               {FAKE_JPEG_REFUSES, -1, "refuses made picture 0"}};
+               {FAKE_JPEG_DIFFERS, -1, "differ from libjpeg's: 1 of synthetic picture 0"},
+               {FAKE_JPEG_REFUSES, -1, "refuses synthetic picture 0"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char message[200];
     hs_context *c = context_on(cases[i].decoding, HS_DEVICE_CUDA);
