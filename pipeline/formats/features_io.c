@@ -1,4 +1,4 @@
-/* The registry of feature formats, and saving and loading of files: chooses the format, opens and commits. */
+/* Registry of feature formats, and saving and loading of feature files. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 
-/* ---- The formats, and the choice among them by number, name, ending and content. */
+/* ---- Registry, and choice of a format by id, name, ending and content. */
 
 #define FORMAT_ADDRESS(ID, word) [HS_FORMAT_##ID - 1] = &format_##word,
 static const feature_format *const format_table[FORMAT_COUNT] = {FEATURE_FORMATS(FORMAT_ADDRESS)};
@@ -21,7 +21,7 @@ static const feature_format *const format_table[FORMAT_COUNT] = {FEATURE_FORMATS
 const feature_format *format_at(size_t index) { return index < FORMAT_COUNT ? format_table[index] : NULL; }
 
 const feature_format *format_by_id(hs_format id) {
-  switch (id) { /* the compiler warns of an enumerator that FEATURE_FORMATS lacks */
+  switch (id) { /* the compiler warns if FEATURE_FORMATS lacks an enumerator */
 #define FORMAT_CASE(ID, word)                                                                                          \
   case HS_FORMAT_##ID:                                                                                                 \
     return &format_##word;
@@ -38,7 +38,7 @@ const feature_format *format_by_name(const char *name) {
   return NULL;
 }
 
-/* The longest ending counts: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: what follows every ending. */
+/* The longest ending wins: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: follows every ending. */
 static const feature_format *by_ending(const char *path, const char *suffix) {
   const feature_format *found = NULL;
   size_t longest = 0;
@@ -74,7 +74,7 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size) {
   const feature_format *named = format_read_by_ending(path);
   const feature_format *format = format_by_content(bytes, size, named);
-  /* Damaged at its very beginning: the reader that the name asks for says how. */
+  /* Damaged at its beginning: the format of the name's ending reports how. */
   return format ? format : named;
 }
 
@@ -107,7 +107,7 @@ hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_siz
   return options_give(options, struct_size, NULL, kind);
 }
 
-/* Options with every field set, also when the caller gives none. */
+/* Sets every field of the options, also for null. */
 static hs_status complete_options(const hs_file_options *options, hs_file_options *complete) {
   char reason[ADOPT_REASON_BYTES] = "";
   *complete = (hs_file_options){.struct_size = sizeof *complete};
@@ -153,8 +153,8 @@ static hs_status save_single(feature_target *target, const feature_format *forma
   return HS_OK;
 }
 
-/* The name of the second file, with the format's other ending; if the first is compressed, the second may be or not.
-   False when the name has another ending. */
+/* Name of the second file, with the format's other ending; of a compressed first file the second may be compressed
+   or not. False if the name has another ending. */
 static bool beside_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
   char packed[FORMAT_ENDING_BYTES];
   (void)snprintf(packed, sizeof packed, "%s" GZIP_ENDING, format->endings[0]);
@@ -167,8 +167,8 @@ static bool beside_path_of(const char *path, const feature_format *format, char 
   return true;
 }
 
-/* Both files are complete under temporary names before either is renamed, and an old one of the first name goes before
-   the second is replaced: so two files that are there belong together, whatever interrupts this. */
+/* Both files are complete under temporary names before either is renamed, and an old file of the first name is
+   removed before the second is replaced. So two existing files always belong together. */
 static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *beside) {
   bool written = fflush(beside->stream) == 0 && fflush(file->stream) == 0;
   if (!written || (file->temporary_exists && remove(file->target) != 0 && errno != ENOENT)) {
@@ -225,7 +225,7 @@ hs_status features_save(const char *path, const hs_features *features, const hs_
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
     return HS_ERR_ARGUMENT;
   }
-  if (complete.only_files && strcmp(path, "-") == 0) path = "./-"; /* the writers below know "-" as standard output */
+  if (complete.only_files && strcmp(path, "-") == 0) path = "./-"; /* writers treat "-" as standard output */
   feature_target target = {.path = path,
                            .written = written,
                            .is_staged = is_staged,
@@ -278,7 +278,7 @@ static hs_status load_with_beside(const feature_format *format, feature_source *
   return status;
 }
 
-/* A format that opens the file by itself. */
+/* Loads with a format that opens the file itself. */
 static hs_status load_from(const feature_format *format, const feature_source *source, hs_features *features) {
   hs_features fresh = {0};
   hs_status status = format->read_from(source, &fresh);
@@ -324,7 +324,7 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
     return source_fail(&source, HS_ERR_OPTION, "no such feature format");
   const feature_format *named =
       complete.format == HS_FORMAT_AUTO ? format_by_ending(path) : format_by_id(complete.format);
-  /* May be far larger than one list. */
+  /* A database may be far larger than one list, so it is not read into memory. */
   if (named && named->read_from) return load_from(named, &source, features);
   uint8_t *bytes = NULL;
   status = source_load_file(&source, path, &bytes, &source.size);

@@ -1,5 +1,5 @@
 /*
- * The library's own binary format: a header of 64 bytes, keypoint records of 24 bytes, descriptors, in version 2
+ * hartsift's binary format: a header of 64 bytes, keypoint records of 24 bytes, descriptors, in version 2
  * frames, each part at an offset that is a multiple of 64 so that a mapped file can be used in place. FORMATS.md has
  * the byte layout. Numbers are little-endian; CRC-32C covers header and payload.
  */
@@ -12,7 +12,7 @@
 #include "pipeline/formats/formats.h"
 
 enum { BIN_HEADER_BYTES = 64, BIN_ALIGNMENT = 64, BIN_KEYPOINT_BYTES = 24, BIN_FRAME_BYTES = 16 };
-/* Without frames and with them. */
+/* Versions without and with frames. */
 enum { BIN_VERSION = 1, BIN_VERSION_FRAMED = 2 };
 
 /* Offsets of the header's fields. */
@@ -35,7 +35,7 @@ enum {
   BIN_AT_CHECK = 60
 };
 
-/* Like PNG's: shows transfers that strip the eighth bit or change line ends. */
+/* Like PNG's signature: detects transfers that strip the eighth bit or change line ends. */
 static const uint8_t bin_magic[8] = {0x89, 'H', 'S', 'F', '\r', '\n', 0x1a, '\n'};
 static const uint32_t bin_endian_mark = 0x01020304u;
 
@@ -49,8 +49,8 @@ typedef struct bin_header {
   uint32_t check;
 } bin_header;
 
-/* Version, profile and norm as two bytes and one, in which 0 is an unknown origin: files of earlier writers have it so.
-   An origin whose numbers do not fit is none that this version can have. */
+/* Packs method version (two bytes), profile and norm (one byte); 0: unknown, as in files of earlier writers. A field
+   that does not fit is written as unknown. */
 enum { BIN_ORIGIN_KNOWN = 0x80, BIN_ORIGIN_NORM_SHIFT = 4, BIN_ORIGIN_PROFILE = 0xF, BIN_ORIGIN_NORM = 0x7 };
 
 static void bin_pack_origin(const hs_origin *origin, uint8_t out[BIN_HEADER_BYTES]) {
@@ -113,7 +113,7 @@ static void bin_put_frame(feature_sink *sink, const hs_frame *frame) {
   bytes_put_f32(record + 12, frame->a22);
 }
 
-/* Frames lie behind the descriptors; where is not in the header, as it follows from the count. */
+/* Frames follow the descriptors; the header has no offset, because the count determines it. */
 static uint64_t bin_frames_at(const bin_header *header) {
   return bin_align(header->descriptors_at + header->count * header->descriptor_bytes);
 }
@@ -154,7 +154,7 @@ static hs_status bin_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* The check runs over the whole file with its own field taken as zero. */
+/* The checksum covers the whole file with its own field set to 0. */
 static uint32_t bin_check_of(const feature_source *source) {
   static const uint8_t zero[4];
   uint32_t check = crc_castagnoli(0, source->bytes, BIN_AT_CHECK);
@@ -193,7 +193,7 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
   return HS_OK;
 }
 
-/* There is one place for each part, so offsets and size follow from the count. */
+/* Each part has a fixed position, so the count determines offsets and size. */
 static hs_status bin_check_extent(const feature_source *source, const bin_header *header) {
   uint64_t record = BIN_KEYPOINT_BYTES + header->descriptor_bytes + (header->framed ? BIN_FRAME_BYTES : 0);
   if (header->count > (source->size - BIN_HEADER_BYTES) / record) {
@@ -273,7 +273,7 @@ static bool bin_probe(const uint8_t *bytes, size_t size) {
 
 const feature_format format_bin = {.id = HS_FORMAT_BIN,
                                    .name = "bin",
-                                   .summary = "own binary, memory-mappable, with checksum",
+                                   .summary = "hartsift's binary format, memory-mappable, with checksum",
                                    .endings = {".hsf"},
                                    .without_descriptors = true,
                                    .write = bin_write,

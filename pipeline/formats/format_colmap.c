@@ -9,7 +9,7 @@
 /* COLMAP's pixel origin is the corner of the first pixel. */
 static const double colmap_origin = 0.5;
 
-/* "0 " of four numbers, 128 digits with a space before each: no line with a feature is shorter. */
+/* Minimum length of a feature's line: four numbers of "0 ", 128 digits with a space before each. */
 enum { COLMAP_LINE_MIN_BYTES = 7 + 2 * HS_DESCRIPTOR_LENGTH };
 
 static void colmap_write_feature(feature_sink *sink, const descriptor_codec *codec, size_t index) {
@@ -41,7 +41,7 @@ static hs_status colmap_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* COLMAP takes numbers with fractions and cuts these off. Values of unit norm would become 0, so they are refused. */
+/* COLMAP truncates fractions. Values of unit norm would become 0, so they are refused. */
 static hs_status colmap_read_descriptor(text_cursor *cursor, uint8_t *descriptor) {
   bool has_fractions = false, beyond_one = false;
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
@@ -94,7 +94,7 @@ static hs_status colmap_read(const feature_source *source, hs_features *features
   return HS_OK;
 }
 
-/* Lowe's files begin with the same line; there the next one has four numbers only. */
+/* Lowe's files have the same first line, but only four numbers in the next. */
 static bool colmap_probe(const uint8_t *bytes, size_t size) {
   size_t rest = 0;
   if (!text_begins_with_number(bytes, size) || text_count_words(bytes, size, 3, &rest) != 2) return false;

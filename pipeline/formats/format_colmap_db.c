@@ -1,5 +1,5 @@
 /*
- * One image of COLMAP's database as a feature file: added to an existing database, read by the image's name.
+ * One image of COLMAP's database as a feature file: added to an existing database, or read by its name.
  */
 #include <string.h>
 
@@ -27,7 +27,8 @@ static hs_status colmap_db_write(const feature_target *target) {
   return status;
 }
 
-/* By the whole name, else without its first folder, and so on: names in a database are relative to some folder. */
+/* Finds an image by the whole name, else without its leading folders: names in a database are relative to some
+   folder. */
 static hs_status find_named(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
   hs_status status = HS_OK;
   while (name) {
@@ -61,7 +62,7 @@ static hs_status read_image(const feature_source *source, hs_colmap_database *da
   return status;
 }
 
-/* What max_features and max_memory_bytes allow: a list has the blobs of its rows beside it. */
+/* Number of features that max_features and max_memory_bytes allow, including the blobs of their rows. */
 static uint64_t features_most(const feature_source *source) {
   const uint64_t each = sizeof(hs_keypoint) + 2 * HS_DESCRIPTOR_LENGTH + 6 * sizeof(float);
   const uint64_t fitting = machine_memory_limit(source->max_memory_bytes) / each;

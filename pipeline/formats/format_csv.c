@@ -12,7 +12,7 @@ enum { CSV_PLACES = 7, CSV_COLUMNS_MAX = CSV_PLACES + HS_DESCRIPTOR_LENGTH, CSV_
 
 static const char *const csv_names[CSV_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
 
-/* What the header says: for each field of the file its column here (places, then descriptor entries). */
+/* The header: the column of each field of the file (position, then descriptor entries). */
 typedef struct csv_header {
   size_t fields;
   int16_t column[CSV_COLUMNS_MAX];
@@ -58,7 +58,7 @@ static hs_status csv_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* The column of a name, CSV_UNSEEN for an unknown one. */
+/* Index of a named column, CSV_UNSEEN if unknown. */
 static int csv_column_of(const char *name, size_t size, hs_descriptor_type *type) {
   for (int k = 0; k < CSV_PLACES; k++)
     if (strlen(csv_names[k]) == size && memcmp(csv_names[k], name, size) == 0) return k;

@@ -11,7 +11,7 @@
 #include "pipeline/formats/common/json_text.h"
 
 enum { JSON_PLACES = 7, JSON_PLACES_NEEDED = 4, JSON_VERSION = 1 };
-/* {"x":0,"y":0,"sigma":1,"orientation":0} and, with descriptors, two characters an entry more. */
+/* Minimum bytes of {"x":0,"y":0,"sigma":1,"orientation":0}, and of a descriptor: two characters an entry. */
 enum { JSON_FEATURE_MIN_BYTES = 39, JSON_DESCRIPTOR_MIN_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
 /* ,"frame":[1,0,0,1] */
 enum { JSON_FRAME_MIN_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
@@ -96,13 +96,13 @@ static hs_status json_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* What the members of the outer object say; the features are counted and remembered for a second pass. */
+/* Members of the outer object; the features are counted, and their position kept for a second pass. */
 typedef struct json_head {
   double version, count, width, height, method_version, exif_orientation;
-  int32_t profile, norm; /* -1: none that is known */
+  int32_t profile, norm; /* -1: unknown */
   hs_descriptor_type type;
-  bool typed, framed, is_storage; /* of OpenCV */
-  text_cursor features;           /* at null: absent */
+  bool typed, framed, is_storage; /* is_storage: a storage of OpenCV */
+  text_cursor features;           /* features.at null: absent */
   uint64_t elements;
 } json_head;
 
@@ -133,7 +133,7 @@ static hs_status json_read_type(text_cursor *cursor, json_head *head) {
   return cursor_fail(cursor, "descriptor_type is none of u8, f32 and none");
 }
 
-/* Whether features have frames: true; anything else is passed over. */
+/* Reads whether features have frames: true, or anything else for no. */
 static hs_status json_read_framed(text_cursor *cursor, json_head *head) {
   static const char yes[] = "true";
   const size_t length = sizeof yes - 1;
@@ -142,7 +142,7 @@ static hs_status json_read_framed(text_cursor *cursor, json_head *head) {
   return json_skip(cursor);
 }
 
-/* A name's value, -1 for null and for names of later versions. */
+/* Reads a name; value -1 for null and for names of later versions. */
 static hs_status json_read_name(text_cursor *cursor, int32_t (*value_of)(const char *, size_t), int32_t *value) {
   json_text text;
   cursor_skip_blanks(cursor, true);
@@ -243,7 +243,7 @@ static hs_status json_read_frame(text_cursor *cursor, hs_features *features, siz
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
-/* One member of a feature; `seen` has a bit for each place, one for the descriptor and one for the frame. */
+/* Reads one member of a feature; `seen` has a bit for each number, one for the descriptor and one for the frame. */
 static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_PLACES], unsigned *seen,
                                  hs_features *features, size_t index) {
   for (unsigned k = 0; k < JSON_PLACES; k++) {

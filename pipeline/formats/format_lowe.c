@@ -8,7 +8,7 @@
 #include "pipeline/formats/common/text_cursor.h"
 
 enum { LOWE_PER_LINE = 20 };
-/* Four numbers and 128 entries of one digit with something between them. */
+/* Minimum bytes of a key: four numbers and 128 entries of one digit, with separators. */
 enum { LOWE_PLACE_MIN_BYTES = 7, LOWE_KEY_MIN_BYTES = LOWE_PLACE_MIN_BYTES + 2 * HS_DESCRIPTOR_LENGTH };
 
 static const double pi = 3.14159265358979323846;
@@ -57,7 +57,7 @@ static hs_status lowe_read_key(text_cursor *cursor, hs_features *features, size_
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
 
-/* Line ends mean no more than spaces here, as in Lowe's own reader. */
+/* Line ends count as spaces, as in Lowe's reader. */
 static hs_status lowe_read(const feature_source *source, hs_features *features) {
   text_cursor cursor = cursor_make(source);
   int64_t count;

@@ -1,6 +1,7 @@
 /*
  * NumPy's .npz: keypoints float32 [N,4], descriptors uint8 or float32 [N,128], responses float32 [N],
- * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, origin int32 [4], convention.
+ * octaves and levels int8 [N], image_size int32 [2] (width, height), method_version int32, origin int32 [4],
+ * convention.
  */
 #include <string.h>
 
@@ -10,12 +11,12 @@
 #include "pipeline/formats/common/npy_array.h"
 #include "pipeline/formats/common/zip_archive.h"
 
-/* What a reader of the arrays has to know. */
+/* Conventions for readers of the arrays. */
 static const char npz_convention[] =
     "keypoints: x, y (top-left pixel centre at 0,0), sigma, orientation (radians, clockwise on the screen, 0 to 2 pi); "
     "descriptors: UBC bin order";
 
-/* The widest item that is accepted for a descriptor entry, and room for headers, bytes. */
+/* Buffer for headers, bytes. */
 enum { NPZ_HEADER_MAX = 1 << 14 };
 
 /* ------------------------------------------------------------------ writing */
@@ -101,7 +102,7 @@ static void npz_put_origin(feature_sink *sink, const void *user) {
   sink_bytes(sink, items, sizeof items);
 }
 
-/* NumPy keeps text as an array without dimensions of UTF-32 characters. */
+/* NumPy stores text as an array without dimensions, in UTF-32. */
 static void npz_put_convention(feature_sink *sink, const void *user) {
   (void)user;
   size_t length = sizeof npz_convention - 1;
@@ -178,7 +179,7 @@ static const char *const npz_names[NPZ_ARRAYS] = {"keypoints.npy", "descriptors.
 
 static bool npz_has(const npz_arrays *all, int which) { return all->sizes[which] > 0; }
 
-/* The headers alone: what arrays there are, of which shape and type. */
+/* Reads the headers: which arrays exist, with shape and type. */
 static hs_status npz_open(const feature_source *source, npz_arrays *all) {
   uint8_t beginning[NPZ_HEADER_MAX];
   for (int i = 0; i < NPZ_ARRAYS; i++) {
@@ -194,7 +195,7 @@ static hs_status npz_open(const feature_source *source, npz_arrays *all) {
   return HS_OK;
 }
 
-/* What the archive gives beside the list that is made of it: compressed arrays are inflated, others stay where they are. */
+/* Checks the memory that reading needs besides the list: compressed arrays are inflated, others are views. */
 static hs_status npz_check_memory(const feature_source *source, const npz_arrays *all, hs_descriptor_type type) {
   const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
   uint64_t bytes = all->arrays[NPZ_KEYPOINTS].shape[0] * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes);
@@ -203,7 +204,7 @@ static hs_status npz_check_memory(const feature_source *source, const npz_arrays
   return source_check_memory(source, bytes);
 }
 
-/* The items, once all headers agree. */
+/* Reads the items after all headers were checked. */
 static hs_status npz_read_items(const feature_source *source, npz_arrays *all) {
   for (int i = 0; i < NPZ_ARRAYS; i++) {
     if (!npz_has(all, i)) continue;
@@ -215,7 +216,7 @@ static hs_status npz_read_items(const feature_source *source, npz_arrays *all) {
   return HS_OK;
 }
 
-/* Lengths that belong together, and the descriptors' type. */
+/* Checks that lengths agree, and finds the descriptors' type. */
 static hs_status npz_check(const feature_source *source, const npz_arrays *all, hs_descriptor_type *type) {
   const npy_array *keypoints = &all->arrays[NPZ_KEYPOINTS];
   const npy_array *descriptors = &all->arrays[NPZ_DESCRIPTORS];
@@ -255,7 +256,7 @@ static double npz_column(const npz_arrays *all, int which, size_t row) {
   return npz_has(all, which) ? npy_value(&all->arrays[which], row, 0) : 0.0;
 }
 
-/* Null, or what is wrong with a frame. */
+/* Fills a frame. Null, or why it is invalid. */
 static const char *npz_fill_frame(const npy_array *frames, size_t row, hs_frame *frame) {
   double values[4];
   for (size_t k = 0; k < 4; k++) values[k] = npy_value(frames, row, k);
@@ -312,7 +313,7 @@ static hs_status npz_read(const feature_source *source, hs_features *features) {
   return status;
 }
 
-/* The first record of an archive with entries, or the end record of an empty one. */
+/* True for the first record of an archive, or the end record of an empty one. */
 static bool npz_probe(const uint8_t *bytes, size_t size) {
   return size >= 4 && (memcmp(bytes, "PK\x03\x04", 4) == 0 || memcmp(bytes, "PK\x05\x06", 4) == 0);
 }

@@ -11,16 +11,16 @@
 #include "pipeline/formats/formats.h"
 #include "stages/table_math.h"
 
-/* ---- Reading of the part of YAML that FileStorage uses for features: keys in column 0, flow lists of numbers, block
-   sequences of flow lists, and the opencv-matrix block. Everything under other keys is passed over. */
+/* ---- Parser for the part of YAML that FileStorage uses for features: keys in column 0, flow lists of numbers,
+   block sequences of flow lists, and the opencv-matrix block. Other keys are skipped. */
 
 enum { YAML_TUPLE = 7 };
 
 static const double radians_per_degree = 0.01745329251994329576924;
-/* What OpenCV writes for "no angle". */
+/* OpenCV's value for "no angle". */
 static const double yaml_no_angle = -1.0;
 
-/* Where the values of the keys begin; at null: the key is absent. */
+/* Positions of the keys' values; at null: the key is absent. */
 typedef struct yaml_document {
   text_cursor keypoints, descriptors, width, height, origin;
 } yaml_document;
@@ -31,7 +31,7 @@ typedef struct yaml_matrix {
   text_cursor data; /* at null: none */
 } yaml_matrix;
 
-/* Receives the numbers of a list, one by one; returns a status. */
+/* Callback for each number of a list; returns a status. */
 typedef hs_status (*yaml_number)(const text_cursor *cursor, double value, void *user);
 
 static void yaml_skip_line(text_cursor *cursor) {
@@ -42,7 +42,7 @@ static void yaml_skip_line(text_cursor *cursor) {
   }
 }
 
-/* Whether a key of this name comes next; moves behind its colon. */
+/* True if the next key has this name; moves past its colon. */
 static bool yaml_key(text_cursor *cursor, const char *name) {
   size_t size = strlen(name);
   size_t left = (size_t)(cursor->end - cursor->at);
@@ -74,7 +74,7 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
   return HS_OK;
 }
 
-/* A word that ends at a blank, a comma, a bracket or the line's end. */
+/* Length of a word, which ends at a blank, comma, bracket or line end. */
 static size_t yaml_word(const text_cursor *cursor) {
   size_t left = (size_t)(cursor->end - cursor->at);
   size_t size = 0;
@@ -90,7 +90,7 @@ static hs_status yaml_read_int(text_cursor *cursor, const char *what, int64_t *v
   return HS_OK;
 }
 
-/* "[ 1, 2, ... ]" over any number of lines; ends behind the bracket. */
+/* Reads "[ 1, 2, ... ]" over any number of lines, including the bracket. */
 static hs_status yaml_flow_list(text_cursor *cursor, yaml_number take, void *user) {
   cursor_skip_blanks(cursor, true);
   if (cursor->at == cursor->end || *cursor->at != '[') return cursor_fail(cursor, "a list does not begin with [");
@@ -117,7 +117,7 @@ static hs_status yaml_flow_list(text_cursor *cursor, yaml_number take, void *use
   return HS_OK;
 }
 
-/* Numbers of the keypoints: counted first, stored in a second pass. */
+/* Numbers of the keypoints: counted in the first pass, stored in the second. */
 typedef struct yaml_keypoints {
   hs_features *features; /* null: count only */
   uint64_t numbers;
@@ -150,14 +150,14 @@ static bool yaml_at_item(const text_cursor *cursor) {
          cursor->at[1] != '\0';
 }
 
-/* A value ends where a line begins in column 0, or with the file. */
+/* A value ends at a line that begins in column 0, or at the end of the file. */
 static hs_status yaml_end_value(text_cursor *cursor) {
   cursor_skip_blanks(cursor, true);
   if (cursor->at == cursor->end || cursor->at[-1] == '\n') return HS_OK;
-  return cursor_fail(cursor, "more than the keypoints where they should end");
+  return cursor_fail(cursor, "unexpected content after the keypoints");
 }
 
-/* One flat list, as older versions write, or a block sequence of lists with seven numbers each. */
+/* Reads a flat list (older versions), or a block sequence of lists of seven numbers. */
 static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoints) {
   cursor_skip_blanks(&cursor, true);
   if (cursor.at < cursor.end && *cursor.at == '[') {
@@ -181,7 +181,7 @@ static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoin
   return yaml_end_value(&cursor);
 }
 
-/* The short form of the tag, and the whole one. */
+/* True for the short or long form of the tag. */
 static bool yaml_is_matrix_tag(const char *word, size_t size) {
   static const char *const tags[] = {"!!opencv-matrix", "!<tag:yaml.org,2002:opencv-matrix>"};
   for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
@@ -321,12 +321,12 @@ enum { OPENCV_VALUES_A_LINE = 16, OPENCV_CENTRED_PART = 128, OPENCV_PART_MAX = 2
 
 static const double degrees_per_radian = 57.29577951308232087680;
 
-/* Sampling that OpenCV itself uses, needed to tell where between two levels a sigma lies. */
+/* OpenCV's sampling, needed to find the position of a sigma between two levels. */
 static const double opencv_sigma0 = 1.6;
 static const double opencv_scales = 3.0;
 
-/* round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list does not hold xi; it
-   follows from sigma where sigma0 and S are OpenCV's, and the middle is written where they cannot be. */
+/* round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list lacks xi; it is computed from
+   sigma if sigma0 and S can be OpenCV's, else the middle is written. */
 static int32_t opencv_level_part(const hs_keypoint *keypoint) {
   double level = opencv_scales * (table_log2((double)keypoint->sigma / opencv_sigma0) - (double)keypoint->octave);
   double offset = level - (double)keypoint->level;

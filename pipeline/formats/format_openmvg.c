@@ -1,7 +1,7 @@
 /*
- * openMVG's and AliceVision's pair of files: .feat with "x y scale orientation" a line, and .desc with a
- * 64-bit little-endian count and 128 bytes a feature in VLFeat's bin order, or 128 floats (AliceVision's sift_float), which
- * are read and not written.
+ * openMVG's and AliceVision's pair of files: .feat with "x y scale orientation" a line, and .desc with a 64-bit little-
+ * endian count and 128 bytes a feature in VLFeat's bin order, or 128 floats (AliceVision's sift_float), which are read
+ * and not written.
  */
 #include <string.h>
 
@@ -88,7 +88,7 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = openmvg_read_line(&cursor, features, i);
   if (status != HS_OK) return status;
   if (!cursor_at_end(&cursor))
-    return cursor_fail(&cursor, "more lines than the %llu descriptors beside it", (unsigned long long)count);
+    return cursor_fail(&cursor, "more lines than the %llu descriptors of the .desc file", (unsigned long long)count);
   for (size_t i = 0; i < (size_t)count && !floats; i++) {
     uint8_t *descriptor = descriptor_u8_at(features, i);
     memcpy(descriptor, source->beside_bytes + OPENMVG_COUNT_BYTES + i * HS_DESCRIPTOR_LENGTH, HS_DESCRIPTOR_LENGTH);
@@ -101,7 +101,7 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
   return HS_OK;
 }
 
-/* Meant for files with the right ending: without it, four numbers a line are taken for VLFeat's frames. */
+/* Only for files with the right ending: otherwise four numbers a line are VLFeat's frames. */
 static bool openmvg_probe(const uint8_t *bytes, size_t size) {
   if (size == 0) return true;
   return text_begins_with_number(bytes, size) &&
@@ -110,7 +110,7 @@ static bool openmvg_probe(const uint8_t *bytes, size_t size) {
 
 const feature_format format_openmvg = {.id = HS_FORMAT_OPENMVG,
                                        .name = "openmvg",
-                                       .summary = "openMVG and AliceVision: .feat with .desc beside it",
+                                       .summary = "openMVG and AliceVision: a .feat and a .desc file",
                                        .endings = {".feat"},
                                        .beside_ending = ".desc",
                                        .as_stored = true,

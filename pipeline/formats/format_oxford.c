@@ -11,13 +11,13 @@
 
 /* Numbers of a region's ellipse: u v a b c for a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
 enum { OXFORD_ELLIPSE = 5 };
-/* Numbers before the descriptor in compute_descriptors' second format. */
+/* Numbers before the descriptor in the second format of compute_descriptors. */
 enum { OXFORD_SECOND_FORMAT = 13 };
 
 /* Squared radius of the measurement region in units of sigma^2: hesaff's factor is 3 sqrt(3). */
 static const double oxford_region = 27.0;
 
-/* a, b, c of a circle, or the inverse of what a frame makes of one. */
+/* Ellipse a, b, c of a keypoint's circle or frame. */
 static void oxford_ellipse(const hs_keypoint *keypoint, const hs_frame *frame, double abc[3]) {
   abc[0] = abc[2] = 1.0 / (oxford_region * (double)keypoint->sigma * (double)keypoint->sigma);
   abc[1] = 0.0;
@@ -66,7 +66,7 @@ static hs_status oxford_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Gives the list frames at its first ellipse; what was read so far were circles. */
+/* Adds frames to the list at its first ellipse; earlier features get circles. */
 static hs_status oxford_begin_frames(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
   const hs_status status = source_reserve_framed(cursor->source, features, count, features->descriptor_type);
   for (size_t i = 0; status == HS_OK && i < index; i++) {
@@ -76,7 +76,7 @@ static hs_status oxford_begin_frames(text_cursor *cursor, hs_features *features,
   return status;
 }
 
-/* The frame of orientation 0 that makes the ellipse of a circle. */
+/* The frame with orientation 0 that maps the circle to the ellipse. */
 static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_features *features, size_t index,
                                    uint64_t count) {
   const double a = abc[0], b = abc[1], c = abc[2], square = oxford_region * (a * c - b * b);
@@ -91,7 +91,7 @@ static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
-/* The circle of an ellipse's area, and the ellipse; orientations are not in these files. */
+/* Reads a region as the circle of the same area and the ellipse; these files have no orientations. */
 static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
   static const char *const names[OXFORD_ELLIPSE] = {"u", "v", "a", "b", "c"};
   double values[OXFORD_ELLIPSE];
@@ -111,7 +111,7 @@ static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, 
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
 
-/* 128, or 1 or 0 for regions alone. */
+/* Reads the descriptor length: 128, or 1 or 0 for regions without descriptors. */
 static hs_status oxford_read_header(text_cursor *cursor, hs_descriptor_type *type, uint64_t *count) {
   double length;
   int64_t claimed;
@@ -129,7 +129,7 @@ static hs_status oxford_read_header(text_cursor *cursor, hs_descriptor_type *typ
   return HS_OK;
 }
 
-/* The first region's line tells compute_descriptors' two formats apart. */
+/* Distinguishes compute_descriptors' two formats by the first region's line. */
 static hs_status oxford_check_format(const text_cursor *cursor, hs_descriptor_type type) {
   const size_t second = OXFORD_SECOND_FORMAT + (type == HS_DESCRIPTOR_U8 ? (size_t)HS_DESCRIPTOR_LENGTH : 0);
   const size_t left = (size_t)(cursor->end - cursor->at);
@@ -155,7 +155,7 @@ static hs_status oxford_read(const feature_source *source, hs_features *features
   return HS_OK;
 }
 
-/* Two lines of one number, then nothing or a region. */
+/* True for two lines of one number, then nothing or a region. */
 static bool oxford_probe(const uint8_t *bytes, size_t size) {
   size_t first = 0, second = 0;
   if (!text_begins_with_number(bytes, size) || text_count_words(bytes, size, 2, &first) != 1) return false;

@@ -1,6 +1,6 @@
 /*
  * VisualSFM's binary .sift (version 4, or 5 with colours): a header of five integers, five floats a feature, its 128
- * bytes, an end mark; all little-endian. Places and angles are SiftGPU's, which VisualSFM runs: the corner of the first
+ * bytes, an end mark; all little-endian. Positions and angles are SiftGPU's: the corner of the first
  * pixel is (0, 0), and orientations are measured with y upwards.
  */
 #include <string.h>
@@ -16,10 +16,10 @@ enum {
 };
 
 static const uint8_t vsfm_name[8] = {'S', 'I', 'F', 'T', 'V', '4', '.', '0'};
-enum { VSFM_VERSION = 5 }; /* where the version's digit is in the name */
+enum { VSFM_VERSION = 5 }; /* index of the version's digit in the name */
 static const uint8_t vsfm_end[VSFM_END_BYTES] = {0xff, 'E', 'O', 'F'};
 static const double vsfm_corner = 0.5;
-/* The format's description lets writers put 0 for a scale that they do not know. */
+/* Used for scale 0, which the format allows for an unknown scale. */
 static const double vsfm_unknown_scale = 1.0;
 
 static void vsfm_put_place(feature_sink *sink, const hs_keypoint *keypoint) {
@@ -53,7 +53,7 @@ static hs_status vsfm_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* The count that header and size agree on. */
+/* Reads the count, which must match the file's size. */
 static hs_status vsfm_read_header(const feature_source *source, uint64_t *count) {
   const uint8_t *bytes = source->bytes;
   if (source->size < VSFM_HEADER_BYTES + VSFM_END_BYTES)
@@ -72,7 +72,7 @@ static hs_status vsfm_read_header(const feature_source *source, uint64_t *count)
     return source_fail(source, HS_ERR_FORMAT, "the descriptor length is not 128");
   const uint64_t body = source->size - VSFM_HEADER_BYTES - VSFM_END_BYTES;
   if (body != *count * (VSFM_PLACE_BYTES + HS_DESCRIPTOR_LENGTH)) {
-    return source_fail(source, HS_ERR_FORMAT, "the size of the file is not that of %llu features",
+    return source_fail(source, HS_ERR_FORMAT, "the file's size does not match %llu features",
                        (unsigned long long)*count);
   }
   if (memcmp(bytes + source->size - VSFM_END_BYTES, vsfm_end, VSFM_END_BYTES) != 0)

@@ -1,7 +1,7 @@
 /*
  * VLFeat's text: a line for each feature, x y sigma theta and 128 integers in VLFeat's bin order, without
  * a header. Lines of four numbers are its .frame files: keypoints without descriptors. Its binary form (bin://), four
- * big-endian doubles and 128 bytes, is read where the name says that a file is VLFeat's: the content hardly does.
+ * big-endian doubles and 128 bytes, is only recognised by the file's name.
  */
 #include <math.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static hs_status vlfeat_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Lines that hold anything. */
+/* Counts non-blank lines. */
 static uint64_t vlfeat_count_lines(const feature_source *source) {
   text_cursor cursor = cursor_make(source);
   uint64_t count = 0;
@@ -82,14 +82,14 @@ static double vlfeat_get_double(const uint8_t *bytes) {
   return value;
 }
 
-/* Whether bytes can be x, y, sigma and theta. */
+/* True if the bytes can be x, y, sigma and theta. */
 static bool vlfeat_is_place(const uint8_t *bytes) {
   const double x = vlfeat_get_double(bytes), y = vlfeat_get_double(bytes + 8);
   const double sigma = vlfeat_get_double(bytes + 16), theta = vlfeat_get_double(bytes + 24);
   return fabs(x) < 1e7 && fabs(y) < 1e7 && sigma > 1e-3 && sigma < 1e7 && fabs(theta) < 1e3;
 }
 
-/* Bytes of a record, 0 where this is text: of all frames, or of features with descriptors. */
+/* Size of a binary record, with or without descriptors; 0: the file is text. */
 static size_t vlfeat_record_bytes(const feature_source *source) {
   if (source->size < VLFEAT_PLACE_BYTES || !vlfeat_is_place(source->bytes)) return 0;
   if (!memchr(source->bytes, 0, VLFEAT_PLACE_BYTES) && text_begins_with_number(source->bytes, source->size)) return 0;
@@ -120,13 +120,13 @@ static hs_status vlfeat_read_binary(const feature_source *source, size_t record_
 
 /* ------------------------------------------------------------------ both */
 
-/* The first line decides whether there are descriptors; an empty file is an empty list with them. */
+/* The first line decides whether there are descriptors; an empty file is an empty list with descriptors. */
 static hs_status vlfeat_read(const feature_source *source, hs_features *features) {
   const size_t record_bytes = vlfeat_record_bytes(source);
   if (record_bytes > 0) return vlfeat_read_binary(source, record_bytes, features);
   uint64_t count = vlfeat_count_lines(source);
   bool frames = text_count_words(source->bytes, source->size, VLFEAT_FRAME_WORDS + 1, NULL) == VLFEAT_FRAME_WORDS;
-  /* No more than the longest claim that the size supports, so that memory stays in proportion. */
+  /* At most what the file's size supports, so that memory stays proportional. */
   text_cursor cursor = cursor_make(source);
   uint64_t least_bytes = frames ? 2 * VLFEAT_FRAME_WORDS - 1 : 2 * VLFEAT_WORDS - 1;
   if (count > source->size / least_bytes + 1) {

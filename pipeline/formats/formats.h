@@ -1,5 +1,5 @@
 /*
- * Feature files: the registry of formats, and the entry points that the public functions, the command line and the tests
+ * Registry of feature formats, and the entry points that the public functions, the command line and the tests
  * share. FORMATS.md describes the layouts.
  *
  * To add a format:
@@ -7,8 +7,8 @@
  *   2. its line in FEATURE_FORMATS below: without it features_io.c does not compile;
  *   3. its feature_format with writer, reader and probe: pipeline/formats/format_<name>.c, else nothing links.
  * The choices, help, manual page and completions of --format and Python's FORMATS come from these. Tests demand its row
- * and section in FORMATS.md, Python's type hints (tests/support/make_python_hints.py writes them) and a seed of the fuzzer
- * (tests/support/make_feature_seeds.py).
+ * and section in FORMATS.md, Python's type hints (tests/support/make_python_hints.py writes them) and a seed of the
+ * fuzzer (tests/support/make_feature_seeds.py).
  */
 #ifndef HARTSIFT_FORMATS_FORMATS_H
 #define HARTSIFT_FORMATS_FORMATS_H
@@ -20,27 +20,26 @@ enum { FORMAT_ENDINGS = 8, FORMAT_ENDING_BYTES = 32 };
 
 typedef struct feature_format {
   hs_format id;
-  const char *name;                    /* as the command line calls it */
-  const char *summary;                 /* one line for a list of formats */
-  const char *endings[FORMAT_ENDINGS]; /* with the dot, lower case; unused ones null; the first is what is written */
-  const char *beside_ending;           /* a second file carries this instead of endings[0]; or null */
+  const char *name;                    /* name on the command line */
+  const char *summary;                 /* one line for lists of formats */
+  const char *endings[FORMAT_ENDINGS]; /* with the dot, lower case; unused ones null; the first one is written */
+  const char *beside_ending;           /* ending of the second file, instead of endings[0]; or null */
   bool without_descriptors;            /* can hold HS_DESCRIPTOR_NONE */
-  bool
-      as_stored; /* its program reads JPEGs without turning them by their EXIF orientation: FORMATS.md has the sources */
-  /* A write error of the stream need not be reported: committing the file finds it. */
+  bool as_stored;                      /* its program ignores EXIF orientations: FORMATS.md has the sources */
+  /* Write errors of the stream are found by the commit and need no report. */
   hs_status (*write)(const feature_target *target);
-  /* features: {0}; whatever a failing reader leaves in it is freed by the caller. */
+  /* features: {0}; after a failure the caller frees its content. */
   hs_status (*read)(const feature_source *source, hs_features *features);
-  /* Whether the content looks like this format; cheap, sees only the beginning. */
+  /* True if the content has this format; cheap, gets only the beginning. */
   bool (*probe)(const uint8_t *bytes, size_t size);
-  /* For a file that holds more than one list and is opened by other means, else null: instead of write and read, with
-     neither stream nor bytes. */
+  /* For a file of several lists that is opened by other means: replaces write and read, without stream and bytes.
+     Else null. */
   hs_status (*write_into)(const feature_target *target);
   hs_status (*read_from)(const feature_source *source, hs_features *features);
 } feature_format;
 
-/* Every format: the end of its hs_format and of its feature_format, by number. Of two formats with one ending the first
-   is what that ending writes. */
+/* Every format in order of id: suffixes of its hs_format and its feature_format. If two formats share an ending, the
+   first one is written. */
 #define FEATURE_FORMATS(FORMAT)                                                                                        \
   FORMAT(COLMAP, colmap)                                                                                               \
   FORMAT(NPZ, npz)                                                                                                     \
@@ -65,21 +64,21 @@ const feature_format *format_at(size_t index);
 /* Null for HS_FORMAT_AUTO, unknown values and unknown names. */
 const feature_format *format_by_id(hs_format id);
 const feature_format *format_by_name(const char *name);
-/* By ending, whatever its case; null when there is none. */
+/* By the name's ending, case-insensitive; null: none. */
 const feature_format *format_by_ending(const char *path);
-/* Of a file that is read, whose name may have GZIP_ENDING after its ending. */
+/* For reading: GZIP_ENDING may follow the format's ending. */
 const feature_format *format_read_by_ending(const char *path);
 bool format_is_compressed_name(const char *path);
-/* By content, null when no format knows it; `first` (or null) is asked before the others. */
+/* By content; null: unknown. `first` (or null) is tried before the others. */
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first);
 
-/* By content if a format recognises it, else by ending; null for none. hs_load_features uses this. */
+/* By content if a format recognises it, else by ending; null: none. Used by hs_load_features. */
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size);
-/* The same of a file, by its beginning. */
+/* As above for a file, by its beginning. */
 const feature_format *format_of_file(const char *path);
 
-/* hs_save_features, which also adds what it writes to a digest (or null): the file's bytes, and behind them the second
-   file's. is_staged: the file will be moved on, see atomic_file. */
+/* hs_save_features that also adds the written bytes to a digest (or null), the second file's after the first's.
+   is_staged: the file will be moved, see atomic_file. */
 hs_status features_save(const char *path, const hs_features *features, const hs_file_options *options, bool is_staged,
                         digest_state *written);
 

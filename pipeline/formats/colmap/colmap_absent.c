@@ -1,5 +1,5 @@
 /*
- * COLMAP's database in a build without SQLite: every function says so.
+ * COLMAP's database in a build without SQLite: every function reports HS_ERR_UNSUPPORTED.
  */
 #include "pipeline/formats/colmap/colmap_records.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"

@@ -1,6 +1,6 @@
 /*
- * Rows of COLMAP's cameras, and of the rigs and frames that newer versions make of them; and which camera an image
- * gets: its own, one shared with other images, or one by number.
+ * COLMAP's cameras, rigs and frames, and the choice of an image's camera: its own, one shared with other images, or one
+ * by id.
  */
 #include "pipeline/formats/colmap/colmap_internal.h"
 
@@ -29,7 +29,7 @@ void colmap_camera_columns(sqlite3_stmt *statement, int first, hs_colmap_camera 
   }
 }
 
-/* Binds ?1 to ?5; `parameters` must outlive the statement's use. */
+/* Binds ?1 to ?5; `parameters` must stay valid until the statement ends. */
 static int bind_camera(sqlite3_stmt *statement, const hs_colmap_camera *camera,
                        uint8_t parameters[HS_COLMAP_PARAMETERS * PARAMETER_BYTES]) {
   for (int32_t i = 0; i < camera->parameter_count; i++) {
@@ -83,7 +83,7 @@ hs_status colmap_find_camera(hs_colmap_database *database, const hs_colmap_camer
   " AND (?4 IS NULL OR (cameras.params = ?4 AND (cameras.prior_focal_length <> 0) = ?5))"
 #define GROUP_ORDER " GROUP BY images.camera_id ORDER BY min(images.image_id)"
 
-/* Names are compared as bytes: those that are not UTF-8 have no characters that SQLite could count. */
+/* Compares names as bytes: SQLite cannot count the characters of invalid UTF-8. */
 static int bind_folder(sqlite3_stmt *statement, const char *folder, size_t length) {
   char *from = sqlite3_mprintf("%.*s/", (int)length, folder);
   char *to = sqlite3_mprintf("%.*s0", (int)length, folder); /* '0' comes after '/' */
@@ -151,7 +151,7 @@ static hs_status update_camera(hs_colmap_database *database, int64_t camera_id, 
 
 /* ------------------------------------------------------------------ rigs and frames */
 
-/* Runs a statement of integers that gives no rows. */
+/* Runs a statement with integer parameters and no result rows. */
 static hs_status run_integers(hs_colmap_database *database, const char *sql, const int64_t *values, int count) {
   sqlite3_stmt *statement;
   hs_status status = colmap_prepare(database, sql, &statement);
@@ -170,7 +170,7 @@ hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool
   return database->schema.has_frames ? colmap_query(database, sql, camera_id, NULL, is_in_rig) : HS_OK;
 }
 
-/* A camera's rig. A camera without one gets a rig of this camera alone. */
+/* The camera's rig; a camera without one gets a new rig. */
 static hs_status rig_of(hs_colmap_database *database, int64_t camera_id, int64_t *rig_id) {
   static const char sql[] = "SELECT rig_id FROM rigs WHERE ref_sensor_type = 0 AND ref_sensor_id = ?1 UNION ALL"
                             " SELECT rig_id FROM rig_sensors WHERE sensor_type = 0 AND sensor_id = ?1";
@@ -196,7 +196,7 @@ hs_status colmap_insert_frame(hs_colmap_database *database, int64_t image_id, in
 
 /* ------------------------------------------------------------------ another camera for an image */
 
-/* An image that a rig took together with others cannot change its camera alone. */
+/* Refuses to change the camera of an image that is one of several in a rig. */
 static hs_status check_alone(hs_colmap_database *database, const hs_colmap_image *image) {
   static const char others[] = "SELECT 1 FROM frame_data WHERE NOT (data_id = ?1 AND sensor_type = 0) AND frame_id IN"
                                " (SELECT frame_id FROM frame_data WHERE data_id = ?1 AND sensor_type = 0)";
@@ -231,7 +231,7 @@ static hs_status move_frame(hs_colmap_database *database, int64_t image_id, int6
   return status;
 }
 
-/* Removes a camera that no image has any more, and the rig of this camera alone. */
+/* Removes a camera without images, and its rig if the rig has no other camera. */
 static hs_status drop_unused(hs_colmap_database *database, int64_t camera_id) {
   bool is_used = false;
   hs_status status = colmap_query(database, "SELECT 1 FROM images WHERE camera_id = ?1", camera_id, NULL, &is_used);
@@ -276,18 +276,18 @@ hs_status colmap_change_camera(hs_colmap_database *database, const hs_colmap_ima
                       image->image_id, NULL, NULL);
 }
 
-/* ---- Which camera an image gets. */
+/* ---- choice of an image's camera */
 
-/* ------------------------------------------------------------------ choices that are remembered */
+/* ---- cache of choices */
 
-/* Finding the cameras of a folder reads all its images, so that the last choices are kept. */
+/* Finding the cameras of a folder reads all its images, so the last choices are cached. */
 static colmap_choice *slot_of(hs_colmap_database *database, const char *folder) {
   uint32_t hash = 2166136261u; /* FNV-1a */
   for (const char *at = folder; at && *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 16777619u;
   return &database->choices[hash % COLMAP_CHOICES];
 }
 
-/* The fields that choose among the cameras of a folder: all that are not tentative. */
+/* The fields that select a camera of a folder: all that are not tentative. */
 static hs_colmap_camera key_of(const hs_colmap_camera *camera) {
   hs_colmap_camera key = *camera;
   if (camera->tentative != HS_TENTATIVE_NOTHING) {
@@ -304,7 +304,7 @@ static bool is_remembered(const colmap_choice *choice, const char *folder, const
          memcmp(&choice->key, &key, sizeof key) == 0;
 }
 
-/* Without memory it is not remembered. */
+/* Caches a choice; skipped if out of memory. */
 static void remember(hs_colmap_database *database, const char *folder, const hs_colmap_camera *camera,
                      int64_t camera_id) {
   colmap_choice *choice = slot_of(database, folder);
@@ -314,7 +314,7 @@ static void remember(hs_colmap_database *database, const char *folder, const hs_
   choice->is_taken = !folder || choice->folder != NULL;
 }
 
-/* Forgets the choice of a camera that changes or loses an image. */
+/* Drops cached choices of a camera whose images change. */
 static void forget_camera(hs_colmap_database *database, int64_t camera_id) {
   for (int i = 0; i < COLMAP_CHOICES; i++)
     if (database->choices[i].camera_id == camera_id) database->choices[i].is_taken = false;
@@ -329,7 +329,7 @@ void colmap_forget_choices(hs_colmap_database *database) {
 
 /* ------------------------------------------------------------------ choosing */
 
-/* The camera of a number, if an image of the size may have it. */
+/* Checks that the camera with the wanted id exists and fits the image's size. */
 static hs_status check_numbered(hs_colmap_database *database, const char *name, const hs_colmap_camera *wanted) {
   hs_colmap_camera there;
   bool found = false;
@@ -365,13 +365,13 @@ static hs_status fail_several(hs_colmap_database *database, const char *name, co
       name, (long)wanted->width, (long)wanted->height, folder ? " in its folder" : "", (long long)group->count, others);
 }
 
-/* Null without memory. */
+/* The folder of a name; null: out of memory. */
 static char *folder_of(const char *name) {
   const char *slash = strrchr(name, '/');
   return sqlite3_mprintf("%.*s", slash ? (int)(slash - name) : 0, name);
 }
 
-/* Refuses to choose by an image's size or folder alone where that leaves several cameras. */
+/* Refuses the choice if size or folder alone leaves several cameras. */
 static hs_status check_group(hs_colmap_database *database, const char *name, const char *folder,
                              const hs_colmap_camera *wanted, const colmap_group *group) {
   const bool by_value = wanted->tentative == HS_TENTATIVE_NOTHING && !group->has_rigs;
@@ -398,14 +398,14 @@ static hs_status find_group(hs_colmap_database *database, const char *folder, co
   return status;
 }
 
-/* *camera_id: the camera of the images of the same size, in the image's folder or everywhere; -1: there is none. own:
-   the camera that the image has; -1: it is new. */
+/* Finds the camera of images of the same size, in the image's folder or everywhere; *camera_id -1: none. own: the
+   image's current camera; -1: the image is new. */
 static hs_status choose_shared(hs_colmap_database *database, const char *name, const hs_colmap_camera *wanted,
                                int64_t own, int64_t *camera_id) {
   const bool by_folder = database->options.share_cameras == HS_CAMERAS_BY_FOLDER;
   colmap_group group;
   char *folder = by_folder ? folder_of(name) : NULL;
-  if (by_folder && !folder) return colmap_fail(database, HS_ERR_MEMORY, "no memory for the folder of %s", name);
+  if (by_folder && !folder) return colmap_fail(database, HS_ERR_MEMORY, "out of memory for the folder of %s", name);
   const colmap_choice *choice = slot_of(database, folder);
   if (is_remembered(choice, folder, wanted)) {
     *camera_id = choice->camera_id;
@@ -415,7 +415,7 @@ static hs_status choose_shared(hs_colmap_database *database, const char *name, c
   hs_status status = find_group(database, folder, wanted, &group);
   if (status == HS_OK && (group.count > 1 || group.first != own))
     status = check_group(database, name, folder, wanted, &group);
-  /* With the option replace the first of several cameras is taken. */
+  /* With the option replace, the first of several cameras is used. */
   if (status == HS_OK && group.count > 0 && (folder || !group.is_in_rig))
     remember(database, folder, wanted, group.first);
   *camera_id = group.first;
@@ -440,9 +440,9 @@ hs_status colmap_camera_for_new(hs_colmap_database *database, const char *name, 
   return colmap_insert_camera(database, camera, camera_id);
 }
 
-/* ------------------------------------------------------------------ images that are there */
+/* ---- existing images */
 
-/* Whether a camera is the one asked for, so far as that is not tentative. */
+/* True if a camera equals the wanted one, ignoring tentative fields. */
 static bool is_as_wanted(const hs_colmap_camera *there, const hs_colmap_camera *wanted) {
   if (wanted->tentative == HS_TENTATIVE_CAMERA) return true;
   if (there->model != wanted->model || there->width != wanted->width || there->height != wanted->height) return false;
@@ -452,14 +452,14 @@ static bool is_as_wanted(const hs_colmap_camera *there, const hs_colmap_camera *
           memcmp(there->parameters, wanted->parameters, sizeof(double) * (size_t)wanted->parameter_count) == 0);
 }
 
-/* *camera_id: the camera that the image is to have; -1: a new one. */
+/* Chooses the camera of an existing image; *camera_id -1: a new one. */
 static hs_status choose_for_old(hs_colmap_database *database, const hs_colmap_image *image,
                                 const hs_colmap_camera *wanted, int64_t *camera_id) {
   const bool is_wanted = is_as_wanted(&image->camera, wanted);
   const bool is_sized = image->camera.width == wanted->width && image->camera.height == wanted->height;
   *camera_id = wanted->camera_id != 0 ? (int64_t)wanted->camera_id : is_wanted ? (int64_t)image->camera_id : -1;
   if (wanted->camera_id != 0) return check_numbered(database, image->name, wanted);
-  /* A picture of another size than its camera is refused later, with that as the reason. */
+  /* A picture whose size differs from its camera's is refused later, with that reason. */
   if (wanted->tentative == HS_TENTATIVE_CAMERA && !is_sized && image->camera.width > 0) return HS_OK;
   if (shares_by_size(database)) return choose_shared(database, image->name, wanted, image->camera_id, camera_id);
   if (database->options.share_cameras != HS_CAMERAS_BY_VALUE) return HS_OK;

@@ -1,5 +1,5 @@
 /*
- * COLMAP's database: opening and transactions. What is in it: colmap_images.c, colmap_features.c, colmap_matches.c.
+ * COLMAP's database: opening and transactions. Its content: colmap_images.c, colmap_features.c, colmap_matches.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,15 +19,15 @@ const char *hs_colmap_last_error(const hs_colmap_database *database) { return da
 
 /* ------------------------------------------------------------------ transactions */
 
-/* Whether the file of this name is no longer the one that was opened: what went there would be lost. */
+/* True if the path no longer leads to the opened file: anything written would be lost. */
 static bool has_moved(const hs_colmap_database *database) {
   int moved = 0;
   return database->sqlite &&
          sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
 }
 
-/* SQLite's call while it waits for a lock. It goes on while there is time and the file is there: beside a file that
-   went, SQLite would take the journal of the next one for its own. */
+/* SQLite's busy handler. Retries until the time is up, or the file is removed: next to a removed file SQLite would
+   use the journal of its successor. */
 static int wait_for_lock(void *user, int count) {
   const hs_colmap_database *database = user;
   if ((int64_t)count * COLMAP_POLL_MS >= database->options.wait_ms || has_moved(database)) return 0;
@@ -35,7 +35,7 @@ static int wait_for_lock(void *user, int count) {
   return 1;
 }
 
-/* Reads the tables again each time, because another program may have changed them between two transactions. */
+/* Reads the schema again for each transaction, because another program may have changed it. */
 static hs_status colmap_begin(hs_colmap_database *database) {
   if (database->in_transaction) return HS_OK;
   const bool read_only = database->options.read_only != 0;
@@ -43,14 +43,14 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   if (status != HS_OK) return status;
   if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0)
     status = colmap_fail(database, HS_ERR_IO, "may not be written to");
-  else if (!read_only && has_moved(database)) /* SQLite asks this itself, but not of an empty file */
+  else if (!read_only && has_moved(database)) /* SQLite checks this too, but not for an empty file */
     status = colmap_fail(database, HS_ERR_IO, "was removed or replaced after it was opened");
   else
     status = colmap_schema_settle(database);
   const int64_t before = database->data_version;
   if (status == HS_OK) status = colmap_query(database, "PRAGMA data_version", 0, &database->data_version, NULL);
   if (before != database->data_version) colmap_forget_choices(database);
-  /* Refused tables are neither kept locked nor taken for known by the next call. */
+  /* A refused schema must not stay locked, nor count as known in the next call. */
   if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
   database->in_transaction = status == HS_OK;
   database->strays = COLMAP_STRAYS_UNKNOWN; /* another program may have written since */
@@ -73,7 +73,7 @@ hs_status colmap_enter(hs_colmap_database *database) {
   return status == HS_OK ? colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL) : status;
 }
 
-/* After a failure that ended the transaction, such as a full disk: adds to the reason what that means. */
+/* Adds to the message that a failure (such as a full disk) has ended the transaction. */
 static void lose_transaction(hs_colmap_database *database) {
   const size_t used = strlen(database->message);
   database->is_broken = true;
@@ -83,7 +83,7 @@ static void lose_transaction(hs_colmap_database *database) {
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
   if (status == HS_OK) return colmap_query(database, "RELEASE hartsift", 0, NULL, NULL);
   colmap_forget_choices(database);
-  /* After some errors (a full disk) SQLite has undone the whole transaction by itself. */
+  /* After some errors (a full disk) SQLite has already rolled back the whole transaction. */
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
     lose_transaction(database);
@@ -117,9 +117,9 @@ static sqlite3_file *file_of(const hs_colmap_database *database) {
   return code == SQLITE_OK && file && file->pMethods ? file : NULL;
 }
 
-/* A file that opening made and that is still empty goes away again, not the link that led to it, unless another program is
-   at work on it; one that waits for its lock finds that it has gone. The lock is taken past SQLite's transactions, whose
-   journal would be removed after the file, when it may be the journal of the next one. */
+/* Removes a file that opening created and that is still empty, but not a link to it, and not while another program
+   uses it; a program that waits for its lock finds it removed. The lock is taken without an SQLite transaction:
+   SQLite would remove the transaction's journal after the file, when it may already be the next file's journal. */
 static void remove_unused(const hs_colmap_database *database) {
   sqlite3_file *file = database->is_new ? file_of(database) : NULL;
   const char *name = file ? sqlite3_db_filename(database->sqlite, "main") : NULL;
@@ -142,7 +142,7 @@ void hs_colmap_close(hs_colmap_database *database) {
     sqlite3_free(database->name_text);
     colmap_forget_choices(database);
     colmap_drop_statements(database);
-    /* What a full disk ended is undone by whoever reads next: now, lest the file is moved without its journal. */
+    /* After a full disk the next reader rolls back. Do it now: the file may be moved without its journal. */
     if (database->is_broken) (void)sqlite3_exec(database->sqlite, "PRAGMA schema_version", NULL, NULL, NULL);
     remove_unused(database);
     (void)sqlite3_close(database->sqlite);
@@ -151,7 +151,7 @@ void hs_colmap_close(hs_colmap_database *database) {
   hs_memory_release(allocator, database);
 }
 
-/* SQLite gives some names a meaning of their own (":memory:", "file:..."); none of them begins with "/" or "./". */
+/* SQLite treats some names specially (":memory:", "file:..."); none of them begins with "/" or "./". */
 static char *copy_path(const char *path, const hs_allocator *allocator) {
   const char *prefix = path[0] == '/' ? "" : "./";
   const size_t prefix_size = strlen(prefix);
@@ -164,8 +164,8 @@ static char *copy_path(const char *path, const hs_allocator *allocator) {
   return copy;
 }
 
-/* A writer that was killed before its first commit leaves pages without the first one, and the journal that SQLite
-   takes them back by. */
+/* A writer killed before its first commit leaves pages without a first page, and a journal from which SQLite rolls
+   them back. */
 static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BYTES]) {
   static const char nothing[COLMAP_SIGNATURE_BYTES];
   static const char ending[] = "-journal";
@@ -175,18 +175,18 @@ static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BY
          access(journal, F_OK) == 0;
 }
 
-/* The first bytes as SQLite reads them: closing a descriptor of another's would end the locks that this process holds on the
-   file (POSIX, close). *size: of the file. */
+/* Reads the first bytes through SQLite: closing a second descriptor would release this process's locks on the file
+   (POSIX, close). *size: of the file. */
 static bool read_first(const hs_colmap_database *database, char first[COLMAP_SIGNATURE_BYTES], sqlite3_int64 *size) {
   sqlite3_file *file = file_of(database);
   return file && file->pMethods->xFileSize(file, size) == SQLITE_OK &&
          (*size < COLMAP_SIGNATURE_BYTES || file->pMethods->xRead(file, first, COLMAP_SIGNATURE_BYTES, 0) == SQLITE_OK);
 }
 
-/* Looks twice: a writer that makes the database may have finished between the look at its pages and that at its journal. */
+/* Checks twice: a writer creating the database may finish between the check of the pages and that of the journal. */
 static hs_status check_signature(hs_colmap_database *database) {
   static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
-  const char *name = sqlite3_db_filename(database->sqlite, "main"); /* where a link leads: there the journal is, too */
+  const char *name = sqlite3_db_filename(database->sqlite, "main"); /* link resolved: the journal is in that folder */
   for (int look = 0; look < 2; look++) {
     char first[COLMAP_SIGNATURE_BYTES];
     sqlite3_int64 size = 0;
@@ -198,7 +198,7 @@ static hs_status check_signature(hs_colmap_database *database) {
   return colmap_fail(database, HS_ERR_FORMAT, "not an SQLite database");
 }
 
-/* Whether the file may be handed to SQLite at all, which would open whatever it is given. */
+/* Refuses files that are not SQLite databases: SQLite itself opens anything. */
 static hs_status check_file(hs_colmap_database *database) {
   struct stat info;
   if (stat(database->path, &info) != 0) {
@@ -213,28 +213,28 @@ static hs_status check_file(hs_colmap_database *database) {
   return HS_OK;
 }
 
-/* layer: the name of what lies between SQLite and the files; null: SQLite's default. */
+/* layer: name of the SQLite VFS; null: the default. */
 static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   const int flags =
       SQLITE_OPEN_NOMUTEX |
       (database->options.read_only != 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   if (sqlite3_open_v2(database->path, &database->sqlite, flags, layer) != SQLITE_OK) {
-    if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "no memory to open it");
+    if (!database->sqlite) return colmap_fail(database, HS_ERR_MEMORY, "out of memory");
     return colmap_fail_sqlite(database, "open");
   }
   hs_status status = check_signature(database);
   if (status != HS_OK) return status;
   (void)sqlite3_busy_handler(database->sqlite, wait_for_lock, database);
-  /* What a database says about itself is not trusted with more than data. */
+  /* Defensive mode: the schema of an untrusted database must not run code. */
   (void)sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   status = colmap_run(database, "PRAGMA trusted_schema = OFF");
-  /* Of a file that is made now; one that is there keeps its own. Features are megabytes a row, so that with SQLite's 4096
-     bytes most of the time goes to pages. */
+  /* Page size of a new file; an existing one keeps its own. Rows of features have megabytes: with SQLite's default
+     of 4096 bytes most of the time is spent on pages. */
   if (status == HS_OK && database->options.read_only == 0) status = colmap_run(database, "PRAGMA page_size = 16384");
   return status == HS_OK ? colmap_begin(database) : status;
 }
 
-/* options: complete. *again: another program took its empty file away while this one waited for it. */
+/* options: complete. *again: another program removed its empty file while this one waited for the lock. */
 static hs_status open_once(const char *layer, hs_colmap_database **database, const char *path,
                            const hs_colmap_options *options, bool *again) {
   hs_colmap_database *made = hs_memory_alloc(options->allocator, sizeof *made);
@@ -243,7 +243,7 @@ static hs_status open_once(const char *layer, hs_colmap_database **database, con
   if (!made || !copy) {
     hs_memory_release(options->allocator, made);
     hs_memory_release(options->allocator, copy);
-    hs_message_set(options->message, options->message_bytes, "%s: no memory to open it", path);
+    hs_message_set(options->message, options->message_bytes, "%s: out of memory", path);
     return HS_ERR_MEMORY;
   }
   memset(made, 0, sizeof *made);
@@ -258,7 +258,7 @@ static hs_status open_once(const char *layer, hs_colmap_database **database, con
     hs_colmap_close(made);
     return status;
   }
-  made->options.message = NULL; /* from here on hs_colmap_last_error says why */
+  made->options.message = NULL; /* from here on hs_colmap_last_error has the message */
   *database = made;
   return HS_OK;
 }

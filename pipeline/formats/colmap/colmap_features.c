@@ -1,4 +1,4 @@
-/* Features out of COLMAP's database: into lists, and as they are into another database. */
+/* Features of COLMAP's database: read into lists, and copied to another database. */
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
@@ -19,7 +19,7 @@ static hs_status damaged(hs_colmap_database *database, uint32_t image_id, const 
   return colmap_fail(database, HS_ERR_FORMAT, "%s of image %lu are damaged", what, (unsigned long)image_id);
 }
 
-/* A row of (rows, cols, data): *count features, checked against the size of the data. */
+/* Reads a row (rows, cols, data): *count features, checked against the size of the data. */
 static hs_status read_counts(hs_colmap_database *database, sqlite3_stmt *statement, uint32_t image_id, size_t unit,
                              const char *what, size_t *count) {
   const int64_t rows = sqlite3_column_int64(statement, 0);
@@ -44,10 +44,10 @@ static hs_status fill_keypoints(hs_colmap_database *database, sqlite3_stmt *stat
   if (status != HS_OK) return status;
   if (columns != 2 && columns != 4 && columns != COLMAP_COLUMNS) return damaged(database, image_id, "the keypoints");
   const uint8_t *bytes = sqlite3_column_blob(statement, 2);
-  if (count > 0 && !bytes) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
+  if (count > 0 && !bytes) return colmap_fail(database, HS_ERR_MEMORY, "out of memory for %zu keypoints", count);
   const bool framed = columns == COLMAP_COLUMNS && colmap_rows_are_framed(bytes, count);
   if (features_reserve_framed(features, count, HS_DESCRIPTOR_NONE, framed, database->options.allocator) != HS_OK)
-    return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu keypoints", count);
+    return colmap_fail(database, HS_ERR_MEMORY, "out of memory for %zu keypoints", count);
   for (size_t i = 0; i < count; i++) {
     const uint8_t *row = bytes + i * 4 * (size_t)columns;
     const char *fault = colmap_keypoint_get(row, columns, &features->keypoints[i]);
@@ -59,7 +59,7 @@ static hs_status fill_keypoints(hs_colmap_database *database, sqlite3_stmt *stat
   return HS_OK;
 }
 
-/* The list has its keypoints; the descriptors are given room of their own. */
+/* Adds descriptors to a list that has its keypoints. */
 static hs_status fill_descriptors(hs_colmap_database *database, sqlite3_stmt *statement, uint32_t image_id,
                                   hs_features *features) {
   size_t count = 0;
@@ -76,7 +76,7 @@ static hs_status fill_descriptors(hs_colmap_database *database, sqlite3_stmt *st
   void *room = hs_memory_alloc(features->allocator, count * HS_DESCRIPTOR_LENGTH);
   if (!room || (!bytes && count > 0)) {
     hs_memory_release(features->allocator, room);
-    return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu descriptors", count);
+    return colmap_fail(database, HS_ERR_MEMORY, "out of memory for %zu descriptors", count);
   }
   if (count > 0) memcpy(room, bytes, count * HS_DESCRIPTOR_LENGTH);
   features->descriptors = room;
@@ -98,7 +98,7 @@ static hs_status fill_from(hs_colmap_database *database, const char *sql, uint32
   return status;
 }
 
-/* Image size; also finds out whether the image is there. */
+/* Reads the image size; fails if the image does not exist. */
 static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
   hs_colmap_image image;
   hs_status status = colmap_find_image(database, NULL, (int64_t)image_id - 1, &image);
@@ -151,7 +151,7 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
 
 /* ------------------------------------------------------------------ copying */
 
-/* A table with a row (rows, cols, data) for each image, and what a row of hs_colmap_add_image holds. */
+/* A table with a row (rows, cols, data) for each image, and the matching field of hs_colmap_add_image. */
 typedef struct blob_table {
   const char *sql, *what;
   int64_t columns;
@@ -162,7 +162,7 @@ static const blob_table keypoint_table = {SELECT_KEYPOINTS, "the keypoints", COL
 static const blob_table descriptor_table = {"SELECT rows, cols, data FROM descriptors WHERE image_id = ?",
                                             "the descriptors", HS_DESCRIPTOR_LENGTH, 1};
 
-/* *bytes: the row's, in memory from `allocator`; null where there is no row. */
+/* Copies a row's data. *bytes: from `allocator`; null: no row. */
 static hs_status copy_blob(hs_colmap_database *source, const blob_table *table, uint32_t image_id,
                            const hs_allocator *allocator, size_t *count, uint8_t **bytes) {
   sqlite3_stmt *statement;
@@ -179,7 +179,7 @@ static hs_status copy_blob(hs_colmap_database *source, const blob_table *table, 
     *bytes = hs_memory_alloc(allocator, size);
     if (!*bytes || (!data && size > 0))
       status =
-          colmap_fail(source, HS_ERR_MEMORY, "no memory for %s of image %lu", table->what, (unsigned long)image_id);
+          colmap_fail(source, HS_ERR_MEMORY, "out of memory for %s of image %lu", table->what, (unsigned long)image_id);
     else if (size > 0)
       memcpy(*bytes, data, size);
   }

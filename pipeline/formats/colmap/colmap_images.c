@@ -8,9 +8,9 @@
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/common/feature_file.h"
 
-/* ------------------------------------------------------------------ looking images up */
+/* ---- finding images */
 
-/* A row of `select_image`. */
+/* Reads a row of `select_image`. */
 static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statement, hs_colmap_image *image) {
   const int64_t image_id = sqlite3_column_int64(statement, 0);
   const int64_t camera_id = sqlite3_column_int64(statement, 1);
@@ -19,13 +19,13 @@ static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statemen
     return colmap_fail(database, HS_ERR_FORMAT, "image %lld is damaged", (long long)image_id);
   sqlite3_free(database->name_text);
   database->name_text = sqlite3_mprintf("%s", name);
-  if (!database->name_text) return colmap_fail(database, HS_ERR_MEMORY, "no memory for the name of an image");
+  if (!database->name_text) return colmap_fail(database, HS_ERR_MEMORY, "out of memory for the name of an image");
   image->found = 1;
   image->image_id = (uint32_t)image_id;
   image->camera_id = (uint32_t)camera_id;
   image->name = database->name_text;
   image->features = sqlite3_column_type(statement, 3) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, 3);
-  /* Fewer than none are damage, which reading them tells, and not an image without any. */
+  /* A negative count is damage, reported when the features are read; it does not mean no features. */
   if (image->features < 0 && sqlite3_column_type(statement, 3) != SQLITE_NULL) image->features = 0;
   colmap_camera_columns(statement, 4, &image->camera);
   return HS_OK;
@@ -51,8 +51,7 @@ hs_status colmap_find_image(hs_colmap_database *database, const char *name, int6
     status = colmap_step(database, statement, code, &has_row);
   }
   if (status == HS_OK && has_row) status = read_image(database, statement, image);
-  /* In a file whose pages are damaged rows need not be in order: whoever reads one after another would not come to an
-     end. */
+  /* In a damaged file rows may be out of order, and a loop over the images would not end. */
   if (status == HS_OK && has_row && !name && image->image_id <= after)
     status = colmap_fail(database, HS_ERR_FORMAT, "image %lu stands behind image %lld: the file is damaged",
                          (unsigned long)image->image_id, (long long)after);
@@ -106,14 +105,15 @@ static hs_status insert_image(hs_colmap_database *database, const char *name, co
 
 /* ------------------------------------------------------------------ features */
 
-/* What the columns rows, cols and data of keypoints or descriptors hold. */
+/* Values of the columns rows, cols and data of keypoints or descriptors. */
 typedef struct blob_content {
   const uint8_t *bytes;
   int columns;
   size_t row_bytes, count;
 } blob_content;
 
-/* Whether a row of keypoints or descriptors (rows, cols, data) holds exactly this; no row: only if bytes is null. */
+/* True if a row of keypoints or descriptors (rows, cols, data) has exactly this content; a missing row equals bytes
+   null. */
 static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64_t image_id, blob_content wanted,
                             bool *there, bool *same) {
   sqlite3_stmt *statement;
@@ -159,8 +159,8 @@ static hs_status insert_features(hs_colmap_database *database, int64_t image_id,
                      blobs->count);
 }
 
-/* Drops an image's features, their origin, and the matches of all its pairs, whose indices are of these features. There
-   may be matches without features: COLMAP's database_cleaner leaves them. */
+/* Drops an image's features, their provenance, and the matches of all its pairs, which index these features. Matches
+   may exist without features: COLMAP's database_cleaner leaves them. */
 static hs_status drop_features(hs_colmap_database *database, int64_t image_id, bool is_new) {
   hs_status status = colmap_query(database, "DELETE FROM keypoints WHERE image_id = ?", image_id, NULL, NULL);
   if (status == HS_OK)
@@ -170,7 +170,7 @@ static hs_status drop_features(hs_colmap_database *database, int64_t image_id, b
   return status == HS_OK ? colmap_drop_origin(database, image_id) : status;
 }
 
-/* Features for an image that was there already. */
+/* Adds features to an existing image. */
 static hs_status renew_features(hs_colmap_database *database, const hs_colmap_image *image, const colmap_rows *blobs) {
   const int64_t image_id = image->image_id;
   bool has_keypoints = false, has_descriptors = false;
@@ -205,7 +205,7 @@ static hs_status check_size(hs_colmap_database *database, const hs_colmap_image 
       (long)features->image_height);
 }
 
-/* The camera that is asked for; else the default one for the size of the features, or of the image's camera. */
+/* The requested camera; otherwise the default one for the size of the features, or of the image's camera. */
 static hs_status complete_camera(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                  const hs_features *features, const hs_colmap_image *there, hs_colmap_camera *wanted) {
   const bool sized = features->image_width > 0 && features->image_height > 0;
@@ -302,7 +302,7 @@ hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, co
   hs_status status = enter_rows(database, camera, rows);
   if (status != HS_OK) return status;
   status = colmap_find_image(database, name, 0, &there);
-  /* Another picture under an image's name, of another size, gets the camera that a new image would. */
+  /* A picture of another size under an existing name gets the camera of a new image. */
   if (status == HS_OK && camera && camera->camera_id == 0 && there.found != 0 && there.camera.width > 0 &&
       (there.camera.width != rows->width || there.camera.height != rows->height)) {
     renewed = *camera;

@@ -1,6 +1,6 @@
 /*
- * The handle of COLMAP's database, failing, the few steps that every statement takes, cameras, and the layer that
- * writes the file. Only built with SQLite.
+ * Internals of COLMAP's database: the handle, errors, statements, cameras, and the write-behind VFS. Only built with
+ * SQLite.
  */
 #ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_INTERNAL_H
 #define HARTSIFT_FORMATS_COLMAP_COLMAP_INTERNAL_H
@@ -13,37 +13,38 @@
 
 enum { COLMAP_MESSAGE_BYTES = 512 };
 
-/* COLMAP numbers a pair of images min * this + max; image numbers are below it. */
+/* COLMAP's pair id is min * this + max; image ids are smaller than it. */
 #define COLMAP_PAIR_BASE INT64_C(2147483647)
 
-/* COLMAP's number for a camera as the kind of a sensor. */
+/* COLMAP's sensor type of a camera. */
 enum { COLMAP_SENSOR_CAMERA = 0 };
 
-/* The table pose_priors, if it is there. */
+/* Version of the table pose_priors. */
 typedef enum colmap_priors {
   COLMAP_PRIORS_NONE,
-  COLMAP_PRIORS_BY_IMAGE, /* COLMAP 3.10 to 3.13: a row is an image's */
-  COLMAP_PRIORS_BY_DATA   /* later: a row is of what a sensor recorded */
+  COLMAP_PRIORS_BY_IMAGE, /* COLMAP 3.10 to 3.13: one row per image */
+  COLMAP_PRIORS_BY_DATA   /* later: one row per sensor record */
 } colmap_priors;
 
-/* What an existing database has beyond the tables that all versions share. */
+/* Optional tables and columns of an existing database. */
 typedef struct colmap_schema {
   bool has_descriptor_type; /* descriptors.type, NOT NULL in those of COLMAP 3.14 and later */
   bool has_matrices;        /* two_view_geometries.F, E and H */
   bool has_poses;           /* two_view_geometries.qvec and tvec */
   bool has_frames;          /* rigs, rig_sensors, frames and frame_data */
-  bool gives_frames;        /* new images get one. Not in a database that an older COLMAP filled and a newer one took
-                                 over: its images have none, and COLMAP supplies them all on loading */
+  /* New images get a frame. False for a database of an older COLMAP that a newer one has opened: its images have no
+     frames, and COLMAP adds them all on loading */
+  bool gives_frames;
   colmap_priors priors;
   bool has_prior_columns; /* images.prior_tx, prior_ty and prior_tz */
-  bool has_origins;       /* this library's table hartsift_origins */
+  bool has_origins;       /* table hartsift_origins of this library */
   bool has_doubtful;      /* hartsift_doubtful_pairs */
   bool has_guided;        /* hartsift_guided */
 } colmap_schema;
 
-/* A statement that was compiled once. */
+/* A cached compiled statement. */
 typedef struct colmap_statement {
-  sqlite3_stmt *statement; /* null: the entry and all behind it are free */
+  sqlite3_stmt *statement; /* null: this entry and all later ones are free */
   bool is_taken;
 } colmap_statement;
 
@@ -52,11 +53,11 @@ enum { COLMAP_STATEMENTS = 64, COLMAP_CHOICES = 64 };
 /* The camera that the images of a folder share. */
 typedef struct colmap_choice {
   bool is_taken;
-  char *folder; /* from SQLite's malloc; null: of all images */
+  char *folder; /* from SQLite's malloc; null: all images */
   hs_colmap_camera key;
   int64_t camera_id;
 } colmap_choice;
-/* Whether there are entries of pairs with images that are not there yet. */
+/* Whether pairs refer to images that do not exist yet. */
 typedef enum colmap_strays { COLMAP_STRAYS_UNKNOWN, COLMAP_STRAYS_NONE, COLMAP_STRAYS_SOME } colmap_strays;
 
 struct hs_colmap_database {
@@ -64,14 +65,14 @@ struct hs_colmap_database {
   colmap_statement statements[COLMAP_STATEMENTS];
   colmap_schema schema;
   colmap_choice choices[COLMAP_CHOICES];
-  int64_t data_version; /* SQLite's, of the last transaction: changes when others wrote to the file */
-  bool is_new;          /* the file was not there at opening, and nothing has been committed yet */
+  int64_t data_version; /* SQLite's data_version at the last transaction: changes when others write the file */
+  bool is_new;          /* the file was created by opening, and nothing is committed yet */
   bool in_transaction;
-  bool is_broken;            /* a transaction was lost: nothing more is added */
-  colmap_strays strays;      /* in this transaction */
+  bool is_broken;            /* a transaction was lost: nothing more can be added */
+  colmap_strays strays;      /* state within this transaction */
   hs_colmap_options options; /* complete */
   char *path;
-  const char *shown_path; /* as the caller gave it: the end of path */
+  const char *shown_path; /* the caller's form of the path: a suffix of path */
   char *name_text;        /* of the last hs_colmap_image; from malloc through SQLite */
   char message[COLMAP_MESSAGE_BYTES];
 };
@@ -81,153 +82,154 @@ struct hs_colmap_database {
 /* Sets "path: reason" as the handle's message and returns `status`. */
 __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
                                                             const char *format, ...);
-/* The same with SQLite's own sentence, and the status that its last error maps to. */
+/* As colmap_fail with SQLite's error text; the status follows from its last error. */
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql);
-/* *statement is null after a failure; it ends with colmap_done, null included. It is kept for the next time that the same
-   text is wanted, because compiling it takes longer than running it. */
+/* Prepares a statement; null after a failure. End it with colmap_done, also if null. Statements are cached by their
+   text, because compiling takes longer than running. */
 hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_stmt **statement);
 void colmap_done(hs_colmap_database *database, sqlite3_stmt *statement);
-/* Before the database is closed. */
+/* Finalises all statements; required before the database is closed. */
 void colmap_drop_statements(hs_colmap_database *database);
-/* code: what binding the parameters gave, or-ed. *has_row null: none is expected. */
+/* code: or-ed results of binding the parameters. has_row null: no row is expected. */
 hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row);
-/* Runs a statement of one integer parameter; *value gets the first column of the first row, *found whether there is one
-   (both may be null). */
+/* Runs a statement with one integer parameter; *value: first column of the first row, *found: a row exists (both may
+   be null). */
 hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t parameter, int64_t *value, bool *found);
 
 /* ---- colmap_database.c */
 
-/* Around the work of one adding call: begins the transaction if none is open, and makes sure that a failure leaves it as
-   it was. colmap_leave returns `status`, or what went wrong in ending. */
+/* Bracket of an adding call: begins a transaction if none is open, and undoes the call's changes on failure.
+   colmap_leave returns `status`, or the error of ending. */
 hs_status colmap_enter(hs_colmap_database *database);
 hs_status colmap_leave(hs_colmap_database *database, hs_status status);
 
-/* For reading calls: clears the message; HS_ERR_ARGUMENT without a handle. */
+/* Start of a reading call: clears the message; HS_ERR_ARGUMENT without a handle. */
 hs_status colmap_enter_reading(hs_colmap_database *database);
 
-/* ---- colmap_schema.c: how descriptors were made */
+/* ---- colmap_schema.c: provenance of descriptors */
 
-/* Remembers how an image's features were made, where that is known, in place of what is remembered. */
+/* Stores the provenance of an image's features, if known; replaces an earlier entry. */
 hs_status colmap_write_origin(hs_colmap_database *database, int64_t image_id, const hs_features *features);
-/* The same for features that are there already; writes nothing where it is remembered. */
+/* As above for existing features; keeps an earlier entry. */
 hs_status colmap_renew_origin(hs_colmap_database *database, uint32_t image_id, const hs_features *features);
 hs_status colmap_drop_origin(hs_colmap_database *database, int64_t image_id);
-/* Sets the origin of features that were read, where it is known. */
+/* Sets the origin of read features, if known. */
 hs_status colmap_read_origin(hs_colmap_database *database, uint32_t image_id, hs_features *features);
 
 /* ---- colmap_schema.c */
 
-/* Finds out what the database has; makes the tables where it has none at all and may be written to. */
+/* Detects the schema; creates the tables in an empty writable database. */
 hs_status colmap_schema_settle(hs_colmap_database *database);
-/* Finds out again which of this library's tables are there, after work on the database was undone. */
+/* Detects this library's tables again, after a rollback. */
 void colmap_schema_find_own_tables(hs_colmap_database *database);
 
 /* ---- colmap_pair_rows.c */
 
-/* A match: two uint32. */
+/* Bytes of a match: two uint32. */
 enum { COLMAP_PAIR_BYTES = 8 };
 #define COLMAP_SELECT_MATCHES  "SELECT rows, data FROM matches WHERE pair_id = ?"
 #define COLMAP_SELECT_VERIFIED "SELECT rows, data FROM two_view_geometries WHERE pair_id = ?"
 
-/* COLMAP's number of a pair of images; -1: one of them is no image's number. */
+/* COLMAP's id of a pair of images; -1: an image id is invalid. */
 int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b);
-/* The list in a row of the two statements above. False: it is damaged, *rows is 0. */
+/* The list in a row of the two statements above. False: damaged, and *rows is 0. */
 bool colmap_pair_bytes(sqlite3_stmt *statement, const uint8_t **bytes, size_t *rows);
-/* Raises *largest to the largest indices of a list. */
+/* Raises largest[] to the largest indices of a list. */
 void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
 
 /* ---- colmap_doubtful.c */
 
-/* hartsift_doubtful_pairs.reason of a pair that has lost only inliers; on_tracks says how many it has left. */
+/* hartsift_doubtful_pairs.reason of a pair that lost only inliers; on_tracks is the number left. */
 #define COLMAP_SHORT_TRACKS "short tracks"
 
-/* Whether a row d of hartsift_doubtful_pairs is still what the pair's entry was: the entry is as setting it aside left it
-   (COLMAP's configuration 1, no inliers), or has the inliers that it was left, and there are as many matches. Else another
-   program has written since. */
+/* Condition: a row d of hartsift_doubtful_pairs still belongs to the pair's current entry. The entry is unchanged
+   since it was set aside (COLMAP's configuration 1 without inliers, or the reduced inliers), with the same number of
+   matches. Otherwise another program has written since. */
 #define COLMAP_IS_SET_ASIDE                                                                                            \
   "EXISTS (SELECT 1 FROM two_view_geometries g WHERE g.pair_id = d.pair_id AND (g.rows = 0 AND g.config = 1"           \
   " OR d.reason = '" COLMAP_SHORT_TRACKS "' AND g.rows = d.on_tracks AND g.config = d.config))"                        \
   " AND d.matches = coalesce((SELECT m.rows FROM matches m WHERE m.pair_id = d.pair_id), -1)"
 
-/* Moves the geometry of one pair back, if it was set aside: before the pair's entries are compared with others. */
+/* Restores the geometry of a pair that was set aside; required before the pair's entries are compared. */
 hs_status colmap_take_pair_back(hs_colmap_database *database, int64_t pair_id);
-/* Copies what hartsift_guided has of a pair of the source, once the target has its verified matches. */
+/* Copies a pair's row of hartsift_guided from the source, after its verified matches. */
 hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to[2], hs_colmap_database *source,
                                  int64_t pair_id);
 
 /* ---- colmap_pair_rows.c */
 
-/* Removes what this library's tables say of a pair, whose entries are made anew. */
+/* Removes a pair from this library's tables, because its entries are rewritten. */
 hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
-/* Removes the entries of all pairs that an image is in: their indices are of its former features. */
+/* Removes all pairs of an image: their indices refer to its former features. */
 hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
-/* The same for an image that is new, whose number may have been another image's. */
+/* As above for a new image, whose id may have been another image's. */
 hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
 
 /* ---- colmap_images.c */
 
-/* The image of that name; name null: the first one above `after`. Its texts are the handle's until the next call. */
+/* Finds the image of that name; name null: the first one with an id above `after`. Its strings are valid until the
+   next call. */
 hs_status colmap_find_image(hs_colmap_database *database, const char *name, int64_t after, hs_colmap_image *image);
-/* How many keypoints an image has; -1: none were ever written. HS_ERR_ARGUMENT: no such image. */
+/* Counts an image's keypoints; -1: never written. HS_ERR_ARGUMENT: no such image. */
 hs_status colmap_count_keypoints(hs_colmap_database *database, uint32_t image_id, int64_t *count);
 
-/* ---- rows of cameras, rigs and frames, and the choice among them */
+/* ---- cameras, rigs and frames */
 
 /* ---- colmap_cameras.c */
 
-/* The columns model, width, height, prior_focal_length and params, from `first` on. */
+/* Reads the columns model, width, height, prior_focal_length and params, from column `first`. */
 void colmap_camera_columns(sqlite3_stmt *statement, int first, hs_colmap_camera *camera);
 hs_status colmap_read_camera(hs_colmap_database *database, int64_t camera_id, hs_colmap_camera *camera, bool *found);
-/* *camera_id: the first camera of these values, -1: none. outside_rigs: passes over cameras of rigs of several. */
+/* Finds the first camera with these values; -1: none. outside_rigs: ignores cameras of rigs of several. */
 hs_status colmap_find_camera(hs_colmap_database *database, const hs_colmap_camera *camera, bool outside_rigs,
                              int64_t *camera_id);
 
-/* The cameras that some images have. */
+/* The cameras of a group of images. */
 typedef struct colmap_group {
-  int64_t first; /* of the image of the smallest number; -1: there are none */
+  int64_t first; /* camera of the image with the smallest id; -1: none */
   int64_t count;
   bool is_in_rig; /* the first is in a rig of several cameras; set in colmap_cameras.c */
   bool has_rigs;  /* the database has such rigs; set in colmap_cameras.c */
 } colmap_group;
 
-/* Of the images of the camera's size and, so far as they are not tentative, its model and parameters. folder: of images
-   whose names are directly in it ("": in none); null: of all images. */
+/* Cameras of the images with the camera's size and, unless tentative, its model and parameters. folder: only images
+   directly in this folder ("": in none); null: all images. */
 hs_status colmap_find_group(hs_colmap_database *database, const char *folder, const hs_colmap_camera *camera,
                             colmap_group *group);
 hs_status colmap_insert_camera(hs_colmap_database *database, const hs_colmap_camera *camera, int64_t *camera_id);
 /* Whether a camera is in a rig of several cameras. */
 hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool *is_in_rig);
-/* Every image of a database that has rigs belongs to a frame, the picture that a rig took. */
+/* Adds the frame of an image: with rigs every image belongs to one (the picture that a rig took). */
 hs_status colmap_insert_frame(hs_colmap_database *database, int64_t image_id, int64_t camera_id);
-/* Gives an image another camera: the one of this number or, where it is below 0, a new one, which replaces the old one
-   if no other image has that. Drops the geometry of the image's pairs, not their matches. */
+/* Sets an image's camera: the one with this id or, below 0, a new one, which replaces the old one if no other image
+   has it. Drops the geometry of the image's pairs, but not their matches. */
 hs_status colmap_change_camera(hs_colmap_database *database, const hs_colmap_image *image,
                                const hs_colmap_camera *camera, int64_t camera_id);
 
 /* ---- colmap_cameras.c */
 
-/* The camera of a new image; it is made where none is shared. */
+/* Finds the camera of a new image, or creates it if none is shared. */
 hs_status colmap_camera_for_new(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                 int64_t *camera_id);
-/* The same for an image of the database: it has that camera already, or is refused, or with the option replace gets it. */
+/* As above for an existing image: keeps its camera if that is as wanted; otherwise the option replace decides
+   between a change and a refusal. */
 hs_status colmap_camera_of_old(hs_colmap_database *database, const hs_colmap_image *image,
                                const hs_colmap_camera *camera, bool *changed);
-/* Forgets choices, which others may have changed or which were undone. */
+/* Drops cached choices, which others may have changed or a rollback may have undone. */
 void colmap_forget_choices(hs_colmap_database *database);
 
-/* ---- The write-behind layer between SQLite and a database file: a thread writes the file while the caller continues,
-   since most of the time of adding a large row is the system copying its pages. What a transaction promises stays:
-   all is written before the database is synchronised, before its size is asked or changed, and before a lock
-   changes, so that a journal is never dropped earlier than what it protects. The journal itself is written
-   directly. */
+/* ---- Write-behind VFS between SQLite and a database file: a thread writes the file while the caller continues,
+   because adding a large row mostly waits for the system to copy pages. Transactions stay safe: everything is
+   written before the database is synced, before its size is read or changed, and before a lock changes. So a journal
+   is never dropped before its data is written. Journals themselves are written directly. */
 
-/* The layer's name, for sqlite3_open_v2. The first call registers it with the process's SQLite, not as its default;
+/* Name of the VFS, for sqlite3_open_v2. The first call registers it with the process's SQLite, not as its default;
    null: that failed. Not for a library that may be unloaded while SQLite stays. */
 const char *colmap_vfs_name(void);
 
-/* CPU time of the thread that writes this database so far, in seconds; 0: it was not opened through the layer. */
+/* CPU time so far of the thread that writes this database, in seconds; 0: opened without the VFS. */
 double colmap_vfs_cpu_s(sqlite3 *sqlite);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Matches and verified geometry of pairs of images in COLMAP's database: added, counted, and copied to another database.
+ * Matches and verified geometry of image pairs in COLMAP's database: adding, counting, and copying to another database.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum {
   PAIR_COLUMNS = 2
 };
 
-/* COLMAP's names for how two views are related. */
+/* COLMAP's configurations of a two-view geometry. */
 typedef enum pair_config {
   CONFIG_DEGENERATE = 1,
   CONFIG_CALIBRATED = 2,
@@ -31,12 +31,12 @@ typedef enum pair_config {
   CONFIG_WATERMARK = 7
 } pair_config;
 
-/* A homography with more than this share of the other model's inliers explains the pair as well: COLMAP's default. */
+/* A pair is planar if its homography has more than this share of the other model's inliers: COLMAP's default. */
 static const double planar_share = 0.8;
 
-#define POSE_SLACK 1e-6 /* of the squared lengths of a pose's quaternion and direction, which are 1 */
+#define POSE_SLACK 1e-6 /* tolerance of the squared lengths of a pose's quaternion and direction, which are 1 */
 
-/* A call's arguments as the database has them: the image of the lower number first. */
+/* A call's arguments in the database's form: the image with the lower id first. */
 typedef struct pair_entry {
   int64_t pair_id;
   size_t count, verified;
@@ -52,7 +52,7 @@ typedef struct pair_entry {
 
 /* ------------------------------------------------------------------ geometry in COLMAP's terms */
 
-/* Pixels there begin at the corner of the first one: x there = T x here, T a shift by half a pixel both ways. */
+/* COLMAP's pixel origin is the corner of the first pixel: x' = T x, T a shift by half a pixel in x and y. */
 
 /* T^-T F T^-1 */
 static void shift_fundamental(double m[9]) {
@@ -79,8 +79,7 @@ static void transpose(double m[9]) {
   }
 }
 
-/* The inverse up to its scale, which a homography does not have: the adjugate, with the last element 1 where it can
-   be. */
+/* The inverse up to scale: the adjugate, normalised to last element 1 where possible. */
 static void invert_homography(double m[9]) {
   double a[9];
   matrix3_adjugate(m, a);
@@ -100,14 +99,14 @@ static bool put_matrix(const double m[9], uint8_t out[MATRIX_BYTES]) {
   return true;
 }
 
-/* The unit quaternion (w, x, y, z), w 0 or more, of a rotation; by its largest component, which keeps its digits. */
+/* The unit quaternion (w, x, y, z) with w >= 0 of a rotation, computed from its largest component for precision. */
 static void quaternion_of(const double r[9], double q[4]) {
   const double squares[4] = {1.0 + r[0] + r[4] + r[8], 1.0 + r[0] - r[4] - r[8], 1.0 - r[0] + r[4] - r[8],
                              1.0 - r[0] - r[4] + r[8]};
   int largest = 0;
   for (int i = 1; i < 4; i++) largest = squares[i] > squares[largest] ? i : largest;
-  const double twice = sqrt(squares[largest]); /* of that component */
-  /* Products of components, four times each. */
+  const double twice = sqrt(squares[largest]); /* of the largest component */
+  /* 4 times the products of components. */
   const double products[4][4] = {{squares[0], r[7] - r[5], r[2] - r[6], r[3] - r[1]},
                                  {r[7] - r[5], squares[1], r[1] + r[3], r[2] + r[6]},
                                  {r[2] - r[6], r[1] + r[3], squares[2], r[5] + r[7]},
@@ -116,7 +115,7 @@ static void quaternion_of(const double r[9], double q[4]) {
   for (int i = 0; i < 4; i++) q[i] = sign * 0.5 * products[largest][i] / twice;
 }
 
-/* X_b = R X_a + t, or its inverse where the images are exchanged. False: no rotation with a direction of length 1. */
+/* X_b = R X_a + t, or its inverse if the images are swapped. False: not a rotation with a direction of length 1. */
 static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry) {
   double rotation[9], numbers[POSE_NUMBERS], squares = 0.0, length = 0.0;
   memcpy(rotation, pose->rotation, sizeof rotation);
@@ -168,7 +167,7 @@ static pair_config choose_config(const hs_colmap_matches *matches) {
   return is_found(matches->fundamental) ? CONFIG_UNCALIBRATED : CONFIG_DEGENERATE;
 }
 
-/* ------------------------------------------------------------------ from the caller's records */
+/* ---- conversion of the caller's records */
 
 static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_matches *matches) {
   if (!matches) return colmap_fail(database, HS_ERR_ARGUMENT, "matches is null");
@@ -187,7 +186,7 @@ static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_match
   return HS_OK;
 }
 
-/* Both images' feature counts; they must have features for matches to mean anything. */
+/* Reads both images' feature counts; matches require features. */
 static hs_status read_limits(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t limits[2]) {
   if (image_a == image_b) return colmap_fail(database, HS_ERR_ARGUMENT, "an image cannot be matched with itself");
   hs_status status = colmap_count_keypoints(database, image_a, &limits[0]);
@@ -236,7 +235,7 @@ static hs_status make_entry(hs_colmap_database *database, uint32_t image_a, uint
   entry->matches = hs_memory_alloc(allocator, matches->count * PAIR_BYTES);
   entry->inliers = hs_memory_alloc(allocator, matches->count * PAIR_BYTES);
   if (!entry->matches || !entry->inliers)
-    return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu matches", matches->count);
+    return colmap_fail(database, HS_ERR_MEMORY, "out of memory for %zu matches", matches->count);
   if (!convert_matrices(matches, exchanged, entry))
     return colmap_fail(database, HS_ERR_ARGUMENT, "a matrix of the geometry is not finite");
   if (matches->pose && (!is_found(matches->essential) || !convert_pose(matches->pose, exchanged, entry)))
@@ -291,7 +290,7 @@ static hs_status insert_geometry(hs_colmap_database *database, const pair_entry 
   return status;
 }
 
-/* Whether a pair has a row, and whether the row is exactly this list. */
+/* Checks whether a pair has a row, and whether the row equals this list. */
 static hs_status compare_row(hs_colmap_database *database, const char *sql, int64_t pair_id, const uint8_t *data,
                              size_t rows, bool *there, bool *same) {
   sqlite3_stmt *statement;
@@ -314,7 +313,7 @@ static hs_status refuse(hs_colmap_database *database, uint32_t image_a, uint32_t
                      (unsigned long)image_a, (unsigned long)image_b);
 }
 
-/* Matches that are there and differ make a geometry that is there meaningless too. */
+/* If existing matches differ, an existing geometry is meaningless too. */
 static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const pair_entry *entry) {
   bool there = false, same = false;
@@ -369,7 +368,7 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   return colmap_leave(database, status);
 }
 
-/* The rows of a pair's entry, -1 where it has none. what: those that are counted. */
+/* Counts the rows of a pair's entry; -1: no entry. what: name of the entry for messages. */
 static hs_status count_rows(hs_colmap_database *database, const char *sql, int64_t pair_id, const char *what,
                             int64_t *rows) {
   bool found = false;
@@ -409,14 +408,14 @@ static const char *const write_column[GEOMETRY_COLUMNS] = {"UPDATE two_view_geom
                                                            "UPDATE two_view_geometries SET qvec = ? WHERE pair_id = ?",
                                                            "UPDATE two_view_geometries SET tvec = ? WHERE pair_id = ?"};
 
-/* A list of matches: null without an entry. */
+/* A list of matches; null: no entry. */
 typedef struct copied_list {
   uint8_t *bytes;
   size_t rows;
   bool is_there;
 } copied_list;
 
-/* The entries of a pair as the target will have them. */
+/* A pair's entries as they are written to the target. */
 typedef struct pair_copy {
   copied_list matches, verified;
   int config;
@@ -435,7 +434,7 @@ static void exchange_list(copied_list *list) {
   }
 }
 
-/* limits: of the indices, in the order of the source. */
+/* Reads a list. limits: of the indices, in the source's order. */
 static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t pair_id, const int64_t limits[2],
                            copied_list *list) {
   sqlite3_stmt *statement;
@@ -457,7 +456,7 @@ static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t 
           (long long)pair_id, (long long)largest[0], (long long)largest[1], (long long)limits[0], (long long)limits[1]);
     } else {
       list->bytes = hs_memory_alloc(source->options.allocator, size);
-      if (!list->bytes) status = colmap_fail(source, HS_ERR_MEMORY, "no memory for %zu matches", list->rows);
+      if (!list->bytes) status = colmap_fail(source, HS_ERR_MEMORY, "out of memory for %zu matches", list->rows);
       if (list->bytes && size > 0) memcpy(list->bytes, bytes, size);
     }
   }
@@ -465,7 +464,7 @@ static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t 
   return status;
 }
 
-/* Columns of another size are left out, as those that are null. */
+/* Reads a column of numbers; null columns and those of another size are left out. */
 static hs_status read_numbers(hs_colmap_database *source, const char *table, pair_column column, int64_t pair_id,
                               pair_copy *copy) {
   char sql[96];
@@ -486,9 +485,9 @@ static hs_status read_numbers(hs_colmap_database *source, const char *table, pai
   return status;
 }
 
-/* ------------------------------------------------------------------ the other order of images */
+/* ---- swapped images */
 
-/* False: it has no inverse of finite numbers. */
+/* False: no finite inverse. */
 static bool invert(double m[MATRIX_NUMBERS]) {
   double adjugate[MATRIX_NUMBERS];
   matrix3_adjugate(m, adjugate);
@@ -522,7 +521,7 @@ static void exchange(pair_copy *copy) {
   invert_pose(copy->column[COLUMN_QVEC], copy->column[COLUMN_TVEC]);
 }
 
-/* Where a pair's geometry is. One that was set aside is copied as it was: what confirms it may be in the target. */
+/* Table that holds a pair's geometry. A geometry that was set aside is copied as it was: the target may confirm it. */
 static hs_status find_geometry(hs_colmap_database *source, int64_t pair_id, const char **table) {
   static const char sql[] = "SELECT 1 FROM hartsift_doubtful_pairs d WHERE d.pair_id = ? AND " COLMAP_IS_SET_ASIDE;
   bool is_aside = false;
@@ -557,7 +556,7 @@ static hs_status read_pair(hs_colmap_database *source, const uint32_t from[2], p
 
 /* ------------------------------------------------------------------ writing */
 
-/* *is_there: the target has the list already. Another one is removed, or refused. */
+/* *is_there: the target already has this list. A different list is removed or refused. */
 static hs_status settle_list(hs_colmap_database *database, const char *select, const char *const *drops,
                              int64_t pair_id, const copied_list *list, bool *is_there) {
   sqlite3_stmt *statement;
@@ -617,7 +616,7 @@ static hs_status write_numbers(hs_colmap_database *database, pair_column column,
   return status;
 }
 
-/* *has_written: the target got the verified matches, and did not have them already. */
+/* *has_written: the verified matches were added, not already present. */
 static hs_status write_pair(hs_colmap_database *database, int64_t pair_id, const pair_copy *copy, bool *has_written) {
   static const char drop_matches[] = "DELETE FROM matches WHERE pair_id = ?";
   static const char drop_verified[] = "DELETE FROM two_view_geometries WHERE pair_id = ?";

@@ -1,4 +1,4 @@
-/* Entries of pairs in COLMAP's database: looked at, read, and dropped. */
+/* Entries of image pairs in COLMAP's database: queries, reading, and removal. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,10 +9,10 @@
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/feature_codec.h"
 
-/* ---- Removes entries of pairs whose indices are of features that are gone, together with an image's features. */
+/* ---- Removal of the pairs of an image whose features are removed. */
 
-/* Where an image has the lower number, its pairs are a range of numbers; where it has the higher one, there is one number
-   for each image below it. A scan of the table would read all matches. */
+/* With the image as the lower id its pairs are a range of ids; as the higher id there is one for each lower image. A
+   table scan would read all matches. */
 #define DROP_PAIRS(table)                                                                                              \
   {                                                                                                                    \
     "DELETE FROM " table " WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",                       \
@@ -51,7 +51,7 @@ hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
   return status;
 }
 
-/* Whether a pair has an entry of an image whose number is image_id or higher. */
+/* True if some pair has an image with id image_id or higher. */
 static const char find_strays[] =
     "SELECT EXISTS (SELECT 1 WHERE (EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries))"
     " AND (EXISTS (SELECT 1 FROM images WHERE"
@@ -62,8 +62,8 @@ static const char find_strays[] =
     " OR EXISTS (SELECT 1 FROM matches WHERE pair_id > ?1 * 2147483647)"
     " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id > ?1 * 2147483647)))";
 
-/* Numbers of images that were removed come back where the table's sequence was reset. New numbers only grow, so one look
-   in a transaction is enough. */
+/* Ids of removed images are reused if the table's sequence was reset. New ids only grow, so one check per
+   transaction suffices. */
 hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) {
   hs_status status = HS_OK;
   if (database->strays == COLMAP_STRAYS_UNKNOWN) {
@@ -78,7 +78,7 @@ hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) 
 
 int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b) {
   const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
-  /* Numbers that no image can have would give another pair's number. */
+  /* An invalid image id would give another pair's id. */
   return high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
 }
 
@@ -183,7 +183,7 @@ static hs_status take_matches(hs_colmap_database *database, sqlite3_stmt *statem
   if (!colmap_pair_bytes(statement, &bytes, &rows)) return HS_ERR_FORMAT;
   hs_match_pair *taken =
       hs_size_mul(rows, sizeof *taken, &size) ? hs_memory_alloc(database->options.allocator, size) : NULL;
-  if (!taken) return colmap_fail(database, HS_ERR_MEMORY, "no memory for %zu matches", rows);
+  if (!taken) return colmap_fail(database, HS_ERR_MEMORY, "out of memory for %zu matches", rows);
   for (size_t i = 0; i < rows; i++) {
     const uint32_t index[2] = {bytes_get_u32(bytes + COLMAP_PAIR_BYTES * i),
                                bytes_get_u32(bytes + COLMAP_PAIR_BYTES * i + 4)};

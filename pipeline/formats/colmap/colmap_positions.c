@@ -1,6 +1,6 @@
 /*
- * Where images were taken, in COLMAP's database. Versions up to 3.8 have columns of the table images for it; later ones a
- * table pose_priors, first by image, then by what a sensor recorded, and take over the first kind into the second.
+ * Positions of images in COLMAP's database. Versions up to 3.8 have columns in the table images. Later versions have a
+ * table pose_priors, first by image, then by sensor record, and convert the first kind to the second.
  */
 #include <math.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/common/feature_codec.h"
 
-/* COLMAP's numbers for what coordinates are of. */
+/* COLMAP's coordinate systems. */
 enum { SYSTEM_WGS84 = 0, SYSTEM_CARTESIAN = 1 };
 enum { NUMBER_BYTES = 8, COORDINATES = 3, COVARIANCES = 9 };
 
-/* What COLMAP writes where nothing is known; an absent value it reads as zeros. */
+/* COLMAP's value for an unknown number (NaN); a missing value is read as 0. */
 static const uint64_t unknown_bits = UINT64_C(0x7ff8000000000000);
 
 static void put_unknown(uint8_t *bytes, int count) {
@@ -23,8 +23,7 @@ static void put_unknown(uint8_t *bytes, int count) {
 
 /* ------------------------------------------------------------------ writing */
 
-/* Runs a statement whose first parameters are the position, its system and the image, and whose last two are what is
-   unknown. */
+/* Runs a statement whose first parameters are position, system and image, and whose last two are unknown values. */
 static hs_status run_with_position(hs_colmap_database *database, const char *sql, uint32_t image_id,
                                    const hs_colmap_position *position) {
   uint8_t place[COORDINATES * NUMBER_BYTES], covariance[COVARIANCES * NUMBER_BYTES], gravity[sizeof place];
@@ -49,7 +48,7 @@ static hs_status run_with_position(hs_colmap_database *database, const char *sql
   return status;
 }
 
-/* A row that is there keeps what else it says, the direction of gravity for one. */
+/* An existing row keeps its other columns, such as the direction of gravity. */
 static hs_status set_prior(hs_colmap_database *database, uint32_t image_id, const hs_colmap_position *position) {
   const bool by_image = database->schema.priors == COLMAP_PRIORS_BY_IMAGE;
   const char *update = by_image ? "UPDATE pose_priors SET position = ?1, coordinate_system = ?2 WHERE image_id = ?3"
@@ -115,7 +114,7 @@ hs_status hs_colmap_set_position(hs_colmap_database *database, uint32_t image_id
 
 /* ------------------------------------------------------------------ reading */
 
-/* A row of position and coordinate_system. */
+/* Reads a row (position, coordinate_system). */
 static void get_prior(sqlite3_stmt *statement, hs_colmap_position *position) {
   const uint8_t *bytes = sqlite3_column_blob(statement, 0);
   const int system = sqlite3_column_int(statement, 1);
@@ -129,7 +128,7 @@ static void get_prior(sqlite3_stmt *statement, hs_colmap_position *position) {
   }
 }
 
-/* A row of three numbers. */
+/* Reads a row of three numbers. */
 static void get_columns(sqlite3_stmt *statement, hs_colmap_position *position) {
   position->found = 1;
   for (int i = 0; i < COORDINATES; i++) {
@@ -138,7 +137,7 @@ static void get_columns(sqlite3_stmt *statement, hs_colmap_position *position) {
   }
 }
 
-/* Other programs' numbers are not trusted: what hs_colmap_set_position would refuse is no position. */
+/* Values from other programs are checked: a position that hs_colmap_set_position would refuse counts as none. */
 static hs_status get_position(hs_colmap_database *database, const char *sql, uint32_t image_id,
                               void (*get)(sqlite3_stmt *, hs_colmap_position *), hs_colmap_position *position) {
   sqlite3_stmt *statement;

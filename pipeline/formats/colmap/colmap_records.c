@@ -1,6 +1,5 @@
 /*
- * Options, cameras and features as COLMAP's database has them, whether the build has SQLite or not; see
- * colmap_records.h.
+ * COLMAP's records of options, cameras and features, for builds with and without SQLite; see colmap_records.h.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +13,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "stages/table_math.h"
 
-/* ---- hs_colmap_options as callers give them */
+/* ---- hs_colmap_options of callers */
 
 enum { COLMAP_USUAL_WAIT_MS = 10000 };
 #define COLMAP_FEATURES_MAX (UINT64_C(1) << 27)
@@ -28,7 +27,7 @@ hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct
 
 static bool is_switch(int32_t value) { return value == 0 || value == 1; }
 
-/* The name of a field that is out of its range, or null. */
+/* The first field that is out of range, or null. */
 static const char *fault_of(const hs_colmap_options *o) {
   if (!is_switch(o->read_only)) return "read_only: 0 or 1 expected";
   if (!is_switch(o->replace)) return "replace: 0 or 1 expected";
@@ -55,21 +54,21 @@ hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_op
   return HS_OK;
 }
 
-/* ---- Cameras: the default for an image, and what a camera must be to be stored. */
+/* ---- Cameras: the default for an image, and the check of given ones. */
 
 enum { MODEL_SIMPLE_RADIAL = 2 };
 
-/* COLMAP's guess of a focal length, in units of the larger side of the image. */
+/* COLMAP's default focal length, in units of the image's larger side. */
 static const double default_focal_factor = 1.2;
 
-/* A model's parameters: focal lengths, principal point, then others, whose start is 0 but for the last ones. */
+/* Parameters of a model: focal lengths, principal point, then distortion, initially 0 except perhaps the last one. */
 typedef struct camera_model {
   const char *name;
   int32_t parameters, focal_lengths;
-  double last; /* of the last parameter, where a model without distortion is not all 0 */
+  double last; /* initial value of the last parameter, where no distortion is not 0 */
 } camera_model;
 
-/* By COLMAP's numbers; COLMAP 3.8 knows those up to 10. */
+/* Indexed by COLMAP's model id; COLMAP 3.8 knows ids up to 10. */
 static const camera_model models[] = {{"SIMPLE_PINHOLE", 3, 1, 0.0},
                                       {"PINHOLE", 4, 2, 0.0},
                                       {"SIMPLE_RADIAL", 4, 1, 0.0},
@@ -116,7 +115,7 @@ hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, i
   double *parameter = camera->parameters;
   for (int32_t i = 0; i < kind->focal_lengths; i++)
     *parameter++ = is_known ? focal_length : default_focal_factor * larger;
-  /* A panorama of the whole sphere has its width and height in place of a principal point. */
+  /* A spherical panorama has width and height instead of a principal point. */
   const double share = kind->focal_lengths > 0 ? 0.5 : 1.0;
   *parameter++ = share * (double)width;
   *parameter = share * (double)height;
@@ -160,14 +159,14 @@ const char *colmap_camera_misfit(const hs_colmap_camera *camera) {
   return "the principal point of the camera is not in its picture";
 }
 
-/* ---- Keypoints: a scale and an orientation as a 2 x 2 matrix, the pixel's corner as the origin. */
+/* ---- Keypoints: scale and orientation as a 2 x 2 matrix; the pixel origin is the pixel's corner. */
 
 /* COLMAP's pixel origin is the corner of the first pixel. */
 static const double colmap_origin = 0.5;
 
 void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]) {
   const double sigma = (double)keypoint->sigma;
-  double sine, cosine; /* not the C library's, whose last bits differ from machine to machine */
+  double sine, cosine; /* not the C library's functions, which differ in the last bits between machines */
   table_sincos((double)angle_wrap((double)keypoint->orientation), &sine, &cosine);
   const double along = sigma * cosine, across = sigma * sine;
   const double columns[COLMAP_COLUMNS] = {
@@ -185,7 +184,7 @@ void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_
   for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, columns[i]);
 }
 
-/* Of floats, whose squares neither overflow nor vanish. */
+/* Of floats: their squares neither overflow nor vanish in double. */
 static double length(double x, double y) { return sqrt(x * x + y * y); }
 
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint) {
@@ -197,7 +196,7 @@ const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoi
     sigma = value[2];
     orientation = value[3];
   } else if (columns == COLMAP_COLUMNS) {
-    /* The mean length of the two columns, and the direction of the first: COLMAP's own way back. */
+    /* COLMAP's inverse: scale is the mean length of the two columns, orientation the direction of the first. */
     sigma = 0.5 * (length(value[2], value[4]) + length(value[3], value[5]));
     orientation = table_atan2(value[4], value[2]);
   }
@@ -240,7 +239,7 @@ hs_status colmap_rows_make(const feature_target *target, colmap_rows *rows) {
   rows->descriptors = described ? hs_memory_alloc(rows->allocator, count * HS_DESCRIPTOR_LENGTH) : NULL;
   if (!rows->keypoints || (described && !rows->descriptors)) {
     colmap_rows_free(rows);
-    return target_fail(target, HS_ERR_MEMORY, "no memory for %zu features", count);
+    return target_fail(target, HS_ERR_MEMORY, "out of memory for %zu features", count);
   }
   const descriptor_codec codec = descriptor_codec_make(features, target->layout, HS_LAYOUT_UBC);
   for (size_t i = 0; i < count; i++) {

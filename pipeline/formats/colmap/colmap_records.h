@@ -1,4 +1,4 @@
-/* Options, cameras and features as COLMAP's database has them, whether the build has SQLite or not. */
+/* COLMAP's records of options, cameras and features, for builds with and without SQLite. */
 #ifndef HARTSIFT_FORMATS_COLMAP_COLMAP_RECORDS_H
 #define HARTSIFT_FORMATS_COLMAP_COLMAP_RECORDS_H
 
@@ -9,42 +9,41 @@
 #include "pipeline/formats/common/feature_file.h"
 #include "pipeline/include/hartsift.h"
 
-/* ---- hs_colmap_options as callers give them */
+/* ---- hs_colmap_options of callers */
 
-/* Checked options with every field set; options null: the defaults. On failure the reason is in their message. Statuses:
-   HS_ERR_OPTION. */
+/* Checks options and sets every field; options null: the defaults. On failure the options' message has the reason.
+   Statuses: HS_ERR_OPTION. */
 hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_options *complete);
 
-/* ---- what a camera must be to be stored */
+/* ---- checks of cameras */
 
-/* Null, or why this cannot be a camera. */
+/* Null, or why the camera is invalid. */
 const char *colmap_camera_fault(const hs_colmap_camera *camera);
-/* Null, or why a calibrated camera cannot be right for pictures of its size: COLMAP's mapper would pass over them. */
+/* Null, or why a calibrated camera does not fit pictures of its size: COLMAP's mapper would ignore them. */
 const char *colmap_camera_misfit(const hs_colmap_camera *camera);
 /* COLMAP's name for a model; "?" for an unknown one. */
 const char *colmap_model_name(int32_t model);
 
-/* ---- keypoints and descriptors as the database's bytes, and back */
+/* ---- keypoints and descriptors in the database's byte form */
 
-/* Columns that are written: x, y, a11, a12, a21, a22, all float32. */
+/* Written columns: x, y, a11, a12, a21, a22, all float32. */
 enum { COLMAP_COLUMNS = 6, COLMAP_KEYPOINT_BYTES = 4 * COLMAP_COLUMNS };
 
 /* Writes the bytes of one keypoint. */
 void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]);
 
-/* The same of one whose frame is known. */
+/* As colmap_keypoint_put for a keypoint with a frame. */
 void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_t out[COLMAP_KEYPOINT_BYTES]);
 
-/* Reads one of 2, 4 (x, y, scale, orientation) or 6 columns. Null, or why the values cannot be a keypoint. */
+/* Reads a keypoint of 2, 4 (x, y, scale, orientation) or 6 columns. Null, or why the values are no keypoint. */
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint);
 
-/* Whether rows of 6 columns are to be read with frames: some are not circles, and all have an inverse. */
+/* True if rows of 6 columns need frames: some are not circles, and all are invertible. */
 bool colmap_rows_are_framed(const uint8_t *rows, size_t count);
 /* The frame of a row of 6 columns. */
 void colmap_frame_get(const uint8_t *row, hs_frame *frame);
 
-/* ---- The features of an image as the database holds them, made without a database: in any thread, while another one
-   adds images. */
+/* ---- An image's features in the database's form, made without a database: another thread can add images meanwhile. */
 
 typedef struct colmap_rows {
   size_t count;
@@ -55,37 +54,36 @@ typedef struct colmap_rows {
   const hs_allocator *allocator; /* of the two arrays */
 } colmap_rows;
 
-/* Checks the target's features, as hs_colmap_add_image does, and converts them. On failure *rows holds nothing. Statuses:
+/* Checks and converts the target's features as hs_colmap_add_image does. On failure *rows is empty. Statuses:
    HS_ERR_ARGUMENT, HS_ERR_MEMORY, with a message. */
 hs_status colmap_rows_make(const feature_target *target, colmap_rows *rows);
 void colmap_rows_free(colmap_rows *rows);
 
-/* digest_features of what hs_colmap_read_features will give. HS_ERR_FORMAT: it would refuse them. */
+/* digest_features of the list that hs_colmap_read_features will return. HS_ERR_FORMAT: it would refuse the rows. */
 hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest);
 
-/* hs_colmap_open of a database that many rows will be added to: a thread of its own writes the file. For programs that
-   do not unload the library. Without SQLite the same as hs_colmap_open. */
+/* hs_colmap_open for adding many rows: a separate thread writes the file. Only for programs that never unload the
+   library. Without SQLite the same as hs_colmap_open. */
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
-/* CPU time of that thread so far, in seconds; 0: there is none. */
+/* CPU time of that thread so far, in seconds; 0: no such thread. */
 double colmap_writer_cpu_s(const hs_colmap_database *database);
 
-/* hs_colmap_add_image with features that are converted already. Needs SQLite. */
+/* hs_colmap_add_image with converted features. Needs SQLite. */
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
 
-/* The same for an image whose picture has changed since its features were added: they are replaced whatever
-   options.replace says, and all matches of the image are dropped. If the size has changed too, the image gets the
-   camera that a new one would. */
+/* As colmap_add_rows for an image whose picture has changed: its features are replaced regardless of
+   options.replace, and all its matches are dropped. If the size changed too, it gets the camera of a new image. */
 hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               const colmap_rows *rows, uint32_t *image_id);
 
-/* colmap_add_rows within a transaction; `features` tells the count, the image's size and the origin, which need not be the
-   rows'. */
+/* colmap_add_rows within a transaction; `features` has the count, the image's size and the origin, which may differ
+   from the rows'. */
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                            const colmap_rows *rows, const hs_features *features, int64_t *image_id);
 
-/* hs_colmap_copy_image; camera: that the image gets, null: the source's. */
+/* hs_colmap_copy_image; camera: the image's camera in the target, null: the source's. */
 hs_status colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
                             const hs_colmap_camera *camera, uint32_t *new_id);
 

@@ -1,4 +1,4 @@
-/* Statements on COLMAP's database, their failures, its tables, and the table of how descriptors were made. */
+/* Statements on COLMAP's database, errors, tables, and the table of descriptor provenance. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static hs_status status_of_sqlite(int code) {
     return HS_ERR_FORMAT;
   case SQLITE_TOOBIG:
     return HS_ERR_LIMIT;
-  case SQLITE_ERROR: /* such as a table that went missing since opening */
+  case SQLITE_ERROR: /* for instance a table removed since opening */
   case SQLITE_CONSTRAINT:
   case SQLITE_MISMATCH:
   case SQLITE_SCHEMA:
@@ -43,7 +43,7 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   const int system_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
   if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
   if (system_code != 0)
-    snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* "disk I/O error" alone tells nothing */
+    snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's "disk I/O error" lacks the reason */
   return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
 }
 
@@ -52,7 +52,7 @@ hs_status colmap_run(hs_colmap_database *database, const char *sql) {
   return colmap_fail_sqlite(database, "work on the database");
 }
 
-/* The cache's entry of a statement, or one that is free; null: it is full. */
+/* The cache entry of a statement, or a free one; null: the cache is full. */
 static colmap_statement *find_statement(hs_colmap_database *database, const char *sql) {
   for (size_t i = 0; i < COLMAP_STATEMENTS; i++) {
     colmap_statement *entry = &database->statements[i];
@@ -81,7 +81,7 @@ void colmap_done(hs_colmap_database *database, sqlite3_stmt *statement) {
   for (size_t i = 0; statement && i < COLMAP_STATEMENTS; i++) {
     if (database->statements[i].statement != statement) continue;
     (void)sqlite3_reset(statement);
-    (void)sqlite3_clear_bindings(statement); /* they point to memory of the caller's */
+    (void)sqlite3_clear_bindings(statement); /* bindings point to the caller's memory */
     database->statements[i].is_taken = false;
     return;
   }
@@ -116,16 +116,16 @@ hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t pa
   return status;
 }
 
-/* ---- The tables: those of version 3.8 are made in a new database; in an existing one, what is there is compared with
-   what this library writes, whichever version made it. */
+/* ---- Tables: a new database gets those of COLMAP 3.8; existing tables of any version are checked for the columns
+   that this library writes. */
 
 enum { SCHEMA_COLUMNS_MAX = 14 };
 
 typedef struct table_layout {
   const char *table;
   const char *key;                         /* the column that must be the rowid, or null */
-  const char *columns[SCHEMA_COLUMNS_MAX]; /* that must be there; unused ones null */
-  const char *extra;                       /* a column that is filled where it is there, or null */
+  const char *columns[SCHEMA_COLUMNS_MAX]; /* required columns; unused entries null */
+  const char *extra;                       /* an optional column that is filled if it exists, or null */
 } table_layout;
 
 static const table_layout common_tables[] = {
@@ -142,7 +142,7 @@ static const table_layout frame_tables[] = {
     {"frames", "frame_id", {"frame_id", "rig_id"}, NULL},
     {"frame_data", NULL, {"frame_id", "data_id", "sensor_id", "sensor_type"}, NULL},
 };
-/* This library's own, each there or not. */
+/* This library's own tables, all optional. */
 static const table_layout own_tables[] = {
     {"hartsift_origins",
      "image_id",
@@ -161,8 +161,8 @@ enum {
   OWN_TABLES = sizeof own_tables / sizeof own_tables[0]
 };
 
-/* The layout that COLMAP 3.8 has, which passes over pose_priors; later versions take that table over, and add what is
-   theirs, when they open it. The name is the one index that all versions rely on. */
+/* The layout of COLMAP 3.8, which ignores pose_priors; later versions use that table, and add their own on opening.
+   The index on the name is the only one that all versions need. */
 static const char create_tables[] =
     "CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL,"
     " width INTEGER NOT NULL, height INTEGER NOT NULL, params BLOB, prior_focal_length INTEGER NOT NULL);"
@@ -185,7 +185,7 @@ static const char create_tables[] =
     " cols INTEGER NOT NULL, data BLOB, config INTEGER NOT NULL, F BLOB, E BLOB, H BLOB, qvec BLOB, tvec BLOB);"
     "PRAGMA user_version = 3800;";
 
-/* ------------------------------------------------------------------ what is there */
+/* ---- detection of the schema */
 
 static hs_status has_table(hs_colmap_database *database, const char *name, bool *there) {
   sqlite3_stmt *statement;
@@ -216,7 +216,7 @@ static bool is_filled(const table_layout *layout, const char *column) {
   return layout->extra != NULL && strcmp(layout->extra, column) == 0;
 }
 
-/* Columns that this library does not know are fine as long as they may be left out. */
+/* Unknown columns are accepted if they may be omitted on insertion. */
 static hs_status check_columns(hs_colmap_database *database, const table_layout *layout) {
   static const char sql[] =
       "SELECT name, \"notnull\" AND dflt_value IS NULL AND pk = 0, pk = 1 AND upper(type) = 'INTEGER'"
@@ -231,7 +231,7 @@ static hs_status check_columns(hs_colmap_database *database, const table_layout 
     if (status != HS_OK || !has_row) break;
     const char *name = (const char *)sqlite3_column_text(statement, 0);
     if (!name) {
-      status = colmap_fail(database, HS_ERR_MEMORY, "no memory for the names of its columns");
+      status = colmap_fail(database, HS_ERR_MEMORY, "out of memory for the names of its columns");
     } else if (sqlite3_column_int(statement, 1) != 0 && !is_filled(layout, name)) {
       status = colmap_fail(database, HS_ERR_UNSUPPORTED,
                            "its table %s has a column %s that must be filled and is not known: made by a newer COLMAP?",
@@ -294,7 +294,7 @@ static hs_status has_columns(hs_colmap_database *database, const char *table, co
   return status;
 }
 
-/* A table pose_priors of columns that are not known is left alone. */
+/* A table pose_priors with unknown columns is left unused. */
 static hs_status find_priors(hs_colmap_database *database) {
   static const char *const by_image[] = {"image_id", "position", "coordinate_system", "position_covariance"};
   static const char *const by_data[] = {"corr_data_id",      "corr_sensor_id",      "corr_sensor_type", "position",
@@ -316,7 +316,7 @@ static bool *own_table_flag(colmap_schema *schema, size_t table) {
 }
 
 void colmap_schema_find_own_tables(hs_colmap_database *database) {
-  char message[COLMAP_MESSAGE_BYTES]; /* of what is being undone */
+  char message[COLMAP_MESSAGE_BYTES]; /* message of the failure that is undone */
   memcpy(message, database->message, sizeof message);
   for (size_t i = 0; i < OWN_TABLES; i++) {
     bool *const there = own_table_flag(&database->schema, i);
@@ -349,10 +349,10 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
   return status == HS_OK ? check_frames(database) : status;
 }
 
-/* ---- How an image's descriptors were made: COLMAP's tables have no column for it, so there is a table that COLMAP
-   passes over. */
+/* ---- Provenance of descriptors: COLMAP's tables have no column for it, so an extra table holds it, which COLMAP
+   ignores. */
 
-/* `features` is their number: where another program has replaced them, the row speaks of others. */
+/* `features`: their number. If another program has replaced them, it differs and the row is stale. */
 static const char create_table[] =
     "CREATE TABLE IF NOT EXISTS hartsift_origins (image_id INTEGER PRIMARY KEY NOT NULL, features INTEGER NOT NULL,"
     " method_version INTEGER NOT NULL, profile TEXT, norm TEXT, exif_orientation INTEGER NOT NULL,"

@@ -1,4 +1,4 @@
-/* The write-behind layer above SQLite's own files; see colmap_internal.h. */
+/* The write-behind VFS above SQLite's default one; see colmap_internal.h. */
 #include "pipeline/formats/colmap/colmap_internal.h"
 
 #include <pthread.h>
@@ -8,11 +8,11 @@
 
 #include "pipeline/formats/colmap/write_queue.h"
 
-/* A database file, followed in memory by SQLite's own file. */
+/* A database file; SQLite's own file structure follows it in memory. */
 typedef struct vfs_file {
   sqlite3_file base;
   write_queue *queue;
-  bool has_log; /* a write-ahead log: then the file is written at once */
+  bool has_log; /* has a write-ahead log: then writes are not delayed */
 } vfs_file;
 
 static sqlite3_vfs *vfs_root; /* SQLite's default */
@@ -30,8 +30,7 @@ static int write_real(void *file, const void *bytes, size_t size, int64_t offset
 
 /* ---- reading and writing */
 
-/* In WAL mode this writes through: a checkpoint takes pages for written as soon as the call returns, and may skip the
-   synchronisation. */
+/* In WAL mode write through: a checkpoint treats a page as written when the call returns, and may skip the sync. */
 static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset) {
   if (((vfs_file *)file)->has_log) return real_of(file)->pMethods->xWrite(real_of(file), bytes, size, offset);
   return write_queue_add(queue_of(file), bytes, (size_t)size, offset);
@@ -47,7 +46,7 @@ static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 off
   return code;
 }
 
-/* ---- what comes after all writing */
+/* ---- calls that wait until all is written */
 
 static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size) {
   const int code = write_queue_drain(queue_of(file));
@@ -69,8 +68,7 @@ static int vfs_lock(sqlite3_file *file, int level) {
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
-/* Ends the transaction, whatever became of it. After a failure SQLite has left its journal, which the next lock rolls
-   back. */
+/* Ends the transaction in any case. After a failure SQLite leaves its journal, which the next lock rolls back. */
 static int vfs_unlock(sqlite3_file *file, int level) {
   const int failure = write_queue_drain(queue_of(file));
   const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);
@@ -83,7 +81,7 @@ static int vfs_check_lock(sqlite3_file *file, int *reserved) {
   return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
 }
 
-/* How large the database is about to become is told before every page and changes nothing. */
+/* The size hint comes before every page and changes nothing, so it does not wait. */
 static int vfs_control(sqlite3_file *file, int operation, void *argument) {
   sqlite3_file *real = real_of(file);
   if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
@@ -131,7 +129,7 @@ static int vfs_unmap(sqlite3_file *file, int remove) {
 
 /* ---- opening */
 
-/* Without the calls of version 3, which map a database into memory. */
+/* Without version 3, which maps a database into memory. */
 static const sqlite3_io_methods vfs_methods = {.iVersion = 2,
                                                .xClose = vfs_close,
                                                .xRead = vfs_read,
@@ -150,12 +148,12 @@ static const sqlite3_io_methods vfs_methods = {.iVersion = 2,
                                                .xShmBarrier = vfs_barrier,
                                                .xShmUnmap = vfs_unmap};
 
-/* Journals and temporary files are the system's own. */
+/* Journals and temporary files use the system's VFS directly. */
 static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int flags, int *out_flags) {
   (void)layer;
   if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return vfs_root->xOpen(vfs_root, name, file, flags, out_flags);
   sqlite3_file *real = real_of(file);
-  file->pMethods = NULL; /* not to be closed */
+  file->pMethods = NULL; /* SQLite must not close it */
   const int code = vfs_root->xOpen(vfs_root, name, real, flags, out_flags);
   if (code != SQLITE_OK) {
     if (real->pMethods) (void)real->pMethods->xClose(real);
@@ -171,7 +169,7 @@ static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, in
   return SQLITE_OK;
 }
 
-/* All but opening is the default's, which sees a copy of itself. */
+/* All methods except opening are the default VFS's, which gets a copy of itself. */
 static void vfs_register(void) {
   if (sqlite3_initialize() != SQLITE_OK) return;
   vfs_root = sqlite3_vfs_find(NULL);

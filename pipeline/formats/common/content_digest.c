@@ -1,4 +1,4 @@
-/* Digests of features and files, and cyclic redundancy checks; see content_digest.h. */
+/* Digests of features and files, and CRCs; see content_digest.h. */
 #include "pipeline/formats/common/content_digest.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 enum {
   DIGEST_PIECE_BYTES = 1 << 16,
   DIGEST_KEYPOINT_BYTES = 24,
-  DIGEST_BLOCK = 128 /* keypoints, or floats, that are put in order at a time */
+  DIGEST_BLOCK = 128 /* keypoints, or floats, converted at a time */
 };
 
 void digest_start(digest_state *state) {
@@ -33,7 +33,7 @@ void digest_add(digest_state *state, const void *bytes, size_t size) {
   const unsigned char *byte = bytes, *end = byte + size;
   while (byte < end && state->size % DIGEST_LANES != 0) digest_add_byte(state, *byte++);
   const size_t whole = (size_t)(end - byte) / DIGEST_LANES * DIGEST_LANES;
-  uint64_t lanes[DIGEST_LANES]; /* a copy, so that they stay in registers */
+  uint64_t lanes[DIGEST_LANES]; /* a local copy stays in registers */
   memcpy(lanes, state->lanes, sizeof lanes);
   for (const unsigned char *last = byte + whole; byte < last; byte += DIGEST_LANES)
     for (int lane = 0; lane < DIGEST_LANES; lane++) lanes[lane] = (lanes[lane] ^ byte[lane]) * DIGEST_PRIME;
@@ -124,8 +124,8 @@ hs_status digest_add_file(digest_state *state, const char *path) {
   return status;
 }
 
-/* ---- Cyclic redundancy checks by tables of 16 entries, half a byte a step; long runs of bytes by the processor's
-   instructions for it, else by larger tables made from those. */
+/* ---- CRCs by tables of 16 entries, half a byte a step; long inputs by processor instructions, else by larger
+   tables derived from those. */
 
 #if defined(__x86_64__)
 #  include <immintrin.h>
@@ -152,7 +152,7 @@ static const crc_kind crc_kind_castagnoli = {
     .by_64 = {0x0740eef02, 0x09e4addf8},
     .by_16 = {0x0f20c0dfe, 0x14cd00bd6}};
 
-/* From CRC_LONG_BYTES on the tables of the long way pay for being made. */
+/* Inputs of at least CRC_LONG_BYTES repay building the larger tables. */
 enum { CRC_LONG_BYTES = 1 << 14, CRC_LANES = 8, CRC_FAST_BYTES = 64 };
 
 static uint32_t crc_step(const uint32_t table[16], uint32_t crc, uint8_t byte) {
@@ -170,8 +170,7 @@ static void crc_make_tables(const uint32_t table[16], uint32_t tables[CRC_LANES]
     for (uint32_t b = 0; b < 256; b++) tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 255u];
 }
 
-/* Eight bytes a step, whose parts do not wait for each other (slicing, Kounavis and Berry 2005). Returns the bytes
-   done. */
+/* Eight independent bytes a step (slicing, Kounavis and Berry 2005). Returns the bytes processed. */
 static size_t crc_slice(const uint32_t table[16], uint32_t *crc, const uint8_t *bytes, size_t size) {
   uint32_t tables[CRC_LANES][256], c = *crc;
   size_t i = 0;
@@ -191,13 +190,13 @@ static size_t crc_slice(const uint32_t table[16], uint32_t *crc, const uint8_t *
 #if defined(__x86_64__)
 static bool crc_has_instructions(void) { return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"); }
 
-/* The 16 bytes that leave the same remainder, as many bytes further on as `by` belongs to. */
+/* Folds 16 bytes: the result has the same remainder, `by` bytes further on. */
 __attribute__((target("pclmul,sse4.1"))) static inline __m128i crc_carry(__m128i from, __m128i by, __m128i to) {
   return _mm_xor_si128(to, _mm_xor_si128(_mm_clmulepi64_si128(from, by, 0x00), _mm_clmulepi64_si128(from, by, 0x11)));
 }
 
-/* Four runs of 16 bytes carried 64 bytes on until they meet (Gopal et al., Fast CRC computation using PCLMULQDQ, 2009).
-   From CRC_FAST_BYTES on; returns the bytes done. */
+/* Folds four streams of 16 bytes, 64 bytes a step (Gopal et al., Fast CRC computation using PCLMULQDQ, 2009). Needs
+   CRC_FAST_BYTES; returns the bytes processed. */
 __attribute__((target("pclmul,sse4.1"))) static size_t crc_by_instructions(const crc_kind *kind, uint32_t *crc,
                                                                            const uint8_t *bytes, size_t size) {
   const __m128i by_64 = _mm_loadu_si128((const __m128i *)(const void *)kind->by_64);

@@ -1,8 +1,8 @@
 /*
- * Digest of features and of files, over bytes that are the same on every machine: FNV-1a (Fowler, Noll, Vo) of 64
- * bits in eight lanes, since one alone waits for each of its multiplications. Lane j has the bytes at positions j, j
- * + 8, ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It tells results of
- * different content apart; it does not protect against somebody who forges them.
+ * Digest of features and of files, the same on every machine: 64-bit FNV-1a (Fowler, Noll, Vo) in eight
+ * independent lanes, because a single one waits for each multiplication. Lane j has the bytes at positions j, j
+ * + 8, ...; the digest is FNV-1a of the lanes' values, 64 bytes, least byte and lane 0 first. It detects different
+ * content; it does not protect against forgery.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_CONTENT_DIGEST_H
 #define HARTSIFT_FORMATS_COMMON_CONTENT_DIGEST_H
@@ -14,28 +14,29 @@
 
 enum { DIGEST_LANES = 8 };
 
-/* A digest that is being made. */
+/* State of a running digest. */
 typedef struct digest_state {
   uint64_t lanes[DIGEST_LANES];
-  uint64_t size; /* bytes so far */
+  uint64_t size; /* bytes added */
 } digest_state;
 
 void digest_start(digest_state *state);
 void digest_add(digest_state *state, const void *bytes, size_t size);
-/* The digest of all that was added; more may be added afterwards. */
+/* The digest of everything added so far; more may be added afterwards. */
 uint64_t digest_end(const digest_state *state);
 
-/* A digest of features in its parts: the count, then all keypoints, then descriptor entries by digest_add, then frames. */
+/* Starts a digest of features with the count; then add all keypoints, the descriptor entries by digest_add, and the
+   frames. */
 void digest_start_features(digest_state *state, size_t count);
 void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count);
 void digest_add_frames(digest_state *state, const hs_frame *frames, size_t count);
 
-/* Over the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2 each),
-   then all descriptor entries (1 or 4 bytes), then each frame's a11, a12, a21, a22 (4 each) where the list has frames;
-   numbers with their least byte first, floats by their bits. */
+/* Digest of the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2
+   each), then all descriptor entries (1 or 4 bytes), then each frame's a11, a12, a21, a22 (4 each) if the list has
+   frames; little-endian, floats by their bits. */
 uint64_t digest_features(const hs_features *features);
 
-/* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (errno tells), HS_ERR_MEMORY. */
+/* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (with errno), HS_ERR_MEMORY. */
 hs_status digest_add_file(digest_state *state, const char *path);
 
 /* ---- cyclic redundancy checks: CRC-32 (zip) and CRC-32C (Castagnoli), reflected, as the formats use them */

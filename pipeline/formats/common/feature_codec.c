@@ -1,5 +1,5 @@
 /*
- * Descriptor and keypoint conversions.
+ * Conversions and checks of descriptors and keypoints of files.
  */
 #include "pipeline/formats/common/feature_codec.h"
 
@@ -11,11 +11,11 @@ enum { CELL_BINS = 8 };
 
 static const double two_pi = 6.283185307179586476925;
 
-/* Unit-norm descriptors have no value beyond 1; the margin allows for rounding. */
+/* Unit-norm descriptors have no value above 1; the margin allows for rounding. */
 static const float already_scaled_above = 1.5f;
 static const float unit_norm_scale = 512.0f;
 
-/* Orientation bins run the other way round: 0 7 6 5 4 3 2 1. */
+/* Reverses the order of orientation bins: 0 7 6 5 4 3 2 1. */
 size_t descriptor_swapped(size_t index) {
   size_t bin = index % CELL_BINS;
   return index - bin + (CELL_BINS - bin) % CELL_BINS;
@@ -69,7 +69,7 @@ void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS
 void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink) {
   const hs_features *features = codec->features;
   if (features->descriptor_type == HS_DESCRIPTOR_U8 && !codec->swap_bins && features->count > 0) {
-    sink_bytes(sink, features->descriptors, features->count * HS_DESCRIPTOR_LENGTH); /* as they lie there */
+    sink_bytes(sink, features->descriptors, features->count * HS_DESCRIPTOR_LENGTH); /* unconverted */
     return;
   }
   for (size_t i = 0; i < features->count; i++) {
@@ -153,7 +153,7 @@ const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double 
   return NULL;
 }
 
-/* In double, where products of floats neither overflow nor vanish. */
+/* In double: products of floats neither overflow nor vanish. */
 bool frame_has_inverse(const hs_frame *f) {
   const double area = (double)f->a11 * (double)f->a22 - (double)f->a12 * (double)f->a21;
   return isfinite(area) && area != 0.0;

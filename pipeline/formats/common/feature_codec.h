@@ -1,6 +1,6 @@
 /*
- * What files hold: numbers in byte buffers, bin order, descriptor type, angles, and the checks of keypoint values
- * that every reader makes.
+ * Conversions between memory and files: little-endian numbers, bin order, descriptor type, angles, and the checks of
+ * keypoint values that every reader makes.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_FEATURE_CODEC_H
 #define HARTSIFT_FORMATS_COMMON_FEATURE_CODEC_H
@@ -54,17 +54,17 @@ static inline float bytes_get_f32(const uint8_t *from) {
   return value;
 }
 
-/* ---- conversions between what hs_features holds and what files hold */
+/* ---- conversions between hs_features and files */
 
-/* How the descriptors of a list are to be written. */
+/* How a list's descriptors are written. */
 typedef struct descriptor_codec {
   const hs_features *features;
-  bool swap_bins; /* the file's bin order is the other one */
-  float u8_scale; /* floats to bytes: 512 for unit norm, 1 where some value exceeds 1.5 (scaled already) */
+  bool swap_bins; /* the file has the other bin order */
+  float u8_scale; /* floats to bytes: 512 for unit norm, 1 if some value exceeds 1.5 (already scaled) */
 } descriptor_codec;
 
 descriptor_codec descriptor_codec_make(const hs_features *features, hs_bin_layout memory, hs_bin_layout file);
-/* Descriptor `index` as bytes: bytes as they are, floats min(255, floor(scale v + 0.5)), negative ones 0. */
+/* Writes descriptor `index` as bytes: bytes unchanged, floats min(255, floor(scale v + 0.5)), negative ones 0. */
 void descriptor_to_u8(const descriptor_codec *codec, size_t index, uint8_t out[HS_DESCRIPTOR_LENGTH]);
 /* Descriptor `index` of a float list. */
 void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS_DESCRIPTOR_LENGTH]);
@@ -72,30 +72,30 @@ void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS
 void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink);
 /* The 128 numbers in the descriptor's own type with `separator` between them. */
 void descriptor_put_text(const descriptor_codec *codec, size_t index, const char *separator, feature_sink *sink);
-/* Where an entry of a list's descriptors goes in the other bin order; its own inverse. */
+/* Index of a descriptor entry in the other bin order; its own inverse. */
 size_t descriptor_swapped(size_t index);
-/* Changes the bin order of every cell of a byte descriptor; its own inverse. */
+/* Swaps the bin order of a byte descriptor; its own inverse. */
 void descriptor_swap_bins(uint8_t descriptor[HS_DESCRIPTOR_LENGTH]);
 
 /* The first byte of descriptor `index` of a list. */
 uint8_t *descriptor_u8_at(const hs_features *features, size_t index);
 float *descriptor_f32_at(const hs_features *features, size_t index);
 
-/* Sets entry `entry` (0 .. count*128 - 1) of the list's descriptors. Null, or why the value cannot be one. */
+/* Sets entry `entry` (0 .. count*128 - 1) of the list's descriptors. Null, or why the value is invalid. */
 const char *descriptor_store(const hs_features *features, size_t entry, double value);
 
-/* A finite angle in radians, brought to [0, 2 pi) also after rounding to float. Floats already there stay. */
+/* Wraps a finite angle in radians to [0, 2 pi), also after rounding to float. Floats in that range stay. */
 float angle_wrap(double radians);
 
-/* Fills x, y, sigma and orientation and clears the rest. Null, or why the values cannot be a keypoint. */
+/* Sets x, y, sigma and orientation and clears the rest. Null, or why the values are invalid. */
 const char *keypoint_fill(hs_keypoint *keypoint, double x, double y, double sigma, double orientation);
-/* Sets response, octave and level. Null, or why they cannot be. */
+/* Sets response, octave and level. Null, or why they are invalid. */
 const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double octave, double level);
-/* Fills a frame with a11, a12, a21, a22. Null, or why they cannot be one. */
+/* Sets a frame to a11, a12, a21, a22. Null, or why they are invalid. */
 const char *frame_fill(hs_frame *frame, const double values[4]);
-/* Whether it is finite and maps no direction to a point. */
+/* True if the frame is finite and invertible. */
 bool frame_has_inverse(const hs_frame *frame);
-/* Whether a double is finite and stays finite as a float. */
+/* True if a double is finite, also as a float. */
 bool fits_float(double value);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What every reader and writer of feature files asks: a file's bytes, the check of what is to be written, memory
- * within the limits, failures explained, content decompressed.
+ * Services for readers and writers of feature files: reading a file's bytes, checks before writing, memory within the
+ * limits, error messages, decompression.
  */
 #include "pipeline/formats/common/feature_file.h"
 
@@ -18,7 +18,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/formats/common/feature_codec.h"
 
-/* No format spends more bytes on a feature (128 floats as text with separators, and room to spare). */
+/* Upper bound of bytes per feature in any format (128 floats as text with separators), and per file. */
 enum { FEATURE_TEXT_MAX_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
 
 hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) {
@@ -67,7 +67,7 @@ hs_status features_check_unturned(const feature_target *target, const char *prog
       (long)orientation, program);
 }
 
-/* Whether nothing is wrong with a keypoint; the reason is looked for where something is. */
+/* True if a keypoint is valid; on false the caller finds the reason. */
 static bool keypoint_is_sound(const hs_keypoint *k) {
   return isfinite(k->x) && isfinite(k->y) && isfinite(k->sigma) && k->sigma > 0.0f && isfinite(k->orientation) &&
          isfinite(k->response) && k->level >= 0;
@@ -123,7 +123,7 @@ static hs_status load_fill(int descriptor, const feature_source *source, const c
   return HS_OK;
 }
 
-/* Bytes that max_features features can need, so that a wrong file does not fill the memory. */
+/* Upper bound of the size of a file with max_features features, so that a wrong file cannot exhaust memory. */
 static uint64_t content_most(const feature_source *source) {
   if (source->max_features > (UINT64_MAX >> 14)) return UINT64_MAX;
   return source->max_features * FEATURE_TEXT_MAX_BYTES + FILE_EXTRA_BYTES;
@@ -146,7 +146,7 @@ static hs_status load_open_file(int descriptor, const feature_source *source, co
   content->size = (size_t)info.st_size;
   content->bytes = hs_memory_alloc(source->allocator, content->size);
   if (!content->bytes) {
-    hs_message_set(source->message, source->message_bytes, "%s: no memory for its %zu bytes", path, content->size);
+    hs_message_set(source->message, source->message_bytes, "%s: out of memory for its %zu bytes", path, content->size);
     return HS_ERR_MEMORY;
   }
   return load_fill(descriptor, source, path, content);
@@ -205,7 +205,7 @@ hs_status source_check_memory(const feature_source *source, uint64_t bytes) {
                      limit);
 }
 
-/* Of a list that the readers make. */
+/* Bytes per feature of a list that a reader makes. */
 static uint64_t bytes_of_feature(hs_descriptor_type type) {
   const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
   return sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes;
@@ -224,7 +224,7 @@ static hs_status reserve(const feature_source *source, hs_features *features, ui
     status = HS_ERR_MEMORY;
   else
     status = features_reserve_framed(features, (size_t)count, type, with_frames, source->allocator);
-  if (status != HS_OK) return source_fail(source, status, "no memory for %llu features", (unsigned long long)count);
+  if (status != HS_OK) return source_fail(source, status, "out of memory for %llu features", (unsigned long long)count);
   return HS_OK;
 }
 
@@ -237,7 +237,7 @@ hs_status source_reserve_framed(const feature_source *source, hs_features *featu
   return reserve(source, features, count, type, true);
 }
 
-/* ---- Content that gzip has compressed. Its size is not known before: what the file claims is not trusted. */
+/* ---- gzip-compressed content. Its decompressed size is unknown: the file's claim is not trusted. */
 
 #ifndef HARTSIFT_HAVE_ZLIB
 #  define HARTSIFT_HAVE_ZLIB 0
@@ -269,7 +269,7 @@ static hs_status gzip_fail(const gzip_state *s, hs_status status, const char *re
   return status;
 }
 
-/* Twice the room. */
+/* Doubles the output buffer. */
 static hs_status gzip_grow(gzip_state *s) {
   const size_t room = s->room > 0 ? 2 * s->room : GZIP_FIRST_BYTES;
   if (s->size > s->most || room > SIZE_MAX / 4)
@@ -277,7 +277,7 @@ static hs_status gzip_grow(gzip_state *s) {
   const hs_status status = source_check_memory(s->source, (uint64_t)room + s->room + s->packed_size);
   if (status != HS_OK) return status;
   uint8_t *out = hs_memory_alloc(s->source->allocator, room);
-  if (!out) return gzip_fail(s, HS_ERR_MEMORY, "no memory for its decompressed content");
+  if (!out) return gzip_fail(s, HS_ERR_MEMORY, "out of memory for its decompressed content");
   if (s->size > 0) memcpy(out, s->out, s->size);
   hs_memory_release(s->source->allocator, s->out);
   s->out = out;
@@ -300,7 +300,7 @@ static int gzip_step(gzip_state *s) {
   return result;
 }
 
-/* Nothing but zeros is left: archives on tape are padded with them. */
+/* True if only zeros are left: tape archives are padded with them. */
 static bool gzip_is_padding(const gzip_state *s) {
   for (size_t i = s->packed_at; i < s->packed_size; i++)
     if (s->packed[i] != 0) return false;
@@ -315,11 +315,11 @@ static hs_status gzip_run(gzip_state *s) {
     if (result == Z_STREAM_END) {
       if (gzip_is_padding(s)) return HS_OK;
       if (!gzip_begins(s->packed + s->packed_at, s->packed_size - s->packed_at))
-        return gzip_fail(s, HS_ERR_FORMAT, "something that is not compressed follows the compressed content");
+        return gzip_fail(s, HS_ERR_FORMAT, "uncompressed bytes follow the compressed content");
       if (inflateReset(&s->stream) != Z_OK) return gzip_fail(s, HS_ERR_FORMAT, "damaged compressed content");
       continue;
     }
-    if (result == Z_MEM_ERROR) return gzip_fail(s, HS_ERR_MEMORY, "no memory for decompressing it");
+    if (result == Z_MEM_ERROR) return gzip_fail(s, HS_ERR_MEMORY, "out of memory for decompressing it");
     if (result != Z_OK && result != Z_BUF_ERROR) return gzip_fail(s, HS_ERR_FORMAT, "damaged compressed content");
     if (s->packed_at == s->packed_size && s->size < s->room)
       return gzip_fail(s, HS_ERR_FORMAT, "the compressed content is cut off");
@@ -347,7 +347,7 @@ hs_status gzip_decompress(const feature_source *source, const char *path, uint64
                   .packed_size = *size,
                   .most = most};
   if (inflateInit2(&s.stream, GZIP_WINDOW) != Z_OK)
-    return gzip_fail(&s, HS_ERR_MEMORY, "no memory for decompressing it");
+    return gzip_fail(&s, HS_ERR_MEMORY, "out of memory for decompressing it");
   const hs_status status = gzip_run(&s);
   (void)inflateEnd(&s.stream);
   hs_memory_release(allocator, status == HS_OK ? *bytes : s.out);

@@ -1,5 +1,5 @@
 /*
- * The sink's buffer and number output.
+ * Buffered output and number formatting of sinks; see feature_sink.h.
  */
 #include "pipeline/formats/common/feature_sink.h"
 
@@ -7,7 +7,7 @@
 
 #include "pipeline/formats/common/text_cursor.h"
 
-/* Without the buffer, whose content must not be touched for nothing. */
+/* Leaves the buffer uninitialised: clearing it would cost time. */
 static void sink_reset(feature_sink *sink) {
   sink->stream = NULL;
   sink->written = NULL;
@@ -32,7 +32,7 @@ static void sink_hand_on(feature_sink *sink, const void *bytes, size_t size) {
   if (sink->update) sink->check = sink->update(sink->check, bytes, size);
   if (!sink->stream || ferror(sink->stream)) return;
   if (sink->written) digest_add(sink->written, bytes, size);
-  /* A short count sets the stream's error flag, which committing the file looks at. */
+  /* A short write sets the stream's error flag, which the commit checks. */
   (void)fwrite(bytes, 1, size, sink->stream);
 }
 

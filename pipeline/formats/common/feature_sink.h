@@ -1,7 +1,6 @@
 /*
- * Buffered output of the feature writers: bytes and numbers to a stream, with an optional running digest of what was
- * written. A sink that measures only counts and checks, which gives sizes and checksums that stand before the data in a
- * file.
+ * Buffered output of the feature writers: bytes and numbers to a stream, with an optional running digest. A measuring
+ * sink only counts bytes and updates a checksum, for formats that store both before the data.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_FEATURE_SINK_H
 #define HARTSIFT_FORMATS_COMMON_FEATURE_SINK_H
@@ -15,21 +14,21 @@
 typedef uint32_t (*sink_check)(uint32_t check, const void *bytes, size_t size);
 
 typedef struct feature_sink {
-  FILE *stream;          /* null: nothing is written */
-  digest_state *written; /* of what goes to the stream; null: none is made */
+  FILE *stream;          /* null: measuring only */
+  digest_state *written; /* digest of the written bytes; null: none */
   sink_check update;     /* null: no check */
   uint32_t check;        /* valid after sink_flush */
   uint64_t total;        /* bytes put so far */
   size_t used;
-  uint8_t buffer[32768]; /* of a size at which checks are at their best */
+  uint8_t buffer[32768]; /* a size at which checksums are fastest */
 } feature_sink;
 
-/* Writes to a stream, and adds what it writes to a digest; written may be null. */
+/* Writes to a stream and a digest; written may be null. */
 void sink_begin(feature_sink *sink, FILE *stream, digest_state *written);
 /* Writes nothing. */
 void sink_begin_measure(feature_sink *sink, sink_check update);
 void sink_bytes(feature_sink *sink, const void *bytes, size_t size);
-/* Room for `size` bytes, at most those of the buffer, which the caller fills before the sink is used again. */
+/* Returns `size` bytes of buffer (at most its size), which the caller fills before the next call. */
 uint8_t *sink_room(feature_sink *sink, size_t size);
 void sink_text(feature_sink *sink, const char *text);
 void sink_float(feature_sink *sink, float value);
@@ -37,7 +36,7 @@ void sink_double(feature_sink *sink, double value);
 void sink_int(feature_sink *sink, int64_t value);
 /* `count` zero bytes. */
 void sink_zeros(feature_sink *sink, size_t count);
-/* Hands what is buffered to the stream. Errors stay in the stream (ferror). */
+/* Writes the buffer to the stream. Errors stay in the stream (ferror). */
 void sink_flush(feature_sink *sink);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * NumPy's array header (a Python dictionary as text) and items.
+ * NumPy arrays: the header (a Python dictionary as text) and item access.
  */
 #include "pipeline/formats/common/npy_array.h"
 
@@ -36,7 +36,7 @@ void npy_put_header(feature_sink *sink, const char *descr, size_t rank, uint64_t
   sink_text(sink, "\n");
 }
 
-/* The header's text while it is read. */
+/* Position in the header's text. */
 typedef struct npy_text {
   const char *at, *end;
 } npy_text;
@@ -100,7 +100,7 @@ static bool npy_take_descr(npy_text *text, npy_array *array) {
   return true;
 }
 
-/* The three members, each once, in any order. */
+/* Parses the three members, each once, in any order. */
 static bool npy_take_dictionary(npy_text *text, npy_array *array) {
   unsigned seen = 0;
   if (!npy_take(text, '{')) return false;
@@ -190,7 +190,7 @@ static double npy_from_bits(const npy_array *array, uint64_t bits) {
   if (array->kind == 'u') return (double)bits;
   uint64_t sign = UINT64_C(1) << (8 * array->item_bytes - 1);
   if ((bits & sign) == 0) return (double)bits;
-  /* Two's complement: the magnitude first, so that no large number loses its last digits before a subtraction. */
+  /* Two's complement: computes the magnitude first, so that large numbers lose no digits. */
   uint64_t mask = sign | (sign - 1);
   return -(double)((~bits + 1) & mask);
 }

@@ -1,6 +1,6 @@
 /*
- * NumPy's .npy arrays of up to two dimensions: headers written (version 1.0) and read (1.0 to 3.0), and
- * single values of any real dtype.
+ * NumPy's .npy arrays of up to two dimensions: headers written (version 1.0) and read (1.0 to 3.0), and access to items
+ * of any real dtype.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_NPY_ARRAY_H
 #define HARTSIFT_FORMATS_COMMON_NPY_ARRAY_H
@@ -12,7 +12,7 @@
 #include "pipeline/formats/common/feature_sink.h"
 
 typedef struct npy_array {
-  char kind; /* f, u, i, b as in NumPy; others are not read as numbers */
+  char kind; /* f, u, i, b as in NumPy; other kinds are not numeric */
   bool big_endian;
   bool fortran; /* first index fastest */
   size_t item_bytes;
@@ -21,14 +21,14 @@ typedef struct npy_array {
   const uint8_t *data; /* shape[0] x shape[1] items */
 } npy_array;
 
-/* Writes a header; descr such as "<f4"; rank 0..2. */
+/* Writes a header; descr: dtype such as "<f4"; rank 0..2. */
 void npy_put_header(feature_sink *sink, const char *descr, size_t rank, uint64_t rows, uint64_t columns);
-/* Reads the header of an array whose file has `size` bytes, of which the first `held` are at hand; shape and type must
-   give exactly that size. *data_at: where the items begin. array->data stays null. Null, or why it cannot. */
+/* Reads the header of an array in a file of `size` bytes from its first `held` bytes; shape and type must give
+   exactly that size. *data_at: offset of the items. array->data stays null. Null, or the reason of a failure. */
 const char *npy_parse_header(const uint8_t *bytes, size_t held, uint64_t size, npy_array *array, size_t *data_at);
-/* Views the array in `size` bytes, which it must fill exactly. Null, or why it cannot. */
+/* Views the array in `size` bytes, which it must fill exactly. Null, or the reason of a failure. */
 const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array);
-/* Whether npy_value can read it: f2, f4, f8, and integers of 1 to 8 bytes. */
+/* True if npy_value can read the dtype: f2, f4, f8, and integers of 1 to 8 bytes. */
 bool npy_is_numeric(const npy_array *array);
 double npy_value(const npy_array *array, size_t row, size_t column);
 

@@ -1,4 +1,4 @@
-/* Numbers as text and back, and words, numbers and line ends of text that is not trusted; see text_cursor.h. */
+/* Number formatting and parsing, and a cursor over untrusted text; see text_cursor.h. */
 #include "pipeline/formats/common/text_cursor.h"
 
 #include <float.h>
@@ -10,10 +10,10 @@
 
 #include "pipeline/base/message.h"
 
-/* ---- Numbers. The usual case runs in exact or correctly rounded double arithmetic; the rest goes through the C
-   library with its decimal point exchanged. */
+/* ---- Numbers. The common case uses exact or correctly rounded double arithmetic; the rest uses the C library with
+   its decimal point replaced. */
 
-/* Largest power of ten, and largest integer range, that a double holds exactly. */
+/* Largest power of ten that a double holds exactly. */
 enum { POWER_LIMIT = 22 };
 #define INTEGER_LIMIT 9007199254740992.0
 
@@ -38,7 +38,7 @@ size_t number_normalise_point(char *text) {
   return kept;
 }
 
-/* Digits of `value` with the point `decimals` places from the right; zeros after the point are dropped. */
+/* Writes `value` with `decimals` digits after the point, without trailing zeros. */
 static size_t number_put_fixed(bool negative, uint64_t value, int decimals, char *text) {
   while (decimals > 0 && value % 10 == 0) {
     value /= 10;
@@ -60,7 +60,7 @@ static size_t number_put_fixed(bool negative, uint64_t value, int decimals, char
   return length;
 }
 
-/* How many decimals give `significant` digits of a magnitude in [1e-4, 1e9). */
+/* Number of decimals for `significant` digits of a magnitude in [1e-4, 1e9). */
 static int number_decimals(double magnitude, int significant) {
   int integer_digits = 0;
   if (magnitude >= 1.0)
@@ -79,7 +79,7 @@ static size_t number_by_library(double value, int significant, char *text) {
 
 static bool number_in_fixed_range(double magnitude) { return magnitude >= 1e-4 && magnitude < 1e9; }
 
-/* A double half-way between floats: readers that round once and readers that round twice may differ. */
+/* True for a double half-way between two floats: readers that round once or twice may differ. */
 static bool number_is_float_midpoint(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -117,7 +117,7 @@ size_t number_from_int(int64_t value, char text[NUMBER_TEXT_BYTES]) {
   return number_put_fixed(value < 0, magnitude, 0, text);
 }
 
-/* What a scan of a number's text found. */
+/* Parts of a scanned number. */
 typedef struct number_parts {
   bool negative;
   bool exact; /* mantissa holds every digit */
@@ -164,7 +164,7 @@ static bool number_scan(const char *text, size_t size, number_parts *parts) {
   return at == size;
 }
 
-/* strtod on a copy that carries the decimal point of the current locale, found by printing one. */
+/* strtod on a copy with the current locale's decimal point, which is found by printing a number. */
 static bool number_by_strtod(const char *text, size_t size, double *value) {
   char sample[NUMBER_TEXT_BYTES];
   if (snprintf(sample, sizeof sample, "%.1f", 0.5) < 3) return false;
@@ -213,7 +213,7 @@ bool number_to_int(const char *text, size_t size, int64_t *value) {
   return true;
 }
 
-/* ---- words, numbers and line ends of a file */
+/* ---- words, numbers and line ends */
 
 enum { TEXT_PROBE_BYTES = 65536 };
 
@@ -267,7 +267,7 @@ bool cursor_field(text_cursor *cursor, const char **field, size_t *size) {
   const char *stop = cursor->at;
   if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
   while (stop > start && text_is_blank(stop[-1])) stop--;
-  if (stop - start >= 2 && *start == '"' && stop[-1] == '"') { /* RFC 4180; no name or number needs the quotes */
+  if (stop - start >= 2 && *start == '"' && stop[-1] == '"') { /* quotes as in RFC 4180; no name or number needs them */
     start++;
     stop--;
   }
@@ -299,7 +299,7 @@ void text_shown(const char *word, size_t size, char shown[TEXT_SHOWN_BYTES]) {
   shown[length] = '\0';
 }
 
-/* A word that is not what was expected. */
+/* Fails with the unexpected word in the message. */
 static hs_status cursor_fail_word(const text_cursor *cursor, const char *what, const char *kind, const char *word,
                                   size_t size) {
   char shown[TEXT_SHOWN_BYTES];

@@ -1,4 +1,4 @@
-/* Zip archives: writing of stored entries, and reading of single entries. */
+/* Zip archives: writes stored entries, reads single entries. */
 #include "pipeline/formats/common/zip_archive.h"
 
 #include <string.h>
@@ -7,9 +7,9 @@
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/content_digest.h"
 
-/* 1 January 1980, the earliest date: the same features give the same bytes on any day. */
+/* 1 January 1980, the earliest date: the bytes do not depend on the day. */
 static const uint16_t zip_date = 0x0021;
-/* Version 2.0 of the format is needed for plain entries. */
+/* Plain entries need version 2.0 of the format. */
 static const uint16_t zip_version = 20;
 
 void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written) {
@@ -17,7 +17,7 @@ void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written) {
   writer->count = 0;
 }
 
-/* The fields that local and central headers share, from the version needed to the name's length. */
+/* Writes the fields shared by local and central headers, from version needed to name length. */
 static void zip_pack_common(uint8_t *out, const zip_written *entry) {
   bytes_put_u16(out, zip_version);
   bytes_put_u16(out + 2, 0);
@@ -37,7 +37,7 @@ bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, 
   produce(&measure, user);
   sink_flush(&measure);
   uint64_t end = writer->sink.total + ZIP_LOCAL_BYTES + strlen(name) + measure.total;
-  /* The directory needs some room as well. */
+  /* Reserve for the directory. */
   if (end > UINT32_MAX - 65536u) return false;
   zip_written *entry = &writer->entries[writer->count++];
   *entry = (zip_written){
@@ -84,9 +84,9 @@ void zip_write_end(zip_writer *writer) {
 #  include <zlib.h>
 #endif
 
-/* The archive's comment, which may follow the end record, has at most this many bytes. */
+/* Maximum length of the archive's comment, which may follow the end record; id of the zip64 field. */
 enum { ZIP_COMMENT_MAX = 65535, ZIP64_EXTRA = 1 };
-/* Deflate cannot expand by more; a larger claim is false. */
+/* Maximum expansion of deflate; a larger claim is false. */
 enum { DEFLATE_EXPANSION_MAX = 1032 };
 
 /* An entry as the directory describes it. */
@@ -96,7 +96,7 @@ typedef struct zip_found {
   uint64_t packed_size, size, offset;
 } zip_found;
 
-/* The directory's place. */
+/* Position of the directory. */
 typedef struct zip_directory {
   size_t at, end;
   uint32_t count;
@@ -117,14 +117,14 @@ static hs_status zip_find_directory(const feature_source *source, zip_directory 
   if (directory_at == UINT32_MAX || directory_size == UINT32_MAX)
     return source_fail(source, HS_ERR_UNSUPPORTED, "zip archives beyond 4 GiB are not read");
   if (directory_at > at || directory_size > at - directory_at)
-    return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive lies outside it");
+    return source_fail(source, HS_ERR_FORMAT, "the directory of the zip archive is outside it");
   directory->at = directory_at;
   directory->end = directory_at + directory_size;
   directory->count = bytes_get_u16(record + 10);
   return HS_OK;
 }
 
-/* A 32-bit size of all ones means that the size is in the zip64 extra field, in this order. */
+/* A 32-bit size of all ones refers to the zip64 extra field, which has the sizes in this order. */
 static bool zip_read_extra(const uint8_t *extra, size_t extra_size, zip_found *found) {
   uint64_t *const fields[] = {&found->size, &found->packed_size, &found->offset};
   while (extra_size >= 4) {
@@ -146,7 +146,7 @@ static bool zip_read_extra(const uint8_t *extra, size_t extra_size, zip_found *f
   return true;
 }
 
-/* Searches the directory; *present tells the result. */
+/* Searches the directory for an entry; *present: found. */
 static hs_status zip_find_entry(const feature_source *source, const char *name, zip_found *found, bool *present) {
   zip_directory directory = {0};
   hs_status status = zip_find_directory(source, &directory);
@@ -177,16 +177,16 @@ static hs_status zip_find_entry(const feature_source *source, const char *name, 
   return status;
 }
 
-/* The packed bytes of an entry, after its local header. */
+/* Finds the packed bytes of an entry, after its local header. */
 static hs_status zip_locate(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t **packed) {
   uint64_t size = source->size;
   if (found->offset > size || size - found->offset < ZIP_LOCAL_BYTES)
-    return source_fail(source, HS_ERR_FORMAT, "%s lies outside the zip archive", name);
+    return source_fail(source, HS_ERR_FORMAT, "%s is outside the zip archive", name);
   const uint8_t *header = source->bytes + found->offset;
   uint64_t start = found->offset + ZIP_LOCAL_BYTES + bytes_get_u16(header + 26) + bytes_get_u16(header + 28);
   if (bytes_get_u32(header) != ZIP_LOCAL_MARK || start > size || size - start < found->packed_size)
-    return source_fail(source, HS_ERR_FORMAT, "%s lies outside the zip archive", name);
+    return source_fail(source, HS_ERR_FORMAT, "%s is outside the zip archive", name);
   *packed = source->bytes + start;
   return HS_OK;
 }
@@ -203,7 +203,7 @@ static void zip_inflate_release(voidpf user, voidpf pointer) {
   hs_memory_release(*allocator, pointer);
 }
 
-/* Raw deflate data. *made: how many bytes there are, up to `size`; *whole: they are all, and no data is left. */
+/* Inflates raw deflate data. *made: bytes written, up to `size`; *whole: the data ended with them. */
 static hs_status zip_inflate(const feature_source *source, const uint8_t *packed, size_t packed_size, uint8_t *out,
                              size_t size, size_t *made, bool *whole) {
   const hs_allocator *allocator = source->allocator;
@@ -233,15 +233,15 @@ static hs_status zip_inflate(const feature_source *source, const uint8_t *packed
 static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t *packed, zip_entry *entry) {
   entry->size = (size_t)found->size;
-  /* One byte more, so that zlib has somewhere to point even for no bytes. */
+  /* One byte more: zlib needs a valid pointer even for no bytes. */
   entry->owned = hs_memory_alloc(source->allocator, entry->size + 1);
-  if (!entry->owned) return source_fail(source, HS_ERR_MEMORY, "no memory for %s", name);
+  if (!entry->owned) return source_fail(source, HS_ERR_MEMORY, "out of memory for %s", name);
   entry->bytes = entry->owned;
   size_t made = 0;
   bool whole = false;
   hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, entry->owned, entry->size, &made, &whole);
   if (status == HS_OK && !whole) status = HS_ERR_FORMAT;
-  if (status == HS_ERR_MEMORY) return source_fail(source, status, "no memory for %s", name);
+  if (status == HS_ERR_MEMORY) return source_fail(source, status, "out of memory for %s", name);
   return status == HS_OK ? HS_OK : source_fail(source, status, "%s: damaged compressed data", name);
 }
 
@@ -250,7 +250,7 @@ static hs_status zip_unpack_beginning(const feature_source *source, const char *
   const size_t wanted = *held;
   bool whole = false;
   hs_status status = zip_inflate(source, packed, (size_t)found->packed_size, out, wanted, held, &whole);
-  if (status == HS_ERR_MEMORY) return source_fail(source, status, "no memory for %s", name);
+  if (status == HS_ERR_MEMORY) return source_fail(source, status, "out of memory for %s", name);
   if (status == HS_OK && *held < wanted) status = HS_ERR_FORMAT;
   return status == HS_OK ? HS_OK : source_fail(source, status, "%s: damaged compressed data", name);
 }
@@ -273,7 +273,7 @@ static hs_status zip_unpack(const feature_source *source, const char *name, cons
 }
 #endif
 
-/* Finds the packed bytes and checks what the archive claims of them. */
+/* Finds an entry's packed bytes and checks the archive's claims about them. */
 static hs_status zip_check_entry(const feature_source *source, const char *name, const zip_found *found,
                                  const uint8_t **packed) {
   hs_status status = zip_locate(source, name, found, packed);

@@ -1,6 +1,5 @@
 /*
- * Zip archives as NumPy's savez uses them: writing of stored entries, reading of stored and, with zlib, deflated
- * ones.
+ * Zip archives as NumPy's savez writes them: stored entries are written; stored and, with zlib, deflated ones are read.
  */
 #ifndef HARTSIFT_FORMATS_COMMON_ZIP_ARCHIVE_H
 #define HARTSIFT_FORMATS_COMMON_ZIP_ARCHIVE_H
@@ -28,29 +27,28 @@ typedef struct zip_writer {
   zip_written entries[ZIP_ENTRIES_MAX];
 } zip_writer;
 
-/* written: as sink_begin has it. */
+/* written: digest as in sink_begin. */
 void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written);
-/* Adds a stored entry; `name` must last until zip_write_end. False when the archive would pass 4 GiB,
-   beyond which readers need other records, or ZIP_ENTRIES_MAX entries. */
+/* Adds a stored entry; `name` must stay valid until zip_write_end. False if the archive would exceed 4 GiB (which
+   needs zip64) or ZIP_ENTRIES_MAX entries. */
 bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, const void *user);
 void zip_write_end(zip_writer *writer);
 
 /* ------------------------------------------------------------------ reading */
 
-/* The bytes of one entry: a view of the source where it is stored, else owned. */
+/* The bytes of one entry: a view of the source if stored, else owned. */
 typedef struct zip_entry {
   const uint8_t *bytes; /* null: no such entry */
   size_t size;
   uint8_t *owned;
 } zip_entry;
 
-/* Finds the entry of this name, checks its extent and CRC-32, inflates it where needed. An absent entry
-   gives HS_OK with bytes null. Statuses: HS_ERR_FORMAT, HS_ERR_LIMIT (larger than most_bytes),
-   HS_ERR_UNSUPPORTED (compression this build cannot undo), HS_ERR_MEMORY. */
+/* Finds the entry of this name, checks its extent and CRC-32, and inflates it if needed. A missing entry gives HS_OK
+   with bytes null. Statuses: HS_ERR_FORMAT, HS_ERR_LIMIT (larger than most_bytes), HS_ERR_UNSUPPORTED (unsupported
+   compression), HS_ERR_MEMORY. */
 hs_status zip_read_entry(const feature_source *source, const char *name, uint64_t most_bytes, zip_entry *entry);
-/* The size of the entry and its first bytes, as many as there are up to `room`, with nothing allocated for the rest; its
-   CRC-32 is not checked. An absent entry gives HS_OK with *held 0, an empty one HS_ERR_FORMAT. Statuses else as of
-   zip_read_entry. */
+/* Reads the size of an entry and its first bytes, up to `room`, without allocating the rest or checking the CRC-32.
+   A missing entry gives HS_OK with *held 0, an empty one HS_ERR_FORMAT. Other statuses as in zip_read_entry. */
 hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t room, size_t *held,
                              uint64_t *size);
 void zip_release_entry(const feature_source *source, zip_entry *entry);
