@@ -1,5 +1,4 @@
-/* What all readers of images share: checks of limits, memory for the picture, messages of failures; and what is done to
-   decoded pixels: colour to gray, value ranges, smaller pictures. */
+/* Shared by all image readers: limits, memory, error messages, conversion to gray, value ranges, and downscaling. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -97,7 +96,8 @@ hs_status image_allocate(const image_request *request, int32_t width, int32_t he
   if (status != HS_OK && request->need) *request->need = (image_need){width, height, need + working_bytes};
   if (status != HS_OK) return status;
   void *pixels = hs_memory_alloc(request->allocator, bytes);
-  if (!pixels) return image_fail(request, HS_ERR_MEMORY, "no memory for %ld x %ld pixels", (long)width, (long)height);
+  if (!pixels)
+    return image_fail(request, HS_ERR_MEMORY, "out of memory for %ld x %ld pixels", (long)width, (long)height);
   *image = (hs_image){.data = pixels,
                       .width = width,
                       .height = height,
@@ -131,7 +131,7 @@ bool byte_source_fill(byte_source *s) {
   return s->left > 0;
 }
 
-/* ---- rows to gray or RGB: the one integer formula of the public header, alpha dropped */
+/* ---- rows to gray or RGB by the integer formula of the public header, alpha dropped */
 
 /* 2^15 times the Rec. 601 luma weights; they add up to 32768, so white stays white. */
 enum { GRAY_RED = 9798, GRAY_GREEN = 19235, GRAY_BLUE = 3735, GRAY_HALF = 16384, GRAY_SHIFT = 15 };
@@ -183,12 +183,12 @@ void gray_convert_row(const void *source, size_t source_channels, hs_sample_type
     gray_convert_u8(source, source_channels, count, target, target_layout == HS_RGB);
 }
 
-/* ---- value ranges: which samples are black and white, as the caller gives it, the file declares it, or the type has it;
-   and the note that a picture uses too little of it */
+/* ---- Value ranges: the samples that are black and white, given by the caller, declared by the file, or by the
+   type; and the note that a picture uses too little of its range. */
 
-/* Filters and resampling overshoot; samples further outside, in widths of the range, are meant in another one. */
+/* Filters and resampling overshoot by up to this share of the range; beyond it the range must be wrong. */
 static const double range_overshoot = 0.5;
-/* A picture darker than the first share of the range, or of less contrast than the second, may be meant in another. */
+/* A picture darker than the first share of the range, or with less contrast than the second, may have another range. */
 static const double range_dark = 0.25, range_flat = 0.125;
 
 typedef struct value_range {
@@ -259,7 +259,7 @@ void range_widen(const void *samples, size_t count, hs_sample_type type, float *
 
 /* ---- checks */
 
-/* The smallest usual range around the samples; where they use little of it, or there is none, their own. */
+/* The smallest common range that holds the samples; their own range if they use little of it or none fits. */
 static value_range likely_range(const sample_extremes *e) {
   static const value_range usual[] = {{0.0, 1.0},    {-1.0, 1.0},    {0.0, 255.0},  {0.0, 1023.0},
                                       {0.0, 4095.0}, {0.0, 16383.0}, {0.0, 65535.0}};
@@ -296,7 +296,7 @@ static void note_low_range(const image_request *request, const sample_extremes *
       request->name, e->low, e->high, range.low, range.high, likely.low, likely.high, range.low, range.high);
 }
 
-/* Bytes are what they are: their range is not doubted. */
+/* Checks the use of the range; 8-bit samples are not checked. */
 static void look_at_range(const image_request *request, const sample_extremes *e, hs_sample_type type) {
   const value_range range = range_of_type(type);
   const double width = range.high - range.low;
@@ -341,7 +341,7 @@ static hs_status make_floats(const image_request *request, hs_image *image) {
   if (status != HS_OK) return status;
   wide.data = wide.memory = hs_memory_alloc(request->allocator, bytes);
   wide.type = HS_F32;
-  if (!wide.memory) return image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of floats", bytes);
+  if (!wide.memory) return image_fail(request, HS_ERR_MEMORY, "out of memory for %zu bytes of floats", bytes);
   for (int32_t y = 0; y < image->height; y++)
     range_widen(row_of(image, y), count, image->type, (float *)(void *)row_of(&wide, y));
   hs_memory_release(image->allocator, image->memory);
@@ -349,8 +349,8 @@ static hs_status make_floats(const image_request *request, hs_image *image) {
   return HS_OK;
 }
 
-/* 16 bits that the file says more of: low to 0 and high to 65535, to the nearest integer. Samples that are outside show
-   that the file is wrong; then they stay. */
+/* Stretches 16-bit samples: low to 0 and high to 65535, rounded to nearest. If samples are outside, the file is
+   wrong and they stay. */
 static void stretch(const hs_image *image, uint32_t low, uint32_t high) {
   const uint32_t width = high - low;
   for (int32_t y = 0; y < image->height; y++) {
@@ -386,14 +386,13 @@ hs_status image_apply_range(const image_request *request, hs_image *image) {
   return status == HS_OK && (given || image->type == HS_F32) ? apply_float_range(request, image) : status;
 }
 
-/* ---- a picture made smaller by exact area averaging, and features found in it put back into the pixels of the original.
+/* ---- Downscaling by exact area averaging, and conversion of features to pixels of the original. With widths W
+   before and w after, in units of 1 / (W w) of the side, an original pixel has width w and a smaller picture's pixel
+   width W. So every overlap and every weighted sum is an integer. */
 
-   In units of 1 / (W w) of the side, W and w the widths before and after, an original pixel has w of them and one of the
-   smaller picture W: how much of the first is in the second is a whole number, and so is every weighted sum. */
-
-/* Sums of a row of the smaller picture: every channel of every column. */
+/* Sums of one row of the smaller picture: each channel of each column. */
 typedef struct shrink_sums {
-  uint64_t *line, *total; /* of one original row; of all so far */
+  uint64_t *line, *total; /* sums of one original row, and of all rows so far */
   size_t count;
 } shrink_sums;
 
@@ -404,16 +403,16 @@ static uint32_t sample_of(const hs_image *image, const uint8_t *row, size_t i) {
   return wide;
 }
 
-/* The sums of one original row; each below 2^16 W. */
+/* Sums one original row; each sum is below 2^16 W. */
 static void sum_line(const hs_image *from, int32_t y, int32_t width, const shrink_sums *sums) {
   const uint8_t *row = (const uint8_t *)from->data + (size_t)y * from->stride_bytes;
   const size_t channels = image_channels(from->layout);
   const uint64_t before = (uint64_t)from->width, after = (uint64_t)width;
   memset(sums->line, 0, sums->count * sizeof *sums->line);
-  uint64_t left = before; /* of the column at work, units of 1 / w */
+  uint64_t left = before; /* left in the current column, in units of 1 / w */
   size_t column = 0;
   for (size_t x = 0; x < before; x++) {
-    /* A pixel ends in its column or reaches into the next: columns are no narrower than pixels. */
+    /* A pixel overlaps at most two columns: columns are no narrower than pixels. */
     const uint64_t inside = left < after ? left : after;
     for (size_t k = 0; k < channels; k++) {
       const uint64_t value = sample_of(from, row, x * channels + k);
@@ -427,7 +426,7 @@ static void sum_line(const hs_image *from, int32_t y, int32_t width, const shrin
   }
 }
 
-/* The means, rounded to nearest with halves up. */
+/* Writes the means, rounded to nearest, halves up. */
 static void put_row(const shrink_sums *sums, uint64_t weight, const hs_image *to, int32_t y) {
   uint8_t *row = (uint8_t *)(uintptr_t)to->data + (size_t)y * to->stride_bytes;
   for (size_t i = 0; i < sums->count; i++) {
@@ -444,7 +443,7 @@ static void add_line(const shrink_sums *sums, uint64_t times) {
   for (size_t i = 0; i < sums->count; i++) sums->total[i] += times * sums->line[i];
 }
 
-/* Totals are below 2^16 W H, which image_shrink has checked. */
+/* Totals are below 2^16 W H, as image_shrink has checked. */
 static void average(const hs_image *from, const hs_image *to, const shrink_sums *sums) {
   const uint64_t before = (uint64_t)from->height, after = (uint64_t)to->height;
   const uint64_t weight = (uint64_t)from->width * before;
@@ -487,7 +486,7 @@ hs_status image_shrink(const image_request *request, int32_t largest_wanted, hs_
   uint64_t *memory = hs_memory_alloc(request->allocator, 2 * sizeof *memory * sums.count);
   if (!memory) {
     hs_image_free(&small);
-    return image_fail(request, HS_ERR_MEMORY, "no memory for rows of sums");
+    return image_fail(request, HS_ERR_MEMORY, "out of memory for rows of sums");
   }
   sums.line = memory;
   sums.total = memory + sums.count;
@@ -510,7 +509,7 @@ void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels)
   }
 }
 
-/* A place along a side whose pixels are `scale` of the original wide; centres of pixels are whole numbers. */
+/* Coordinate in the original, for pixels `scale` original pixels wide; pixel centres are integers. */
 static float original_place(float place, double scale) { return (float)(((double)place + 0.5) * scale - 0.5); }
 
 static void stretch_frame(hs_frame *f, double x_scale, double y_scale) {

@@ -5,8 +5,8 @@
 
 #include "pipeline/base/memory.h"
 
-/* What can be gone back in: a regular file, or bytes. Standard input and scenes are no files, and whoever writes into a
-   pipe must not see it opened and closed. */
+/* True for sources that can be rewound: a regular file, or bytes. Standard input, scenes and pipes cannot; a pipe's
+   writer must not see it opened and closed. */
 static hs_status rows_open_bytes(image_rows *r, const char *path) {
   size_t size = 0;
   if (!path) {
@@ -23,7 +23,7 @@ static hs_status rows_open_bytes(image_rows *r, const char *path) {
   return HS_OK;
 }
 
-/* Null: a kind that is decoded as a whole. */
+/* Null: this kind is decoded as a whole. */
 static const image_rows_kind *rows_kind_of(image_rows *r) {
   if (r->bytes.left == 0 && !byte_source_fill(&r->bytes)) return NULL;
   if (image_is_png(r->bytes.next, r->bytes.left)) return image_rows_of_png();
@@ -36,7 +36,7 @@ static bool rows_are_wanted(const image_rows *r) {
   return !r->whole && !shrinks;
 }
 
-/* In a value range that was given, rows are of floats. */
+/* Chooses the type of rows: floats with a given value range. */
 static hs_status rows_choose_type(image_rows *r) {
   const size_t bytes = (size_t)r->width * image_sample_bytes(r->type);
   r->stored = r->type;
@@ -45,7 +45,7 @@ static hs_status rows_choose_type(image_rows *r) {
   r->type = HS_F32;
   r->working_bytes += bytes;
   if (!r->samples) r->samples = hs_memory_alloc(r->request.allocator, bytes);
-  return r->samples ? HS_OK : image_fail(&r->request, HS_ERR_MEMORY, "no memory for a row of %zu bytes", bytes);
+  return r->samples ? HS_OK : image_fail(&r->request, HS_ERR_MEMORY, "out of memory for a row of %zu bytes", bytes);
 }
 
 static hs_status rows_begin(image_rows *r) {
@@ -72,14 +72,14 @@ hs_status image_rows_open(image_rows *r, const char *path, const void *bytes, si
   return status;
 }
 
-/* After a failure the file says nothing. */
+/* Clears the EXIF after a failure. */
 static hs_status rows_end_with(const image_rows *r, hs_status status) {
   if (status != HS_OK && r->request.exif) memset(r->request.exif, 0, sizeof *r->request.exif);
   if (status != HS_OK) (void)image_give_notes(&r->request, status);
   return status;
 }
 
-/* What is known of the whole file only. */
+/* Final checks that need the whole file. */
 static hs_status rows_conclude(image_rows *r) {
   hs_status status = image_check_damage(&r->request);
   if (status == HS_OK) status = range_check(&r->request, &r->extremes, r->stored);

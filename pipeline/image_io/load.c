@@ -1,5 +1,5 @@
 /*
- * Loading an image: the file's bytes, the kind of its content, the reader for it. See hs_load_image.
+ * Loads an image: reads the file, detects its kind, calls the reader. See hs_load_image.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +15,16 @@
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 
-/* As a frame takes it: image_view_source. */
+/* Largest value range of a frame: image_view_source. */
 #define RANGE_WIDTH_MAX 3.0e38f
 
 enum {
-  LOAD_FIRST_READ_BYTES = 4096,       /* enough to know the kind; an endless stream of garbage is read no further */
+  LOAD_FIRST_READ_BYTES = 4096,       /* enough to detect the kind; more is only read of an image */
   LOAD_HEADER_READ_BYTES = 256 << 10, /* enough for most headers with their metadata */
-  LOAD_PROBED_BYTES = 4 << 20         /* of files above this the header is looked at first */
+  LOAD_PROBED_BYTES = 4 << 20         /* the header of larger files is checked first */
 };
 
-/* A kind of file: how it begins, and who reads it. */
+/* A kind of file: its signature and its reader. */
 typedef struct load_kind {
   const char *name; /* with its article, for messages */
   bool (*begins)(const uint8_t *bytes, size_t size);
@@ -52,7 +52,7 @@ static bool load_is_pnm(const uint8_t *bytes, size_t size) {
          (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r'));
 }
 
-/* With offsets of 32 or 64 bits, in either order of bytes. */
+/* TIFF with offsets of 32 or 64 bits, in either byte order. */
 static bool load_is_tiff(const uint8_t *bytes, size_t size) {
   return load_begins_with(bytes, size, "II*\0", 4) || load_begins_with(bytes, size, "MM\0*", 4) ||
          load_begins_with(bytes, size, "II+\0", 4) || load_begins_with(bytes, size, "MM\0+", 4);
@@ -68,20 +68,20 @@ static const load_kind kinds[] = {
     {"a WebP", load_is_webp, image_read_webp}, {"a BMP", bmp_is_header, image_read_bmp},
 };
 
-/* Null: none that is known. */
+/* Detects the kind; null: unknown. */
 static const load_kind *load_kind_of(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (kinds[i].begins(bytes, size)) return &kinds[i];
   return NULL;
 }
 
-/* Refused, because at full size the coordinates would not be those of the smaller picture that was asked for. */
+/* Refuses a scale for other kinds: the coordinates would not be those of the smaller picture. */
 static hs_status load_refuse_scale(const image_request *request, const char *kind) {
   return image_fail(request, HS_ERR_UNSUPPORTED, "only a JPEG can be decoded at 1/%u of its size, and this is %s",
                     (unsigned)request->jpeg_scale, kind);
 }
 
-/* What was read, no larger than wanted and in its value range; after a failure nothing is left of it. */
+/* Finishes a picture: downscales it, applies the value range; frees it after a failure. */
 static hs_status load_finish(const image_request *request, hs_status read, hs_image *image) {
   hs_status status = read == HS_OK ? image_check_damage(request) : read;
   if (status == HS_OK) status = image_shrink(request, request->max_image_size, image);
@@ -104,7 +104,7 @@ static hs_status load_decode(const image_request *request, hs_source *loaded) {
 
 /* ---- the file's bytes */
 
-/* Grows to at least `wanted` bytes; while they are copied both buffers are there. */
+/* Grows to at least `wanted` bytes; both buffers exist during the copy. */
 static hs_status load_grow(const image_request *request, load_buffer *buffer, size_t wanted) {
   if (wanted <= buffer->capacity) return HS_OK;
   const size_t before = buffer->size > LOAD_FIRST_READ_BYTES ? buffer->size : 0;
@@ -114,7 +114,7 @@ static hs_status load_grow(const image_request *request, load_buffer *buffer, si
   const hs_status status = buffer->size > 0 ? image_check_memory(request, both, "the file alone") : HS_OK;
   if (status != HS_OK) return status;
   uint8_t *bytes = hs_memory_alloc(request->allocator, wanted);
-  if (!bytes) return image_fail(request, HS_ERR_MEMORY, "no memory for the file's %zu bytes", wanted);
+  if (!bytes) return image_fail(request, HS_ERR_MEMORY, "out of memory for the file's %zu bytes", wanted);
   if (buffer->size > 0) memcpy(bytes, buffer->bytes, buffer->size);
   hs_memory_release(request->allocator, buffer->bytes);
   buffer->bytes = bytes;
@@ -122,9 +122,9 @@ static hs_status load_grow(const image_request *request, load_buffer *buffer, si
   return HS_OK;
 }
 
-/* How large the buffer is to be next. Of a stream the last step takes what the limit leaves beyond the previous buffer. */
+/* Next size of the buffer. For a stream the last step uses what the limit leaves besides the previous buffer. */
 static size_t load_next_bytes(const image_request *request, const load_buffer *buffer, size_t expected_bytes) {
-  /* One byte more than expected shows the end without another growth. */
+  /* One byte more than expected detects the end without another growth. */
   if (expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX) return expected_bytes + 1;
   if (buffer->capacity > SIZE_MAX / 3) return SIZE_MAX;
   const size_t doubled = 2 * buffer->capacity;
@@ -133,8 +133,8 @@ static size_t load_next_bytes(const image_request *request, const load_buffer *b
   return limit > doubled ? (size_t)limit - buffer->capacity : doubled;
 }
 
-/* Whether the beginning of a file shows that it cannot become a picture, for the reasons that its reader gives. *decided:
-   its header was read. The directory of a TIFF may be anywhere: it is not asked. */
+/* True if the file's beginning already decides that it cannot be loaded. *decided: its header was read. TIFF is
+   skipped: its directory may be anywhere. */
 static hs_status load_probe(const image_request *request, const load_buffer *buffer, bool is_stream, bool *decided) {
   const load_kind *kind = load_kind_of(buffer->bytes, buffer->size);
   image_findings found = {.notes = {.damages = 0}};
@@ -158,16 +158,16 @@ static hs_status load_probe(const image_request *request, const load_buffer *buf
   return HS_OK;
 }
 
-/* Reads less than all of a large file first, where its header is not in the first bytes. */
+/* Reads only part of a large file first if its header is not in the first bytes. */
 static size_t load_after_probe(size_t wanted, size_t have, bool decided) {
   return !decided && have < LOAD_HEADER_READ_BYTES && wanted > LOAD_HEADER_READ_BYTES ? LOAD_HEADER_READ_BYTES : wanted;
 }
 
-/* expected_bytes: the size of a regular file, else 0; only a hint, the file may change. */
+/* Reads a stream. expected_bytes: size of a regular file, else 0; a hint only, because the file may change. */
 static hs_status load_read_stream(const image_request *request, FILE *stream, size_t expected_bytes,
                                   load_buffer *buffer) {
   size_t wanted = LOAD_FIRST_READ_BYTES;
-  bool decided = expected_bytes > 0 && expected_bytes <= LOAD_PROBED_BYTES; /* it is soon read, and looked at then */
+  bool decided = expected_bytes > 0 && expected_bytes <= LOAD_PROBED_BYTES; /* small files are read whole first */
   for (;;) {
     hs_status status = load_grow(request, buffer, wanted);
     if (status != HS_OK) return status;
@@ -192,7 +192,7 @@ hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t 
   return status;
 }
 
-/* A pipe without a writer reads as empty instead of blocking for ever. */
+/* Opened non-blocking: a pipe without a writer reads as empty. */
 hs_status image_open_file(const image_request *request, FILE **stream, size_t *expected_bytes) {
   const int descriptor = open(request->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   struct stat info;
@@ -297,7 +297,8 @@ hs_status image_request_make(const hs_load_options *options, const char *name, i
   if (known.exif) memset(known.exif, 0, sizeof *known.exif);
   if (known.notes) memset(known.notes, 0, sizeof *known.notes);
   if (status != HS_OK) return status;
-  request->max_image_size = known.max_image_size < INT32_MAX ? (int32_t)known.max_image_size : 0; /* none is larger */
+  request->max_image_size =
+      known.max_image_size < INT32_MAX ? (int32_t)known.max_image_size : 0; /* no picture is larger */
   if (known.max_pixels != 0) request->max_pixels = known.max_pixels;
   request->max_memory_bytes = known.max_memory_bytes;
   request->apply_exif = known.ignore_exif == 0;
@@ -327,7 +328,7 @@ bool image_is_regular_file(const char *path) {
   return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* The picture that the request names. */
+/* Loads the request's file, standard input, or scene. */
 static hs_status load_named(image_request *request, hs_source *loaded) {
   int32_t width = 0, height = 0;
   uint32_t seed = 0;

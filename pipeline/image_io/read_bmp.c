@@ -1,7 +1,7 @@
 /*
- * Reader of BMP: pictures without compression, of 1, 4, 8, 16, 24 or 32 bits a pixel, with a palette or with masks, from
- * the top or from the bottom. Headers: Microsoft's BITMAPCOREHEADER, BITMAPINFOHEADER and its later versions. What those
- * say of alpha, gamma and colour profiles is left alone.
+ * Reader of BMP: uncompressed pictures of 1, 4, 8, 16, 24 or 32 bits a pixel, with palette or masks, top-down or
+ * bottom-up. Headers: Microsoft's BITMAPCOREHEADER, BITMAPINFOHEADER and its later versions. Alpha, gamma and colour
+ * profiles are ignored.
  */
 #include <string.h>
 
@@ -12,20 +12,20 @@ enum {
   BMP_FILE_HEADER = 14,
   BMP_CORE_HEADER = 12,
   BMP_INFO_HEADER = 40,
-  BMP_MASKED_HEADER = 52, /* from here on the masks are part of it */
+  BMP_MASKED_HEADER = 52, /* from this size on, the header includes the masks */
   BMP_PALETTE_MAX = 256,
   BMP_UNCOMPRESSED = 0,
   BMP_MASKS = 3
 };
 
-/* Where a channel's bits are in a pixel. */
+/* Position of a channel's bits in a pixel. */
 typedef struct bmp_channel {
   uint32_t mask, shift, most;
 } bmp_channel;
 
 typedef struct bmp_file {
   const image_request *request;
-  uint32_t header, data; /* size of the information header; where the pixels begin */
+  uint32_t header, data; /* size of the information header; offset of the pixels */
   uint32_t bits, compression, colours;
   uint64_t width, height;
   bool from_top;
@@ -116,7 +116,7 @@ static hs_status bmp_read_palette(bmp_file *file) {
   if (file->bits > 8) return HS_OK;
   const size_t entry = file->header == BMP_CORE_HEADER ? 3 : 4, most = (size_t)1 << file->bits;
   const size_t count = file->colours == 0 ? most : file->colours, at = BMP_FILE_HEADER + (size_t)file->header;
-  if (count > most) return bmp_damaged(file, "more colours than its pixels can name");
+  if (count > most) return bmp_damaged(file, "more colours than its pixels can index");
   if (file->request->size < at + count * entry) return bmp_damaged(file, "the palette is cut off");
   for (size_t i = 0; i < count; i++)
     for (size_t k = 0; k < 3; k++) file->palette[i][k] = file->request->bytes[at + i * entry + 2 - k];
@@ -126,7 +126,7 @@ static hs_status bmp_read_palette(bmp_file *file) {
 
 /* ---- pixels */
 
-/* Width and bits are checked: below 2^37. */
+/* Bytes of a row; width and bits are checked, so below 2^37. */
 static uint64_t bmp_row_bytes(const bmp_file *file) { return (file->width * file->bits + 31) / 32 * 4; }
 
 static hs_status bmp_check_length(const bmp_file *file) {
@@ -136,13 +136,13 @@ static hs_status bmp_check_length(const bmp_file *file) {
   return HS_OK;
 }
 
-/* A pixel's channel scaled to 8 bits, nearest integer. */
+/* A channel of a pixel, scaled to 8 bits with rounding. */
 static uint8_t bmp_channel_of(const bmp_channel *channel, uint32_t pixel) {
   const uint64_t value = (pixel & channel->mask) >> channel->shift;
   return (uint8_t)((value * 255 + channel->most / 2) / channel->most);
 }
 
-/* A row as RGB; false: a pixel names a colour that the palette does not have. */
+/* Reads a row as RGB; false: a pixel's colour is not in the palette. */
 static bool bmp_read_row(const bmp_file *file, const uint8_t *from, uint8_t *row) {
   for (size_t x = 0; x < file->width; x++, row += 3) {
     if (file->bits <= 8) {
@@ -167,7 +167,7 @@ static hs_status bmp_read_pixels(const bmp_file *file, uint8_t *row, hs_image *i
   for (size_t y = 0; y < file->height; y++) {
     const size_t stored = file->from_top ? y : (size_t)file->height - 1 - y;
     if (!bmp_read_row(file, data + stored * stride, row))
-      return bmp_damaged(file, "a pixel names a colour that the palette does not have");
+      return bmp_damaged(file, "a pixel's colour is not in the palette");
     gray_convert_row(row, 3, HS_U8, (size_t)file->width, target + y * image->stride_bytes, image->layout);
   }
   return HS_OK;
@@ -187,7 +187,7 @@ hs_status image_read_bmp(const image_request *request, hs_image *image) {
                           request->keep_colour ? HS_RGB : HS_GRAY, 3 * file.width, &made);
   if (status != HS_OK) return status;
   uint8_t *row = hs_memory_alloc(request->allocator, 3 * (size_t)file.width);
-  status = row ? bmp_read_pixels(&file, row, &made) : image_fail(request, HS_ERR_MEMORY, "no memory for a row");
+  status = row ? bmp_read_pixels(&file, row, &made) : image_fail(request, HS_ERR_MEMORY, "out of memory for a row");
   hs_memory_release(request->allocator, row);
   if (status != HS_OK) {
     hs_image_free(&made);

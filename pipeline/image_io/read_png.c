@@ -1,6 +1,6 @@
 /*
  * Reader of PNG, on libpng: every colour type, depth and interlacing, the EXIF orientation applied. Gamma and colour
- * profiles are left alone, alpha is dropped. A wrong checksum of a chunk that the pixels need is an error.
+ * profiles are ignored, alpha is dropped. A wrong checksum of a chunk that the pixels need is an error.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -14,12 +14,12 @@
 
 enum {
   READ_PNG_CHUNKS_CACHED = 128,
-  READ_PNG_CHUNK_BYTES = 8 << 20,     /* largest chunk libpng may buffer; those we need have at most 768 bytes */
+  READ_PNG_CHUNK_BYTES = 8 << 20,     /* largest chunk that libpng may buffer; needed chunks have at most 768 bytes */
   READ_PNG_DECODER_BYTES = 256 << 10, /* libpng's and zlib's own state, rounded up */
   READ_PNG_DEFLATE_RATIO = 1032       /* zlib cannot expand data by more */
 };
 
-/* Everything that must outlive a longjmp; lives in the caller of the function that has the setjmp. */
+/* State that survives a longjmp; owned by the caller of the function with the setjmp. */
 typedef struct read_png_state {
   const image_request *request;
   byte_source bytes;
@@ -30,16 +30,16 @@ typedef struct read_png_state {
   bool interlaced, has_tags;
   exif_tags tags;
   exif_placement placement;
-  uint8_t *rows;      /* a row, or the whole picture where it is interlaced */
-  uint8_t *converted; /* a row of the picture; null: rows are not turned */
+  uint8_t *rows;      /* a row, or the whole picture if interlaced */
+  uint8_t *converted; /* a converted row; null: rows are not rotated */
   hs_image image;
   hs_status status;
   bool out_of_memory;
-  bool has_pixels; /* all rows are decoded, and their checksum was right: what follows is only noted */
+  bool has_pixels; /* all rows are decoded with a correct checksum: later damage is only noted */
   char reason[IMAGE_REASON_BYTES];
 } read_png_state;
 
-/* ---- what libpng calls */
+/* ---- callbacks of libpng */
 
 static void read_png_on_error(png_structp png, png_const_charp text) {
   read_png_state *decoder = png_get_error_ptr(png);
@@ -109,12 +109,12 @@ static void read_png_set_limits(png_structp png) {
   png_set_chunk_malloc_max(png, READ_PNG_CHUNK_BYTES);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
 #  ifdef PNG_SET_UNKNOWN_CHUNKS_SUPPORTED
-  /* Text, profiles, times are not parsed, because the pixels do not depend on them. */
+  /* Text, profiles and times are not parsed: pixels do not depend on them. */
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 #  endif
 }
 
-/* Refuses what is too large, or too large for the bytes that are there. */
+/* Refuses pictures that are too large, or too large for the file's bytes. */
 static void read_png_check_header(read_png_state *decoder) {
   const uint64_t width = png_get_image_width(decoder->png, decoder->info);
   const uint64_t height = png_get_image_height(decoder->png, decoder->info);
@@ -143,7 +143,7 @@ static void read_png_set_transformations(read_png_state *decoder) {
   decoder->type = depth == 16 ? HS_U16 : HS_U8;
 }
 
-/* 1: as stored. */
+/* The EXIF orientation; 1: as stored. */
 static int read_png_orientation(const read_png_state *decoder) {
   return decoder->has_tags && decoder->request->apply_exif ? decoder->tags.orientation : 1;
 }
@@ -159,7 +159,7 @@ static void read_png_allocate(read_png_state *decoder) {
   if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes))
     read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
   decoder->placement = exif_place(orientation, width, height);
-  /* libpng holds three rows, and a turned row is one more: their sum must not overflow the limit. */
+  /* libpng holds three rows, and a rotated row is one more: their sum must not overflow the limit. */
   const uint64_t few_rows = (orientation > 1 ? 4u : 3u) * (uint64_t)row_bytes;
   const uint64_t working_bytes =
       rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + few_rows + READ_PNG_DECODER_BYTES;
@@ -169,7 +169,7 @@ static void read_png_allocate(read_png_state *decoder) {
   decoder->rows = hs_memory_alloc(request->allocator, rows_bytes);
   if (orientation > 1) decoder->converted = hs_memory_alloc(request->allocator, row_bytes);
   if (!decoder->rows || (orientation > 1 && !decoder->converted))
-    read_png_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", rows_bytes));
+    read_png_stop(decoder, image_fail(request, HS_ERR_MEMORY, "out of memory for %zu bytes of rows", rows_bytes));
 }
 
 static void read_png_convert_row(const read_png_state *decoder, const uint8_t *row, int32_t y) {
@@ -198,7 +198,7 @@ static void read_png_read_pixels(read_png_state *decoder) {
   for (int32_t y = 0; y < height; y++) read_png_convert_row(decoder, decoder->rows + (size_t)y * row_bytes, y);
 }
 
-/* The header, and what rows are to be made of the picture. */
+/* Reads the header and chooses the form of the rows. */
 static void read_png_open(read_png_state *decoder) {
   read_png_set_limits(decoder->png);
   png_set_read_fn(decoder->png, decoder, read_png_on_read);
@@ -215,7 +215,7 @@ static void read_png_decode_guarded(read_png_state *decoder) {
   read_png_read_pixels(decoder);
 }
 
-/* Reads the chunks after the pixels, which nothing of the picture depends on. */
+/* Reads the chunks after the pixels; the picture does not depend on them. */
 static void read_png_finish(read_png_state *decoder) {
   decoder->has_pixels = true;
   if (setjmp(png_jmpbuf(decoder->png)) != 0) return;
@@ -227,7 +227,7 @@ static hs_status read_png_begin(read_png_state *decoder, const image_request *re
   decoder->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, decoder, read_png_on_error, read_png_on_warning,
                                           decoder, read_png_on_alloc, read_png_on_free);
   if (decoder->png) decoder->info = png_create_info_struct(decoder->png);
-  return decoder->info ? HS_OK : image_fail(request, HS_ERR_MEMORY, "no memory for the PNG decoder");
+  return decoder->info ? HS_OK : image_fail(request, HS_ERR_MEMORY, "out of memory for the PNG decoder");
 }
 
 static void read_png_end(read_png_state *decoder) {
@@ -237,7 +237,7 @@ static void read_png_end(read_png_state *decoder) {
   decoder->rows = decoder->converted = NULL;
 }
 
-/* Reads the tags where somebody wants them. stream: the file where the request has not its bytes. */
+/* Reads the tags if wanted. stream: the file, if its bytes are not in the request. */
 static hs_status read_png_read_tags(read_png_state *decoder, FILE *stream) {
   const image_request *request = decoder->request;
   if (!request->apply_exif && !request->exif) return HS_OK;
@@ -249,11 +249,11 @@ static void read_png_give_tags(const read_png_state *decoder, int32_t width, int
   if (decoder->has_tags) exif_give(decoder->request, &decoder->tags, (double)(width > height ? width : height), &image);
 }
 
-/* The status of what was done; of libpng's own failures with the message. */
+/* The final status, with a message for libpng's errors. */
 static hs_status read_png_explain(const read_png_state *decoder) {
   if (decoder->status != HS_OK && decoder->reason[0] != '\0') {
     image_fail(decoder->request, decoder->status, "%s: %s",
-               decoder->status == HS_ERR_MEMORY ? "no memory for the PNG" : "damaged PNG", decoder->reason);
+               decoder->status == HS_ERR_MEMORY ? "out of memory for the PNG" : "damaged PNG", decoder->reason);
   }
   return decoder->status;
 }
@@ -290,12 +290,12 @@ static void rows_begin_guarded(image_rows *rows, read_png_state *decoder) {
   if (rows->whole) return;
   decoder->rows = hs_memory_alloc(rows->request.allocator, row_bytes);
   if (!decoder->rows)
-    read_png_stop(decoder, image_fail(&rows->request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", row_bytes));
+    read_png_stop(decoder, image_fail(&rows->request, HS_ERR_MEMORY, "out of memory for %zu bytes of rows", row_bytes));
 }
 
 static hs_status png_rows_begin(image_rows *rows) {
   read_png_state *decoder = hs_memory_alloc(rows->request.allocator, sizeof *decoder);
-  if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "no memory for the PNG decoder");
+  if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "out of memory for the PNG decoder");
   rows->decoder = decoder;
   hs_status status = read_png_begin(decoder, &rows->request, &rows->bytes);
   if (status == HS_OK) status = read_png_read_tags(decoder, rows->stream);

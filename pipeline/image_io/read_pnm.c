@@ -1,6 +1,6 @@
 /*
  * Reader of the PNM family: PBM, PGM, PPM as text (P1 P2 P3) and binary (P4 P5 P6), and PAM (P7), with
- * 8-bit (maxval up to 255) and 16-bit samples. Of several pictures in a file the first is taken.
+ * 8-bit (maxval up to 255) and 16-bit samples. Only the first picture of a file is read.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { PNM_TOKEN_BYTES = 32 };
 
-/* A place in the file and what the header said. */
+/* Position in the file, and its header. */
 typedef struct pnm_file {
   const image_request *request;
   size_t at;
@@ -38,7 +38,7 @@ static void pnm_skip_space(pnm_file *file) {
   }
 }
 
-/* A decimal number; one beyond 2^32 stays at 2^32, which every caller refuses. */
+/* Reads a decimal number, saturated at 2^32, which every caller refuses. */
 static hs_status pnm_number(pnm_file *file, uint64_t *value) {
   const uint64_t ceiling = (uint64_t)1 << 32;
   const image_request *request = file->request;
@@ -78,7 +78,7 @@ static hs_status pnm_read_plain_header(pnm_file *file) {
   return HS_OK;
 }
 
-/* A word up to the next white space; cut to the buffer, since all known words are shorter. */
+/* Reads a word, cut to the buffer: all known words are shorter. */
 static void pnm_word(pnm_file *file, char word[PNM_TOKEN_BYTES]) {
   size_t length = 0;
   while (file->at < file->request->size && !pnm_is_space(file->request->bytes[file->at])) {
@@ -88,7 +88,7 @@ static void pnm_word(pnm_file *file, char word[PNM_TOKEN_BYTES]) {
   word[length] = '\0';
 }
 
-/* Spaces inside a line of a PAM header. */
+/* Skips spaces inside a line of a PAM header. */
 static void pnm_skip_blanks(pnm_file *file) {
   while (file->at < file->request->size &&
          (file->request->bytes[file->at] == ' ' || file->request->bytes[file->at] == '\t'))
@@ -113,7 +113,7 @@ static hs_status pnm_check_tuple(pnm_file *file, const char *tuple_type, uint64_
                       (unsigned long long)depth);
   }
   file->channels = (uint32_t)depth;
-  if (tuple_type[0] == '\0') return HS_OK; /* optional; the usual meaning of each depth */
+  if (tuple_type[0] == '\0') return HS_OK; /* optional; each depth has a default meaning */
   const uint32_t channels = pnm_tuple_channels(tuple_type);
   if (channels == 0) return image_fail(file->request, HS_ERR_UNSUPPORTED, "PAM of tuple type %s", tuple_type);
   if (channels != depth) {
@@ -158,21 +158,21 @@ static hs_status pnm_read_pam_header(pnm_file *file) {
 
 /* ---- samples */
 
-/* Bytes of a row in the file; for text the fewest it can have. */
+/* Bytes of a row in the file; for text the minimum. */
 static uint64_t pnm_row_bytes(const pnm_file *file) {
   const uint64_t samples = file->width * file->channels; /* both checked: below 2^33 */
   if (file->kind == '1') return samples;
   if (file->kind == '4') return (samples + 7) / 8;
-  if (file->kind == '2' || file->kind == '3') return 2 * samples; /* a digit and what parts it from the next */
+  if (file->kind == '2' || file->kind == '3') return 2 * samples; /* a digit and a separator */
   return file->max_value > 255 ? 2 * samples : samples;
 }
 
-/* A file too short for its header is refused before memory is asked for. */
+/* Refuses a file too short for its header before memory is allocated. */
 static hs_status pnm_check_length(const pnm_file *file) {
   const uint64_t row = pnm_row_bytes(file);
   uint64_t there = file->request->size - file->at;
   if (file->kind == '2' || file->kind == '3')
-    there += 2; /* nothing needs to follow the last sample, the first may follow the header's white space */
+    there += 2; /* no separator is needed after the last sample and before the first */
   return row > there / file->height ? pnm_cut_off(file) : HS_OK;
 }
 
@@ -189,7 +189,7 @@ static hs_status pnm_text_sample(pnm_file *file, uint64_t *value) {
   return HS_OK;
 }
 
-/* The next sample of a row, unscaled. index: which sample of the row, for packed bits. */
+/* Reads the next sample of a row, unscaled. index: of the sample in its row, for packed bits. */
 static hs_status pnm_sample(pnm_file *file, size_t index, size_t samples, uint64_t *value) {
   const uint8_t *bytes = file->request->bytes;
   if (file->kind <= '3') return pnm_text_sample(file, value);
@@ -205,7 +205,7 @@ static hs_status pnm_sample(pnm_file *file, size_t index, size_t samples, uint64
   return HS_OK;
 }
 
-/* A row of samples scaled to the full range of 8 or 16 bits, nearest integer. */
+/* Reads a row of samples scaled to the full range of 8 or 16 bits, rounded to nearest. */
 static hs_status pnm_read_row(pnm_file *file, hs_sample_type type, size_t samples, void *row) {
   const uint64_t full = type == HS_U16 ? 65535 : 255;
   uint8_t *row8 = row;
@@ -260,9 +260,9 @@ hs_status image_read_pnm(const image_request *request, hs_image *image) {
   if (status != HS_OK) return status;
   /* image_allocate has checked that row_bytes fits. */
   void *row = hs_memory_alloc(request->allocator, (size_t)row_bytes);
-  status = row != NULL
-               ? pnm_read_pixels(&file, row, &made)
-               : image_fail(request, HS_ERR_MEMORY, "no memory for a row of %llu bytes", (unsigned long long)row_bytes);
+  status = row != NULL ? pnm_read_pixels(&file, row, &made)
+                       : image_fail(request, HS_ERR_MEMORY, "out of memory for a row of %llu bytes",
+                                    (unsigned long long)row_bytes);
   hs_memory_release(request->allocator, row);
   if (status != HS_OK) {
     hs_image_free(&made);

@@ -1,8 +1,8 @@
 /*
- * Reader of TIFF, on libtiff: the first picture of a file that is no reduced copy; gray, RGB, CMYK or a palette, samples of
- * 8 or 16 bits (of gray and palettes also 1, 2 and 4; of gray and RGB also with a sign, of 32 bits, and floats), in strips
- * or tiles, interleaved or in planes, in any compression of the libtiff that is there.
- * Further samples, alpha among them, are dropped; the orientation is applied as that of EXIF, which has the same numbers.
+ * Reader of TIFF, on libtiff: the first picture of a file that is no reduced copy. Gray, RGB, CMYK or palette; samples
+ * of 8 or 16 bits (gray and palette also 1, 2 and 4; gray and RGB also signed, 32 bits, and floats); strips or tiles,
+ * interleaved or planar; any compression that the installed libtiff supports. Extra samples such as alpha are dropped;
+ * the orientation is applied, with the same numbers as EXIF's.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -16,19 +16,19 @@
 #  include "pipeline/base/memory.h"
 
 enum {
-  READ_TIFF_DECODER_BYTES = 1 << 20, /* libtiff's own state, rounded up; a strip or tile is counted besides */
+  READ_TIFF_DECODER_BYTES = 1 << 20, /* libtiff's state, rounded up; a strip or tile is counted separately */
   READ_TIFF_PALETTE = 256,
   READ_TIFF_SAMPLES_MAX = 16,
-  READ_TIFF_CHOSEN_BYTES = 24, /* of a pixel in `chosen`: twice three floats */
+  READ_TIFF_CHOSEN_BYTES = 24, /* bytes per pixel in `chosen`: twice three floats */
   READ_TIFF_CMYK = 4,
-  READ_TIFF_LINEAR_RAW = 34892 /* PhotometricInterpretation of DNG, which older headers of libtiff lack */
+  READ_TIFF_LINEAR_RAW = 34892 /* PhotometricInterpretation of DNG, missing in older headers of libtiff */
 };
 
-/* ---- which page of a TIFF is the picture: the first, unless the file says that it is a reduced copy of another */
+/* ---- selection of the page: the first one, unless the file marks it as a reduced copy */
 
 enum {
-  TIFF_PAGES_MAX = 64,    /* that are looked at */
-  TIFF_SUB_PAGES_MAX = 32 /* of a page: the directories that its tag SubIFDs names */
+  TIFF_PAGES_MAX = 64,    /* pages that are examined */
+  TIFF_SUB_PAGES_MAX = 32 /* per page: directories in its tag SubIFDs */
 };
 
 typedef struct tiff_page {
@@ -36,15 +36,15 @@ typedef struct tiff_page {
   bool is_reduced, is_mask;
 } tiff_page;
 
-/* The first page that is no reduced copy and has so many pixels. */
+/* Search for the first page that is no reduced copy and has the most pixels. */
 typedef struct page_search {
   const image_request *request;
   TIFF *tiff;
   uint64_t least_pixels;
-  uint64_t offset; /* of its directory; 0: not found yet */
+  uint64_t offset; /* offset of its directory; 0: not found yet */
 } page_search;
 
-/* The old tag SubfileType libtiff leaves out. */
+/* Type of the current page; libtiff does not provide the old tag SubfileType. */
 static tiff_page page_of(const image_request *request, TIFF *tiff) {
   uint32_t width = 0, height = 0, kind = 0;
   const double old = exif_page_number(request->bytes, request->size, TIFFCurrentDirOffset(tiff), TIFFTAG_OSUBFILETYPE);
@@ -60,7 +60,7 @@ static bool has_tag(TIFF *tiff, uint32_t tag) {
   return TIFFGetField(tiff, tag, &value) != 0;
 }
 
-/* Copied, because reading another directory frees them. */
+/* Copies the offsets of sub-directories, because reading another directory frees them. */
 static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MAX]) {
   uint16_t count = 0;
   uint64_t *from = NULL;
@@ -70,7 +70,7 @@ static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MAX]) {
   return count;
 }
 
-/* The current directory, unless an earlier one was taken. */
+/* Considers the current directory, unless a page was already chosen. */
 static void consider(page_search *search) {
   const tiff_page page = page_of(search->request, search->tiff);
   if (search->offset == 0 && !page.is_reduced && !page.is_mask && page.pixels >= search->least_pixels)
@@ -84,7 +84,7 @@ static void consider_sub_pages(page_search *search) {
     if (TIFFSetSubDirectory(search->tiff, offsets[i])) consider(search);
 }
 
-/* All pages but the first, and the directories below each. */
+/* Searches all pages after the first, and the directories below each. */
 static void look_through(page_search *search, bool first_only) {
   for (uint16_t page = 0; page < TIFF_PAGES_MAX && TIFFSetDirectory(search->tiff, page); page++) {
     if (page > 0) consider(search);
@@ -93,12 +93,12 @@ static void look_through(page_search *search, bool first_only) {
   }
 }
 
-/* Finds the page of the full picture. *offset: of its directory; 0: it is the first, the current one. Other pages are read
-   meanwhile. Statuses: HS_ERR_UNSUPPORTED (there are only reduced copies), HS_ERR_FORMAT. */
+/* Finds the page of the full picture. *offset: of its directory; 0: the first, current page. Reads other pages
+   meanwhile. Statuses: HS_ERR_UNSUPPORTED (only reduced copies), HS_ERR_FORMAT. */
 static hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64_t *offset) {
   const tiff_page first = page_of(request, tiff);
   const bool is_raw = has_tag(tiff, TIFFTAG_DNGVERSION);
-  const bool is_extra = first.is_reduced || first.is_mask; /* a mask alone may be what is wanted */
+  const bool is_extra = first.is_reduced || first.is_mask; /* a file of a single mask is accepted */
   page_search search = {.request = request, .tiff = tiff, .least_pixels = is_extra ? 1 : first.pixels + 1};
   uint64_t offsets[TIFF_SUB_PAGES_MAX];
   *offset = 0;
@@ -117,7 +117,7 @@ static hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64
 
 /* ---- its pixels */
 
-/* How the file stores a sample. */
+/* Sample format in the file. */
 typedef enum tiff_sample {
   TIFF_PLAIN,
   TIFF_INT8,
@@ -134,25 +134,25 @@ typedef struct read_tiff_state {
   uint64_t at; /* read position in the file */
   uint32_t width, height;
   uint16_t bits, samples, photometric, planar, orientation, format;
-  tiff_sample sample;  /* TIFF_PLAIN: up to 16 bits without a sign; all others become floats */
+  tiff_sample sample;  /* TIFF_PLAIN: unsigned up to 16 bits; all others become floats */
   hs_sample_type type; /* of the picture */
-  bool is_searching;   /* pages are read in search of the picture's */
+  bool is_searching;   /* the search for the page is running */
   bool tiled;
-  uint32_t band_rows; /* rows that are decoded before they are converted */
+  uint32_t band_rows; /* rows that are decoded before conversion */
   uint32_t tile_width, tile_rows;
-  size_t sample_bytes, channels; /* of the file's samples, whole bytes; of what is converted: 1 or 3 channels */
-  size_t kept;                   /* samples of a pixel in the band: of planes only those that are wanted are read */
+  size_t sample_bytes, channels; /* bytes of the file's samples (whole bytes); converted channels, 1 or 3 */
+  size_t kept;                   /* samples per pixel in the band; of planes only the needed ones are read */
   uint8_t palette[READ_TIFF_PALETTE][3];
   exif_placement placement;
   uint8_t *band;   /* band_rows x width x kept, whole samples, interleaved */
-  uint8_t *piece;  /* a row or a tile as libtiff gives it */
-  uint8_t *chosen; /* a row of `channels`, and as many pixels as the picture wants them */
+  uint8_t *piece;  /* a row or tile from libtiff */
+  uint8_t *chosen; /* a row of `channels` samples, and the converted row */
   size_t piece_bytes;
   hs_image image;
   char reason[IMAGE_REASON_BYTES];
 } read_tiff_state;
 
-/* ---- what libtiff calls */
+/* ---- callbacks of libtiff */
 
 __attribute__((format(printf, 2, 0))) static void read_tiff_note(const read_tiff_state *s, const char *format,
                                                                  va_list arguments) {
@@ -178,7 +178,7 @@ static int read_tiff_on_warning(TIFF *tiff, void *user, const char *module, cons
   const read_tiff_state *s = user;
   (void)tiff;
   (void)module;
-  /* Tags of other programs are no damage. */
+  /* Unknown tags are no damage. */
   if (!s->is_searching && !strstr(format, "Unknown field")) read_tiff_note(s, format, arguments);
   return 1;
 }
@@ -213,7 +213,7 @@ static int read_tiff_on_close(thandle_t handle) {
 static toff_t read_tiff_on_size(thandle_t handle) { return ((const read_tiff_state *)handle)->request->size; }
 
 static TIFF *read_tiff_open(read_tiff_state *s) {
-  /* A second line: the first is what image_allocate counts, the decoder's own memory among it. */
+  /* A second limit: image_allocate counts the decoder's own memory in the first. */
   const uint64_t limit = machine_memory_limit(s->request->max_memory_bytes);
   const uint64_t most = limit > READ_TIFF_DECODER_BYTES ? limit : READ_TIFF_DECODER_BYTES;
   TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
@@ -221,14 +221,14 @@ static TIFF *read_tiff_open(read_tiff_state *s) {
   TIFFOpenOptionsSetErrorHandlerExtR(options, read_tiff_on_error, s);
   TIFFOpenOptionsSetWarningHandlerExtR(options, read_tiff_on_warning, s);
   if (most < INT32_MAX) TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)most);
-  /* m: no mapping into memory, r: reading alone. */
+  /* m: no memory mapping, r: read only */
   TIFF *tiff = TIFFClientOpenExt("TIFF", "rm", s, read_tiff_on_read, read_tiff_on_write, read_tiff_on_seek,
                                  read_tiff_on_close, read_tiff_on_size, NULL, NULL, options);
   TIFFOpenOptionsFree(options);
   return tiff;
 }
 
-/* ---- what the file says */
+/* ---- header */
 
 static hs_status read_tiff_damaged(const read_tiff_state *s, const char *otherwise) {
   return image_fail(s->request, HS_ERR_FORMAT, "damaged TIFF: %s", s->reason[0] != '\0' ? s->reason : otherwise);
@@ -240,7 +240,7 @@ static bool read_tiff_is_cmyk(const read_tiff_state *s) {
   return s->photometric == PHOTOMETRIC_SEPARATED && inks == INKSET_CMYK;
 }
 
-/* False: samples that cannot be read. */
+/* Chooses the sample format. False: unsupported. */
 static bool read_tiff_choose_sample(read_tiff_state *s) {
   const bool is_unsigned = s->format == SAMPLEFORMAT_UINT || s->format == SAMPLEFORMAT_VOID;
   static const struct {
@@ -256,7 +256,7 @@ static bool read_tiff_choose_sample(read_tiff_state *s) {
   return s->sample == TIFF_PLAIN ? is_unsigned : levels;
 }
 
-/* What is left of a camera's raw file once its previews are passed over. */
+/* Refuses a camera's raw file, whose previews were skipped. */
 static hs_status read_tiff_refuse_raw(const read_tiff_state *s) {
   return image_fail(s->request, HS_ERR_UNSUPPORTED,
                     "TIFF with a camera's raw data (as DNG and NEF have): develop it into a TIFF or JPEG first");
@@ -290,7 +290,7 @@ static hs_status read_tiff_check_kind(const read_tiff_state *s, bool has_samples
   return HS_OK;
 }
 
-/* No file is shorter than its compression can make it; of the other compressions that cannot be said. */
+/* True if the file is too short for its compression's best ratio; unknown for other compressions. */
 static bool read_tiff_is_too_short(const read_tiff_state *s, uint16_t compression) {
   static const struct {
     uint16_t compression, ratio;
@@ -323,12 +323,12 @@ static hs_status read_tiff_palette(read_tiff_state *s) {
   return HS_OK;
 }
 
-/* Whether floats hold a range and its width; what they do not hold is no range that anybody meant. */
+/* True if floats can represent a range and its width; otherwise it is meaningless. */
 static bool read_tiff_range_holds(double low, double high) {
   return low >= -1.0e38 && high <= 1.0e38 && (float)low < (float)high;
 }
 
-/* The samples that the file says are black and white, of 16 bits, with a sign, or floats. */
+/* Black and white samples that the file declares, for 16-bit, signed and float samples. */
 static void read_tiff_declared(const read_tiff_state *s) {
   uint16_t low = 0, high = 0;
   double least = 0.0, most = 0.0;
@@ -349,7 +349,7 @@ static void read_tiff_declared(const read_tiff_state *s) {
   }
 }
 
-/* Floats without a range are 0 to 1; for other such samples black and white are not known. */
+/* Floats without a range use 0 to 1; other such samples need a given range. */
 static hs_status read_tiff_check_range(const read_tiff_state *s) {
   const image_findings *found = s->request->found;
   const bool is_known = image_has_range(s->request) || (found && found->declared_low < found->declared_high);
@@ -426,7 +426,7 @@ static hs_status read_tiff_allocate(read_tiff_state *s) {
   if (piece <= 0 || strip <= 0) return read_tiff_damaged(s, "its parts have no size");
   s->piece_bytes = (size_t)piece;
   const uint64_t pixels = (uint64_t)s->band_rows * s->width, pixel = (uint64_t)s->kept * s->sample_bytes;
-  if (pixels > UINT64_MAX / 256) /* a pixel has 128 bytes at most */
+  if (pixels > UINT64_MAX / 256) /* a pixel has at most 128 bytes */
     return image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space");
   const uint64_t working =
       pixels * pixel + (uint64_t)piece + (uint64_t)strip + READ_TIFF_CHOSEN_BYTES * (uint64_t)s->width;
@@ -436,14 +436,15 @@ static hs_status read_tiff_allocate(read_tiff_state *s) {
   s->band = hs_memory_alloc(request->allocator, (size_t)(pixels * pixel));
   s->piece = hs_memory_alloc(request->allocator, s->piece_bytes);
   s->chosen = hs_memory_alloc(request->allocator, READ_TIFF_CHOSEN_BYTES * (size_t)s->width);
-  if (!s->band || !s->piece || !s->chosen) return image_fail(request, HS_ERR_MEMORY, "no memory for the TIFF's rows");
+  if (!s->band || !s->piece || !s->chosen)
+    return image_fail(request, HS_ERR_MEMORY, "out of memory for the TIFF's rows");
   return HS_OK;
 }
 
 /* ---- pixels */
 
-/* Puts `count` pixels of a piece, beginning at a whole byte, into a row of the band from column x on. plane: which of them
-   they are, 0 where samples are interleaved. Values below 8 bits are unpacked, unscaled. */
+/* Copies `count` pixels of a piece, from a whole byte, to a row of the band at column x. plane: index of the plane,
+   0 if interleaved. Values below 8 bits are unpacked, unscaled. */
 static void read_tiff_put(const read_tiff_state *s, const uint8_t *from, uint32_t row, uint32_t x, uint32_t count,
                           uint16_t plane) {
   const size_t pixel = s->kept * s->sample_bytes;
@@ -457,7 +458,7 @@ static void read_tiff_put(const read_tiff_state *s, const uint8_t *from, uint32_
     for (size_t i = 0; i < count; i++) memcpy(to + i * pixel, from + i * s->sample_bytes, s->sample_bytes);
 }
 
-/* A sample with a sign, of 32 bits, or a float. */
+/* Converts a signed, 32-bit or float sample. */
 static float read_tiff_float(tiff_sample kind, const uint8_t *from) {
   union {
     int8_t i8;
@@ -494,7 +495,7 @@ static void read_tiff_choose_floats(const read_tiff_state *s, const uint8_t *fro
     for (size_t k = 0; k < s->channels; k++) *to++ = read_tiff_float(s->sample, from + k * s->sample_bytes);
 }
 
-/* The light that both a colour's ink and black let through. */
+/* Converts CMYK to RGB: the light that passes both a colour's ink and black. */
 static void read_tiff_choose_cmyk(const read_tiff_state *s, const uint8_t *from) {
   uint16_t *words = (uint16_t *)(void *)s->chosen, inks[READ_TIFF_CMYK];
   for (size_t x = 0; x < s->width; x++, from += s->kept * s->sample_bytes) {
@@ -507,8 +508,8 @@ static void read_tiff_choose_cmyk(const read_tiff_state *s, const uint8_t *from)
   }
 }
 
-/* A row of the band into a row of s->channels samples: the palette's colours, or the first samples; white is the largest
-   value then. */
+/* Converts a row of the band to s->channels samples: the palette's colours, or the first samples, with white as the
+   largest value. */
 static void read_tiff_choose(const read_tiff_state *s, const uint8_t *from) {
   const size_t pixel = s->kept * s->sample_bytes, wanted = s->channels * s->sample_bytes;
   const unsigned full = s->bits < 8 ? 255u / ((1u << s->bits) - 1u) : 1u;

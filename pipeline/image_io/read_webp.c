@@ -1,6 +1,6 @@
 /*
- * Reader of WebP, on libwebp: lossy and lossless pictures, alpha dropped, the EXIF orientation applied. Of an animation
- * there is no one picture to take.
+ * Reader of WebP, on libwebp: lossy and lossless pictures, alpha dropped, the EXIF orientation applied. Animations are
+ * refused.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -14,14 +14,14 @@
 
 enum {
   READ_WEBP_CHANNELS = 3,
-  READ_WEBP_DECODER_BYTES = 1 << 20, /* libwebp's tables and rows in work, rounded up */
-  READ_WEBP_LOSSLESS_BYTES = 5       /* a pixel, while a lossless picture is decoded */
+  READ_WEBP_DECODER_BYTES = 1 << 20, /* libwebp's tables and row buffers, rounded up */
+  READ_WEBP_LOSSLESS_BYTES = 5       /* bytes per pixel while decoding a lossless picture */
 };
 
 static hs_status read_webp_fail(const image_request *request, VP8StatusCode code) {
   switch (code) {
   case VP8_STATUS_OUT_OF_MEMORY:
-    return image_fail(request, HS_ERR_MEMORY, "no memory for the WebP decoder");
+    return image_fail(request, HS_ERR_MEMORY, "out of memory for the WebP decoder");
   case VP8_STATUS_UNSUPPORTED_FEATURE:
     return image_fail(request, HS_ERR_UNSUPPORTED, "WebP cannot be decoded: libwebp does not know its kind");
   case VP8_STATUS_NOT_ENOUGH_DATA:
@@ -32,7 +32,7 @@ static hs_status read_webp_fail(const image_request *request, VP8StatusCode code
   }
 }
 
-/* What the EXIF chunk says; false: there is none. */
+/* Reads the EXIF chunk; false: none. */
 static bool read_webp_tags(const image_request *request, exif_tags *tags) {
   const WebPData data = {request->bytes, request->size};
   WebPDemuxer *demuxer = WebPDemux(&data);
@@ -40,7 +40,7 @@ static bool read_webp_tags(const image_request *request, exif_tags *tags) {
   bool found = false;
   if (!demuxer) return false;
   if (WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) {
-    /* Some writers put the segment's signature of a JPEG in front. */
+    /* Some writers prepend the signature of a JPEG segment. */
     found = exif_parse(chunk.chunk.bytes, chunk.chunk.size, tags) ||
             exif_parse_tiff(chunk.chunk.bytes, chunk.chunk.size, tags);
     WebPDemuxReleaseChunkIterator(&chunk);
@@ -66,7 +66,7 @@ static hs_status read_webp_rows(const image_request *request, WebPDecoderConfig 
   const size_t row_bytes = width * READ_WEBP_CHANNELS, bytes = row_bytes * height;
   const size_t pixel_bytes = image_channels(image->layout);
   uint8_t *rgb = hs_memory_alloc(request->allocator, bytes + row_bytes), *converted = rgb ? rgb + bytes : NULL;
-  if (!rgb) return image_fail(request, HS_ERR_MEMORY, "no memory for %zu bytes of rows", bytes);
+  if (!rgb) return image_fail(request, HS_ERR_MEMORY, "out of memory for %zu bytes of rows", bytes);
   const VP8StatusCode code = read_webp_decode(request, config, rgb, bytes, row_bytes);
   for (size_t y = 0; code == VP8_STATUS_OK && y < height; y++) {
     gray_convert_row(rgb + y * row_bytes, READ_WEBP_CHANNELS, HS_U8, width, converted, image->layout);

@@ -4,12 +4,12 @@
  * The world. For each seed one endless plane of opaque discs; the size of the frame and the
  * homography only choose which part is seen. Radii follow r^-3 over SCENE_OCTAVES octaves from
  * 2.5 px, which gives the scale invariance and roughly 1/f^2 spectrum of photographs (Lee, Mumford,
- * Huang, IJCV 2001). The discs of radius octave j lie in square cells of side 4a, a = 2.5 * 2^j;
- * every cell holds SCENE_LEAVES discs, all of whose properties are hashes of (seed, j, cell, index).
- * So nothing is stored, and any part of the plane can be made on its own.
- * On average 12.7 discs lie over a point; what none covers (3 in a million) is mid-gray.
+ * Huang, IJCV 2001). Discs of radius octave j are in square cells of side 4a, a = 2.5 * 2^j; every cell holds
+ * SCENE_LEAVES discs, whose properties are hashes of (seed, j, cell, index). So nothing is stored, and any part of the
+ * plane can be rendered independently. On average 12.7 discs cover a point; uncovered points (3 in a million) are mid-
+ * gray.
  *
- * Sameness. Each sample's place is the only floating-point result that depends on the homography: IEEE
+ * Reproducibility. Each sample's position is the only floating-point result that depends on the homography: IEEE
  * double + - * / in the order written (this file needs -ffp-contract=off). It is rounded to 1/1024 px;
  * from there on all is integer arithmetic, except a disc's radius (one division, one square root).
  *
@@ -41,7 +41,7 @@ enum {
   SCENE_BACKGROUND = 128 * SCENE_GRAY_UNIT
 };
 
-/* A place in the world; x == SCENE_NOWHERE where the view looks beyond it. */
+/* A point of the world; x == SCENE_NOWHERE outside of it. */
 typedef struct {
   int32_t x, y;
 } scene_point;
@@ -56,7 +56,7 @@ typedef struct {
   int32_t gray;                  /* at the centre */
   int32_t slope_x, slope_y;      /* gray units * 2^16 for a world unit */
   int32_t turn_cos, turn_sin;    /* rotates and scales the texture: texels * 2^20 for a world unit */
-  uint32_t texture_x, texture_y; /* place in the texture of the centre, texels * 256 */
+  uint32_t texture_x, texture_y; /* texture coordinates of the centre, texels * 256 */
   int32_t texture_gain;          /* gray units * 64 for a unit of the texture */
 } scene_leaf;
 
@@ -120,7 +120,7 @@ static void scene_build_texture(scene_work *work) {
   for (int k = 1; k <= 6; k++) scene_add_noise(work, k);
 }
 
-/* Bilinear texture value at a place in 1/256 texel; both coordinates wrap. */
+/* Bilinear texture value at a position in 1/256 texel; both coordinates wrap. */
 static int32_t scene_texture_at(const scene_work *work, uint32_t x, uint32_t y) {
   const uint32_t mask = SCENE_TEXTURE - 1;
   uint32_t x0 = (x >> 8) & mask, y0 = (y >> 8) & mask;
@@ -151,7 +151,7 @@ static void scene_direction(uint64_t random, int shift, double length, double *x
   *y = quadrant == 0 ? across : quadrant == 1 ? along : quadrant == 2 ? -across : -along;
 }
 
-/* Gives a disc whose place and radius are set the rest of its properties. */
+/* Sets the remaining properties of a disc with position and radius. */
 static void scene_shade_leaf(scene_leaf *leaf, uint64_t key) {
   uint64_t a = scene_random(key, 2), b = scene_random(key, 3);
   double radius = (double)leaf->radius, x, y;
@@ -161,7 +161,7 @@ static void scene_shade_leaf(scene_leaf *leaf, uint64_t key) {
   scene_direction(a, 32, rise * 65536.0 / radius, &x, &y);
   leaf->slope_x = (int32_t)x;
   leaf->slope_y = (int32_t)y;
-  /* Texels of 1 to 2 px, turned by any angle. */
+  /* Texels of 1 to 2 px, at any rotation. */
   double texels = 512.0 + (double)scene_pick(a, 48, 16, 512);
   scene_direction(b, 0, texels, &x, &y);
   leaf->turn_cos = (int32_t)x;
@@ -171,14 +171,14 @@ static void scene_shade_leaf(scene_leaf *leaf, uint64_t key) {
   leaf->texture_gain = 8 + scene_pick(b, 48, 16, 56);
 }
 
-/* Whether a disc reaches into the box low..high. */
+/* True if a disc overlaps the box low..high. */
 static int scene_leaf_reaches(const scene_leaf *leaf, scene_point low, scene_point high) {
   int64_t dx = leaf->x < low.x ? (int64_t)low.x - leaf->x : leaf->x > high.x ? (int64_t)leaf->x - high.x : 0;
   int64_t dy = leaf->y < low.y ? (int64_t)low.y - leaf->y : leaf->y > high.y ? (int64_t)leaf->y - high.y : 0;
   return dx * dx + dy * dy <= leaf->radius_squared;
 }
 
-/* Appends the discs of one cell that reach into the box. */
+/* Appends the discs of one cell that overlap the box. */
 static void scene_gather_cell(scene_work *work, int octave, scene_point cell, scene_point low, scene_point high) {
   const int64_t side = (int64_t)SCENE_CELL << octave;
   uint64_t key = splitmix64_mix(work->seed + (uint64_t)octave);
@@ -201,9 +201,9 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
   }
 }
 
-/* Collects the discs that reach into the box, front to back by their random depth.
-   The box is at most 32 px wide, so octave 0 has 7 x 7 cells within reach, octave 1 5 x 5, the others
-   at most 4 x 4: 154 cells, fewer than SCENE_MAX_LEAVES discs. */
+/* Collects the discs that overlap the box, front to back by their random depth. The box is at most 32 px wide, so
+   octave 0 has 7 x 7 cells in range, octave 1 5 x 5, the others at most 4 x 4: 154 cells, fewer than
+   SCENE_MAX_LEAVES discs. */
 static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   work->leaf_count = 0;
   for (int octave = 0; octave < SCENE_OCTAVES; octave++) {
@@ -221,7 +221,7 @@ static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   }
 }
 
-/* The shade of a disc at an offset from its centre, within it. */
+/* The shade of a disc at an offset from its centre, inside the disc. */
 static uint32_t scene_leaf_shade(const scene_work *work, const scene_leaf *leaf, int32_t dx, int32_t dy) {
   int32_t slope = (dx * leaf->slope_x + dy * leaf->slope_y) / 65536;
   /* Unsigned: the texture is periodic, and wrapping is defined. 2^20 of the product is one texel. */
@@ -244,8 +244,8 @@ static uint32_t scene_shade_point(const scene_work *work, scene_point point) {
 
 /* ---------------------------------------------------------------- tiles */
 
-/* Adds the shades of a square block of a tile's samples to the pixels' sums. A block that sees much of
-   the world is split, down to one sample if need be, so that the list of discs stays short. */
+/* Adds the shades of a square block of a tile's samples to the pixels' sums. A block that covers much of the world
+   is split, down to one sample if needed, so that the list of discs stays short. */
 static void scene_render_block(scene_work *work, int32_t left, int32_t top, int32_t size) {
   scene_point low = {INT32_MAX, INT32_MAX}, high = {INT32_MIN, INT32_MIN};
   for (int32_t y = top; y < top + size; y++) {

@@ -1,7 +1,7 @@
 /*
- * JPEG through libjpeg: whole pictures (luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF orientation
- * applied while rows arrive) and row by row (image_rows.c). libjpeg carries on with gray areas where data is missing; here
- * such a file is an error.
+ * JPEG through libjpeg: whole pictures (luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF
+ * orientation applied while rows arrive) and row by row (image_rows.c). libjpeg fills missing data with gray; here it
+ * is an error.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -15,7 +15,7 @@
 
 #  include "pipeline/base/memory.h"
 
-/* Everything that must outlive a longjmp; lives in the caller of the function that has the setjmp. */
+/* State that survives a longjmp; owned by the caller of the function with the setjmp. */
 typedef struct jpeg_reader {
   struct jpeg_decompress_struct jpeg;
   struct jpeg_error_mgr errors;
@@ -25,24 +25,24 @@ typedef struct jpeg_reader {
   const image_request *request;
   byte_source bytes;
   bool ran_out;    /* libjpeg asked for bytes after the end of the file */
-  bool has_pixels; /* all rows are decoded: what is wrong with the rest of the file is only noted */
+  bool has_pixels; /* all rows are decoded: later damage is only noted */
   exif_tags tags;
-  int orientation; /* to be applied */
-  bool inverted;   /* CMYK as Adobe stores it: 255 is no ink */
+  int orientation; /* orientation to apply */
+  bool inverted;   /* CMYK as Adobe stores it: 255 means no ink */
   uint8_t *row, *converted;
   hs_status status;
 } jpeg_reader;
 
 enum {
-  READ_JPEG_MAX_SCANS = 500, /* real progressive files have about 10; each one costs a pass over the picture */
+  READ_JPEG_MAX_SCANS = 500,           /* progressive files have about 10; each scan costs a pass over the picture */
   READ_JPEG_DECODER_BYTES = 256 << 10, /* libjpeg's tables and state, rounded up */
-  READ_JPEG_STRIP_ROWS = 64,           /* rows that libjpeg holds between its stages, rounded up */
+  READ_JPEG_STRIP_ROWS = 64,           /* rows that libjpeg buffers between its stages, rounded up */
   READ_JPEG_MARKER_EXIF = JPEG_APP0 + 1
 };
 
 static const JOCTET read_jpeg_end_marker[2] = {0xFF, JPEG_EOI};
 
-/* ---- what libjpeg calls, inside the setjmp of jump: what is wrong leaves by it, with status set and the message written */
+/* ---- callbacks of libjpeg, inside the setjmp: errors leave by longjmp, with status and message set */
 
 /* Ends the decoding with a status whose message is already written. */
 static void jpeg_reader_stop(jpeg_reader *decoder, hs_status status) {
@@ -60,7 +60,7 @@ static hs_status read_jpeg_status_of(int code) {
   case JERR_IMAGE_TOO_BIG:
   case JERR_WIDTH_OVERFLOW:
     return HS_ERR_LIMIT;
-#  if JPEG_LIB_VERSION < 70 /* later interfaces, as Ubuntu's, have no such code */
+#  if JPEG_LIB_VERSION < 70 /* later interfaces, such as Ubuntu's, lack this code */
   case JERR_ARITH_NOTIMPL:
 #  endif
   case JERR_NOT_COMPILED:
@@ -82,7 +82,7 @@ static void read_jpeg_note(j_common_ptr jpeg) {
   image_note_damage(decoder->request, "libjpeg: %s", text);
 }
 
-/* Reports libjpeg's current message and leaves. */
+/* Sets libjpeg's current message and leaves. */
 static void read_jpeg_fail(j_common_ptr jpeg) {
   jpeg_reader *decoder = jpeg->client_data;
   const hs_status status = read_jpeg_status_of(jpeg->err->msg_code);
@@ -113,7 +113,7 @@ static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
   }
 }
 
-/* libjpeg keeps its last message to itself otherwise: the library prints nothing. */
+/* Discards libjpeg's output: the library prints nothing. */
 static void read_jpeg_on_output(j_common_ptr jpeg) { (void)jpeg; }
 
 static void read_jpeg_on_source(j_decompress_ptr jpeg) { (void)jpeg; }
@@ -123,7 +123,7 @@ static void read_jpeg_hand_over(jpeg_reader *decoder) {
   decoder->source.bytes_in_buffer = decoder->bytes.left;
 }
 
-/* Called when all bytes that were there are used up. */
+/* Called when all bytes are consumed. */
 static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
   jpeg_reader *decoder = jpeg->client_data;
   const image_request *request = decoder->request;
@@ -138,7 +138,7 @@ static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
     jpeg_reader_stop(decoder, HS_ERR_IO);
   }
   if (jpeg->arith_code && !decoder->has_pixels) {
-    /* These codes may end in zeros that are not stored, so every end looks right and none can be trusted. */
+    /* Arithmetic codes may end in zeros that are not stored, so the end of the data cannot be verified. */
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
   }
   decoder->ran_out = true;
@@ -194,8 +194,8 @@ static uint64_t read_jpeg_blocks(const jpeg_reader *decoder) {
   return blocks;
 }
 
-/* Bytes of the coefficients that libjpeg keeps of a whole picture whose scans do not bring all of it at once: at full size
-   whatever the scale, and of whole MCUs, which sampling factors may make far larger than the picture. */
+/* Bytes of the coefficients that libjpeg keeps for a whole progressive picture: at full size for every scale, and in
+   whole MCUs, which sampling factors may make far larger than the picture. */
 static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
   uint64_t blocks = 0;
   if (!jpeg_has_multiple_scans(jpeg)) return 0;
@@ -208,13 +208,13 @@ static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
   return blocks * DCTSIZE2 * sizeof(JCOEF);
 }
 
-/* A side of the picture to be decoded, from that of the stored one. */
+/* A decoded side from the stored side. */
 static uint32_t read_jpeg_scaled(const jpeg_reader *decoder, JDIMENSION side) {
   const uint32_t scale = decoder->request->jpeg_scale;
   return (uint32_t)side / scale + (side % scale != 0 ? 1 : 0);
 }
 
-/* Refuses what is too large, too large for the bytes that are there, or of an unknown kind. */
+/* Refuses pictures that are too large, too large for the file's bytes, or of an unknown kind. */
 static void read_jpeg_check_header(jpeg_reader *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const image_request *request = decoder->request;
@@ -224,12 +224,12 @@ static void read_jpeg_check_header(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder,
                      image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
   }
-  /* Each block costs at least one bit with Huffman codes. */
+  /* With Huffman codes each block has at least one bit. */
   if (!jpeg->arith_code && !request->is_probe && read_jpeg_blocks(decoder) / 8 > request->size)
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: too short for the size it claims"));
 }
 
-/* The space that libjpeg converts to: luma needs no conversion at all. */
+/* Chooses the colour space for libjpeg: luma needs no conversion. */
 static void read_jpeg_choose_space(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   switch (jpeg->jpeg_color_space) {
@@ -251,13 +251,13 @@ static void read_jpeg_choose_space(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
                                          "JPEG with %d components of unknown meaning", jpeg->num_components));
   }
-  /* The same pixels from every build of the library. */
+  /* Gives the same pixels with every build of the library. */
   jpeg->dct_method = JDCT_ISLOW;
   jpeg->do_fancy_upsampling = TRUE;
   jpeg->do_block_smoothing = FALSE;
 }
 
-/* libjpeg takes the scale as a hint only: it cannot change the size of some codings, the lossless ones. */
+/* Sets the scale, which libjpeg treats as a hint: some codings (lossless) have a fixed size. */
 static void read_jpeg_choose_size(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   jpeg->scale_num = 1;
@@ -271,14 +271,14 @@ static void read_jpeg_choose_size(jpeg_reader *decoder) {
   }
 }
 
-/* The first segment that is EXIF; others of its number hold XMP. */
+/* Reads the first EXIF segment; other APP1 segments hold XMP. */
 static void read_jpeg_read_tags(jpeg_reader *decoder) {
   jpeg_saved_marker_ptr marker = decoder->jpeg.marker_list;
   while (marker && !exif_parse(marker->data, marker->data_length, &decoder->tags)) marker = marker->next;
   decoder->orientation = decoder->request->apply_exif && marker ? decoder->tags.orientation : 1;
 }
 
-/* Reads the header, checks it, and chooses what the picture is decoded to. */
+/* Reads and checks the header, and chooses the decoded form. */
 static void jpeg_reader_read_header(jpeg_reader *decoder) {
   read_jpeg_open(decoder);
   read_jpeg_check_header(decoder);
@@ -294,7 +294,7 @@ static size_t read_jpeg_row_bytes(const jpeg_reader *decoder) {
   return (size_t)decoder->jpeg.output_width * (size_t)decoder->jpeg.output_components;
 }
 
-/* Bytes that decoding holds in addition to the picture, once the header is read. */
+/* Memory of the decoder besides the picture, known after the header. */
 static uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const uint64_t strip_bytes = (uint64_t)jpeg->output_width * (uint64_t)jpeg->num_components * READ_JPEG_STRIP_ROWS;
@@ -302,17 +302,17 @@ static uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
          READ_JPEG_DECODER_BYTES;
 }
 
-/* Allocates the row, and what it is converted to. */
+/* Allocates the row and its converted form. */
 static void jpeg_reader_make_rows(jpeg_reader *decoder) {
   const image_request *request = decoder->request;
   const size_t bytes = read_jpeg_row_bytes(decoder);
   decoder->row = hs_memory_alloc(request->allocator, bytes);
   decoder->converted = hs_memory_alloc(request->allocator, bytes);
   if (!decoder->row || !decoder->converted)
-    jpeg_reader_stop(decoder, image_fail(request, HS_ERR_MEMORY, "no memory for a row of %zu bytes", bytes));
+    jpeg_reader_stop(decoder, image_fail(request, HS_ERR_MEMORY, "out of memory for a row of %zu bytes", bytes));
 }
 
-/* CMYK in place to RGB: the light that both a colour's ink and black let through. */
+/* Converts CMYK to RGB in place: the light that passes both a colour's ink and black. */
 static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
   const uint32_t flip = inverted ? 0 : 255;
   for (size_t x = 0; x < count; x++) {
@@ -321,12 +321,12 @@ static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
   }
 }
 
-/* Whether a row, as libjpeg gives it, is as it is wanted: one channel of gray, or RGB. */
+/* True if libjpeg's row needs no conversion: one gray channel, or RGB. */
 static bool jpeg_reader_row_is_plain(const jpeg_reader *decoder, hs_pixel_layout layout) {
   return (size_t)decoder->jpeg.output_components == image_channels(layout);
 }
 
-/* The next row, in converted. */
+/* Reads the next row into `converted`. */
 static void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const size_t width = jpeg->output_width;
@@ -340,7 +340,7 @@ static void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
   gray_convert_row(decoder->row, channels, HS_U8, width, decoder->converted, layout);
 }
 
-/* A file cut between two scans gives no warning: looks for what is missing. */
+/* A file cut between two scans gives no warning: checks for missing coefficients. */
 static void jpeg_reader_check_complete(jpeg_reader *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   bool complete = true;
@@ -353,16 +353,16 @@ static void jpeg_reader_check_complete(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
 }
 
-/* ---- outside the setjmp again */
+/* ---- outside the setjmp */
 
-/* Reads what follows the pixels up to the end marker, and notes damage there: surplus data show that codes were wrong. */
+/* Reads the rest up to the end marker and notes damage: surplus data shows that codes were wrong. */
 static void jpeg_reader_finish(jpeg_reader *decoder) {
   decoder->has_pixels = true;
   if (setjmp(decoder->jump) == 0) jpeg_finish_decompress(&decoder->jpeg);
   if (decoder->ran_out) image_note_damage(decoder->request, "the end marker of the JPEG is missing");
 }
 
-/* Makes a decoder of these bytes. */
+/* Creates a decoder for these bytes. */
 static void jpeg_reader_begin(jpeg_reader *decoder, const image_request *request, const byte_source *bytes) {
   memset(decoder, 0, sizeof *decoder);
   decoder->request = request;
@@ -381,11 +381,11 @@ static void jpeg_reader_end(jpeg_reader *decoder) {
   decoder->row = decoder->converted = NULL;
 }
 
-/* Gives the caller the tags, for a picture of this size; nothing where the file has no segment of them. */
+/* Passes the tags to the caller, for a picture of this size, if the file has EXIF. */
 static void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int32_t height) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const hs_image image = {.width = width, .height = height};
-  if (decoder->tags.orientation == 0) return; /* no segment at all */
+  if (decoder->tags.orientation == 0) return; /* no EXIF segment */
   exif_give(decoder->request, &decoder->tags,
             (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height), &image);
 }
@@ -394,7 +394,7 @@ static void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int
 
 enum { READ_JPEG_ROWS_AT_ONCE = 8 };
 
-/* A picture being decoded: what the function with the setjmp changes and its caller reads. */
+/* State of a decoding, changed by the function with the setjmp and read by its caller. */
 typedef struct read_jpeg_state {
   jpeg_reader decoder;
   exif_placement placement;
@@ -412,7 +412,7 @@ static void read_jpeg_allocate(read_jpeg_state *state) {
   jpeg_reader_make_rows(decoder);
 }
 
-/* Rows that need neither conversion nor turning: libjpeg writes them where they belong. */
+/* Rows without conversion or rotation: libjpeg writes them to the picture directly. */
 static void read_jpeg_read_rows(read_jpeg_state *state) {
   struct jpeg_decompress_struct *jpeg = &state->decoder.jpeg;
   uint8_t *picture = (uint8_t *)(uintptr_t)state->image.data;
@@ -488,7 +488,7 @@ static void rows_begin_guarded(image_rows *rows, jpeg_reader *decoder) {
 
 static hs_status jpeg_rows_begin(image_rows *rows) {
   jpeg_reader *decoder = hs_memory_alloc(rows->request.allocator, sizeof *decoder);
-  if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "no memory for the JPEG decoder");
+  if (!decoder) return image_fail(&rows->request, HS_ERR_MEMORY, "out of memory for the JPEG decoder");
   rows->decoder = decoder;
   jpeg_reader_begin(decoder, &rows->request, &rows->bytes);
   rows_begin_guarded(rows, decoder);

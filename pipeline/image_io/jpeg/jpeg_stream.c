@@ -1,11 +1,12 @@
-/* The headers of a JPEG that a GPU may take, its Huffman codes, and whether it stays encoded; see jpeg_stream.h. */
+/* Parses the headers and Huffman codes of a JPEG for the GPU, and decides whether it stays encoded; see
+   jpeg_stream.h. */
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
 
 #include <string.h>
 
 #include "pipeline/base/memory.h"
 
-/* The largest values that baseline's symbols may announce. */
+/* Checks that symbols are within baseline's limits. */
 static bool symbols_are_baseline(const jpeg_codes *codes, int32_t count, bool of_ac) {
   for (int32_t i = 0; i < count; i++)
     if ((of_ac ? codes->values[i] & 15 : codes->values[i]) > (of_ac ? 10 : 11)) return false;
@@ -20,7 +21,7 @@ bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes) {
     at += counts[n - 1];
     code += counts[n - 1];
     codes->beyond[n] = code;
-    if (code >= 1 << n) return false; /* all ones is no code */
+    if (code >= 1 << n) return false; /* all ones is not a valid code */
   }
   codes->defined = symbols_are_baseline(codes, at, of_ac);
   return codes->defined;
@@ -52,7 +53,7 @@ enum {
   ADOBE_YCC = 1
 };
 
-/* What the headers said so far. */
+/* State of the header parser. */
 typedef struct header_reader {
   jpeg_stream *stream;
   bool framed, has_exif, has_jfif, has_adobe;
@@ -69,7 +70,7 @@ static int32_t word(const uint8_t *bytes) { return bytes[0] << 8 | bytes[1]; }
 static bool read_quantisation(header_reader *r, segment s) {
   while (s.size >= 1 + JPEG_BLOCK) {
     const uint8_t number = s.bytes[0];
-    if (number > 3) return false; /* 16-bit steps, or no such table */
+    if (number > 3) return false; /* 16-bit steps, or an invalid table index */
     if (memchr(s.bytes + 1, 0, JPEG_BLOCK)) return false;
     memcpy(r->stream->quantisation[number], s.bytes + 1, JPEG_BLOCK);
     s = (segment){s.bytes + 1 + JPEG_BLOCK, s.size - 1 - JPEG_BLOCK};
@@ -92,8 +93,7 @@ static bool read_codes(header_reader *r, segment s) {
   return s.size == 0;
 }
 
-/* Luma has the most samples, so that it needs no others to become pixels; a scan of one component has MCUs of a block (T.81,
-   A.2). */
+/* Luma has the most samples, so it is never upsampled; a scan of one component has MCUs of one block (T.81, A.2). */
 static bool sampling_is_known(jpeg_stream *stream) {
   jpeg_component *c = stream->components;
   int32_t blocks = 0;
@@ -124,7 +124,7 @@ static bool read_frame(header_reader *r, segment s) {
   return sampling_is_known(stream);
 }
 
-/* Whether three components are YCbCr for every decoder, whichever of the signs it goes by. */
+/* True if every decoder treats the three components as YCbCr, whichever marker it uses. */
 static bool is_ycc(const header_reader *r) {
   const jpeg_component *c = r->stream->components;
   if (r->stream->component_count == 1) return true;
@@ -132,7 +132,7 @@ static bool is_ycc(const header_reader *r) {
   return c[0].id == 1 && c[1].id == 2 && c[2].id == 3;
 }
 
-/* The one scan: all components in their order, all their coefficients at once. */
+/* Reads the only scan: all components in order, all coefficients at once. */
 static bool read_scan(header_reader *r, segment s) {
   jpeg_stream *stream = r->stream;
   const size_t count = (size_t)stream->component_count;
@@ -150,7 +150,7 @@ static bool read_scan(header_reader *r, segment s) {
   return last[0] == 0 && last[1] == JPEG_BLOCK - 1 && last[2] == 0;
 }
 
-/* libjpeg reports another major version than 1. */
+/* libjpeg warns of a major version other than 1. */
 static bool read_jfif(header_reader *r, segment s) {
   const bool is_jfif = s.size >= 5 && memcmp(s.bytes, "JFIF", 5) == 0;
   r->has_jfif = r->has_jfif || is_jfif;
@@ -181,7 +181,7 @@ static bool read_segment(header_reader *r, uint8_t marker, segment s) {
     return true;
   case MARKER_SOS:
     return read_scan(r, s);
-  default: /* others have a say in how the picture is coded */
+  default: /* other markers may change the coding */
     return marker == MARKER_COMMENT || (marker > MARKER_APP0 && marker <= MARKER_APP15);
   }
 }
@@ -216,7 +216,7 @@ bool jpeg_stream_open(const uint8_t *bytes, size_t size, jpeg_stream *stream) {
 
 /* ---- a JPEG that stays encoded until a GPU decodes it */
 
-/* The same limits as for decoding it here; what is beyond them is left to the decoder, which says so. */
+/* Applies the limits of decoding on the host; larger pictures go to the decoder, which reports them. */
 static bool is_within_limits(const image_request *request, const jpeg_stream *stream) {
   const uint64_t width = (uint64_t)stream->width, height = (uint64_t)stream->height;
   /* The headers give 16 bits a side: no overflow. */

@@ -1,4 +1,4 @@
-/* JPEGs made of drawn coefficients; see synthetic_jpeg.h. */
+/* Writes JPEGs with random coefficients; see synthetic_jpeg.h. */
 #include <stdbool.h>
 
 #include "pipeline/image_io/jpeg/synthetic_jpeg.h"
@@ -14,7 +14,7 @@
 
 #  include "pipeline/base/number_tools.h"
 
-/* Outlives a longjmp. */
+/* State that survives a longjmp. */
 typedef struct made_state {
   struct jpeg_compress_struct jpeg;
   struct jpeg_error_mgr errors;
@@ -36,7 +36,7 @@ static uint64_t made_next(made_state *state) {
   return splitmix64_mix(state->random);
 }
 
-/* Drawn from -most..most. */
+/* A random number in -most..most. */
 static int32_t made_draw(made_state *state, int32_t most) {
   return (int32_t)(made_next(state) % (2 * (uint64_t)most + 1)) - most;
 }
@@ -55,7 +55,7 @@ static void made_block(made_state *state, const synthetic_jpeg *made, const UINT
   for (int i = 0; i < DCTSIZE2; i++) {
     const int32_t frequency = i / DCTSIZE + i % DCTSIZE;
     int32_t most = (made->amplitude < left ? made->amplitude : left) / quantisation[i];
-    if (most > 1023) most = 1023; /* what the codes of baseline have */
+    if (most > 1023) most = 1023; /* limit of baseline's codes */
     if (made->content == SYNTHETIC_SMOOTH) most /= 1 + frequency * frequency;
     block[i] = (JCOEF)made_draw(state, most);
     if (made->content == SYNTHETIC_EXTREME && i > 0)
