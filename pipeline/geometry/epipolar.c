@@ -1,11 +1,10 @@
 /*
- * What fundamental and essential matrices share: Sampson errors, and the weighted least-squares fit on the
- * manifold of each.
+ * Sampson errors of fundamental and essential matrices, and their weighted least-squares fit on the manifold of each.
  *
  * The Sampson error of a match is r = b^T M a / sqrt(g), g the squared length of the derivative of b^T M a by the four
- * image coordinates. A Gauss-Newton step in the tangent space of M = U diag(s) V^T lessens the weighted sum of r^2 without
- * leaving rank 2 (or the essential matrices). g is differentiated too: held at the present M it would lead past the
- * minimum, by degrees where the baseline is short.
+ * image coordinates. A Gauss-Newton step in the tangent space of M = U diag(s) V^T reduces the weighted sum of r^2
+ * without leaving rank 2 (or the essential matrices). g is differentiated too: with g fixed at the current M the step
+ * would overshoot, by degrees for short baselines.
  */
 #include "pipeline/geometry/models.h"
 
@@ -14,7 +13,7 @@
 
 #include "pipeline/geometry/linear.h"
 
-/* Turns the columns of an orthogonal matrix: m * R, R the rotation whose Cayley parameters are half of `turn`. */
+/* Rotates the columns of an orthogonal matrix: m * R, R the rotation whose Cayley parameters are half of `turn`. */
 static void turn_basis(double m[9], const double turn[3]) {
   const double a = 0.5 * turn[0], b = 0.5 * turn[1], c = 0.5 * turn[2];
   const double squares = a * a + b * b + c * c, scale = 1.0 / (1.0 + squares), unit = 1.0 - squares;
@@ -34,8 +33,9 @@ static void compose(const double u[9], const double s[9], const double v[9], dou
   linear_multiply3(us, vt, out);
 }
 
-/* The tangents of U diag(s0, s1, 0) V^T: turns of U about its axes, turns of V (about the third axis the same as for U
-   when s0 = s1, so left out then), and the change of s that keeps its length. Returns how many: 7 or 5. */
+/* The tangents of U diag(s0, s1, 0) V^T: rotations of U about its axes, rotations of V (about the third axis only if
+   s0 != s1, because otherwise it equals U's), and the change of s that keeps its length. Returns their number: 7 or
+   5. */
 static int tangents(const double u[9], const double s[3], const double v[9], bool equal, double out[7][9]) {
   int count = 0;
   for (int k = 0; k < 3; k++) {
@@ -55,8 +55,8 @@ static int tangents(const double u[9], const double s[3], const double v[9], boo
   return count;
 }
 
-/* U diag(s) V^T of a model, its tangents there, and the same as matrices of the epipolar constraint, which is what the
-   form is about. */
+/* Manifold point U diag(s) V^T of a model, its tangents, and both as matrices of the epipolar constraint, the
+   coordinates of the form. */
 typedef struct manifold {
   double u[9], s[3], v[9];
   int count;
@@ -102,7 +102,7 @@ static bool solve_step(const geometry_form *form, const manifold *at, double ste
     }
     trace += hessian[(count + 1) * r];
   }
-  /* Levenberg damping, tiny beside the trace, so that directions that no match determines stay as they are. */
+  /* Levenberg damping, tiny relative to the trace: directions that no match determines stay unchanged. */
   for (int r = 0; r < count; r++) hessian[(count + 1) * r] += 1.0e-11 * trace;
   if (!(trace > 0.0) || !linear_solve(hessian, step, count, 1)) return false;
   for (int r = 0; r < count; r++) squares += step[r] * step[r];
@@ -112,7 +112,7 @@ static bool solve_step(const geometry_form *form, const manifold *at, double ste
   return true;
 }
 
-/* One Gauss-Newton step on the manifold of the model from m, in place. */
+/* One Gauss-Newton step on the model's manifold, in place on m. */
 static bool manifold_step(const geometry_problem *problem, const geometry_form *form, double m[9]) {
   const bool equal = problem->model == HS_ESSENTIAL;
   manifold at;

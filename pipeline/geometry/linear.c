@@ -67,7 +67,7 @@ static void jacobi_rotation(double a, double b, double c, double *cosine, double
   *sine = t * *cosine;
 }
 
-/* Turns columns i and j of a 3x3 matrix. */
+/* Rotates columns i and j of a 3x3 matrix. */
 static void rotate_columns(double m[9], int i, int j, double cosine, double sine) {
   for (int row = 0; row < 3; row++) {
     double *const p = m + 3 * row;
@@ -77,7 +77,7 @@ static void rotate_columns(double m[9], int i, int j, double cosine, double sine
   }
 }
 
-/* Columns of b, of lengths s descending, become orthonormal; those of no length are chosen freely. */
+/* Orthonormalises the columns of b, whose lengths s are descending; columns of length 0 are completed. */
 static void complete_columns(double b[9], const double s[3]) {
   const double tiny = 1.0e-14 * s[0];
   double columns[3][3];
@@ -117,7 +117,7 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]) {
     if (!turned) break;
   }
   for (int j = 0; j < 3; j++) s[j] = sqrt(u[j] * u[j] + u[3 + j] * u[3 + j] + u[6 + j] * u[6 + j]);
-  for (int pass = 0; pass < 3; pass++) { /* three exchanges of neighbours sort three */
+  for (int pass = 0; pass < 3; pass++) { /* three passes of neighbour exchanges sort three */
     const int i = pass & 1;
     if (!(s[i] < s[i + 1])) continue;
     const double swapped = s[i];
@@ -129,7 +129,7 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]) {
   complete_columns(u, s);
 }
 
-/* Reflects `vector` at the plane across `normal` (from entry `first` on; squared length normal_squares). */
+/* Reflects `vector` at the plane normal to `normal` (entries from `first`; squared length normal_squares). */
 static void reflect9(const double *normal, double normal_squares, int first, double *vector) {
   double along = 0.0;
   for (int i = first; i < 9; i++) along += normal[i] * vector[i];
@@ -148,7 +148,7 @@ bool linear_null_space9(double *rows, int count, double *basis) {
     for (int i = k; i < 9; i++) rest += row[i] * row[i];
     if (!(rest > 1.0e-20 * before) || !isfinite(rest)) return false;
     const double length = sqrt(rest);
-    /* the reflection that maps the rest of the row to the k-th axis; the sign avoids cancellation */
+    /* the reflection maps the rest of the row to the k-th axis; the sign avoids cancellation */
     row[k] += row[k] >= 0.0 ? length : -length;
     squares[k] = 0.0;
     for (int i = k; i < 9; i++) squares[k] += row[i] * row[i];

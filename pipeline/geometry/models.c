@@ -1,4 +1,4 @@
-/* What solvers, errors and refits of the models share. */
+/* Minimal solvers, errors and refits of the models. */
 #include "pipeline/geometry/models.h"
 
 #include <math.h>
@@ -51,7 +51,7 @@ bool geometry_camera_valid(const hs_camera *k) {
   return k->fx > 0.0 && k->fy > 0.0 && isfinite(k->fx) && isfinite(k->fy) && isfinite(k->cx) && isfinite(k->cy);
 }
 
-/* Candidates through minimal samples, whatever the model. */
+/* Candidates from minimal samples of any model. */
 
 static void homography_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
   const int size = geometry_sample_size(HS_HOMOGRAPHY);
@@ -83,8 +83,8 @@ void geometry_solve(const geometry_problem *problem, const uint32_t *samples, ge
 
 enum { INVERSE_STEPS = 3 };
 
-/* The two-fold areas of the triangles that three of four points make: [i] without point i, signed such that
-   sum_i (+-) [i] p_i = 0. False when a triangle is flatter than `height`: its place across that side is noise. */
+/* Double areas of the triangles of four points: [i] without point i, with signs such that sum_i (+-) [i] p_i = 0.
+   False if a triangle's height is below `height`: noise decides its orientation. */
 static bool triangles(const double *x, const double *y, double height, double areas[4]) {
   static const int corner[4][3] = {{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}};
   for (int i = 0; i < 4; i++) {
@@ -109,14 +109,14 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
     by[i] = problem->matches.by[k];
   }
   if (!triangles(ax, ay, problem->threshold, area_a) || !triangles(bx, by, problem->threshold, area_b)) return 0;
-  /* A plane seen by two cameras keeps the sense of every triangle, or mirrors them all. */
+  /* A plane seen by two cameras keeps the orientation of all triangles, or mirrors all. */
   double scale[4];
   for (int i = 0; i < 4; i++) {
     scale[i] = area_b[i] / area_a[i];
     if ((scale[i] > 0.0) != (scale[0] > 0.0)) return 0;
   }
-  /* In the basis of the first three points the fourth has coordinates proportional to the areas; H maps basis to basis,
-     each axis stretched so that the fourth point fits: H = sum_i scale_i b_i (row i of the inverse basis). */
+  /* In the basis of the first three points the fourth has coordinates proportional to the areas; H maps basis to
+     basis, with axes scaled to fit the fourth point: H = sum_i scale_i b_i (row i of the inverse basis). */
   const double basis[9] = {ax[0], ax[1], ax[2], ay[0], ay[1], ay[2], 1.0, 1.0, 1.0};
   double inverse[9];
   matrix3_adjugate(basis, inverse);
@@ -140,13 +140,13 @@ static void form_matrix(const geometry_form *form, double matrix[81]) {
     for (int c = 0; c < 9; c++) matrix[9 * r + c] = form->sum[6 * triangle[r / 3][c / 3] + triangle[r % 3][c % 3]];
 }
 
-/* Inverse iteration from the present matrix, which is near the smallest eigenvector or would not be worth improving. */
+/* Inverse iteration from the current matrix, which is close to the smallest eigenvector in every useful case. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate) {
   double matrix[81], damped[81], h[9], trace = 0.0, sign = 0.0;
   form_matrix(form, matrix);
   for (int i = 0; i < 9; i++) trace += matrix[10 * i];
   if (!(trace > 0.0)) return false;
-  for (int i = 0; i < 9; i++) matrix[10 * i] += 1.0e-13 * trace; /* exact matches leave the form singular */
+  for (int i = 0; i < 9; i++) matrix[10 * i] += 1.0e-13 * trace; /* exact matches make the form singular */
   memcpy(h, candidate->matrix, sizeof h);
   for (int step = 0; step < INVERSE_STEPS; step++) {
     memcpy(damped, matrix, sizeof damped);
@@ -162,8 +162,8 @@ bool homography_refit(const geometry_form *form, geometry_candidate *candidate) 
 
 enum { SAMPLE = TWO_VIEW_SEVEN };
 
-/* Matches that one homography maps without any error, as those of an image and its copy, leave three dimensions, all of
-   rank 2: [v]x H for any v. Six of them give it. */
+/* Matches related exactly by one homography, such as of an image and its copy, leave a null space of three
+   dimensions, all of rank 2: [v]x H for any v. H follows from six of them. */
 static void solve_dependent(const geometry_problem *problem, const uint32_t *sample, int index, geometry_batch *batch) {
   double rows[9 * SAMPLE], basis[27];
   for (int i = 0; i < SAMPLE - 1; i++) {

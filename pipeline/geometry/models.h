@@ -1,5 +1,5 @@
 /*
- * The three models of two-view geometry, as the robust search sees them: a minimal solver each, the squared error of
+ * The three models of two-view geometry for the robust search: for each a minimal solver, the squared error of
  * every match, and a weighted least-squares refit.
  *
  * All work happens in working coordinates: the points of each image moved to their mean and scaled, by the same factor
@@ -18,7 +18,7 @@ enum {
   GEOMETRY_MATCHES_MAX = 1 << 26,
   GEOMETRY_SAMPLE_MAX = 7,
   GEOMETRY_SOLUTIONS_MAX = 10,
-  GEOMETRY_BATCH = TWO_VIEW_LANES /* samples that are solved together */
+  GEOMETRY_BATCH = TWO_VIEW_LANES /* samples solved together */
 };
 
 typedef two_view_matches geometry_matches;
@@ -26,39 +26,38 @@ typedef two_view_form geometry_form;
 
 typedef struct geometry_problem {
   hs_geometry_model model;
-  const two_view_ops *ops; /* this machine's */
+  const two_view_ops *ops; /* functions for this machine */
   geometry_matches matches;
   hs_camera camera_a, camera_b; /* in working coordinates; essential matrices only */
   double threshold;             /* largest error of an inlier, working units */
 } geometry_problem;
 
-/* A candidate. matrix: H or F in working coordinates, what errors are measured with; essential: E, for that model only.
-   */
+/* A candidate model. matrix: H or F in working coordinates, used for errors; essential: E, only for that model. */
 typedef struct geometry_candidate {
   double matrix[9];
   double essential[9];
   double score; /* see scoring.h */
 } geometry_candidate;
 
-/* How many matches a minimal sample has. */
+/* Size of a minimal sample. */
 int geometry_sample_size(hs_geometry_model model);
 
 /* Candidates through minimal samples, without scores. */
 typedef struct geometry_batch {
   int count;
   struct {
-    int sample; /* of those given */
+    int sample; /* index of the sample */
     geometry_candidate candidate;
   } found[GEOMETRY_BATCH * GEOMETRY_SOLUTIONS_MAX];
 } geometry_batch;
 
-/* The candidates through GEOMETRY_BATCH samples of geometry_sample_size(model) matches each, in the order of the
-   samples; none through a degenerate one. */
+/* Candidates of GEOMETRY_BATCH samples of geometry_sample_size(model) matches each, in the order of the samples;
+   none for a degenerate sample. */
 void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 void essential_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 
-/* The candidate through one sample; returns 1, or 0 for a degenerate sample. */
+/* The candidate of one sample; returns 1, or 0 for a degenerate sample. */
 int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidate);
 
 /* The least-squares model of a form; false when the form does not determine one. */
@@ -72,19 +71,19 @@ bool geometry_camera_valid(const hs_camera *camera);
 /* candidate->matrix from candidate->essential. */
 void essential_to_matrix(const geometry_problem *problem, geometry_candidate *candidate);
 
-/* Whether the sampled matches can be seen by two cameras with this epipolar geometry: each lies on the same side of its
-   epipole (the oriented constraint of Chum, Werner and Matas 2004). matrix of rank 2. */
+/* True if two cameras with this epipolar geometry can see the sampled matches: each is on the same side of its
+   epipole (oriented constraint of Chum, Werner and Matas 2004). matrix of rank 2. */
 bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *matches, const uint32_t *sample,
                               int count);
 
-/* The caller's options, of this version or an earlier or later one, over the defaults of their model. HS_ERR_ARGUMENT:
-   null or too small; HS_ERR_OPTION: fields set that this version does not know, with the message. */
+/* Copies the caller's options of any version over the defaults of their model. HS_ERR_ARGUMENT: null or too small;
+   HS_ERR_OPTION: unknown fields are set; with the message. */
 hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_options *mine);
 
-/* The allocator of the caller's options; null where they have none or cannot be adopted. */
+/* The allocator of the caller's options; null if none is set or the options are invalid. */
 const hs_allocator *geometry_allocator(const hs_verify_options *callers);
 
-/* What fundamental and essential matrices share beyond models.h: the epipolar constraint as a row of nine. */
+/* Shared by fundamental and essential matrices: the epipolar constraint as a row of nine. */
 
 /* row . vec(F) = b^T F a for points of three coordinates. */
 static inline void epipolar_row(const double a[3], const double b[3], double row[9]) {

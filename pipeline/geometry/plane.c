@@ -1,8 +1,8 @@
 /*
- * Fundamental matrices whose support lies mostly in one plane (Chum, Werner, Matas, CVPR 2005). Any matrix [e']x H fits
+ * Fundamental matrices whose support is mostly in one plane (Chum, Werner, Matas, CVPR 2005). Any matrix [e']x H fits
  * the plane of H whatever the epipole e', so a sample with five matches of the plane yields a matrix with a large
- * support that two matches, perhaps wrong ones, decided. Plane and parallax mend it: each match off the plane gives the
- * line through H x and x' on which the epipole lies.
+ * support that only two matches, perhaps wrong ones, determine. Plane and parallax correct it: each match off the plane
+ * gives a line through H x and x' that contains the epipole.
  */
 #include "pipeline/geometry/search.h"
 
@@ -52,8 +52,8 @@ static bool homography_of_three(const geometry_matches *matches, const double f[
   return true;
 }
 
-/* Whether one of five triples, which between them hold three of any five of the seven, spans a plane with at least two
-   more of the sample. */
+/* True if one of five triples spans a plane with at least two more matches of the sample. Any five of the seven
+   matches contain one of these triples. */
 static bool sample_plane(const geometry_problem *planar, const uint32_t *sample, const double f[9], double h[9]) {
   static const int triples[5][3] = {{0, 1, 2}, {3, 4, 5}, {0, 1, 6}, {3, 4, 6}, {2, 5, 6}};
   double transposed[9], epipole[3];
@@ -74,7 +74,7 @@ static bool sample_plane(const geometry_problem *planar, const uint32_t *sample,
   return false;
 }
 
-/* F = [e']x H, e' where the parallax lines of two matches meet. */
+/* F = [e']x H, with e' at the intersection of two matches' parallax lines. */
 static bool matrix_from_parallax(const geometry_matches *matches, const double h[9], const uint32_t pair[2],
                                  double f[9]) {
   double lines[2][3], epipole[3], cross[9];
@@ -103,7 +103,7 @@ bool plane_epipolar(const double homography[9], double matrix[9]) {
   return true;
 }
 
-/* The matches clearly off the plane, because parallax is known to a fraction of itself, in the scratch columns. */
+/* Collects the matches clearly off the plane in the scratch columns: parallax must exceed its own uncertainty. */
 static geometry_matches matches_off(const geometry_problem *planar, const double h[9], const search_scratch *scratch) {
   const geometry_matches *const all = &planar->matches;
   const double limit = 4.0 * planar->threshold * planar->threshold;
@@ -130,7 +130,7 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   (void)geometry_improve(&planar, &plane);
   off.matches = matches_off(&planar, plane.matrix, scratch);
   if (off.matches.count < PARALLAX_MATCHES) return;
-  /* What the plane holds fits whatever the epipole, so the others decide. */
+  /* Matches of the plane fit any epipole, so the others decide. */
   int32_t needed = PARALLAX_TRIALS;
   for (int32_t trial = 0; trial < needed; trial++) {
     uint32_t pair[PARALLAX_MATCHES];

@@ -1,5 +1,5 @@
 /*
- * The relative pose of an essential matrix: of its four decompositions the one that puts most matches in
+ * Relative pose of an essential matrix: of its four decompositions the one that puts most matches in
  * front of both cameras (Hartley and Zisserman, 9.6).
  */
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_geometry.h"
 
-/* The rotation U W V^T (or with W^T) of E = U diag(1, 1, 0) V^T, W a quarter turn about the third axis. */
+/* The rotation U W V^T (or with W^T) of E = U diag(1, 1, 0) V^T, W a rotation by 90 degrees about the third axis. */
 static void rotation_of(const double u[9], const double v[9], double quarter, double out[9]) {
   const double w[9] = {0.0, -quarter, 0.0, quarter, 0.0, 0.0, 0.0, 0.0, 1.0};
   double vt[9], uw[9];
@@ -27,8 +27,8 @@ static void ray(const hs_camera *camera, const double point[2], double out[3]) {
   out[2] = 1.0;
 }
 
-/* Signs of a match's depths in cameras a and b for X_b = R X_a + t, where its rays come nearest to each other: 1 when
-   both lie in front, -1 when both lie behind (in front for -t), else 0. */
+/* Signs of a match's depths in cameras a and b for X_b = R X_a + t, at the closest point of its rays: 1 both in
+   front, -1 both at the back (in front for -t), else 0. */
 static int side_of(const double rotation[9], const double t[3], const double a[3], const double b[3]) {
   double turned[3], normal[3], from_b[3], from_a[3];
   linear_apply3(rotation, a, turned);

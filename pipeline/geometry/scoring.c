@@ -1,4 +1,4 @@
-/* Scores of candidates and their improvement by reweighted least squares; see scoring.h. */
+/* Scores of candidates, and refinement by reweighted least squares; see scoring.h. */
 #include "pipeline/geometry/scoring.h"
 
 #define SETTLED 1.0e-7
@@ -53,8 +53,8 @@ static bool fit(const geometry_problem *problem, const geometry_form *form, geom
   }
 }
 
-/* A least-squares fit weighted by the candidate's errors and the threshold, of at least `enough` matches of weight above
-   0 (matches are in random order), or of all. */
+/* A least-squares fit weighted by the candidate's errors and the threshold, over at least `enough` matches of
+   positive weight (matches are in random order), or all. */
 static bool refit(const geometry_problem *problem, double threshold, size_t enough, geometry_candidate *candidate) {
   geometry_form form;
   gather(problem, candidate->matrix, threshold, enough, &form);
@@ -73,8 +73,8 @@ bool geometry_improve(const geometry_problem *problem, geometry_candidate *candi
   return true;
 }
 
-/* What polishing climbs: the score, for an essential matrix together with that of half the threshold. The direction of a
-   short baseline hangs on the best matches, and five parameters need not many. */
+/* Objective of polishing: the score, for an essential matrix plus the score at half the threshold. The direction of
+   a short baseline depends on the best matches, and five parameters need only few. */
 static double final_score(const geometry_problem *problem, const double matrix[9]) {
   const double score = geometry_score(problem, matrix, 0.0);
   if (problem->model != HS_ESSENTIAL) return score;
@@ -89,7 +89,7 @@ static bool final_refit(const geometry_problem *problem, geometry_candidate *can
   gather(problem, candidate->matrix, problem->threshold, all, &form);
   if (problem->model == HS_ESSENTIAL) {
     gather(problem, candidate->matrix, NEAR * problem->threshold, all, &near);
-    /* the derivative of (1 - r^2 / t^2)^3 has t^2 below */
+    /* the derivative of (1 - r^2 / t^2)^3 is divided by t^2 */
     for (int i = 0; i < TWO_VIEW_FORM_SUMS; i++) form.sum[i] += near.sum[i] / (NEAR * NEAR);
   }
   return fit(problem, &form, candidate);
@@ -107,7 +107,7 @@ void geometry_polish(const geometry_problem *problem, geometry_candidate *candid
   }
 }
 
-/* base^exponent by squaring: sums and products only, so that every machine stops at the same iteration. */
+/* base^exponent by squaring: sums and products only, so that every machine gives the same number of iterations. */
 static double power(double base, int32_t exponent) {
   double result = 1.0;
   for (; exponent > 0; exponent >>= 1) {

@@ -1,8 +1,8 @@
 /*
- * How good a candidate is. A match of error r contributes (1 - r^2/t^2)^3 when r is below the threshold t, else
- * nothing: one minus the truncated square min(r^2/T^2, 1), averaged over thresholds T up to t, v = T^2/t^2 with density
- * 6 v (1 - v). So no single threshold decides (the idea of MAGSAC, Barath et al. 2019, with a density that needs no
- * tables), and a reweighted least-squares fit with Tukey's biweights (1 - r^2/t^2)^2 climbs this very score.
+ * Score of a candidate. A match of error r contributes (1 - r^2/t^2)^3 if r is below the threshold t, else 0: one minus
+ * the truncated square min(r^2/T^2, 1), averaged over thresholds T up to t, v = T^2/t^2 with density 6 v (1 - v). So no
+ * single threshold decides (as in MAGSAC, Barath et al. 2019, with a density that needs no tables), and a reweighted
+ * least-squares fit with Tukey's biweights (1 - r^2/t^2)^2 maximises this score.
  */
 #ifndef HARTSIFT_GEOMETRY_SCORING_H
 #define HARTSIFT_GEOMETRY_SCORING_H
@@ -12,28 +12,28 @@
 
 #include "pipeline/geometry/models.h"
 
-/* Squared errors of `count` matches from `begin` on under the candidate. */
+/* Squared errors under the candidate of `count` matches from `begin`. */
 void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
                      double *squares);
 
-/* The candidate's score. Stops early, with a negative result, once the score cannot exceed `best` or most probably will
-   not: it is more than three standard deviations below what a candidate as good would have by then. Matches must be in
-   random order. best 0 or less: never abandoned. */
+/* The candidate's score. Stops early with a negative result when the score cannot exceed `best`, or most probably
+   will not: it is over three standard deviations below the partial score of an equally good candidate. Matches must
+   be in random order. best <= 0: never stops early. */
 double geometry_score(const geometry_problem *problem, const double matrix[9], double best);
 
-/* How many matches have an error of at most the threshold. mask: null, or a byte for each match. squares: null, or
-   where the sum of the inliers' squared errors goes. */
+/* Counts matches with an error up to the threshold. mask: null, or a byte per match. squares: null, or receives the
+   sum of the inliers' squared errors. */
 size_t geometry_count_inliers(const geometry_problem *problem, const double matrix[9], uint8_t *mask, double *squares);
 
-/* Local optimisation: a few rounds of reweighted least squares on some 200 of the matches that fit, the first with
-   twice the threshold, coming down to it. Replaces *candidate and returns true where the score is higher. */
+/* Local optimisation: a few rounds of reweighted least squares on about 200 fitting matches, from twice the
+   threshold down to it. Replaces *candidate and returns true if the score is higher. */
 bool geometry_improve(const geometry_problem *problem, geometry_candidate *candidate);
 
-/* Reweighted least squares on all matches until the score settles; *candidate never becomes worse. */
+/* Reweighted least squares on all matches until the score converges; *candidate never becomes worse. */
 void geometry_polish(const geometry_problem *problem, geometry_candidate *candidate);
 
-/* The samples needed until one of `sample` matches is free of outliers with probability `confidence`, if `inliers` of
-   `count` matches are none; at most `most`. */
+/* Number of samples of `sample` matches until one is free of outliers with probability `confidence`, with `inliers`
+   of `count` matches correct; at most `most`. */
 int32_t iterations_needed(size_t inliers, size_t count, int sample, double confidence, int32_t most);
 
 #endif

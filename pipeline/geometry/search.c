@@ -1,5 +1,5 @@
 /*
- * The robust search for a model; see search.h.
+ * Robust search for a model; see search.h.
  */
 #include "pipeline/geometry/search.h"
 
@@ -7,21 +7,21 @@
 
 #include "pipeline/geometry/scoring.h"
 
-/* A homography of two surfaces at once may fit more matches than that of either, so that the search begins from several
-   candidates: of the first samples also those are improved that reach this share of the best. */
+/* A homography across two surfaces may fit more matches than that of either, so the search starts from several
+   candidates: of the first samples, those above this share of the best score are refined too. */
 #define EARLY_SHARE 0.4
 enum {
   EARLY_SAMPLES = 64,
-  ROUND = 16 /* samples whose candidates all have to beat the best before them, and of which one is improved */
+  ROUND = 16 /* samples of a round: candidates compete with the best before the round, and one of them is refined */
 };
 
-/* Each sample has random numbers of its own, so that they may be drawn in any order. */
+/* Each sample has its own random sequence, so samples can be drawn in any order. */
 static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, uint32_t *sample) {
   random_state own = {splitmix64_mix(seed + (uint64_t)index)};
   random_sample(&own, count, size, sample);
 }
 
-/* The candidate that scores highest of those through the samples [begin, end) and above the best before; its sample. */
+/* The best candidate of the samples [begin, end) that beats the previous best; its sample. */
 static bool best_of_round(const geometry_problem *problem, const search_scratch *scratch, uint64_t seed, int32_t begin,
                           int32_t end, geometry_candidate *best, uint32_t *best_sample) {
   const int size = geometry_sample_size(problem->model);
@@ -46,7 +46,7 @@ static bool best_of_round(const geometry_problem *problem, const search_scratch 
   return found;
 }
 
-/* Whether local optimisation, which begins with twice the threshold, may still make a model of min_inliers of it. */
+/* True if local optimisation, which starts at twice the threshold, may reach min_inliers. */
 static bool is_worth_improving(const geometry_problem *problem, const search_limits *limits,
                                const geometry_candidate *candidate) {
   geometry_problem wide = *problem;
@@ -69,7 +69,7 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
   if (count < (size_t)size || count < limits->min_inliers) return false;
   int32_t needed = iterations_left(limits, 0, count, size), drawn = 0;
   const uint64_t seed = random_next(random);
-  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* the best before local optimisation: what a sample has to beat */
+  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* best unrefined score, which a sample must beat */
   while (drawn < needed) {
     uint32_t sample[GEOMETRY_SAMPLE_MAX];
     const int32_t end = limits->max_iterations - drawn > ROUND ? drawn + ROUND : limits->max_iterations;

@@ -1,11 +1,11 @@
 /*
- * Matches that move as their neighbours do; see search.h.
+ * Smoothness of matches relative to their neighbours; see search.h.
  */
 #include "pipeline/geometry/search.h"
 
 #include <math.h>
 
-#define ENOUGH 0.3 /* share of the neighbours that must move alike */
+#define ENOUGH 0.3 /* share of the neighbours that must agree */
 enum { CELLS = 32, NEIGHBOURS = 12, LOOKED_AT = 24 };
 
 /* A square grid over points: the matches of cell c are order[start[c]..start[c + 1]). */
@@ -16,7 +16,7 @@ typedef struct cell_grid {
   uint32_t start[CELLS * CELLS + 1];
 } cell_grid;
 
-/* Values beyond the range fall into the first or the last cell, NaN into the first. */
+/* Cell index of a value, clamped to the range; NaN gives the first cell. */
 static uint32_t index_in(double value, double least, double scale) {
   const double at = (value - least) * scale;
   if (!(at > 0.0)) return 0;
@@ -34,8 +34,8 @@ static void range_of(const double *values, size_t count, double *least, double *
   *scale = high > low ? (double)CELLS / (high - low) : 0.0;
 }
 
-/* Over points in image b, whose matches give the range: a homography sends points near its horizon anywhere. Sorts by
-   counting, so equal cells keep the order of the matches. */
+/* Grid over points in image b. Its range comes from the matches: a homography sends points near its horizon
+   anywhere. Counting sort, so a cell keeps the order of the matches. */
 static void build_grid(cell_grid *grid, const geometry_matches *matches, const double *x, const double *y,
                        const smoothness_scratch *scratch) {
   const size_t count = matches->count;
@@ -67,7 +67,7 @@ typedef struct cell_window {
   uint32_t left, right, top, bottom, count;
 } cell_window;
 
-/* The smallest square of cells around a match that holds enough others, or the whole grid. */
+/* The smallest square of cells around a match with enough other matches, or the whole grid. */
 static cell_window window_around(const cell_grid *grid, size_t match) {
   const uint32_t column = grid->cell[match] % CELLS, row = grid->cell[match] / CELLS;
   cell_window w = {0};
@@ -83,13 +83,13 @@ static cell_window window_around(const cell_grid *grid, size_t match) {
   }
 }
 
-/* Whether enough matches around this one move as it does. Of a crowded window every n-th is looked at. */
+/* True if enough neighbours agree with this match. In a crowded window every n-th is examined. */
 static bool moves_alike(const cell_grid *grid, const geometry_matches *matches, const smoothness_scratch *scratch,
                         size_t match, double floor) {
   const cell_window w = window_around(grid, match);
   const uint32_t step = (w.count + LOOKED_AT - 1) / LOOKED_AT;
   const double dx = matches->bx[match] - scratch->mapped_x[match], dy = matches->by[match] - scratch->mapped_y[match];
-  const double certain = ENOUGH * (double)((w.count + step - 1) / step); /* no more are looked at */
+  const double certain = ENOUGH * (double)((w.count + step - 1) / step); /* at most this many are examined */
   uint32_t looked_at = 0, alike = 0, skip = 0;
   for (uint32_t r = w.top; r <= w.bottom; r++) {
     const uint32_t end = grid->start[CELLS * r + w.right + 1];

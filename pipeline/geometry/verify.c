@@ -1,4 +1,4 @@
-/* Verification of matches: from the caller's points to working coordinates, through the search, and back. */
+/* Verification of matches: conversion to working coordinates, search, and conversion of the result. */
 #include "pipeline/geometry/verify.h"
 
 #include <math.h>
@@ -16,37 +16,37 @@
 #include "pipeline/geometry/scoring.h"
 
 #define COORDINATE_MAX 1.0e6
-/* The second search's tolerance is SEARCH_MEDIANS times the median error of the first one's smooth inliers, the final
-   tolerance INLIER_SEARCHES times that. Errors of keypoints have heavy tails: 99 of 100 are within 16 medians
+/* Tolerance of the second search: SEARCH_MEDIANS times the median error of the first search's smooth inliers; final
+   tolerance: INLIER_SEARCHES times that. Keypoint errors have heavy tails: 99 of 100 are within 16 medians
    (Strecha's castle and entry). */
 #define SEARCH_MEDIANS  3.0
 #define INLIER_SEARCHES 4.0
-#define PRECISION_MIN   0.5                 /* pixels; below that a keypoint's position is rounding and noise */
-#define SMOOTH_FLOOR    3.0                 /* pixels that neighbours may always differ by */
-#define SETTLED_SHARE   0.97                /* of the first inliers, with which the first matrix stays */
-#define SETTLED_PRECISE 0.25                /* of the first tolerance, at most that tolerance for this */
-#define KEPT_SHARE      0.75                /* of the smooth inliers, below which the second search has failed */
-#define PLANE_SHARE     0.5                 /* of the inliers, that a plane must hold to stand for them */
-#define POLISHED_SHARE  0.4                 /* of the inliers, below which a plane will not stand for them */
-#define PLANE_ERROR     0.70710678118654752 /* an error in one image, spread over both */
+#define PRECISION_MIN   0.5                 /* pixels; below it a keypoint's position is rounding and noise */
+#define SMOOTH_FLOOR    3.0                 /* pixels; difference always allowed between neighbours */
+#define SETTLED_SHARE   0.97                /* share of the first inliers that keeps the first matrix */
+#define SETTLED_PRECISE 0.25                /* share of the first tolerance, the maximum for SETTLED_SHARE */
+#define KEPT_SHARE      0.75                /* share of the smooth inliers below which the second search failed */
+#define PLANE_SHARE     0.5                 /* share of the inliers above which a plane replaces the model */
+#define POLISHED_SHARE  0.4                 /* share of the inliers below which a plane cannot replace the model */
+#define PLANE_ERROR     0.70710678118654752 /* an error in one image, distributed over both */
 enum {
   ITERATIONS_MAX = 100000000,
   PLANE_ITERATIONS = 100,
   PLANE_MATCHES = 256,
   MEDIAN_OF = 255,
-  SETTLED_TESTED = 128, /* matches, of which as many must move as their neighbours do */
-  OFF_PLANE_MIN = 8     /* fewest matches off a plane that determine the epipole */
+  SETTLED_TESTED = 128, /* matches tested for smoothness */
+  OFF_PLANE_MIN = 8     /* minimum of matches off a plane that determine the epipole */
 };
 
-/* Working memory and the coordinates it is in: working = scale * (pixels - centre). */
+/* Working memory and coordinates: working = scale * (pixels - centre). */
 typedef struct verification {
   const hs_verify_options *options;
   double *columns[4];        /* ax ay bx by, in random order */
-  double *inlier_columns[4]; /* of the inliers only */
-  double *smooth_columns[4]; /* of the smooth inliers only */
+  double *inlier_columns[4]; /* inliers only */
+  double *smooth_columns[4]; /* smooth inliers only */
   smoothness_scratch smoothness;
   search_scratch search;
-  uint32_t *source; /* index of each among the caller's */
+  uint32_t *source; /* index of each among the caller's matches */
   uint8_t *mask;
   uint8_t *smooth;
   double scale;
@@ -112,7 +112,7 @@ static const char *fault_of(const hs_verify_options *o) {
 
 static bool coordinate_valid(double v) { return v >= -COORDINATE_MAX && v <= COORDINATE_MAX; }
 
-/* Takes over the valid matches, in an order shuffled by the seed. */
+/* Copies the valid matches in an order shuffled by the seed. */
 static void take_points(verification *v, const double *points_a, const double *points_b, size_t count,
                         random_state *random) {
   uint32_t kept = 0;
@@ -135,7 +135,7 @@ static void take_points(verification *v, const double *points_a, const double *p
   v->problem.matches.count = kept;
 }
 
-/* Moves each image's points to their mean and scales all such that their mean distance from it is about 1. */
+/* Centres each image's points at their mean, and scales all to a mean distance of about 1. */
 static void to_working(verification *v) {
   const size_t count = v->problem.matches.count;
   double spread = 0.0;
@@ -166,8 +166,8 @@ static void to_working(verification *v) {
                             (b->cy - v->centre[3]) * v->scale};
 }
 
-/* Of a match: its points, its columns, the columns of inliers and of smooth inliers, its mapped point and its error; its
-   source, order and cell; two marks, and one for the caller. */
+/* Memory per match: points, columns, columns of inliers and of smooth inliers, mapped point, error, source, order,
+   cell, two marks, and one mark for the caller. */
 enum { MATCH_DOUBLES = 4 + 4 + 4 + 4 + 2 + 1, MATCH_BYTES = MATCH_DOUBLES * sizeof(double) + 3 * sizeof(uint32_t) + 3 };
 
 uint64_t verify_scratch_bytes(size_t count) { return (uint64_t)count * MATCH_BYTES + sizeof(geometry_batch); }
@@ -182,7 +182,7 @@ hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double *
   if (!scratch->memory || scratch->match_room < count) {
     const uint64_t bytes = verify_scratch_bytes(count);
     if (count > SIZE_MAX / MATCH_BYTES || bytes > SIZE_MAX) return HS_ERR_LIMIT;
-    verify_scratch_release(scratch); /* first, so that both are never there at once */
+    verify_scratch_release(scratch); /* released first, so that both never exist at once */
     scratch->memory = hs_memory_alloc(scratch->allocator, (size_t)bytes);
     if (!scratch->memory) return HS_ERR_MEMORY;
     scratch->match_room = count;
@@ -202,7 +202,7 @@ static void lay_out(verification *v, const verify_scratch *scratch, double *poin
     v->columns[c] = columns + (size_t)c * room;
     v->inlier_columns[c] = columns + (size_t)(4 + c) * room;
     v->smooth_columns[c] = columns + (size_t)(8 + c) * room;
-    v->search.columns[c] = v->inlier_columns[c]; /* a search and its inliers are never needed together */
+    v->search.columns[c] = v->inlier_columns[c]; /* the search and the inliers are never needed at once */
   }
   v->smoothness.mapped_x = columns + 12 * room;
   v->smoothness.mapped_y = columns + 13 * room;
@@ -227,8 +227,7 @@ static geometry_matches marked_matches(const verification *v) {
                             v->inlier_columns[3]};
 }
 
-/* Whether points lie on one line (or in one place) but for `height`: the root mean square distance from the best line.
-   */
+/* True if points are on one line (or at one point): root mean square distance to the best line is below `height`. */
 static bool on_a_line(const double *x, const double *y, size_t count, double height) {
   double mean_x = 0.0, mean_y = 0.0, xx = 0.0, xy = 0.0, yy = 0.0;
   for (size_t i = 0; i < count; i++) {
@@ -254,8 +253,7 @@ static geometry_problem planar_problem(const verification *v, const geometry_mat
   return planar;
 }
 
-/* The homography that explains most of these matches; searched among some of them, which are in random order. False: none
-   was found. */
+/* The homography that explains most of these matches, searched in a random subset. False: none found. */
 static bool find_plane(const verification *v, const geometry_matches *matches, random_state *random,
                        geometry_candidate *plane) {
   const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false, true};
@@ -268,7 +266,7 @@ static bool find_plane(const verification *v, const geometry_matches *matches, r
   return true;
 }
 
-/* The matrix in the caller's coordinates, scaled as hs_geometry promises. */
+/* Converts the matrix to the caller's coordinates, scaled as hs_geometry specifies. */
 static void to_caller(const verification *v, const geometry_candidate *best, double out[9]) {
   const double s = v->scale, *const c = v->centre;
   const double move_a[9] = {s, 0.0, -s * c[0], 0.0, s, -s * c[1], 0.0, 0.0, 1.0};
@@ -301,13 +299,13 @@ static void to_caller(const verification *v, const geometry_candidate *best, dou
 
 /* ------------------------------------------------------------------ the second search */
 
-/* The state of a verification: the model, its plane, and what counts as an inlier. */
+/* Result of a search: the model, its plane, and the inliers. */
 typedef struct outcome {
   geometry_candidate best, plane;
   bool has_plane, plane_only;
   double threshold; /* largest error of an inlier, working units */
   size_t count;     /* inliers, marked in the mask */
-  double squares;   /* of their errors */
+  double squares;   /* sum of their squared errors */
 } outcome;
 
 static void count_outcome(const verification *v, outcome *found) {
@@ -330,7 +328,7 @@ static geometry_matches smooth_matches(const verification *v, const geometry_mat
                             v->smooth_columns[3]};
 }
 
-/* The median squared error of the first matches, which are in random order. */
+/* Median squared error of the first matches, which are in random order. */
 static double median_square(const geometry_problem *problem, const double matrix[9]) {
   double squares[MEDIAN_OF];
   const size_t count = problem->matches.count < MEDIAN_OF ? problem->matches.count : MEDIAN_OF;
@@ -344,9 +342,9 @@ static double median_square(const geometry_problem *problem, const double matrix
   return count > 0 ? squares[count / 2] : 0.0;
 }
 
-/* Whether only a plane is known: it holds most inliers, and off it no more matches agree with the matrix than by chance.
-   Unrelated matches are anywhere: points are some two units across, so that a band of the threshold to both sides of a line
-   has 2 threshold / 2 of them. */
+/* True if only a plane is certain: it has most inliers, and off it no more matches agree with the matrix than by
+   chance. Points span about two units, so unrelated matches fall into the band of the threshold on both sides of a
+   line with probability 2 threshold / 2. */
 static bool only_plane(const verification *v, const geometry_matches *marked, const outcome *found) {
   const geometry_problem inliers = planar_problem(v, marked);
   if ((double)geometry_count_inliers(&inliers, found->plane.matrix, NULL, NULL) < PLANE_SHARE * (double)marked->count)
@@ -364,7 +362,7 @@ static bool only_plane(const verification *v, const geometry_matches *marked, co
   return agreeing < (double)OFF_PLANE_MIN || agreeing <= by_chance + 4.0 * sqrt(by_chance);
 }
 
-/* Takes the plane's inliers instead of the model's, and a matrix that fits them. */
+/* Replaces the model's inliers by the plane's, with a matrix that fits them. */
 static void keep_plane(const verification *v, outcome *found) {
   geometry_problem planar = planar_problem(v, &v->problem.matches);
   planar.threshold *= PLANE_ERROR;
@@ -375,7 +373,7 @@ static void keep_plane(const verification *v, outcome *found) {
   found->count = geometry_count_inliers(&planar, found->plane.matrix, v->mask, &found->squares);
 }
 
-/* The second search's tolerance: measured from the errors of these matches. */
+/* Tolerance of the second search, measured from these matches' errors. */
 static double measured_tolerance(const verification *v, const geometry_matches *matches, const double matrix[9]) {
   geometry_problem problem = v->problem;
   problem.matches = *matches;
@@ -389,8 +387,7 @@ static size_t mark_smooth(const verification *v, const geometry_matches *marked,
   return smoothness_mark(marked, found->plane.matrix, SMOOTH_FLOOR * v->scale, &v->smoothness, tested, v->smooth);
 }
 
-/* Whether nearly all inliers agree with the first matrix so well, and move so much as their neighbours do, that another
-   search could only find it again. */
+/* True if nearly all inliers are so precise and smooth that another search would find the same model. */
 static bool is_settled(const verification *v, const geometry_problem *again, const outcome *found) {
   const size_t count = again->matches.count, tested = count < SETTLED_TESTED ? count : SETTLED_TESTED;
   return again->threshold <= SETTLED_PRECISE * v->problem.threshold &&
@@ -398,8 +395,8 @@ static bool is_settled(const verification *v, const geometry_problem *again, con
          (double)mark_smooth(v, &again->matches, found, tested) >= SETTLED_SHARE * (double)tested;
 }
 
-/* Searches again among the smooth inliers, within a tolerance measured from their errors, so that wrong matches which
-   agree only within the first tolerance do not decide. `marked`: the first inliers. */
+/* Searches again among the smooth inliers with a tolerance measured from their errors, so that wrong matches within
+   the first tolerance have no influence. `marked`: the first inliers. */
 static void refine(verification *v, const geometry_matches *marked, random_state *random, outcome *found) {
   const hs_verify_options *const o = v->options;
   const double most = v->problem.threshold;
@@ -425,9 +422,9 @@ static void refine(verification *v, const geometry_matches *marked, random_state
   count_outcome(v, found);
 }
 
-/* ------------------------------------------------------------------ the whole */
+/* ---- entry points */
 
-/* Whether the marked matches can be an answer: as many as wanted, and not on a line. */
+/* True if the marked matches are a valid result: enough, and not on a line. */
 static bool suffices(const verification *v, const outcome *found, const geometry_matches *marked) {
   const hs_verify_options *const o = v->options;
   return found->count >= (size_t)o->min_inliers && found->count >= (size_t)geometry_sample_size(o->model) &&
@@ -441,7 +438,7 @@ static void report(const verification *v, const outcome *found, uint8_t *inliers
   geometry->inlier_count = found->count;
   geometry->plane_only = found->plane_only;
   geometry->tolerance = found->threshold / v->scale;
-  /* Of matches that a homography all but maps to infinity rounding leaves squares below 0. */
+  /* Rounding can make squares negative for matches that a homography maps almost to infinity. */
   geometry->rms_error = found->squares > 0.0 ? sqrt(found->squares / (double)found->count) / v->scale : 0.0;
   geometry->plane_inliers = v->options->model == HS_HOMOGRAPHY ? found->count : 0;
   if (v->options->model != HS_HOMOGRAPHY && found->has_plane) {
@@ -452,7 +449,7 @@ static void report(const verification *v, const outcome *found, uint8_t *inliers
   for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
 }
 
-/* Searches and fills in what was found. */
+/* Searches and fills in the result. */
 static void search_and_report(verification *v, random_state *random, uint8_t *inliers, hs_geometry *geometry) {
   const hs_verify_options *const o = v->options;
   const search_limits limits = {o->confidence,          o->min_iterations,   o->max_iterations,
@@ -510,7 +507,7 @@ hs_status verify_points_with(verify_scratch *scratch, const double *points_a, co
   status = verify_scratch_reserve(scratch, count, &points);
   if (status != HS_OK) {
     memset(geometry, 0, sizeof *geometry);
-    hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);
+    hs_message_set(full.message, full.message_bytes, "out of memory for %zu matches", count);
     return status;
   }
   lay_out(&v, scratch, points);
@@ -530,7 +527,7 @@ hs_status hs_verify_points(const double *points_a, const double *points_b, size_
   return status;
 }
 
-/* Verification of matches between lists of features: their places gathered into arrays of points. */
+/* Verification of matches between lists of features: their positions gathered into arrays of points. */
 
 enum { PAIR_BYTES = 2 * sizeof(uint32_t) };
 
@@ -568,7 +565,7 @@ hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, co
   double *points = NULL;
   status = verify_scratch_reserve(scratch, count, &points);
   if (status != HS_OK) {
-    hs_message_set(full.message, full.message_bytes, "no memory for %zu matches", count);
+    hs_message_set(full.message, full.message_bytes, "out of memory for %zu matches", count);
     return status;
   }
   status = hs_gather_points(a, b, pairs, pair_stride_bytes, count, points, points + 2 * count);

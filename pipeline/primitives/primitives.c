@@ -1,4 +1,4 @@
-/* The public primitives on host memory: checks of the arguments, then the CPU's functions. */
+/* Public primitives on host memory: argument checks, then the CPU's functions. */
 #include "cpu/schedule/float_environment.h"
 #include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
@@ -10,12 +10,12 @@ _Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == 
                    (int)HS_ENDS_REFLECT_101 == PRIM_ENDS_REFLECT_101,
                "ends");
 
-/* Where a call works. */
+/* Context of a call. */
 typedef struct primitive_call {
   prim_place place;
 } primitive_call;
 
-/* After the arguments have passed. The threads of a context on a GPU are started when they are first wanted. */
+/* Starts a call after its arguments were checked. A GPU context starts its CPU threads on first use. */
 static hs_status begin(hs_context *c, const prim_view *view, primitive_call *call) {
   call->place = (prim_place){.ops = cpu_choose_prims()};
   if (!call->place.ops) return ARRAY_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU names no instruction set of this machine");
@@ -31,10 +31,10 @@ static hs_status begin(hs_context *c, const prim_view *view, primitive_call *cal
 
 typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
 
-/* range: both are wanted, or the one that is not null. */
+/* range: computes both results, or only the non-null one. */
 static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, double *low, double *high) {
   if (c) context_clear_error(c);
-  if (!low && !high) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "where the result goes is null");
+  if (!low && !high) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "the result pointer is null");
   prim_view view;
   primitive_call call;
   hs_status st = array_view_check(c, array, "array", &view);
@@ -101,7 +101,8 @@ hs_status hs_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *t
                                 .count = tiled.count < capacity ? tiled.count : capacity};
   prim_tile_stats(call.place, &args);
   *count = tiled.count;
-  if (args.count < tiled.count) return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, room for %zu", tiled.count, capacity);
+  if (args.count < tiled.count)
+    return ARRAY_FAIL(c, HS_ERR_CAPACITY, "%zu tiles, capacity for %zu", tiled.count, capacity);
   return HS_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Lists of pairs of images; see image_pairs.h. */
+/* Lists of image pairs; see image_pairs.h. */
 #include "pipeline/retrieval/image_pairs.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ void image_pairs_settle(hs_image_pairs *pairs) {
   pairs->count = kept;
 }
 
-/* ------------------------------------------------------------------ the nearest */
+/* ---- nearest neighbours */
 
 static bool is_farther(const neighbor *a, const neighbor *b) {
   return a->distance > b->distance || (a->distance == b->distance && a->image > b->image);
@@ -83,7 +83,7 @@ void neighbor_offer(neighbor *near, uint32_t *count, uint32_t room, neighbor off
   near[at] = offered;
 }
 
-/* Pairs of images that follow each other in the order of their names. */
+/* ---- Pairs of images that are consecutive in the order of their names. */
 
 typedef struct numbered_name {
   const char *name;
@@ -92,7 +92,7 @@ typedef struct numbered_name {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Compares the numbers that both strings begin with by value and passes them. */
+/* Compares leading numbers of both strings by value and skips them. */
 static int compare_numbers(const char **left, const char **right) {
   const char *a = *left, *b = *right;
   while (*a == '0') a++;
@@ -106,7 +106,7 @@ static int compare_numbers(const char **left, const char **right) {
   return memcmp(a, b, length_a);
 }
 
-/* Natural order: bytes, but runs of digits by the number they are. */
+/* Natural order: bytes, but runs of digits compared as numbers. */
 static int compare_natural(const char *a, const char *b) {
   while (*a != '\0' && *b != '\0') {
     if (is_digit(*a) && is_digit(*b)) {
@@ -168,7 +168,7 @@ hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neig
   return added ? HS_OK : HS_ERR_MEMORY;
 }
 
-/* Pairs of images that were taken near each other. */
+/* ---- Pairs of images taken close to each other. */
 
 /* WGS 84: semi-major axis, metres, and the square of the first eccentricity. */
 static const double earth_radius_m = 6378137.0, earth_eccentricity_squared = 6.69437999014131699614e-3;
@@ -187,14 +187,14 @@ hs_status hs_earth_place(double latitude, double longitude, double altitude, dou
   return HS_OK;
 }
 
-/* The images that have a place, along one axis. */
+/* An image with a position, sorted along one axis. */
 typedef struct located {
   double place[3];
   uint32_t image;
 } located;
 
 typedef struct place_search {
-  const located *sorted; /* by the place's first number */
+  const located *sorted; /* sorted by the position's first coordinate */
   size_t count;
   double metres;
   uint32_t at_most; /* 0: any number */
@@ -213,7 +213,7 @@ static double distance_of(const located *a, const located *b) {
   return sqrt(x * x + y * y + z * z);
 }
 
-/* Those behind image `at` that are within reach: without a limit each pair is met from one side. */
+/* Pairs image `at` with later ones within the distance: without a limit on neighbours each pair is found once. */
 static bool pair_with_later(const place_search *s, size_t at) {
   for (size_t i = at + 1; i < s->count && s->sorted[i].place[0] - s->sorted[at].place[0] <= s->metres; i++)
     if (distance_of(&s->sorted[at], &s->sorted[i]) <= s->metres &&
@@ -237,7 +237,7 @@ static bool pair_with_nearest(const place_search *s, size_t at) {
   return true;
 }
 
-/* Fills sorted[] with the images that have a place, along the axis in which they spread most. */
+/* Fills sorted[] with the images that have a position, along the axis of their largest extent. */
 static size_t sort_places(const double *places, size_t count, located *sorted) {
   double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
   size_t known = 0;

@@ -1,4 +1,4 @@
-/* One vector for all descriptors of an image; see hartsift_retrieval.h. */
+/* Image vectors from descriptors, and pairs of similar images; see hartsift_retrieval.h. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "pipeline/retrieval/image_pairs.h"
 #include "pipeline/retrieval/vocabulary.h"
 
-/* What describing an image works in. */
+/* Working memory of describing an image. */
 typedef struct description {
   hs_nearest *nearest; /* [ASSIGN_BLOCK] */
   int32_t *block;      /* [centres][SIFT_LENGTH]: sums of residuals of a block */
@@ -33,7 +33,7 @@ static hs_status add_block(const hs_retrieval *r, hs_context *context, const uin
   return HS_OK;
 }
 
-/* A centre's residual along the axes, of unit length, then square roots. */
+/* Projects a centre's residual on the axes, normalises it to unit length, then takes square roots. */
 static void normalize_centre(const hs_retrieval *r, const double *sums, double *values) {
   const size_t components = (size_t)r->options.components;
   double squares = 0.0;
@@ -92,9 +92,9 @@ hs_status hs_retrieval_describe(const hs_retrieval *r, hs_context *context, cons
   return status;
 }
 
-/* Pairs of images whose vectors are nearest: all of them compared, block by block. */
+/* ---- Pairs of images with the nearest vectors: all pairs are compared, block by block. */
 
-/* Vectors that are compared with each other while they are in the cache. */
+/* Block sizes: vectors compared while they are in the cache. */
 enum { ASKING_BLOCK = 16, ANSWERING_BLOCK = 16 };
 
 typedef struct similar_search {
@@ -102,14 +102,14 @@ typedef struct similar_search {
   size_t count, length;
   uint32_t neighbors;
   dot_bytes_function dot;
-  double *scale;   /* [count]: 1 / length of the vector as a vector of numbers; 0: all 0 */
+  double *scale;   /* [count]: 1 / length of the vector; 0: all entries are 0 */
   neighbor *near;  /* [count][neighbors] */
   uint32_t *found; /* [count] */
 } similar_search;
 
 static void offer(const similar_search *s, size_t asking, size_t answering, int32_t product) {
   if (answering == asking || s->scale[answering] == 0.0) return;
-  /* The cosine but for the asking vector's length, which is the same for all. */
+  /* The cosine up to the asking vector's length, which is constant. */
   const neighbor offered = {-(double)product * s->scale[answering], (uint32_t)answering};
   neighbor_offer(s->near + asking * s->neighbors, &s->found[asking], s->neighbors, offered);
 }
@@ -153,7 +153,7 @@ static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
   }
 }
 
-/* Room and the nearest of every image; what was allocated is freed by end_search in any case. */
+/* Allocates and finds every image's neighbours; end_search frees the memory in any case. */
 static hs_status find_neighbors(hs_context *context, const hs_allocator *allocator, similar_search *s) {
   size_t near_bytes;
   s->dot = cpu_choose_dot();

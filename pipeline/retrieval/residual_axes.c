@@ -1,4 +1,4 @@
-/* The directions in which the residuals of descriptors at their centres spread: their principal components. */
+/* Principal components of the descriptors' residuals at their centres. */
 #include "pipeline/retrieval/vocabulary.h"
 
 #include <math.h>
@@ -6,9 +6,9 @@
 
 #include "pipeline/base/memory.h"
 
-/* Sides of a block whose products sum to 32 bits: 512 * 255^2 < 2^25. */
+/* Block size whose sums of products fit 32 bits: 512 * 255^2 < 2^25. */
 enum { COVARIANCE_BLOCK = 512, SWEEPS_MAX = 30 };
-/* A direction of less than this part of the largest spread is not scaled further. */
+/* Directions with less than this share of the largest spread are not amplified further. */
 static const double least_spread = 1e-6;
 
 /* ------------------------------------------------------------------ eigenvalues */

@@ -1,4 +1,4 @@
-/* Making and training what images are described with; see vocabulary.h. */
+/* Creation and training of retrieval handles; see vocabulary.h. */
 #include "pipeline/retrieval/vocabulary.h"
 
 #include <string.h>
@@ -98,7 +98,7 @@ typedef struct clusters {
   int64_t *sums;       /* [centres][SIFT_LENGTH] */
   size_t *sizes;       /* [centres] */
   hs_nearest *nearest; /* [ASSIGN_BLOCK] */
-  float *distances;    /* [sample_count]: squared, of each to its centre */
+  float *distances;    /* [sample_count]: squared distance of each to its centre */
 } clusters;
 
 static hs_status assign_sample(const hs_retrieval *r, hs_context *context, clusters *c) {
@@ -119,7 +119,7 @@ static hs_status assign_sample(const hs_retrieval *r, hs_context *context, clust
   return HS_OK;
 }
 
-/* A centre that nothing is nearest to moves to the descriptor that is farthest from its own. */
+/* Moves an empty centre to the descriptor that is farthest from its own centre. */
 static void move_to_farthest(const hs_retrieval *r, clusters *c, uint8_t *centre) {
   size_t farthest = 0;
   for (size_t i = 1; i < r->sample_count; i++)
@@ -128,7 +128,7 @@ static void move_to_farthest(const hs_retrieval *r, clusters *c, uint8_t *centre
   c->distances[farthest] = 0.0f;
 }
 
-/* Each centre becomes the rounded mean of its descriptors; whether any moved. */
+/* Moves each centre to the rounded mean of its descriptors; returns whether any moved. */
 static bool move_centres(const hs_retrieval *r, clusters *c) {
   bool moved = false;
   for (uint32_t i = 0; i < r->centre_count; i++) {
@@ -146,8 +146,8 @@ static bool move_centres(const hs_retrieval *r, clusters *c) {
 }
 
 static hs_status find_centres(hs_retrieval *r, hs_context *context, clusters *c) {
-  /* Of centres with few descriptors, which may be of the same thing, those lie on them and residuals are 0: such images
-     would look like none. */
+  /* Centres with few descriptors, which may show the same object, coincide with them: residuals are 0, and such
+     images would be similar to none. */
   const size_t wanted = (size_t)r->options.centres, most = 1 + r->sample_count / SHARING_A_CENTRE;
   const size_t count = wanted < most ? wanted : most;
   r->centre_count = (uint32_t)count;
