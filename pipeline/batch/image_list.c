@@ -15,7 +15,7 @@
 #include "pipeline/base/message.h"
 #include "pipeline/include/hartsift_batch.h"
 
-/* A file's content decides how it is read; the ending only says which files of a folder are images. */
+/* Endings of image files. They only select files of a folder; the content decides how a file is read. */
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif",  ".mpo", ".pbm", ".pgm",
                                             ".ppm", ".pnm", ".pam",  ".tif", ".tiff", ".webp", ".bmp", ".dib"};
 
@@ -28,7 +28,7 @@ enum {
   WARNING_BYTES = 1024
 };
 
-/* How many files have an ending, in small letters with its dot; "": none. */
+/* Number of files with an ending (lower case, with dot); "": none, or too long for an ending. */
 typedef struct ending_count {
   char text[ENDING_BYTES];
   size_t count;
@@ -41,7 +41,7 @@ typedef struct passed_over {
   size_t ending_count;
 } passed_over;
 
-/* Identifies a folder, whatever its name. */
+/* Identity of a folder, independent of its name. */
 typedef struct folder_key {
   dev_t device;
   ino_t number;
@@ -57,10 +57,10 @@ typedef struct folder_walk {
   const hs_image_search *search;
   hs_image_findings *findings;
   passed_over others;
-  folder_key *visited; /* a hash table without gaps in its runs */
+  folder_key *visited; /* open-addressing hash table */
   size_t visited_count, visited_capacity;
   folder_key left_out;
-  path_list links; /* to folders: searched when all folders without links are */
+  path_list links; /* links to folders: searched after all folders without links */
   bool in_links;
 } folder_walk;
 
@@ -90,7 +90,7 @@ static void count_ending(passed_over *others, const char *path) {
   others->files++;
   size_t at = 0;
   while (at < others->ending_count && strcmp(others->endings[at].text, ending) != 0) at++;
-  if (at == ENDINGS_MAX) return; /* counted in the whole number */
+  if (at == ENDINGS_MAX) return; /* still counted in the total */
   if (at == others->ending_count) memcpy(others->endings[others->ending_count++].text, ending, sizeof ending);
   others->endings[at].count++;
 }
@@ -130,7 +130,7 @@ hs_status hs_explain_passed_over(const char *const *names, size_t count, char *t
   return HS_OK;
 }
 
-/* ---- folders that were searched */
+/* ---- searched folders */
 
 static folder_key *find_key(folder_key *keys, size_t capacity, const struct stat *info) {
   const uint64_t mixed = ((uint64_t)info->st_ino ^ (uint64_t)info->st_dev << 40) * 0x9e3779b97f4a7c15u;
@@ -155,7 +155,7 @@ static bool grow_visited(folder_walk *walk) {
   return true;
 }
 
-/* Notes a folder; *is_new: it was not noted before. False without memory. */
+/* Adds a folder; *is_new: it was not there before. False: out of memory. */
 static bool note_visited(folder_walk *walk, const struct stat *info, bool *is_new) {
   if (2 * walk->visited_count >= walk->visited_capacity && !grow_visited(walk)) return false;
   folder_key *key = find_key(walk->visited, walk->visited_capacity, info);
@@ -202,10 +202,10 @@ static bool search_below(folder_walk *walk, const char *folder, const struct sta
 
 typedef enum entry_kind { ENTRY_UNKNOWN, ENTRY_FILE, ENTRY_OTHER, ENTRY_FOLDER, ENTRY_LINK_TO_FOLDER } entry_kind;
 
-/* *info: of the target of a link. A link without a target counts as a file, so that an image is reported. */
+/* Kind of an entry; *info: of a link's target. A dangling link counts as a file, so that it is reported. */
 static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info) {
   if (lstat(path, info) != 0) {
-    if (errno != ENOENT) note_unreadable(walk, path, ""); /* only what is gone may be left out in silence */
+    if (errno != ENOENT) note_unreadable(walk, path, ""); /* only missing entries may be skipped silently */
     return ENTRY_UNKNOWN;
   }
   const bool is_link = S_ISLNK(info->st_mode);
@@ -218,7 +218,7 @@ static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info
   return S_ISREG(info->st_mode) ? ENTRY_FILE : ENTRY_OTHER;
 }
 
-/* One entry of a folder; takes `path` over. False without memory. */
+/* Handles one entry of a folder; takes ownership of `path`. False: out of memory. */
 static bool look_at_entry(folder_walk *walk, char *path) {
   struct stat info;
   bool done = path != NULL;
@@ -234,8 +234,8 @@ static bool look_at_entry(folder_walk *walk, char *path) {
   return done;
 }
 
-/* Folders that links lead to are searched only once. Without links a folder is met once anyway, and must not be left
-   out in a file system whose numbers of files are not unique. */
+/* Linked folders are searched only once. Other folders are met only once anyway, and must not be skipped on file
+   systems with duplicate inode numbers. */
 static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
   bool is_new = false;
   if (walk->left_out.is_set && info->st_ino == walk->left_out.number && info->st_dev == walk->left_out.device) {
@@ -271,7 +271,7 @@ static int compare_paths(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Links in the order of their names, so that the names of images do not depend on the order of a folder's entries; then
+/* Follows links sorted by name, so that the names of images do not depend on the order of a folder's entries; then
    the links found through them. */
 static bool search_links(folder_walk *walk) {
   bool done = true;

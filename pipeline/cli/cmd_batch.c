@@ -14,8 +14,8 @@
 #include "pipeline/formats/formats.h"
 
 enum {
-  BATCH_TICK_MS = 100,     /* how often signals are looked for and the progress line is drawn */
-  BATCH_CPU_BESIDE_GPU = 2 /* images in flight there: at the end a GPU must not wait for many of them */
+  BATCH_TICK_MS = 100,     /* interval of signal checks and progress line updates */
+  BATCH_CPU_BESIDE_GPU = 2 /* images in flight on the CPU: at the end a GPU must not wait for many of them */
 };
 
 /* ---- preparing */
@@ -25,8 +25,8 @@ static cli_exit usage(const char *message) {
   return CLI_USAGE;
 }
 
-/* The format by --format and the output's name. False, with a message, where the output is of another kind, or would be a
-   folder with the name of a file of features. */
+/* The format from --format and the output's name. False, with a message, if the output is of another kind, or a
+   folder with the name of a feature file. */
 static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
   const option_value *values = job->set->values;
   const char *path = values[OPTION_OUTPUT].text, *dot = strrchr(path, '.');
@@ -46,9 +46,7 @@ static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
     return false;
   }
   if (named != HS_FORMAT_AUTO && named != HS_FORMAT_COLMAP_DB) {
-    snprintf(message, message_bytes,
-             "--output '%s': expected a directory, which such a name is with '/' after it, or a database NAME.db",
-             path);
+    snprintf(message, message_bytes, "--output '%s': expected a directory (append '/') or a database NAME.db", path);
     return false;
   }
   return true;
@@ -106,7 +104,7 @@ static uint64_t digest_of_mask(const hs_image *mask) {
   return digest_end(&state);
 }
 
-/* The folder and the records; nothing of an earlier run is touched yet. */
+/* Prepares the folder and the records; nothing of an earlier run is changed yet. */
 static cli_exit prepare_outputs(batch_job *job) {
   const option_value *values = job->set->values;
   const hs_format format = job->format;
@@ -121,7 +119,7 @@ static cli_exit prepare_outputs(batch_job *job) {
   const size_t room = strlen(job->store.place) + sizeof "/manifest";
   char *prefix = malloc(room);
   if (!settings || !prefix || !batch_list_mark_shared(&job->list, batch_store_output, &job->store)) {
-    cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+    cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
     result = CLI_FAILED;
   } else {
     snprintf(prefix, room, "%s%smanifest", job->store.place, batch_store_is_database(&job->store) ? "." : "/");
@@ -144,7 +142,7 @@ static void fill_device_options(batch_job *job) {
     options->device_index = job->devices.each[i].index;
     if (any_gpu && options->device == HS_DEVICE_CPU) {
       options->in_flight = BATCH_CPU_BESIDE_GPU;
-      options->decoder = HS_DECODER_AUTO; /* the GPU's is what was asked for */
+      options->decoder = HS_DECODER_AUTO; /* the GPU decoder was requested */
     }
   }
 }
@@ -152,7 +150,7 @@ static void fill_device_options(batch_job *job) {
 static cli_exit make_run(batch_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   fill_device_options(job);
-  /* A GPU's driver starts threads of its own here, which must leave these signals to wait_for_end. */
+  /* A GPU's driver starts threads here; the signals must stay blocked in them, for wait_for_end. */
   stop_signals signals;
   stop_signals_block(&signals);
   const hs_status status = batch_images_open(job, message, sizeof message);
@@ -166,7 +164,7 @@ static cli_exit make_run(batch_job *job) {
   return cli_exit_of_create(status);
 }
 
-/* Adds the images and waits until everything has ended; returns the signal that stopped it, 0 for none. */
+/* Adds the images and waits for the end; returns the signal that stopped it, or 0. */
 static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *status) {
   int stopped_by = 0;
   while (!batch_images_wait(job, BATCH_TICK_MS)) {
@@ -178,7 +176,7 @@ static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *
       stopped_by = stop_signals_take(signals);
       if (stopped_by != 0) hs_batch_stop(job->run);
     }
-    /* A try-lock, because a thread may hold the lock for as long as its output is blocked, and signals must be seen. */
+    /* A try-lock: a thread may hold the lock while its output is blocked, and signals must be handled. */
     if (pthread_mutex_trylock(&job->lock) == 0) {
       batch_report_progress(&job->report);
       pthread_mutex_unlock(&job->lock);
@@ -210,7 +208,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
   const batch_report *report = &job->report;
   const size_t ended = report->done + report->kept + report->failed;
   const bool is_untouched = job->manifest.has_old && report->done == 0;
-  const char *outlook = is_untouched ? "no image was done, the earlier run's results stay" : "--resume continues";
+  const char *outlook = is_untouched ? "no image processed, the earlier run's results stay" : "--resume continues";
   if (status != HS_OK) {
     cli_error(COMMAND_BATCH, "%s", hs_status_string(status));
   } else if (job->fatal[0] != '\0') {
@@ -219,7 +217,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
     cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; %s", stop_signal_name(stopped_by),
               report->total - ended, report->total, outlook);
   } else {
-    batch_store_end(&job->store); /* before the journal goes, which keeps others away */
+    batch_store_end(&job->store); /* before the journal is removed, which keeps other processes out */
     const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
     return report->failed > 0 || job->list.found.unreadable > 0 ? CLI_FAILED : result;
   }
@@ -230,7 +228,7 @@ static int compare_names(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Names the images of earlier runs that are in no list any more because they were removed. */
+/* Reports images of earlier runs that were removed. */
 static void note_gone_images(batch_job *job) {
   char **names = job->manifest.gone;
   const size_t count = job->manifest.gone_count;
@@ -243,7 +241,7 @@ static cli_exit run_batch(batch_job *job) {
   stop_signals signals;
   struct timespec start;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-  stop_signals_block(&signals); /* the threads inherit this: signals wait for wait_for_end */
+  stop_signals_block(&signals); /* inherited by the threads: signals wait for wait_for_end */
   batch_report_begin(&job->report, job->set, job->count);
   if (job->count == 0 && !job->report.is_quiet && job->list.count == 0)
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
@@ -264,7 +262,7 @@ static cli_exit run_batch(batch_job *job) {
   return result;
 }
 
-/* Says which files of the folders are not in the list of images. */
+/* Reports which files of the folders were not listed. */
 static void note_findings(const batch_job *job) {
   const hs_image_findings *found = &job->list.found;
   if (job->set->values[OPTION_QUIET].given) return;
@@ -272,7 +270,7 @@ static void note_findings(const batch_job *job) {
   if (found->has_left_out)
     cli_note("%s: is the folder of --masks: its files are not taken for images", job->set->values[OPTION_MASKS].text);
   if (found->repeated > 0)
-    cli_note("%s: is searched under another name already and was passed over%s", found->repeated_path,
+    cli_note("%s: was already searched under another name and is skipped%s", found->repeated_path,
              found->repeated > 1 ? ", as other links to folders were" : "");
 }
 
@@ -321,8 +319,8 @@ cli_exit cmd_batch(const option_set *set) {
     free(job);
     return result;
   }
-  /* As many hardware queues as the streams of a GPU's workers need, because work that shares a queue waits for the work
-     before it. What the user has set stays. */
+  /* As many hardware queues as a GPU's workers have streams: work in a shared queue waits for earlier work. A user's
+     setting stays. */
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
   job->set = set;
   job->manifest.journal = -1;

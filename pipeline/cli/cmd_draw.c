@@ -33,13 +33,13 @@ static cli_exit check_usage(const option_set *set) {
   }
   if (set->operand_count > OPERANDS_KEYPOINTS &&
       (set->values[OPTION_MASK].given || set->values[OPTION_CIRCLE_SCALE].given)) {
-    cli_error(COMMAND_DRAW, "--mask and --circle-scale are for one image: with matches they mean nothing");
+    cli_error(COMMAND_DRAW, "--mask and --circle-scale are for one image: they have no effect with matches");
     return CLI_USAGE;
   }
   return CLI_DONE;
 }
 
-/* The keypoint's octave, from its scale where the file it comes from has none (level 0). */
+/* The keypoint's octave; computed from its scale if the file has none (level 0). */
 static int octave_of(const hs_keypoint *keypoint) {
   if (keypoint->level != 0 || !(keypoint->sigma > 0.0f)) return keypoint->octave;
   const double lowest_sigma = 1.6; /* of octave 0 with the default options */
@@ -54,7 +54,7 @@ static void draw_keypoint(drawing *picture, const hs_keypoint *keypoint, double 
   const double y = (double)keypoint->y;
   const double end_x = x + radius * cos((double)keypoint->orientation);
   const double end_y = y + radius * sin((double)keypoint->orientation);
-  /* A dark rim keeps the colours visible on bright ground. */
+  /* A dark rim keeps the colours visible on a bright background. */
   const drawing_pen rim = {.opacity = 0.5, .width = 2.0 * width};
   const drawing_pen pen = {colour.red, colour.green, colour.blue, .opacity = 1.0, .width = width};
   drawing_circle(picture, x, y, radius, rim);
@@ -63,7 +63,7 @@ static void draw_keypoint(drawing *picture, const hs_keypoint *keypoint, double 
   drawing_line(picture, x, y, end_x, end_y, pen);
 }
 
-/* Large ones first, equal ones in their order: small circles stay on top. */
+/* Large ones first, stable: small circles stay on top. */
 static int compare_keypoints(const void *one, const void *other) {
   const hs_keypoint *a = *(const hs_keypoint *const *)one;
   const hs_keypoint *b = *(const hs_keypoint *const *)other;
@@ -105,7 +105,7 @@ static cli_exit draw_one_image(const option_set *set) {
   if (result == CLI_DONE) {
     cli_fill_options(set, &options, &expert);
     cli_input_init(&input, set, &options);
-    input.keeps_stdin = extracts; /* decoded in colour for the picture and in gray for its features */
+    input.keeps_stdin = extracts; /* decoded twice: in colour for the picture and in gray for its features */
     cli_input_for(&input, set, !extracts && draw_is_as_stored(set->operands[1]));
     result = draw_load_picture(&input, set->operands[0], &picture);
   }

@@ -14,28 +14,28 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
-enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* of those that cannot be described, so many are named */
+enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* number of undescribable keypoints that are listed */
 
-/* Everything that stays the same from image to image. */
+/* State of the command across images. */
 typedef struct extract_job {
   const option_set *set;
   hs_options options;
-  hs_context *context; /* null after a device failure that could not be mended */
+  hs_context *context; /* null after an unrecoverable device failure */
   cli_input input;
   output_plan plan;
   hs_colmap_database *database; /* null: files */
-  database_camera camera;       /* of its new images */
-  hs_exif exif;                 /* of the present image */
-  int added;                    /* images in it, not yet committed */
+  database_camera camera;       /* camera of its new images */
+  hs_exif exif;                 /* of the current image */
+  int added;                    /* uncommitted images in the database */
   hs_image mask;                /* of --mask; data null: none */
   image_masks masks;
-  hs_features given;       /* of --keypoints */
-  hs_features features;    /* of the present image; its room is used again */
-  hs_status shared_status; /* of --mask and --keypoints; a failure there fails every image */
+  hs_features given;       /* features of --keypoints */
+  hs_features features;    /* of the current image; its capacity is reused */
+  hs_status shared_status; /* status of --mask and --keypoints; a failure fails every image */
   char shared_message[CLI_MESSAGE_BYTES];
 } extract_job;
 
-/* What became of one image. */
+/* Result of one image. */
 typedef struct extract_result {
   const char *image, *output; /* output null: none */
   int32_t width, height;      /* 0 when the image could not be read */
@@ -48,7 +48,7 @@ typedef struct extract_result {
 
 static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
 
-/* Without --image-path an image has its file's name, without folders. */
+/* Without --image-path an image's name is its file name without folders. */
 static bool check_folders(const extract_job *job) {
   if (!given(job, OPTION_SINGLE_CAMERA_PER_FOLDER) || given(job, OPTION_IMAGE_PATH)) return true;
   for (int i = 0; i < job->set->operand_count; i++) {
@@ -109,7 +109,7 @@ static bool check_combinations(extract_job *job) {
   return true;
 }
 
-/* The name that an image's mask is looked up by: its name in the database, else the file's. */
+/* Name for the lookup of an image's mask: its name in the database, else the file's. */
 static const char *mask_name(const output_target *target, const char *path) {
   const char *slash = strrchr(path, '/');
   return target->name ? target->name : slash ? slash + 1 : path;
@@ -120,7 +120,7 @@ static const char *planned_name(const void *user, size_t index) {
   return mask_name(&job->plan.targets[index], job->set->operands[index]);
 }
 
-/* The folder of --masks, and how many of the images have one there. */
+/* Opens the folder of --masks, and counts the images with a mask. */
 static void find_masks(extract_job *job) {
   char message[CLI_MESSAGE_BYTES];
   if (!image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message) ||
@@ -134,7 +134,7 @@ static void find_masks(extract_job *job) {
 
 static void load_shared(extract_job *job) {
   const option_value *values = job->set->values;
-  char message[CLI_MESSAGE_BYTES - 64] = ""; /* leaves room for the option's name before it */
+  char message[CLI_MESSAGE_BYTES - 64] = ""; /* leaves space for the option's name */
   const char *option = "";
   if (values[OPTION_MASK].given) {
     option = "--mask: ";
@@ -148,7 +148,7 @@ static void load_shared(extract_job *job) {
   if (job->shared_status == HS_OK) find_masks(job);
 }
 
-/* Names the keypoints of --keypoints that have no descriptor. */
+/* Reports the keypoints of --keypoints without a descriptor. */
 static void report_undescribed(const extract_job *job, const char *image, const hs_status *statuses) {
   size_t count = 0;
   char names[EXTRACT_NAMED_KEYPOINTS * 24] = "";
@@ -177,7 +177,7 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
   return status;
 }
 
-/* Whether mask or keypoints are of this picture; for keypoints only lying across is taken as a sign that they are not. */
+/* True if mask and keypoints have the picture's size; for keypoints only a swap of sides counts as a mismatch. */
 static bool check_sizes(const extract_job *job, const hs_image *image, extract_result *result) {
   const hs_image *mask = &job->mask;
   const hs_features *keypoints = &job->given;
@@ -240,7 +240,7 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
     snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
     return HS_ERR_ARGUMENT;
   }
-  if (given(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0; /* the other program's are turned too */
+  if (given(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0; /* the other program rotates pictures too */
   if (job->database) return save_to_database(job, result, target);
   const hs_status status = hs_save_features(path, &job->features, &options);
   if (status == HS_OK)
@@ -250,7 +250,7 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
   return status;
 }
 
-/* After a failure of the device class the context is of no more use: the next image gets a new one. */
+/* Replaces the context after a device failure. */
 static void renew_context(extract_job *job) {
   hs_destroy(job->context);
   job->context = NULL;
@@ -258,9 +258,8 @@ static void renew_context(extract_job *job) {
       hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
 }
 
-/* From a file to its features in one call, which within a limit of memory need not hold the picture. False: they are to
-   be had in two, because something else goes with the picture, or because those say what is wrong, of a file that is
-   still there. */
+/* Extracts from the file in one call, which with a memory limit need not hold the picture. False: use two calls,
+   because the picture is needed, or to get the reason of a failure if the file still exists. */
 static bool extract_file(extract_job *job, extract_result *result) {
   const double start = cli_milliseconds();
   hs_load_notes notes;
@@ -277,7 +276,8 @@ static bool extract_file(extract_job *job, extract_result *result) {
   return true;
 }
 
-/* Of a picture that is not even decoded within --max-memory: adds to the reason how much is enough for its frame as well. */
+/* For a picture whose decoding exceeds --max-memory: adds to the reason how much memory suffices for decoding and
+   frame. */
 static void name_enough(const extract_job *job, extract_result *result) {
   if (!given(job, OPTION_MAX_MEMORY)) return;
   const uint64_t enough = enough_memory(&job->options, &job->input.load, result->image);
@@ -287,7 +287,7 @@ static void name_enough(const extract_job *job, extract_result *result) {
              "; for decoding and the smallest tiles %" PRIu64 " are enough", enough);
 }
 
-/* Samples at given keypoints are described neither in tiles nor from a JPEG that the GPU decodes. */
+/* Given keypoints are described neither in tiles nor from a JPEG decoded by the GPU. */
 static hs_status load_source(extract_job *job, extract_result *result, bool keep_encoded, hs_source *loaded) {
   cli_input *input = &job->input;
   const bool has_keypoints = given(job, OPTION_KEYPOINTS);
@@ -302,7 +302,7 @@ static hs_status load_source(extract_job *job, extract_result *result, bool keep
   return status;
 }
 
-/* Decodes a JPEG here that was left to the GPU and failed: that gives the reason, or pixels after all. */
+/* Decodes a JPEG on the host that failed on the GPU: gives the reason, or the pixels after all. */
 static void compute_again(extract_job *job, const output_target *target, hs_source *loaded, extract_result *result) {
   if (loaded->kind != HS_SOURCE_JPEG || hs_status_class_of(result->status) != HS_CLASS_ARGUMENT) return;
   hs_source_free(loaded);
@@ -401,10 +401,10 @@ static cli_exit open_database(extract_job *job) {
   return CLI_FAILED;
 }
 
-/* Whether a failure (a full disk) undid what was added, so that no further image can follow. */
+/* True if a failure (a full disk) undid the added images, so that none can follow. */
 static bool is_lost(const extract_job *job) { return job->database && colmap_is_lost(job->database); }
 
-/* What was added becomes permanent; where nothing was, a new database does not appear. */
+/* Commits the added images; without any, no new database is created. */
 static cli_exit close_database(extract_job *job, cli_exit result) {
   if (!given(job, OPTION_QUIET)) database_report_cameras(COMMAND_EXTRACT, &job->camera);
   if (!is_lost(job) && job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
@@ -427,7 +427,7 @@ static cli_exit extract_all(extract_job *job) {
                 job->plan.targets[i].path, i + 1, job->plan.count);
       break;
     }
-    if (ferror(stdout)) break; /* the reader of the records has gone */
+    if (ferror(stdout)) break; /* the reader of the records has closed the pipe */
   }
   return result;
 }

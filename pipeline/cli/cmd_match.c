@@ -1,5 +1,5 @@
 /*
- * hartsift match: the matches of two feature files or images, and which of them one geometry explains.
+ * hartsift match: matches two feature files or images, and verifies the matches by one geometry.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ typedef struct match_job {
   hs_features features[2];
   hs_geometry geometry;
   match_table table;
-  char *colmap_names[2]; /* of COLMAP's text; null: none is written */
-  double milliseconds;   /* of the matching alone */
+  char *colmap_names[2]; /* names in COLMAP's text; null: not written */
+  double milliseconds;   /* time of the matching only */
   char message[CLI_MESSAGE_BYTES];
 } match_job;
 
@@ -40,7 +40,7 @@ static cli_exit usage(const char *message) {
   return CLI_USAGE;
 }
 
-/* "FX,FY,CX,CY" for both cameras, or four more numbers for the second. */
+/* Parses "FX,FY,CX,CY" for both cameras, or eight numbers. */
 static bool parse_cameras(const char *text, hs_camera *a, hs_camera *b) {
   double numbers[8];
   int count = 0;
@@ -82,7 +82,7 @@ static cli_exit prepare_verification(match_job *job) {
   return CLI_DONE;
 }
 
-/* What the options say about matching itself. */
+/* Reads the options of matching. */
 static cli_exit prepare_matching(match_job *job) {
   const option_value *values = job->set->values;
   (void)hs_match_options_init(&job->wanted);
@@ -92,7 +92,7 @@ static cli_exit prepare_matching(match_job *job) {
   return CLI_DONE;
 }
 
-/* --nearest and --radius give all that they say, without the tests of a match. */
+/* --nearest and --radius give all neighbours, without the tests of matches. */
 static cli_exit check_neighbours(const match_job *job) {
   static const option_id tests[] = {OPTION_RATIO,        OPTION_MUTUAL, OPTION_NO_MUTUAL,
                                     OPTION_MAX_DISTANCE, OPTION_VERIFY, OPTION_DRAW};
@@ -109,7 +109,7 @@ static cli_exit check_neighbours(const match_job *job) {
   return CLI_DONE;
 }
 
-/* --draw: over pictures, so that files of features will not do. */
+/* --draw needs pictures: feature files are refused. */
 static cli_exit check_drawing(const match_job *job) {
   if (!given(job, OPTION_DRAW)) return CLI_DONE;
   const char *path = job->set->values[OPTION_DRAW].text;
@@ -129,7 +129,7 @@ static cli_exit check_drawing(const match_job *job) {
   return CLI_DONE;
 }
 
-/* What the table of options cannot express, and the options of the library. */
+/* Checks that the option table cannot express, and the library's options. */
 static cli_exit prepare(match_job *job) {
   const option_value *values = job->set->values;
   if (job->set->operand_count != 2) return usage("an operand is missing: expected A B, or --database");
@@ -162,7 +162,7 @@ static cli_exit prepare(match_job *job) {
 
 /* ---- all images of a database */
 
-/* Options that are about the features, which a database has already, or about another output. */
+/* Refuses options about features, which a database already has, or about another output. */
 static cli_exit check_database_options(const option_set *set) {
   static const option_id allowed[] = {OPTION_DEVICE, OPTION_THREADS, OPTION_VARIANT, OPTION_MAX_MEMORY,
                                       OPTION_JSON,   OPTION_QUIET,   OPTION_REPLACE};
@@ -177,7 +177,7 @@ static cli_exit check_database_options(const option_set *set) {
     fits = fits && id != OPTION_NEAREST && id != OPTION_RADIUS;
     if (set->values[id].given && !fits) {
       cli_error(COMMAND_MATCH,
-                "--%s means nothing with --database, which has features and cameras and gets the matches",
+                "--%s has no effect with --database, which has features and cameras and gets the matches",
                 option_get((option_id)id)->name);
       return CLI_USAGE;
     }
@@ -185,7 +185,7 @@ static cli_exit check_database_options(const option_set *set) {
   return CLI_DONE;
 }
 
-/* COLMAP's own: its mapper sorts out what is worse than its model in the end, and misses what it was not given. */
+/* COLMAP's default: its mapper removes matches that do not fit its model, but cannot recover missing ones. */
 static const double database_tolerance = 4.0;
 
 static cli_exit match_in_database(match_job *job) {
@@ -232,7 +232,7 @@ static hs_status extract(match_job *job, const char *path, hs_features *features
   return status;
 }
 
-/* A feature file by its ending; else an image by its content, and what is none may still be features. */
+/* Loads a feature file by its ending; else an image by its content, and anything else as features. */
 static hs_status load(match_job *job, const char *path, hs_features *features) {
   const bool scene = path[0] == '@', is_stdin = strcmp(path, "-") == 0;
   if (!scene && !is_stdin && format_read_by_ending(path))
@@ -280,7 +280,7 @@ static hs_status verify_matches(match_job *job, const hs_matches *matches, uint8
                    &job->verify, *inliers, geometry);
 }
 
-/* The geometry that guides matching again, or the homography where only a plane is determined. */
+/* The geometry for guided matching: the found one, or the homography if only a plane is determined. */
 static hs_status guide_options(match_job *job, hs_match_options *guided) {
   hs_geometry plane = {0};
   if (job->geometry.plane_only != 0) {
@@ -295,8 +295,7 @@ static hs_status guide_options(match_job *job, hs_match_options *guided) {
   return hs_guide_by_geometry(guided, plane.found != 0 ? &plane : &job->geometry, &job->verify);
 }
 
-/* Matches again along the geometry that was found, and verifies again; what comes of it stays if it has as many
-   inliers. */
+/* Guided matching along the found geometry, verified again; the result is used if it has as many inliers. */
 static hs_status guide(match_job *job) {
   hs_match_options guided = job->wanted;
   hs_geometry geometry;
@@ -334,7 +333,8 @@ static cli_exit verify(match_job *job) {
   return CLI_DONE;
 }
 
-/* What --nearest or --radius found, as matches: by ascending first, then in the order of neighbours. lists: or null. */
+/* Converts the neighbours of --nearest or --radius to matches: by ascending first index, then in the order of
+   neighbours. lists: or null. */
 static hs_status take_neighbours(match_job *job, const hs_neighbour *found, size_t each,
                                  const hs_neighbour_lists *lists) {
   hs_matches *matches = &job->table.matches;
@@ -405,7 +405,7 @@ static void report(const match_job *job) {
            job->milliseconds, to_stdout ? "standard output" : job->output);
 }
 
-/* The images' names in COLMAP's text. */
+/* Sets the images' names for COLMAP's text. */
 static cli_exit name_images(match_job *job) {
   const option_value *folder = &job->set->values[OPTION_IMAGE_PATH];
   if (job->format != MATCH_FORMAT_COLMAP) return CLI_DONE;
@@ -421,7 +421,8 @@ static cli_exit name_images(match_job *job) {
 static cli_exit save(match_job *job) {
   const bool to_stdout = strcmp(job->output, "-") == 0;
   if (match_table_save(job->output, job->format, &job->table, job->message, sizeof job->message) != HS_OK) {
-    if (!to_stdout || !cli_stdout_is_gone()) cli_error(COMMAND_MATCH, "%s", job->message); /* names the file */
+    if (!to_stdout || !cli_stdout_is_gone())
+      cli_error(COMMAND_MATCH, "%s", job->message); /* the message names the file */
     return CLI_FAILED;
   }
   if (!given(job, OPTION_QUIET)) report(job);

@@ -1,5 +1,5 @@
 /*
- * hartsift merge: the outputs of several batches, or of the shards of one, as one.
+ * hartsift merge: combines the outputs of several batches, or of the shards of one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,16 +15,16 @@ typedef struct merge_job {
   merge_inputs inputs;
   merge_output output;
   merge_match_totals matches;
-  batch_list list; /* names of the images, as their manifest takes them */
+  batch_list list; /* names of the images for the manifest */
   batch_manifest manifest;
 } merge_job;
 
 static cli_exit no_memory(void) {
-  cli_error(COMMAND_MERGE, "no memory for the list of images");
+  cli_error(COMMAND_MERGE, "out of memory for the list of images");
   return CLI_FAILED;
 }
 
-/* ---- what must not meet */
+/* ---- duplicates */
 
 typedef struct named_output {
   char *output;
@@ -42,7 +42,7 @@ static cli_exit refuse_duplicates(const merge_job *job, const named_output *outp
   for (size_t i = 1; i < count; i++) {
     if (strcmp(outputs[i].output, outputs[i - 1].output) != 0) continue;
     const merge_image *first = &images[outputs[i - 1].image], *second = &images[outputs[i].image];
-    cli_error(COMMAND_MERGE, "%s of %s and %s of %s would both be %s: images may be there once", first->name,
+    cli_error(COMMAND_MERGE, "%s of %s and %s of %s would both be %s: expected each image once", first->name,
               job->inputs.shards[first->shard].manifest, second->name, job->inputs.shards[second->shard].manifest,
               outputs[i].output);
     return CLI_FAILED;
@@ -50,7 +50,7 @@ static cli_exit refuse_duplicates(const merge_job *job, const named_output *outp
   return CLI_DONE;
 }
 
-/* Two images with one output would leave one of them. */
+/* Refuses two images with the same output: one would be lost. */
 static cli_exit check_outputs(const merge_job *job) {
   named_output *outputs = calloc(job->inputs.count + 1, sizeof *outputs);
   size_t count = 0;
@@ -70,9 +70,9 @@ static cli_exit check_outputs(const merge_job *job) {
   return result;
 }
 
-/* ---- the manifest of all */
+/* ---- the common manifest */
 
-/* How a database's images share cameras, as batch writes it; the settings of the shards follow. */
+/* Writes how a database's images share cameras, as batch does; the settings of the shards follow. */
 static void write_cameras(FILE *out, const merge_job *job) {
   const merge_output *output = &job->output;
   size_t length = 0;
@@ -82,7 +82,7 @@ static void write_cameras(FILE *out, const merge_job *job) {
   if (output->camera.camera_id != 0) fprintf(out, " camera-id=%lu", (unsigned long)output->camera.camera_id);
 }
 
-/* The settings of the shards; those of a database where that is made. */
+/* The settings of the merged output: those of the shards, plus those of a database. */
 static char *make_settings(const merge_job *job) {
   const merge_shard *shard = &job->inputs.shards[0];
   char *text = NULL;
@@ -129,7 +129,7 @@ static cli_exit write_manifest(merge_job *job, size_t *failed) {
   for (size_t i = 0; i < job->inputs.count; i++) {
     merge_image *image = &job->inputs.images[i];
     job->manifest.records[i] = image->record;
-    image->record.message = NULL; /* the manifest's now */
+    image->record.message = NULL; /* owned by the manifest now */
     *failed += image->record.state == BATCH_FAILED;
   }
   return batch_manifest_finish(&job->manifest, 0, 1);

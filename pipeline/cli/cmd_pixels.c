@@ -1,4 +1,4 @@
-/* hartsift stats and hartsift hist: numbers of the pixels of one image. */
+/* hartsift stats and hartsift hist: statistics and histogram of one image. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct gray_array_job {
   cli_input input;
   hs_image image; /* gray, 8 or 16 bits */
   hs_array array; /* its pixels */
-  bool json;      /* by --json or the name of the output */
+  bool json;      /* from --json or the output's name */
   char message[CLI_MESSAGE_BYTES];
 } gray_array_job;
 
@@ -33,7 +33,7 @@ static hs_array gray_array_of(const hs_image *image) {
   return array;
 }
 
-/* Prints "NAME: message" and gives CLI_FAILED. */
+/* Prints "NAME: message" and returns CLI_FAILED. */
 static cli_exit gray_array_job_fail(const gray_array_job *job, const char *name) {
   const size_t length = strlen(name);
   const bool named = strncmp(job->message, name, length) == 0 && job->message[length] == ':';
@@ -44,7 +44,8 @@ static cli_exit gray_array_job_fail(const gray_array_job *job, const char *name)
   return CLI_FAILED;
 }
 
-/* Loads the image and makes the context (on the CPU). Prints why when it fails; gray_array_job_free in any case. */
+/* Loads the image and creates the context (on the CPU). Prints the reason of a failure; gray_array_job_free is
+   needed in any case. */
 static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) {
   hs_options options;
   hs_expert_options expert;
@@ -73,13 +74,13 @@ static void gray_array_job_free(gray_array_job *job) {
   hs_destroy(job->context);
 }
 
-/* Calls `write` with what -o names, or standard output; the file appears whole or not at all. */
+/* Calls `write` with the output of -o, or standard output; the file is written atomically. */
 static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *out, const void *result),
                                      const void *result) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
   if (!output->given || strcmp(output->text, "-") == 0) {
     write(stdout, result);
-    return CLI_DONE; /* main looks whether all of it could be written */
+    return CLI_DONE; /* main checks that all was written */
   }
   if (cli_is_same_file(job->set->operands[0], output->text)) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
@@ -105,7 +106,7 @@ typedef struct stats_result {
   bool json;
 } stats_result;
 
-/* Sum, minimum and maximum are whole numbers below 2^53. */
+/* Sum, minimum and maximum are integers below 2^53. */
 static void write_tile(FILE *out, const stats_result *r, size_t index) {
   const hs_tile *tile = &r->tiles[index];
   const size_t columns = (r->array.width - 1) / r->tiling.width + 1;
@@ -207,7 +208,7 @@ static cli_exit count(gray_array_job *job, hist_result *r) {
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->given ? mask_value->text : "histogram");
 }
 
-/* Where the equalised image goes, when that can be. */
+/* Checks the output of the equalised image. */
 static cli_exit check_equalized(gray_array_job *job) {
   const option_set *set = job->set;
   const char *path = set->values[OPTION_EQUALIZED_FILE].text;
@@ -242,7 +243,7 @@ static cli_exit equalize(gray_array_job *job) {
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
-/* Two spellings of one name, which only show once the image is there: the histogram must not take its place. */
+/* Two spellings of one path, detectable only once the image is written: the histogram must not replace it. */
 static cli_exit check_output(gray_array_job *job) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
   if (output->given && cli_is_same_file(output->text, job->set->values[OPTION_EQUALIZED_FILE].text)) {

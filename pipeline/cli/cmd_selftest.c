@@ -1,7 +1,6 @@
 /*
- * hartsift selftest: every implementation that this machine can run against the plain C reference, byte for
- * byte, on built-in scenes; and the reference against the digests stored for this method version, which ties
- * this machine to all others.
+ * hartsift selftest: compares every implementation that this machine can run with the plain C reference, byte for byte,
+ * on built-in scenes; and the reference with the digests stored for this method version, so that all machines agree.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -48,10 +47,10 @@ static const selftest_scene selftest_scenes[] = {
 };
 enum { SELFTEST_SCENES = sizeof selftest_scenes / sizeof selftest_scenes[0] };
 
-/* One way of computing. */
+/* One implementation. */
 typedef struct selftest_backend {
   const char *name;
-  const char *cpu;     /* value of HARTSIFT_CPU; null: as the user has it */
+  const char *cpu;     /* value of HARTSIFT_CPU; null: the user's */
   const char *variant; /* hs_expert_options.variant */
   hs_device device;
   int32_t threads;
@@ -76,7 +75,7 @@ typedef struct selftest_state {
   int failed_scenes[SELFTEST_BACKENDS];
   int32_t decodes; /* hs_decodes_jpeg of the first GPU */
   char decoder_reason[CLI_MESSAGE_BYTES];
-  hs_features expected; /* of the reference, for the present scene */
+  hs_features expected; /* features of the reference for the current scene */
   hs_features found;
 } selftest_state;
 
@@ -95,7 +94,7 @@ static hs_status create_backend(const selftest_state *state, const selftest_back
   options->expert = &expert;
   message[0] = '\0';
   const hs_status status = hs_create_explained(context, options, message, message_bytes);
-  options->expert = NULL; /* read by now */
+  options->expert = NULL; /* already copied */
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));
   return status;
 }
@@ -126,7 +125,7 @@ static hs_status extract_scene(const selftest_state *state, const selftest_backe
   return status;
 }
 
-/* Says where two results differ first; false and nothing where they are equal. */
+/* Describes the first difference of two results; false if they are equal. */
 static bool describe_difference(const hs_features *expected, const hs_features *found, char *text, size_t bytes) {
   if (expected->count != found->count || expected->descriptor_type != found->descriptor_type) {
     snprintf(text, bytes, "%zu features, expected %zu", found->count, expected->count);
@@ -152,8 +151,8 @@ static bool prints_lines(const selftest_state *state) {
   return !state->set->values[OPTION_QUIET].given && !state->set->values[OPTION_JSON].given;
 }
 
-/* Finds out which backends there are here; says why others are not. One that an earlier backend equals in every
-   stage and in its threads is left out. */
+/* Detects the usable backends, and why others are not. A backend equal to an earlier one in every stage and in its
+   threads is skipped. */
 static void probe_backends(selftest_state *state) {
   char *reports[SELFTEST_BACKENDS] = {NULL};
   char message[CLI_MESSAGE_BYTES];
@@ -163,7 +162,7 @@ static void probe_backends(selftest_state *state) {
     const selftest_backend *backend = &selftest_backends[i];
     hs_context *context = NULL;
     const hs_status status = create_backend(state, backend, &options, &context, message, sizeof message);
-    /* Other failures than these say nothing about the machine: they show again, as failures, with each scene. */
+    /* Other failures do not depend on the machine: they appear again with each scene. */
     state->usable[i] = status != HS_ERR_OPTION && status != HS_ERR_NO_DEVICE && status != HS_ERR_UNSUPPORTED;
     if (status == HS_OK) {
       reports[i] = strdup(hs_backend_report(context));
@@ -183,7 +182,7 @@ static void probe_backends(selftest_state *state) {
   for (int i = 0; i < SELFTEST_BACKENDS; i++) free(reports[i]);
 }
 
-/* How many digests are stored for this method version; *stored: that of the scene, or null. */
+/* Number of digests stored for this method version; *stored: the scene's, or null. */
 static int find_digest(const char *scene, const selftest_digest **stored) {
   int count = 0;
   *stored = NULL;
@@ -219,7 +218,7 @@ static void compare_backends(selftest_state *state, const selftest_scene *scene,
   }
 }
 
-/* False when the reference fails or does not have the stored digest. */
+/* Runs a scene; false if the reference fails or differs from the stored digest. */
 static bool run_scene(selftest_state *state, const selftest_scene *scene) {
   char message[CLI_MESSAGE_BYTES] = "";
   hs_image image = {0};
@@ -258,11 +257,12 @@ static cli_exit print_digests(selftest_state *state) {
   return failed == 0 ? CLI_DONE : CLI_FAILED;
 }
 
-/* Whether the GPU decodes JPEGs, was compared, and is used. Other pixels are no failure: libjpeg decodes. */
+/* Prints whether the GPU decodes JPEGs and passed the comparison. Different pixels are no failure: libjpeg decodes
+   then. */
 static void print_decoder(const selftest_state *state) {
   static const char *const verdicts[] = {"not used", "skipped", "passed"};
   printf("%-10sJPEG on the GPU: %s%s\n", verdicts[state->decodes + 1], state->decoder_reason,
-         state->decodes > 0 ? ", the pixels of made pictures equal libjpeg's, used" : "");
+         state->decodes > 0 ? ", the pixels of synthetic pictures equal libjpeg's, used" : "");
 }
 
 static void print_json(const selftest_state *state, int digests, int reference_failures, bool agree) {
@@ -314,7 +314,7 @@ static cli_exit compare_all(selftest_state *state) {
 cli_exit cmd_selftest(const option_set *set) {
   selftest_state state = {.set = set, .decoder_reason = "no GPU"};
   const char *user_cpu = getenv(SELFTEST_CPU_VARIABLE);
-  /* A copy: setenv may release what getenv gave. */
+  /* Copied, because setenv may release getenv's result. */
   char *copy = user_cpu ? strdup(user_cpu) : NULL;
   state.user_cpu = copy;
   const cli_exit result = set->values[OPTION_PRINT_DIGESTS].given ? print_digests(&state) : compare_all(&state);

@@ -1,5 +1,5 @@
 /*
- * The command hartsift: hands the command line to its subcommand.
+ * The command hartsift: dispatches the command line to its subcommand.
  */
 #include "pipeline/cli/command_line.h"
 
@@ -22,8 +22,8 @@ static const command_function command_functions[COMMAND_COUNT] = {
     [COMMAND_BENCH] = cmd_bench,
 };
 
-/* Where one of the descriptors 0..2 is closed, a file opened later would get its number and receive what is
-   meant for it. They are taken by /dev/null in the wrong direction, so that using them still fails. */
+/* Opens closed descriptors among 0..2: otherwise a file opened later would get the number and receive their output.
+   /dev/null is opened in the wrong direction, so that using them still fails. */
 static bool reserve_standard_descriptors(void) {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&
@@ -42,7 +42,7 @@ static cli_exit fail_unknown_command(const char *name) {
 
 static bool is_word(const char *name) { return strcmp(name, "help") == 0 || strcmp(name, "version") == 0; }
 
-/* "hartsift help [COMMAND]" and "hartsift version", as other programs have them. */
+/* Handles "hartsift help [COMMAND]" and "hartsift version". */
 static cli_exit run_word(const option_set *set, bool *handled) {
   const char *word = set->operands[0];
   command_id command = COMMAND_TOP;
@@ -61,7 +61,7 @@ static cli_exit run_word(const option_set *set, bool *handled) {
 static void (*const completion_writers[])(FILE *out) = {option_write_bash_completion, option_write_zsh_completion,
                                                         option_write_fish_completion};
 
-/* Options of hartsift itself; CLI_DONE with *handled when nothing else is to be done. */
+/* Handles options of hartsift itself; CLI_DONE with *handled if nothing else is to be done. */
 static cli_exit run_top(const option_set *set, bool *handled) {
   const option_value *values = set->values;
   *handled = true;
@@ -74,7 +74,7 @@ static cli_exit run_top(const option_set *set, bool *handled) {
   } else if (values[OPTION_COMPLETION].given) {
     completion_writers[values[OPTION_COMPLETION].integer](stdout);
   } else if (set->operand_count == 0) {
-    cli_error(COMMAND_TOP, "a command is missing: expected one of these; 'hartsift help' tells more");
+    cli_error(COMMAND_TOP, "a command is missing: expected one of these; see 'hartsift help'");
     option_write_commands(stderr);
     return CLI_USAGE;
   } else {
@@ -122,10 +122,10 @@ static cli_exit run(int argc, char **argv, command_id *command) {
 static void remove_temporaries(int number) {
   unfinished_files_remove();
   signal(number, SIG_DFL);
-  raise(number); /* delivered on return: the shell sees which signal ended the command */
+  raise(number); /* delivered on return, so that the shell sees the signal */
 }
 
-/* What is ignored from the start (nohup, a script's background) stays ignored. */
+/* Signals ignored from the start (nohup, background jobs) stay ignored. */
 static void clean_up_at(int number) {
   struct sigaction action;
   if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return;
@@ -137,8 +137,8 @@ static void clean_up_at(int number) {
 
 int hs_command_main(int argc, char **argv) {
   if (!reserve_standard_descriptors()) return CLI_FAILED;
-  signal(SIGPIPE, SIG_IGN); /* a reader that ends early shows as a failed write */
-  signal(SIGXFSZ, SIG_IGN); /* so does a file that is larger than ulimit -f allows */
+  signal(SIGPIPE, SIG_IGN); /* a reader that ends early causes a write error */
+  signal(SIGXFSZ, SIG_IGN); /* so does exceeding ulimit -f */
   clean_up_at(SIGINT);
   clean_up_at(SIGTERM);
   clean_up_at(SIGHUP);

@@ -6,8 +6,8 @@
 
 #include "pipeline/include/hartsift.h"
 
-/* What main does with its arguments; returns the exit status. To be called once in a process. Exported only from a library
-   built with HARTSIFT_COMMAND_IN_LIBRARY. */
+/* The body of main; returns the exit status. To be called once per process. Exported only from a library built with
+   HARTSIFT_COMMAND_IN_LIBRARY. */
 HS_API int hs_command_main(int argc, char **argv);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The program hartsift, whose work is in command_line.c: in a wheel that is part of the shared library.
+ * The program hartsift; its code is in command_line.c, which a wheel has in the shared library.
  */
 #include "pipeline/cli/command_line.h"
 

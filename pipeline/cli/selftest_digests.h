@@ -1,5 +1,5 @@
 /*
- * Digests of the features of selftest's scenes, as every machine must find them.
+ * Digests of the features of selftest's scenes, equal on every machine.
  */
 #ifndef HARTSIFT_CLI_SELFTEST_DIGESTS_H
 #define HARTSIFT_CLI_SELFTEST_DIGESTS_H

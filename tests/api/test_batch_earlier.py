@@ -68,7 +68,7 @@ class EarlierResults(EndlessCase):
         self.wait_for(lambda: self.is_taken(run, signal.SIGINT))
         errors = run.communicate(timeout=120)[1].decode()
         self.assertEqual(run.returncode, FAILED, errors)
-        self.assertIn("no image was done, the earlier run's results stay", errors)
+        self.assertIn("no image processed, the earlier run's results stay", errors)
         self.assertNotIn("--resume", errors)
         self.assertEqual(self.results(), before)
         self.assert_goes_on(3)
@@ -77,7 +77,7 @@ class EarlierResults(EndlessCase):
         before = self.earlier()
         for arguments in ([], ["--edge", "9"]):
             errors = self.batch("refused.txt", "-o", self.folder_or_database, *arguments, status=FAILED)[1]
-            self.assertRegex(errors, r"no image was done: out\S*manifest\.csv stays")
+            self.assertRegex(errors, r"no image processed; out\S*manifest\.csv unchanged")
             self.assertEqual(self.results(), before)
 
     def test_journal_of_an_interrupted_run_stays(self):
@@ -89,7 +89,7 @@ class EarlierResults(EndlessCase):
         self.end(run, signal.SIGINT)
         before = self.results()
         errors = self.batch("refused.txt", "-o", self.folder_or_database, status=FAILED)[1]
-        self.assertRegex(errors, r"no image was done: out\S*manifest\.journal stays")
+        self.assertRegex(errors, r"no image processed; out\S*manifest\.journal unchanged")
         self.assertEqual(self.results(), before)
         self.assert_goes_on(3)
 

@@ -236,7 +236,7 @@ class Masks(CommandCase):
         old = [title, settings, b",".join(columns.split(b",")[:8]), b",".join(row.split(b",")[:8]), b""]
         self.write("out/manifest.csv", b"\n".join(old))
         _, errors = self.run_it(*arguments, "--resume")
-        self.assertIn("manifest.csv: begins otherwise than this version writes it", errors)
+        self.assertIn("manifest.csv: has another version's beginning", errors)
         self.assertIn("1 done, 0 kept", errors)
         self.assertEqual(self.run_it(*arguments, "--resume")[1].count("otherwise"), 0)
 

@@ -1,5 +1,5 @@
 /*
- * The images of a batch as its threads meet them; see batch_images.h.
+ * Reads, extracts and stores the images of a batch, in its threads; see batch_images.h.
  */
 #include "pipeline/cli/batch/batch_images.h"
 
@@ -21,7 +21,8 @@ static double now_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Stores, reports and, unless it was kept, journals an image's record. Takes record->message over. */
+/* Stores, reports and, unless kept from an earlier run, journals an image's record. Takes ownership of
+   record->message. */
 static void conclude(batch_job *job, size_t place, const batch_record *record, int32_t device, double milliseconds) {
   pthread_mutex_lock(&job->lock);
   job->manifest.records[place] = *record;
@@ -49,7 +50,7 @@ static void note_changed(batch_job *job) {
 static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
   record.state = BATCH_FAILED;
   record.status = status;
-  record.source = (batch_source){0}; /* rows of failures do not depend on how far reading came */
+  record.source = (batch_source){0}; /* rows of failures must not depend on how far reading got */
   char text[CLI_MESSAGE_BYTES];
   snprintf(text, sizeof text, "%s", message);
   cli_name_options(COMMAND_BATCH, text, sizeof text);
@@ -57,15 +58,15 @@ static void conclude_failed(batch_job *job, size_t place, batch_record record, h
   conclude(job, place, &record, -1, 0);
 }
 
-/* The manifest's own name in the folder of the outputs. */
+/* True if an output has the name of a manifest. */
 static bool is_manifest_output(const char *output) {
   const size_t length = strlen(output);
   return strncmp(output, "manifest", 8) == 0 && !strchr(output, '/') && length >= 12 &&
          strcmp(output + length - 4, ".csv") == 0;
 }
 
-/* Keeps an image of an earlier run if its output is there and picture and mask have not changed. Otherwise notes what
-   is to be done with the output. */
+/* Keeps an image of an earlier run if its output exists and picture and mask are unchanged. Otherwise prepares its
+   output. */
 static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
   const batch_image_name *image = &job->list.images[place];
   const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
@@ -95,7 +96,7 @@ static int32_t is_wanted(void *user, size_t index, void *image_user) {
   hs_status status = HS_OK;
   if (!output) {
     status = HS_ERR_MEMORY;
-    snprintf(message, sizeof message, "no memory for the name of the output");
+    snprintf(message, sizeof message, "out of memory for the name of the output");
   } else if (image->shares_output) {
     status = HS_ERR_ARGUMENT;
     hs_message_set(message, sizeof message, "an earlier image has the same output %s", output);
@@ -114,7 +115,7 @@ static int32_t is_wanted(void *user, size_t index, void *image_user) {
   return 1;
 }
 
-/* Nothing more can be stored. Only the first reason is reported. */
+/* Stops the run: nothing more can be stored. Only the first reason is reported. */
 static void end_run(batch_job *job, const char *message) {
   pthread_mutex_lock(&job->lock);
   if (job->fatal[0] == '\0') snprintf(job->fatal, sizeof job->fatal, "%s", message);
@@ -122,7 +123,7 @@ static void end_run(batch_job *job, const char *message) {
   hs_batch_stop(job->run);
 }
 
-/* Records the file that an image was read from. */
+/* Records the state of an image's file. */
 static hs_status note_loaded(void *user, size_t index, void *image_user, char *message, size_t message_bytes) {
   batch_job *job = user;
   (void)image_user;
@@ -148,7 +149,7 @@ void batch_images_commit(batch_job *job) {
   job->pending_count = 0;
 }
 
-/* An image for the database, at its turn. */
+/* Adds an image to the database, in order. */
 static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared_result *one, batch_record *record,
                               char message[CLI_MESSAGE_BYTES]) {
   const batch_prepared *prepared = one->prepared;
@@ -156,7 +157,7 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared
   const hs_status status = batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif,
                                            record->replaces, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
-    /* Images that wait for the commit are lost too: the next run makes them and this one. */
+    /* Uncommitted images are lost too: the next run processes them again. */
     job->pending_count = 0;
     end_run(job, message);
     return HS_OK;
@@ -187,7 +188,7 @@ static hs_status write_file(batch_job *job, size_t place, int32_t writer, const 
   return HS_OK;
 }
 
-/* Stores the result of an image that was wanted. */
+/* Stores the result of an image. */
 static void write_result(batch_job *job, int32_t writer, const batch_prepared_result *one) {
   const hs_batch_result *result = one->result;
   const size_t place = place_in_list(job, result->index);
@@ -225,7 +226,7 @@ static hs_status mask_of(void *user, size_t index, void *image_user, const hs_im
 
 static void count_wait(batch_writer *writer, double before_s) { writer->waited_s += now_s() - before_s; }
 
-/* The next result; null: there is none any more. Where all results wait for their turn in the database, waits for that. */
+/* The next result; null: no more. Waits if all results wait for their turn in the database. */
 static const hs_batch_result *take_result(batch_writer *writer) {
   enum { LOOK_AGAIN_NS = 5000000 };
   const hs_batch_result *result = NULL;
@@ -245,7 +246,7 @@ static void write_files(batch_writer *writer) {
   }
 }
 
-/* Makes rows of results; their features' memory is free then, but not the slot, which bounds the rows. */
+/* Converts results to rows; this frees their features, but not the slot, which bounds the number of rows. */
 static void prepare_rows(batch_writer *writer) {
   batch_job *job = writer->job;
   for (const hs_batch_result *result; (result = take_result(writer)) != NULL;) {
@@ -258,7 +259,7 @@ static void prepare_rows(batch_writer *writer) {
   }
 }
 
-/* Takes the rows of image `next`; false: they will not come, because an image was dropped or all are written. */
+/* Takes the rows of image `next`; false: they will not come (image dropped, or all are written). */
 static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_result *one) {
   batch_job *job = writer->job;
   batch_prepared_result *place = &job->prepared[next % job->capacity];
@@ -272,7 +273,7 @@ static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_resu
   return one->result != NULL;
 }
 
-/* The one writer of a database, in the order of the images. */
+/* Writes the rows to the database, in the order of the images (single thread). */
 static void write_rows(batch_writer *writer) {
   batch_job *job = writer->job;
   batch_prepared_result one;
@@ -350,7 +351,7 @@ hs_status batch_images_add(batch_job *job) {
     progress.added++;
   }
   if (status == HS_OK && job->added == job->count) status = hs_batch_end(job->run);
-  return status == HS_ERR_CANCELLED ? HS_OK : status; /* stopped */
+  return status == HS_ERR_CANCELLED ? HS_OK : status; /* stopped by the user is no failure */
 }
 
 bool batch_images_wait(batch_job *job, int32_t milliseconds) {

@@ -1,5 +1,5 @@
 /*
- * Finding the images of a batch; see batch_list.h.
+ * Finds the images of a batch; see batch_list.h.
  */
 #include "pipeline/cli/batch/batch_list.h"
 
@@ -13,7 +13,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/image_io/image_io.h"
 
-/* Takes `text` (from malloc or null) over; its name begins at `skip`. */
+/* Takes ownership of `text` (from malloc, or null); its name begins at `skip`. */
 static bool append(batch_list *list, char *text, size_t skip) {
   if (text && list->count == list->capacity) {
     const size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
@@ -38,10 +38,10 @@ bool batch_list_add(batch_list *list, const char *name) { return append(list, st
 
 /* ---- folders */
 
-/* What a search of a folder adds to. */
+/* Target of a folder search. */
 typedef struct folder_listing {
   batch_list *list;
-  size_t skip; /* length of what all paths begin with */
+  size_t skip; /* length of the common folder prefix */
 } folder_listing;
 
 static int32_t take_found(void *user, const char *path) {
@@ -63,7 +63,7 @@ static cli_exit read_folder(batch_list *list, const char *folder, const char *ma
   folder_listing listing = {list, length + (folder[length - 1] == '/' ? 0 : 1)};
   const hs_image_search search = {.take = take_found, .warn = warn_of_unreadable, .user = &listing, .left_out = masks};
   if (hs_find_images(folder, &search, &list->found) != HS_OK) {
-    cli_error(COMMAND_BATCH, "no memory for the names of the images");
+    cli_error(COMMAND_BATCH, "out of memory for the names of the images");
     return CLI_FAILED;
   }
   if (list->count > 0) qsort(list->images, list->count, sizeof *list->images, compare_images);
@@ -92,7 +92,7 @@ static char *read_stream(FILE *stream, size_t *size) {
   return NULL;
 }
 
-/* end: the byte that ends a name, a line feed or 0. */
+/* end: the byte after a name, a line feed or 0. */
 static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, char end) {
   folder_listing listing = {list, 0};
   const hs_image_search search = {.take = take_found, .user = &listing};
@@ -106,7 +106,7 @@ static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, c
   const hs_status status = hs_read_image_list(text, size, source, end == '\0', &search, message, sizeof message);
   const bool has_zero = end != '\0' && memchr(text, '\0', size) != NULL && !utf16_is_marked(text, size);
   free(text);
-  if (status == HS_ERR_MEMORY) cli_error(COMMAND_BATCH, "no memory for the names of the images");
+  if (status == HS_ERR_MEMORY) cli_error(COMMAND_BATCH, "out of memory for the names of the images");
   if (status == HS_ERR_ARGUMENT)
     cli_error(COMMAND_BATCH, "%s%s", message, has_zero ? "; --null for a list of names ended by zero bytes" : "");
   return status == HS_OK ? CLI_DONE : status == HS_ERR_MEMORY ? CLI_FAILED : CLI_USAGE;
@@ -183,7 +183,7 @@ cli_exit batch_list_read(batch_list *list, const char *operand, const char *mask
     result = read_list_file(list, operand, end);
   }
   if (result == CLI_DONE && !sort_names(list)) {
-    cli_error(COMMAND_BATCH, "no memory for the names of the images");
+    cli_error(COMMAND_BATCH, "out of memory for the names of the images");
     result = CLI_FAILED;
   }
   if (result != CLI_DONE) batch_list_free(list);
@@ -238,7 +238,7 @@ char *batch_list_path(const batch_list *list, const char *name) {
 
 /* ---- names of outputs */
 
-/* Appends one part of a path, `length` bytes, to a path of which `used` bytes are there; returns the new length. */
+/* Appends one part of a path, `length` bytes, to a path of `used` bytes; returns the new length. */
 static size_t append_part(char *path, size_t used, const char *part, size_t length) {
   if (length == 0 || (length == 1 && part[0] == '.')) return used;
   if (length == 2 && part[0] == '.' && part[1] == '.') {
@@ -268,7 +268,7 @@ char *batch_output_name(const char *name, hs_format format) {
   return path;
 }
 
-/* ---- files of images, as they were read */
+/* ---- state of image files when read */
 
 static uint64_t nanoseconds(struct timespec time) {
   return time.tv_sec < 0 ? 0 : (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
@@ -276,7 +276,7 @@ static uint64_t nanoseconds(struct timespec time) {
 
 static bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
 
-/* False if it is not a regular file. source->error: the system's reason; 0 if something else is there. */
+/* Reads size and times; false if it is no regular file. source->error: errno, or 0 for another kind of file. */
 static bool look(const char *path, batch_source *source) {
   struct stat info;
   *source = (batch_source){0};
@@ -299,7 +299,7 @@ hs_status batch_source_finish(const char *path, batch_source *source) {
   digest_state state;
   source->digest = 0;
   if (source->error != 0) return HS_ERR_IO;
-  if (source->changed_ns == 0) return HS_OK; /* no file */
+  if (source->changed_ns == 0) return HS_OK; /* not a file */
   digest_start(&state);
   const hs_status status = digest_add_file(&state, path);
   const int error = errno;
@@ -327,7 +327,7 @@ batch_source_state batch_source_compare(const char *path, const batch_source *re
     return recorded->is_recorded ? SOURCE_CHANGED : SOURCE_UNKNOWN;
   }
   if (recorded->is_recorded && recorded->bytes != now->bytes) return SOURCE_CHANGED;
-  (void)batch_source_finish(path, now); /* reading it again gives the reason of a failure */
+  (void)batch_source_finish(path, now); /* a failure is reported when the file is read again */
   if (!recorded->is_recorded) return SOURCE_UNKNOWN;
   return now->digest != 0 && now->digest == recorded->digest ? SOURCE_SAME : SOURCE_CHANGED;
 }

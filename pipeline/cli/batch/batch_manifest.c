@@ -19,7 +19,7 @@ enum { MANIFEST_OPEN_TRIES = 100 };
 
 /* ---- text */
 
-/* A field of CSV: in quotes where it must be, or where it could be taken for a comment. */
+/* Writes a CSV field, quoted if needed, or if a comma could be mistaken. */
 static void write_field(FILE *out, const char *text) {
   const bool is_plain = text[strcspn(text, ",\"\r\n")] == '\0' && text[0] != '#' && text[0] != ' ';
   if (is_plain) {
@@ -99,14 +99,14 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
                        .command = COMMAND_BATCH};
   if (!manifest->records || !manifest->settings || !manifest->csv_path || !manifest->journal_path ||
       !manifest->prefix) {
-    cli_error(COMMAND_BATCH, "no memory for the manifest");
+    cli_error(COMMAND_BATCH, "out of memory for the manifest");
     batch_manifest_free(manifest);
     return CLI_FAILED;
   }
   return CLI_DONE;
 }
 
-/* Of an open file; -1 when that cannot be told. */
+/* Size of an open file; -1 if unknown. */
 static off_t file_bytes(int descriptor) {
   struct stat info;
   return fstat(descriptor, &info) == 0 ? info.st_size : -1;
@@ -131,8 +131,7 @@ void batch_manifest_free(batch_manifest *manifest) {
 
 /* ---- journal */
 
-/* Opens the journal and takes its lock, which ends with the process however that ends. -1 with errno; EAGAIN: another
-   process has it. */
+/* Opens and locks the journal; the lock ends with the process. -1 with errno; EAGAIN: another process has the lock. */
 static int open_locked(const char *path) {
   for (int try = 0; try < MANIFEST_OPEN_TRIES; try++) {
     const int journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -143,26 +142,26 @@ static int open_locked(const char *path) {
       close(journal);
       errno = EAGAIN;
       return -1;
-    } /* other errors: a file system without locks */
+    } /* other errors: the file system has no locks */
     if (fstat(journal, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
         own.st_dev == there.st_dev)
       return journal;
-    close(journal); /* its last owner removed it in the meantime */
+    close(journal); /* its last owner has removed it meanwhile */
   }
   errno = EAGAIN;
   return -1;
 }
 
-/* A journal's head or row, in one write. False with errno. */
+/* Writes a journal's head or row in one call. False with errno. */
 static bool write_text(int journal, const char *text, size_t length) {
   const ssize_t written = write(journal, text, length);
-  /* Less than all of it: the disk is full. The torn line is cut off by the next run. */
+  /* A partial write: the disk is full. The next run removes the torn line. */
   errno = written >= 0 && written < (ssize_t)length ? ENOSPC : errno;
   return written == (ssize_t)length;
 }
 
-/* Makes the journal this run's: the manifest goes first, so that a journal beside one is of the same settings, however the
-   process ends. */
+/* Starts this run's journal. The old manifest is removed first, so that a journal next to a manifest always has the
+   same settings, even if the process is killed. */
 static bool begin_journal(batch_manifest *manifest) {
   char *text = NULL;
   size_t length = 0;
@@ -177,14 +176,14 @@ static bool begin_journal(batch_manifest *manifest) {
   return manifest->is_begun;
 }
 
-/* Whether a file begins as manifests and journals do, as far as it goes: a journal may be torn, or just made. */
+/* True if a file begins like a manifest or journal, as far as it goes: a journal may be torn or empty. */
 static bool is_own(int descriptor) {
   char start[sizeof BATCH_RECALL_TITLE];
   const ssize_t got = pread(descriptor, start, strlen(BATCH_RECALL_TITLE), 0);
   return got >= 0 && memcmp(start, BATCH_RECALL_TITLE, (size_t)got) == 0;
 }
 
-/* A manifest or journal is replaced; another file that happens to have its name is not. */
+/* Refuses to replace a file that is no manifest or journal but has its name. */
 static cli_exit check_own(const batch_manifest *manifest, int descriptor, const char *path) {
   if (is_own(descriptor)) return CLI_DONE;
   cli_error(manifest->command, "%s: was not made by batch and would be lost: expected it moved away, or another -o",
@@ -192,10 +191,10 @@ static cli_exit check_own(const batch_manifest *manifest, int descriptor, const 
   return CLI_FAILED;
 }
 
-/* A file that cannot be opened is refused too, because its kind is unknown. */
+/* A file that cannot be opened is refused too: its kind is unknown. */
 cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
   const char *path = manifest->csv_path;
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe has no writer */
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* non-blocking: a pipe may have no writer */
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
   if (descriptor < 0) {
     cli_error(manifest->command, "%s: cannot be read: %s", path, strerror(errno));
@@ -255,7 +254,7 @@ bool batch_manifest_append(batch_manifest *manifest, size_t index, double millis
 cli_exit batch_manifest_finish(batch_manifest *manifest, size_t first, size_t step) {
   if (manifest->has_old) {
     const char *stays = access(manifest->csv_path, F_OK) == 0 ? manifest->csv_path : manifest->journal_path;
-    cli_note("no image was done: %s stays as the earlier run left it", stays);
+    cli_note("no image processed; %s unchanged", stays);
     return CLI_DONE;
   }
   atomic_file file;

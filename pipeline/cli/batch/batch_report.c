@@ -1,5 +1,5 @@
 /*
- * Progress and records of a batch; see batch_report.h.
+ * Progress line, messages and records of a batch;
  */
 #include "pipeline/cli/batch/batch_report.h"
 
@@ -68,7 +68,7 @@ void batch_report_notes(batch_report *report, const hs_load_notes *notes) {
   }
 }
 
-/* Warnings about the images done, a line for each kind. */
+/* Prints a warning for each kind of damage in processed images. */
 static void report_doubts(const batch_report *report) {
   if (report->damaged > 0)
     cli_error(COMMAND_BATCH, "warning: decoders reported damage in %zu of %zu images done", report->damaged,
@@ -86,7 +86,7 @@ void batch_report_gone(batch_report *report, const char *name, const char *place
   cli_error_about(COMMAND_BATCH, name, text);
 }
 
-/* Images a second in this run, without those that failed. */
+/* Images per second in this run, without failed ones. */
 static double rate_of(const batch_report *report) { return progress_line_rate(&report->line, report->done); }
 
 void batch_report_progress(batch_report *report) {

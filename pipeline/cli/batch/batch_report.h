@@ -1,5 +1,5 @@
 /*
- * What `batch` says: a progress line on a terminal, failures, records, the summary.
+ * Output of `batch`: a progress line on a terminal, failures, records, the summary.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_REPORT_H
 #define HARTSIFT_CLI_BATCH_BATCH_REPORT_H
@@ -14,36 +14,36 @@
 typedef struct batch_report {
   bool has_json, is_quiet;
   progress_line line;
-  size_t total, kept, done, failed; /* images; done: in this run */
-  size_t damaged, low_range; /* images done that the decoder reported damage of; whose samples use little of 16 bits */
-  size_t empty;              /* of those kept or done: without a feature */
-  size_t changed, gone;      /* since an earlier run */
+  size_t total, kept, done, failed; /* numbers of images; done: in this run */
+  size_t damaged, low_range;        /* processed images with reported damage; with barely used 16-bit range */
+  size_t empty;                     /* kept or processed images without features */
+  size_t changed, gone;             /* images changed or missing since an earlier run */
   size_t of_device[BATCH_DEVICES_MOST];
 } batch_report;
 
-/* Where the time of a batch went. */
+/* Time use of a batch. */
 typedef struct batch_times {
   double read_cpu_s, extract_cpu_s, write_cpu_s;
   double first_s;                         /* from the start to the first result */
-  double read_busy, write_busy;           /* parts of their time that these threads did not wait for work */
-  double device_busy[BATCH_DEVICES_MOST]; /* parts in which the devices had an image in flight */
+  double read_busy, write_busy;           /* share of these threads' time spent working */
+  double device_busy[BATCH_DEVICES_MOST]; /* share of time in which each device had an image in flight */
 } batch_times;
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total);
 
-/* Counts an image that has its record; names it when it failed. device: -1 for none. */
+/* Counts an image with its record; reports it if it failed. device: -1 for none. */
 void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
                         double milliseconds);
 
-/* Counts what was noticed in an image's file: names each that is damaged, and the first of a low range. */
+/* Counts a file's damage and low range: reports each damaged image, and the first of a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);
-/* Counts and names an image of an earlier run whose file is gone. place: where its features are. */
+/* Counts and reports an image of an earlier run whose file is missing. place: where its features are. */
 void batch_report_gone(batch_report *report, const char *name, const char *place);
 
 /* Draws the progress line, on a terminal. */
 void batch_report_progress(batch_report *report);
 
-/* Ends the progress line and says how it went. */
+/* Removes the progress line and prints the summary. */
 void batch_report_end(batch_report *report, const batch_devices *devices, const batch_times *times);
 
 #endif

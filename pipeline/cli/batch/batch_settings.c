@@ -1,5 +1,5 @@
 /*
- * Devices and the settings line of `batch`; see batch_settings.h.
+ * Devices of `batch`, and the line of its settings;
  */
 #include "pipeline/cli/batch/batch_settings.h"
 
@@ -41,7 +41,7 @@ static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t messa
   return CLI_DONE;
 }
 
-/* One name of the list; `options` gets its value as --device would. */
+/* Adds one device of the list; `options` gets its value as with --device. */
 static cli_exit add_named(batch_devices *devices, const char *name, char *message, size_t message_bytes) {
   option_set parsed = {.command = COMMAND_BATCH};
   char ignored[OPTION_MESSAGE_BYTES];
@@ -99,7 +99,7 @@ void batch_device_resolve(batch_device *device, const char *backend_report) {
 
 /* ---- settings */
 
-/* Options of pooling: written where it is asked for only, so that a batch begun by an earlier version goes on. */
+/* Pooling options are written only if used, so that a batch of an earlier version can continue. */
 static bool pools(option_id id) {
   return id == OPTION_DSP || id == OPTION_DSP_SIZES || id == OPTION_DSP_SMALLEST || id == OPTION_DSP_LARGEST;
 }
@@ -109,7 +109,7 @@ static void write_choice(FILE *out, const char *choices, int32_t index) {
   fprintf(out, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
-/* " name=value" from the field of hs_options that the table gives for an option. */
+/* Writes " name=value" from an option's field of hs_options. */
 static void write_setting(FILE *out, const option_spec *spec, const hs_options *options) {
   const char *field = (const char *)options + spec->field;
   int32_t integer = 0;
@@ -138,7 +138,7 @@ static void write_setting(FILE *out, const option_spec *spec, const hs_options *
   }
 }
 
-/* A text as part of one line. */
+/* Writes a text escaped, as part of one line. */
 static void write_text(FILE *out, const char *name, const char *text) {
   fprintf(out, " %s=", name);
   for (; *text != '\0'; text++)
@@ -167,7 +167,7 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
   fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
-  /* Written where given only: a batch begun by an earlier version goes on. */
+  /* Written only if given, so that a batch of an earlier version can continue. */
   if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) fprintf(out, " single-camera-per-folder=1");
   if (set->values[OPTION_CAMERA_ID].given) fprintf(out, " camera-id=%" PRId64, set->values[OPTION_CAMERA_ID].integer);
   if (set->values[OPTION_CAMERA_MODEL].given) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);

@@ -1,5 +1,5 @@
 /*
- * Outputs of a batch; see batch_store.h.
+ * Writes the outputs of a batch; see
  */
 #include "pipeline/cli/batch/batch_store.h"
 
@@ -21,7 +21,7 @@
 
 /* ---- the database */
 
-/* Time between two commits: a commit waits for the disk, but images not committed are lost if the process is killed. */
+/* Time between commits: a commit waits for the disk, but uncommitted images are lost if the process is killed. */
 enum { DATABASE_COMMIT_MS = 1000 };
 
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout) {
@@ -121,7 +121,7 @@ bool batch_database_verify(batch_database *database, const char *name, uint64_t 
 
 #define STORE_STAGING_NAME ".hartsift-batch"
 
-/* The two parts of a path that is made for a moment. */
+/* Joins the two parts of a temporary path. */
 static char *store_path(const char *folder, const char *name) {
   const size_t room = strlen(folder) + strlen(name) + 2;
   char *path = malloc(room);
@@ -129,7 +129,7 @@ static char *store_path(const char *folder, const char *name) {
   return path;
 }
 
-/* The name of the second file of a format that has one: the ending changed. Null without memory. */
+/* Name of a format's second file, with the other ending. Null: out of memory. */
 static char *store_beside(const char *path, const feature_format *format) {
   const size_t length = strlen(path) - strlen(format->endings[0]);
   const size_t room = length + strlen(format->beside_ending) + 1;
@@ -140,7 +140,7 @@ static char *store_beside(const char *path, const feature_format *format) {
 
 /* ---- folders */
 
-/* Whether a file of this name may lie in the staging folder: "WRITER.ENDING" of any format, or a temporary file. */
+/* True if a file with this name may be in the staging folder: "WRITER.ENDING" of any format, or a temporary file. */
 static bool is_own_name(const char *name) {
   if (atomic_file_is_temporary(name)) return true;
   const char *ending = name + strspn(name, "0123456789");
@@ -153,8 +153,8 @@ static bool is_own_name(const char *name) {
   return false;
 }
 
-/* Calls `see` with the name of each entry until one gives false; that entry's name goes to `stopped`. False, with
-   errno, where the folder cannot be read; a folder that is not there has no entries. */
+/* Calls `see` with each entry's name until it returns false; that name goes to `stopped`. False with errno if the
+   folder cannot be read; a missing folder has no entries. */
 static bool for_each_entry(int folder, bool (*see)(int folder, const char *name), char stopped[NAME_MAX + 1]) {
   const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
   DIR *entries = again >= 0 ? fdopendir(again) : NULL;
@@ -181,9 +181,8 @@ static bool remove_own(int folder, const char *name) {
   return true;
 }
 
-/* Opens the staging folder, which is made if absent. What is there must be a folder of this user's, and no link to one,
-   with nothing in it but what a batch leaves: it will be emptied, and others may write into the folder of the outputs.
-   -1 with the reason printed. */
+/* Opens the staging folder, creating it if missing. It must be a folder of this user, not a link, and contain only
+   files of a batch: it will be emptied, and others may write to the outputs' folder. -1 with the reason printed. */
 static int store_open_staging(const char *path) {
   struct stat info;
   char foreign[NAME_MAX + 1];
@@ -225,7 +224,7 @@ bool batch_store_is_database(const batch_store *store) { return store->format ==
 cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout) {
   *store = (batch_store){.format = format, .layout = layout, .place = strdup(place)};
   if (!store->place) {
-    cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+    cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
     return CLI_FAILED;
   }
   if (batch_store_is_database(store)) return CLI_DONE;
@@ -246,7 +245,7 @@ cli_exit batch_store_begin(batch_store *store, const option_set *set, const char
   snprintf(name, sizeof name, "%s%s", STORE_STAGING_NAME, tag);
   store->staging = store_path(store->place, name);
   store->staging_folder = store->staging ? store_open_staging(store->staging) : -1;
-  if (!store->staging) cli_error(COMMAND_BATCH, "no memory for the names of the outputs");
+  if (!store->staging) cli_error(COMMAND_BATCH, "out of memory for the names of the outputs");
   if (store->staging_folder < 0) {
     free(store->staging);
     store->staging = NULL;
@@ -279,7 +278,7 @@ char *batch_store_output(const char *name, const void *user) {
   return batch_output_name(name, store->format);
 }
 
-/* Puts a staged file into its place; the folder is made when it turns out to be missing. */
+/* Moves a staged file to its target; creates the folder if missing. */
 static bool store_move(const char *from, char *to) {
   if (rename(from, to) == 0) return true;
   if (errno != ENOENT) return false;
@@ -290,7 +289,7 @@ static bool store_move(const char *from, char *to) {
   return made && rename(from, to) == 0;
 }
 
-/* Digest of an output: of its file, continued by the second one where the format has that. */
+/* Digest of an output: its file, then its second file if the format has one. */
 static hs_status store_digest(const feature_format *format, const char *path, uint64_t *digest) {
   digest_state state;
   digest_start(&state);
@@ -304,7 +303,7 @@ static hs_status store_digest(const feature_format *format, const char *path, ui
   return status;
 }
 
-/* The second file goes first: a reader looks for the other one. */
+/* Moves the second file first: readers look for the other one. */
 static bool store_move_all(const feature_format *format, const char *from, char *to) {
   bool done = true;
   if (format->beside_ending) {
@@ -317,8 +316,7 @@ static bool store_move_all(const feature_format *format, const char *from, char 
   return done && store_move(from, to);
 }
 
-/* A message that names the staged file, or the one beside it, gets the target's name instead: which thread wrote is no
-   part of the reason. */
+/* Replaces the staged file's name in a message by the target's: the writer thread is irrelevant. */
 static void store_rename_in_message(char *message, size_t bytes, const char *staged, const char *target) {
   const size_t stem = strlen(staged) - strlen(strrchr(staged, '.'));
   char text[CLI_MESSAGE_BYTES];
@@ -366,7 +364,7 @@ static hs_status store_put_file(const batch_store *store, int32_t writer, const 
   return status;
 }
 
-/* The features as their outputs have them. */
+/* The features as they are written to outputs. */
 static hs_features store_view(const batch_store *store, const hs_features *features) {
   hs_features view = *features;
   if (store->has_turned) view.origin.exif_orientation = 0;
@@ -410,12 +408,12 @@ static bool is_newer(const struct stat *one, const struct stat *other) {
                                                       : one->st_mtim.tv_nsec > other->st_mtim.tv_nsec;
 }
 
-/* image: null, or it must not be newer. */
+/* Verifies a file's digest; image: null, or must not be newer than the output. */
 static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
   struct stat image_info, output_info;
   uint64_t digest = 0;
   if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) return false;
-  /* An image that is gone, or that is generated, has not changed. */
+  /* A missing or generated image has not changed. */
   if (image && stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) return false;
   return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
 }

@@ -1,6 +1,6 @@
 /*
- * Times several ways of doing the same work, interleaved in one process, so that a change of the machine's speed
- * affects all of them. Used by the subcommand bench and by the comparison with other programs' libraries.
+ * Times several implementations of the same work, interleaved in one process, so that a change of the machine's speed
+ * affects all of them. Used by the subcommand bench and the comparison with other libraries.
  */
 #ifndef HARTSIFT_CLI_BENCH_BENCH_ROUNDS_H
 #define HARTSIFT_CLI_BENCH_BENCH_ROUNDS_H
@@ -14,22 +14,22 @@
 
 enum { BENCH_NAME_BYTES = 64, BENCH_ROUNDS_MAX = 10000 };
 
-/* What came out for one contender. */
+/* Results of one contender. */
 typedef struct bench_figures {
   size_t features;
   double median_ms, min_ms, p90_ms;
-  double ratio; /* median over the rounds of this one's time over the first one's in the same round */
+  double ratio; /* median over the rounds of its time divided by the first contender's */
 } bench_figures;
 
-/* One way of doing the work. */
+/* One implementation of the work. */
 typedef struct bench_contender {
   char name[BENCH_NAME_BYTES];
   const char *profile, *device; /* as the records name them */
   int32_t threads;
   void *state;
   bool (*run)(void *state);              /* one frame, from pixels in memory to features in memory */
-  size_t (*features)(const void *state); /* of the last run */
-  uint64_t (*digest)(const void *state); /* of the last run's features */
+  size_t (*features)(const void *state); /* number of features of the last run */
+  uint64_t (*digest)(const void *state); /* digest of the last run's features */
   bench_figures figures;                 /* filled by bench_rounds_run */
 } bench_contender;
 
@@ -37,9 +37,9 @@ typedef struct bench_contender {
    rounds 0: as many as fit into a few seconds, 5 to 50. False with a message. */
 bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds, char *message, size_t message_bytes);
 
-/* Runs a contender twice and adds the second run's milliseconds, to estimate how long all will take. False: it failed. */
+/* Runs a contender twice and adds the second run's milliseconds to the estimate. False: it failed. */
 bool bench_rounds_try(const bench_contender *contender, double *round_ms);
-/* How long bench_rounds_run will take if a round takes so long. */
+/* Estimated seconds of bench_rounds_run with rounds of this duration. */
 double bench_rounds_seconds(double round_ms, int32_t rounds);
 
 /* ---- the report: a table in Markdown or a list of records in JSON */
@@ -52,7 +52,7 @@ typedef struct bench_report {
 } bench_report;
 
 void bench_report_start(bench_report *report);
-/* name: of the image, whose folder is left out. */
+/* name: path of the image, printed without its folder. */
 void bench_report_add(bench_report *report, const char *name, int32_t width, int32_t height,
                       const bench_contender *contender);
 void bench_report_end(bench_report *report);
@@ -64,12 +64,12 @@ const char *bench_short_name(const char *name);
 typedef struct bench_frame_job {
   hs_context *context;
   const hs_image *image;      /* must outlive the job */
-  bool takes_view;            /* results stay in the context's memory: on a GPU, pinned memory that it wrote */
-  hs_features features;       /* without takes_view: kept from frame to frame */
+  bool takes_view;            /* results stay in the context's memory: on a GPU, pinned memory */
+  hs_features features;       /* without takes_view: reused from frame to frame */
   const hs_features *results; /* of the last frame */
 } bench_frame_job;
 
-/* Makes the context and fills the contender. After a failure, with a message, nothing is left to close. */
+/* Creates the context and fills the contender. On failure, with a message, nothing stays open. */
 hs_status bench_frame_job_open(bench_frame_job *job, const hs_options *options, const hs_image *image,
                                bench_contender *contender, char *message, size_t message_bytes);
 void bench_frame_job_close(bench_frame_job *job);

@@ -18,12 +18,12 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
-enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text about them */
+enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text around them */
 
-/* "options.NAME": the library's way to name an option that is a field of hs_options. */
+/* Prefix of fields of hs_options in the library's messages. */
 static const char options_prefix[] = "options.";
 
-/* The option that sets a field of the library's, by the field's name; OPTION_COUNT: the command has none. */
+/* The option that sets a field of hs_options; OPTION_COUNT: none in this command. */
 static option_id option_of_field(command_id command, const char *field, size_t length) {
   char name[64];
   const bool is_memory = length == strlen("max_memory_bytes") && strncmp(field, "max_memory_bytes", length) == 0;
@@ -72,13 +72,13 @@ void cli_error(command_id command, const char *format, ...) {
   hs_message_set_about(line, sizeof line, program, format, arguments);
   va_end(arguments);
   cli_name_options(command, line, sizeof line);
-  fflush(stdout); /* keeps the order where both go to one place */
+  fflush(stdout); /* keeps the order if both streams go to one place */
   fprintf(stderr, "%s\n", line);
 }
 
 void cli_error_about(command_id command, const char *name, const char *message) {
   char prefix[CLI_LINE_BYTES];
-  hs_message_set(prefix, sizeof prefix, "%s:", name); /* cleaned of control characters as the message is */
+  hs_message_set(prefix, sizeof prefix, "%s:", name); /* control characters are replaced as in the message */
   if (strstr(message, prefix))
     cli_error(command, "%s", message);
   else
@@ -95,7 +95,7 @@ void cli_note(const char *format, ...) {
   fprintf(stderr, "%s\n", line);
 }
 
-/* Puts a value of the command line into the field of hs_options that the table names. */
+/* Stores an option's value in its field of hs_options. */
 static void store_field(const option_spec *spec, const option_value *value, hs_options *options) {
   char *field = (char *)options + spec->field;
   if (spec->kind == OPTION_KIND_NUMBER) {
@@ -119,8 +119,8 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
     if (values[id].given && spec->field != OPTION_NO_FIELD) store_field(spec, &values[id], options);
   }
   if (options->max_pixels == 0)
-    options->max_pixels = UINT64_MAX; /* on the command line 0 is no limit, in the library the default */
-  /* Levels have no exact number, and one was asked for. */
+    options->max_pixels = UINT64_MAX; /* 0 means no limit on the command line, the default in the library */
+  /* Selection by levels cannot give an exact number, which was requested. */
   if (values[OPTION_MAX_FEATURES].given && !values[OPTION_SELECTION].given && options->selection == HS_SELECT_LEVELS)
     options->selection = HS_SELECT_SCALE;
   if (values[OPTION_DEVICE].given) {
@@ -215,7 +215,7 @@ void cli_write_json_string(FILE *out, const char *text) {
 bool cli_stdout_is_gone(void) {
   struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
   if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) return true;
-  /* A descriptor that was closed at the start; see reserve_standard_descriptors in command_line.c. */
+  /* A descriptor closed at the start; see reserve_standard_descriptors in command_line.c. */
   const int flags = fcntl(STDOUT_FILENO, F_GETFL);
   return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
 }
@@ -231,7 +231,7 @@ cli_exit cli_finish_stdout(command_id command, cli_exit result) {
   errno = 0;
   if (fflush(stdout) == 0 && !failed_before) return result;
   const int error = errno;
-  if (result == CLI_DONE && !cli_stdout_is_gone()) { /* otherwise a message has been printed */
+  if (result == CLI_DONE && !cli_stdout_is_gone()) { /* otherwise a message was already printed */
     cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "",
               error != 0 ? strerror(error) : "");
   }
@@ -244,7 +244,7 @@ double cli_milliseconds(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
-/* ---- names of outputs from those of images */
+/* ---- names of outputs */
 
 char *cli_join(const char *first, const char *middle, const char *last) {
   const size_t a = strlen(first), b = strlen(middle), c = strlen(last);
@@ -257,7 +257,7 @@ char *cli_join(const char *first, const char *middle, const char *last) {
   return text;
 }
 
-/* A scene's name as part of a file name: "@scene:64x48" gives "scene_64x48". */
+/* Converts a scene's name for a file name: "@scene:64x48" gives "scene_64x48". */
 static void clean_scene_name(char *name) {
   memmove(name, name + 1, strlen(name));
   for (; *name != '\0'; name++)

@@ -1,4 +1,4 @@
-/* Masks of images, and the memory that a refused image needs. */
+/* Masks of images, and the memory needed by a refused image. */
 #ifndef HARTSIFT_CLI_COMMON_CLI_INPUT_H
 #define HARTSIFT_CLI_COMMON_CLI_INPUT_H
 
@@ -7,45 +7,42 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/include/hartsift.h"
 
-/* ---- The mask of each image: the one of --mask for all, or its mask in the folder of --masks, by COLMAP's rule:
-   DIR/NAME.png, else DIR/NAME with its ending replaced by .png. Both are of the picture as it was before --max-
-   image-size made it smaller. */
+/* ---- Masks: the one of --mask for all images, or each image's in the folder of --masks, by COLMAP's rule:
+   DIR/NAME.png, else DIR/NAME with its ending replaced by .png. Both refer to the picture before --max-image-size. */
 
 typedef struct image_masks {
-  const hs_image *shared; /* as cli_load_mask has it; or null */
+  const hs_image *shared; /* from cli_load_mask; or null */
   const char *folder;     /* or null */
-  hs_load_options load;   /* of the images; limits and EXIF count for masks too */
+  hs_load_options load;   /* options of the images; limits and EXIF apply to masks too */
 } image_masks;
 
-/* The masks of the options; shared: of --mask, or data null. False, with a message, where the folder is none. */
+/* Sets the masks from the options; shared: of --mask, or data null. False, with a message, if the folder is not one. */
 bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image *shared, char *message,
                       size_t message_bytes);
 
-/* "N of M images have a mask in DIR", of the images whose names `name_of` gives. False where none of them has one: then
-   message is the reason of an error. "" and true without --masks or without images. */
+/* Writes "N of M images have a mask in DIR" for the names from `name_of`. False if none has: message is then an
+   error. "" and true without --masks or images. */
 bool image_masks_count(const image_masks *masks, size_t count, const char *(*name_of)(const void *user, size_t index),
                        const void *user, char *message, size_t message_bytes);
 
-/* The digest of the bytes of an image's own mask, as manifests have it; 0 where there is none, IMAGE_MASKS_UNREADABLE where
-   there is one that cannot be read. */
+/* Digest of the bytes of an image's mask, as in manifests; 0: none; IMAGE_MASKS_UNREADABLE: it exists but cannot be
+   read. */
 enum { IMAGE_MASKS_UNREADABLE = 1 };
 uint64_t image_masks_digest(const image_masks *masks, const char *name);
 
-/* The mask of an image, of its size, or data null where there is none. name: of the image, with the folders that masks lie
-   in. Freed by hs_image_free. Called from any thread. Statuses: those of hs_load_image, HS_ERR_ARGUMENT (of another
-   size). */
+/* The mask of an image in its size; data null: none. name: of the image, with folders. Freed by hs_image_free.
+   Thread-safe. Statuses: those of hs_load_image, HS_ERR_ARGUMENT (another size). */
 hs_status image_masks_of(const image_masks *masks, const char *name, const hs_image *image, hs_image *mask,
                          char *message, size_t message_bytes);
 
-/* ---- How much memory a picture needs that was refused for lack of it. */
+/* ---- Memory needed by a picture that was refused for lack of it. */
 
-/* A max_memory_bytes within which the file is decoded and its frame is worked off in tiles, as far as the lists planned for
-   it do: the larger of both. 0: not known, because it is no regular file, or what is in it cannot be seen within the
-   limit. */
+/* A max_memory_bytes that suffices to decode the file and to process its frame in tiles (with planned list sizes):
+   the maximum of both. 0: unknown, because it is no regular file, or its header cannot be read within the limit. */
 uint64_t enough_memory(const hs_options *options, const hs_load_options *load, const char *path);
 
-/* Whether path is a scene whose frame needs more than options->max_memory_bytes even in the smallest tiles: known
-   before it is rendered, which takes minutes where it is that large. message says so. */
+/* True, with a message, if path is a scene whose frame exceeds options->max_memory_bytes even in the smallest tiles:
+   known before rendering, which may take minutes. */
 bool scene_wants_more(const hs_options *options, const hs_load_options *load, const char *path, char *message,
                       size_t message_bytes);
 

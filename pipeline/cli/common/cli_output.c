@@ -1,4 +1,4 @@
-/* Names, formats and temporary files of outputs; see cli_output.h. */
+/* Names, formats and temporary files of */
 #include "pipeline/cli/common/cli_output.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 
 enum { FILES_MAX = 16, PLACE_FREE = 0, PLACE_CHANGING, PLACE_SET };
 
-/* In memory of its own: a handler may read a path while the thread that wrote the file returns. */
+/* Static: a handler may read a path while the thread that wrote the file returns. */
 static struct listed_file {
   atomic_int state;
   char path[ATOMIC_FILE_PATH_BYTES];
 } listed_files[FILES_MAX];
 
-/* Where the list is full the file is written all the same: it would only stay when a signal ends the process. */
+/* If the list is full, the file is written nevertheless: it would only stay if a signal ends the process. */
 int atomic_file_begins(const char *temporary) {
   for (int i = 0; i < FILES_MAX; i++) {
     int expected = PLACE_FREE;
@@ -44,7 +44,7 @@ void unfinished_files_remove(void) {
     if (atomic_load(&listed_files[i].state) == PLACE_SET) unlink(listed_files[i].path);
 }
 
-/* ---- where features go */
+/* ---- targets of features */
 
 static bool is_directory(const char *path) {
   struct stat info;
@@ -56,7 +56,7 @@ static bool exists(const char *path) {
   return stat(path, &info) == 0;
 }
 
-/* mkdir that is content with an existing folder; errno is mkdir's. */
+/* mkdir that accepts an existing folder; errno is mkdir's. */
 static bool make_directory(const char *path) {
   if (mkdir(path, 0777) == 0) return true;
   const int error = errno;
@@ -75,7 +75,7 @@ bool output_make_directories(const char *path) {
       part[i] = '/';
     }
   }
-  free(part); /* leaves errno alone (POSIX.1-2024, glibc since 2.33) */
+  free(part); /* keeps errno */
   return done && make_directory(path);
 }
 
@@ -85,7 +85,7 @@ static int compare_targets(const void *one, const void *other) {
   const output_target *a = *(const output_target *const *)one;
   const output_target *b = *(const output_target *const *)other;
   const int order = strcmp(target_key(a), target_key(b));
-  return order != 0 ? order : (a > b) - (a < b); /* same array: the earlier image first */
+  return order != 0 ? order : (a > b) - (a < b); /* same name: the earlier image first */
 }
 
 static bool mark_duplicates(output_plan *plan) {
@@ -99,7 +99,7 @@ static bool mark_duplicates(output_plan *plan) {
   return true;
 }
 
-/* All images go to one database, each by a name of its own. */
+/* Targets in one database, with a name for each image. */
 static cli_exit fill_database_targets(output_plan *plan, const option_set *set, const char *path, char *message,
                                       size_t message_bytes) {
   const option_value *folder = &set->values[OPTION_IMAGE_PATH];
@@ -118,14 +118,14 @@ static cli_exit fill_database_targets(output_plan *plan, const option_set *set, 
     }
   }
   if (!plan->targets || !mark_duplicates(plan)) {
-    snprintf(message, message_bytes, "no memory for the names of the outputs");
+    snprintf(message, message_bytes, "out of memory for the names of the outputs");
     output_plan_free(plan);
     return CLI_FAILED;
   }
   return CLI_DONE;
 }
 
-/* directory: null when there is one output, of the name `single`. */
+/* Fills the targets; directory: null for a single output `single`. */
 static bool fill_targets(output_plan *plan, const option_set *set, const char *directory, const char *single) {
   plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
   if (!plan->targets) return false;
@@ -156,7 +156,7 @@ static void list_endings(char *text, size_t bytes) {
   }
 }
 
-/* The format of one output file or of standard output; false with a message when none is known. */
+/* Format of one output file or standard output; false with a message if unknown. */
 static bool choose_format(output_plan *plan, const char *output, char *message, size_t message_bytes) {
   if (plan->to_stdout) {
     if (plan->format == HS_FORMAT_OPENMVG) {
@@ -215,7 +215,7 @@ cli_exit output_plan_make(output_plan *plan, const option_set *set, char *messag
   }
   if (!fill_targets(plan, set, directory, plan->to_stdout ? "-" : output)) {
     output_plan_free(plan);
-    snprintf(message, message_bytes, "no memory for the names of the outputs");
+    snprintf(message, message_bytes, "out of memory for the names of the outputs");
     return CLI_FAILED;
   }
   plan->directory = directory;

@@ -1,5 +1,5 @@
 /*
- * COLMAP's database as an output; see database_output.h.
+ * COLMAP's database as the output of subcommands; see
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "pipeline/cli/common/database_output.h"
@@ -13,7 +13,7 @@
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-/* Focal lengths of one lens differ by less, as a share. */
+/* Relative difference allowed between focal lengths of one lens. */
 #define FOCAL_LENGTH_SLACK 0.01
 
 static int32_t sharing_of(const option_set *set) {
@@ -42,7 +42,7 @@ hs_status database_open_sharing(const option_set *set, const char *path, hs_bin_
 
 /* ------------------------------------------------------------------ cameras and positions */
 
-/* Numbers with commas between; how many, 0 where one is none or they are too many. */
+/* Parses comma-separated numbers; returns their count, 0 if invalid or too many. */
 static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PARAMETERS]) {
   for (int32_t count = 0; count < HS_COLMAP_PARAMETERS;) {
     text += strspn(text, " ");
@@ -56,7 +56,7 @@ static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PA
   return 0;
 }
 
-/* At most one of the options that choose an image's camera may be given. */
+/* Checks that at most one option for the choice of the camera is given. */
 static bool is_one_choice(const option_set *set, char *message, size_t message_bytes) {
   static const option_id choices[] = {OPTION_CAMERA_ID, OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER,
                                       OPTION_CAMERA_MODEL, OPTION_CAMERA_PARAMS};
@@ -64,7 +64,7 @@ static bool is_one_choice(const option_set *set, char *message, size_t message_b
   option_id first = OPTION_COUNT;
   for (int i = 0; i < CHOICES; i++) {
     if (!set->values[choices[i]].given) continue;
-    /* --camera-id excludes all other options for cameras; cameras are shared in one way only. */
+    /* --camera-id excludes all other camera options; only one sharing option is allowed. */
     if (first != OPTION_COUNT && (first == OPTION_CAMERA_ID || (i >= SHARING_FROM && i <= SHARING_TO))) {
       hs_message_set(message, message_bytes, "--%s and --%s: expected one of them", option_get(first)->name,
                      option_get(choices[i])->name);
@@ -110,10 +110,10 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
   return true;
 }
 
-/* renews: the position in the database is of another picture. */
+/* renews: the position in the database belongs to another picture. */
 static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif, bool renews) {
   hs_colmap_position position;
-  /* COLMAP takes no position without a height. */
+  /* COLMAP refuses a position without height. */
   if (exif->has_altitude == 0) return HS_OK;
   const hs_status status = hs_colmap_read_position(database, image_id, &position);
   if (status != HS_OK || (position.found != 0 && !renews)) return status;
@@ -121,7 +121,7 @@ static hs_status add_position(hs_colmap_database *database, uint32_t image_id, c
   return hs_colmap_set_position(database, image_id, &position);
 }
 
-/* The camera for an image; false: its size is not known, so that the database chooses. */
+/* The camera for an image; false: size unknown, so that the database chooses. */
 static bool camera_of(const database_camera *choice, int32_t width, int32_t height, const hs_exif *exif,
                       hs_colmap_camera *camera) {
   const hs_status status = hs_colmap_camera_init_model(camera, choice->model, width, height, exif->focal_length);
@@ -134,7 +134,7 @@ static bool camera_of(const database_camera *choice, int32_t width, int32_t heig
   return status == HS_OK || choice->camera_id != 0;
 }
 
-/* Counts an image that shares a camera whose focal length is not the one in the image's EXIF. */
+/* Counts images whose EXIF focal length differs from their shared camera's. */
 static hs_status compare_focal_length(hs_colmap_database *database, database_camera *choice, const char *name,
                                       const hs_exif *exif) {
   hs_colmap_image image;
@@ -147,7 +147,7 @@ static hs_status compare_focal_length(hs_colmap_database *database, database_cam
   return HS_OK;
 }
 
-/* Parameters are of one size, and images of another share no camera with the first. */
+/* Counts images of another size than the first: they share no camera with it, and parameters belong to one size. */
 static void compare_size(database_camera *choice, int32_t width, int32_t height) {
   if (choice->sharing != HS_CAMERAS_BY_SIZE && choice->parameter_count == 0) return;
   if (choice->width == 0) {
@@ -205,7 +205,7 @@ hs_status database_replace_rows(hs_colmap_database *database, database_camera *c
 
 /* ------------------------------------------------------------------ names */
 
-/* The folder an image lies in, links resolved, with a slash at its end; to be freed, null with errno. */
+/* The image's folder with links resolved and a final slash; to be freed, null with errno. */
 static char *resolved_folder(const char *image) {
   const char *slash = strrchr(image, '/');
   const size_t length = slash ? (size_t)(slash - image) + 1 : 0;
@@ -256,12 +256,12 @@ static char *name_below(const char *image, const char *folder, char *message, si
 
 char *database_image_name(const char *image, const char *folder, char *message, size_t message_bytes) {
   const bool is_file = strcmp(image, "-") != 0 && !output_is_scene(image);
-  snprintf(message, message_bytes, "no memory for its name");
+  snprintf(message, message_bytes, "out of memory for its name");
   if (is_file && folder) return name_below(image, folder, message, message_bytes);
   return output_name(image, HS_FORMAT_COLMAP_DB);
 }
 
-/* How many bytes of both begin alike, up to a slash. */
+/* Length of the common prefix of both, up to a slash. */
 static size_t common_folder(const char *one, const char *other) {
   size_t common = 0;
   for (size_t i = 0; one[i] != '\0' && one[i] == other[i]; i++)
@@ -269,7 +269,7 @@ static size_t common_folder(const char *one, const char *other) {
   return common;
 }
 
-/* The path of an image below the first `above` bytes of its folder; null without memory. */
+/* Path of an image without the first `above` bytes of its folder; null: out of memory. */
 static char *name_after(const char *image, const char *folder, size_t above) {
   const char *slash = strrchr(image, '/');
   return cli_join(folder + above, slash ? slash + 1 : image, "");
@@ -291,7 +291,7 @@ bool database_pair_names(char *const images[2], const char *folder, char *names[
     }
     return true;
   }
-  snprintf(message, message_bytes, "no memory for the names of the images");
+  snprintf(message, message_bytes, "out of memory for the names of the images");
   for (int i = 0; i < 2; i++) {
     folders[i] = resolved_folder(images[i]);
     if (!folders[i]) snprintf(message, message_bytes, "cannot tell where %s is: %s", images[i], strerror(errno));

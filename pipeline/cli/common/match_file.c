@@ -1,4 +1,4 @@
-/* Files of matches; see match_file.h. */
+/* Reads and writes files of matches; see */
 #include "pipeline/cli/common/match_file.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static void write_json(feature_sink *sink, const match_table *table) {
   sink_text(sink, "]}\n");
 }
 
-/* The name of an image as COLMAP knows it: without the .txt of its text features. */
+/* Name of an image in COLMAP: without the .txt of text features. */
 static size_t colmap_name(const match_table *table, int image, const char **start) {
   const char *name = image == 0 ? table->name_a : table->name_b;
   const char *slash = name ? strrchr(name, '/') : NULL;
@@ -129,8 +129,7 @@ void match_table_write(FILE *stream, match_format format, const match_table *tab
   sink_flush(&sink);
 }
 
-/* Why COLMAP's text cannot hold a name, null when it can: it is a word in a line, so that one with a blank would read
-   as two. */
+/* Why COLMAP's text cannot hold a name (a blank would split it), or null. */
 static const char *colmap_fault(const match_table *table, int image) {
   const char *start;
   const size_t length = colmap_name(table, image, &start);
@@ -158,11 +157,12 @@ hs_status match_table_save(const char *path, match_format format, const match_ta
   return file.status;
 }
 
-/* ---- Reading. Nothing in the file is trusted. */
+/* ---- Reading of untrusted files. */
 
-/* More matches than any two lists of features that the readers take can have. */
+/* More matches than any two lists that can be read have. */
 #define MATCHES_MAX (UINT64_C(1) << 27)
-/* The shortest line of CSV or COLMAP's text ("0,0" or "0 0" and its end), the shortest element of JSON. */
+/* Minimum bytes of a line of CSV or COLMAP's text ("0,0" or "0 0" and line end), and of an element of JSON; number
+   of columns. */
 enum { LINE_MIN_BYTES = 4, JSON_MIN_BYTES = 25, COLUMNS = 4 };
 enum { COLUMN_A, COLUMN_B, COLUMN_DISTANCE, COLUMN_INLIER };
 static const char *const column_names[COLUMNS] = {"index_a", "index_b", "distance", "inlier"};
@@ -181,7 +181,7 @@ void match_table_free(match_table *table) {
   memset(table, 0, sizeof *table);
 }
 
-/* Room for what the file claims, which must be possible for its size. */
+/* Allocates for the claimed count, which must be possible for the file's size. */
 static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, bool verified) {
   const feature_source *source = in->cursor.source;
   if (count > (source->size + 1) / least_bytes)
@@ -195,7 +195,7 @@ static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, 
   t->matches.pairs = hs_memory_alloc(source->allocator, (size_t)count * sizeof(hs_match_pair));
   if (verified) t->inliers = hs_memory_alloc(source->allocator, (size_t)count);
   if (!t->matches.pairs || (verified && !t->inliers))
-    return source_fail(source, HS_ERR_MEMORY, "no memory for %llu matches", (unsigned long long)count);
+    return source_fail(source, HS_ERR_MEMORY, "out of memory for %llu matches", (unsigned long long)count);
   t->matches.capacity = (size_t)count;
   return HS_OK;
 }
@@ -264,7 +264,7 @@ static hs_status read_csv(match_input *in) {
 
 /* ------------------------------------------------------------------ COLMAP's text */
 
-/* Two names, then a pair of indices a line; one block only. */
+/* Reads two names, then a pair of indices per line; a single block. */
 static hs_status read_colmap(match_input *in) {
   const char *word;
   size_t size;
@@ -288,7 +288,7 @@ static hs_status read_colmap(match_input *in) {
 
 /* ------------------------------------------------------------------ JSON */
 
-/* "true" or "false" as a number. */
+/* Reads true or false as a number. */
 static hs_status read_bool(text_cursor *cursor, double *value) {
   cursor_skip_blanks(cursor, true);
   const size_t left = (size_t)(cursor->end - cursor->at);
@@ -325,7 +325,7 @@ static hs_status read_json_pair(text_cursor *cursor, double values[COLUMNS], uns
   return HS_OK;
 }
 
-/* Counts the elements of the array at the cursor, and passes over it. verified: whether any has an inlier. */
+/* Counts and skips the elements of the array at the cursor. verified: any has an inlier. */
 static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *verified) {
   bool first = true, more = true;
   *count = 0;
@@ -342,7 +342,7 @@ static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *veri
   }
 }
 
-/* How many features the file says that a list has. */
+/* Checks a list's number of features against the file's. */
 static hs_status check_count(text_cursor *cursor, const char *name, uint64_t count) {
   double claimed;
   const hs_status status = json_number(cursor, &claimed);
@@ -351,7 +351,7 @@ static hs_status check_count(text_cursor *cursor, const char *name, uint64_t cou
                      claimed, (unsigned long long)count);
 }
 
-/* Passes over the one object and remembers where the list of matches begins. */
+/* Skips over the object and finds the list of matches. */
 static hs_status find_matches(match_input *in, text_cursor *matches, uint64_t *count, bool *verified) {
   text_cursor *cursor = &in->cursor;
   bool first = true, more = true, found = false, counted = false;
@@ -379,7 +379,7 @@ static hs_status find_matches(match_input *in, text_cursor *matches, uint64_t *c
     if (status != HS_OK) return status;
   }
   if (!found) return cursor_fail(cursor, "the object has no matches");
-  if (counted && claimed != (double)*count) return cursor_fail(cursor, "count is not that of the matches");
+  if (counted && claimed != (double)*count) return cursor_fail(cursor, "count differs from the number of matches");
   return cursor_at_end(cursor) ? HS_OK : cursor_fail(cursor, "something follows the object");
 }
 
@@ -401,9 +401,9 @@ static hs_status read_json(match_input *in) {
   return status;
 }
 
-/* ------------------------------------------------------------------ any of them */
+/* ---- any format */
 
-/* Whether the line is a header of CSV: one of its columns must have this name, which may also be part of an image's. */
+/* True if the line is a CSV header: one column must have this name, which may also be part of an image's name. */
 static bool names_columns(text_cursor line) {
   const size_t length = strlen(column_names[COLUMN_A]);
   const char *field;
@@ -413,7 +413,7 @@ static bool names_columns(text_cursor line) {
   return false;
 }
 
-/* The cursor is behind leading blanks. */
+/* Detects the format; leading blanks are already skipped. */
 static match_format format_of_text(text_cursor text) {
   if (text.at < text.end && *text.at == '{') return MATCH_FORMAT_JSON;
   return text.at == text.end || names_columns(text) ? MATCH_FORMAT_CSV : MATCH_FORMAT_COLMAP;

@@ -44,7 +44,7 @@ void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t 
   if (failed > 0) snprintf(failures, sizeof failures, ", %zu failed", failed);
   const int length =
       snprintf(text, sizeof text, "%zu of %zu, %.1f a second, %s left%s", ended, total, rate, left, failures);
-  /* The last column stays free: in it a terminal goes to the next line, where \r cannot take this one back. */
+  /* The last column stays free: some terminals wrap there, and \r could not return. */
   const int known = terminal_columns(stderr);
   const int columns = (known > 0 ? known : TERMINAL_COLUMNS_USUAL) - 1;
   const int room = columns - length - 3; /* brackets and a space */
@@ -66,7 +66,7 @@ void progress_line_clear(progress_line *line) {
 
 /* ---- signals */
 
-/* An ignored signal, once blocked, would be kept, and sigtimedwait would find it. */
+/* Skips ignored signals: once blocked, they would be kept, and sigtimedwait would return them. */
 static void add_unless_ignored(sigset_t *signals, int number) {
   struct sigaction before;
   if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(signals, number);

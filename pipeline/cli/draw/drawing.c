@@ -12,8 +12,8 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
-/* ---- Anti-aliased shapes. The share of a pixel that a line covers is taken from the distance of its centre to the
-   line's middle, linear over the pixel at the edge. */
+/* ---- Anti-aliased shapes. A pixel's coverage depends on the distance of its centre to the line's middle, linear
+   over one pixel at the edge. */
 
 enum { DRAWING_CHANNELS = 3, DRAWING_BETWEEN = 4 };
 
@@ -100,7 +100,7 @@ static void blend_channel(uint8_t *channel, uint8_t colour, double share) {
   *channel = (uint8_t)(*channel + share * ((double)colour - *channel) + 0.5);
 }
 
-/* distance: of the pixel's centre to the middle of the line. */
+/* distance: from the pixel's centre to the line's middle. */
 static void blend_pixel(drawing *picture, int32_t x, int32_t y, double distance, drawing_pen pen) {
   const double covered = fmin(fmax(0.5 * pen.width + 0.5 - distance, 0.0), fmin(pen.width, 1.0));
   if (covered > 0.0) {
@@ -111,7 +111,7 @@ static void blend_pixel(drawing *picture, int32_t x, int32_t y, double distance,
   }
 }
 
-/* Whole numbers from ceil(low) to floor(high), cut to 0..count - 1; empty when first > last. */
+/* Integers from ceil(low) to floor(high), clipped to 0..count - 1; empty if first > last. */
 typedef struct pixel_range {
   int32_t first, last;
 } pixel_range;
@@ -123,7 +123,7 @@ static pixel_range clip_range(double low, double high, int32_t count) {
   return range;
 }
 
-/* Half the chord of a circle at distance dy from its centre, 0 where it does not reach. */
+/* Half chord of a circle at distance dy from its centre, 0 outside. */
 static double half_chord(double radius, double dy) { return radius > fabs(dy) ? sqrt(radius * radius - dy * dy) : 0.0; }
 
 void drawing_circle(drawing *picture, double x, double y, double radius, drawing_pen pen) {
@@ -134,7 +134,7 @@ void drawing_circle(drawing *picture, double x, double y, double radius, drawing
   for (int32_t row = rows.first; row <= rows.last; row++) {
     const double dy = row - y;
     const double outer_half = half_chord(outer, dy);
-    /* Inside this chord nothing is covered: a large circle costs its line, not its area. */
+    /* Pixels inside this chord are not covered: the cost depends on the line, not the area. */
     const double inner_half = half_chord(radius - reach, dy);
     pixel_range left = clip_range(x - outer_half, x - inner_half, picture->width);
     pixel_range right = clip_range(x + inner_half, x + outer_half, picture->width);
@@ -146,7 +146,7 @@ void drawing_circle(drawing *picture, double x, double y, double radius, drawing
   }
 }
 
-/* Distance of a point from the piece of a line that starts at (0, 0) and ends at (dx, dy). */
+/* Distance of a point from the segment (0, 0) to (dx, dy). */
 static double segment_distance(double px, double py, double dx, double dy) {
   const double square = dx * dx + dy * dy;
   const double along = square > 0.0 ? fmin(fmax((px * dx + py * dy) / square, 0.0), 1.0) : 0.0;
@@ -159,7 +159,7 @@ void drawing_line(drawing *picture, double x0, double y0, double x1, double y1, 
   const double dy = y1 - y0;
   const double reach = 0.5 * pen.width + 0.5;
   const double slant = fabs(dy) > 0.0 ? dx / dy : 0.0;
-  /* Half the line's breadth along a row; a level line reaches everywhere. */
+  /* Half width of the line along a row; infinite for a horizontal line. */
   const double half_breadth = fabs(dy) > 0.0 ? reach * hypot(dx, dy) / fabs(dy) : HUGE_VAL;
   const pixel_range rows = clip_range(fmin(y0, y1) - reach, fmax(y0, y1) + reach, picture->height);
   for (int32_t row = rows.first; row <= rows.last; row++) {
@@ -206,7 +206,7 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 
-/* A JPEG's own luma is not that of its RGB pixels, so the image is decoded once more, in gray. */
+/* A JPEG's luma differs from that of its RGB pixels, so the image is decoded again in gray. */
 cli_exit draw_extract_features(cli_input *input, hs_context *context, const char *path, const char *mask_path,
                                hs_features *features) {
   char message[CLI_MESSAGE_BYTES] = "";
@@ -275,24 +275,24 @@ cli_exit draw_save_picture(const option_set *set, const char *path, const drawin
   return CLI_DONE;
 }
 
-/* ---- two images and a file of matches: both pictures side by side, a line for each match */
+/* ---- two images and their matches: both pictures side by side, a line per match */
 
-/* Places in draw_palette. */
+/* Indices in draw_palette. */
 enum { COLOUR_INLIER = 1, COLOUR_OUTLIER = 5 };
 
-/* Two pictures side by side and what is drawn on them. */
+/* Two pictures side by side, with features and matches. */
 typedef struct match_picture {
   const drawing *pictures; /* both */
   drawing both;
   const hs_features *features; /* of both */
   const match_table *table;
-  int32_t shift; /* of the second picture to the right */
+  int32_t shift; /* x offset of the second picture */
 } match_picture;
 
-/* What the operands name. */
+/* The operands' content. */
 typedef struct match_operands {
   const option_set *set;
-  hs_context *context; /* null: features come from files */
+  hs_context *context; /* null: features are read from files */
   cli_input input;
   drawing pictures[2];
   hs_features features[2];
@@ -317,7 +317,8 @@ static void draw_match(match_picture *p, size_t index, draw_colour colour, doubl
   draw_end(&p->both, b, p->shift, colour, width);
 }
 
-/* Wrong matches first and fainter: the right ones stay on top. Without verification neighbours differ in colour. */
+/* Draws wrong matches first and fainter, so that correct ones are on top. Without verification, neighbours differ in
+   colour. */
 static size_t draw_all(match_picture *p) {
   const double width = draw_line_width(&p->pictures[0]);
   const match_table *table = p->table;
@@ -363,7 +364,7 @@ cli_exit draw_pair(const option_set *set, const char *path, const drawing pictur
 
 static cli_exit load_image_and_features(match_operands *o, int side) {
   const char *path = o->set->operands[side];
-  /* Extracted as match does it, which the indices count in. */
+  /* Extracted as in match, because the matches' indices refer to that list. */
   const bool as_stored = o->context ? match_format_of_file(o->set->operands[2]) == MATCH_FORMAT_COLMAP
                                     : draw_is_as_stored(o->set->operands[3 + side]);
   cli_input_for(&o->input, o->set, as_stored);
@@ -373,7 +374,7 @@ static cli_exit load_image_and_features(match_operands *o, int side) {
   return draw_load_features(&o->input, o->set->operands[3 + side], path, &o->pictures[side], &o->features[side]);
 }
 
-/* Distance of two descriptors, in the unit of bytes. */
+/* Distance of two descriptors, in units of bytes. */
 static double byte_distance(const hs_features *a, uint32_t i, const hs_features *b, uint32_t k) {
   const size_t at = (size_t)i * HS_DESCRIPTOR_LENGTH, to = (size_t)k * HS_DESCRIPTOR_LENGTH;
   double sum = 0.0;
@@ -388,8 +389,8 @@ static double byte_distance(const hs_features *a, uint32_t i, const hs_features 
   return sqrt(sum);
 }
 
-/* Whether a distance is the one that a file has: also where floats of unit norm were matched and bytes are drawn, or the
-   other way round, to within the rounding of all 128 entries. */
+/* True if a distance equals the file's, within the rounding of 128 entries: floats of unit norm may have been
+   matched and bytes drawn, or the reverse. */
 static bool is_distance(double found, double written) {
   static const double scales[] = {1.0, 512.0, 1.0 / 512.0};
   for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
@@ -399,14 +400,14 @@ static bool is_distance(double found, double written) {
   return false;
 }
 
-/* A file of matches has their distances: features between which they are others are not those that were matched. */
+/* Checks the distances of matches: if they differ, these are not the matched features. */
 static cli_exit check_distances(const match_operands *o) {
   const hs_features *a = &o->features[0], *b = &o->features[1];
   const hs_matches *matches = &o->table.matches;
   bool has_distances = a->descriptor_type == b->descriptor_type && a->descriptor_type != HS_DESCRIPTOR_NONE;
   bool any = false;
   for (size_t i = 0; i < matches->count; i++) any = any || matches->pairs[i].distance > 0.0f;
-  has_distances = has_distances && any; /* a file without this column is read as zeros */
+  has_distances = has_distances && any; /* a missing column is read as zeros */
   for (size_t i = 0; has_distances && i < matches->count; i++) {
     const hs_match_pair *pair = &matches->pairs[i];
     const double found = byte_distance(a, pair->first, b, pair->second);

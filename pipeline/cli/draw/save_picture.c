@@ -1,4 +1,4 @@
-/* Writing a picture in the format that its name's ending tells; whole or not at all. */
+/* Writes a picture in the format of its name's ending, atomically. */
 #include "pipeline/cli/draw/save_picture.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static save_format save_format_of(const char *path) {
   return SAVE_UNKNOWN;
 }
 
-/* Fills in the stride; HS_ERR_IMAGE when the view is none that can be written. */
+/* Sets the stride; HS_ERR_IMAGE if the view cannot be written. */
 static hs_status save_check_image(const hs_image *image, hs_image *view) {
   size_t row_bytes = 0;
   if (!image->data || image->width < 1 || image->height < 1 || image->type != HS_U8 ||
@@ -69,7 +69,7 @@ hs_status image_save(const char *path, const hs_image *image, char *message, siz
     return HS_ERR_IMAGE;
   }
   if (format == SAVE_PGM && view.layout == HS_RGB) {
-    hs_message_set(message, message_bytes, "%s: a .pgm holds no colour; .ppm does", path);
+    hs_message_set(message, message_bytes, "%s: a .pgm has no colour: expected .ppm", path);
     return HS_ERR_UNSUPPORTED;
   }
 
@@ -124,7 +124,7 @@ hs_status image_write_pnm(FILE *stream, const hs_image *image, bool colour) {
 #  include <png.h>
 #  include <setjmp.h>
 
-/* What must outlive a longjmp. */
+/* State that survives a longjmp. */
 typedef struct write_png_state {
   FILE *stream;
   const hs_image *image;
@@ -150,7 +150,7 @@ static void write_png_on_warning(png_structp png, png_const_charp text) {
 static void write_png_encode_guarded(write_png_state *encoder) {
   if (setjmp(png_jmpbuf(encoder->png)) != 0) return;
   png_init_io(encoder->png, encoder->stream);
-  /* Our own sides end at 2^31; libpng's default limit is a million. */
+  /* Sides are limited to 2^31 here; libpng's default limit is a million. */
   png_set_user_limits(encoder->png, INT32_MAX, INT32_MAX);
   png_set_IHDR(encoder->png, encoder->info, (png_uint_32)encoder->image->width, (png_uint_32)encoder->image->height, 8,
                encoder->image->layout == HS_RGB ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
@@ -168,7 +168,7 @@ hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE
   if (encoder.png) encoder.info = png_create_info_struct(encoder.png);
   if (!encoder.info) {
     png_destroy_write_struct(&encoder.png, NULL);
-    hs_message_set(reason, IMAGE_REASON_BYTES, "no memory for the PNG encoder");
+    hs_message_set(reason, IMAGE_REASON_BYTES, "out of memory for the PNG encoder");
     return HS_ERR_MEMORY;
   }
   write_png_encode_guarded(&encoder);
@@ -204,7 +204,7 @@ hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE
 
 enum { WRITE_JPEG_QUALITY = 95 };
 
-/* What must outlive a longjmp. */
+/* State that survives a longjmp. */
 typedef struct write_jpeg_state {
   struct jpeg_compress_struct jpeg;
   struct jpeg_error_mgr errors;
@@ -234,7 +234,7 @@ static void write_jpeg_set_parameters(write_jpeg_state *encoder) {
   jpeg->in_color_space = encoder->image->layout == HS_RGB ? JCS_RGB : JCS_GRAYSCALE;
   jpeg_set_defaults(jpeg);
   jpeg_set_quality(jpeg, WRITE_JPEG_QUALITY, TRUE);
-  /* Full chroma: thin coloured lines on gray are what these pictures are about. */
+  /* Full chroma resolution, because the pictures have thin coloured lines. */
   jpeg->comp_info[0].h_samp_factor = 1;
   jpeg->comp_info[0].v_samp_factor = 1;
 }
@@ -247,7 +247,7 @@ static void write_jpeg_encode_guarded(write_jpeg_state *encoder) {
   write_jpeg_set_parameters(encoder);
   jpeg_start_compress(&encoder->jpeg, TRUE);
   for (int32_t y = 0; y < encoder->image->height; y++) {
-    /* libjpeg reads the row only, but its type has no const. */
+    /* libjpeg only reads the row, but its type has no const. */
     JSAMPROW row = (JSAMPROW)(uintptr_t)encoder->image->data + (size_t)y * encoder->image->stride_bytes;
     jpeg_write_scanlines(&encoder->jpeg, &row, 1);
   }

@@ -1,5 +1,5 @@
 /*
- * What `merge` puts together: the manifests that it finds at its operands, and the images that these list, in one order.
+ * Inputs of `merge`: the manifests found at its operands, and their images in one order.
  */
 #ifndef HARTSIFT_CLI_MERGE_MERGE_INPUTS_H
 #define HARTSIFT_CLI_MERGE_MERGE_INPUTS_H
@@ -13,11 +13,11 @@
 /* One manifest. */
 typedef struct merge_shard {
   char *manifest;       /* its path */
-  char *place;          /* the folder of its outputs, or its database */
-  char *text;           /* the whole of it */
-  const char *settings; /* its line of settings, in text */
+  char *place;          /* folder of its outputs, or its database */
+  char *text;           /* its whole text */
+  const char *settings; /* line of settings, inside text */
   size_t settings_length;
-  int32_t shard, shards; /* I of N, by its name; 1 of 1 */
+  int32_t shard, shards; /* I of N from its name; default 1 of 1 */
 } merge_shard;
 
 /* One row of a manifest. */
@@ -25,7 +25,7 @@ typedef struct merge_image {
   char *name;
   batch_record record; /* BATCH_CLAIMED or BATCH_FAILED */
   size_t shard;        /* index of its manifest */
-  size_t place;        /* in the list of images that the shards were made of */
+  size_t place;        /* position in the shards' common list of images */
 } merge_image;
 
 typedef struct merge_inputs {
@@ -33,21 +33,20 @@ typedef struct merge_inputs {
   size_t shard_count;
   merge_image *images;
   size_t count, capacity;
-  hs_format format; /* of all outputs */
+  hs_format format; /* format of all outputs */
 } merge_inputs;
 
-/* Reads the manifests of all operands (a folder of outputs, a database, or a manifest) and orders their images: shards I
-   of N as the one list that they were made of, several whole manifests by the names of their images. Refused, with a
-   message (CLI_FAILED, CLI_USAGE): no manifest, an unfinished one, a damaged one, shards missing or there twice, other
-   settings. output: the folder or database to be made, whose own whole manifest is no input. *inputs is to be freed in
-   any case. */
+/* Reads the manifests of all operands (a folder of outputs, a database, or a manifest) and orders their images:
+   shards I of N as in their common list, several whole manifests by image name. Refused, with a message (CLI_FAILED,
+   CLI_USAGE): no manifest, an unfinished or damaged one, missing or duplicate shards, different settings. output:
+   the folder or database to write, whose own whole manifest is no input. *inputs must be freed in any case. */
 cli_exit merge_read_inputs(merge_inputs *inputs, char **operands, int operand_count, const char *output);
 void merge_free_inputs(merge_inputs *inputs);
 
-/* Whether two names are of one existing file or folder. */
+/* True if two paths are the same existing file or folder. */
 bool merge_is_same_place(const char *one, const char *other);
 
-/* The value of a setting, by "name="; *length 0: there is none. */
+/* The value of a setting, by "name="; *length 0: not set. */
 const char *merge_setting(const merge_shard *shard, const char *name, size_t *length);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The output of `merge`; see merge_output.h.
+ * Writes the output of `merge`; see
  */
 #include "pipeline/cli/merge/merge_output.h"
 
@@ -21,7 +21,7 @@
 
 enum { OUTPUT_FILES = 2 };
 
-/* An image's output: one file, or two. */
+/* An image's output: one or two files. */
 typedef struct output_files {
   char *paths[OUTPUT_FILES];
   char *bytes[OUTPUT_FILES];
@@ -33,7 +33,7 @@ typedef struct output_files {
 
 bool merge_makes_database(const merge_output *output) { return output->format == HS_FORMAT_COLMAP_DB; }
 
-/* Whether batch left all JPEGs as stored. */
+/* True if batch read all JPEGs as stored. */
 static bool is_as_stored(const merge_inputs *inputs) {
   size_t length = 0;
   const char *value = merge_setting(&inputs->shards[0], "no-exif=", &length);
@@ -44,13 +44,13 @@ static bool keeps_origin(hs_format format) {
   return format == HS_FORMAT_NPZ || format == HS_FORMAT_JSON || format == HS_FORMAT_OPENCV || format == HS_FORMAT_BIN;
 }
 
-/* A database is for COLMAP, which does not turn JPEGs. Files that keep their origin are looked at one by one. */
+/* True if the features fit COLMAP, which does not rotate JPEGs. Files with a known origin are checked individually. */
 static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
   return inputs->format == HS_FORMAT_COLMAP_DB || keeps_origin(inputs->format) || is_as_stored(inputs) ||
          set->values[OPTION_EXIF].given;
 }
 
-/* How the databases share cameras: one run over all images would have shared them in that way. */
+/* How the inputs share cameras, as one run over all images would. */
 static int32_t sharing_of_inputs(const merge_inputs *inputs) {
   size_t length = 0;
   const char *value = merge_setting(&inputs->shards[0], "single-camera=", &length);
@@ -151,7 +151,7 @@ static void free_files(output_files *files) {
   }
 }
 
-/* The paths of an image's output below `place`, the one that readers look for first. */
+/* Paths of an image's output below `place`; first the one that readers open. */
 static bool name_files(output_files *files, const char *place, const char *name, hs_format id) {
   const feature_format *format = format_by_id(id);
   char *relative = batch_output_name(name, id);
@@ -167,7 +167,7 @@ static bool name_files(output_files *files, const char *place, const char *name,
   return path != NULL && (files->count == 1 || files->paths[1] != NULL);
 }
 
-/* Reads the files; false with errno and the index of the one that cannot be read. */
+/* Reads the files; false with errno and the index of the unreadable one. */
 static bool read_files(output_files *files, int *failed) {
   for (int i = 0; i < files->count; i++) {
     struct stat info;
@@ -196,7 +196,7 @@ static bool read_source(output_files *files, const merge_inputs *inputs, const m
                         size_t bytes) {
   int failed = 0;
   if (!name_files(files, inputs->shards[image->shard].place, image->name, inputs->format)) {
-    hs_message_set(message, bytes, "no memory for the names of the outputs");
+    hs_message_set(message, bytes, "out of memory for the names of the outputs");
   } else if (!read_files(files, &failed)) {
     hs_message_set(message, bytes, "%s: cannot be read: %s; 'hartsift batch --resume' makes it again",
                    files->paths[failed], strerror(errno));
@@ -228,7 +228,7 @@ static bool write_file(char *path, const char *bytes, size_t size, char *message
   return file.status == HS_OK;
 }
 
-/* Whether the target can be made: it is not there, or is the same, or may be replaced. */
+/* True if the target can be written: it is missing, identical, or may be replaced. */
 static bool check_target(const merge_output *output, output_files *target, uint64_t digest, bool *is_there,
                          char *message, size_t bytes) {
   int failed = 0;
@@ -247,10 +247,10 @@ static bool put_files(const merge_output *output, const merge_inputs *inputs, co
   bool done = read_source(&source, inputs, image, message, bytes);
   if (done && !is_there) {
     done = name_files(&target, output->place, image->name, output->format);
-    if (!done) hs_message_set(message, bytes, "no memory for the names of the outputs");
+    if (!done) hs_message_set(message, bytes, "out of memory for the names of the outputs");
     done = done && check_target(output, &target, image->record.output_digest, &is_there, message, bytes);
   }
-  /* The second file first: a reader looks for the other one. */
+  /* The second file first: readers open the other one. */
   for (int i = source.count - 1; done && !is_there && i >= 0; i--)
     done = write_file(target.paths[i], source.bytes[i], source.sizes[i], message, bytes);
   free_files(&source);
@@ -279,7 +279,7 @@ static bool fail_database(hs_colmap_database *database, char *message, size_t by
   return false;
 }
 
-/* Where an image was taken, if its database knows. */
+/* Copies an image's position, if known. */
 static bool copy_position(merge_output *output, uint32_t from_id, uint32_t to_id, char *message, size_t bytes) {
   hs_colmap_position position;
   if (hs_colmap_read_position(output->source, from_id, &position) != HS_OK)
@@ -288,13 +288,13 @@ static bool copy_position(merge_output *output, uint32_t from_id, uint32_t to_id
   return fail_database(output->database, message, bytes);
 }
 
-/* Remembers an image's numbers, for its matches. */
+/* Stores an image's old and new ids, for its matches. */
 static bool note_merged(merge_output *output, merged_image image, char *message, size_t bytes) {
   if (output->merged_count == output->merged_capacity) {
     const size_t capacity = output->merged_capacity == 0 ? 256 : 2 * output->merged_capacity;
     merged_image *larger = realloc(output->merged, capacity * sizeof *larger);
     if (!larger) {
-      hs_message_set(message, bytes, "no memory for the numbers of the images");
+      hs_message_set(message, bytes, "out of memory for the numbers of the images");
       return false;
     }
     output->merged = larger;
@@ -304,7 +304,7 @@ static bool note_merged(merge_output *output, merged_image image, char *message,
   return true;
 }
 
-/* Null: --camera-id is not given. */
+/* The camera of --camera-id; null: not given. */
 static const hs_colmap_camera *camera_by_number(merge_output *output) {
   output->numbered = (hs_colmap_camera){.camera_id = output->camera.camera_id};
   return output->camera.camera_id != 0 ? &output->numbered : NULL;
@@ -315,7 +315,7 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
   hs_colmap_image found;
   char *name = batch_output_name(image->name, HS_FORMAT_COLMAP_DB);
   bool done = name != NULL && merge_open_source(output, inputs, image->shard, message, bytes);
-  if (!name) hs_message_set(message, bytes, "no memory for the names of the images");
+  if (!name) hs_message_set(message, bytes, "out of memory for the names of the images");
   if (done && hs_colmap_find_image(output->source, name, &found) != HS_OK)
     done = fail_database(output->source, message, bytes);
   if (done && found.found == 0) {
@@ -332,11 +332,11 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
   return done;
 }
 
-/* Whether features that were read may go to COLMAP. */
+/* Checks that features may go to COLMAP: not of a rotated picture. */
 static bool check_unturned(merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
                            size_t bytes) {
   hs_origin *origin = &output->features.origin;
-  if (output->set->values[OPTION_EXIF].given) origin->exif_orientation = 0; /* COLMAP gets turned copies */
+  if (output->set->values[OPTION_EXIF].given) origin->exif_orientation = 0; /* COLMAP gets rotated copies */
   const bool is_known = origin->method_version != 0 || is_as_stored(inputs) || output->set->values[OPTION_EXIF].given;
   if (is_known && origin->exif_orientation == 0) return true;
   hs_message_set(message, bytes,
@@ -354,7 +354,7 @@ static bool add_from_file(merge_output *output, const merge_inputs *inputs, cons
   char *name = batch_output_name(image->name, HS_FORMAT_COLMAP_DB);
   bool done = name != NULL && read_source(&files, inputs, image, message, bytes) &&
               hs_load_features(files.paths[0], &output->features, &options) == HS_OK;
-  if (!name) hs_message_set(message, bytes, "no memory for the names of the images");
+  if (!name) hs_message_set(message, bytes, "out of memory for the names of the images");
   done = done && check_unturned(output, inputs, image, message, bytes);
   if (done) {
     output->features.image_width = image->record.width;
@@ -394,14 +394,14 @@ bool merge_put(merge_output *output, const merge_inputs *inputs, merge_image *im
 
 /* ---- matches */
 
-/* The images of one database. */
+/* Images of one database. */
 typedef struct source_images {
-  const merged_image *first; /* sorted by their numbers there */
+  const merged_image *first; /* sorted by their ids there */
   size_t count;
   const char *place;
 } source_images;
 
-/* By database, then by the number there. */
+/* Order: by database, then by id. */
 static int compare_merged(const void *one, const void *other) {
   const merged_image *a = one, *b = other;
   if (a->shard != b->shard) return a->shard < b->shard ? -1 : 1;
@@ -413,7 +413,7 @@ static int compare_numbers(const void *key, const void *entry) {
   return (number > from) - (number < from);
 }
 
-/* False: the image was not merged. */
+/* Maps an id; false: the image was not merged. */
 static bool new_number(const source_images *images, uint32_t from, uint32_t *to) {
   const merged_image *found = bsearch(&from, images->first, images->count, sizeof *images->first, compare_numbers);
   if (found) *to = found->to;
@@ -452,7 +452,7 @@ static cli_exit copy_pairs(merge_output *output, const source_images *images, me
   return CLI_DONE;
 }
 
-/* Says how many images were in rigs of several cameras and are not any more. */
+/* Reports how many images lost their rig of several cameras. */
 static cli_exit tell_lost_rigs(const merge_output *output, const source_images *images) {
   size_t lost = 0;
   for (size_t i = 0; i < images->count; i++) {
@@ -469,7 +469,7 @@ static cli_exit tell_lost_rigs(const merge_output *output, const source_images *
   return CLI_DONE;
 }
 
-/* Shards of one database all count as the first of them. */
+/* Names the shards' databases; shards of the same database count as the first one. */
 static bool name_databases(merge_output *output, const merge_inputs *inputs) {
   size_t *first = calloc(inputs->shard_count, sizeof *first);
   if (!first) return false;
@@ -486,7 +486,7 @@ cli_exit merge_copy_matches(merge_output *output, const merge_inputs *inputs, me
   *totals = (merge_match_totals){0};
   if (output->merged_count == 0) return CLI_DONE;
   if (!name_databases(output, inputs)) {
-    cli_error(COMMAND_MERGE, "no memory for the names of the databases");
+    cli_error(COMMAND_MERGE, "out of memory for the names of the databases");
     return CLI_FAILED;
   }
   qsort(output->merged, output->merged_count, sizeof *output->merged, compare_merged);

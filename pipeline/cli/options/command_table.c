@@ -1,5 +1,5 @@
 /*
- * The table of subcommands and what their help and manual pages say; see option_table.h.
+ * Table of subcommands with the texts of their help and manual pages; see option_table.h.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * Completions of three shells out of the option table; see option_table.h.
+ * Shell completions (bash, zsh, fish) from the option table; see option_table.h.
  */
 #include <string.h>
 
@@ -10,12 +10,12 @@ static void write_command_names(FILE *out) {
     fprintf(out, "%s%s", id > COMMAND_TOP + 1 ? " " : "", command_get((command_id)id)->name);
 }
 
-/* "auto|cpu" as "auto cpu". */
+/* Writes "auto|cpu" as "auto cpu". */
 static void write_choices(FILE *out, const char *choices) {
   for (; *choices != '\0'; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
 }
 
-/* What may be completed for an option's value; null where file names are. */
+/* Completions of an option's value; null: file names. */
 static const char *completion_choices(const option_spec *spec) {
   switch (spec->kind) {
   case OPTION_KIND_CHOICE:
@@ -82,7 +82,7 @@ void option_write_bash_completion(FILE *out) {
                "complete -o filenames -F _hartsift hartsift\n");
 }
 
-/* Text inside '...[...]' of _arguments: no quotes, brackets and colons escaped. */
+/* Writes text inside '...[...]' of _arguments: quotes removed, brackets and colons escaped. */
 static void write_zsh_text(FILE *out, const char *text) {
   char expanded[OPTION_TEXT_BYTES];
   text = option_expand(text, expanded);
@@ -155,7 +155,7 @@ void option_write_zsh_completion(FILE *out) {
   fprintf(out, "  esac\n}\n_hartsift \"$@\"\n");
 }
 
-/* Text inside '...' of fish. */
+/* Writes text inside '...' of fish. */
 static void write_fish_text(FILE *out, const char *text) {
   char expanded[OPTION_TEXT_BYTES];
   text = option_expand(text, expanded);

@@ -1,4 +1,4 @@
-/* --help out of the option table; see option_table.h. */
+/* --help from the option table; see option_table.h. */
 #define _DEFAULT_SOURCE /* struct winsize, fileno */
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "pipeline/cli/options/option_table.h"
 
-/* ---- The width of a terminal. */
+/* ---- width of a terminal */
 
 enum { COLUMNS_MIN = 10, COLUMNS_MAX = 1000 };
 
@@ -27,15 +27,15 @@ int terminal_text_columns(FILE *stream) {
   return columns < COLUMNS_MIN ? COLUMNS_MIN : columns;
 }
 
-/* ---- The pages. */
+/* ---- pages */
 
 enum { HELP_INDENT = 28, HELP_NARROW_INDENT = 4, HELP_LEFT_BYTES = 256, HELP_NAMES_BYTES = 1024 };
 
-/* Where help goes, and what it is wrapped to. */
+/* Output and width of a help page. */
 typedef struct help_page {
   FILE *out;
   int columns;
-  int indent; /* of the texts about options and commands; on a narrow terminal they begin on a line below */
+  int indent; /* indent of texts about options and commands; on a narrow terminal they start on a new line */
 } help_page;
 
 static help_page page_of(FILE *out) {
@@ -43,7 +43,7 @@ static help_page page_of(FILE *out) {
   return (help_page){out, columns, columns < 2 * HELP_INDENT ? HELP_NARROW_INDENT : HELP_INDENT};
 }
 
-/* Writes text wrapped at words; column: of the output so far, indent: of the following lines. */
+/* Writes text wrapped at words; column: current column, indent: of the following lines. */
 static void write_wrapped(const help_page *page, const char *text, int column, int indent) {
   FILE *out = page->out;
   bool first = true;
@@ -65,7 +65,7 @@ static void write_wrapped(const help_page *page, const char *text, int column, i
   fputc('\n', out);
 }
 
-/* "-o, --output FILE|DIR"; the separator between short and long form, and before the argument, vary. */
+/* Formats "-o, --output FILE|DIR"; separators vary. */
 static int format_option(char *text, size_t bytes, const option_spec *spec) {
   const bool has_letter = spec->letter != 0;
   const bool has_value = spec->argument != NULL;
@@ -115,7 +115,7 @@ static void write_options(const help_page *page, command_id command) {
   }
 }
 
-/* By name only. */
+/* Lists options of extraction by name only. */
 static void write_options_of_extraction(const help_page *page, command_id command) {
   char names[HELP_NAMES_BYTES] = "";
   size_t used = 0;

@@ -1,5 +1,5 @@
 /*
- * Manual pages out of the option table; see option_table.h.
+ * Manual pages from the option table; see option_table.h.
  */
 #include <ctype.h>
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
 
-/* roff: a backslash and a dash are escaped, a dot or quote at the start of a line is hidden. */
+/* Writes roff: escapes backslash and dash, and hides a dot or quote at the start of a line. */
 static void write_roff(FILE *out, const char *text) {
   char expanded[OPTION_TEXT_BYTES];
   text = option_expand(text, expanded);
@@ -69,7 +69,7 @@ static void write_roff_option(FILE *out, option_id id, command_id command) {
   fputs(".\n", out);
 }
 
-/* Its own options, or those of extraction that a command has beside them. */
+/* Writes a command's own options, or its options of extraction. */
 static void write_roff_options(FILE *out, command_id command, bool of_extraction) {
   bool first = true;
   for (int id = 0; id < OPTION_COUNT; id++) {
@@ -105,7 +105,7 @@ static void write_roff_see_also(FILE *out, command_id command) {
   fputc('\n', out);
 }
 
-/* "hartsift", "HARTSIFT\-BATCH". */
+/* Writes "hartsift" or "HARTSIFT\-BATCH". */
 static void write_roff_title(FILE *out, command_id command, bool capitals) {
   const char *name = command_get(command)->name;
   fputs(capitals ? "HARTSIFT" : "hartsift", out);

@@ -12,14 +12,14 @@
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
 
-/* ---- What was meant by a name that there is not. */
+/* ---- suggestions for unknown names */
 
 enum { NAME_BYTES = 32 };
 
 static size_t min2(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Insertions, deletions, replacements and swaps of neighbours that lead from one name to the other (Damerau 1964); names
-   that are too long count as far apart. */
+/* Edit distance with insertions, deletions, replacements and transpositions (Damerau 1964); names that are too long
+   count as far apart. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
   size_t rows[3][NAME_BYTES + 1];
   if (a_length > NAME_BYTES || b_length > NAME_BYTES) return NAME_BYTES;
@@ -38,7 +38,7 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
 /* Keeps the closer one of *best and name. */
 static void compare(const char *typed, size_t length, const char *name, const char **best, size_t *best_distance) {
   const size_t distance = edit_distance(typed, length, name, strlen(name));
-  /* More than a third of the letters wrong is another word. */
+  /* More than a third of the letters wrong: another word. */
   if (distance < *best_distance && 3 * distance <= length + 1) {
     *best = name;
     *best_distance = distance;
@@ -69,7 +69,7 @@ void suggest_option(command_id command, const char *typed, size_t length, char *
   write_suggestion(best, "--", text, bytes);
 }
 
-/* Values that getopt_long returns for long options: out of the range of letters. */
+/* Values returned by getopt_long for long options: beyond the range of letters. */
 enum { OPTION_FIRST_CODE = 256 };
 
 __attribute__((format(printf, 3, 4))) static bool option_fail(char *message, size_t bytes, const char *format, ...) {
@@ -80,7 +80,7 @@ __attribute__((format(printf, 3, 4))) static bool option_fail(char *message, siz
   return false;
 }
 
-/* Decimal digits with an optional sign only: strtoll alone would take leading space and an empty text. */
+/* Parses decimal digits with an optional sign: strtoll would also accept leading space and an empty text. */
 static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *value) {
   const char *digits = text[0] == '-' || text[0] == '+' ? text + 1 : text;
   if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') return false;
@@ -89,7 +89,7 @@ static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *va
   return errno == 0 && *value >= low && *value <= high;
 }
 
-/* Decimal notation only: strtod would also take "nan", "inf" and hexadecimal. */
+/* Parses decimal notation: strtod would also accept "nan", "inf" and hexadecimal. */
 static bool parse_real(const char *text, double low, double high, double *value) {
   if (text[0] == '\0' || text[strspn(text, "+-.0123456789eE")] != '\0') return false;
   char *end = NULL;
@@ -155,7 +155,7 @@ static bool parse_region(const char *text, int32_t numbers[4]) {
   return true;
 }
 
-/* WxH. */
+/* Parses WxH. */
 static bool parse_size(const char *text, int64_t high, int32_t numbers[4]) {
   char first[16];
   int64_t width = 0;
@@ -170,7 +170,7 @@ static bool parse_size(const char *text, int64_t high, int32_t numbers[4]) {
   return true;
 }
 
-/* LOW:HIGH. */
+/* Parses LOW:HIGH. */
 static bool parse_range(const char *text, const option_spec *spec, option_value *value) {
   char first[32];
   const size_t span = strcspn(text, ":");
@@ -182,7 +182,7 @@ static bool parse_range(const char *text, const option_spec *spec, option_value 
          (float)value->number < (float)value->high;
 }
 
-/* Every comma-separated part has something on both sides of one '='. */
+/* True if every comma-separated part is NAME=VALUE. */
 static bool pairs_are_valid(const char *text) {
   for (;;) {
     const size_t span = strcspn(text, ",");
@@ -249,7 +249,7 @@ bool option_store(option_set *set, option_id id, const char *text, char *message
   return true;
 }
 
-/* getopt_long's two descriptions of what the command accepts. */
+/* getopt_long's two tables for a command. */
 typedef struct getopt_tables {
   struct option longs[OPTION_COUNT + 1];
   char letters[2 * OPTION_COUNT + 3];
@@ -259,7 +259,7 @@ static void make_getopt_tables(command_id command, getopt_tables *tables) {
   size_t longs = 0;
   size_t letters = 0;
   memset(tables, 0, sizeof *tables);
-  /* '+': a subcommand's own options are not for the top level. ':': a missing value is told apart. */
+  /* '+': stop at the subcommand, whose options are its own. ':': report missing values separately. */
   if (command == COMMAND_TOP) tables->letters[letters++] = '+';
   tables->letters[letters++] = ':';
   for (int id = 0; id < OPTION_COUNT; id++) {
@@ -337,7 +337,7 @@ static bool check_operands(const option_set *set, char *message, size_t bytes) {
   return true;
 }
 
-/* Options of which one at most has a meaning. */
+/* Refuses options that exclude each other. */
 static bool check_opposites(const option_set *set, char *message, size_t bytes) {
   static const option_id opposites[][2] = {{OPTION_EXIF, OPTION_NO_EXIF},
                                            {OPTION_MASK, OPTION_MASKS},
@@ -353,7 +353,7 @@ static bool check_opposites(const option_set *set, char *message, size_t bytes) 
   return true;
 }
 
-/* Options that mean nothing without another. */
+/* Refuses options that need another one. */
 static bool check_companions(const option_set *set, char *message, size_t bytes) {
   static const option_id companions[][2] = {
       {OPTION_DSP_SIZES, OPTION_DSP}, {OPTION_DSP_SMALLEST, OPTION_DSP}, {OPTION_DSP_LARGEST, OPTION_DSP}};
@@ -373,7 +373,7 @@ bool option_parse(option_set *set, command_id command, int argc, char **argv, ch
   memset(set, 0, sizeof *set);
   set->command = command;
   opterr = 0;
-  optind = 0; /* 0, not 1: makes the C library forget an earlier, interrupted scan */
+  optind = 0; /* 0, not 1: resets an earlier, interrupted scan in the C library */
   for (;;) {
     const int code = getopt_long(argc, argv, tables.letters, tables.longs, NULL);
     if (code == -1) break;

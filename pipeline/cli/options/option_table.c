@@ -1,5 +1,5 @@
 /*
- * The table of options itself; see option_table.h. Ranges follow the field comments of
+ * Table of options; see option_table.h. Ranges follow the field comments of
  * hs_options, which the library checks again.
  */
 #include "pipeline/cli/options/option_table.h"
@@ -20,16 +20,16 @@
 #define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
 #define IN_BENCH    (1u << COMMAND_BENCH)
-/* Those that extract features for their own sake. */
+/* Commands whose result is features. */
 #define IN_BOTH       (IN_EXTRACT | IN_BATCH | IN_DRAW)
-#define IN_FRAMES     (IN_BOTH | IN_MATCH) /* what extracts features from images given */
+#define IN_FRAMES     (IN_BOTH | IN_MATCH) /* commands that extract features from images */
 #define OF_EXTRACTION (IN_FRAMES | OPTION_OF_EXTRACTION)
-#define IN_LEVELS     (IN_STATS | IN_HIST) /* what reads one image and computes no features */
+#define IN_LEVELS     (IN_STATS | IN_HIST) /* commands that read one image without features */
 #define IN_ALL                                                                                                         \
   (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_MERGE | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
-/* What options_table.inc needs. */
+/* Macros for options_table.inc. */
 #define UINT64_LIMIT               18446744073709551615.0
 #define CHOICES_OF_CHOICE(values)  values
 #define CHOICES_OF_FLAG(values)    NULL
@@ -38,7 +38,7 @@
 #define CHOICES_OF_COUNT(values)   NULL
 #define CHOICES_OF_BYTES(values)   NULL
 
-/* Shorthands for the columns that most entries share. */
+/* Shorthands for columns of most entries. */
 #define FLAG(name_, commands_, field_, help_)                                                                          \
   { .name = name_, .kind = OPTION_KIND_FLAG, .commands = commands_, .field = field_, .help = help_ }
 #define TEXT(name_, argument_, commands_, help_)                                                                       \
@@ -64,7 +64,7 @@
 #define OTHER(name_, kind_, argument_, commands_, field_, help_)                                                       \
   { .name = name_, .kind = kind_, .argument = argument_, .commands = commands_, .field = field_, .help = help_ }
 
-/* "colmap|npz|...": the library's formats, filled by the first option_get. */
+/* "colmap|npz|...": names of the library's formats, set by the first option_get. */
 static char format_choices[256];
 
 static const option_spec option_specs[OPTION_COUNT] = {
@@ -265,7 +265,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                       .field = OPTION_NO_FIELD,
                       .help = "no progress and no summary; failures are still named"},
 
-/* The fields of hs_options that one option each sets. */
+/* Options that set one field of hs_options. */
 #define OPTION(kind_, type_, field_, low_, high_, values_, defaults_, group_, help_, id_, name_, commands_)            \
   [OPTION_##id_] = {.name = name_,                                                                                     \
                     .kind = OPTION_KIND_##kind_,                                                                       \
@@ -280,7 +280,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
 #include "pipeline/context/options_table.inc"
 };
 
-/* What an option's help says where a command has it otherwise than most. */
+/* Help texts that differ for a command. */
 static const struct {
   option_id id;
   unsigned commands;
@@ -329,7 +329,7 @@ bool option_is_of_extraction(option_id id, command_id command) {
          option_belongs_to(id, command);
 }
 
-/* "a|b|c" as "a, b or c", with last " or ". */
+/* Writes "a|b|c" as "a, b or c", with last " or ". */
 static void describe_choices(const char *choices, const char *last, char *text, size_t bytes) {
   size_t used = 0;
   while (used < bytes) {

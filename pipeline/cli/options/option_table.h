@@ -1,8 +1,8 @@
 /*
  * The command line as one table: every subcommand and every option with its argument, range and help. Parsing, error
- * messages, --help, the manual pages and the shell completions are all made from it. The options of hs_options come
- * from pipeline/context/options_table.inc; to add another one is an entry in option_table.c, its OPTION_ID here, and
- * the code that uses its value.
+ * messages, --help, manual pages and shell completions use it. Options of hs_options come from
+ * pipeline/context/options_table.inc. Another option needs an entry in option_table.c, its OPTION_ID here, and the code
+ * that uses its value.
  */
 #ifndef HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
 #define HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
@@ -31,24 +31,24 @@ typedef enum command_id {
 
 typedef struct command_spec {
   const char *name;     /* "" for COMMAND_TOP */
-  const char *operands; /* as the synopsis shows them, "" for none */
+  const char *operands; /* as in the synopsis, "" for none */
   int least_operands, most_operands;
   const char *summary;        /* one line */
   const char *const *details; /* paragraphs of help and manual page, null-terminated */
-  const char *const *more;    /* further ones, of the manual page alone */
-  const char *instead;        /* which other command takes more operands than this one, or null */
+  const char *const *more;    /* more paragraphs, only for the manual page */
+  const char *instead;        /* names the command that takes more operands, or null */
 } command_spec;
 
 typedef enum option_kind {
   OPTION_KIND_FLAG,    /* no value */
-  OPTION_KIND_TEXT,    /* a file name or other words */
-  OPTION_KIND_CHOICE,  /* one of choices; its index is kept */
+  OPTION_KIND_TEXT,    /* a file name or other text */
+  OPTION_KIND_CHOICE,  /* one of choices; stored as its index */
   OPTION_KIND_INTEGER, /* whole number, low..high */
   OPTION_KIND_NUMBER,  /* real number, low..high */
   OPTION_KIND_COUNT,   /* whole number, 0..2^64 - 1 */
-  OPTION_KIND_BYTES,   /* the same with a suffix K, M or G (powers of 1024) */
+  OPTION_KIND_BYTES,   /* bytes with optional suffix K, M or G (powers of 1024) */
   OPTION_KIND_DEVICE,  /* auto, cpu, cuda, cuda:N, hybrid */
-  OPTION_KIND_AUTO,    /* auto, kept as 0, or a whole number, low..high */
+  OPTION_KIND_AUTO,    /* auto (stored as 0) or an integer, low..high */
   OPTION_KIND_REGION,  /* X,Y,W,H */
   OPTION_KIND_SIZE,    /* WxH, both 1..high */
   OPTION_KIND_RANGE,   /* LOW:HIGH, real numbers in low..high, LOW below HIGH */
@@ -143,29 +143,29 @@ typedef enum option_id {
   OPTION_COUNT
 } option_id;
 
-/* Bit of option_spec.commands: what features are extracted, and how. The help of extract explains such options, that of
-   other commands that extract names them; all manual pages explain them. */
+/* Bit of option_spec.commands for options of extraction. The help of extract explains them, other extracting
+   commands list their names; all manual pages explain them. */
 #define OPTION_OF_EXTRACTION (1u << COMMAND_COUNT)
 
-/* option_spec.field where an option does not go into hs_options by itself. */
+/* option_spec.field of options that set no field of hs_options directly. */
 #define OPTION_NO_FIELD ((size_t)-1)
 
 typedef struct option_spec {
   const char *name; /* without the dashes */
   char letter;      /* one-letter form, or 0 */
   option_kind kind;
-  const char *argument;  /* what help shows for the value; null for a flag */
+  const char *argument;  /* placeholder of the value in help; null for a flag */
   const char *choices;   /* OPTION_KIND_CHOICE: "a|b|c" */
   double low, high;      /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
-  unsigned commands;     /* bit 1 << command_id where it is accepted, OPTION_OF_EXTRACTION */
-  size_t field;          /* offset in hs_options that the value is stored at, or OPTION_NO_FIELD */
-  hs_option_group group; /* of that field */
+  unsigned commands;     /* bits 1 << command_id of accepting commands, OPTION_OF_EXTRACTION */
+  size_t field;          /* offset of the value in hs_options, or OPTION_NO_FIELD */
+  hs_option_group group; /* group of that field */
   const char *help;      /* one sentence without full stop */
 } option_spec;
 
 typedef struct option_value {
   bool given;
-  const char *text;   /* as typed; the last one */
+  const char *text;   /* as typed; the last occurrence */
   int64_t integer;    /* INTEGER, AUTO; FLAG: 1; CHOICE: index; DEVICE: hs_device */
   double number;      /* NUMBER; RANGE: LOW */
   double high;        /* RANGE: HIGH */
@@ -179,7 +179,7 @@ enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BY
 typedef struct option_set {
   command_id command;
   option_value values[OPTION_COUNT];
-  char pairs[OPTION_PAIRS_BYTES]; /* of the one OPTION_KIND_PAIRS option, "" when not given */
+  char pairs[OPTION_PAIRS_BYTES]; /* value of the OPTION_KIND_PAIRS option, "" if not given */
   char **operands;
   int operand_count;
 } option_set;
@@ -187,22 +187,22 @@ typedef struct option_set {
 const option_spec *option_get(option_id id);
 const command_spec *command_get(command_id id);
 bool option_belongs_to(option_id id, command_id command);
-/* Whether the option is one of extraction in another command that extracts. */
+/* True for an option of extraction in another command that extracts. */
 bool option_is_of_extraction(option_id id, command_id command);
-/* What the option does in that command; option_get(id)->help is what it does in most. */
+/* Help of the option in that command; option_get(id)->help is the general one. */
 const char *option_help(option_id id, command_id command);
 
-/* The text of the table with the names of formats for "{formats}" and "{formats as stored}" (those whose programs do not
-   turn images by their EXIF orientation): text itself, or expanded. */
+/* Expands "{formats}" and "{formats as stored}" (formats whose programs ignore EXIF orientations) in a text of the
+   table; returns text itself if it has neither. */
 enum { OPTION_TEXT_BYTES = 2048 };
 const char *option_expand(const char *text, char expanded[OPTION_TEXT_BYTES]);
-/* COMMAND_COUNT when there is no such subcommand. */
+/* The command of this name; COMMAND_COUNT: none. */
 command_id command_find(const char *name);
 
-/* Which value the option wants, as the end of a sentence: "a whole number from -1 to 3". */
+/* Describes the expected value, as the end of a sentence: "a whole number from -1 to 3". */
 void option_describe_expected(const option_spec *spec, char *text, size_t bytes);
 
-/* Checks one value and puts it into set. False with a message naming option and expectation. */
+/* Checks a value and stores it in set. False with a message naming option and expectation. */
 bool option_store(option_set *set, option_id id, const char *text, char *message, size_t message_bytes);
 
 /* Parses argv[1..argc-1] with getopt_long (argv is permuted; COMMAND_TOP stops at the first operand) and
@@ -210,7 +210,7 @@ bool option_store(option_set *set, option_id id, const char *text, char *message
    getopt_long has global state. */
 bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes);
 
-/* ---- Texts made from the table: --help and the manual page of every subcommand, shell completions. */
+/* ---- Texts from the table: --help and manual page of every subcommand, shell completions. */
 
 typedef struct text_pair {
   const char *name, *text;
@@ -220,38 +220,38 @@ typedef struct text_pair {
 extern const text_pair text_exit_statuses[];
 extern const text_pair text_environment[];
 
-/* The next example of command from *place on, all of them for COMMAND_TOP; null after the last. */
+/* The next example of the command from *place on (all for COMMAND_TOP); null after the last. */
 const text_pair *text_next_example(command_id command, size_t *place);
 
-/* Wrapped at words to the width of the terminal, or to COLUMNS. */
+/* Writes help wrapped to the terminal's width, or to COLUMNS. */
 void option_write_help(FILE *out, command_id command);
 
-/* The names of all commands, each with a line of text. */
+/* Writes all commands, each with a line of text. */
 void option_write_commands(FILE *out);
 
-/* hartsift(1), or hartsift-COMMAND(1), as roff (man macros). */
+/* Writes hartsift(1) or hartsift-COMMAND(1) as roff (man macros). */
 void option_write_man(FILE *out, command_id command);
 
-/* A completion script; all shells complete subcommands, options, choices and file names. */
+/* Writes a completion script; all shells complete subcommands, options, choices and file names. */
 void option_write_bash_completion(FILE *out);
 void option_write_zsh_completion(FILE *out);
 void option_write_fish_completion(FILE *out);
 
-/* ---- The known name that was probably meant by a mistyped one. */
+/* ---- Suggestions for mistyped names. */
 
-/* ", did you mean 'NAME'?" or "" where no name is close enough. */
+/* Writes ", did you mean 'NAME'?" or "" if no name is close enough. */
 void suggest_command(const char *typed, char *text, size_t bytes);
-/* The same for an option of that command; typed: without "--", `length` bytes. */
+/* As above for an option of that command; typed: without "--", `length` bytes. */
 void suggest_option(command_id command, const char *typed, size_t length, char *text, size_t bytes);
 
-/* ---- How wide the terminal is that a text goes to. */
+/* ---- Width of the terminal. */
 
 enum { TERMINAL_COLUMNS_USUAL = 80 };
 
-/* Columns of the terminal that a stream leads to; 0: it is no terminal, or the width is not known. */
+/* Columns of a stream's terminal; 0: not a terminal, or width unknown. */
 int terminal_columns(FILE *stream);
 
-/* Columns for running text: the variable COLUMNS, else the terminal's, but at most the usual number. */
+/* Columns for running text: COLUMNS, else the terminal's, up to the usual maximum. */
 int terminal_text_columns(FILE *stream);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The longest tracks of each image; see long_tracks.h.
+ * Selects the longest tracks of each image; see long_tracks.h.
  */
 #include "pipeline/cli/pairs/long_tracks.h"
 
@@ -53,7 +53,7 @@ void long_tracks_join(long_tracks *tracks, hs_image_pair images, const uint32_t 
   }
 }
 
-/* Makes parents roots and counts the images of each track. */
+/* Compresses paths to roots and counts the images of each track. */
 static void measure(long_tracks *tracks) {
   for (size_t image = 0; image < tracks->image_count; image++) {
     const size_t begin = (size_t)tracks->first_feature[image], end = begin + tracks->feature_counts[image];
@@ -67,7 +67,7 @@ static void measure(long_tracks *tracks) {
   }
 }
 
-/* Longer tracks have larger keys, then those that a mixing of bits favours. 0: a feature alone. */
+/* Sort key of a feature: by track length, then pseudo-random. 0: no track. */
 static uint64_t key_of(const long_tracks *tracks, size_t feature) {
   const uint32_t root = tracks->parent[feature];
   if (tracks->length[root] < 2) return 0;
@@ -89,7 +89,7 @@ bool long_tracks_choose(long_tracks *tracks, size_t wanted) {
   if (!keys) return false;
   measure(tracks);
   uint32_t *const stays = tracks->last_image;
-  for (size_t image = 0; image < tracks->image_count; image++) /* lengths are counted: all begin anew */
+  for (size_t image = 0; image < tracks->image_count; image++) /* lengths are counted: reset */
     memset(stays + tracks->first_feature[image], 0, tracks->feature_counts[image] * sizeof *stays);
   for (size_t image = 0; image < tracks->image_count; image++) {
     const size_t begin = (size_t)tracks->first_feature[image], count = tracks->feature_counts[image];

@@ -1,4 +1,4 @@
-/* Matching the images of a database; see match_database.h. */
+/* Matches the images of a database, and verifies stored matches; see */
 #include "pipeline/cli/pairs/match_database.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 
-/* ---- Matches out of the database verified, some pairs at a time. */
+/* ---- Verification of stored matches, in blocks of pairs. */
 
 enum { PAIRS_A_THREAD = 4, PAIR_MESSAGE_BYTES = 512 };
 
-/* A pair of the block that is worked on. */
+/* A pair of the current block. */
 typedef struct stored_pair {
   hs_pair_result result;
   hs_features features[2]; /* keypoints */
@@ -32,10 +32,10 @@ typedef struct stored_pair {
 
 struct stored_matches {
   stored_plan plan;
-  stage_queue *queue; /* null: this thread alone */
+  stage_queue *queue; /* null: only this thread */
   stored_pair *block;
-  size_t block_capacity, block_count, block_next; /* pairs of the block: most, read, given */
-  size_t next;                                    /* of all pairs, to be read */
+  size_t block_capacity, block_count, block_next; /* pairs of the block: maximum, read, returned */
+  size_t next;                                    /* next pair to read, among all */
 };
 
 /* ------------------------------------------------------------------ reading */
@@ -157,23 +157,22 @@ void stored_matches_end(stored_matches *given) {
   free(given);
 }
 
-/* ---- Matching. Features are read by the library's thread, results written by this one: through one handle, each under
-   a lock, so that reading sees the tables as they are and never waits for a transaction of its own process. */
+/* ---- Matching. The library's thread reads features and this thread writes results, through one handle and under a
+   lock, so that reads see current tables and never wait for this process's own transaction. */
 
-/* A homography measures in both images, COLMAP's in the second alone: its error there, spread over both points, is
-   1 / sqrt 2 of it. */
+/* Our homography error is symmetric, COLMAP's is one-sided: divide by sqrt 2. */
 static const double transfer_to_both = 0.70710678118654752;
 
 enum {
-  COMMIT_EACH_MS = 500, /* what a killed run may lose */
-  TICK_MS = 100         /* how often signals are looked for and the progress line is drawn */
+  COMMIT_EACH_MS = 500, /* time of results that a killed run may lose */
+  TICK_MS = 100         /* interval of signal checks and progress line updates */
 };
 
 typedef struct database_job {
   const match_database_plan *plan;
   hs_options options;
   hs_context *context;
-  pthread_mutex_t lock; /* around the database */
+  pthread_mutex_t lock; /* protects the database handle */
   hs_colmap_database *database;
   database_images images;
   sorted_pairs pairs;
@@ -191,14 +190,14 @@ static cli_exit fail(const database_job *job, const char *reason) {
   return CLI_FAILED;
 }
 
-/* ------------------------------------------------------------------ what there is to do */
+/* ---- preparation */
 
 /* hs_collection.read */
 static hs_status read_image(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes) {
   database_job *job = user;
   const database_image *wanted = &job->images.each[image];
   char sentence[CLI_MESSAGE_BYTES];
-  (void)message, (void)message_bytes; /* the image is blamed instead */
+  (void)message, (void)message_bytes; /* the failure is attributed to the image instead */
   pthread_mutex_lock(&job->lock);
   hs_status status = hs_colmap_read_features(job->database, wanted->image_id, features);
   snprintf(sentence, sizeof sentence, "%s: %s", wanted->name, hs_colmap_last_error(job->database));
@@ -232,7 +231,7 @@ static void tell_replaced(const database_job *job) {
 
 /* ------------------------------------------------------------------ the run */
 
-/* Commits now and then, so that a run that is stopped need not begin again. */
+/* Commits periodically, so that a stopped run can continue. */
 static cli_exit commit(database_job *job, bool at_once) {
   const double now = cli_milliseconds();
   if (!job->has_uncommitted || (!at_once && now - job->committed_at < COMMIT_EACH_MS)) return CLI_DONE;
@@ -245,7 +244,7 @@ static cli_exit commit(database_job *job, bool at_once) {
   return status == HS_OK ? CLI_DONE : CLI_FAILED;
 }
 
-/* Stores a result. False: nothing more can be stored, and why was said. */
+/* Stores a result. False: no more can be stored, and the reason was printed. */
 static bool take_result(database_job *job, const hs_pair_result *result, bool is_stale) {
   char message[CLI_MESSAGE_BYTES] = "";
   hs_status status = result->status;
@@ -301,7 +300,7 @@ static hs_pairs_options pair_options(const match_database_plan *plan) {
                             .find_essential = verified && plan->tries_essential};
 }
 
-/* Verifies the matches that are there. */
+/* Verifies existing matches. */
 static cli_exit verify_given(database_job *job, const stop_signals *signals) {
   const pair_list *pairs = &job->pairs.to_verify;
   const int32_t wanted = job->options.threads;
@@ -315,7 +314,7 @@ static cli_exit verify_given(database_job *job, const stop_signals *signals) {
                             .failures = &job->output.failures};
   if (pairs->count == 0) return CLI_DONE;
   stored_matches *run = stored_matches_begin(&plan);
-  if (!run) return fail(job, "no memory or no thread for the verification of its matches");
+  if (!run) return fail(job, "out of memory or threads for the verification of its matches");
   cli_exit result = CLI_DONE;
   for (const hs_pair_result *next; result == CLI_DONE && job->stopped_by == 0;) {
     next = stored_matches_next(run);
@@ -381,7 +380,7 @@ static cli_exit settle_doubtful(const database_job *job, const stop_signals *sig
 static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   cli_exit result = verify_given(job, signals);
   if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
-  const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* single pairs may have failed */
+  const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* individual pairs may have failed */
   if (job->output.totals.failed > 0) result = CLI_FAILED;
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
@@ -390,7 +389,7 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   return judges && settle_doubtful(job, signals) != CLI_DONE ? CLI_FAILED : result;
 }
 
-/* Which pairs there are to match. Nothing is stored yet, so that signals may end the process, as they do by themselves. */
+/* Selects the pairs to match. Nothing is stored yet, so signals may end the process directly. */
 static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
   if (result == CLI_DONE && job->images.without > 0 && !given(job, OPTION_QUIET))
@@ -398,9 +397,9 @@ static cli_exit prepare(database_job *job) {
              job->images.without, job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
              job->images.without == 1 ? "is" : "are");
   if (result == CLI_DONE && !pair_failures_begin(&job->output.failures, &job->images))
-    result = fail(job, "no memory for its images");
+    result = fail(job, "out of memory for its images");
   if (result == CLI_DONE) result = list_pairs(job);
-  if (result == CLI_DONE && !describe_images(job)) result = fail(job, "no memory for its images");
+  if (result == CLI_DONE && !describe_images(job)) result = fail(job, "out of memory for its images");
   if (result == CLI_DONE) tell_replaced(job);
   return result;
 }
@@ -442,9 +441,9 @@ cli_exit match_database(const match_database_plan *plan) {
                              .has_json = given(&job, OPTION_JSON),
                              .is_quiet = given(&job, OPTION_QUIET),
                              .is_verified = plan->verify.model != 0};
-  if (access(job.images.path, F_OK) != 0) return fail(&job, strerror(errno)); /* opening would make it */
+  if (access(job.images.path, F_OK) != 0) return fail(&job, strerror(errno)); /* opening would create it */
   if (pthread_mutex_init(&job.lock, NULL) != 0) return fail(&job, hs_status_string(HS_ERR_THREAD));
-  stop_signals_block(&signals); /* also for the threads of a GPU's driver */
+  stop_signals_block(&signals); /* also blocked in the threads of a GPU's driver */
   const cli_exit result = open_and_run(&job, &signals);
   free_job(&job);
   pthread_mutex_destroy(&job.lock);

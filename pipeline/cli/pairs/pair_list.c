@@ -1,4 +1,4 @@
-/* Lists of pairs: a growing list, the pairs of a list or a rule, by sequence, place or look; see pair_list.h. */
+/* Lists of pairs: a growing list, pairs from a file, and pairs by sequence, position or similarity; see pair_list.h. */
 #include "pipeline/cli/pairs/pair_list.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 /* ---- a growing list */
 
 bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
-  /* Room doubles: at powers of two. */
+  /* Capacity doubles at powers of two. */
   if ((pairs->count & (pairs->count - 1)) == 0) {
     const size_t room = pairs->count == 0 ? 1 : 2 * pairs->count;
     hs_image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
@@ -45,7 +45,7 @@ void pair_list_settle(pair_list *pairs) {
   pairs->count = kept;
 }
 
-/* ---- the pairs of a list or a rule */
+/* ---- pairs of a file or a rule */
 
 enum { PAIR_LINE_BYTES = 8192 };
 
@@ -64,10 +64,10 @@ static cli_exit list_all_pairs(const database_images *images, pair_list *pairs) 
 
 /* ------------------------------------------------------------------ a file of names */
 
-/* For finding an image by its name. */
+/* An image for the lookup by name. */
 typedef struct named_image {
   const char *name;
-  size_t index; /* of the images */
+  size_t index; /* index of the image */
 } named_image;
 
 enum { PAIR_UNKNOWN_MAX = 32 };
@@ -77,8 +77,8 @@ typedef struct pair_file {
   const database_images *images;
   named_image *by_name; /* sorted */
   pair_list *pairs;
-  char *unknown[PAIR_UNKNOWN_MAX]; /* names of no image, each of which was named to the user */
-  size_t unknown_count, further;   /* further: lines with others */
+  char *unknown[PAIR_UNKNOWN_MAX]; /* unknown names that were reported */
+  size_t unknown_count, further;   /* further: lines with other unknown names */
 } pair_file;
 
 static int compare_names(const void *one, const void *other) {
@@ -100,7 +100,7 @@ static size_t index_of(const pair_file *file, const char *name) {
   return found ? found->index : file->images->count;
 }
 
-/* Names an image that the database has not, once however many pairs it is in. */
+/* Reports an unknown image once, however many pairs it is in. */
 static void tell_unknown(pair_file *file, const char *name, size_t number) {
   for (size_t i = 0; i < file->unknown_count; i++)
     if (strcmp(file->unknown[i], name) == 0) return;
@@ -121,7 +121,7 @@ static void end_unknown(pair_file *file) {
   for (size_t i = 0; i < file->unknown_count; i++) free(file->unknown[i]);
 }
 
-/* "NAME NAME" or, for names with spaces, with a tab between. */
+/* Reads "NAME NAME" or, for names with spaces, with a tab between. */
 static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   char *separator = strchr(line, '\t');
   if (!separator) separator = strchr(line, ' ');
@@ -173,7 +173,7 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
   return result;
 }
 
-/* A pair of the list, the lower image first. */
+/* A listed pair, the lower image first. */
 typedef struct listed_pair {
   uint32_t low, high;
   size_t at;
@@ -186,7 +186,7 @@ static int compare_listed(const void *one, const void *other) {
   return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Keeps the first of the pairs that are of the same images, in whichever order: a database has room for one. */
+/* Keeps the first of repeated pairs, in either order: a database has one entry per pair. */
 static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
   const size_t count = pairs->count;
   listed_pair *listed = malloc((count + 1) * sizeof *listed);
@@ -196,7 +196,7 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
     listed[i] = (listed_pair){p.first < p.second ? p.first : p.second, p.first < p.second ? p.second : p.first, i};
   }
   qsort(listed, count, sizeof *listed, compare_listed);
-  for (size_t i = 1; i < count; i++) /* an image is in no pair with itself */
+  for (size_t i = 1; i < count; i++) /* an image is never paired with itself */
     if (listed[i].low == listed[i - 1].low && listed[i].high == listed[i - 1].high)
       pairs->each[listed[i].at].second = pairs->each[listed[i].at].first;
   pairs->count = 0;
@@ -209,7 +209,7 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
 static cli_exit read_file(const char *path, const database_images *images, pair_list *pairs) {
   pair_file from = {.path = path, .images = images, .pairs = pairs};
   if (!sort_names(&from)) {
-    cli_error(COMMAND_MATCH, "%s: no memory for its images", images->path);
+    cli_error(COMMAND_MATCH, "%s: out of memory for its images", images->path);
     return CLI_FAILED;
   }
   FILE *file = fopen(path, "r");
@@ -253,20 +253,20 @@ cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
 
 /* ---- sequences of images and of frames */
 
-/* An image and what it belongs to. */
+/* An image with its rig, frame and camera. */
 typedef struct rig_image {
   uint32_t image;
-  size_t frame; /* index of the frame, of a rig's image */
+  size_t frame; /* index of the frame, for an image of a rig */
   colmap_frame in;
 } rig_image;
 
 typedef struct rig_sequence {
   const pair_choice *choice;
   const pair_source *source;
-  rig_image *images; /* sorted as the current step needs them */
+  rig_image *images; /* sorted for the current step */
   const char **names;
-  size_t *starts;   /* of each frame in images that are sorted by frame, and of what follows the last one */
-  uint32_t *sorted; /* the images by frame */
+  size_t *starts;   /* start of each frame in `sorted`, and the end */
+  uint32_t *sorted; /* images sorted by frame */
   size_t frame_count;
   pair_list frames; /* pairs of frames */
   pair_list *pairs;
@@ -276,7 +276,7 @@ typedef struct rig_sequence {
 
 static int compare_integers(int64_t a, int64_t b) { return (a > b) - (a < b); }
 
-/* Images of no rig first, then by frame, then by number. */
+/* Order: images without rig first, then by frame, then by index. */
 static int compare_frames(const void *one, const void *other) {
   const rig_image *a = one, *b = other;
   if (a->in.is_of_rig != b->in.is_of_rig) return a->in.is_of_rig ? 1 : -1;
@@ -284,7 +284,7 @@ static int compare_frames(const void *one, const void *other) {
   return order != 0 ? order : compare_integers(a->image, b->image);
 }
 
-/* Images of no rig first, then by camera, then by number. */
+/* Order: images without rig first, then by camera, then by index. */
 static int compare_cameras(const void *one, const void *other) {
   const rig_image *a = one, *b = other;
   if (a->in.is_of_rig != b->in.is_of_rig) return a->in.is_of_rig ? 1 : -1;
@@ -325,7 +325,7 @@ static void number_frames(rig_sequence *s) {
   s->starts[s->frame_count] = count;
 }
 
-/* The neighbours among images from..to-1, as pairs of images or, of a rig's, of frames. */
+/* Adds the neighbours among images from..to-1, as pairs of images or, for a rig, of frames. */
 static cli_exit follow(rig_sequence *s, size_t from, size_t to) {
   hs_image_pairs found = {0};
   const bool of_rig = s->images[from].in.is_of_rig;
@@ -357,7 +357,7 @@ static cli_exit follow_all(rig_sequence *s) {
   return result;
 }
 
-/* All images of a frame with all of another, or with each other. */
+/* Pairs all images of a frame with all of another, or among each other. */
 static bool pair_frames(rig_sequence *s, size_t one, size_t other) {
   for (size_t i = s->starts[one]; i < s->starts[one + 1]; i++)
     for (size_t k = one == other ? i + 1 : s->starts[other]; k < s->starts[other + 1]; k++)
@@ -399,9 +399,9 @@ cli_exit rig_pairs_make(const pair_choice *choice, const pair_source *source, pa
   return result;
 }
 
-/* ---- places and looks */
+/* ---- positions and similarity */
 
-/* The vocabulary is trained on so many descriptors, of so many images spread over the collection. */
+/* Numbers of descriptors and images, spread over the collection, that train the vocabulary. */
 enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048, BLENDED_NEIGHBORS = 3 };
 
 /* ------------------------------------------------------------------ forms */
@@ -411,7 +411,7 @@ static cli_exit refuse(const char *text, const char *expected) {
   return CLI_USAGE;
 }
 
-/* 1 or more, from `length` characters. */
+/* Parses a number of 1 or more from `length` characters. */
 static bool parse_count(const char *text, size_t length, uint32_t *count) {
   int64_t value;
   if (!number_to_int(text, length, &value) || value < 1 || value > UINT32_MAX) return false;
@@ -452,7 +452,7 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice) {
   return CLI_DONE;
 }
 
-/* ------------------------------------------------------------------ by places */
+/* ---- by positions */
 
 static cli_exit fail(const pair_source *source, const char *reason) {
   cli_error(COMMAND_MATCH, "%s: %s", source->images->path, reason);
@@ -467,7 +467,7 @@ static cli_exit fail_status(const pair_source *source, hs_status status) {
 
 static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].given; }
 
-/* Cameras' altitudes are tens of metres off, or missing, so GPS counts as it is on the map. */
+/* Reads positions without altitude: cameras' altitudes are tens of metres off, or missing. */
 static cli_exit read_places(const pair_source *source, double *places, size_t *known) {
   for (size_t i = 0; i < source->images->count; i++) {
     hs_colmap_position position;
@@ -492,7 +492,7 @@ static cli_exit pair_by_places(const pair_choice *choice, const pair_source *sou
   const size_t count = source->images->count;
   size_t known = 0;
   double *places = malloc((count + 1) * 3 * sizeof *places);
-  if (!places) return fail(source, "no memory for its images");
+  if (!places) return fail(source, "out of memory for its images");
   cli_exit result = read_places(source, places, &known);
   if (result == CLI_DONE && known == 0 && count > 0)
     result = fail(source, "none of its images has a position: expected GPS in the EXIF of the JPEGs that features are "
@@ -508,7 +508,7 @@ static cli_exit pair_by_places(const pair_choice *choice, const pair_source *sou
   return result;
 }
 
-/* ------------------------------------------------------------------ by looks */
+/* ---- by similarity */
 
 typedef struct looks {
   const pair_source *source;
@@ -517,7 +517,7 @@ typedef struct looks {
   int8_t *vectors; /* [images][hs_retrieval_length] */
 } looks;
 
-/* An image's features; of keypoints without descriptors none. */
+/* Reads an image's features; without descriptors none. */
 static cli_exit read_features(looks *l, size_t image) {
   const pair_source *source = l->source;
   if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK) {
@@ -528,7 +528,7 @@ static cli_exit read_features(looks *l, size_t image) {
   return CLI_DONE;
 }
 
-/* Descriptors of images that are spread evenly over the collection; whether there were any. */
+/* Trains on descriptors of images spread evenly over the collection; *has_any: there were any. */
 static cli_exit train(looks *l, bool *has_any) {
   const size_t count = l->source->images->count, taken = count < SAMPLE_IMAGES ? count : SAMPLE_IMAGES;
   size_t features = 0;
@@ -556,18 +556,18 @@ static cli_exit describe_all(looks *l) {
   return CLI_DONE;
 }
 
-/* Replaces the vectors by those that their neighbours have been added to. */
+/* Replaces the vectors by those blended with their neighbours'. */
 static cli_exit blend(looks *l) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
   int8_t *blended = malloc(count * length);
-  if (!blended) return fail(l->source, "no memory for what its images look like");
+  if (!blended) return fail(l->source, "out of memory for the vectors of its images");
   const hs_status status = hs_blend_similar(l->source->context, l->vectors, count, length, BLENDED_NEIGHBORS, blended);
   free(l->vectors);
   l->vectors = blended;
   return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
 }
 
-/* Bytes of the sample at most: it grows to room for up to twice as many while the former room is still there. */
+/* Maximum bytes of the sample: while it grows, the old and the doubled buffer both exist. */
 static double sample_bytes(const pair_source *source) {
   double features = 0.0;
   for (size_t i = 0; i < source->images->count; i++) features += (double)source->images->each[i].features;
@@ -585,7 +585,7 @@ static cli_exit make_vectors(looks *l, uint32_t neighbors) {
     return CLI_FAILED;
   }
   l->vectors = bytes < (double)SIZE_MAX / 2 ? malloc(count * length) : NULL;
-  return l->vectors ? CLI_DONE : fail(l->source, "no memory for what its images look like");
+  return l->vectors ? CLI_DONE : fail(l->source, "out of memory for the vectors of its images");
 }
 
 static cli_exit pair_by_looks(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs) {

@@ -1,6 +1,6 @@
 /*
- * Which pairs of a database's images are matched: all of them, or those of --pairs: neighbours by name or place,
- * images that look alike, or a list of names.
+ * Selection of image pairs to match: all pairs, or by --pairs: neighbours by name or position, similar images, or a
+ * list of names.
  */
 #ifndef HARTSIFT_CLI_PAIRS_PAIR_LIST_H
 #define HARTSIFT_CLI_PAIRS_PAIR_LIST_H
@@ -11,39 +11,38 @@
 #include "pipeline/cli/pairs/pair_output.h"
 #include "pipeline/include/hartsift.h"
 
-/* ---- A growing list of pairs of images, or of frames: every way of choosing pairs fills one. */
+/* ---- Growing list of pairs of images or frames, filled by every selection. */
 
-/* In the order in which they are matched; indices of the images. */
+/* Pairs of image indices in the order of matching. */
 typedef struct pair_list {
   hs_image_pair *each;
   size_t count;
-  size_t left_out; /* lines of a file with an image that the database has not */
+  size_t left_out; /* lines of a file with an unknown image */
 } pair_list;
 
-/* Adds a pair at the end; false: no memory. */
+/* Appends a pair; false: out of memory. */
 bool pair_list_add(pair_list *pairs, size_t first, size_t second);
 
-/* Sorts by first, then second, and drops what is there twice. */
+/* Sorts by first, then second, and removes duplicates. */
 void pair_list_settle(pair_list *pairs);
 
 void pair_list_free(pair_list *pairs);
 
-/* ---- The pairs that --pairs asks for. */
+/* ---- Pairs of --pairs. */
 
-/* What pairs are chosen by. */
+/* Inputs of the selection. */
 typedef struct pair_source {
   const option_set *set;
   const database_images *images;
-  hs_colmap_database *database; /* of the images: their positions and features */
-  hs_context *context;          /* its processor looks for images that look alike */
-  uint64_t max_memory_bytes;    /* 0: any */
+  hs_colmap_database *database; /* database of the images: positions and features */
+  hs_context *context;          /* context for the search of similar images (on the CPU) */
+  uint64_t max_memory_bytes;    /* 0: no limit */
 } pair_source;
 
-/* Whether --pairs has a form that pair_list_make knows; prints why if not. */
+/* Checks the form of --pairs; prints the reason of a failure. */
 cli_exit pair_list_check(const option_set *set);
 
-/* Fills the empty *pairs as the options say. Prints why when it fails; what was added is freed by pair_list_free in any
-   case. */
+/* Fills the empty *pairs by the options. Prints the reason of a failure; pair_list_free frees *pairs in any case. */
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs);
 
 /* ---- the forms of --pairs, and the lists of those that are computed */
@@ -58,26 +57,25 @@ typedef enum pair_choice_kind {
 
 typedef struct pair_choice {
   pair_choice_kind kind;
-  uint32_t neighbors; /* of each image; spatial: 0: any number */
+  uint32_t neighbors; /* per image; spatial: 0: no limit */
   bool quadratic;
   double metres;
 } pair_choice;
 
-/* Reads a value of --pairs: what has none of the forms is a file. Prints why when it fails. */
+/* Parses a value of --pairs; anything else is a file name. Prints the reason of a failure. */
 cli_exit pair_choice_parse(const char *text, pair_choice *choice);
 
-/* Fills *pairs for PAIR_CHOICE_SPATIAL or PAIR_CHOICE_RETRIEVAL, by the numbers of the source's images. Prints why when it
-   fails. */
+/* Fills *pairs for PAIR_CHOICE_SPATIAL or PAIR_CHOICE_RETRIEVAL, with indices of the source's images. Prints the
+   reason of a failure. */
 cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
 
-/* ---- Pairs of images that follow each other. With a rig of several cameras frames follow each other, as in COLMAP
-   from 3.12 on (expand_rig_images): all images of two frames are matched with each other, and the images within a
-   frame. */
+/* ---- Sequential pairs. With a rig of several cameras frames are the sequence, as in COLMAP from 3.12 on
+   (expand_rig_images): all images of two frames are matched, and the images within a frame. */
 
-/* Fills the empty *pairs, by the numbers of the source's images, the smaller one first, in ascending order. One frame
-   follows another if an image of the one follows an image of the other among the images of a camera, in the order of
-   names. Images without a rig of several cameras, and images without a frame, follow each other in the order of all
-   their names. Prints why when it fails. */
+/* Fills the empty *pairs with indices of the source's images, the smaller one first, in ascending order. A frame
+   follows another if an image of it follows one of the other among a camera's images, in the order of names. Images
+   without a rig of several cameras, or without a frame, are ordered by all their names. Prints the reason of a
+   failure. */
 cli_exit rig_pairs_make(const pair_choice *choice, const pair_source *source, pair_list *pairs);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a database has of pairs: matched ones, doubtful ones; see pair_states.h. */
+/* State of a database's pairs: matched, doubtful; see */
 #include "pipeline/cli/pairs/pair_states.h"
 
 #include <inttypes.h>
@@ -10,12 +10,12 @@
 enum {
   PAIRS_PER_LOOK = 4096,
   FEATURE_BYTES = 5,  /* hs_judge_options.allocator */
-  FEWEST_INLIERS = 50 /* that --tracks leaves a pair: with fewer, mappers leave it out */
+  FEWEST_INLIERS = 50 /* inliers that --tracks leaves in a pair: mappers ignore pairs with fewer */
 };
 
 typedef struct doubtful_job {
   const doubtful_plan *plan;
-  size_t *feature_counts; /* of each image that a pair is of, else 0 */
+  size_t *feature_counts; /* of each image in a pair, else 0 */
   hs_judged_pair *pairs;
   int64_t *pair_ids;
   size_t count, capacity, looked_at;
@@ -35,7 +35,7 @@ static cli_exit fail_database(const doubtful_job *job) {
   return CLI_FAILED;
 }
 
-/* Whether to continue; looks for a signal now and then. */
+/* True to continue; checks for a signal from time to time. */
 static bool should_continue(doubtful_job *job) {
   if (job->stopped_by == 0 && job->looked_at++ % PAIRS_PER_LOOK == 0)
     job->stopped_by = stop_signals_take(job->plan->signals);
@@ -62,7 +62,7 @@ static bool grow(doubtful_job *job) {
   return true;
 }
 
-/* The index of an image; false: it has no features, so its pairs mean nothing. */
+/* Finds an image's index; false: it has no features, so its pairs are meaningless. */
 static bool find_image(const database_images *images, uint32_t image_id, uint32_t *index) {
   size_t low = 0, high = images->count;
   while (low < high) {
@@ -145,7 +145,7 @@ static hs_status read_inliers(void *user, size_t pair, uint32_t *inliers) {
   return status;
 }
 
-/* Takes the pairs off the list whose inliers cannot be read. */
+/* Removes pairs whose inliers cannot be read. */
 static cli_exit drop_damaged(doubtful_job *job) {
   size_t kept = 0, most = 0;
   for (size_t p = 0; p < job->count; p++) most = job->pairs[p].inlier_count > most ? job->pairs[p].inlier_count : most;
@@ -186,7 +186,7 @@ static cli_exit judge(doubtful_job *job) {
   return fail(job, message[0] != '\0' ? message : hs_status_string(status));
 }
 
-/* ------------------------------------------------------------------ the outcome */
+/* ---- results */
 
 static void print_record(const doubtful_job *job, const hs_judged_pair *pair) {
   const database_image *const images = job->plan->images->each;
@@ -211,8 +211,8 @@ static cli_exit set_aside(doubtful_job *job) {
 
 /* ------------------------------------------------------------------ tracks */
 
-/* Reads the inliers of the pairs that were not set aside, to join their tracks or, with `shortens`, to leave them those of
-   the chosen tracks. A pair that cannot be read is passed over. */
+/* Reads the inliers of pairs that were not set aside, to join their tracks or, with `shortens`, to reduce them to
+   the chosen tracks. Unreadable pairs are skipped. */
 static hs_status pass_over_inliers(doubtful_job *job, long_tracks *tracks, bool shortens, uint32_t *inliers) {
   hs_status status = HS_OK;
   for (size_t p = 0; p < job->count && status == HS_OK; p++) {
@@ -287,17 +287,17 @@ cli_exit doubtful_pairs_settle(const doubtful_plan *plan) {
   return result;
 }
 
-/* ---- pairs by what the database has of them */
+/* ---- sorting of pairs by their entries in the database */
 
 enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024 };
 
-/* What is wrong with entries. */
+/* Kinds of invalid entries. */
 typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
 
-/* The pairs of an image whose entries are wrong because of it. */
+/* Pairs of an image with invalid entries caused by it. */
 typedef struct stale_image {
   size_t count;
-  int64_t largest;                /* index of a feature */
+  int64_t largest;                /* largest feature index */
   uint32_t partners[STALE_NAMED]; /* the first ones */
 } stale_image;
 
@@ -322,7 +322,7 @@ static void note_stale(sorting *s, stale_kind kind, uint32_t image, uint32_t par
   stale->count++;
 }
 
-/* Whether the entries cannot be used. */
+/* True if the entries are unusable. */
 static bool is_stale(sorting *s, hs_image_pair pair, const colmap_pair_state *state) {
   const database_image *images = s->source->images->each;
   const uint32_t both[2] = {pair.first, pair.second};
@@ -344,11 +344,11 @@ static bool add_to_match(sorting *s, hs_image_pair pair, bool stale) {
   return pair_list_add(&sorted->to_match, pair.first, pair.second);
 }
 
-/* With pair_wish.replaces: the lists themselves need not be read. */
+/* With pair_wish.replaces the lists need not be read. */
 static bool sort_replaced(sorting *s, hs_image_pair pair) {
   const database_image *images = s->source->images->each;
   int64_t matches = -1, verified = -1;
-  /* A failure shows again when the pair is stored. */
+  /* A failure appears again when the pair is stored. */
   (void)hs_colmap_count_matches(s->source->database, images[pair.first].image_id, images[pair.second].image_id,
                                 &matches, &verified);
   s->sorted->replaced += matches >= 0 || verified >= 0;
@@ -372,9 +372,9 @@ static bool sort_pair(sorting *s, hs_image_pair pair) {
   return true;
 }
 
-/* ------------------------------------------------------------------ what is wrong */
+/* ---- messages */
 
-/* "b, c and 7 more images" */
+/* Writes "b, c and 7 more images". */
 static void name_partners(const database_images *images, const stale_image *stale, char text[STALE_TEXT_BYTES]) {
   const size_t named = stale->count < STALE_NAMED ? stale->count : STALE_NAMED;
   size_t used = 0;
@@ -421,7 +421,7 @@ cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pai
   if (done)
     tell_stale(&s);
   else
-    cli_error(COMMAND_MATCH, "%s: no memory for its pairs", source->images->path);
+    cli_error(COMMAND_MATCH, "%s: out of memory for its pairs", source->images->path);
   for (int i = 0; i < STALE_KINDS; i++) free(s.stale[i]);
   return done ? CLI_DONE : CLI_FAILED;
 }
