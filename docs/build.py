@@ -3,12 +3,12 @@
 usage: build.py [--out FOLDER] [--library libhartsift.so] [--no-install]
        or: cmake --build --preset cpu --target site
 
-The pages are FOLDER/html/index.html and below; FOLDER is build/site where none is named. Documents of the tree are taken in as
-they are, with their links turned to pages; tutorials run, with the library of the build (build/cpu's or build/default's where none
-is named) and their pictures are what they drew; the references come from the headers' comments and the package's docstrings.
-Anything that Doxygen or Sphinx complains of is an error, and so is a link to nowhere. Needs Doxygen; the packages of
-site_requirements.txt are taken from a virtual environment in FOLDER, which is made where this Python lacks them. With --no-install
-nothing is fetched: where something is missing, the exit status is 77.
+The pages are FOLDER/html/index.html and below; FOLDER is build/site where none is named. Documents of the tree are
+included with links converted to pages.
+Tutorials run with the library of the build (default: build/cpu or build/default), and their pictures are those that they draw.
+References come from the headers' comments and the package's docstrings. Warnings of Doxygen or Sphinx and broken links are
+errors. Needs Doxygen. Packages of site_requirements.txt that this Python lacks are installed in a virtual environment in FOLDER.
+With --no-install nothing is fetched; the exit status is 77 if something is missing.
 """
 import argparse
 import importlib.util
@@ -34,7 +34,7 @@ LANGUAGES = {".c": "c", ".h": "c", ".cu": "cuda", ".cuh": "cuda", ".hpp": "cpp",
 
 
 def place_of(document):
-    """Where a document of the tree stands in the site, without its ending."""
+    """The position of a document of the tree in the site, without ending."""
     path = pathlib.PurePosixPath(document)
     name = path.parent.name if path.name == "README.md" else path.stem
     if document.startswith("bench/results/"):
@@ -77,7 +77,7 @@ class Site:
         return f"files/{name}.md"
 
     def target(self, path, is_picture):
-        """The page, or the file of the site, that stands for a path of the tree; None for a folder."""
+        """The page or file of the site for a path of the tree; None for a folder."""
         relative = path.relative_to(ROOT).as_posix()
         if relative in self.places:
             return self.places[relative] + ".md"
@@ -91,7 +91,7 @@ class Site:
         return self.show_file(path)
 
     def relinked(self, text, document):
-        """A document's text with links to what the site has."""
+        """A document's text with its links converted to the site's."""
         here = (ROOT / document).parent
 
         def link(match):
@@ -125,7 +125,7 @@ def have_packages():
 
 
 def missing(what, may_install):
-    """Ends here for want of a tool."""
+    """Exits: a tool is missing."""
     if not may_install:
         print(f"skipped: {what}")
         sys.exit(77)
@@ -133,7 +133,7 @@ def missing(what, may_install):
 
 
 def run_in_environment(folder):
-    """This script again, by a Python that has the packages."""
+    """Runs this script again with a Python that has the packages."""
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
@@ -175,7 +175,7 @@ def main():
         run_in_environment(out / "venv")
     library = (given.library or find_library()).resolve()
     os.environ.update(HARTSIFT_LIBRARY=str(library), HARTSIFT_SITE=str(out), PYTHONDONTWRITEBYTECODE="1", MPLBACKEND="agg",
-                      OPENBLAS_NUM_THREADS="1")  # small matrices, for which threads only wait
+                      OPENBLAS_NUM_THREADS="1")  # threads do not help with small matrices
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), str(DOCS)])
     sys.path[:0] = [str(ROOT / "python"), str(DOCS), str(DOCS / "tutorials")]
     import c_reference

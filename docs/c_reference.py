@@ -1,5 +1,5 @@
-"""Pages of the C reference: for each public header its functions, types and macros in the order in which they stand there, under
-the header's own headings. What is said of each comes from Doxygen, through Breathe."""
+"""Pages of the C reference: for each public header its functions, types and macros in their order, under the header's headings.
+Descriptions come from Doxygen, through Breathe."""
 import re
 
 ENTITY = re.compile(r"""
@@ -15,11 +15,12 @@ ENTITY = re.compile(r"""
   | ^class\ (?P<klass>\w+)
 """, re.M | re.S | re.X)
 DIRECTIVES = {"function": "doxygenfunction", "inline": "doxygenfunction", "define": "doxygendefine", "enum": "doxygenenum",
-              "struct": "doxygenstruct", "enumvalue": "doxygenenumvalue", "opaque": "doxygentypedef", "callback": "doxygentypedef", "klass": "doxygenclass"}
+              "struct": "doxygenstruct", "enumvalue": "doxygenenumvalue", "opaque": "doxygentypedef", "callback":
+              "doxygentypedef", "klass": "doxygenclass"}
 
 
 def _section(words):
-    """A heading, and what the header says beneath it."""
+    """A heading and the header's text below it."""
     title, _, rest = re.sub(r"^-+ *", "", words).strip().partition("\n")
     rest = "\n".join(re.sub(r"([*_`<|])", r"\\\1", line.strip()) for line in rest.strip().split("\n"))
     title = title[0].upper() + title[1:]

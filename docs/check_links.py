@@ -1,5 +1,5 @@
-"""Follows the links of the built site, without a network: every page, anchor, picture and style sheet that a page names must be
-there, and the references must have every public name of the headers and of the package. Called by build.py.
+"""Checks the links of the built site without a network: every page, anchor, picture and style sheet must exist, and the
+references must contain every public name of the headers and of the package. Called by build.py.
 """
 import ast
 import html.parser
@@ -13,7 +13,7 @@ TARGETS = {"a": "href", "link": "href", "img": "src", "script": "src", "source":
 
 
 class Page(html.parser.HTMLParser):
-    """What a page links to, and the anchors that it has."""
+    """Links and anchors of a page."""
 
     def __init__(self, path):
         super().__init__()
@@ -30,7 +30,7 @@ class Page(html.parser.HTMLParser):
 
 
 def broken_links(folder):
-    """Links to nowhere, by page; and how many were followed."""
+    """Broken links by page, and the number of checked links."""
     pages = {path: Page(path) for path in sorted(folder.rglob("*.html"))}
     faults, followed = [], 0
     for path, page in pages.items():
@@ -51,7 +51,7 @@ def broken_links(folder):
 
 
 def inventory(folder):
-    """The names that the references describe: Sphinx's objects.inv."""
+    """Names described in the references: Sphinx's objects.inv."""
     data = (folder / "objects.inv").read_bytes().split(b"\n", 4)[4]
     return {line.split(" ", 1)[0] for line in zlib.decompress(data).decode().splitlines()}
 
@@ -68,7 +68,7 @@ def public_names():
 
 
 def faults_of(folder):
-    """What is wrong with the pages, and a line that says what was looked at."""
+    """Errors of the pages, and a summary line."""
     faults, followed, pages = broken_links(folder.resolve())
     described = inventory(folder)
     names = sorted(set(public_names()))

@@ -1,4 +1,4 @@
-"""Sphinx's settings. docs/build.py puts the pages together, sets HARTSIFT_SITE and runs Sphinx there."""
+"""Settings of Sphinx. docs/build.py assembles the pages, sets HARTSIFT_SITE and runs Sphinx."""
 import functools
 import operator
 import os
@@ -79,12 +79,12 @@ html_show_sphinx = False
 
 
 def draw_sharply(settings, name):
-    """Pictures with more pixels than a page is wide, for screens that show them."""
+    """Renders pictures with more pixels than the page's width, for high-resolution screens."""
     matplotlib.rcParams["figure.dpi"] = 150
 
 
 class TutorialOrder:
-    """From the first steps to the large collection."""
+    """Order of tutorials: from first steps to large collections."""
 
     ORDER = ("match_two_views", "panorama", "reconstruction", "odometry", "million")
 
@@ -97,7 +97,7 @@ class TutorialOrder:
 
 @functools.lru_cache(None)
 def comments():
-    """What the `#:` comments of the package say, by the names that they stand before."""
+    """The package's `#:` comments by the names that they describe."""
     found = {}
     for module in sorted(name for name in sys.modules if name.startswith("hartsift._")):
         docs = ModuleAnalyzer.for_module(module).find_attr_docs()
@@ -114,7 +114,7 @@ def is_public(name):
 
 
 def improve(app, what, name, documented, options, lines):
-    """Names of the package in docstrings become links, and values that the package only passes on get their own comments."""
+    """Converts the package's names in docstrings to links, and adds comments of values that it only passes on."""
     if what in ("attribute", "data"):
         last = name.rpartition(".")[2]
         lines[:] = comments().get({"__version__": "VERSION"}.get(last, last), [])

@@ -1,10 +1,10 @@
-"""Doxygen's input filter: prints a public header with its plain comments as Doxygen's own, so that headers stay plain to read.
+"""Doxygen input filter: converts plain comments of a public header to Doxygen's form.
 
 usage: doxygen_filter.py HEADER
 
-A comment before a declaration describes it, and so does one behind it on the line. Of several functions that follow one comment
-without a blank line the first gets it and the others point there. Within a struct a comment before a field that has a comment
-of its own is the heading of a group of fields.
+A comment before a declaration, or after it on the same line, describes it. If several functions follow one comment without a
+blank line, the first gets it and the others refer to the first. In a struct, a comment before a field that also has a trailing
+comment is the heading of a group of fields.
 """
 import pathlib
 import re
@@ -18,7 +18,7 @@ SEVERAL_FIELDS = re.compile(r"\s*((?:const )?(?:struct )?\w+) (\*?\w+(?:\[\w+\])
 
 
 def plain_lines(comment):
-    """The lines of a comment: with a margin of stars what is indented beyond it stays so, others lose all indentation."""
+    """Lines of a comment: with a margin of stars, further indentation is kept; otherwise indentation is removed."""
     lines = comment[2:-2].strip("\n").rstrip().split("\n")
     if len(lines) > 1 and all(re.match(r" \*( |$)", line) for line in lines[1:]):
         return [line.strip(" *") if i == 0 else line[3:] for i, line in enumerate(lines)]

@@ -1,4 +1,4 @@
-"""Draws the plots of the benchmark page, only from the tables in bench/results, and the picture of the first page."""
+"""Draws the plots of the benchmark page from the tables in bench/results, and the picture of the first page."""
 import re
 
 import matplotlib

@@ -22,7 +22,7 @@ run_quietly cmake --build "$work"
 rm -rf "$work/packages" "$work/unpacked"
 run_quietly cpack --config "$work/CPackConfig.cmake" -G TXZ -B "$work/packages"
 
-# It needs no newer glibc, and no library that some Linux lacks.
+# Checks that it needs no newer glibc and no library that some Linux lacks.
 mkdir "$work/unpacked"
 tar -xf "$work"/packages/hartsift-*.tar.xz -C "$work/unpacked"
 cd "$work"/unpacked/*/

@@ -30,7 +30,7 @@ find_interpreter() {
   compgen -G "$HOME/.pyenv/versions/$1.*/bin/python3" | tail -n 1
 }
 
-# The environment has nothing of this shell's but the place of the system's programs.
+# Runs a command in an environment with only the system's PATH.
 clean() { env -i HOME="$work" PATH=/usr/bin:/bin "$@"; }
 
 checked=0
@@ -56,7 +56,7 @@ done
 clean "$(compgen -G "$work/3.*/bin/hartsift" | head -n 1)" selftest >"$work/selftest.log" || { cat "$work/selftest.log"; exit 1; }
 
 compgen -G "$wheels/hartsift-*_aarch64.whl" >/dev/null || exit 0
-# Debian's Python for aarch64, unpacked beside the rest; the machine's own packages stay as they are.
+# Debian's Python for aarch64, unpacked into the work folder; the machine's packages stay unchanged.
 root=build/release/aarch64/python
 if [ ! -x "$root/usr/bin/python3.11" ]; then
   mkdir -p "$root/apt/lists/partial" "$root/apt/archives/partial"

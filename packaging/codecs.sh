@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the codecs that wheels have inside, as static libraries, from Debian's sources (whose security fixes they then have):
+# Builds the codecs of wheels as static libraries from Debian's sources, including security fixes:
 # zlib, libpng, libjpeg-turbo, SQLite. Their licence texts go to PREFIX/licenses.
 # usage: bash packaging/codecs.sh SOURCES PREFIX TOOLCHAIN    (SOURCES is filled where it is empty; TOOLCHAIN: a CMake file)
 set -euo pipefail

@@ -12,7 +12,7 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 install_packages "${BUILD_PACKAGES[@]}" lintian mmdebstrap
 options=(-DCMAKE_BUILD_TYPE=Release -DHARTSIFT_TESTS=OFF -DHARTSIFT_BENCH=OFF)
-# GPU code, which library and command have both, takes less than half the room on the disk, for a seventh more to download.
+# Compressed GPU code (in library and command) needs less than half the disk space, and a seventh more download.
 if nvcc=$(find_nvcc) && grep -q -e --compress-mode <<<"$("$nvcc" --help)"; then
   options+=(-DCMAKE_CUDA_FLAGS=--compress-mode=size)
 fi

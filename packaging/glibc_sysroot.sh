@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A folder with the headers and libraries of glibc 2.28 to compile and link with (its libraries name the symbols and their
-# versions, and have no code), and a CMake toolchain file that makes Debian's GCC use it. Both come from the PyPI package
-# ziglang, which has them for every version of glibc.
+# Makes a folder with headers and stub libraries of glibc 2.28 (symbols and versions without code), and a CMake toolchain file
+# that makes Debian's GCC use it. Both come from the PyPI package ziglang, which has them for every version of glibc.
 # usage: bash packaging/glibc_sysroot.sh x86_64|aarch64 FOLDER PYTHON     (PYTHON: has ziglang)
 set -euo pipefail
 
@@ -25,7 +24,7 @@ echo 'GROUP ( libc.so.6 libc_nonshared.a AS_NEEDED ( libld.so.2 ) )' >"$root/usr
 # A program that may be loaded anywhere starts like any other: crt1.o reaches main through the table of addresses.
 cp "$root/usr/lib/crt1.o" "$root/usr/lib/Scrt1.o"
 
-# Headers of all systems first, those of this one over them.
+# Common headers first, then this system's on top.
 include=$("$python" -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).parent / "lib/libc/include")')
 family=$architecture
 [ "$architecture" = x86_64 ] && family=x86
@@ -34,8 +33,8 @@ for headers in any-linux-any "$family-linux-any" generic-glibc "$family-linux-gn
 done
 
 compiler=$target-gcc
-# stand_in LIBRARY VERSION NAME...: the names that host code from nvcc uses of a library that comes with GCC. This machine's
-# own are too new: they need a later glibc. Every Linux that has NumPy has them.
+# stand_in LIBRARY VERSION NAME...: makes a stub of a GCC library with the symbols that host code from nvcc uses. This machine's
+# library needs a later glibc. Every Linux with NumPy has the library.
 stand_in() {
   local library=$1 version=$2 name
   shift 2
@@ -47,12 +46,11 @@ stand_in() {
 }
 stand_in libstdc++.so.6 CXXABI_1.3 __gxx_personality_v0 __cxa_guard_acquire __cxa_guard_release __cxa_guard_abort
 stand_in libgcc_s.so.1 GCC_3.0 _Unwind_Resume
-# As GCC's own of this name, which brings what GCC calls for what a processor lacks or can do: g++ names no other library of it
-# where it links a shared one.
+# A linker script as in GCC, which adds GCC's support functions: g++ links no other GCC library into a shared one.
 rm "$root/usr/lib/libgcc_s.so"
 echo 'GROUP ( libgcc_s.so.1 -lgcc )' >"$root/usr/lib/libgcc_s.so"
 
-# What runs once before main and after it is GCC's own, in objects that glibc 2.28 only has to find.
+# Start-up and exit code comes from GCC's objects; glibc 2.28 only needs to find them.
 libc=$("$compiler" -print-file-name=crti.o)
 cp "$libc" "$(dirname "$libc")/crtn.o" "$root/usr/lib"
 {
@@ -61,7 +59,7 @@ cp "$libc" "$(dirname "$libc")/crtn.o" "$root/usr/lib"
   [ "$architecture" = "$(uname -m)" ] || printf 'set(CMAKE_SYSTEM_NAME Linux)\nset(CMAKE_SYSTEM_PROCESSOR %s)\n' "$architecture"
   echo "set(CMAKE_SYSROOT $root)"
   echo "set(CMAKE_C_FLAGS_INIT -D__GLIBC_MINOR__=${glibc#*.})"
-  # GCC looks into the machine's folders before those of another root, unless they are named.
+  # GCC searches the machine's folders before another root's, unless the latter are named.
   for kind in EXE SHARED; do
     echo "set(CMAKE_${kind}_LINKER_FLAGS_INIT \"-B$root/usr/lib -L$root/usr/lib\")"
   done

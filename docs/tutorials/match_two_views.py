@@ -2,7 +2,7 @@
 Match two photographs
 =====================
 
-What SIFT is for, in one page: find places in one photograph that can be found again in another, and tell which is which.
+SIFT on one page: find points in one photograph, find them again in another, and match them.
 
 The photographs of these tutorials are taken in a courtyard that hartsift renders (:doc:`scenery.py </files/scenery.py>`), so every
 page runs without data. To use your own, put a file's name where an array stands: ``hartsift.extract("photo.jpg")``.
@@ -115,7 +115,7 @@ print(matches, "distances", matches.distances[:4])
 # Geometry
 # --------
 #
-# Some matches are wrong. Two photographs of one place obey a fundamental matrix: a point of the first lies on a line of the
+# Some matches are wrong. Two photographs of one place obey a fundamental matrix: a point of the first is on a line of the
 # second. ``verify`` finds the matrix that most matches agree with, and which they are.
 
 geometry = hartsift.verify(features, other, matches, "fundamental")
@@ -139,8 +139,8 @@ figure.tight_layout()
 # Was that right?
 # ---------------
 #
-# Both cameras are known here, so the true fundamental matrix is, too: the distance of each matched point from the line where it
-# must lie.
+# Both cameras are known here, so the true fundamental matrix is, too: the distance of each matched point from its true
+# line.
 
 
 def camera_matrix(view):

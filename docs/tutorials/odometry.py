@@ -112,7 +112,7 @@ def rays(features, indices):
 
 
 def depths(pose, a, b):
-    """Depths in the first camera of points seen along rays a and b: d (R a) + t lies along b."""
+    """Depths in the first camera of points seen along rays a and b: d (R a) + t is parallel to b."""
     turned = a @ pose.rotation.T
     across = np.cross(b, turned)
     return -(np.cross(b, pose.translation) * across).sum(1) / (across**2).sum(1)

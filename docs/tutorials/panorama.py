@@ -2,8 +2,8 @@
 Stitch a panorama
 =================
 
-A camera that only turns sees the world through a homography: nine numbers that say where each pixel of one photograph lies in
-the next. Matches give it, and with it photographs can be laid over each other.
+A camera that only turns sees the world through a homography: nine numbers that map each pixel of one photograph to
+the next. Matches determine it, and with it photographs can be aligned.
 """
 
 # %%
@@ -54,7 +54,7 @@ print(geometry.matrix.round(4))
 
 
 def through(homography, points):
-    """Where points [N, 2] of one picture lie in the other."""
+    """Maps points [N, 2] of one picture to the other."""
     x, y, w = homography @ np.c_[points, np.ones(len(points))].T
     return np.stack([x / w, y / w], 1)
 
@@ -64,7 +64,7 @@ figure, axis = plt.subplots(figsize=(7, 4))
 axis.imshow(photos[1])
 axis.plot(*through(geometry.matrix, outline).T, color="#35d07f", linewidth=2)
 axis.scatter(*first.points[matches.second[geometry.inliers]].T, s=6, color="#ffd21f")
-axis.set(title="where the third photograph lies in the second", aspect="equal")
+axis.set(title="the third photograph in the second", aspect="equal")
 figure.tight_layout()
 
 # %%

@@ -117,8 +117,8 @@ print(model.summary())
 # Where the cameras were
 # ----------------------
 #
-# A reconstruction has no scale and no place of its own, so it is laid over the truth by the best similarity (Umeyama 1991)
-# before the two are compared.
+# A reconstruction has an arbitrary scale and position, so it is aligned with the truth by the best similarity (Umeyama 1991)
+# before the comparison.
 
 registered = sorted(model.images.values(), key=lambda image: image.name)
 found = np.array([image.projection_center() for image in registered])

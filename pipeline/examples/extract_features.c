@@ -1,5 +1,5 @@
 /*
- * Prints place, scale and orientation of every feature of an image file, or of a generated scene when no
+ * Prints position, scale and orientation of every feature of an image file, or of a generated scene when no
  * file is named. Build: cc extract_features.c $(pkg-config --cflags --libs hartsift)
  */
 #include <hartsift.h>

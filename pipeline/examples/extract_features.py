@@ -1,4 +1,4 @@
-"""Prints place, scale and orientation of every feature of an image file, or of a generated scene when no file is named.
+"""Prints position, scale and orientation of every feature of an image file, or of a generated scene when no file is named.
 
 usage: extract_features.py [photo.jpg]
 """

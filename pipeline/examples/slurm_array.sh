@@ -4,7 +4,7 @@
 #   sbatch --dependency="afterany:$job" --wrap 'hartsift merge FEATURES -o FEATURES'
 # PHOTOS is a folder or a list and FEATURES a folder, both on storage that all nodes see; options are those of
 # "hartsift batch". A task that is lost with its node, preempted or out of time is started again by Slurm, or by
-# "scontrol requeue JOB_TASK", and goes on where it was. A task ends with status 1 where some image failed, so the merge
+# "scontrol requeue JOB_TASK", and continues where it stopped. A task ends with status 1 where some image failed, so the merge
 # waits for the end of all (afterany); it refuses while a part is missing.
 #SBATCH --job-name=hartsift
 #SBATCH --requeue

@@ -1,5 +1,6 @@
 /*
- * Panorama of photographs, each overlapping the one named before it: homographies between neighbours, chained to the photo
+ * Panorama of photographs, each overlapping the one named before it: homographies between neighbours, chained to the
+ * photo
  * in the middle; where photos overlap they fade into each other.
  * Build: cc stitch_photos.c $(pkg-config --cflags --libs hartsift) -lm. Run: ./a.out one.jpg two.jpg ... >panorama.ppm
  */
@@ -22,13 +23,13 @@ static void multiply(const double *a, const double *b, double *c) {
     c[i] = a[i / 3 * 3] * b[i % 3] + a[i / 3 * 3 + 1] * b[3 + i % 3] + a[i / 3 * 3 + 2] * b[6 + i % 3];
 }
 
-/* The adjugate: the inverse but for a factor, which a homography does not mind. */
+/* The adjugate: the inverse up to scale, which suffices for a homography. */
 static void invert(const double *h, double *inverse) {
   for (int i = 0; i < 9; i++) {
     const int r = i % 3, c = i / 3, r1 = (r + 1) % 3 * 3, r2 = (r + 2) % 3 * 3, c1 = (c + 1) % 3, c2 = (c + 2) % 3;
     inverse[i] = h[r1 + c1] * h[r2 + c2] - h[r1 + c2] * h[r2 + c1];
   }
-  for (int i = 0; i < 9; i++) inverse[i] /= inverse[8]; /* itself last */
+  for (int i = 0; i < 9; i++) inverse[i] /= inverse[8]; /* inverse[8] itself last */
 }
 
 static void map(const double *h, double x, double y, double to[2]) {
@@ -70,8 +71,7 @@ static hs_status relate(hs_context *context, const photo *a, const photo *b, hs_
                    geometry);
 }
 
-/* The rectangle around all photos as the middle one sees them: x, y, width, height. 0: too large, as where one looks
-   away. */
+/* Bounding rectangle of all photos in the middle one's pixels: x, y, width, height. 0: too large. */
 static int frame_of(const photo *photos, int count, int frame[4]) {
   double low[2] = {0, 0}, high[2] = {0, 0};
   for (int i = 0; i < 4 * count; i++) {

@@ -34,7 +34,7 @@ def homographies_to_middle(features):
 
 
 def through(homography, x, y):
-    """Where points lie in the other picture; NaN for those behind its camera."""
+    """Maps points to the other picture; NaN if they are at its camera's back."""
     u, v, w = np.tensordot(homography, np.stack([x, y, np.ones_like(x)]), 1)
     w = np.where(w > 0, w, np.nan)
     return u / w, v / w

@@ -1,5 +1,5 @@
 /*
- * hartsift as a describer of AliceVision, type SIFT: a class beside ImageDescriber_SIFT_popSIFT, to be returned by
+ * hartsift as a describer of AliceVision, type SIFT: a class like ImageDescriber_SIFT_popSIFT, to be returned by
  * createImageDescriber. On a GPU where one is usable, else on the CPU, with the same bytes.
  */
 #ifndef HARTSIFT_INTEGRATIONS_ALICEVISION_HARTSIFT_DESCRIBER_HPP
@@ -34,13 +34,13 @@ public:
     return is_oriented_ ? EImageDescriberType::SIFT : EImageDescriberType::SIFT_UPRIGHT;
   }
 
-  /* AliceVision gives jobs of a GPU one after the other to one thread, others to several. */
+  /* AliceVision runs GPU jobs in one thread, others in several. */
   void setUseCuda(bool use_cuda) override { use_cuda_ = use_cuda; }
 
   void setConfigurationPreset(ConfigurationPreset preset) override {
     params_.setPreset(preset);
     const std::lock_guard<std::mutex> lock(mutex_);
-    idle_.clear(); /* their options are no longer these */
+    idle_.clear(); /* made with other options */
   }
 
   std::size_t getMemoryConsumption(std::size_t width, std::size_t height) const override {
@@ -49,7 +49,7 @@ public:
     const hs_status status =
         hs_workspace_query(&options, static_cast<int32_t>(width), static_cast<int32_t>(height), &host, &device);
     if (status != HS_OK) throw std::runtime_error(std::string("hartsift: ") + hs_status_string(status));
-    return static_cast<std::size_t>(host) + 4 * width * height * sizeof(float); /* and the picture as it was read */
+    return static_cast<std::size_t>(host) + 4 * width * height * sizeof(float); /* and the picture itself */
   }
 
   /* mask: of the picture's size; keypoints where it is zero are dropped. Several threads may call at once. */
@@ -110,12 +110,12 @@ private:
     if (params_._gridSize > 0 && params_._maxTotalKeypoints > 0)
       options.grid_columns = options.grid_rows = static_cast<int32_t>(params_._gridSize);
     options.norm = params_._rootSift ? HS_NORM_ROOT : HS_NORM_L2;
-    options.layout = HS_LAYOUT_VLFEAT; /* the order of AliceVision's own */
+    options.layout = HS_LAYOUT_VLFEAT; /* AliceVision's bin order */
     options.upright = is_oriented_ ? 0 : 1;
     return options;
   }
 
-  /* A context that no thread uses, or a new one. */
+  /* Returns an unused context, or a new one. */
   Worker Take(const hs_options &options) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -1,4 +1,4 @@
-"""Puts hartsift_features.cpp into a checkout of COLMAP: copies it, links hartsift, and calls it before COLMAP's own factories.
+"""Adds hartsift_features.cpp to a checkout of COLMAP: copies it, links hartsift, and calls it before COLMAP's factories.
 
 usage: add_to_colmap.py COLMAP_SOURCE
 Then build COLMAP as usual, with CMAKE_PREFIX_PATH naming where hartsift is installed. Run again, it changes nothing.

@@ -2,9 +2,9 @@
  * hartsift as COLMAP's extractor and matcher of SIFT features, in the place of SiftGPU and VLFeat; a source of COLMAP's
  * library colmap_feature, put there by add_to_colmap.py. Made for COLMAP 4.1 and later.
  *
- * Extraction has the parameters of COLMAP's options and gives RootSIFT bytes in UBC order, type SIFT, so vocabulary trees,
- * LightGlue for SIFT and databases go on working; with estimate_affine_shape keypoints have their frames. Domain-size
- * pooling and the covariant extractor stay COLMAP's. Matching is exact; guided matching stays COLMAP's.
+ * Extraction has the parameters of COLMAP's options and gives RootSIFT bytes in UBC order, type SIFT, so vocabulary
+ * trees, LightGlue for SIFT and databases keep working; with estimate_affine_shape keypoints have their frames. Domain-
+ * size pooling and the covariant extractor stay COLMAP's. Matching is exact; guided matching stays COLMAP's.
  */
 #include <memory>
 #include <string>
@@ -29,7 +29,7 @@ struct ContextEnd {
 };
 using Context = std::unique_ptr<hs_context, ContextEnd>;
 
-/* Lists of the library, which a context fills again and again. */
+/* A feature list of the library, reused by a context. */
 struct FeatureList : hs_features {
   FeatureList() : hs_features{} {}
   ~FeatureList() { hs_features_free(this); }
@@ -44,8 +44,8 @@ struct MatchList : hs_matches {
   MatchList &operator=(const MatchList &) = delete;
 };
 
-/* gpu_index: one number; -1 is any GPU, or the CPU where there is none, which computes the same bytes. A COLMAP that was
-   built without a GPU of its own cannot be asked for one: then hartsift's is used where it finds one. */
+/* gpu_index: one number; -1: any GPU, or the CPU if there is none (same bytes). A COLMAP built without CUDA has no such
+   option: then hartsift uses a GPU if it finds one. */
 void ChooseDevice(const bool use_gpu, const std::string &gpu_index, hs_options *options) {
 #if defined(COLMAP_GPU_ENABLED)
   if (!use_gpu) {
@@ -73,7 +73,7 @@ hs_options ExtractionOptions(const FeatureExtractionOptions &options) {
   hs_options mine;
   hs_options_init(&mine, HS_PROFILE_COLMAP);
   ChooseDevice(options.use_gpu, options.gpu_index, &mine);
-  mine.threads = 1; /* COLMAP runs an extractor in each of its own */
+  mine.threads = 1; /* COLMAP runs an extractor in each of its threads */
   mine.max_features = sift.max_num_features;
   mine.first_octave = sift.first_octave;
   mine.octaves = sift.num_octaves;
@@ -110,7 +110,7 @@ public:
     keypoints->resize(features_.count);
     for (size_t i = 0; i < features_.count; i++) {
       const hs_keypoint &k = features_.keypoints[i];
-      /* COLMAP has the corner of the first pixel at 0, 0. */
+      /* COLMAP's origin is the corner of the first pixel. */
       if (const hs_frame *f = features_.frames ? &features_.frames[i] : nullptr)
         (*keypoints)[i] = FeatureKeypoint(k.x + 0.5f, k.y + 0.5f, f->a11, f->a12, f->a21, f->a22);
       else
