@@ -14,7 +14,7 @@ from ._hints import Options
 
 
 def _value(text: str) -> Union[int, float, str, "tuple[int, ...]"]:
-    """A number where it is one, numbers with commas between as a tuple, else the text."""
+    """Parses a number, comma-separated numbers (a tuple), or a text."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -56,7 +56,7 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def extraction_options(arguments: argparse.Namespace) -> Dict[str, Any]:
-    """The options given, as keyword arguments."""
+    """The given options as keyword arguments."""
     found = option_arguments(arguments)
     found.update(exif=arguments.exif, jpeg_scale=arguments.jpeg_scale, strict=arguments.strict)
     if arguments.value_range is not None:
@@ -73,27 +73,27 @@ def option_arguments(arguments: argparse.Namespace) -> Dict[str, Any]:
 
 
 def _end(number: int, frame: object) -> NoReturn:
-    """A handler of signals that end a process: unlike that, an exception lets unfinished files be removed."""
+    """Signal handler: raises an exception, so that unfinished files are removed."""
     sys.exit(128 + number)
 
 
 def _status_of(error: Exception) -> int:
-    """The command's exit status: 2 where an argument is wrong, 3 where a device cannot be used, 1 where something else failed,
-    such as a file or a package that is not installed."""
+    """The command's exit status: 2 for a wrong argument, 3 for an unusable device, 1 for other failures, such as a file or a
+    missing package."""
     if isinstance(error, Error) and error.name == "HS_ERR_NO_DEVICE":
         return 3
     return 2 if isinstance(error, (ArgumentError, TypeError)) else 1
 
 
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
-    """Calls the function that the chosen subcommand has set as `run`; its result is the exit status. What is wrong with
-    the arguments or files ends with a line on standard error and status 1, 2 or 3, as the command has them. SIGTERM and SIGHUP
-    end it in order, with the status that shells give."""
+    """Calls the function that the chosen subcommand has set as `run`; its result is the exit status. Errors of arguments or
+    files print a line on standard error and give status 1, 2 or 3, as in the command. SIGTERM and SIGHUP end it in order, with
+    the status that shells use."""
     return run_parsed(parser, parser.parse_args(arguments))
 
 
 def run_parsed(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
-    """As ``run``, of arguments that were parsed."""
+    """As ``run``, for parsed arguments."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)

@@ -1,4 +1,4 @@
-"""Features of many images as Arrow tables, a row for each image: what Parquet files of them hold."""
+"""Features of many images as Arrow tables with a row for each image: the content of Parquet files."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 #: Fields of a keypoint as list columns, by their names there.
 KEYPOINT_COLUMNS = ("x", "y", "sigma", "orientation", "response", "octave", "level")
 PRIOR_COLUMNS = ("focal_length", "latitude", "longitude", "altitude")
-#: Columns that repeat one value, or few: these are worth a dictionary in a file.
+#: Columns with one or few values, stored with a dictionary.
 DICTIONARY_COLUMNS = ["status", "method", "options"]
-#: Images in a row group: some 30 MB where an image has 3000 features.
+#: Images in a row group: about 30 MB with 3000 features per image.
 ROW_GROUP_IMAGES = 64
 _DESCRIPTOR_BYTES = {"u8": DESCRIPTOR_LENGTH, "f32": 4 * DESCRIPTOR_LENGTH, "none": DESCRIPTOR_LENGTH}
-# Options that change how fast a result comes, or whether, but not which. decoder is in the rows of earlier versions.
+# Options that affect speed or success, but not the result. decoder is in the rows of earlier versions.
 _CHANGE_NO_RESULT = WORK_OPTIONS - {"decoder"}
 
 
 @dataclass(frozen=True)
 class ImageRow:
-    """What came of one image: its features, or why there are none.
+    """Result of one image: its features, or an error.
 
     Attributes:
         image: its name.
-        features: None where it failed.
+        features: None if it failed.
         error: why it failed, else None.
         priors: what a JPEG's EXIF says of the camera: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees,
             ``altitude`` in metres; what is unknown is left out.
@@ -80,13 +80,13 @@ _LIST_TYPES = {
 
 
 def options_text(options: Mapping[str, Any]) -> str:
-    """All that results depend on, as JSON with sorted names: equal texts, equal features. options: of an ``Extractor``
-    and of reading."""
+    """Everything that results depend on, as JSON with sorted names: equal texts give equal features. options: of an
+    ``Extractor`` and of reading."""
     return json.dumps({name: value for name, value in options.items() if name not in _CHANGE_NO_RESULT}, sort_keys=True)
 
 
 def _lists(values: pa.Array, counts: Sequence[Optional[int]]) -> pa.Array:
-    """Values cut into lists of so many; None: a null."""
+    """Splits values into lists of these lengths; None: a null."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum([count or 0 for count in counts], out=offsets[1:])
     if offsets[-1] >= 1 << 31:
@@ -96,7 +96,7 @@ def _lists(values: pa.Array, counts: Sequence[Optional[int]]) -> pa.Array:
 
 
 def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa.Table:
-    """A table with a row for each image. options: of ``options_text``."""
+    """A table with a row for each image. options: from ``options_text``."""
     schema = feature_schema(descriptor)
     found = [row.features for row in rows]
     counts = [None if features is None else len(features) for features in found]
@@ -145,7 +145,7 @@ def _numbers(values: pa.Array) -> Any:
 
 
 def _list_column(table: pa.Table, name: str) -> pa.Array:
-    """A column of lists in its documented type, which programs that rewrite a file may have widened."""
+    """A column of lists, cast to its documented type: programs that rewrite a file may widen it."""
     column = _whole(table, name)
     wanted, of_floats = _LIST_TYPES[name]
     if column.type in (wanted, of_floats):
@@ -157,7 +157,7 @@ def _list_column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _check_lists(lists: Mapping[str, pa.Array], names: Sequence[str]) -> None:
-    """Every keypoint has a value in each column, and a descriptor where its image has any."""
+    """Checks that every keypoint has a value in each column, and a descriptor if its image has any."""
     filled = ~_numbers(pc.is_null(lists["x"]))
     wanted = np.diff(np.asarray(lists["x"].offsets))
     for name, column in lists.items():
@@ -171,10 +171,10 @@ def _check_lists(lists: Mapping[str, pa.Array], names: Sequence[str]) -> None:
 
 
 def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional[Features]]]:
-    """Each row's plain columns by name and its features, None where the image failed. Descriptors view the table.
+    """Yields each row's plain columns by name and its features, None if the image failed. Descriptors view the table.
 
-    The column x must be there, for keypoints y, sigma and orientation too; of the others those that are.
-    ``ArgumentError``: it is not, or what the columns hold is not features.
+    Needs the column x, for keypoints also y, sigma and orientation; other columns are optional.
+    ``ArgumentError``: a missing column, or values that are no features.
     """
     has = set(table.column_names)
     if "x" not in has:
@@ -204,7 +204,7 @@ def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional
 
 
 def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
-    """How the descriptors of a row were made, as far as its columns tell."""
+    """Provenance of a row's descriptors, as far as its columns have it."""
     if "options" not in row:
         return "ubc", None
     try:
@@ -219,7 +219,7 @@ def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
 
 
 def _descriptor_array(lists: pa.Array) -> Any:
-    """uint8 or float32 [N, 128] over the memory of all descriptors of a column."""
+    """uint8 or float32 [N, 128]: a view of all descriptors of a column."""
     values = lists.values
     size = values.type.byte_width
     dtype = np.dtype(np.uint8 if size == DESCRIPTOR_LENGTH else "<f4")
@@ -231,11 +231,11 @@ def _descriptor_array(lists: pa.Array) -> Any:
 
 
 def write_arguments() -> Dict[str, Any]:
-    """How Parquet files of these tables are written: dictionaries where values repeat, for others they only cost."""
+    """Arguments for writing Parquet files: dictionaries only for columns with repeated values."""
     return {"compression": "zstd", "use_dictionary": list(DICTIONARY_COLUMNS)}
 
 
 def differing_options(one: str, other: str) -> List[str]:
-    """What one text of options has otherwise than another: "name=value"."""
+    """Options of one text that differ from another's: "name=value"."""
     first, second = json.loads(one), json.loads(other)
     return [f"{name}={value}" for name, value in sorted(first.items()) if second.get(name) != value]

@@ -1,4 +1,4 @@
-"""Many images at the rate of ``hartsift batch``: files, bytes and arrays go in, results come as they end."""
+"""Many images at the rate of ``hartsift batch``: takes files, bytes and arrays, gives results as they finish."""
 
 from __future__ import annotations
 
@@ -152,17 +152,17 @@ library.hs_batch_destroy.restype, library.hs_batch_destroy.argtypes = None, [c_v
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What became of one image of a ``Batch``.
+    """Result of one image of a ``Batch``.
 
     Attributes:
         index: number of the image in the order of ``Batch.add``, from 0 on.
-        name: the one given, or the path; "" for bytes and arrays without.
-        features: None where it failed.
+        name: the given one, or the path; "" for bytes and arrays without a name.
+        features: None if it failed.
         error: why it failed, else None.
-        size: width and height of the original, (0, 0) where it could not be read.
-        device: index of the device in ``Batch.devices`` that it was extracted on, None where it came to none.
-        priors: what a file's EXIF says: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees, ``altitude`` in
-            metres; what is unknown is left out.
+        size: width and height of the original, (0, 0) if it could not be read.
+        device: index in ``Batch.devices`` of the device that extracted it, None if none did.
+        priors: from a file's EXIF: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees, ``altitude`` in
+            metres; unknown values are left out.
     """
 
     index: int
@@ -176,11 +176,11 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """How far a ``Batch`` is.
+    """Progress of a ``Batch``.
 
     Attributes:
-        added, begun, given: images by ``add``; of them those that a thread has begun; results that were given.
-        capacity: most images that are worked on or held at one time.
+        added, begun, given: images added; of these, begun by a thread; results returned.
+        capacity: maximum number of images in progress or held at one time.
     """
 
     added: int
@@ -190,7 +190,7 @@ class BatchProgress:
 
 
 def priors_of(exif: HsExif) -> Dict[str, float]:
-    """What is known of focal length and position."""
+    """Known focal length and position."""
     priors = {"focal_length": exif.focal_length} if exif.focal_length > 0 else {}
     if exif.has_place:
         priors.update(latitude=exif.latitude, longitude=exif.longitude)
@@ -255,7 +255,7 @@ class Batch:
         self._layout = cast("Layout", name_of("layout", view.layout))
         self._lock = threading.Lock()
         self._closed = False
-        # By index: what the library reads until the result is given.
+        # By index: memory that the library reads until the result is returned.
         self._owners: Dict[int, Tuple[Any, ...]] = {}
         self._count = 0
         self._end = weakref.finalize(self, library.hs_batch_destroy, self._handle)
@@ -281,17 +281,17 @@ class Batch:
         return index
 
     def end(self) -> None:
-        """No image follows: after the results of all that were added ``next`` returns None."""
+        """Ends the input: after the results of all added images ``next`` returns None."""
         self._check_open()
         check(library.hs_batch_end(self._handle))
 
     def stop(self) -> None:
-        """Begins no further image. Those that a device has are finished; the others have no result."""
+        """Stops the batch. Images on a device are finished; the others have no result."""
         if not self._closed:
             library.hs_batch_stop(self._handle)
 
     def next(self, timeout: Optional[float] = None) -> Optional[BatchResult]:
-        """The next result; None: there is none any more, or none came in time.
+        """The next result; None: no more, or none within the timeout.
 
         Args:
             timeout: seconds; None: waits for a result or the end.
@@ -334,7 +334,7 @@ class Batch:
         return BatchResult(int(view.index), os.fsdecode(view.name), features, error, size, device, priors)
 
     def run(self, images: Iterable[ImageLike]) -> Iterator[BatchResult]:
-        """Adds images, a bounded number ahead of what is yielded, ends the batch, and yields the results.
+        """Adds images (a bounded number ahead of the results), ends the batch, and yields the results.
 
         Args:
             images: as for ``add``, taken one after another.
@@ -349,7 +349,7 @@ class Batch:
             yield result
 
     def _add_next(self, source: Iterator[ImageLike]) -> bool:
-        """Adds the next image; False: there is none, or the batch is stopped."""
+        """Adds the next image; False: no more, or the batch is stopped."""
         try:
             self.add(next(source))
         except StopIteration:
@@ -370,7 +370,7 @@ class Batch:
         return BatchProgress(view.added, view.begun, view.given, view.capacity)
 
     def close(self) -> None:
-        """Stops, waits for the images that a device has, and frees everything but results that were given."""
+        """Stops, waits for images on a device, and frees everything except returned results."""
         if not self._closed:
             self._closed = True
             self._end()
@@ -413,7 +413,7 @@ def _host_picture(picture: Picture) -> Picture:
 
 
 def _batch_image(image: ImageLike, mask: Any, name: Optional[str]) -> Tuple[HsBatchImage, Tuple[Any, ...]]:
-    """What the library takes, and what must live until the result is there."""
+    """The library's view of an image, and objects that must stay alive until its result."""
     given = HsBatchImage(name=None if name is None else path_bytes(name))
     masking = None if mask is None else _host_picture(picture_of_mask(mask))
     if masking is not None:

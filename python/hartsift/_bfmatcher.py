@@ -26,7 +26,7 @@ _LEAST_RADIUS = float(np.finfo(np.float32).eps)
 
 
 def _rows(given: Any, name: str) -> Any:
-    """Descriptors as an array [N, length]; None where there are none."""
+    """Descriptors as an array [N, length]; None for no descriptors."""
     if isinstance(given, Features):
         if given.descriptors is None and len(given) > 0:
             raise ArgumentError(f'{name} has no descriptors: it was extracted with descriptor="none"')
@@ -45,7 +45,7 @@ def _rows(given: Any, name: str) -> Any:
 
 
 def _mask(given: Any, shape: Tuple[int, int]) -> Any:
-    """A mask of pairs, None where all may match."""
+    """A mask of pairs; None: all may match."""
     mask = array_of(given)
     if is_empty(mask):
         return None
@@ -64,7 +64,7 @@ def _matches(query: Sequence[int], train: Any, images: Any, distances: Any) -> "
 
 
 class _Call:
-    """The descriptors and masks of one call: of a query, and of one image or of all that were added."""
+    """Descriptors and masks of one call: the query, and one image or all added ones."""
 
     def __init__(self, query: Any, train: Any, masks: Any, added: List[Any]) -> None:
         self.query = _rows(query, "queryDescriptors")
@@ -93,11 +93,11 @@ class _Call:
 
     @property
     def count(self) -> int:
-        """How many train descriptors there are."""
+        """Number of train descriptors."""
         return sum(map(len, self.sets))
 
     def is_plain(self) -> bool:
-        """Whether the library matches these: SIFT's descriptors, every pair allowed."""
+        """True if the library can match these: SIFT's descriptors, every pair allowed."""
         if any(mask is not None for mask in self.masks) or self.query.dtype not in (np.dtype("u1"), np.dtype("f4")):
             return False
         if any(one.shape[1] != DESCRIPTOR_LENGTH for one in (self.query, *self.sets)):
@@ -105,11 +105,11 @@ class _Call:
         return self.query.dtype == np.uint8 or all(bool(np.isfinite(one).all()) for one in (self.query, *self.sets))
 
     def whole_train(self) -> Any:
-        """All train descriptors, one image's after the other's."""
+        """The concatenated train descriptors of all images."""
         return self.sets[0] if len(self.sets) == 1 else np.concatenate(self.sets)
 
     def places(self, indices: "npt.NDArray[Any]") -> "Tuple[npt.NDArray[Any], npt.NDArray[Any]]":
-        """Of indices into the whole: the index in an image's list, and which image."""
+        """Converts indices into ``whole_train`` to indices in an image's list, and image numbers."""
         starts = np.cumsum([0, *map(len, self.sets)])
         images = np.searchsorted(starts, indices, side="right") - 1
         return indices - starts[images], images
@@ -118,11 +118,11 @@ class _Call:
 class BFMatcher:
     """Replaces ``cv2.BFMatcher(cv2.NORM_L2, crossCheck)`` for SIFT's descriptors, uint8 or float32 [N, 128].
 
-    All methods and forms of OpenCV's calls are taken (python/OPENCV.md says what differs): with train descriptors or with those
-    that were added, None or an empty array for no descriptors, ``cv2.UMat``, masks of pairs; also ``hartsift.Features``.
-    They return cv2.DMatch as OpenCV's do; distances are exact, and of equal ones the lower index comes first. What is not
-    SIFT with the norm L2 (masks, other norms, types and lengths, more than 1024 neighbours) OpenCV's own matcher does. An
-    error is a ``hartsift.Error`` and a ``cv2.error``. Needs the package cv2.
+    All methods and forms of OpenCV's calls work (python/OPENCV.md lists differences): with train descriptors or with added ones,
+    None or an empty array for no descriptors, ``cv2.UMat``, masks of pairs; also ``hartsift.Features``. They return cv2.DMatch as
+    OpenCV's do; distances are exact, and of equal ones the lower index comes first. OpenCV's own matcher handles everything else
+    (masks, other norms, types and lengths, more than 1024 neighbours). An error is a ``hartsift.Error`` and a ``cv2.error``.
+    Needs the package cv2.
 
     Args:
         normType: 4, ``cv2.NORM_L2``; others as OpenCV has them.
@@ -168,26 +168,26 @@ class BFMatcher:
 
     @raises_like_cv2
     def train(self) -> None:
-        """Nothing: there is no index to be made. As OpenCV's."""
+        """Does nothing, as OpenCV's: there is no index."""
 
     @raises_like_cv2
     def clear(self) -> None:
-        """Forgets what was added."""
+        """Removes all added descriptors."""
         self._train.clear()
 
     @raises_like_cv2
     def empty(self) -> bool:
-        """Whether nothing was added."""
+        """True if no descriptors were added."""
         return not self._train
 
     @raises_like_cv2
     def getTrainDescriptors(self) -> Tuple[Any, ...]:
-        """What was added, an array for each image."""
+        """The added descriptors, an array for each image."""
         return tuple(one.descriptors if isinstance(one, Features) else array_of(one) for one in self._train)
 
     @raises_like_cv2
     def clone(self, emptyTrainData: bool = False) -> "BFMatcher":
-        """Another matcher with copies of what was added; without, if ``emptyTrainData`` is true."""
+        """Another matcher with copies of the added descriptors; without them, if ``emptyTrainData`` is true."""
         copy = BFMatcher(self._norm, self._cross, extractor=self._extractor)
         if not flag(emptyTrainData, "emptyTrainData"):
             copy.add([None if one is None else np.array(one) for one in self.getTrainDescriptors()])
@@ -327,7 +327,7 @@ class BFMatcher:
         return [matches[a:b] for a, b in zip(ends, ends[1:])]
 
     def _by_opencv(self, name: str, call: _Call, *number: Union[int, float]) -> Any:
-        """What cv2's own matcher gives for the same call, by query descriptor."""
+        """Result of cv2's matcher for the same call, by query descriptor."""
         import cv2
 
         matcher = cv2.BFMatcher(self._norm, self._cross)
@@ -339,7 +339,7 @@ class BFMatcher:
         matcher.add(sets)
         return method(query, *number, call.masks or None) if call.masks else method(query, *number)
 
-    # ---- what OpenCV's Algorithm has
+    # ---- methods of OpenCV's Algorithm
 
     def getDefaultName(self) -> str:
         """As OpenCV's."""

@@ -28,7 +28,7 @@ _CACHED_EXTRACTORS = 4
 
 
 class _Cache(threading.local):
-    """The extractors that a thread used last, for the functions that take options with every call."""
+    """A thread's last extractors, for functions that take options with every call."""
 
     def __init__(self) -> None:
         self.extractors: "OrderedDict[Tuple[Any, ...], Extractor]" = OrderedDict()
@@ -38,7 +38,7 @@ _cache = _Cache()
 
 
 def cached_extractor(options: Dict[str, Any]) -> Extractor:
-    """This thread's extractor for the options; the one that was not used for longest makes room for a new one."""
+    """This thread's extractor for the options; a new one replaces the least recently used one."""
     try:
         key = tuple(sorted(options.items()))
         hash(key)
@@ -68,7 +68,7 @@ def extract(
     >>> features = hartsift.extract("photo.jpg", profile="opencv", max_features=2000)
     >>> features = hartsift.extract(cv2.imread("photo.jpg"), channels="bgr")
 
-    Contexts are kept for the few sets of options that a thread used last, so repeated calls cost no set-up.
+    A thread keeps the contexts of its last few sets of options, so repeated calls need no set-up.
 
     Args:
         image: an array (height, width[, channels]), a tensor of PyTorch, a PIL image, a cv2.UMat, or a file: its name, opened in
@@ -119,7 +119,7 @@ def extract_batch(
     value_range: Optional[Tuple[float, float]] = None,
     **options: "Unpack[Options]",
 ) -> List[Features]:
-    """Extracts the features of a batch, as kornia hands it over: a tensor (N, channels, height, width), say.
+    """Extracts the features of a batch as in kornia, for example a tensor (N, channels, height, width).
 
     >>> features = hartsift.extract_batch(tensor, max_features=2000)     # a list of N
 
@@ -143,7 +143,7 @@ def extract_many(
     strict: bool = False,
     **options: "Unpack[Options]",
 ) -> Generator[Union[Features, Error], None, None]:
-    """Yields the features of every image in order, with several images under way.
+    """Yields the features of every image in order, with several images in flight.
 
     >>> for features in hartsift.extract_many(paths, max_features=2000): ...
 

@@ -45,12 +45,12 @@ _CAMERAS = 1 << 32
 
 @dataclass(frozen=True)
 class ColmapCamera:
-    """A camera as COLMAP has it. Lengths in pixels, the corner of the top-left pixel at (0, 0).
+    """A camera in COLMAP's form. Lengths in pixels, the corner of the top-left pixel at (0, 0).
 
     Attributes:
         model: COLMAP's number: 0 SIMPLE_PINHOLE, 1 PINHOLE, 2 SIMPLE_RADIAL, 3 RADIAL, 4 OPENCV, ...
         width, height: of its images.
-        parameters: as many as the model has.
+        parameters: numbers in the model's order.
         prior_focal_length: whether the focal length is known, not guessed.
     """
 
@@ -68,7 +68,7 @@ class ColmapImage:
     Attributes:
         image_id: its number.
         name: as it was added.
-        features: how many it has; None where none were ever written.
+        features: their number; None if none were ever written.
         camera_id: the number of its camera.
         camera: that camera.
     """
@@ -90,7 +90,7 @@ class ColmapPosition(NamedTuple):
 
 
 def _numbered_camera(number: int) -> HsColmapCamera:
-    """A camera that the database has."""
+    """A camera of the database, by id."""
     value = operator.index(number)
     if not 1 <= value < _CAMERAS:
         raise ArgumentError(f"there is no camera of the number {value}")
@@ -132,7 +132,7 @@ def _camera_of(view: HsColmapCamera) -> ColmapCamera:
 def colmap_camera(
     width: int, height: int, focal_length: float = 0.0, model: str = "SIMPLE_RADIAL"
 ) -> ColmapCamera:
-    """What COLMAP takes for an image that it knows nothing else about: principal point in the middle, no distortion.
+    """COLMAP's default camera for an image: principal point in the middle, no distortion.
 
     Args:
         width, height: of the image.
@@ -177,8 +177,8 @@ class ColmapDatabase:
     ...     matches = hartsift.match(features_a, features_b)
     ...     database.add_matches(a, b, matches, hartsift.verify(features_a, features_b, matches, "fundamental"))
 
-    The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads take their
-    turns. A forked child process has no part in it: there the database is closed.
+    The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads run one after another. In a
+    forked child process the database is closed.
 
     Args:
         path: the file.
@@ -229,12 +229,12 @@ class ColmapDatabase:
             raise make_error(status, library.hs_colmap_last_error(self._handle).decode("utf-8", "replace"))
 
     def commit(self) -> None:
-        """Makes everything added so far permanent and begins a new transaction."""
+        """Commits everything added so far and begins a new transaction."""
         with self._lock:
             self._check(library.hs_colmap_commit(self._open_handle()))
 
     def close(self) -> None:
-        """Closes; what was not committed is dropped."""
+        """Closes; uncommitted changes are dropped."""
         with self._lock:
             self._end()
             self._handle = None
@@ -322,12 +322,12 @@ class ColmapDatabase:
     def set_position(
         self, image_id: int, coordinates: Union[Sequence[float], ColmapPosition], cartesian: Optional[bool] = None
     ) -> None:
-        """Says where an image was taken; replaces what the database has.
+        """Sets an image's position; replaces an existing one.
 
         Args:
             image_id: the image's number.
             coordinates: as in ``ColmapPosition``, or a ``ColmapPosition``, as ``read_position`` gives it.
-            cartesian: whether they are x, y, z; None: as the ``ColmapPosition`` says, else latitude, longitude, altitude.
+            cartesian: whether they are x, y, z; None: from the ``ColmapPosition``, else latitude, longitude, altitude.
         """
         if coordinates is None:
             raise ArgumentError("the position is None, as read_position gives it where none is known")
@@ -345,7 +345,7 @@ class ColmapDatabase:
             self._check(library.hs_colmap_set_position(handle, _image_number(image_id), ctypes.byref(view)))
 
     def read_position(self, image_id: int) -> Optional[ColmapPosition]:
-        """Where an image was taken, by its number ``image_id``; None: not known."""
+        """The position of image ``image_id``; None: unknown."""
         view = HsColmapPosition()
         with self._lock:
             handle = self._open_handle()
@@ -412,7 +412,7 @@ class ColmapDatabase:
         geometry: Union[Geometry, Sequence[Geometry]] = (),
         inliers: "Optional[npt.ArrayLike]" = None,
     ) -> None:
-        """Adds the matches of two images, and what was verified of them.
+        """Adds the matches of two images, and their verified geometry.
 
         Args:
             image_a, image_b: their numbers.
@@ -445,8 +445,7 @@ class ColmapDatabase:
         del views
 
     def count_matches(self, image_a: int, image_b: int) -> Tuple[Optional[int], Optional[int]]:
-        """How many matches and verified matches the pair of ``image_a`` and ``image_b`` has (numbers of images); None each
-        where it has no entry."""
+        """Numbers of matches and verified matches of the pair ``image_a``, ``image_b`` (numbers of images); None: no entry."""
         matches, verified = ctypes.c_int64(), ctypes.c_int64()
         with self._lock:
             self._check(
@@ -462,7 +461,7 @@ class ColmapDatabase:
 
 
 def _image_number(value: int) -> int:
-    """An image's number; ctypes alone would cut off what does not fit."""
+    """An image's number, checked: ctypes would truncate it."""
     number = operator.index(value)
     if not 0 <= number < 1 << 32:
         raise ArgumentError(f"there is no image of the number {number}")

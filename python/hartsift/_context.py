@@ -1,4 +1,4 @@
-"""The library's context as an object, and what it counts."""
+"""The library's context as an object, and its statistics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ._options import OptionsSet
 
 @dataclass(frozen=True)
 class Statistics:
-    """What an extractor has done and holds.
+    """Statistics of an extractor.
 
     Attributes:
         frames: images extracted so far.
@@ -41,7 +41,7 @@ class Statistics:
 
 
 class Context:
-    """A context of the library. Ends when neither its extractor nor an array on its device refers to it."""
+    """A context of the library. Destroyed when neither its extractor nor an array on its device refers to it."""
 
     def __init__(self, options: OptionsSet) -> None:
         self.handle = ctypes.c_void_p()
@@ -52,12 +52,12 @@ class Context:
             ),
             message.value,
         )
-        # What the context's workers read: it must outlive them, so it is freed after the end.
+        # Memory that the context's workers read: freed after they have ended.
         self.in_flight: Deque[Tuple[Union[Picture, EncodedFile], Optional[Picture]]] = deque()
-        self.device_number: Optional[int] = None  # of its CUDA device, once it has been asked for
+        self.device_number: Optional[int] = None  # of its CUDA device, once known
         self._end = weakref.finalize(self, library.hs_destroy, self.handle)
         self._end.atexit = False
 
     def forget(self) -> None:
-        """Leaves the context alone for good."""
+        """Drops the context without destroying it."""
         self._end.detach()

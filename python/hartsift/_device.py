@@ -24,8 +24,8 @@ class DeviceArray:
     strides: Tuple[int, ...]  # bytes
     kind: str  # NumPy's letter: "u", "f", "b", ...
     itemsize: int
-    stream: Optional[int]  # the stream in whose order the content is complete; None: it is complete
-    owner: object  # what keeps the memory
+    stream: Optional[int]  # the content is complete in the order of this stream; None: already complete
+    owner: object  # keeps the memory alive
 
 
 def _contiguous_strides(shape: Tuple[int, ...], itemsize: int) -> Tuple[int, ...]:
@@ -47,7 +47,7 @@ def _from_cuda_array_interface(array: Any) -> DeviceArray:
     shape = tuple(int(length) for length in described["shape"])
     itemsize = int(typestr[2:])
     strides = described.get("strides")
-    # Before version 3 the protocol had no stream: what was queued on the default stream comes first.
+    # Before version 3 the protocol has no stream: wait for the default stream.
     stream = described.get("stream") if described.get("version", 0) >= 3 else LEGACY_STREAM
     return DeviceArray(
         int(described["data"][0]),
@@ -63,7 +63,7 @@ def _from_cuda_array_interface(array: Any) -> DeviceArray:
 def _from_dlpack(array: Any) -> DeviceArray:
     try:
         capsule = array.__dlpack__(stream=LEGACY_STREAM, max_version=(1, 0))
-    except TypeError:  # of a package that knows no versions
+    except TypeError:  # the package does not know versions
         capsule = array.__dlpack__(stream=LEGACY_STREAM)
     tensor = tensor_of(capsule)
     if tensor.type_lanes != 1 or tensor.type_bits % 8 != 0:
@@ -80,7 +80,7 @@ def _from_dlpack(array: Any) -> DeviceArray:
 
 
 def _from_tensor(tensor: Any) -> Optional[DeviceArray]:
-    """A dense CUDA tensor of PyTorch by its own attributes, which takes a tenth of DLPack's time; None for others."""
+    """A dense CUDA tensor of PyTorch from its attributes, in a tenth of DLPack's time; None for others."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
         return None
@@ -95,7 +95,7 @@ def _from_tensor(tensor: Any) -> Optional[DeviceArray]:
 
 
 def device_array(array: Any) -> Optional[DeviceArray]:
-    """What an array on a CUDA device says of itself; None for everything in host memory."""
+    """Describes an array on a CUDA device; None for host memory."""
     tensor = _from_tensor(array)
     if tensor is not None:
         return tensor

@@ -48,7 +48,7 @@ class _ManagedVersioned(ctypes.Structure):
     ]
 
 
-#: What borrowed tensors keep alive, by the address of the managed tensor; its consumer passes that to the deleter.
+#: Objects kept alive by borrowed tensors, by the address of the managed tensor, which its consumer passes to the deleter.
 _lent: Dict[int, Tuple[Any, ...]] = {}
 
 _NAME, _NAME_VERSIONED = b"dltensor", b"dltensor_versioned"
@@ -58,19 +58,19 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsu
 _pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-# Both may run while the interpreter ends and this module's names are gone: what they need is bound to their arguments.
+# Both may run at the interpreter's end, after this module's names are gone: they use only bound arguments.
 def _give_back(address: int, lent: Dict[int, Tuple[Any, ...]] = _lent) -> None:
     lent.pop(address, None)
 
 
 def _free_capsule(
-    capsule: int,  # not as an object: it is being freed
+    capsule: int,  # not an object: it is being freed
     lent: Dict[int, Tuple[Any, ...]] = _lent,
     names: Tuple[bytes, ...] = (_NAME, _NAME_VERSIONED),
     is_valid: Any = _is_valid,
     pointer_of: Any = _pointer_of,
 ) -> None:
-    # A consumer renames the capsule and calls the deleter when it is done; under its first name nobody has consumed it.
+    # A consumer renames the capsule and calls the deleter itself; a capsule with the first name was not consumed.
     for name in names:
         if is_valid(capsule, name):
             lent.pop(pointer_of(capsule, name), None)
@@ -79,7 +79,7 @@ def _free_capsule(
 _delete = ctypes.CFUNCTYPE(None, c_void_p)(_give_back)
 _drop_capsule = ctypes.CFUNCTYPE(None, c_void_p)(_free_capsule)
 for _kept in (_delete, _drop_capsule, _NAME, _NAME_VERSIONED):
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))  # consumers may hold their addresses to the very end
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))  # consumers may use their addresses until the end
 
 
 def lend(
@@ -91,7 +91,7 @@ def lend(
     device: Tuple[int, int],
     versioned: bool,
 ) -> object:
-    """A capsule for memory that the owner keeps until the capsule's consumer, or the unused capsule, is done with it.
+    """A capsule for memory that the owner keeps until the capsule's consumer, or the unused capsule, is freed.
 
     Args:
         strides: in samples.
@@ -117,7 +117,7 @@ def lend(
 
 
 def tensor_of(capsule: object) -> DlTensor:
-    """The tensor in another package's capsule, which keeps its name and with it the duty to free the tensor."""
+    """The tensor in another package's capsule; the capsule is not consumed and still frees the tensor."""
     address = id(capsule)
     if _is_valid(address, _NAME_VERSIONED):
         managed = _ManagedVersioned.from_address(_pointer_of(address, _NAME_VERSIONED))
@@ -130,7 +130,7 @@ def tensor_of(capsule: object) -> DlTensor:
 
 
 def check_stream(stream: Any) -> None:
-    """Refuses what the protocol does not allow as a CUDA stream: 0 may be one of two default streams."""
+    """Refuses streams that the protocol forbids: 0 is ambiguous."""
     if stream is not None and (not isinstance(stream, int) or stream < -1 or stream == 0):
         raise ValueError(
             f"stream is {stream!r}, expected None, -1 (no waiting), 1 (legacy default), 2 (per thread) or an address"

@@ -1,4 +1,4 @@
-"""Files that go to the library as they are: it reads and decodes them in its own threads."""
+"""Files that the library reads and decodes in its own threads."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ _PNG_DEPTH_AT = 24  # in the header chunk, which comes first
 
 
 def _has_bytes(head: bytes) -> bool:
-    """Whether a file that begins so has samples of 8 bits. All others are decoded here, because their range of values
-    is looked at."""
+    """True if a file with this beginning has samples of 8 bits. Others are decoded here, because their value range is checked."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return len(head) > _PNG_DEPTH_AT and head[_PNG_DEPTH_AT] <= 8
     return head.startswith((b"\xff\xd8", b"BM")) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
 
 
 def _head_of(path: bytes) -> bytes:
-    """How a regular file begins; nothing of what reading would change, or of what is not there."""
+    """The beginning of a regular file; empty for missing files, and for pipes, which reading would change."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return b""
@@ -41,11 +40,11 @@ class EncodedFile:
     stream = None
 
     def __init__(self, path: Optional[bytes], content: Optional[bytes], options: HsLoadOptions) -> None:
-        self._content = content  # that the source points to
+        self._content = content  # the source points to it
         self.notes = HsLoadNotes()
         self.options = options
         self.options.notes = ctypes.addressof(self.notes)
-        self.view = HsImage()  # of no size: its features are in pixels of the original already
+        self.view = HsImage()  # no size: its features are already in pixels of the original
         self.source = HsSource(kind=HS_SOURCE_FILE, path=path, load=ctypes.pointer(self.options))
         if content is not None:
             self.source.kind = HS_SOURCE_ENCODED
@@ -53,7 +52,7 @@ class EncodedFile:
             self.source.size = len(content)
 
     def warn(self) -> None:
-        """Says what was noticed in the file, once its features are there."""
+        """Warns about the file, after its features were computed."""
         warn_of_damage(self.notes)
 
     def _masked(self, mask: Optional[HsImage]) -> Any:
@@ -74,7 +73,7 @@ class EncodedFile:
 def encoded_file(
     source: Any, exif: bool, jpeg_scale: int, max_image_size: int, keep_encoded: bool, strict: bool = False
 ) -> Union[EncodedFile, bytes, None]:
-    """The file, where the library may decode it by itself; else what was read of an open file, or None."""
+    """The file, if the library can decode it itself; else the bytes read from an open file, or None."""
     if isinstance(source, str) and source.startswith("@scene"):
         return None
     content = content_of(source)

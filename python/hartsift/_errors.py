@@ -13,7 +13,7 @@ class Error(Exception):
     """A failure that the library reported.
 
     Attributes:
-        status: the number of the ``hs_status``; 0 where the package itself found the fault.
+        status: the number of the ``hs_status``; 0 if the package itself found the error.
         name: the status' name, such as ``"HS_ERR_OPTION"``.
     """
 
@@ -31,11 +31,11 @@ class Error(Exception):
 
 
 class ArgumentError(Error, ValueError):
-    """Something given is wrong: an option, an image, the content of a file. What was called stays usable."""
+    """A wrong argument: an option, an image, the content of a file. The called object stays usable."""
 
 
 class ArrayTypeError(Error, TypeError):
-    """An argument, or what an array holds, is of a type that is not taken here."""
+    """An argument, or an array's elements, have an unsupported type."""
 
 
 class FileError(Error, OSError):
@@ -43,7 +43,7 @@ class FileError(Error, OSError):
 
 
 class DamagedFileError(FileError, ArgumentError):
-    """A file is empty, damaged, or of no known kind. ``except FileError`` takes it with files that are missing."""
+    """A file is empty, damaged, or of unknown kind. ``except FileError`` catches it like a missing file."""
 
 
 class OutOfMemoryError(Error, MemoryError):
@@ -51,13 +51,13 @@ class OutOfMemoryError(Error, MemoryError):
 
 
 class DeviceError(Error, RuntimeError):
-    """A device is not usable, or it failed. After a failure of the device the next call makes a new context."""
+    """A device is not usable, or it failed. After a device failure the next call makes a new context."""
 
 
 _BY_NAME: Dict[str, Type[Error]] = {"HS_ERR_MEMORY": OutOfMemoryError, "HS_ERR_IO": FileError, "HS_ERR_FORMAT": DamagedFileError}
 
 
-# How the library's messages name what the package has as arguments: "match options.ratio is 3", "HS_DECODER_GPU",
+# Forms in which the library's messages name arguments of the package: "match options.ratio is 3", "HS_DECODER_GPU",
 # "with the option replace (--replace)".
 _FIELD = re.compile(r"(?<![\w/.-])(?:(?:match|verify|pairs|patch) )?(?:hs_\w+_)?options\.([a-z]\w*)")
 _ENUMERATOR = re.compile(r"\bHS_(?:DECODER|DESCRIPTOR|DEVICE|LAYOUT|NORM|PROFILE|RULE|UPSAMPLE)_([A-Z0-9_]+)")
@@ -68,7 +68,7 @@ _field_names: Set[str] = set()
 
 
 def know_fields(structures: Mapping[str, Any]) -> None:
-    """Lets ``in_python`` recognise the fields of these structures, by the names that C has for them."""
+    """Registers the fields of these structures (by their C names) for ``in_python``."""
     _field_names.update(field[0] for kind in structures.values() for field in kind._fields_)
 
 
@@ -77,7 +77,7 @@ know_fields(_pair_structures.STRUCTURES)
 
 
 def in_python(text: str) -> str:
-    """A message of the library with the names that the package has for its options; names of files stay."""
+    """A message of the library with the package's names of options; file names stay."""
     text = _FIELD.sub(lambda found: found.group(1) if found.group(1) in _field_names else found.group(), text)
     text = _SWITCH.sub(r"\1=True", text)
     return _ENUMERATOR.sub(lambda found: repr(found.group(1).lower().replace("_", "-")), text)

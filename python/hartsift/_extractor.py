@@ -1,4 +1,4 @@
-"""Extraction: a context as an object, and the functions that need none."""
+"""Extraction with a context as an object."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from ._hints import Layout, Options
 
-#: From so many files on, comparing the GPU's decoder with libjpeg first takes less than decoding there saves.
+#: With this many files, decoding on the GPU saves more time than its comparison with libjpeg takes.
 _FILES_WORTH_COMPARING = 16
-#: As many as the library has in flight by itself at most; where it has fewer, it says so.
+#: The library's largest default of images in flight; if it allows fewer, it reports that.
 _IN_FLIGHT_MOST = 64
 
 
@@ -45,7 +45,7 @@ class Extractor:
     """Extracts features with fixed options; keeps its memory and worker threads from image to image.
 
     Options are keyword arguments, see ``hartsift.Options``: ``Extractor(profile="opencv", max_features=2000)``. Calls
-    from several threads take their turns; for work at the same time use one extractor per thread. Ends with ``close``,
+    from several threads run one after another; for parallel work use one extractor per thread. Ends with ``close``,
     at the end of a ``with`` block, or with the object; features outlive it. In a forked child process it starts afresh.
     """
 
@@ -55,7 +55,7 @@ class Extractor:
         self._lock = threading.RLock()
         self._context: Optional[Context] = None
         self._closed = False
-        self._lent: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result that are in use
+        self._lent: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result in use
         self._call_number = 0
         self._handle()
         _living.add(self)
@@ -63,7 +63,7 @@ class Extractor:
     # ---- the context
 
     def _handle(self) -> ctypes.c_void_p:
-        """The context; created if there is none: at first, after a fork, after a failure of the device."""
+        """The context; created if there is none: first use, after a fork, after a device failure."""
         if self._closed:
             raise ArgumentError("the extractor is closed")
         if self._context is None:
@@ -84,7 +84,7 @@ class Extractor:
         self._lent = weakref.WeakSet()
 
     def _forget_context(self) -> None:
-        """In a forked child: the context's threads are the parent's, so it can be neither used nor ended here."""
+        """In a forked child: the context's threads exist only in the parent, so it can be neither used nor destroyed."""
         self._lock = threading.RLock()
         if self._context is not None:
             self._context.forget()
@@ -203,7 +203,7 @@ class Extractor:
     @staticmethod
     def _need_cuda() -> None:
         if not _library.HAS_CUDA:
-            raise DeviceError("the image lies on a CUDA device, but this build of hartsift has no CUDA part")
+            raise DeviceError("the image is on a CUDA device, but this build of hartsift has no CUDA part")
 
     def extract_resident(
         self,
@@ -225,7 +225,7 @@ class Extractor:
         """
         picture, masking = self._pictures(image, mask, Reading(channels, value_range))
         if not picture.on_device:
-            raise ArgumentError("extract_resident needs an image that lies on the device")
+            raise ArgumentError("extract_resident needs an image on the device")
         masking_view = None if masking is None else ctypes.byref(masking.view)
         view = HsCudaFeatures()
         with self._lock:
@@ -384,7 +384,7 @@ class Extractor:
         strict: bool = False,
     ) -> None:
         """Submits an image in host memory and returns without waiting for it. Its array must not be changed until
-        ``wait`` has returned its features. Raises ``ArgumentError`` when ``in_flight`` images are under way.
+        ``wait`` has returned its features. Raises ``ArgumentError`` if ``in_flight`` images are in flight.
 
         Args:
             image, mask, channels, value_range, exif, jpeg_scale, strict: as for ``extract``.
@@ -426,7 +426,7 @@ class Extractor:
 
     @property
     def in_flight(self) -> int:
-        """How many images are submitted and not yet waited for."""
+        """Number of images that are submitted and not yet waited for."""
         return len(self._flying)
 
     @property
@@ -516,11 +516,11 @@ class Extractor:
     def _extract_each(
         self, pairs: Iterable[Tuple[Any, Any]], reading: Reading, return_errors: bool
     ) -> Generator[Union[Features, Error], None, None]:
-        """What the images and masks yield, in their order."""
+        """Yields the results of images and masks, in order."""
         if self.in_flight:
             raise ArgumentError("extract_many needs an extractor without images in flight")
         most = self._options.view.in_flight or _IN_FLIGHT_MOST
-        # In order of submission: None for an image under way, or what it came to at once.
+        # In order of submission: None for an image in flight, or an immediate result.
         places: Deque[Union[None, Features, Error]] = deque()
         try:
             for image, mask in pairs:
@@ -539,7 +539,7 @@ class Extractor:
                 self._discard()
 
     def _prepare(self, image: Any, mask: Any, reading: Reading) -> Union[Sources, Error]:
-        """What is to be extracted from, or why it cannot be."""
+        """The sources of an extraction, or the reason of a failure."""
         try:
             by_name = isinstance(mask, (str, os.PathLike))
             return self._sources(image, named_mask(mask, image) if by_name else mask, reading)
@@ -547,7 +547,7 @@ class Extractor:
             return error
 
     def _begin_one(self, sources: Union[Sources, Error]) -> Union[None, Features, Error]:
-        """Submits an image, or extracts at once if it is on a device; or returns why it could not be done."""
+        """Submits an image, or extracts it at once if it is on a device; or returns the error."""
         if isinstance(sources, Error):
             return sources
         picture, masking = sources
@@ -574,7 +574,7 @@ class Extractor:
         try:
             self.wait()
         except Error:
-            pass  # of an image that nobody asks for any more
+            pass  # of an image that is no longer wanted
 
     # ---- facts and other work
 
@@ -597,7 +597,7 @@ class Extractor:
         return dict((name, value) for name, value in lines)
 
     def _device_number(self) -> int:
-        """Of the CUDA device that the context works on; asked once, because the report is text."""
+        """Number of the context's CUDA device; cached, because it is parsed from the report."""
         context = self._context
         if context is None:
             return 0
@@ -608,7 +608,7 @@ class Extractor:
 
     @property
     def statistics(self) -> Statistics:
-        """Counts and bytes."""
+        """Statistics of the context."""
         view = HsStatistics(struct_size=ctypes.sizeof(HsStatistics))
         with self._lock:
             self._check(library.hs_get_statistics(self._handle(), ctypes.byref(view)))

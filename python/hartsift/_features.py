@@ -38,11 +38,11 @@ DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _libra
 
 
 class Origin(NamedTuple):
-    """How descriptors were made. ``match`` refuses those whose norm, pooling or layout differs."""
+    """Provenance of descriptors. ``match`` refuses those whose norm, pooling or layout differs."""
 
-    #: of the library that made them.
+    #: version of the library's method.
     method_version: int
-    #: that they were made with.
+    #: profile of the extraction.
     profile: "Profile"
     #: ``"l2"``, or ``"root"`` for RootSIFT.
     norm: "Norm"
@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 
 
 def _float32(values: "npt.ArrayLike") -> "npt.NDArray[np.float32]":
-    """Numbers beyond float32 become infinite, which whatever reads them refuses."""
+    """Converts to float32; larger numbers become infinite, which readers refuse."""
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(np.float32)
 
@@ -72,8 +72,8 @@ class Features:
         descriptors: uint8 or float32 [N, 128], or None where none were asked for.
         image_size: (width, height) of the image, (0, 0) when unknown.
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
-        exif_orientation: that a file's picture was turned by before they were found, 2..8; 0: by none, or unknown.
-        origin: how the descriptors were made; None: unknown, as of arrays and of files that do not say it.
+        exif_orientation: EXIF orientation that was applied to the picture before extraction, 2..8; 0: none, or unknown.
+        origin: provenance of the descriptors; None: unknown, as for arrays and files without it.
         frames: float32 [N, 2, 2] of features with option affine: (u, v), in units of the scale, is at (x, y) + frame @
             (u, v); the first column has the direction of the orientation. None: circles.
     """
@@ -130,7 +130,7 @@ class Features:
             responses, octaves, levels: [N]; 0 where left out.
             image_size: (width, height) of the image, pixels; (0, 0): unknown.
             layout: order of the descriptors' bins.
-            origin: how the descriptors were made, where that is known.
+            origin: provenance of the descriptors, if known.
         """
         points = _float32(keypoints)
         if points.ndim != 2 or points.shape[1] not in (2, 4):
@@ -209,15 +209,15 @@ class Features:
         return Features(self.records[selection], rows, *self._facts(), frames)
 
     def _facts(self) -> "Tuple[Tuple[int, int], Layout, int, Optional[Origin]]":
-        """What is true of each of them."""
+        """Properties shared by all features."""
         return self.image_size, self.layout, self.exif_orientation, self.origin
 
     def __iter__(self) -> "Iterator[Features]":
-        """One after the other, each a list of one."""
+        """Iterates over the features, each as a list of one."""
         return (self[index] for index in range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same bytes."""
+        """True if both have the same bytes."""
         if not isinstance(other, Features):
             return NotImplemented
         if (self.image_size, self.layout) != (other.image_size, other.layout):
@@ -279,7 +279,7 @@ def _same_bytes(a: "Optional[npt.NDArray[Any]]", b: "Optional[npt.NDArray[Any]]"
 
 
 def refuse_turned(features: Features, exif: bool, program: str) -> None:
-    """Features of a picture that was turned do not fit a program that reads it as stored."""
+    """Refuses features of a rotated picture for a program that reads it as stored."""
     if features.exif_orientation and not exif:
         raise ArgumentError(
             f"these features are of a photograph turned by its EXIF orientation {features.exif_orientation}, and "
@@ -295,7 +295,7 @@ class _FeatureMemory:
     def __init__(self) -> None:
         self.view = HsFeatures()
 
-    # The functions are bound here, because at the interpreter's end the module's names may be gone before this object.
+    # Functions are bound here: at the interpreter's end the module's names may be gone before this object.
     def __del__(self, free: Callable[[Any], None] = library.hs_features_free, reference: Any = ctypes.byref) -> None:
         free(reference(self.view))
 
@@ -308,7 +308,7 @@ def _origin_of(view: Any) -> Optional[Origin]:
 
 
 def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout") -> Features:
-    """Features that a function of the library fills in, in the memory that it wrote."""
+    """Features filled in by a function of the library, as views of its memory."""
     memory = _FeatureMemory()
     check_status(fill(ctypes.byref(memory.view)))
     view = memory.view
@@ -326,7 +326,7 @@ def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None
 
 
 def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
-    """The library's view of features, and what must live as long as it does."""
+    """The library's view of features, and objects that must outlive it."""
     records = np.ascontiguousarray(features.records)
     view = HsFeatures(
         count=len(records),

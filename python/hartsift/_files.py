@@ -1,4 +1,4 @@
-"""Feature files: every format of the library, and HDF5 as hloc reads it."""
+"""Feature files: every format of the library, and hloc's HDF5."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def write_hdf5(file: Any, name: str, features: Features, *, exif: bool = False) 
         raise ArgumentError("features without descriptors cannot be matched: there is nothing to write for hloc")
     refuse_turned(features, exif, "hloc")
     if isinstance(file, (str, os.PathLike)):
-        # Not an import statement: the package is optional, and not every release of it has type hints.
+        # Imported dynamically: the package is optional, and not every release has type hints.
         try:
             h5py = importlib.import_module("h5py")
         except ModuleNotFoundError as error:

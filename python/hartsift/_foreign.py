@@ -11,13 +11,13 @@ from ._errors import ArgumentError
 from ._opencv import array_of
 from ._samples import ValueRange
 
-#: Modes whose samples are read as they stand; all others are converted to RGB first.
+#: Modes whose samples are read unchanged; all others are converted to RGB first.
 _PIL_AS_IS = {"1", "L", "LA", "I", "F", "RGB", "RGBA", "RGBX", "I;16", "I;16L", "I;16B", "I;16N"}
 _CHANNELS = (1, 2, 3, 4)
 
 
 def is_tensor(image: object) -> bool:
-    """Whether this is a tensor of PyTorch, whose channels come first; PyTorch itself is not imported for the answer."""
+    """True for a tensor of PyTorch (channels first); does not import PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(image, torch.Tensor)
 
@@ -35,7 +35,7 @@ def _array_of_pil(image: Any, value_range: Optional[ValueRange]) -> Tuple[Any, O
 
 
 def channels_last(image: Any) -> Any:
-    """A tensor (channels, height, width) as (height, width[, channels]); others as they are."""
+    """Converts a tensor (channels, height, width) to (height, width[, channels]); others stay."""
     if image.ndim != 3 or image.shape[0] not in _CHANNELS:
         return image
     return image[0] if image.shape[0] == 1 else image.permute(1, 2, 0)
@@ -47,12 +47,12 @@ def _plain_tensor(tensor: Any) -> Any:
     if tensor.requires_grad:
         tensor = tensor.detach()
     if tensor.is_floating_point() and tensor.dtype != torch.float32:
-        tensor = tensor.float()  # bfloat16 among them, which NumPy does not know
+        tensor = tensor.float()  # also bfloat16, which NumPy lacks
     return channels_last(tensor)
 
 
 def plain_array(image: Any, value_range: Optional[ValueRange]) -> Tuple[Any, Optional[ValueRange]]:
-    """What another package handed over as an array (height, width[, channels]), and the range that its kind implies."""
+    """Another package's image as an array (height, width[, channels]), and the value range implied by its kind."""
     pil = sys.modules.get("PIL.Image")
     if pil is not None and isinstance(image, pil.Image):
         return _array_of_pil(image, value_range)
@@ -60,14 +60,14 @@ def plain_array(image: Any, value_range: Optional[ValueRange]) -> Tuple[Any, Opt
 
 
 def converted_there(image: Any, dtype: str) -> Any:
-    """An array on a device with other samples, made there by its own package; contiguous."""
+    """Converts the samples of an array on a device with its own package; contiguous."""
     if is_tensor(image):
         return image.to(getattr(sys.modules["torch"], dtype)).contiguous()
     return image.astype(dtype).copy() if hasattr(image, "astype") and hasattr(image, "copy") else None
 
 
 def contiguous_there(image: Any) -> Any:
-    """A contiguous copy of an array on a device, made there by its own package; None where it offers no way."""
+    """A contiguous copy of an array on a device, made by its package; None: not supported."""
     for name in ("contiguous", "copy"):
         if hasattr(image, name):
             return getattr(image, name)()
@@ -75,7 +75,7 @@ def contiguous_there(image: Any) -> Any:
 
 
 def extremes_there(image: Any) -> Optional[Tuple[float, float]]:
-    """Least and largest sample of an array on a device, computed there; None where its package offers no way."""
+    """Minimum and maximum of an array on a device, computed there; None: not supported."""
     if is_tensor(image):
         low, high = image.aminmax()
         return float(low), float(high)
@@ -85,7 +85,7 @@ def extremes_there(image: Any) -> Optional[Tuple[float, float]]:
 
 
 def is_batch(images: Any) -> bool:
-    """Whether this is one array of several images."""
+    """True for one array of several images."""
     return getattr(images, "ndim", 0) == 4
 
 

@@ -1,4 +1,4 @@
-"""Pictures on their way into the library: NumPy arrays, arrays on a device, files; and its own pictures as arrays."""
+"""Conversion of NumPy arrays, device arrays and files to the library's images, and of its images to arrays."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ from ._structures import HsExif, HsImage, HsLoadNotes, HsLoadOptions
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: What is taken for a picture: an array (NumPy's, another package's, or one of a device), a PIL image, a file's name,
+#: Accepted pictures: an array (NumPy's, another package's, or one of a device), a PIL image, a file's name,
 #: an open file, or the bytes of one.
 ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes], Any]
-#: What load_image reads.
+#: Sources of load_image.
 FileLike = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes]]
 
 #: The order of colour channels in arrays.
@@ -63,17 +63,17 @@ _JPEG_SCALES = (0, 1, 2, 4, 8)
 
 @dataclass
 class Picture:
-    """A view that the library can read, and what must live as long as it does."""
+    """A view for the library, and objects that must outlive it."""
 
     view: HsImage
     owner: object
     on_device: bool = False
     stream: Optional[int] = None
-    exif: Optional[HsExif] = None  # what the file says of its camera
+    exif: Optional[HsExif] = None  # the file's EXIF
 
 
 class LibraryMemory:
-    """Memory of the library seen by NumPy: keeps alive what frees it."""
+    """Memory of the library for NumPy: keeps its owner alive."""
 
     __slots__ = ("_owner", "__array_interface__")
 
@@ -83,7 +83,7 @@ class LibraryMemory:
 
 
 def array_of_memory(owner: object, address: Optional[int], shape: Tuple[int, ...], dtype: Any) -> "npt.NDArray[Any]":
-    """An array over memory that is freed when the owner is; nothing is copied."""
+    """An array over memory that is freed with its owner, without a copy."""
     if not address or 0 in shape:
         return np.empty(shape, dtype)
     dtype = np.dtype(dtype)
@@ -103,7 +103,7 @@ class _ImageMemory:
 
 
 def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int) -> Optional[int]:
-    """Bytes from row to row where the library can read the samples in place, else None."""
+    """Stride of rows in bytes if the library can read the samples in place, else None."""
     height, width = shape[0], shape[1]
     channels = shape[2] if len(shape) == 3 else 1
     if channels > 1 and strides[2] != itemsize:
@@ -162,12 +162,12 @@ def _converted(image: Any, dtype: str, seen: DeviceArray, what: str) -> Any:
 
 
 def _readable_there(image: Any, seen: DeviceArray, value_range: Optional[ValueRange], what: str) -> Any:
-    """As ``readable_samples`` for an array on a device, by its own package; the array itself if it will do."""
+    """As ``readable_samples`` for an array on a device, converted by its package; the array itself if suitable."""
     if seen.kind not in "buif":
         raise unusable(f"{seen.kind}{seen.itemsize}", what)
     if seen.kind == "b" and value_range is None:
         return _converted(image, "uint8", seen, what) * 255
-    # Whoever names the range has no reduction done: each costs a wait for the device.
+    # With a given range no reduction is needed: each costs a wait for the device.
     extremes = None if value_range is not None or (seen.kind, seen.itemsize) == ("u", 1) else extremes_there(image)
     if extremes is not None:
         check_extremes(seen.kind, seen.itemsize, *extremes, None, what)
@@ -203,7 +203,7 @@ def _picture_there(seen: DeviceArray, layout: int, value_range: Optional[ValueRa
 
 
 def _readable(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
-    """The array itself, or a copy where byte order or strides need one."""
+    """The array itself, or a copy if byte order or strides require one."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.aligned or _row_stride(array.shape, array.strides, array.itemsize) is None:
@@ -212,7 +212,7 @@ def _readable(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
 
 
 def _plain_gray(image: "npt.NDArray[Any]") -> Optional[Picture]:
-    """The commonest picture, contiguous gray bytes, without the questions that all others need."""
+    """Fast path for the most common picture: contiguous gray bytes."""
     if image.dtype != np.uint8 or image.ndim != 2 or not image.flags.c_contiguous:
         return None
     height, width = image.shape
@@ -225,7 +225,7 @@ def _plain_gray(image: "npt.NDArray[Any]") -> Optional[Picture]:
 def picture_of_array(
     image: Any, channels: Channels = "rgb", value_range: Optional[ValueRange] = None, what: str = "the image"
 ) -> Picture:
-    """A view of an array; on the CPU anything that NumPy understands, copied only where it has to be."""
+    """A view of an array; on the CPU of anything that NumPy accepts, copied only if necessary."""
     if image is None:
         raise ArrayTypeError(f"{what} is None (cv2.imread returns that for a file that it cannot read)")
     if type(image) is np.ndarray and value_range is None and channels in _LAYOUTS:
@@ -254,14 +254,14 @@ def picture_of_array(
 
 
 def plain_mask(mask: Any) -> Any:
-    """Of a masked array (numpy.ma): what it masks is not known to be wanted, so it is zero; others as they are."""
+    """The mask of a masked array (numpy.ma) has 0 at masked samples; others stay."""
     return mask.filled(0) if isinstance(mask, np.ma.MaskedArray) else mask
 
 
 def without_masked(image: "np.ma.MaskedArray[Any, Any]", mask: Any) -> "Tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]":
-    """A masked array's pixels, and the mask that drops keypoints at those that it masks, as well as where ``mask`` does.
+    """A masked array's pixels, and the mask that drops keypoints at its masked pixels and where ``mask`` does.
 
-    Its own samples there mean nothing (they may be NaN); they are replaced by the mean of the others.
+    Masked samples are undefined (they may be NaN), so they are replaced by the mean of the others.
     """
     if image.ndim not in (2, 3):
         raise ArgumentError(
@@ -304,7 +304,7 @@ def picture_of_mask(mask: Any) -> Picture:
 
 
 def check_sizes(jpeg_scale: int, max_image_size: int) -> None:
-    """Here as well as in the library, because a C integer would wrap around."""
+    """Checked here as well, because a C integer would wrap around."""
     if jpeg_scale not in _JPEG_SCALES:
         raise ArgumentError(f"jpeg_scale is {jpeg_scale!r}, expected 1, 2, 4 or 8")
     if not 0 <= max_image_size < 1 << 63:
@@ -351,7 +351,7 @@ def _load(
 
 
 def warn_of_damage(notes: HsLoadNotes, name: str = "") -> None:
-    """Warns where the decoder of a file reported damage. name: of what the bytes are of."""
+    """Warns if the decoder of a file reported damage. name: of the file whose bytes were read."""
     if notes.damages > 0:
         more = f"; {notes.damages} such reports" if notes.damages > 1 else ""
         text = notes.damage.decode("utf-8", "replace")
@@ -372,7 +372,7 @@ def path_bytes(path: Union[str, "os.PathLike[str]"]) -> bytes:
 
 
 def is_file_source(image: object) -> bool:
-    """Whether a picture is to be decoded first: a file's name, an open file, or bytes without a shape."""
+    """True for encoded pictures: a file's name, an open file, or bytes without a shape."""
     if isinstance(image, memoryview):
         return image.ndim == 1 and image.itemsize == 1
     return isinstance(image, (str, bytes, bytearray, os.PathLike)) or callable(getattr(image, "read", None))
@@ -423,7 +423,7 @@ def picture_of_file(
     strict: bool = False,
     name: str = "",
 ) -> Picture:
-    """A picture from a file, gray as the command reads it. limits: pixels, bytes. name: of what the bytes are of."""
+    """A picture from a file, gray as the command reads it. limits: pixels, bytes. name: of the file whose bytes were read."""
     memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range, name)
     if memory.notes.is_low_range:
         kind, itemsize = ("u", 2) if memory.view.type == _library.HS_U16 else ("f", 4)
@@ -433,7 +433,7 @@ def picture_of_file(
 
 
 def fit_mask(mask: Any, view: HsImage) -> Any:
-    """A mask of the size that a picture had before it was made smaller, as each smaller pixel sees it at its centre."""
+    """Samples a mask of the original's size at the pixel centres of the smaller picture."""
     if view.original_width == 0 or getattr(mask, "shape", ())[:2] != (view.original_height, view.original_width):
         return mask
     rows = (2 * np.arange(view.height) + 1) * view.original_height // (2 * view.height)
@@ -442,19 +442,19 @@ def fit_mask(mask: Any, view: HsImage) -> Any:
 
 
 def _below_folder(name: str) -> str:
-    """An image's name without what leads out of a folder at its begin: FOLDER/../photos/a.png would be the photograph."""
+    """An image's name without parts that leave the folder: FOLDER/../photos/a.png would be the photograph."""
     return re.sub(r"^(?:\.{0,2}/)+", "", name)
 
 
 def mask_path(folder: "Union[str, os.PathLike[str]]", name: Any) -> Optional[str]:
-    """The file of an image's mask by COLMAP's rule, FOLDER/NAME.png, else NAME with its ending replaced; None: there is none."""
+    """The file of an image's mask by COLMAP's rule, FOLDER/NAME.png, else NAME with its ending replaced; None: no mask."""
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentError(f"masks by name are for files: {type(name).__name__} has no name")
     whole = _below_folder(os.fspath(name))
     for stem in (whole, os.path.splitext(whole)[0]):
         path = os.path.join(os.fspath(folder), stem + ".png")
         try:
-            os.lstat(path)  # a link that leads nowhere is a mask that cannot be loaded
+            os.lstat(path)  # a dangling link is an unreadable mask
             return path
         except (OSError, ValueError) as error:
             if getattr(error, "errno", None) not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
@@ -463,7 +463,7 @@ def mask_path(folder: "Union[str, os.PathLike[str]]", name: Any) -> Optional[str
 
 
 def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[npt.NDArray[np.bool_]]":
-    """The mask of an image by COLMAP's rule; None where there is none."""
+    """The mask of an image by COLMAP's rule; None: no mask."""
     path = mask_path(folder, name)
     if path is None:
         return None
@@ -472,7 +472,7 @@ def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[n
 
 
 class MaskCount:
-    """Counts the images that have a mask in a folder, to say so when all are known."""
+    """Counts the images with a mask in a folder, for a final warning."""
 
     def __init__(self, folder: "Union[str, os.PathLike[str]]") -> None:
         self.folder = os.fspath(folder)
@@ -480,7 +480,7 @@ class MaskCount:
         self.first = ""
 
     def add(self, name: Any) -> None:
-        """Counts an image; what is wrong with it is said when it is extracted from."""
+        """Counts an image; its errors are reported at extraction."""
         try:
             self.found += mask_path(self.folder, name) is not None
         except Error:
@@ -489,7 +489,7 @@ class MaskCount:
         self.count += 1
 
     def conclude(self) -> None:
-        """Refuses a folder without a mask for any image; warns where some have none."""
+        """Refuses a folder without a mask for any image; warns if some have none."""
         if self.count and not self.found:
             name = _below_folder(self.first)
             stem = os.path.splitext(name)[0]
@@ -503,7 +503,7 @@ class MaskCount:
 def array_of_file(
     source: Any, exif: bool, max_pixels: int = 0, max_memory_bytes: int = 0
 ) -> "Tuple[npt.NDArray[Any], _ImageMemory]":
-    """A file's gray pixels, and what was read with them."""
+    """A file's gray pixels, and the image that owns them."""
     memory = load_memory(source, max_pixels, max_memory_bytes, exif, False, 1)
     return _array_of_image(memory), memory
 

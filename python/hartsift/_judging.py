@@ -1,4 +1,4 @@
-"""Whether verified pairs show the same place, by the tracks that a collection's sure pairs make."""
+"""Judges whether verified pairs show the same place, by the tracks of a collection's sure pairs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ library.hs_judge_pairs.argtypes = [POINTER(HsPairInliers), c_void_p, c_size_t, P
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """What the collection says of a verified pair.
+    """Verdict of the collection on a verified pair.
 
     Attributes:
         verdict: ``"sure"``: many inliers, and most of its matches; its inliers join features to tracks.
@@ -91,7 +91,7 @@ class PairVerdict:
 
 
 def _whole(values: Any, what: str) -> "npt.NDArray[np.int64]":
-    """Whole numbers of 0 to 2^32 - 1."""
+    """Checks integers from 0 to 2^32 - 1."""
     given = np.asarray(values)
     if given.size == 0:
         return np.zeros(given.shape, np.int64)

@@ -51,12 +51,12 @@ from ._structures import (
 )
 
 DESCRIPTOR_LENGTH = 128
-#: Room for the reason of a failure, with the terminating zero.
+#: Size of the buffer for the reason of a failure, with the terminating zero.
 MESSAGE_BYTES = 1024
 #: The interface that the structures follow, as major * 100 + minor; until 1.0 a minor version may change it.
 _INTERFACE = 1
 
-# Values of the enumerations that the package itself tells apart.
+# Values of enumerations that the package itself distinguishes.
 HS_OK = 0
 HS_ERR_ARGUMENT = 1
 HS_ERR_CAPACITY = 5
@@ -73,7 +73,7 @@ HS_DESCRIPTOR_U8, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_NONE = 0, 1, 2
 _IMAGE, _FEATURES = POINTER(HsImage), POINTER(HsFeatures)
 _ARRAY, _CAMERA = POINTER(HsArray), POINTER(HsCamera)
 
-#: Result and arguments of every function that the package calls. hs_options: c_void_p, its fields are asked of the library.
+#: Result and arguments of every function that the package calls. hs_options: c_void_p, because the library describes its fields.
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_options_init_sized": (c_int, [c_void_p, c_size_t, c_int]),
     "hs_expert_options_init_sized": (c_int, [c_void_p, c_size_t, c_int]),
@@ -149,7 +149,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_convolve1d": (c_int, [c_void_p, _ARRAY, c_void_p, c_size_t, c_int, c_void_p, c_size_t]),
 }
 
-#: Of these a build without CUDA has none.
+#: Functions missing in a build without CUDA.
 _CUDA_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_cuda_extract": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, _FEATURES]),
     "hs_cuda_extract_resident": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, POINTER(HsCudaFeatures)]),
@@ -166,7 +166,7 @@ def library_path() -> pathlib.Path:
 
 
 def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
-    """Sets the prototypes; says whether the CUDA functions are there."""
+    """Sets the prototypes; returns whether the CUDA functions exist."""
     for name, (result, arguments) in _PROTOTYPES.items():
         try:
             function = getattr(loaded, name)
@@ -182,7 +182,7 @@ def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
 
 
 def _check_version(path: pathlib.Path, number: int) -> None:
-    """Structures of options may differ in length, so only another interface is refused. number: hs_version_number()."""
+    """Refuses another interface only: structures of options may differ in length. number: hs_version_number()."""
     if number // 100 != _INTERFACE:
         raise ImportError(
             f"{path} is hartsift {number // 10000}.{number // 100 % 100}, "
@@ -201,7 +201,7 @@ def _load() -> Tuple[ctypes.CDLL, bool]:
     return loaded, with_cuda
 
 
-#: Whether the library was built with its CUDA part; whether there is a GPU is seen when an extractor is made.
+#: Whether the library was built with CUDA; a GPU is only searched when an extractor is made.
 library, HAS_CUDA = _load()
 
 _number = library.hs_version_number()
@@ -212,5 +212,5 @@ METHOD_VERSION: int = library.hs_method_version()
 
 
 def message_room() -> Any:
-    """A buffer that the library may write the reason of a failure to."""
+    """A buffer for the reason of a failure."""
     return ctypes.create_string_buffer(MESSAGE_BYTES)

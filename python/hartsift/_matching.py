@@ -101,7 +101,7 @@ class Matches:
         return (self[index] for index in range(len(self)))
 
     def to_cv2(self) -> "List[cv2.DMatch]":
-        """The matches as OpenCV's drawing functions take them. Needs the package cv2."""
+        """The matches for OpenCV's drawing functions. Needs the package cv2."""
         import cv2
 
         return [cv2.DMatch(int(r["first"]), int(r["second"]), float(r["distance"])) for r in self.records]
@@ -119,7 +119,7 @@ class _MatchMemory:
 
 
 def features_of_descriptors(given: "Union[Features, npt.NDArray[Any]]") -> Features:
-    """Features to match: the caller's, or made of descriptors alone, without positions."""
+    """Features to match: the caller's, or descriptors without positions."""
     if isinstance(given, Features):
         return given
     if isinstance(given, (str, bytes, os.PathLike)):
@@ -209,7 +209,7 @@ def match(
 
 @dataclass(frozen=True)
 class Geometry:
-    """What most matches agree with. Points x of the first image and x' of the second satisfy x' ~ H x,
+    """The geometry that most matches agree with. Points x of the first image and x' of the second satisfy x' ~ H x,
     x'^T F x = 0, or x'^T Kb^-T E Ka^-1 x = 0.
 
     Attributes:
@@ -240,7 +240,7 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Pose:
-    """How the second camera stands to the first: X_b = R X_a + t.
+    """Pose of the second camera relative to the first: X_b = R X_a + t.
 
     Attributes:
         rotation: float64 [3, 3].
@@ -304,7 +304,7 @@ def _camera(given: CameraLike) -> HsCamera:
 
 
 class VerifyOptions(TypedDict, total=False):
-    """What ``verify`` is told besides the model. Defaults stand in ``hartsift_geometry.h``."""
+    """Options of ``verify`` besides the model. Defaults are in ``hartsift_geometry.h``."""
 
     tolerance: float  #: largest error of an inlier, pixels
     confidence: float  #: of having drawn a sample without outliers
@@ -335,7 +335,7 @@ def verify(
     camera_b: Optional[CameraLike] = None,
     **options: "Unpack[VerifyOptions]",
 ) -> Geometry:
-    """Finds the geometry that most matches agree with, and which they are. The same bytes for the same seed.
+    """Finds the geometry that most matches agree with, and marks these matches. Same bytes for the same seed.
 
     Args:
         first, second: features, or points [N, 2] in pixels.

@@ -1,4 +1,4 @@
-"""Parquet files of features put together: as one such file, or as COLMAP's database."""
+"""Merges Parquet files of features to one file, or to COLMAP's database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_COLUMNS = ["image", "method", "options"]
 
 
 class _Place(NamedTuple):
-    """Where an image's row is."""
+    """Position of an image's row."""
 
     image: str
     file: int
@@ -35,8 +35,8 @@ class _Place(NamedTuple):
 
 
 def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = None) -> List[Tuple[Any, str]]:
-    """The Parquet files that are named, or lie in folders that are, sorted within each of these: file system and path.
-    Names that begin with '.' or '_' are left out, as other programs leave them out."""
+    """The given Parquet files, or those in given folders, sorted within each folder: file system and path. Names that begin
+    with '.' or '_' are skipped, as in other programs."""
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     found: List[Tuple[Any, str]] = []
     for place in given:
@@ -56,7 +56,7 @@ def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = Non
 
 
 def files_below(system: Any, folder: str) -> Iterator[str]:
-    """The files of a folder and those below it, in no order."""
+    """The files of a folder tree, unordered."""
     if isinstance(system, fs.LocalFileSystem):  # whose names pyarrow gives only where they are UTF-8
         yield from (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
     else:
@@ -66,7 +66,7 @@ def files_below(system: Any, folder: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Puts the file's name in front of what is wrong with it, which pyarrow leaves out."""
+    """Prefixes errors with the file's name, which pyarrow omits."""
     try:
         yield
     except ArgumentError as error:
@@ -76,7 +76,7 @@ def naming(path: str) -> Iterator[None]:
 
 
 class _Inputs:
-    """The rows of several files, ordered by the names of their images, byte by byte."""
+    """The rows of several files, ordered by image name, bytewise."""
 
     def __init__(self, files: List[Tuple[Any, str]]) -> None:
         self.files = files
@@ -89,8 +89,8 @@ class _Inputs:
         for one, other in zip(self.places, self.places[1:]):
             if one.image == other.image:
                 raise ArgumentError(
-                    f"{one.image} is there twice, in {files[one.file][1]} and {files[other.file][1]}: images may be there "
-                    "once"
+                    f"{one.image} is there twice, in {files[one.file][1]} and {files[other.file][1]}: expected each "
+                    "image once"
                 )
 
     def _index_file(self, number: int) -> None:
@@ -133,7 +133,7 @@ class _Inputs:
             yield self._group(place.file, place.group).slice(place.row, 1)
 
     def batches(self) -> Iterator[Any]:
-        """The same, many rows at a time."""
+        """As ``tables``, many rows at a time."""
         some: List[Any] = []
         for table in self.tables():
             some.append(table)
@@ -145,7 +145,7 @@ class _Inputs:
 
 
 def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any) -> None:
-    """Writes a file under another name and renames it; in object stores a file appears when it is closed."""
+    """Writes a file under a temporary name and renames it; in object stores a file appears when it is closed."""
     temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}")
     try:
         with system.open_output_stream(at(system, temporary)) as stream, pq.ParquetWriter(
@@ -174,7 +174,7 @@ def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[
     order = sorted(zip(map(os.fsencode, names_a), map(os.fsencode, names_b), range(len(rows))))
     pairs = {frozenset(one[:2]) for one in order}
     if len(pairs) != len(order):
-        raise ArgumentError(f"{len(order) - len(pairs)} pairs of images have matches twice: they may be there once")
+        raise ArgumentError(f"{len(order) - len(pairs)} pairs of images have matches twice: expected each pair once")
     if len(set(rows["options"].to_pylist())) > 1 or len(set(rows["method"].to_pylist())) > 1:
         raise ArgumentError("the matches were made with different options or method versions: expected the same")
     for _, _, index in order:
@@ -189,7 +189,7 @@ def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[
 
 
 class _Cameras(NamedTuple):
-    """Which camera an image of a database gets; see ``ColmapDatabase``."""
+    """The choice of cameras in a database; see ``ColmapDatabase``."""
 
     share: Union[bool, str]
     camera: Union[ColmapCamera, int, None]

@@ -1,12 +1,12 @@
-"""Names of images, which are bytes for the file system, as the texts in UTF-8 that Arrow's tables hold."""
+"""Converts names of images (bytes in the file system) to UTF-8 texts for Arrow's tables."""
 
 from __future__ import annotations
 
 import os
 import re
 
-# Bytes that are no UTF-8 become characters of the private use area, 0x80..0xff as U+F780..U+F7FF. A name that has such characters
-# itself has the bytes of their UTF-8 in this form, so every name has one text and every text one name.
+# Bytes that are not UTF-8 become characters of the private use area, 0x80..0xff as U+F780..U+F7FF. If a name contains such
+# characters itself, the bytes of their UTF-8 are converted too, so that names and texts correspond one to one.
 _BASE = 0xF700
 _ESCAPED = re.compile("[\uf780-\uf7ff]+")
 _TO_ESCAPE = re.compile("[\udc80-\udcff\uf780-\uf7ff]+")
@@ -14,7 +14,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def text_of_name(name: str) -> str:
-    """The text for a name as ``os.fsdecode`` gives it; nearly all names are their own."""
+    """The text for a name from ``os.fsdecode``; nearly all names stay unchanged."""
     if name.isascii():
         return name
     try:
@@ -38,5 +38,5 @@ def name_of_text(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A message with names in it, as UTF-8: bytes that are none as \\xNN."""
+    """A message with names, as UTF-8: other bytes become \\xNN."""
     return _SURROGATE.sub(lambda found: f"\\x{ord(found.group()) & 0xFF:02x}", text)

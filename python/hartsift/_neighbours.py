@@ -1,4 +1,4 @@
-"""More neighbours than two: the k nearest descriptors, and all within a radius."""
+"""The k nearest descriptors, and all within a radius."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shared by the classes that replace OpenCV's: cv2.UMat, output arguments, numbers or None, errors that are cv2.error
-too."""
+"""Shared by the classes that replace OpenCV's: cv2.UMat, output arguments, optional numbers, errors that are cv2.error too."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Missing:
-    """The default of an argument for which None has a meaning."""
+    """Default of an argument for which None is a valid value."""
 
     def __repr__(self) -> str:
         return "<missing>"
@@ -29,7 +28,7 @@ MISSING: Any = _Missing()
 
 
 def _cv2_error() -> Optional[Type[Exception]]:
-    """cv2.error where the program has imported cv2."""
+    """cv2.error if the program has imported cv2."""
     kind = getattr(sys.modules.get("cv2"), "error", None)
     return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
 
@@ -48,7 +47,7 @@ def _joined_kind(kind: Type[Error], other: Type[Exception]) -> Type[Error]:
 
 
 def as_cv2_error(error: Error, function: str = "") -> Error:
-    """The same error as one that ``except cv2.error`` catches too, if cv2 is imported."""
+    """Converts an error so that ``except cv2.error`` catches it too, if cv2 is imported."""
     other = _cv2_error()
     if other is None or isinstance(error, other):
         return error
@@ -67,8 +66,7 @@ def _own_error(error: Exception) -> Error:
 
 
 def raises_like_cv2(function: F) -> F:
-    """A function whose errors are hartsift.Error and, where cv2 is imported, cv2.error: as OpenCV's code is called, wrong
-    numbers and types of arguments included."""
+    """Decorator: errors, also of argument counts and types, are hartsift.Error and, if cv2 is imported, cv2.error."""
 
     @functools.wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -83,7 +81,7 @@ def raises_like_cv2(function: F) -> F:
         own = as_cv2_error(_own_error(raised), function.__qualname__)
         raise own.with_traceback(raised.__traceback__) from None
 
-    # So that help() shows the arguments of the function.
+    # help() then shows the function's arguments.
     called.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return cast(F, called)
 
@@ -92,23 +90,23 @@ def raises_like_cv2(function: F) -> F:
 
 
 def is_umat(value: object) -> bool:
-    """Whether this is a cv2.UMat; cv2 itself is not imported for the answer."""
+    """True for a cv2.UMat; does not import cv2."""
     kind = getattr(sys.modules.get("cv2"), "UMat", None)
     return isinstance(kind, type) and isinstance(value, kind)
 
 
 def array_of(value: Any) -> Any:
-    """The array of a cv2.UMat, None for an empty one; anything else as it is."""
+    """The array of a cv2.UMat, None for an empty one; anything else unchanged."""
     return value.get() if is_umat(value) else value
 
 
 def is_empty(value: Any) -> bool:
-    """Whether OpenCV takes this for an empty matrix: None, or an array without elements."""
+    """True for OpenCV's empty matrices: None, or an array without elements."""
     return value is None or (isinstance(value, np.ndarray) and value.size == 0)
 
 
 def output(result: "Optional[np.ndarray[Any, Any]]", given: Any, as_umat: bool) -> Any:
-    """What is returned for an output: the array that was given for it if the result fits, a cv2.UMat if asked for."""
+    """The returned output: the given array if the result fits, or a cv2.UMat if requested."""
     if as_umat or is_umat(given):
         cv2: Any = sys.modules["cv2"]
         if result is None:
@@ -124,7 +122,7 @@ def output(result: "Optional[np.ndarray[Any, Any]]", given: Any, as_umat: bool) 
 
 
 def check_output(given: Any) -> None:
-    """Refuses what cannot be meant for an output: anything but None, an array or a cv2.UMat; OpenCV passes numbers over."""
+    """Refuses outputs other than None, an array or a cv2.UMat; OpenCV ignores numbers."""
     if not (given is None or isinstance(given, (np.ndarray, int, float)) or is_umat(given)):
         raise ArrayTypeError(f"descriptors is {type(given).__name__}, expected None, or an array for the result")
 
@@ -158,22 +156,22 @@ def flag(value: Any, name: str) -> bool:
 
 
 def either(image: Any, images: Any) -> Any:
-    """The first argument, by the name that OpenCV has for one image or by that for a list."""
+    """The first argument, by OpenCV's name for one image or for a list."""
     if (image is MISSING) == (images is MISSING):
         raise ArrayTypeError("image is missing" if image is MISSING else "image and images are given, expected one of them")
     return images if image is MISSING else image
 
 
-#: What OpenCV takes for a list of images.
+#: Types that OpenCV accepts as a list of images.
 def as_list(image: Any) -> "Union[None, Tuple[Any, ...]]":
-    """The images of a list of them, None where this is one image."""
+    """The images of a list; None: a single image."""
     if isinstance(image, (list, tuple)) or (isinstance(image, np.ndarray) and image.dtype == object and image.ndim == 1):
         return tuple(image)
     return None
 
 
 def per_image(given: Any, count: int, name: str) -> Tuple[Any, ...]:
-    """One value for each image of a list; where none are given, None for each."""
+    """One value per image of a list; None for each if not given."""
     values = () if given is None else as_list(given)
     if values is None or (len(values) not in (0, count)):
         what = type(given).__name__ if values is None else f"{len(values)} {name}"
@@ -182,6 +180,6 @@ def per_image(given: Any, count: int, name: str) -> Tuple[Any, ...]:
 
 
 def names_as_cv2(error: Error, names: Dict[str, str]) -> Error:
-    """An error of the library whose first word is an option, with OpenCV's name for it."""
+    """Replaces an option at the start of a library error by OpenCV's name."""
     first, _, rest = error.message.partition(" ")
     return type(error)(f"{names[first]} {rest}", error.status) if first in names else error

@@ -1,4 +1,4 @@
-"""Keyword arguments to hs_options: every field by its name, enumerators by theirs, as hs_option_describe lists them."""
+"""Converts keyword arguments to hs_options: fields and enumerators by name, as listed by hs_option_describe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _C_TYPES = (c_int32, c_int32, c_int, c_float, c_uint64, c_uint64, c_char_p, c_vo
 
 
 def described_options() -> List[HsOptionInfo]:
-    """What the library says of every field of hs_options and hs_expert_options."""
+    """The library's descriptions of all fields of hs_options and hs_expert_options."""
     infos: List[HsOptionInfo] = []
     while info := library.hs_option_describe(len(infos)):
         infos.append(info.contents)
@@ -27,7 +27,7 @@ def described_options() -> List[HsOptionInfo]:
 
 
 def is_offered(info: HsOptionInfo) -> bool:
-    """Whether the field is a keyword; workload: see Batch."""
+    """True if the field is a keyword; workload: see Batch."""
     return info.type not in (POINTER, UNUSED) and info.name != b"workload"
 
 
@@ -49,13 +49,13 @@ HsExpertOptions = _structure("hs_expert_options", 1)
 STRUCTURES: Dict[str, Any] = {"hs_options": HsOptions, "hs_expert_options": HsExpertOptions}
 know_fields(STRUCTURES)
 
-#: The fields that hold an enumeration, and the names of its values.
+#: Fields with an enumeration, and the names of its values.
 ENUMERATIONS: Dict[str, Dict[str, int]] = {
     info.name.decode(): {name: value for value, name in enumerate(info.values.decode().split("|"))}
     for info in _INFOS
     if info.type == CHOICE and is_offered(info)
 }
-#: No byte of the features depends on these (HS_OPTIONS_WORK).
+#: Options that change no byte of the features (HS_OPTIONS_WORK).
 WORK_OPTIONS = frozenset(info.name.decode() for info in _INFOS if info.group == 1)
 PROFILES, LAYOUTS, NORMS = ENUMERATIONS["profile"], ENUMERATIONS["layout"], ENUMERATIONS["norm"]
 _DEVICES = ENUMERATIONS["device"]
@@ -73,7 +73,7 @@ def name_of(field: str, value: int) -> str:
 
 
 def enumerator(field: str, names: Mapping[str, int], value: Union[str, int]) -> int:
-    """The number of an enumeration's value that is given by name or number."""
+    """The number of an enumeration's value, given by name or number."""
     if isinstance(value, str):
         found = names.get(value.lower().replace("_", "-"))
         if found is None:
@@ -89,7 +89,7 @@ def _fits(kind: Any, value: int) -> bool:
 
 
 def set_field(structure: ctypes.Structure, kind: Any, field: str, value: Any) -> None:
-    """Writes a number to a field; ctypes alone would cut off what does not fit."""
+    """Writes a number to a field, checked: ctypes would truncate it."""
     if kind in (ctypes.c_float, ctypes.c_double):
         setattr(structure, field, float(value))
         return
@@ -103,7 +103,7 @@ def set_field(structure: ctypes.Structure, kind: Any, field: str, value: Any) ->
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> TypeError:
-    """The exception for a keyword that does not exist, with the nearest one that does, and all of them."""
+    """The exception for an unknown keyword, with the nearest known one, and the list of all."""
     near = difflib.get_close_matches(name, list(known), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"unknown {what} {name!r}{hint} (known: {', '.join(sorted(known))})")
@@ -130,7 +130,7 @@ def _set_device(options: Any, value: Union[str, int]) -> None:
 
 
 class OptionsSet:
-    """hs_options with its hs_expert_options; ``view`` is what the library takes."""
+    """hs_options with its hs_expert_options; ``view`` is passed to the library."""
 
     def __init__(self, profile: int) -> None:
         self.view, self.expert = HsOptions(), HsExpertOptions()
@@ -146,7 +146,7 @@ class OptionsSet:
         return self.expert if name in _EXPERT_TYPES else self.view
 
     def key(self) -> Tuple[Any, ...]:
-        """Equal for options that mean the same."""
+        """A key, equal for equivalent options."""
         return tuple(getattr(self.part(name), name) for name in _TYPES)
 
     def as_dict(self) -> Dict[str, Any]:
@@ -165,7 +165,7 @@ def make_options(settings: Mapping[str, Any]) -> OptionsSet:
     profile = spread.pop("profile", "lowe")
     options = OptionsSet(enumerator("profile", PROFILES, profile))
     if "max_features" in spread and options.view.selection == ENUMERATIONS["selection"]["levels"]:
-        spread.setdefault("selection", "scale")  # levels have no exact number, and one was asked for
+        spread.setdefault("selection", "scale")  # selection by levels cannot give an exact number
     for name in ("dsp_sizes", "dsp_smallest", "dsp_largest"):
         if name in spread and "dsp" not in spread:
             raise ArgumentError(f"{name} is for dsp: expected dsp=True too")

@@ -1,4 +1,4 @@
-"""Pairs of images by name: which are to be matched, and what came of each as a row of an Arrow table."""
+"""Pairs of images by name: their selection, and their results as rows of an Arrow table."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MATCH_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How pairs are matched and verified.
+    """Settings of matching and verification.
 
     Attributes:
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
@@ -68,18 +68,18 @@ class MatchSettings:
     tolerance: float = 4.0
 
     def check(self) -> None:
-        """Refuses what no pair could be matched with."""
+        """Refuses invalid settings."""
         if self.model is not None and self.model not in _MODELS:
             raise ArgumentError(f"model is {self.model!r}, expected {' or '.join(map(repr, _MODELS))} or None")
 
     def text(self) -> str:
-        """All that results depend on, as JSON with sorted names."""
+        """Everything that results depend on, as JSON with sorted names."""
         return json.dumps(vars(self), sort_keys=True)
 
 
 def selection_of(pairs: PairsLike) -> Tuple[str, int]:
-    """Which rule selects pairs, ``"all"``, ``"sequential"``, ``"spatial"`` or ``"retrieval"``, and its number; ``""``:
-    the pairs are given."""
+    """The rule that selects pairs, ``"all"``, ``"sequential"``, ``"spatial"`` or ``"retrieval"``, and its number; ``""``:
+    given pairs."""
     found = re.fullmatch(r"(all)|(sequential|spatial|retrieval):([1-9][0-9]{0,8})", pairs) if isinstance(pairs, str) else None
     if found is None:
         return "", 0
@@ -107,7 +107,7 @@ def select_pairs(
             chosen = sequential_pairs(names, number)
         elif rule == "spatial":
             degrees = np.array(places, np.float64).reshape(len(names), 2)
-            # One impossible position leaves an image without neighbours, and ends nothing.
+            # An impossible position leaves its image without neighbours; the others continue.
             degrees[~(np.abs(degrees) <= [LATITUDE_MOST, LONGITUDE_MOST]).all(1)] = np.nan
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
@@ -126,7 +126,7 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
             if lines and lines[0].startswith(("\udcff\udcfe", "\udcfe\udcff")):
                 raise ArgumentError(f"{path}: is in UTF-16: expected UTF-8, with two names a line")
     except OSError as error:
-        # With a colon it is more likely a rule that is misspelt.
+        # With a colon it is probably a misspelt rule.
         kind = ArgumentError if ":" in path and isinstance(error, FileNotFoundError) else FileError
         raise kind(
             f"{path}: {error.strerror}: expected 'all', 'sequential:K', 'spatial:M', 'retrieval:K' or a file "
@@ -144,8 +144,8 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
 def match_named_pairs(
     features: Mapping[str, Features], pairs: Sequence[Pair], settings: MatchSettings, **options: Any
 ) -> pa.Table:
-    """A row for each pair, in their order: matches, and the geometry that most agree with. options: where to compute, as
-    for ``hartsift.match_many``."""
+    """A row for each pair, in order: matches, and their geometry. options: of the computation, as for
+    ``hartsift.match_many``."""
     places = {name: place for place, name in enumerate(features)}
     known = [(places[a], places[b]) for a, b in pairs if a in places and b in places]
     outcomes = _outcomes(list(features.values()), known, settings, options)
@@ -165,7 +165,7 @@ def match_named_pairs(
 def _outcomes(
     features: List[Features], pairs: List[Tuple[int, int]], settings: MatchSettings, options: Mapping[str, Any]
 ) -> "Iterator[Union[PairMatches, Error]]":
-    """What became of each pair; after one that failed the rest begins anew."""
+    """Results of the pairs; after a failed pair the rest is restarted."""
     done = 0
     while done < len(pairs):
         try:
@@ -181,7 +181,7 @@ def _outcomes(
             ):
                 done += 1
                 yield found
-        except Exception as error:  # one pair never ends the work on the others
+        except Exception as error:  # a failed pair must not end the others
             done += 1
             yield reason_of(error)
 

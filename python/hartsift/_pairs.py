@@ -1,4 +1,4 @@
-"""Many pairs of a collection's images matched, and verified, on all cores or a GPU."""
+"""Matches and verifies many pairs of a collection's images, on all cores or a GPU."""
 
 from __future__ import annotations
 
@@ -122,14 +122,13 @@ library.hs_pairs_end.restype, library.hs_pairs_end.argtypes = None, [c_void_p]
 
 @dataclass(frozen=True)
 class PairMatches:
-    """What became of one pair.
+    """Result of one pair.
 
     Attributes:
         first, second: indices of the two images.
-        matches: what they have in common.
-        geometry: what was verified; None without ``verify``.
-        plane: the homography that half of the inliers of another model or more agree with, too; None: there is none,
-            or it was not asked for.
+        matches: of the two images.
+        geometry: the verified geometry; None without ``verify``.
+        plane: the homography that at least half of another model's inliers agree with; None: none, or not requested.
         fundamental: the fundamental matrix, where ``geometry`` is an essential one by ``find_essential``; else None.
         pose: of the second camera, by an essential matrix; else None.
         watermark: whether the inliers are a caption, a logo or a frame that both images have in their border.
@@ -164,7 +163,7 @@ def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
 
 
 def _copied(address: Optional[int], count: int, kind: Any) -> "npt.NDArray[Any]":
-    """A copy of the result; the library's memory is valid until the next pair only."""
+    """A copy of the result; the library's memory is only valid until the next pair."""
     if not count or not address:
         return np.empty(0, kind)
     return np.frombuffer(ctypes.string_at(address, count * np.dtype(kind).itemsize), kind)
@@ -201,7 +200,7 @@ def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np
 
 
 class _Run:
-    """A run of the library, with all that it reads; ends with this object."""
+    """A run of the library with its inputs; ends with this object."""
 
     def __init__(self, context: Context, collection: HsCollection, pairs: "npt.NDArray[np.uint32]", options: Any) -> None:
         self._kept = (context, collection, pairs, options)
@@ -219,7 +218,7 @@ class _Run:
         self.end.atexit = False
 
     def next(self) -> Optional[PairMatches]:
-        """Of the next pair; None: that was all."""
+        """The next pair's result; None: no more."""
         result = POINTER(HsPairResult)()
         status = library.hs_pairs_next(self._handle, -1, ctypes.byref(result))
         check(status, library.hs_pairs_last_error(self._handle))
@@ -232,7 +231,7 @@ class _Run:
 
 
 def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
-    """The run's results; the arrays that it reads live as long as this."""
+    """Yields the run's results; keeps its inputs alive."""
     try:
         found = run.next()
         while found is not None:
@@ -260,8 +259,8 @@ def match_many(
 ) -> Iterator[PairMatches]:
     """Matches many pairs of a collection at once, with the bytes of ``match`` and ``verify`` pair by pair.
 
-    Threads work on different pairs, or verify what a GPU matches; results come in the order of the pairs while the next
-    ones are worked on. Nothing of Python is held meanwhile. What is not asked for any more ends with the iterator.
+    Threads work on different pairs, or verify a GPU's matches; results come in the order of the pairs while later pairs are
+    processed, without the GIL. Closing the iterator ends the run.
 
     Args:
         features: of each image, or its descriptors alone [N, 128] where nothing is verified.
@@ -270,7 +269,7 @@ def match_many(
         verify: ``"homography"``, ``"fundamental"`` or ``"essential"``; None: matches alone. Pairs without both cameras
             get a fundamental matrix instead of an essential one.
         guided: where a geometry was found, match again among positions that agree with it, and verify again.
-        find_plane: where half of the inliers or more lie on one plane, estimate its homography too.
+        find_plane: if at least half of the inliers are on one plane, estimate its homography too.
         plane_tolerance: of that homography, pixels; 0: the tolerance of ``verify_options``.
         find_essential: with ``verify="fundamental"``: where both cameras are known, estimate an essential matrix too, and
             take it if it has at least .95 of the inliers.

@@ -1,4 +1,4 @@
-"""Patches about keypoints, for descriptors that are computed elsewhere."""
+"""Patches around keypoints, for external descriptors."""
 
 from __future__ import annotations
 

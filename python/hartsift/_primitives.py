@@ -16,7 +16,7 @@ from ._structures import HsArray, HsTiling
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: The figures of one tile.
+#: Statistics of one tile.
 TILE_DTYPE = np.dtype(
     [("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64), ("above", np.uint64)]
 )
@@ -29,7 +29,7 @@ ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
 def _view(
     given: "npt.ArrayLike", what: str = "the array", types: Sequence[str] = _TYPES
 ) -> "Tuple[HsArray, npt.NDArray[Any]]":
-    """A view of an array of up to two dimensions, of more as one row; and the array, copied if its strides need it."""
+    """A view of an array of up to two dimensions (more are flattened to one row), and the array, copied if necessary."""
     if isinstance(given, np.ma.MaskedArray):
         raise ArrayTypeError(f"{what} is a masked array: give its compressed() or filled(value)")
     array = np.asarray(given)
@@ -53,7 +53,7 @@ def _view(
 def _rows_view(
     given: "npt.ArrayLike", what: str, types: Sequence[str] = _TYPES
 ) -> "Tuple[HsArray, npt.NDArray[Any]]":
-    """The same where rows matter, so that more than two dimensions are a mistake."""
+    """As above for functions with rows: more than two dimensions are refused."""
     if np.ndim(given) > 2:
         raise ArgumentError(f"{what} has shape {np.shape(given)}, expected one or two dimensions")
     return _view(given, what, types)

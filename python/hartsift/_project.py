@@ -1,4 +1,4 @@
-"""What the writers for AliceVision and openMVG share: a project's views, and their features in files of a folder."""
+"""Shared by the writers for AliceVision and openMVG: a project's views, and their feature files in a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class View(NamedTuple):
 
     Attributes:
         number: the view's own.
-        stem: what its files are named by, without their endings.
+        stem: name of its files without endings.
         path: the image.
     """
 
@@ -31,7 +31,7 @@ class View(NamedTuple):
 
 
 def read_project(path: PathLike) -> Dict[str, Any]:
-    """A project's JSON file, which has a list of views."""
+    """Reads a project's JSON file, which has a list of views."""
     try:
         with open(path, encoding="utf-8") as file:
             project = json.load(file)
@@ -53,7 +53,7 @@ def extract_views(
 ) -> int:
     """Writes STEM.feat and STEM.desc for every view that lacks one of the two, or for all.
 
-    JPEG files are read as stored, as both programs read them. Several images are under way at once.
+    JPEG files are read as stored, as both programs read them. Several images are in flight at once.
 
     Args:
         masks: by a view's number, files of the pictures' size; keypoints where they are black are dropped.
@@ -79,7 +79,7 @@ def extract_views(
 
 
 def check_place(path: pathlib.Path) -> None:
-    """Refuses what a file must not replace: a device, say."""
+    """Refuses to replace anything but a regular file, such as a device."""
     if path.exists() and not path.is_file():
         raise FileError(f"{path}: cannot be written: is no regular file")
 

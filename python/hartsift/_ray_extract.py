@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from ._hints import Options
 
-# What an actor claims of its CPUs: less than half. Ray restarts an actor of a lost node only where it finds room, and what
-# the actor has made is lost and awaited until then; so that all of half the nodes find room on the other half, which is
-# then slower. It also leaves room for those who write. Ray fills nodes up to a half first, so the actors are spread.
+# An actor reserves less than half of its CPUs. Ray restarts a lost node's actor only on free CPUs, and its lost results are
+# awaited until then; with this share all actors of half the nodes fit on the other half, which is then slower. It also leaves
+# CPUs for writers. Ray fills nodes up to a half first, so the actors are spread.
 _CLAIM = 0.45
-_BLOCKS_MOST = 4096  # of names that a driver hands out: Ray keeps track of each of them
+_BLOCKS_MOST = 4096  # of names from a driver: Ray tracks each of them
 
 
 class ExtractionActor:
-    """What an actor runs: one extractor, used for batch after batch."""
+    """An actor with one extractor for all its batches."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ExtractionActor:
 
 
 def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict[str, Any]:
-    """Arguments of map_batches: as many actors as asked for, or as the cluster has room for, and what they claim."""
+    """Arguments of map_batches: the number of actors (requested, or as many as fit) and their resources."""
     if concurrency is None:
         have = ray.cluster_resources()
         room = have.get("GPU", 0) / num_gpus if num_gpus else have.get("CPU", 1) / num_cpus
@@ -115,7 +115,7 @@ def extract(
             leave GPUs free by `concurrency`, else Ray waits.
         concurrency: actors; None: as many as the cluster has room for.
         batch_size: images that an actor gets at once, and does again if it is lost.
-        filesystem: of pyarrow, that paths are in; None: the local one of each node, and that of each URI.
+        filesystem: of pyarrow, that paths are in; None: each node's local one, or the URI's.
         exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
         readers: threads of an actor that read and decode ahead; None: one for each of its CPUs.
         ray_remote_args: further arguments of the actors.
@@ -127,7 +127,7 @@ def extract(
     settings: Dict[str, Any] = dict(options)
     settings.setdefault("device", "cuda" if num_gpus else "cpu")
     settings.setdefault("threads", max(1, int(num_cpus)))
-    make_options(settings)  # what is wrong with them is said here, not by an actor that cannot start
+    make_options(settings)  # wrong options fail here, not in an actor that cannot start
     if batch_size < 1 or num_cpus <= 0:
         raise ArgumentError(f"batch_size is {batch_size}, num_cpus {num_cpus}: expected 1 or more, and more than 0")
     if isinstance(images, ray.data.Dataset):

@@ -43,7 +43,7 @@ _TASK_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class FileBlock:
-    """Features that lie in row groups of Parquet files.
+    """Features in row groups of Parquet files.
 
     Attributes:
         groups: file system, path and number of each row group.
@@ -65,8 +65,8 @@ def _facts_of_block(block: pa.Table) -> pa.Table:
 
 
 def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[FileBlock], List[pa.Table]]:
-    """Row groups in the order of files, so many together that each block but the last has at least so many images; and
-    the names and positions of each block's images."""
+    """Combines row groups in file order, so that each block except the last has at least ``least`` images; also returns the
+    names and positions of each block's images."""
     blocks: List[FileBlock] = []
     facts: List[pa.Table] = []
     groups: List[Tuple[Any, str, int]] = []
@@ -92,7 +92,7 @@ def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[Fil
 
 
 class _Blocks:
-    """Blocks of features, in files or in the object store; those that were used last are kept."""
+    """Blocks of features, in files or in the object store; caches the last ones."""
 
     def __init__(self, blocks: List[Any]) -> None:
         self._blocks = blocks
@@ -111,7 +111,7 @@ class _Blocks:
 
 
 class MatchingActor:
-    """What an actor runs: takes blocks of features from files or from the object store, and keeps those it used last."""
+    """An actor that matches: reads blocks of features from files or the object store, and caches the last ones."""
 
     def __init__(self, blocks: List[Any], settings: MatchSettings, device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
@@ -132,7 +132,7 @@ class MatchingActor:
 
 
 class DescribingActor:
-    """What an actor runs to find images that look alike. Each learns from the same images, which gives the same vectors."""
+    """An actor that finds similar images. Each is trained with the same images, which gives the same vectors."""
 
     def __init__(self, blocks: List[Any], sampled: List[int], device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
@@ -173,7 +173,7 @@ def _vectors(
 
 
 def _tasks(pairs: Iterable[Pair], block_of: Dict[str, int], most: int) -> List[pa.Table]:
-    """Pairs of the same two blocks together, at most so many in a task; neighbouring tasks share a block."""
+    """Groups pairs of the same two blocks, at most ``most`` in a task; neighbouring tasks share a block."""
     groups: Dict[Tuple[int, int], List[Pair]] = {}
     for a, b in pairs:
         groups.setdefault((block_of.get(a, -1), block_of.get(b, -1)), []).append((a, b))

@@ -1,4 +1,4 @@
-"""What the subcommands of ``python -m hartsift.ray`` do."""
+"""Functions of the subcommands of ``python -m hartsift.ray``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._ray_extract import dataset_of_images, extract
 from ._ray_match import match_pairs
 from ._sources import at, find_images, resolve
 
-# A writing task waits for storage, and must find room beside actors that wait for it.
+# A writing task waits for storage, and must fit next to actors that wait for it.
 _WRITER_CPUS = 0.05
 
 
@@ -74,7 +74,7 @@ def _write(dataset: Any, output: str) -> None:
 
 
 def _reason_of(error: Optional[BaseException]) -> Optional[BaseException]:
-    """What a task of Ray failed with, if that is an error of files or of this package."""
+    """The cause of a Ray task's failure, if it is an error of files or of this package."""
     while error is not None:
         inner = getattr(error, "cause", None) or error.__cause__
         if inner is None or inner is error:
@@ -88,7 +88,7 @@ def _pool(arguments: argparse.Namespace) -> Dict[str, Any]:
 
 
 def _failures(output: str, column: str) -> int:
-    """Counts rows with errors and prints how many there are."""
+    """Counts rows with errors and prints their number."""
     count = failed = 0
     for system, path in find_files(output):
         statuses = _column(system, path, "status")
@@ -99,7 +99,7 @@ def _failures(output: str, column: str) -> int:
 
 
 def extract_images(arguments: argparse.Namespace) -> int:
-    """``extract``; the exit status: 1 where images failed."""
+    """Runs ``extract``; exit status 1 if images failed."""
     done = _existing_images(arguments.output, arguments.resume)
     sources = [source for source in find_images(arguments.images) if source.name not in done]
     if sources:
@@ -112,7 +112,7 @@ def extract_images(arguments: argparse.Namespace) -> int:
 
 
 def match_features(arguments: argparse.Namespace) -> int:
-    """``match``; the exit status: 1 where pairs failed."""
+    """Runs ``match``; exit status 1 if pairs failed."""
     _existing_images(arguments.output, False)
     ray.init(address=arguments.address, ignore_reinit_error=True)
     model = None if arguments.model == "none" else arguments.model

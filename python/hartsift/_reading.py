@@ -1,4 +1,4 @@
-"""What a caller gives for an image and its mask as what the library takes: pixels in memory, or a file that it decodes."""
+"""Converts a caller's image and mask to the library's input: pixels in memory, or a file that it decodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._images import (
 
 #: The pixels of one image and of its mask.
 Pictures = Tuple[Picture, Optional[Picture]]
-#: What one image is extracted from, and its mask.
+#: The source of one image, and its mask.
 Sources = Tuple[Union[Picture, EncodedFile], Optional[Picture]]
 
 
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
 
 
 def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.Structure) -> Pictures:
-    """Decodes files, looks at arrays."""
+    """Decodes files and converts arrays."""
     mask = plain_mask(mask)
     if isinstance(image, np.ma.MaskedArray):
         image, mask = without_masked(image, mask)
@@ -49,12 +49,12 @@ def pictures_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.S
         picture = picture_of_array(image, reading.channels, reading.value_range)
     masking = None if mask is None else picture_of_mask(fit_mask(mask, picture.view))
     if masking is not None and masking.on_device != picture.on_device:
-        raise ArgumentError("image and mask must both lie on the device, or neither")
+        raise ArgumentError("image and mask must both be on the device, or neither")
     return picture, masking
 
 
 def sources_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.Structure) -> Sources:
-    """As ``pictures_of``; but a file that the library can decode in its own threads is left to it."""
+    """As ``pictures_of``, but files that the library can decode stay encoded for its threads."""
     if type(image) is not np.ndarray and reading.value_range is None and is_file_source(image):
         _check_region(reading, options)
         file = encoded_file(
@@ -63,14 +63,14 @@ def sources_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.St
         if isinstance(file, EncodedFile):
             masking = None if mask is None else picture_of_mask(plain_mask(mask))
             if masking is not None and masking.on_device:
-                raise ArgumentError("the mask of a file must lie in host memory")
+                raise ArgumentError("the mask of a file must be in host memory")
             return file, masking
         image = image if file is None else file
     return pictures_of(image, mask, reading, options)
 
 
 def stream_of(picture: Picture, mask: Optional[Picture]) -> Optional[int]:
-    """The stream that both are complete on."""
+    """The stream in whose order both are complete."""
     streams = {p.stream for p in (picture, mask) if p is not None and p.stream is not None}
     if len(streams) > 1:
         raise ArgumentError("image and mask come from different streams: synchronise one of them first")

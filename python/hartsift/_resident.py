@@ -1,4 +1,4 @@
-"""Features that stay in the memory of a CUDA device, and how other packages take them."""
+"""Features that stay in the memory of a CUDA device, and their exchange with other packages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class DeviceMemory:
         self.strides: Tuple[int, ...] = (steps[0] if row_bytes is None else row_bytes, *steps[1:])
 
     def _lend(self) -> None:
-        """Notes that somebody reads this memory from now on, for as long as this object lives."""
+        """Marks this memory as in use, as long as this object lives."""
         extractor = self._result._extractor
         if extractor._call_number != self._result._call:
             raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")

@@ -1,4 +1,4 @@
-"""Which pairs of a collection's images are worth matching: neighbours by name or position, images that look alike."""
+"""Selection of pairs of a collection's images to match: neighbours by name or position, similar images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._structures import HsFeatures
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_SAMPLE = 262144  # descriptors that are enough to learn from
+_SAMPLE = 262144  # descriptors that suffice for training
 
 
 class HsImagePair(ctypes.Structure):
@@ -83,7 +83,7 @@ LATITUDE_MOST, LONGITUDE_MOST = 90, 360
 
 
 def _take(pairs: HsImagePairs) -> "npt.NDArray[np.uint32]":
-    """The pairs as an array of their own; what the library holds is freed."""
+    """The pairs as a new array; frees the library's list."""
     taken = np.zeros((pairs.count, 2), np.uint32)
     if pairs.count:
         ctypes.memmove(taken.ctypes.data, pairs.pairs, taken.nbytes)

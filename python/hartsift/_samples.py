@@ -1,4 +1,4 @@
-"""What an array's samples mean: which number is black and which is white, and whether its values can be meant so."""
+"""Value ranges of arrays: the numbers for black and white, and the check of samples against them."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 #: The values of black and white.
 ValueRange = Tuple[float, float]
 
-#: What the library reads, by NumPy's letter and size, and the range that it takes for granted.
+#: The library's sample types, by NumPy's letter and size.
 SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _library.HS_F32}
 _WHITE = {("u", 1): 255.0, ("u", 2): 65535.0}
 #: Likely ranges that a message may name.
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 1023.0), (0.0, 4095.0), (0.0, 16383.0), (0.0, 65535.0))
-#: Filters and resampling overshoot; samples further outside, in widths of the range, were meant in another range.
+#: Filters and resampling overshoot by up to this share of the range; beyond it the range must be wrong.
 _OVERSHOOT = 0.5
-#: A picture whose brightest sample is darker than this share of the range may have been meant in a smaller one.
+#: A picture whose brightest sample is below this share of the range may have a smaller range.
 _DARK = 0.25
-#: And one of 16 bits with less contrast than this share, such as temperatures have.
+#: So may a 16-bit picture with less contrast than this share, such as temperatures.
 _FLAT = 0.125
 
 
 def unusable(dtype: object, what: str) -> ArrayTypeError:
-    """The exception for samples that are no brightness."""
+    """The exception for samples that cannot be brightness."""
     return ArrayTypeError(f"{what} has samples of type {dtype}, expected integers, floats or bool")
 
 
 def same_as_default(kind: str, itemsize: int, value_range: Optional[ValueRange]) -> bool:
-    """Whether the library reads these samples as they are."""
+    """True if the library reads these samples unchanged."""
     if (kind, itemsize) not in SAMPLE_TYPES:
         return False
     return kind == "f" or value_range is None or tuple(value_range) == (0, _WHITE[kind, itemsize])
 
 
 def checked_range(value_range: Optional[ValueRange]) -> Optional[ValueRange]:
-    """A range that was given, as two numbers in order."""
+    """Checks a given range: two numbers in order."""
     if value_range is None:
         return None
     numbers = tuple(float(number) for number in value_range)
@@ -56,8 +56,8 @@ def checked_range(value_range: Optional[ValueRange]) -> Optional[ValueRange]:
 def check_extremes(
     kind: str, itemsize: int, low: float, high: float, value_range: Optional[ValueRange], what: str
 ) -> None:
-    """Refuses values that cannot be meant in the range; warns of a picture that is dark in a range nobody named."""
-    # Bytes are assumed of integers whose type defines no white.
+    """Refuses values outside the range; warns of a picture that is dark in a default range."""
+    # Integers whose type defines no white are treated as bytes.
     black, white = value_range or (0.0, 1.0 if kind in "bf" else _WHITE.get((kind, itemsize), 255.0))
     if not np.isfinite(low) or not np.isfinite(high):
         raise ArgumentError(
@@ -76,7 +76,7 @@ def check_extremes(
     if value_range is None and low < high and (is_flat or high < black + _DARK * (white - black)):
         if (kind, itemsize) == ("u", 2) and high - low < _FLAT * (fits[0][1] - fits[0][0]):
             advice = f"value_range=({low:g}, {high:g})"
-        elif fits and fits[0] == (black, white):  # because no smaller usual range holds it
+        elif fits and fits[0] == (black, white):  # no smaller common range holds it
             advice = "value_range=(black, white)"
         seen = f"no sample above {high:g}" if not is_flat or low == black else f"samples from {low:g} to {high:g} only"
         warn(
@@ -97,7 +97,7 @@ def warn(text: str) -> None:
 def readable_samples(
     array: "npt.NDArray[Any]", value_range: Optional[ValueRange], what: str
 ) -> "Tuple[npt.NDArray[Any], Optional[ValueRange]]":
-    """The array with samples that the library reads, and the range to read floats in.
+    """The array with samples for the library, and the range of floats.
 
     uint8, uint16 and float32 stay as they are. Without a range black is 0, and white is 255 for integers of all types
     but uint16, 65535 for those, 1 for floats and bool. Integers in another range become float32.
@@ -111,7 +111,7 @@ def readable_samples(
         # PIL's have bytes other than 0 and 1 in them.
         return (array.view(np.uint8) != 0) * np.uint8(255), None
     if kind == "f" and itemsize != 4:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused next
+        with np.errstate(over="ignore"):  # infinite values are refused next
             array = array.astype(np.float32)
         itemsize = 4
     check_extremes(kind, itemsize, float(array.min()), float(array.max()), value_range, what)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 CV_8U, CV_32F = 0, 5
 _NORM_L2 = 4
-#: What the library calls the parameters, in its messages.
+#: The library's names of the parameters.
 _NAMES = {
     "scales": "nOctaveLayers",
     "contrast": "contrastThreshold",
@@ -114,7 +114,7 @@ def _degrees(orientation: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
 
 
 def _pack_octaves(records: "npt.NDArray[Any]", scales: int, sigma: float) -> "npt.NDArray[np.int32]":
-    """octave | level << 8 | round((xi + 0.5) 255) << 16; xi, the offset from the level, follows from sigma."""
+    """Packs octave | level << 8 | round((xi + 0.5) 255) << 16; xi, the offset from the level, follows from sigma."""
     octave, level = records["octave"].astype(np.int64), records["level"].astype(np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):  # a given keypoint's size may be 0, less, or no number
         offset = scales * (np.log2(records["sigma"].astype(np.float64) / sigma) - octave) - level
@@ -158,7 +158,7 @@ def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoin
     records = np.asarray(to_cv_records(keypoints) if isinstance(keypoints, Features) else keypoints)
     place = np.moveaxis(records["pt"], -1, 0)
     rest = (records[name] for name in ("size", "angle", "response", "octave", "class_id"))
-    # Positional arguments by column: the fastest of the ways that cv2 has, KeyPoint_convert included.
+    # Positional arguments by column: the fastest way in cv2, faster than KeyPoint_convert.
     return tuple(map(cv2.KeyPoint, *(column.tolist() for column in (*place, *rest))))
 
 
@@ -174,7 +174,7 @@ _NO_KEYPOINTS = "keypoints must be cv2.KeyPoints, Features, or an array of harts
 
 
 def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
-    """What compute is given, as an array of CV_KEYPOINT_DTYPE; orientation NaN where only the angle is known."""
+    """Keypoints for ``compute`` as an array of CV_KEYPOINT_DTYPE; orientation NaN if only the angle is known."""
     if isinstance(keypoints, Features):
         return np.asarray(to_cv_records(keypoints))
     if isinstance(keypoints, np.ndarray) and keypoints.dtype != object and keypoints.size > 0:
@@ -191,7 +191,7 @@ def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
 
 
 def _check_octaves(keypoints: "npt.NDArray[Any]", layers: int) -> None:
-    """Refuses, as OpenCV does, keypoints whose packed octave names a level that the pyramid has not."""
+    """Refuses, as OpenCV does, keypoints whose packed octave is outside the pyramid."""
     octave = (keypoints["octave"] & 255).astype(np.uint8).view(np.int8)
     layer = (keypoints["octave"] >> 8) & 255
     wrong = np.flatnonzero((octave < -1) | (layer > layers))
@@ -204,7 +204,7 @@ def _check_octaves(keypoints: "npt.NDArray[Any]", layers: int) -> None:
 
 
 def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
-    """The library's records of keypoints in OpenCV's units."""
+    """Converts keypoints in OpenCV's units to the library's records."""
     records = np.zeros(len(keypoints), KEYPOINT_DTYPE)
     records["x"], records["y"] = keypoints["pt"][:, 0], keypoints["pt"][:, 1]
     records["sigma"] = 0.5 * keypoints["size"]
@@ -219,7 +219,7 @@ def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
 
 
 def _image_or_none(image: Any) -> Any:
-    """The image; None where OpenCV takes it for an empty one, which has no keypoints."""
+    """The image; None if OpenCV treats it as empty (no keypoints)."""
     image = array_of(image)
     if image is None:
         warn("the image is None (cv2.imread returns that for a file that it cannot read): it has no keypoints")
@@ -227,7 +227,7 @@ def _image_or_none(image: Any) -> Any:
 
 
 def _of_bytes(image: Any) -> Any:
-    """The image; refuses what cv2.SIFT refuses, where a scale that OpenCV never defined would have to be guessed."""
+    """The image; refuses types that cv2.SIFT refuses, because OpenCV defines no scale for them."""
     image = array_of(image)
     dtype = getattr(image, "dtype", "uint8")
     if str(dtype).rpartition(".")[2] != "uint8":
@@ -472,7 +472,7 @@ class SIFT:
         return self._keypoints(self._extract(image, mask, describe=False), as_cv2)
 
     def _extract(self, image: Any, mask: Any, describe: bool = True) -> Features:
-        """Features in the mask; as in OpenCV, of the strongest ``nfeatures`` of the whole image."""
+        """Features inside the mask, among the strongest ``nfeatures`` of the whole image, as in OpenCV."""
         mask = array_of(mask)
         mask = None if is_empty(mask) else mask
         extract = self._extractor.extract if describe else self._extractor.detect
@@ -509,7 +509,7 @@ class SIFT:
         return kept, output(described, descriptors, as_umat)
 
     def _described(self, image: Any, given: "npt.NDArray[Any]") -> "Tuple[npt.NDArray[Any], Optional[npt.NDArray[Any]]]":
-        """The keypoints with the levels that were used, and descriptors: zeros where there can be none."""
+        """The keypoints with the used levels, and descriptors: zeros for keypoints that cannot be described."""
         records = _unpack(given)
         turned = ~np.isnan(records["orientation"])  # the library would compute an orientation for the others
         records["orientation"][~turned] = 0
@@ -555,7 +555,7 @@ class SIFT:
         self._settings, self._nfeatures, self._contrast = settings, nfeatures, contrast
 
     def clear(self) -> None:
-        """Nothing: there is no state but the parameters. As OpenCV's."""
+        """Does nothing, as OpenCV's: the parameters are the only state."""
 
     def save(self, filename: "Union[str, os.PathLike[str]]") -> None:
         """As ``write`` to a file of the name ``filename``; OpenCV's own refuses the name of the class as a key."""
@@ -590,7 +590,7 @@ class SIFT:
         )
 
     def _parameters(self) -> Dict[str, Any]:
-        """By OpenCV's names, in the order that its files have."""
+        """The parameters by OpenCV's names, in the order of its files."""
         return {
             "nfeatures": self.getNFeatures(),
             "nOctaveLayers": self.getNOctaveLayers(),

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 from ._errors import ArgumentError, FileError
 
-#: What OpenCV calls the class there.
+#: OpenCV's name of the class in files.
 NAME = "Feature2D.SIFT"
 
 
@@ -20,7 +20,7 @@ def _cv2_for_files() -> Any:
 
 
 def write_parameters(parameters: Dict[str, Any], target: Any, name: Optional[str]) -> None:
-    """Writes them to a file by its name, or into an open FileStorage as a map called ``name``."""
+    """Writes the parameters to a file by its name, or to an open FileStorage as a map called ``name``."""
     cv2 = _cv2_for_files()
     if isinstance(target, (str, os.PathLike)):
         storage = cv2.FileStorage(os.fspath(target), cv2.FILE_STORAGE_WRITE)
@@ -39,7 +39,7 @@ def write_parameters(parameters: Dict[str, Any], target: Any, name: Optional[str
 def _write_map(storage: Any, parameters: Dict[str, Any]) -> None:
     storage.write("name", NAME)
     for name, value in parameters.items():
-        if name != "enable_precise_upscale" or value:  # OpenCV has no word for it, and passes it over
+        if name != "enable_precise_upscale" or value:  # unknown to OpenCV, which ignores it
             storage.write(name, value)
 
 
@@ -51,7 +51,7 @@ def read_parameters(parameters: Dict[str, Any], source: Any) -> Dict[str, Any]:
     try:
         storage = cv2.FileStorage(os.fspath(source), cv2.FILE_STORAGE_READ)
         root = storage.root() if storage.isOpened() else None
-    except (cv2.error, SystemError) as error:  # which of them goes by OpenCV's version
+    except (cv2.error, SystemError) as error:  # depends on OpenCV's version
         raise FileError(f"{os.fspath(source)}: is no FileStorage: expected YAML, XML or JSON as write makes it") from error
     if root is None:
         raise FileError(f"{os.fspath(source)}: cannot be read")

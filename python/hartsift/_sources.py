@@ -1,4 +1,4 @@
-"""Images of a collection: found through file systems of pyarrow, divided into shards, read and decoded ahead."""
+"""Images of a collection: listed through pyarrow's file systems, divided into shards, prefetched and decoded."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class ImageSource:
     """An image of a collection.
 
     Attributes:
-        name: what it is called in results.
+        name: in results.
         path: in the file system, or a URI (``s3://...``) without one; ``"@scene..."`` renders a picture.
-        content: the bytes of the file where they are at hand.
+        content: the bytes of the file if already read.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ImageSource:
             system, path = resolve(self.path, filesystem)
             with system.open_input_stream(at(system, path), compression=None) as stream:
                 content: bytes = stream.read()
-        except (OSError, ValueError, pa.ArrowException) as error:  # such as a URI of no known file system
+        except (OSError, ValueError, pa.ArrowException) as error:  # such as a URI of an unknown file system
             raise FileError(f"{self.path}: cannot be read: {error}", _library.HS_ERR_IO) from None
         return content
 
@@ -67,7 +67,7 @@ def at(system: Any, path: str) -> Union[str, bytes]:
 
 
 def reason_of(error: Exception) -> Error:
-    """Why an image failed, whatever was raised: one of them never ends the work on the others."""
+    """Converts any exception of an image to an Error: a failed image must not end the others."""
     if isinstance(error, Error):
         return error
     text = str(error) or type(error).__name__
@@ -82,7 +82,7 @@ def _system_of(root: str) -> Any:
 
 
 def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
-    """The file system and the path in it of a path, or of a URI."""
+    """The file system and the path in it, for a path or URI."""
     if filesystem is not None:
         return filesystem, path
     parts = re.match(r"([a-z][a-z0-9+.-]+://[^/?]*)(/[^?]*)?(\?.*)?$", path, re.S)
@@ -172,7 +172,7 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
 
     Args:
         given: folder or file (a path, or a URI such as ``s3://bucket/folder``), or names of images.
-        filesystem: of pyarrow, that paths are in; None: the local one, and that of each URI.
+        filesystem: of pyarrow, that paths are in; None: the local one, or the URI's.
     """
     if not isinstance(given, (str, os.PathLike)):
         return [ImageSource(name, name) for name in given]
@@ -184,7 +184,7 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
     if kind == fs.FileType.Directory:
         is_local = isinstance(system, fs.LocalFileSystem)
         found = _local_images(place, path) if is_local else _remote_images(place, system, path.rstrip("/"))
-        # A path found through a URI is opened through it again: the workers have no file system of their own.
+        # Paths found through a URI are opened by URI again, because the workers have no file system object.
         shown = (lambda its: its) if is_local or filesystem is not None else functools.partial(_uri_of, place)
         return [ImageSource(name, shown(its)) for name, its in sorted(found, key=lambda one: os.fsencode(one[0]))]
     if _is_image(path):
@@ -194,7 +194,7 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
 
 
 def _uri_of(place: str, path: str) -> str:
-    """The URI of a path beside that of `place`."""
+    """The URI of a path in the file system of the URI `place`."""
     scheme, _, rest = place.partition("://")
     query = rest.partition("?")[2]
     return f"{scheme}://{path}" + (f"?{query}" if query else "")
@@ -237,7 +237,7 @@ def path_of_shard(path: str, shard: int, shards: int) -> str:
 
 
 def work_ahead(work: Callable[[T], U], items: Iterable[T], threads: int, most: int) -> Iterator[U]:
-    """What `work` gives for each item, in their order, with some threads at most so many items ahead."""
+    """Yields `work` of each item, in order, computed by threads at most `most` items ahead."""
     pending: Deque[Future[U]] = deque()
     with ThreadPoolExecutor(max(threads, 1)) as pool:
         try:
@@ -259,7 +259,7 @@ def _priors_of(picture: Picture) -> Dict[str, float]:
 def reading_options(
     extractor: "Extractor", exif: bool, jpeg_scale: int, strict: bool = False, value_range: Optional[ValueRange] = None
 ) -> str:
-    """The text of options that rows of this extractor get; strict and value_range are in it where they are given."""
+    """The text of options for this extractor's rows; includes strict and value_range if given."""
     options = {**extractor.options, "exif": exif, "jpeg_scale": jpeg_scale}
     if strict:
         options["strict"] = True
@@ -279,8 +279,8 @@ def extract_rows(
     value_range: Optional[ValueRange] = None,
     readers: int = 2,
 ) -> Iterator[ImageRow]:
-    """A row for each image, in their order: several are read and decoded ahead by threads, several are in flight. An
-    image that fails is a row with its error."""
+    """Yields a row for each image, in order: threads prefetch and decode several, and several are in flight. A failed image
+    gives a row with its error."""
     options = extractor.options
     limits = int(options["max_pixels"]), int(options["max_memory_bytes"])
     in_flight = int(options["in_flight"]) or _DEFAULT_IN_FLIGHT

@@ -1,7 +1,7 @@
 """The layout of the library's structures, as ctypes sees them: images, features, files, arrays. Options: _options.py.
 
-Here and in _pair_structures.py they follow hartsift.h and its parts field by field; python/tests/test_layouts.py compares
-sizes and offsets with what a C compiler makes of the headers.
+These and _pair_structures.py follow the C headers field by field; python/tests/test_layouts.py compares sizes and
+offsets with those of a C compiler.
 """
 
 from __future__ import annotations

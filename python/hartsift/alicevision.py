@@ -34,7 +34,7 @@ _GRID = (4, 4)
 
 
 def _views(sfm_data: PathLike) -> List[View]:
-    """In the order of their numbers, as AliceVision's ranges count."""
+    """The views in the order of their numbers, as in AliceVision's ranges."""
     base = pathlib.Path(sfm_data).parent
     views = []
     for one in read_project(sfm_data)["views"]:
@@ -47,7 +47,7 @@ def _views(sfm_data: PathLike) -> List[View]:
 
 
 def _masks(views: Sequence[View], folder: Optional[PathLike], ending: str) -> Dict[int, pathlib.Path]:
-    """By a view's number, or else by its image's name, as AliceVision looks for them."""
+    """Masks by a view's number, or else by its image's name, as AliceVision finds them."""
     masks: Dict[int, pathlib.Path] = {}
     for view in views if folder is not None else ():
         assert folder is not None

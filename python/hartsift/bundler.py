@@ -1,11 +1,11 @@
-"""Matches as tracks in a Bundler file: the way into Metashape, which imports no features but this.
+"""Matches as tracks in a Bundler file, the only format of features that Metashape imports.
 
 >>> import hartsift.bundler
 >>> tracks = hartsift.bundler.build_tracks(features, matched)      # matched: of hartsift.match_many, say
 >>> hartsift.bundler.write("bundle.out", names, features, tracks)
 >>> hartsift.bundler.convert("database.db", "bundle.out")                            # what COLMAP's database has
 
-The cameras and points in the file stand for nothing: the program aligns the cameras itself from the tracks. On the command
+The cameras and points in the file are placeholders: the program aligns the cameras from the tracks. On the command
 line: ``python -m hartsift.bundler database.db -o bundle.out``.
 """
 
@@ -46,7 +46,7 @@ class Tracks(NamedTuple):
     """Points that several images see.
 
     Attributes:
-        images, features: int64 [K], who sees what: the tracks' members one track after the other, by image within one.
+        images, features: int64 [K], members of the tracks, track by track, ordered by image within a track.
         starts: int64 [T + 1], track t is ``starts[t]`` up to ``starts[t + 1]``.
         dropped: how many were left out because they had two features of one image, so that a match in them is wrong.
     """
@@ -61,7 +61,7 @@ class Tracks(NamedTuple):
 
 
 def _first_at_place(features: Features) -> "npt.NDArray[np.int64]":
-    """For each feature the first one at its place: those that differ in orientation alone are one point."""
+    """For each feature the first one at its position: features that differ only in orientation are one point."""
     places = np.ascontiguousarray(features.points).view(np.uint64).reshape(-1)
     _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
     index: npt.NDArray[np.int64] = first[inverse.reshape(-1)]
@@ -91,12 +91,12 @@ def _edges(
 
 
 def _roots(count: int, edges: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]":
-    """For each of so many nodes the least one that it is connected with."""
+    """For each node the smallest node of its component."""
     roots = np.arange(count, dtype=np.int64)
     while True:
         least = np.minimum(roots[edges[:, 0]], roots[edges[:, 1]])
         before = roots.copy()
-        # Both the ends and what they hang on go to the least; then everything hangs on its root's root.
+        # Both ends and their parents get the smallest label; then every node gets its parent's parent.
         for column in (edges[:, 0], edges[:, 1]):
             np.minimum.at(roots, before[column], least)
             np.minimum.at(roots, column, least)
@@ -108,7 +108,7 @@ def _roots(count: int, edges: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]
 def build_tracks(
     features: Sequence[Features], matched: "Iterable[Union[PairMatches, MatchedPair]]", least: int = 2
 ) -> Tracks:
-    """Joins matches to tracks: features that are connected by matches, or lie at one place, are one point.
+    """Joins matches to tracks: features connected by matches, or at the same position, are one point.
 
     Args:
         features: of each image.
@@ -209,7 +209,7 @@ def convert(database: PathLike, path: PathLike, least: int = 2) -> Tracks:
 
 def _verified(database: PathLike, places: "dict[int, int]") -> Iterable[MatchedPair]:
     with contextlib.closing(sqlite3.connect(pathlib.Path(database).absolute().as_uri() + "?mode=ro", uri=True)) as sql:
-        # Not what COLMAP calls degenerate or watermarks.
+        # Not COLMAP's degenerate pairs or watermarks.
         query = "SELECT pair_id, data FROM two_view_geometries WHERE rows > 0 AND config NOT IN (1, 7) ORDER BY pair_id"
         try:
             rows: List[Any] = sql.execute(query).fetchall()

@@ -1,9 +1,9 @@
-"""Features for openMVG: a pair of files for each view of a project, and the ``image_describer.json`` that says what they are.
+"""Features for openMVG: a pair of files for each view of a project, and their ``image_describer.json``.
 
 >>> import hartsift.openmvg
 >>> hartsift.openmvg.extract("matches/sfm_data.json", "matches", max_features=10000)
 
-This replaces ``openMVG_main_ComputeFeatures``; ``openMVG_main_ComputeMatches`` and all that follows work on. On the
+This replaces ``openMVG_main_ComputeFeatures``; ``openMVG_main_ComputeMatches`` and later steps work with its files. On the
 command line, with every field of ``hartsift.Options``:
 
     python -m hartsift.openmvg -i matches/sfm_data.json -o matches --max-features 10000
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["extract"]
 
-#: cereal numbers the types of polymorphic pointers from here on; the name follows a number that is new.
+#: First number of cereal's types of polymorphic pointers; a new number is followed by the name.
 _FIRST_TYPE = 0x80000001
 
 
@@ -48,7 +48,7 @@ def _views(project: Mapping[str, Any], name: PathLike) -> List[View]:
 
 
 def _masks(views: Sequence[View]) -> Dict[int, pathlib.Path]:
-    """NAME_mask.png next to an image, or else mask.png there."""
+    """Masks: NAME_mask.png next to an image, or else mask.png there."""
     masks: Dict[int, pathlib.Path] = {}
     for view in views:
         for mask in (view.path.with_name(f"{view.stem}_mask.png"), view.path.with_name("mask.png")):
@@ -67,7 +67,7 @@ def _pointer(number: int, name: str, data: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _describer(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """What openMVG writes of its SIFT, with the values that were used here as far as it has them."""
+    """openMVG's description of its SIFT, with the values used here where it has them."""
     params = {
         "first_octave": options["first_octave"],
         "num_octaves": options["octaves"] or 6,
@@ -86,7 +86,7 @@ def _describer(options: Mapping[str, Any]) -> Dict[str, Any]:
 def extract(sfm_data: PathLike, folder: PathLike, *, again: bool = False, **options: "Unpack[Options]") -> int:
     """Writes the features of a project's views and ``image_describer.json``, and returns of how many views.
 
-    Two files that are there belong together: of a pair that is replaced the old ``.feat`` is removed first. Masks are
+    Two existing files always belong together: when a pair is replaced, the old ``.feat`` is removed first. Masks are
     taken from where openMVG looks for them: ``NAME_mask.png`` next to an image, or ``mask.png``.
 
     Args:

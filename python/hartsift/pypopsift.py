@@ -5,7 +5,7 @@ place of the compiled module.
 
     from hartsift.pypopsift import *
 
-Pictures of any size are worked on, by several processes too; without a usable GPU the CPU gives the same bytes, and says so.
+Works for pictures of any size, also in several processes; without a usable GPU the CPU gives the same bytes, and says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["fits_texture", "popsift"]
 
-#: Below this OpenSfM's own search for a threshold ends too.
+#: OpenSfM's own search for a threshold ends here too.
 _LOWEST_THRESHOLD = 0.0001
 
 

@@ -52,8 +52,8 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
             raise ArgumentError("device is that of the images: leave it out")
         self._options: Dict[str, Any] = {"descriptor": "f32", **options}
         self._extractors: Dict[str, Extractor] = {}
-        self._copied: Dict[str, Any] = {}  # by device, the event after which an extractor's memory may be written again
-        self._extractor(torch.device("cpu"))  # so that a wrong option is refused here
+        self._copied: Dict[str, Any] = {}  # by device: the event after which an extractor's memory may be overwritten
+        self._extractor(torch.device("cpu"))  # refuses wrong options here
 
     def forward(self, images: Any, masks: Any = None) -> Dict[str, Any]:
         """Extracts the features of every image.
@@ -90,7 +90,7 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
         return self._extractors[name]
 
     def _one(self, image: Any, mask: Any) -> Tuple[Any, Any]:
-        """Floats [N, 5] and descriptors [N, 128], or None, of an image (C, H, W)."""
+        """Floats [N, 5] and descriptors [N, 128] (or None) of an image (C, H, W)."""
         value_range = (0.0, 1.0) if image.is_floating_point() else None
         image = channels_last(image)
         extractor = self._extractor(image.device)
@@ -99,11 +99,11 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
             records = features.records.view(np.uint8).reshape(len(features), KEYPOINT_DTYPE.itemsize)
             rows = None if features.descriptors is None else torch.from_numpy(features.descriptors)
             return _floats(torch.from_numpy(records)), rows
-        with extractor._lock:  # until the copy is under way and nothing refers to the extractor's memory any more
+        with extractor._lock:  # until the copy is enqueued and nothing refers to the extractor's memory
             return self._copy(extractor, image, mask, value_range)
 
     def _copy(self, extractor: Extractor, image: Any, mask: Any, value_range: Any) -> Tuple[Any, Any]:
-        """The same of an image on a GPU, taken out of the extractor's memory."""
+        """As ``_one`` for an image on a GPU, copied from the extractor's memory."""
         stream = torch.cuda.current_stream(image.device)
         if str(image.device) in self._copied:
             stream.wait_event(self._copied[str(image.device)])
@@ -115,7 +115,7 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
 
     def _joined(self, each: List[Tuple[Any, Any]], images: Any) -> Dict[str, Any]:
         floats = _stacked([one for one, _ in each])
-        # Filled number by number there: a copy from the host would wait for the device.
+        # Filled element by element on the device: a copy from the host would wait for it.
         counts, size = images.new_empty(len(each), dtype=torch.int64), images.new_empty((len(each), 2), dtype=torch.float32)
         for i, (one, _) in enumerate(each):
             counts[i] = len(one)
