@@ -1,5 +1,5 @@
 /*
- * Journal and manifest of a batch; see batch_manifest.h. Reading them is in batch_recall.c.
+ * Journal and manifest of a batch; see batch_manifest.h. Reading: batch_rows.c.
  */
 #include "pipeline/cli/batch/batch_manifest.h"
 

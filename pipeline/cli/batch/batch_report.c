@@ -1,5 +1,5 @@
 /*
- * Progress line, messages and records of a batch;
+ * Progress line, messages and records of a batch; see batch_report.h.
  */
 #include "pipeline/cli/batch/batch_report.h"
 

@@ -1,5 +1,5 @@
 /*
- * Devices of `batch`, and the line of its settings;
+ * Devices of `batch`, and the line of its settings; see batch_settings.h.
  */
 #include "pipeline/cli/batch/batch_settings.h"
 

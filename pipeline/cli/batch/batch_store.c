@@ -1,5 +1,5 @@
 /*
- * Writes the outputs of a batch; see
+ * Writes the outputs of a batch; see batch_store.h.
  */
 #include "pipeline/cli/batch/batch_store.h"
 

@@ -1,4 +1,4 @@
-/* Reads images, masks and feature files for */
+/* Reads images, masks and feature files for subcommands; see cli_common.h and cli_input.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

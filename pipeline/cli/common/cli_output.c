@@ -1,4 +1,4 @@
-/* Names, formats and temporary files of */
+/* Names, formats and temporary files of outputs; see cli_output.h. */
 #include "pipeline/cli/common/cli_output.h"
 
 #include <errno.h>

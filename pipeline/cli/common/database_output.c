@@ -1,5 +1,5 @@
 /*
- * COLMAP's database as the output of subcommands; see
+ * COLMAP's database as the output of subcommands; see database_output.h.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "pipeline/cli/common/database_output.h"

@@ -1,4 +1,4 @@
-/* Reads and writes files of matches; see */
+/* Reads and writes files of matches; see match_file.h. */
 #include "pipeline/cli/common/match_file.h"
 
 #include <math.h>

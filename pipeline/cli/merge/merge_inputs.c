@@ -1,5 +1,5 @@
 /*
- * Finds and reads the manifests to merge;
+ * Finds and reads the manifests to merge; see merge_inputs.h.
  */
 #include "pipeline/cli/merge/merge_inputs.h"
 

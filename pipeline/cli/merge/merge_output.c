@@ -1,5 +1,5 @@
 /*
- * Writes the output of `merge`; see
+ * Writes the output of `merge`; see merge_output.h.
  */
 #include "pipeline/cli/merge/merge_output.h"
 

@@ -1,4 +1,4 @@
-/* Matches the images of a database, and verifies stored matches; see */
+/* Matches the images of a database, and verifies stored matches; see match_database.h. */
 #include "pipeline/cli/pairs/match_database.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* State of a database's pairs: matched, doubtful; see */
+/* State of a database's pairs: matched, doubtful; see pair_states.h. */
 #include "pipeline/cli/pairs/pair_states.h"
 
 #include <inttypes.h>
