@@ -1,5 +1,5 @@
 /* Pointers into the slab. */
-#include "pipeline/context/workspace.h"
+#include "pipeline/context/engine.h"
 
 #include <string.h>
 

@@ -5,8 +5,7 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "cuda/primitives/primitives_cuda.h"
-#include "pipeline/context/array_view.h"
-#include "pipeline/device/cuda_primitives.h"
+#include "pipeline/context/image_view.h"
 #include "pipeline/device/cuda_state.h"
 
 /* The words that are zero between calls. */

@@ -5,8 +5,8 @@
 #include "cuda/pyramid/pyramid_cuda.h"
 #include "cuda/runtime/device.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/context/options.h"
-#include "pipeline/context/workspace.h"
 
 /* A frame being recorded. */
 typedef struct recording {

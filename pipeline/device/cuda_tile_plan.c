@@ -1,5 +1,5 @@
 /* Crops of tiles, and the slab of a tiled frame on a device. */
-#include "pipeline/device/cuda_tile_plan.h"
+#include "pipeline/device/cuda_state.h"
 
 #include <string.h>
 

@@ -2,11 +2,10 @@
 #include <string.h>
 
 #include "cuda/keypoints/keypoints_cuda.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/context/options.h"
-#include "pipeline/context/workspace.h"
-#include "pipeline/device/cuda_state.h"
-#include "pipeline/device/cuda_tile_plan.h"
 #include "pipeline/device/cuda_engine.h"
+#include "pipeline/device/cuda_state.h"
 
 /* What BUFFER_COUNTS holds of a tile. */
 enum { COUNT_KEYPOINTS, COUNT_FEATURES, COUNT_ESCAPED = 3, COUNTS_BYTES = 4 * sizeof(uint32_t) };

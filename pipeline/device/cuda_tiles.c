@@ -5,7 +5,6 @@
 
 #include "pipeline/context/tile_plan.h"
 #include "pipeline/device/cuda_state.h"
-#include "pipeline/device/cuda_tile_plan.h"
 
 /* Of a device's free memory a frame in tiles leaves a part to others: an eighth. */
 enum { FREE_LEFT = 8 };

@@ -1,7 +1,7 @@
 /* Given keypoints: one pinned block holds their lists, laid out as on the device, so that each is one copy. */
 #include "pipeline/device/cuda_engine.h"
 
-#include "pipeline/context/workspace.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/device/cuda_state.h"
 
 /* Capacities are powers of two from here on, so that calls with other numbers of keypoints use the same graph. */

@@ -2,11 +2,11 @@
 #include "pipeline/include/hartsift_cuda.h"
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
-#include "pipeline/frame/select_best.h"
-#include "pipeline/context/options.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"
+#include "pipeline/context/options.h"
+#include "pipeline/frame/run_frame.h"
 
 /* Checks and runs a frame whose picture is on the device. */
 static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const frame_placement *place,

@@ -2,14 +2,12 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
+#include "pipeline/base/features.h"
+#include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"
-#include "pipeline/frame/extract.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/base/features.h"
-#include "pipeline/frame/select_best.h"
-#include "pipeline/context/workspace.h"
-#include "pipeline/base/memory.h"
+#include "pipeline/frame/extract.h"
 #include "pipeline/frame/run_frame.h"
 
 _Static_assert((int)RULE_OPENCV == HS_RULE_OPENCV && (int)RULE_VLFEAT == HS_RULE_VLFEAT, "rules");
@@ -59,7 +57,7 @@ static hs_status run_whole_or_tiles(hs_context *c, frame_request *request, frame
   return is_full && c->engine->tiles && !request->source_on_device ? run_tiles(c, st, request, out) : st;
 }
 
-/* For a worker, in_flight_lanes.c falls back to the CPU instead, because it holds the results of several images at once. */
+/* A worker of images in flight falls back to the CPU in in_flight_workers.c, because it holds results of several images. */
 hs_status extract_request(hs_context *c, frame_request *request, frame_output *out) {
   hs_status st = HS_OK;
   request->may_tile = true;

@@ -8,9 +8,8 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
-#include "pipeline/context/options.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/frame/given_keypoints.h"
+#include "pipeline/context/options.h"
 #include "pipeline/frame/run_frame.h"
 #include "stages/table_math.h"
 

@@ -1,14 +1,12 @@
 /* The split of a frame's octaves between a GPU and the CPU, and the measurement that chooses it. */
-#include "pipeline/frame/gpu_cpu_split.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"
-#include "pipeline/frame/select_best.h"
 #include "pipeline/context/options.h"
-#include "pipeline/context/workspace.h"
 #include "pipeline/frame/run_frame.h"
 #include "stages/portable.h"
 #include "stages/select.h"

@@ -1,5 +1,4 @@
 /* Images in flight: a ring of slots between the caller and the lanes. */
-#include "pipeline/frame/in_flight.h"
 
 #include <signal.h>
 #include <string.h>
@@ -7,11 +6,11 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
-#include "pipeline/frame/in_flight_ring.h"
-#include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
-#include "pipeline/context/image_view.h"
 #include "pipeline/base/memory.h"
+#include "pipeline/context/engine.h"
+#include "pipeline/context/image_view.h"
+#include "pipeline/frame/in_flight.h"
 
 enum {
   IN_FLIGHT_DEFAULT = 8,

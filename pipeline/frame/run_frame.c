@@ -10,8 +10,6 @@
 #include "cpu/schedule/frame_graph.h"
 #include "cpu/schedule/patch_threads.h"
 #include "pipeline/context/options.h"
-#include "pipeline/frame/given_keypoints.h"
-#include "pipeline/frame/select_best.h"
 
 /* The frame being run. */
 typedef struct frame {

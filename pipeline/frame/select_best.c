@@ -1,5 +1,5 @@
 /* Grid selection over the two forms that features take: lists within a frame, records after it. */
-#include "pipeline/frame/select_best.h"
+#include "pipeline/frame/run_frame.h"
 
 #include <string.h>
 

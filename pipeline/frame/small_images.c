@@ -1,8 +1,8 @@
 /* Frames of several images at once, on a GPU. */
-#include "pipeline/frame/small_images.h"
+#include "pipeline/frame/in_flight.h"
 
-#include "pipeline/context/engine.h"
 #include "pipeline/base/features.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/options.h"
 

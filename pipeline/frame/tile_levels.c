@@ -1,5 +1,5 @@
 /* The steps of the pyramid on the regions about one tile. */
-#include "pipeline/frame/tile_levels.h"
+#include "pipeline/frame/tiles.h"
 
 #include <string.h>
 

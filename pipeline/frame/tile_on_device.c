@@ -1,5 +1,5 @@
 /* From a tile's pinned lists to those of the frame. */
-#include "pipeline/frame/tile_on_device.h"
+#include "pipeline/frame/tiles.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Everything moves to its place, or the order is told. */
-#include "pipeline/frame/tile_order.h"
+#include "pipeline/frame/tiles.h"
 
 #include <string.h>
 

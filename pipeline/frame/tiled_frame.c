@@ -3,10 +3,7 @@
 
 #include "cpu/schedule/patch_threads.h"
 #include "pipeline/context/options.h"
-#include "pipeline/frame/tile_levels.h"
-#include "pipeline/frame/select_best.h"
-#include "pipeline/frame/tile_on_device.h"
-#include "pipeline/frame/tile_order.h"
+#include "pipeline/frame/tiles.h"
 
 /* The frame being run. */
 typedef struct tiled_frame {

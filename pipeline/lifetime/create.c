@@ -7,11 +7,11 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/base/message.h"
-#include "pipeline/context/options.h"
 #include "pipeline/context/engine.h"
+#include "pipeline/context/options.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/lifetime/engines.h"
-#include "pipeline/pairs/pairs_detach.h"
+#include "pipeline/pairs/pair_run.h"
 
 static void make_tables(hs_context *c) {
   c->params = options_params(&c->options);

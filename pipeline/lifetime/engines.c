@@ -10,13 +10,6 @@
 #include "pipeline/frame/run_frame.h"
 #if HARTSIFT_HAVE_CUDA
 #  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/device/cuda_engine.h"
-#  include "pipeline/frame/gpu_cpu_split.h"
 #endif
 
 static const char without_cuda[] =

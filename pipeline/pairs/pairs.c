@@ -17,7 +17,6 @@
 #include "pipeline/geometry/models.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"
-#include "pipeline/pairs/pairs_detach.h"
 
 enum { CONDITIONS = 4 };
 

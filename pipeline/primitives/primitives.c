@@ -1,9 +1,9 @@
 /* Public primitives on host memory: argument checks, then the CPU's functions. */
-#include "cpu/schedule/float_environment.h"
 #include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
-#include "pipeline/context/array_view.h"
+#include "cpu/schedule/float_environment.h"
 #include "pipeline/context/context.h"
+#include "pipeline/context/image_view.h"
 
 _Static_assert(sizeof(hs_tile) == sizeof(prim_tile) && offsetof(hs_tile, above) == offsetof(prim_tile, above), "tiles");
 _Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == PRIM_ENDS_REPLICATE &&

@@ -12,7 +12,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/device/cuda_result_pool.h"
-#include "pipeline/frame/in_flight_ring.h"
+#include "pipeline/frame/in_flight.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"

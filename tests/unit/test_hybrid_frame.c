@@ -11,7 +11,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/context/engine.h"
-#include "pipeline/frame/gpu_cpu_split.h"
+#include "pipeline/frame/run_frame.h"
 #include "tests/support/extraction.h"
 #include "tests/support/reference_frame.h"
 

@@ -41,7 +41,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_read_slot      lanes_read_slot
 #define in_flight_start_readers  lanes_start_readers
 #include "pipeline/frame/in_flight.c"
-#include "pipeline/frame/in_flight_lanes.c"
+#include "pipeline/frame/in_flight_workers.c"
 
 enum { SLOTS = 8, LANES = 2, PATIENCE_MS = 10000 };
 

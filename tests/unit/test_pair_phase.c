@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/pairs/pair_phase.h"
+#include "pipeline/pairs/pair_run.h"
 #include "tests/support/feature_maker.h"
 
 enum { IMAGES = 60, PAIRS_MOST = IMAGES * IMAGES };

@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 
 #include "cpu/schedule/threads.h"
-#include "pipeline/frame/tile_order.h"
+#include "pipeline/frame/tiles.h"
 
 enum { HEIGHT = 300, WIDTH = 1000, SCALES = 3, FIRST = 7, MOST = 70000 };
 

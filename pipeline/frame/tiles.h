@@ -1,11 +1,12 @@
 /*
- * Keypoints and features of an octave as its tiles left them, put in the defined order.
+ * The parts of a frame in tiles: order of keypoints and features, pruning, the levels of a tile, tiles on a device.
  */
-#ifndef HARTSIFT_FRAME_TILE_ORDER_H
-#define HARTSIFT_FRAME_TILE_ORDER_H
+#ifndef HARTSIFT_FRAME_TILES_H
+#define HARTSIFT_FRAME_TILES_H
 
 #include "pipeline/context/context.h"
-#include "pipeline/context/workspace.h"
+#include "pipeline/context/engine.h"
+#include "pipeline/context/tile_plan.h"
 #include "stages/ops.h"
 
 /* The octave's part of the lists: from first_keypoint and first_feature to their ends. */
@@ -73,5 +74,58 @@ void tile_prune_begin(tile_prune *prune, const hs_options *options);
    (0: they have none yet). core: null, or where the keypoints lie that no other tile finds too. */
 void tile_prune_features(tile_prune *prune, const workspace *lists, size_t descriptor_bytes, uint32_t first,
                          const plane_region *core);
+
+/* ------------------------------------------------------------------ levels of a tile (tile_levels.c) */
+
+/* The memory of a tile, and where it lies in the picture. */
+typedef struct tile_levels {
+  hs_context *context;
+  const source_view *source;
+  int32_t octave; /* of the plan's geometry */
+  tile_margins margins;
+  plane_region core; /* the tile, in samples of that octave */
+  /* Of the octaves from that one on: whole octaves, of which only the tile is in memory. */
+  octave_view views[TILE_OCTAVES_MAX];
+} tile_levels;
+
+/* Sets everything but the core for the tiles of an octave. */
+void tile_levels_begin(tile_levels *tile, hs_context *context, const source_view *source, int32_t octave);
+
+/* Makes the levels about a tile. */
+stage_status tile_levels_make(tile_levels *tile, const plane_region *core);
+
+/* Takes the samples of the next octave's base that lie in the tile, if there is a next octave. */
+stage_status tile_levels_give_base(const tile_levels *tile);
+
+/* The rows of a picture that the tiles of its first octave want next, where the whole is not in memory: a band that
+   goes down the picture as its file is decoded. */
+
+typedef struct row_band {
+  row_feed *feed;  /* null: the picture is in memory */
+  uint8_t *memory; /* capacity rows of feed->row_bytes */
+  int32_t capacity, height;
+  int32_t first, end; /* the rows that are there */
+} row_band;
+
+/* Begins at the top of the picture. memory: `bytes` of it. False: feed->failure says why. */
+bool row_band_begin(row_band *band, row_feed *feed, int32_t height, void *memory, size_t bytes);
+
+/* Has rows [y0, y1), of which y0 was never smaller in a call before; those above it are forgotten. source->data becomes the
+   place where row 0 would be. False: feed->failure says why. */
+bool row_band_hold(row_band *band, int32_t y0, int32_t y1, source_view *source);
+
+/* Reads what is left, for what is wrong there. False: feed->failure says what. */
+bool row_band_finish(row_band *band);
+
+/* ------------------------------------------------------------------ tiles on a device (tile_on_device.c) */
+
+/* engine_tiles.begin and finish. The context's error says why where they are not STAGE_OK. */
+stage_status tile_on_device_begin(hs_context *context, const frame_request *request, const device_tile *tile);
+stage_status tile_on_device_finish(hs_context *context, const device_tile *tile, device_tile_result *result);
+
+/* Appends the keypoints that the filter keeps, with their features; threads of the queue share the copies. The lists' counts
+   go on where there is no room, and what stands in them is of no use then. Returns how many keypoints were kept. */
+uint32_t tile_on_device_append(stage_queue *queue, const device_tile_result *result, const place_filter *filter,
+                               size_t descriptor_bytes, workspace *lists);
 
 #endif

@@ -7,9 +7,9 @@
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"
-#include "pipeline/context/image_view.h"
 #include "pipeline/context/engine.h"
-#include "pipeline/frame/given_keypoints.h"
+#include "pipeline/context/image_view.h"
+#include "pipeline/frame/run_frame.h"
 
 /* Features of some of the given keypoints, from the lists of the CPU's workspace or as a device's records. */
 typedef struct given_part {

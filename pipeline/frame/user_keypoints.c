@@ -1,5 +1,5 @@
 /* Given keypoints: their place in the pyramid, and their lists. */
-#include "pipeline/frame/given_keypoints.h"
+#include "pipeline/frame/run_frame.h"
 
 #include <math.h>
 

@@ -8,8 +8,6 @@
 #include "pipeline/context/engine.h"
 #include "pipeline/frame/extract.h"
 #include "pipeline/frame/in_flight.h"
-#include "pipeline/frame/in_flight_ring.h"
-#include "pipeline/frame/small_images.h"
 
 static void keep_error(in_flight_slot *s, const hs_context *lane) {
   hs_message_set(s->error, sizeof s->error, "%s", lane->error);
@@ -263,7 +261,7 @@ void in_flight_read_slot(in_flight_slot *s) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   s->status = source_read(&s->opened, &s->picture, s->error, sizeof s->error);
   s->unreadable = s->status != HS_OK;
-  hs_message_set(s->location, sizeof s->location, "%s at in_flight_lanes.c:%d", hs_status_name(s->status), __LINE__);
+  hs_message_set(s->location, sizeof s->location, "%s at in_flight_workers.c:%d", hs_status_name(s->status), __LINE__);
 }
 
 /* The first image that nobody has begun to read, null: none. Under the lock. */
