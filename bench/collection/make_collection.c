@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 
 #include "bench/collection/collection.h"
-#include "pipeline/cli/draw/save_picture.h"
+#include "pipeline/cli/draw/drawing.h"
 
 static const double least_share = 0.1, largest_angle = 0.2340; /* 1 - cos 40 degrees */
 

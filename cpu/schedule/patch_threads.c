@@ -1,6 +1,6 @@
 /* Affine shapes with their orientations and descriptors, some keypoints at a time on each thread; and sampling of
  * patches. */
-#include "cpu/schedule/patch_threads.h"
+#include "cpu/schedule/stage_jobs.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "cpu/schedule/threads.h"
 #include "stages/base.h"
 #include "stages/ops.h"
+#include "stages/patch.h"
 
 enum {
   WORK_STRIP_MAX = 4096, /* columns of a strip */
@@ -146,5 +147,22 @@ static inline int32_t chunks_of_items(uint32_t first, uint32_t end, uint32_t ite
 
 /* Writes the keypoints of a detection, after its last chunk. */
 void detect_job_end(const detect_job *job);
+
+/* ------------------------------------------------------------------ patches (patch_threads.c)
+
+   Affine shapes with the orientations and descriptors in them, and the patches of hs_extract_patches. The patches of some
+   keypoints are planes of work memory, the levels of one octave, so that orientation and descriptor are the stages of plain
+   keypoints, on every instruction set. */
+
+/* Floats of work memory for so many threads. */
+size_t affine_work_floats(int32_t threads);
+
+/* See affine_args; work: affine_work_floats(threads of the queue). */
+stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const affine_args *args);
+stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work);
+stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work);
+
+/* Takes the patches; see patch_args. queue null: on the calling thread. */
+void patch_run(stage_queue *queue, const patch_args *args);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 
 /* Upper bound of struct_size: a larger value was not initialised. */
 enum { STRUCT_BYTES_MAX = 65536 };

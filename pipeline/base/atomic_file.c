@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 
 enum {
   ATOMIC_FILE_MAX_LINKS = 40,  /* Linux's limit for a chain of symbolic links */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 
 /* ---- provenance of descriptors in files */
 

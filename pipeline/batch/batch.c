@@ -9,7 +9,7 @@
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/image_io/image_io.h"

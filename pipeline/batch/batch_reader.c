@@ -1,5 +1,5 @@
 /* Reader threads of a batch: read images, and decode those that the devices do not. */
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
 
 /* Waits for the next image. False: no more images. The wait counts as idle time. */

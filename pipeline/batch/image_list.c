@@ -10,9 +10,8 @@
 #include <sys/stat.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/path_text.h"
 #include "pipeline/base/adopt.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/include/hartsift_batch.h"
 
 /* Endings of image files. They only select files of a folder; the content decides how a file is read. */

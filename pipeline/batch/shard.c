@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/include/hartsift_batch.h"
 
 enum { SHARD_NAME_BYTES = 256 };

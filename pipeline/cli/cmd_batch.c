@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "pipeline/cli/batch/batch_images.h"
-#include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/common/progress.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"

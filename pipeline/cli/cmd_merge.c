@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "pipeline/cli/common/cli_output.h"
-#include "pipeline/cli/merge/merge_inputs.h"
-#include "pipeline/cli/merge/merge_output.h"
+#include "pipeline/cli/merge/merge.h"
 #include "pipeline/formats/formats.h"
 
 typedef struct merge_job {

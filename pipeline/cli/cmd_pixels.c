@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/path_text.h"
 #include "pipeline/base/atomic_file.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_common.h"
-#include "pipeline/cli/draw/save_picture.h"
+#include "pipeline/cli/draw/drawing.h"
 #include "pipeline/formats/common/text_cursor.h"
 
 /* ---- image, context and output of both */

@@ -1,7 +1,6 @@
 /*
  * The command hartsift: dispatches the command line to its subcommand.
  */
-#include "pipeline/cli/command_line.h"
 
 #include <errno.h>
 #include <fcntl.h>

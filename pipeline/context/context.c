@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cpu/schedule/patch_threads.h"
 #include "cpu/schedule/frame_graph.h"
 #include "cpu/schedule/fused_pass.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/options.h"
 #include "pipeline/context/tile_plan.h"
 #include "stages/select.h"

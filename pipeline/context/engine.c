@@ -7,7 +7,7 @@
 
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 
 size_t backend_report_cpu(const hs_context *c, char *text, size_t bytes) {
   const int head = snprintf(text, bytes, c->no_device[0] ? "device: CPU (%s)\n" : "device: CPU\n", c->no_device);

@@ -6,7 +6,7 @@
 
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "stages/table_math.h"
 
 #define OPTIONS_TABLE "pipeline/context/options_table.inc"

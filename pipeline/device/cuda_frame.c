@@ -7,7 +7,7 @@
 
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/options.h"
 
 #include "cpu/schedule/threads.h"

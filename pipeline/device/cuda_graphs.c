@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
 static graph_key key_of(const cuda_state *s, const frame_request *r, const frame_placement *place,

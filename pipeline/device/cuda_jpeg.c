@@ -3,7 +3,7 @@
 
 #include "cuda/jpeg/jpeg_cuda.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
 /* DEVICE_SHARE: a lane decodes what needs no more than one part in so many of the device's memory. PACKED_MOST: of pinned

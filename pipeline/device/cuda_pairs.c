@@ -5,7 +5,7 @@
 
 #include "cuda/match/match_cuda.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
 enum { PINNED_ALIGNMENT = 256 };

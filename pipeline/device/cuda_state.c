@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cuda/runtime/device.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 
 typedef struct variant_name {
   const char *stage, *name;

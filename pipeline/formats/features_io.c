@@ -8,8 +8,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/formats/formats.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/formats.h"
-#include "pipeline/base/message.h"
 
 static hs_status colmap_db_write(const feature_target *target) {
   if (strcmp(target->path, "-") == 0)

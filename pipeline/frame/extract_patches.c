@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "cpu/schedule/patch_threads.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 #include "pipeline/context/context.h"

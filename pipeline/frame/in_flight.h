@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/source/source.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu/schedule/frame_graph.h"
-#include "cpu/schedule/patch_threads.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/context/options.h"
 
 /* The frame being run. */

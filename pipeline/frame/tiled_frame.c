@@ -1,7 +1,7 @@
 /* Octave after octave, tile after tile: levels, keypoints, orientations, descriptors; then the octave is put in order. */
 #include "pipeline/frame/run_frame.h"
 
-#include "cpu/schedule/patch_threads.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/context/options.h"
 #include "pipeline/frame/tiles.h"
 

@@ -9,11 +9,11 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/geometry/linear.h"
 #include "pipeline/geometry/models.h"
-#include "pipeline/geometry/search.h"
 #include "pipeline/geometry/scoring.h"
+#include "pipeline/geometry/search.h"
 
 #define COORDINATE_MAX 1.0e6
 /* Tolerance of the second search: SEARCH_MEDIANS times the median error of the first search's smooth inliers; final

@@ -13,9 +13,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "pipeline/include/hartsift.h"
 #include "pipeline/base/adopt.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
+#include "pipeline/include/hartsift.h"
 
 /* The build defines which libraries are available. */
 #ifndef HARTSIFT_HAVE_PNG

@@ -6,7 +6,7 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/context/options.h"
 #include "pipeline/frame/in_flight.h"

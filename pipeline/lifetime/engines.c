@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/dispatch.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/frame/run_frame.h"
 #if HARTSIFT_HAVE_CUDA

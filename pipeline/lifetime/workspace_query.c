@@ -1,13 +1,13 @@
 /* What a context would cost, before it is made. */
-#include "cpu/schedule/patch_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/frame_graph.h"
 #include "cpu/schedule/fused_pass.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/context.h"
-#include "pipeline/context/options.h"
 #include "pipeline/context/engine.h"
+#include "pipeline/context/options.h"
 #include "pipeline/lifetime/engines.h"
 
 /* On a device the plan depends on choices of the device's context, so a context is made for the query. sample_bytes: as for

@@ -9,9 +9,9 @@
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
-#include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
 #include "pipeline/base/features.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
 
 _Static_assert(sizeof(hs_nearest) == sizeof(match_nearest) &&
                    offsetof(hs_nearest, second_squared) == offsetof(match_nearest, second_squared) &&

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"
 

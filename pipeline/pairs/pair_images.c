@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/pairs/pair_run.h"
 
 /* What a list must be for matching; the rest is checked for each pair. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/pairs/pair_run.h"
 
 void pair_run_fail(hs_pairs *run, hs_status status, const char *message) {

@@ -14,7 +14,7 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_pairs.h"
 #include "pipeline/matching/match_call.h"

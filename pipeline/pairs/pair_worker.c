@@ -2,7 +2,7 @@
  * The threads that match and verify a run's pairs; see pair_run.h.
  */
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"
 

@@ -13,7 +13,7 @@
 #include "cpu/schedule/threads.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/geometry/models.h"
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"

@@ -5,7 +5,7 @@
 
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/engine.h"
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
 #include "pipeline/source/source.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/image_io/jpeg/jpeg_stream.h"
 

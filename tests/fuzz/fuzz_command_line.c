@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/batch/batch_report.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/common/database_output.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/batch/batch_list.h"
-#include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/common/cli_output.h"
+#include "pipeline/cli/common/database_output.h"
 #include "pipeline/cli/pairs/pair_list.h"
 #include "pipeline/formats/formats.h"
 #include "tests/fuzz/input_bytes.h"

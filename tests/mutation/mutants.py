@@ -129,7 +129,7 @@ MUTANTS = (
     _mutant("unknown_fields", "pipeline/base/adopt.c", "if (bytes[i] == 0) continue;", "continue;", "unit.adopt"),
     _mutant("struct_size_not_set", "pipeline/base/adopt.c", "size >= kind.least && size <= STRUCT_BYTES_MAX", "size <= STRUCT_BYTES_MAX", "unit.adopt"),
     # The command
-    _mutant("control_characters", "pipeline/base/message.c", "      *c = '?';", "", "unit.memory_message"),
+    _mutant("control_characters", "pipeline/base/text.c", "      *c = '?';", "", "unit.memory_message"),
     _mutant("journal_checksum", "pipeline/cli/batch/batch_rows.c", "check == crc_zip(0, text, row->check_at)", "true", "api.batch_resume"),
     _mutant("journal_lock", "pipeline/cli/batch/batch_manifest.c", "(errno == EACCES || errno == EAGAIN)", "errno == 0", "api.batch_resume"),
     _mutant("manifest_of_somebody_else", "pipeline/cli/batch/batch_manifest.c", "if (is_own(descriptor)) return CLI_DONE;", "return CLI_DONE;",

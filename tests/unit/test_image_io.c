@@ -11,8 +11,8 @@
 
 #include "tests/support/test.h"
 
+#include "pipeline/cli/draw/drawing.h"
 #include "pipeline/include/hartsift.h"
-#include "pipeline/cli/draw/save_picture.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/skip.h"

@@ -7,7 +7,7 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "tests/support/counted_allocator.h"
 
 static void test_sizes_report_overflow(void **state) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/common/content_digest.h"
 
 static size_t place_in_list(const batch_job *job, size_t index) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/image_io/image_io.h"

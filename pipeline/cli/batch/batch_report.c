@@ -1,10 +1,14 @@
 /*
- * Progress line, messages and records of a batch; see batch_report.h.
+ * Settings, progress and records of a batch; see batch_report.h.
  */
 #include "pipeline/cli/batch/batch_report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "pipeline/formats/common/text_cursor.h"
+#include "pipeline/lifetime/engines.h"
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total) {
   *report = (batch_report){
@@ -134,4 +138,185 @@ void batch_report_end(batch_report *report, const batch_devices *devices, const 
     }
     fputc('\n', stderr);
   }
+}
+
+/* ------------------------------------------------------------------ settings */
+
+/* ---- devices */
+
+static bool add_device(batch_devices *devices, batch_device device, char *message, size_t message_bytes) {
+  char name[32];
+  batch_device_name(&device, name, sizeof name);
+  for (int32_t i = 0; i < devices->count; i++) {
+    if (devices->each[i].kind == device.kind && devices->each[i].index == device.index) {
+      snprintf(message, message_bytes, "--devices: %s is given twice", name);
+      return false;
+    }
+  }
+  if (devices->count == BATCH_DEVICES_MOST) {
+    snprintf(message, message_bytes, "--devices: more than %d of them", BATCH_DEVICES_MOST);
+    return false;
+  }
+  devices->each[devices->count++] = device;
+  return true;
+}
+
+static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t message_bytes) {
+  char reason[512] = "";
+  const int32_t count = engine_count_devices(reason, sizeof reason);
+  if (count == 0) {
+    snprintf(message, message_bytes, "--devices all: no GPU is usable: %s", reason);
+    return CLI_NO_DEVICE;
+  }
+  for (int32_t i = 0; i < count; i++)
+    if (!add_device(devices, (batch_device){HS_DEVICE_CUDA, i}, message, message_bytes)) return CLI_USAGE;
+  return CLI_DONE;
+}
+
+/* One name of the list; `options` gets its value as --device would. */
+static cli_exit add_named(batch_devices *devices, const char *name, char *message, size_t message_bytes) {
+  option_set parsed = {.command = COMMAND_BATCH};
+  char ignored[OPTION_MESSAGE_BYTES];
+  if (strcmp(name, "all") == 0) return add_all_gpus(devices, message, message_bytes);
+  if (!option_store(&parsed, OPTION_DEVICE, name, ignored, sizeof ignored)) {
+    char expected[OPTION_EXPECTED_BYTES];
+    option_describe_expected(option_get(OPTION_DEVICE), expected, sizeof expected);
+    snprintf(message, message_bytes, "--devices '%s': expected 'all', or a list with commas of %s", name, expected);
+    return CLI_USAGE;
+  }
+  const option_value *value = &parsed.values[OPTION_DEVICE];
+  const batch_device device = {(hs_device)value->integer, value->numbers[0]};
+  return add_device(devices, device, message, message_bytes) ? CLI_DONE : CLI_USAGE;
+}
+
+cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char *message, size_t message_bytes) {
+  const option_value *list = &set->values[OPTION_DEVICES];
+  const option_value *single = &set->values[OPTION_DEVICE];
+  devices->count = 0;
+  if (list->given && single->given) {
+    snprintf(message, message_bytes, "--device and --devices: expected one of them");
+    return CLI_USAGE;
+  }
+  if (!list->given) {
+    const batch_device device = {single->given ? (hs_device)single->integer : HS_DEVICE_AUTO, single->numbers[0]};
+    devices->each[devices->count++] = device;
+    return CLI_DONE;
+  }
+  cli_exit result = CLI_DONE;
+  const char *text = list->text;
+  do {
+    char name[64];
+    const size_t length = strcspn(text, ",");
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    result = add_named(devices, name, message, message_bytes);
+    text += length;
+  } while (result == CLI_DONE && *text++ == ',');
+  return result;
+}
+
+void batch_device_name(const batch_device *device, char *name, size_t bytes) {
+  static const char *const kinds[] = {
+      [HS_DEVICE_AUTO] = "auto", [HS_DEVICE_CPU] = "cpu", [HS_DEVICE_CUDA] = "cuda", [HS_DEVICE_HYBRID] = "hybrid"};
+  if (device->kind == HS_DEVICE_AUTO || device->kind == HS_DEVICE_CPU)
+    snprintf(name, bytes, "%s", kinds[device->kind]);
+  else
+    snprintf(name, bytes, "%s:%" PRId32, kinds[device->kind], device->index);
+}
+
+void batch_device_resolve(batch_device *device, const char *backend_report) {
+  int index = 0;
+  const bool is_gpu = sscanf(backend_report, "device: CUDA %d", &index) == 1;
+  if (device->kind == HS_DEVICE_AUTO) *device = (batch_device){is_gpu ? HS_DEVICE_CUDA : HS_DEVICE_CPU, index};
+}
+
+/* ---- settings */
+
+/* Options of pooling: written where it is asked for only, so that a batch begun by an earlier version goes on. */
+static bool pools(option_id id) {
+  return id == OPTION_DSP || id == OPTION_DSP_SIZES || id == OPTION_DSP_SMALLEST || id == OPTION_DSP_LARGEST;
+}
+
+static void write_choice(FILE *out, const char *choices, int32_t index) {
+  for (; index > 0; index--) choices += strcspn(choices, "|") + 1;
+  fprintf(out, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+/* " name=value" from the field of hs_options that the table gives for an option. */
+static void write_setting(FILE *out, const option_spec *spec, const hs_options *options) {
+  const char *field = (const char *)options + spec->field;
+  int32_t integer = 0;
+  float number = 0;
+  uint64_t count = 0;
+  char text[NUMBER_TEXT_BYTES];
+  fprintf(out, " %s=", spec->name);
+  switch (spec->kind) {
+  case OPTION_KIND_NUMBER:
+    memcpy(&number, field, sizeof number);
+    number_from_float(number, text);
+    fputs(text, out);
+    break;
+  case OPTION_KIND_COUNT:
+  case OPTION_KIND_BYTES:
+    memcpy(&count, field, sizeof count);
+    fprintf(out, "%" PRIu64, count);
+    break;
+  default:
+    memcpy(&integer, field, sizeof integer);
+    if (spec->kind == OPTION_KIND_CHOICE)
+      write_choice(out, spec->choices, integer);
+    else
+      fprintf(out, "%" PRId32, integer);
+    break;
+  }
+}
+
+/* A text as part of one line. */
+static void write_text(FILE *out, const char *name, const char *text) {
+  fprintf(out, " %s=", name);
+  for (; *text != '\0'; text++)
+    if ((unsigned char)*text < ' ' || *text == '%')
+      fprintf(out, "%%%02X", (unsigned)(unsigned char)*text);
+    else
+      fputc(*text, out);
+}
+
+char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
+                          const batch_inputs *inputs) {
+  char *text = NULL;
+  size_t length = 0;
+  FILE *out = open_memstream(&text, &length);
+  if (!out) return NULL;
+  fprintf(out, "method=%d format=%s profile=", HS_METHOD_VERSION, format);
+  write_choice(out, option_get(OPTION_PROFILE)->choices, (int32_t)options->profile);
+  for (int id = 0; id < OPTION_COUNT; id++) {
+    const option_spec *spec = option_get((option_id)id);
+    if (spec->field != OPTION_NO_FIELD && option_belongs_to((option_id)id, COMMAND_BATCH) &&
+        spec->group != HS_OPTIONS_WORK && (options->dsp || !pools((option_id)id)) &&
+        (options->affine || id != OPTION_AFFINE))
+      write_setting(out, spec, options);
+  }
+  fprintf(out, " region=%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32, options->region_x, options->region_y,
+          options->region_width, options->region_height);
+  fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
+  fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
+  /* Written where given only: a batch begun by an earlier version goes on. */
+  if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) fprintf(out, " single-camera-per-folder=1");
+  if (set->values[OPTION_CAMERA_ID].given) fprintf(out, " camera-id=%" PRId64, set->values[OPTION_CAMERA_ID].integer);
+  if (set->values[OPTION_CAMERA_MODEL].given) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);
+  if (set->values[OPTION_CAMERA_PARAMS].given)
+    fprintf(out, " camera-params=%s", set->values[OPTION_CAMERA_PARAMS].text);
+  fprintf(out, " no-exif=%d decode-scale=%" PRId32 " mask=%016" PRIx64, inputs->as_stored, cli_decode_scale(set),
+          inputs->mask_digest);
+  if (set->values[OPTION_MAX_IMAGE_SIZE].given)
+    fprintf(out, " max-image-size=%" PRId64, set->values[OPTION_MAX_IMAGE_SIZE].integer);
+  if (set->values[OPTION_VALUE_RANGE].given)
+    fprintf(out, " value-range=%.9g:%.9g", set->values[OPTION_VALUE_RANGE].number,
+            set->values[OPTION_VALUE_RANGE].high);
+  if (set->values[OPTION_STRICT].given) fprintf(out, " strict=1");
+  if (set->values[OPTION_MASKS].given) write_text(out, "masks", set->values[OPTION_MASKS].text);
+  if (fclose(out) != 0) {
+    free(text);
+    return NULL;
+  }
+  return text;
 }

@@ -1,15 +1,52 @@
 /*
- * Output of `batch`: a progress line on a terminal, failures, records, the summary.
+ * Settings of `batch`, and its output: a progress line on a terminal, failures, records, the summary.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_REPORT_H
 #define HARTSIFT_CLI_BATCH_BATCH_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "pipeline/cli/batch/batch_manifest.h"
-#include "pipeline/cli/batch/batch_settings.h"
+#include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/progress.h"
+
+/* ------------------------------------------------------------------ settings: devices, and what the results depend on */
+
+enum { BATCH_DEVICES_MOST = 64 };
+
+/* One device to use. */
+typedef struct batch_device {
+  hs_device kind;
+  int32_t index; /* of a GPU */
+} batch_device;
+
+typedef struct batch_devices {
+  batch_device each[BATCH_DEVICES_MOST];
+  int32_t count;
+} batch_devices;
+
+/* Reads --devices, or --device where that is given, or auto. CLI_USAGE and CLI_NO_DEVICE with a message. */
+cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char *message, size_t message_bytes);
+
+/* "auto", "cpu", "cuda:0", "hybrid:0". */
+void batch_device_name(const batch_device *device, char *name, size_t bytes);
+
+/* Replaces "auto" by the device that a context chose, as hs_backend_report names it. */
+void batch_device_resolve(batch_device *device, const char *backend_report);
+
+/* What is read besides the options' values. */
+typedef struct batch_inputs {
+  bool as_stored;       /* JPEGs are not turned by their EXIF orientation */
+  uint64_t mask_digest; /* 0 without a mask */
+} batch_inputs;
+
+/* What the features and files depend on, as one line: the version of the arithmetic, the format, all options with their
+   values, given or not, that change results; not those of devices, threads and limits. To be freed; null without
+   memory. format: its name. */
+char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
+                          const batch_inputs *inputs);
 
 typedef struct batch_report {
   bool has_json, is_quiet;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/content_digest.h"

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"

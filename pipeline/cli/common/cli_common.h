@@ -149,4 +149,10 @@ cli_exit cmd_info(const option_set *set);
 cli_exit cmd_selftest(const option_set *set);
 cli_exit cmd_bench(const option_set *set);
 
+/* ------------------------------------------------------------------ the whole command (command_line.c) */
+
+/* What main does with its arguments; returns the exit status. To be called once in a process. Exported only from a library
+   built with HARTSIFT_COMMAND_IN_LIBRARY. */
+HS_API int hs_command_main(int argc, char **argv);
+
 #endif

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_input.h"
 #include "pipeline/formats/common/content_digest.h"

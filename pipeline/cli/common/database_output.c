@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/text_cursor.h"
 

@@ -7,8 +7,7 @@
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/include/hartsift_geometry.h"

@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/common/match_file.h"
-#include "pipeline/cli/draw/save_picture.h"
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 

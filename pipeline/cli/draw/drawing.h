@@ -7,6 +7,7 @@
 
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/match_file.h"
+#include "pipeline/image_io/image_io.h"
 #include "pipeline/include/hartsift.h"
 
 /* ---- Anti-aliased circles and lines on an RGB picture. Pixel centres have integer coordinates, as in hartsift.h;
@@ -82,5 +83,20 @@ cli_exit draw_pair(const option_set *set, const char *path, const drawing pictur
 
 /* hartsift draw with two images and a file of matches. */
 cli_exit draw_matches(const option_set *set);
+
+/* ------------------------------------------------------------------ pictures to files (save_picture.c) */
+
+/* Writes an 8-bit gray or RGB picture, whole or not at all; the name's ending tells the format: .png,
+   .jpg, .jpeg, .pgm, .ppm, .pnm. "-": standard output, PNG where the build has it, else PNM.
+   message: null, or where the reason of a failure goes.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_IMAGE, HS_ERR_UNSUPPORTED, HS_ERR_IO, HS_ERR_MEMORY. */
+hs_status image_save(const char *path, const hs_image *image, char *message, size_t message_bytes);
+
+/* The encoders of image_save. image: HS_U8, HS_GRAY or HS_RGB, stride filled in. reason: what went
+   wrong, "" when it was the stream. */
+hs_status image_write_png(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]);
+hs_status image_write_jpeg(FILE *stream, const hs_image *image, char reason[IMAGE_REASON_BYTES]);
+/* colour: P6, gray pixels repeated; else P5. */
+hs_status image_write_pnm(FILE *stream, const hs_image *image, bool colour);
 
 #endif

@@ -1,12 +1,12 @@
 /* Writes a picture in the format of its name's ending, atomically. */
-#include "pipeline/cli/draw/save_picture.h"
+#include "pipeline/cli/draw/drawing.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "pipeline/base/atomic_file.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 
 typedef enum save_format { SAVE_UNKNOWN, SAVE_PNG, SAVE_JPEG, SAVE_PGM, SAVE_PPM, SAVE_PNM } save_format;
 

@@ -1,7 +1,7 @@
 /*
- * Finds and reads the manifests to merge; see merge_inputs.h.
+ * Finds and reads the manifests to merge; see merge.h.
  */
-#include "pipeline/cli/merge/merge_inputs.h"
+#include "pipeline/cli/merge/merge.h"
 
 #include <dirent.h>
 #include <errno.h>

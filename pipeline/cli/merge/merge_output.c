@@ -1,7 +1,7 @@
 /*
- * Writes the output of `merge`; see merge_output.h.
+ * Writes the output of `merge`; see merge.h.
  */
-#include "pipeline/cli/merge/merge_output.h"
+#include "pipeline/cli/merge/merge.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "pipeline/base/atomic_file.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/cli/batch/batch_rows.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"

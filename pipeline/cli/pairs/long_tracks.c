@@ -1,7 +1,7 @@
 /*
- * Selects the longest tracks of each image; see long_tracks.h.
+ * Selects the longest tracks of each image; see pair_states.h.
  */
-#include "pipeline/cli/pairs/long_tracks.h"
+#include "pipeline/cli/pairs/pair_states.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/text_cursor.h"
 

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "pipeline/cli/pairs/long_tracks.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 
 enum {

@@ -1,9 +1,9 @@
 /*
  * COLMAP's database in a build without SQLite: every function reports HS_ERR_UNSUPPORTED.
  */
-#include "pipeline/formats/colmap/colmap_records.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
-#include "pipeline/base/message.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 
 hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options) {
   if (!database) return HS_ERR_ARGUMENT;

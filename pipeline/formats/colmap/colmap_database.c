@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "cpu/schedule/float_environment.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_records.h"
-#include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
 
 enum { COLMAP_SIGNATURE_BYTES = 16, COLMAP_PATH_BYTES = 4096, COLMAP_OPEN_TRIES = 10, COLMAP_POLL_MS = 5 };
 

@@ -4,10 +4,10 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
-#include "pipeline/formats/colmap/colmap_records.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/formats/colmap/colmap_records.h"
 
 enum { DESCRIPTOR_TYPE_SIFT = 0 };
 

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
-#include "pipeline/base/number_tools.h"
-#include "pipeline/formats/common/feature_codec.h"
-#include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/number_tools.h"
+#include "pipeline/base/text.h"
+#include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/formats/common/feature_codec.h"
 
 enum {
   MATRIX_BYTES = 9 * 8,

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/base/number_tools.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/number_tools.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"
 #include "pipeline/formats/common/feature_codec.h"

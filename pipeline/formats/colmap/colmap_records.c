@@ -7,10 +7,10 @@
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_records.h"
-#include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/content_digest.h"
+#include "pipeline/formats/common/feature_codec.h"
 #include "stages/table_math.h"
 
 /* ---- hs_colmap_options of callers */

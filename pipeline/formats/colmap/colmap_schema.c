@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/base/message.h"
 #include "pipeline/base/features.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_internal.h"
 
 /* ---- statements and failures */

@@ -15,7 +15,7 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/features.h"
 #include "pipeline/base/memory.h"
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/common/feature_codec.h"
 
 /* Upper bound of bytes per feature in any format (128 floats as text with separators), and per file. */

@@ -1,7 +1,7 @@
 /* JSON: writing of strings with arbitrary bytes, and parsing with a text_cursor. */
 #include <string.h>
 
-#include "pipeline/base/path_text.h"
+#include "pipeline/base/text.h"
 #include "pipeline/formats/common/json_text.h"
 #include "pipeline/formats/common/text_cursor.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/base/message.h"
+#include "pipeline/base/text.h"
 
 /* ---- Numbers. The common case uses exact or correctly rounded double arithmetic; the rest uses the C library with
    its decimal point replaced. */

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/schedule/patch_threads.h"
 #include "cpu/dispatch.h"
 #include "cpu/ref/stages_ref.h"
-#include "cuda/runtime/device.h"
+#include "cpu/schedule/stage_jobs.h"
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/pyramid/pyramid_cuda.h"
+#include "cuda/runtime/device.h"
 #include "tests/support/fake_device/fake_device.h"
 #include "tests/support/fake_device/fake_tiles.h"
 

@@ -1,11 +1,58 @@
 /*
- * Output of `merge`: feature files copied to one folder, or one database.
+ * `merge`: the manifests that its operands name and the images that these list, in one order; and the output, files of
+ * features in one folder, or one database.
  */
-#ifndef HARTSIFT_CLI_MERGE_MERGE_OUTPUT_H
-#define HARTSIFT_CLI_MERGE_MERGE_OUTPUT_H
+#ifndef HARTSIFT_CLI_MERGE_MERGE_H
+#define HARTSIFT_CLI_MERGE_MERGE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pipeline/cli/batch/batch_manifest.h"
 #include "pipeline/cli/common/database_output.h"
-#include "pipeline/cli/merge/merge_inputs.h"
+
+/* ------------------------------------------------------------------ inputs (merge_inputs.c) */
+
+/* One manifest. */
+typedef struct merge_shard {
+  char *manifest;       /* its path */
+  char *place;          /* the folder of its outputs, or its database */
+  char *text;           /* the whole of it */
+  const char *settings; /* its line of settings, in text */
+  size_t settings_length;
+  int32_t shard, shards; /* I of N, by its name; 1 of 1 */
+} merge_shard;
+
+/* One row of a manifest. */
+typedef struct merge_image {
+  char *name;
+  batch_record record; /* BATCH_CLAIMED or BATCH_FAILED */
+  size_t shard;        /* index of its manifest */
+  size_t place;        /* in the list of images that the shards were made of */
+} merge_image;
+
+typedef struct merge_inputs {
+  merge_shard *shards;
+  size_t shard_count;
+  merge_image *images;
+  size_t count, capacity;
+  hs_format format; /* of all outputs */
+} merge_inputs;
+
+/* Reads the manifests of all operands (a folder of outputs, a database, or a manifest) and orders their images: shards I
+   of N as the one list that they were made of, several whole manifests by the names of their images. Refused, with a
+   message (CLI_FAILED, CLI_USAGE): no manifest, an unfinished one, a damaged one, shards missing or there twice, other
+   settings. output: the folder or database to be made, whose own whole manifest is no input. *inputs is to be freed in
+   any case. */
+cli_exit merge_read_inputs(merge_inputs *inputs, char **operands, int operand_count, const char *output);
+void merge_free_inputs(merge_inputs *inputs);
+
+/* Whether two names are of one existing file or folder. */
+bool merge_is_same_place(const char *one, const char *other);
+
+/* The value of a setting, by "name="; *length 0: there is none. */
+const char *merge_setting(const merge_shard *shard, const char *name, size_t *length);
 
 /* An image from a database. */
 typedef struct merged_image {
