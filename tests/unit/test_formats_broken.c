@@ -272,7 +272,7 @@ static const wrong_text wrong_texts[] = {
     {"opencv", OPENCV_HEAD "keypoints:\n   - [ 1, .Nan, 3, 4, 0, 0, -1 ]\n", "file:4: a list entry is not a finite"},
     {"opencv", OPENCV_HEAD "keypoints:\n   - [ 1, 2, 3, 4, 0, 3e9, -1 ]\n", "packed octave"},
     {"opencv", OPENCV_HEAD "keypoints: []\nkeypoints: []\n", "keypoints is given twice"},
-    {"opencv", OPENCV_ONE "   rest\n", "more than the keypoints"},
+    {"opencv", OPENCV_ONE "   rest\n", "content after the keypoints"},
     {"opencv", OPENCV_ONE "descriptors: 5\n", "not an opencv-matrix"},
     {"opencv", OPENCV_ONE "descriptors: !!opencv-matrix\n   rows: 1\n   cols: 64\n   dt: u\n   data: [ 1 ]\n",
      "128 columns"},

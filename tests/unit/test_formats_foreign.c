@@ -580,7 +580,7 @@ static void test_damaged_compressed_files(void **state) {
   const size_t size = gzip_member(key, strlen(key), packed);
   for (size_t cut = 3; cut < size; cut += 17) check_compressed_fault(packed, cut, HS_ERR_FORMAT, "cut off");
   packed[size] = 'x';
-  check_compressed_fault(packed, size + 1, HS_ERR_FORMAT, "follows the compressed content");
+  check_compressed_fault(packed, size + 1, HS_ERR_FORMAT, "follow the compressed content");
   packed[40] ^= 1; /* wrong CRC */
   check_compressed_fault(packed, size, HS_ERR_FORMAT, "damaged");
   packed[40] ^= 1;
