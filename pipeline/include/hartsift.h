@@ -72,36 +72,36 @@ extern "C" {
 
 /* How the image is doubled for first octave -1. */
 typedef enum hs_upsample {
-  HS_UPSAMPLE_ALIGNED = 0,    /* every second sample is the image's, the others are means */
+  HS_UPSAMPLE_ALIGNED = 0,    /* every second sample is the image's, the others are interpolated */
   HS_UPSAMPLE_HALF_PIXEL = 1, /* samples are a quarter pixel off the image's; coordinates are true */
   HS_UPSAMPLE_OPENCV = 2      /* the same samples, treated as aligned: coordinates are 0.25 px too large */
 } hs_upsample;
-/* Which features are kept where there are more than hs_options.max_features. */
+/* Which features are kept if there are more than hs_options.max_features. */
 typedef enum hs_selection {
   HS_SELECT_RESPONSE = 0, /* the strongest */
   HS_SELECT_SCALE = 1,    /* the largest */
   HS_SELECT_LEVELS = 2    /* whole levels of the pyramid, the coarsest first */
 } hs_selection;
-/* What does the work. */
+/* The device that extracts features. */
 typedef enum hs_device {
   HS_DEVICE_AUTO = 0,  /* a GPU where one is usable, else the CPU */
   HS_DEVICE_CPU = 1,   /* the CPU */
   HS_DEVICE_CUDA = 2,  /* a GPU */
-  HS_DEVICE_HYBRID = 3 /* a GPU makes the large octaves and their features, the CPU the small ones meanwhile */
+  HS_DEVICE_HYBRID = 3 /* a GPU processes the large octaves, the CPU the small ones in parallel */
 } hs_device;
 
-/* What decodes JPEGs, to the same pixels. */
+/* The decoder of JPEGs; all give the same pixels. */
 typedef enum hs_decoder {
-  HS_DECODER_AUTO = 0, /* a GPU where there is one that passed its comparison, else libjpeg */
+  HS_DECODER_AUTO = 0, /* a GPU if it passed the comparison with libjpeg, else libjpeg */
   HS_DECODER_CPU = 1,  /* libjpeg */
-  HS_DECODER_GPU = 2   /* a GPU; hs_create fails where none does */
+  HS_DECODER_GPU = 2   /* a GPU; hs_create fails if none decodes */
 } hs_decoder;
 
-/* What images in flight (hs_submit) are scheduled for. */
+/* The goal of scheduling images in flight (hs_submit). */
 typedef enum hs_workload {
   HS_WORKLOAD_LATENCY = 0, /* each result soon, in the order of submission */
-  /* Most images a second of a collection. Results are taken by hs_wait_any alone. Images that are ready overtake those
-     that are still read, and up to 128 may be between submission and the end of the oldest. On a GPU up to 16 workers
+  /* Most images per second of a collection. Only hs_wait_any returns results. Decoded images overtake those that are still
+     being read; up to 128 may be submitted after the oldest unfinished one. On a GPU up to 16 workers
      (else 8) process images; they sleep while the GPU works, so that the cores decode images; and the caller may keep
      64 results without a copy (else 16). This takes more device and pinned memory. */
   HS_WORKLOAD_THROUGHPUT = 1
@@ -113,18 +113,18 @@ struct hs_expert_options; /* hartsift_expert.h */
    Sources: L = Lowe, IJCV 2004; O = OpenCV 4.x; V = VLFeat 0.9.21; C = COLMAP. */
 typedef struct hs_options {
   size_t struct_size; /* sizeof(hs_options), set by hs_options_init; fields are only appended */
-  hs_profile profile; /* the preset these options started from, whose rules hold unless expert has others */
+  hs_profile profile; /* the preset of these options, whose rules apply unless expert has others */
 
-  /* ---- 1. How the work is done: no byte of the features depends on it */
+  /* ---- 1. How the work is done: does not change any byte of the features */
 
-  int32_t threads;           /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
-  hs_device device;          /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
-  int32_t device_index;      /* which GPU; 0 or more; 0 */
-  int32_t split;             /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
+  int32_t threads;      /* CPU threads incl. the caller's, 0: one for each usable core; 0..1024; 0 */
+  hs_device device;     /* HS_DEVICE_AUTO: a GPU where one is usable, else the CPU */
+  int32_t device_index; /* which GPU; 0 or more; 0 */
+  int32_t split;        /* HS_DEVICE_HYBRID: octaves on the GPU, the rest on the CPU; 0: what a short measurement
                                   for each size of image finds fastest, which may be all; 0..32; 0 */
-  int32_t in_flight;         /* most images submitted and not yet waited for; 0: 8, or 64 (hs_submit_source), or on a
+  int32_t in_flight;    /* maximum of images submitted and not yet waited for; 0: 8, or 64 (hs_submit_source), or on a
                                   GPU 48 for HS_WORKLOAD_THROUGHPUT; 0..256; 0 */
-  int32_t images_per_launch; /* most images of one size that share the launches of a GPU frame; 0: chosen by size;
+  int32_t images_per_launch; /* maximum of images of one size that share the launches of a GPU frame; 0: chosen by size;
                                   0..64; 0 */
   uint64_t max_pixels;       /* largest image, pixels, 0: 2^31; UINT64_MAX: no limit but the address space; 2^31 */
   uint64_t max_memory_bytes; /* largest workspace of a frame, of each in flight, host and device each, 0: no limit; 0.
@@ -134,7 +134,7 @@ typedef struct hs_options {
   const hs_allocator *allocator; /* for all host memory that is not pinned for a GPU; null: the C library's.
                                    Must outlive the context */
 
-  /* ---- 2. Which features of the image are wanted: the ones kept have the same bytes */
+  /* ---- 2. Selection of features: kept features have the same bytes */
 
   int32_t max_features;   /* exactly this many when there are more, 0: all; 0..2^30; 0 */
   hs_selection selection; /* which: HS_SELECT_RESPONSE strongest, HS_SELECT_SCALE largest; ties by the order.
@@ -200,7 +200,7 @@ typedef struct hs_options {
 /* struct_size: sizeof of the caller's struct; nothing is written beyond. */
 HS_API hs_status hs_options_init_sized(hs_options *options, size_t struct_size, hs_profile profile);
 
-/* What a field of hs_options or hs_expert_options holds. */
+/* Type of a field of hs_options or hs_expert_options. */
 typedef enum hs_option_type {
   HS_OPTION_INTEGER = 0, /* int32_t */
   HS_OPTION_FLAG = 1,    /* int32_t, 0 or 1 */
@@ -246,9 +246,9 @@ HS_API const hs_option_info *hs_option_describe(size_t index);
 HS_API hs_status hs_create(hs_context **context, const hs_options *options);
 HS_API hs_status hs_create_explained(hs_context **context, const hs_options *options, char *message,
                                      size_t message_bytes);
-/* Ends a context and frees all it holds; null is allowed. hs_features outlive it. A forked child process has neither the
-   threads nor the GPU: there this is the only call allowed for a context of the parent. It frees memory, except of images in
-   flight and of the GPU, and waits for nothing. */
+/* Destroys a context and frees its memory; null is allowed. hs_features outlive it. A forked child process has neither
+   the threads nor the GPU: it may only call this function with a context of the parent. There it frees memory, except of
+   images in flight and of the GPU, and does not wait. */
 HS_API void hs_destroy(hs_context *context);
 
 /* Bytes a context needs for images up to width x height with these options, before anything is allocated: host_bytes
@@ -348,7 +348,7 @@ HS_API hs_status hs_wait_view(hs_context *context, const hs_features **features)
    is in flight; then *image is UINT64_MAX. */
 HS_API hs_status hs_wait_any(hs_context *context, hs_features *features, uint64_t *image);
 
-/* How many images are submitted and not yet waited for; 0 for null. */
+/* Number of images submitted and not yet waited for; 0 for null. */
 HS_API int32_t hs_count_in_flight(const hs_context *context);
 
 /* ------------------------------------------------------------------ progress
@@ -383,18 +383,18 @@ typedef enum hs_format {
   HS_FORMAT_VLFEAT = 6,     /* .sift: VLFeat's text */
   HS_FORMAT_OPENCV = 7,     /* .yml, .yaml: OpenCV FileStorage */
   HS_FORMAT_OPENMVG = 8,    /* .feat, with .desc next to it */
-  HS_FORMAT_BIN = 9,        /* .hsf: own binary, with checksum */
+  HS_FORMAT_BIN = 9,        /* .hsf: hartsift's binary format, with checksum */
   HS_FORMAT_COLMAP_DB = 10, /* .db: one image of COLMAP's database, see hartsift_colmap.h */
   HS_FORMAT_VISUALSFM = 11, /* VisualSFM's binary; the ending .sift means HS_FORMAT_VLFEAT when writing */
   HS_FORMAT_OXFORD = 12     /* .hesaff, .haraff, .oxford, .haraff.sift: regions of Oxford's detectors */
 } hs_format;
 
-/* How features are written to a file, and read. */
+/* Options for writing and reading feature files. */
 typedef struct hs_file_options {
   size_t struct_size;            /* sizeof(hs_file_options), set by hs_file_options_init; fields are only appended */
   hs_format format;              /* HS_FORMAT_AUTO */
-  hs_bin_layout layout;          /* writing: the bin order the descriptors are in; reading gets HS_LAYOUT_UBC always */
-  const char *image_name;        /* kept where the format can hold it, or null. HS_FORMAT_COLMAP_DB: which image;
+  hs_bin_layout layout;          /* writing: the bin order of the descriptors; reading always gives HS_LAYOUT_UBC */
+  const char *image_name;        /* stored if the format can hold it, or null. HS_FORMAT_COLMAP_DB: which image;
                                   reading, the name with or without leading folders, null: the only image */
   uint64_t max_features;         /* reading: refuse files that claim more; 0: 2^27 */
   const hs_allocator *allocator; /* that the result takes its memory from; must outlive it. null: the C library's */
@@ -418,7 +418,7 @@ HS_API hs_status hs_file_options_init_sized(hs_file_options *options, size_t str
    hs_format_ignores_exif names, and features of another layout than the options by all. options may be null.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_UNSUPPORTED, HS_ERR_MEMORY. */
 HS_API hs_status hs_save_features(const char *path, const hs_features *features, const hs_file_options *options);
-/* Reads what hs_save_features or the original tool wrote; the file is not trusted. *features as in hs_extract.
+/* Reads a file of hs_save_features or of the original tool; the file is not trusted. *features as in hs_extract.
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (a compressed file or a
    database in a build without zlib or SQLite; descriptors that are not SIFT's), HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_load_features(const char *path, hs_features *features, const hs_file_options *options);
@@ -442,7 +442,7 @@ HS_API hs_status hs_digest_features(const hs_features *features, uint64_t *diges
 HS_API const char *hs_status_name(hs_status status);
 /* One sentence. Static. */
 HS_API const char *hs_status_string(hs_status status);
-/* What a caller may do with a context after this status; for statuses of later libraries, too. */
+/* Class of a status, which tells how a context may be used afterwards; also for statuses of later libraries. */
 HS_API hs_status_class hs_status_class_of(hs_status status);
 /* Why the context's last call failed, in words for a user; "" when it did not. Valid until the next call. */
 HS_API const char *hs_last_error(const hs_context *context);
@@ -458,11 +458,11 @@ HS_API int32_t hs_method_version(void);
 /* What was chosen for each stage, one "stage: variant" a line. Valid until the context ends. */
 HS_API const char *hs_backend_report(const hs_context *context);
 
-/* How a frame was computed. The features are the same whichever it was. */
+/* How a frame was computed. The features do not depend on it. */
 typedef enum hs_frame_way {
   HS_WAY_NONE = 0,               /* no frame yet */
   HS_WAY_CPU_STAGES = 1,         /* stage after stage, octave after octave */
-  HS_WAY_CPU_JOBS = 2,           /* several threads, on whatever of any stage and octave is ready */
+  HS_WAY_CPU_JOBS = 2,           /* several threads process ready parts of any stage and octave */
   HS_WAY_CPU_FUSED_PASS = 3,     /* large octaves in one fused pass each: levels and extrema together, strip by strip */
   HS_WAY_CPU_TILES = 4,          /* tile after tile, within max_memory_bytes */
   HS_WAY_CPU_TILE_ROWS = 5,      /* the same, while the file is decoded row by row */
@@ -480,7 +480,7 @@ typedef enum hs_frame_way {
    have the numbers from 0 on without a gap. */
 HS_API const char *hs_frame_way_name(hs_frame_way way);
 
-/* What a context has done so far, and the memory that it holds. */
+/* Statistics of a context, and its memory. */
 typedef struct hs_statistics {
   size_t struct_size;      /* sizeof(hs_statistics), set by hs_statistics_init; fields are only appended */
   uint64_t frames;         /* extracted so far */

@@ -35,8 +35,8 @@ typedef struct hs_batch_image {
   const hs_image *image; /* pixels of the caller; the struct is copied, the pixels stay valid until hs_batch_next has
                             given the result */
   const hs_image *mask;  /* as for hs_extract; kept like image. null: none */
-  const char *name;      /* in the result; copied; null: the path, else "" */
-  void *user;            /* in the result */
+  const char *name;      /* name in the result; copied; null: the path, else "" */
+  void *user;            /* returned in the result */
   int32_t reserved[8];   /* 0 */
 } hs_batch_image;
 
@@ -45,7 +45,7 @@ typedef struct hs_batch_result {
   size_t index;                /* number of the image in the order of hs_batch_add, from 0 on */
   const char *name;            /* see hs_batch_image */
   void *user;                  /* see hs_batch_image */
-  hs_status status;            /* HS_OK, or why there are no features: of hs_load_image or hs_extract */
+  hs_status status;            /* HS_OK, or the failure of hs_load_image or hs_extract */
   int32_t skipped;             /* 1: hs_batch_options.wanted did not want it: HS_OK, nothing else is known */
   const char *message;         /* the reason of a failure, for HS_OK "" */
   const hs_features *features; /* null after a failure, where skipped, and after hs_batch_take_features */
@@ -58,7 +58,7 @@ typedef struct hs_batch_result {
   int32_t reserved[8];         /* 0 */
 } hs_batch_result;
 
-/* How a batch works. */
+/* Options of a batch. */
 typedef struct hs_batch_options {
   size_t struct_size; /* sizeof(hs_batch_options), set by hs_batch_options_init; fields are only appended */
   /* device_count pointers: a context is made with each, with HS_WORKLOAD_THROUGHPUT. null: one context with the lowe
@@ -111,11 +111,11 @@ HS_API hs_status hs_batch_open(hs_batch **batch, const hs_batch_options *options
    threads could be started; the batch is stopped); nothing was added then. */
 HS_API hs_status hs_batch_add(hs_batch *batch, const hs_batch_image *image);
 
-/* No image follows: once the results of all that were added are given, hs_batch_next gives null. HS_ERR_ARGUMENT: null. */
+/* Ends the input: after the results of all added images hs_batch_next returns null. HS_ERR_ARGUMENT: null. */
 HS_API hs_status hs_batch_end(hs_batch *batch);
 
-/* Begins no further image. Those submitted to a device are finished and given; the others have no result, and with
-   in_order neither have those after the first of them. Then hs_batch_next gives null. null is allowed. */
+/* Stops the batch. Images submitted to a device are finished and returned; the others have no result, and with in_order
+   neither have images after the first of them. Then hs_batch_next returns null. null is allowed. */
 HS_API void hs_batch_stop(hs_batch *batch);
 
 /* Waits for a result. Each image that was added gives one, also after a failure, unless the batch is stopped. *result:
@@ -130,16 +130,16 @@ HS_API hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_
    hs_batch_options.held. Statuses: HS_ERR_ARGUMENT (null, or features given and the result has none). */
 HS_API hs_status hs_batch_take_features(hs_batch *batch, const hs_batch_result *result, hs_features *features);
 
-/* Gives a result back; a slot for another image is free then. null results are allowed. HS_ERR_ARGUMENT: batch is null. */
+/* Releases a result, which frees a slot for another image. null results are allowed. HS_ERR_ARGUMENT: batch is null. */
 HS_API hs_status hs_batch_release(hs_batch *batch, const hs_batch_result *result);
 
-/* How far a batch is. */
+/* Progress of a batch. */
 typedef struct hs_batch_progress {
   size_t struct_size; /* sizeof(hs_batch_progress), set by the caller */
   size_t added;       /* images, by hs_batch_add */
   size_t begun;       /* of them: taken by a reading thread */
   size_t given;       /* of them: results that hs_batch_next has given */
-  size_t capacity;    /* most images that are worked on or held at one time, constant */
+  size_t capacity;    /* maximum of images in progress or held at one time, constant */
   int32_t readers;    /* threads, as hs_batch_options.readers chose them */
   int32_t held;       /* as hs_batch_options.held or the number of readers sets it */
   int32_t ended;      /* 1: hs_batch_next gives nothing any more */
@@ -149,14 +149,14 @@ typedef struct hs_batch_progress {
 /* Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (a struct_size that is not set). */
 HS_API hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress);
 
-/* What the work of a batch took; final once hs_batch_next gives nothing any more. */
+/* Resources used by a batch; final once hs_batch_next returns null. */
 typedef struct hs_batch_statistics {
   size_t struct_size;     /* sizeof(hs_batch_statistics), set by the caller */
   double read_cpu_s;      /* CPU time of the reading threads, seconds */
-  double read_busy;       /* the share of their time in which they did not wait, 0..1 */
+  double read_busy;       /* share of their time spent working, 0..1 */
   uint64_t pixel_bytes;   /* most memory of pixels and decoders in use at one time */
   uint64_t pixel_buffers; /* buffers for them that came from the allocator */
-  const char *fallback;   /* why the CPU processed some images of a GPU's, until hs_batch_destroy; null: it did not */
+  const char *fallback;   /* why the CPU processed images of a GPU, valid until hs_batch_destroy; null: it did not */
 } hs_batch_statistics;
 
 /* Statuses: as hs_batch_get_progress. */
@@ -217,7 +217,7 @@ HS_API int32_t hs_is_image_name(const char *name);
    caller searches. text_bytes: of text. Statuses: HS_ERR_ARGUMENT (null). */
 HS_API hs_status hs_explain_passed_over(const char *const *names, size_t count, char *text, size_t text_bytes);
 
-/* Most shards of a list of images. */
+/* Maximum number of shards of a list of images. */
 enum { HS_SHARDS_MAX = 1000000 };
 
 /* The value of an environment variable, null where it is not set; user: as given to hs_find_shard. */

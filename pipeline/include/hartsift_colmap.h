@@ -37,7 +37,7 @@ extern "C" {
 /* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
-/* Which camera a new image gets. An image of the database must have the camera that the rule gives: HS_ERR_ARGUMENT
+/* The camera of a new image. An image of the database must have the camera that the rule gives: HS_ERR_ARGUMENT
    otherwise, or with options.replace it gets that camera. */
 enum {
   HS_CAMERAS_OWN = 0,      /* a camera that no other image has; images that the database has keep their cameras */
@@ -48,7 +48,7 @@ enum {
   HS_CAMERAS_BY_FOLDER = 3 /* the same among the images in its folder, as with COLMAP's single_camera_per_folder */
 };
 
-/* How a database is opened. */
+/* Options for opening a database. */
 typedef struct hs_colmap_options {
   size_t struct_size; /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
   int32_t read_only;  /* 1: the file must be there and is only read; 0 or 1; 0 */
@@ -91,7 +91,7 @@ HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 /* Most parameters of any model. */
 enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
-/* How much of a camera is a default. A new image without a shared camera gets all of it; an image that has a camera,
+/* Which parts of a camera are defaults. A new image without a shared camera gets all of it; an image that has a camera,
    in the database or by a rule for sharing, may differ in what is a default. */
 enum {
   HS_TENTATIVE_NOTHING = 0,    /* the image must have this camera */
@@ -99,7 +99,7 @@ enum {
   HS_TENTATIVE_CAMERA = 2      /* model and parameters may differ */
 };
 
-/* A camera as COLMAP has it. Lengths in pixels; the corner of the top-left pixel is (0, 0). */
+/* A camera in COLMAP's form. Lengths in pixels; the corner of the top-left pixel is (0, 0). */
 typedef struct hs_colmap_camera {
   int32_t model;         /* COLMAP's number: 0 SIMPLE_PINHOLE f cx cy; 1 PINHOLE fx fy cx cy; 2 SIMPLE_RADIAL f cx cy k;
                               3 RADIAL f cx cy k1 k2; 4 OPENCV fx fy cx cy k1 k2 p1 p2; and so on */
@@ -108,16 +108,16 @@ typedef struct hs_colmap_camera {
   int32_t parameter_count;                 /* as the model has; 1..16 */
   uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the number of a camera
                                                 in the database, and the other fields are ignored */
-  int32_t tentative;                       /* adding an image: how much of this is a default; HS_TENTATIVE_NOTHING */
+  int32_t tentative;                       /* adding an image: which parts are defaults; HS_TENTATIVE_NOTHING */
   int32_t reserved[1];                     /* 0 */
   double parameters[HS_COLMAP_PARAMETERS]; /* in the model's order; parameter_count of them */
 } hs_colmap_camera;
 
-/* What COLMAP takes for an image that it knows nothing else about: SIMPLE_RADIAL, principal point in the middle, no
+/* COLMAP's default camera for an image: SIMPLE_RADIAL, principal point in the middle, no
    distortion. focal_length: pixels, then prior_focal_length is 1; 0: unknown, 1.2 times the larger side, 0.
    Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length);
-/* The same with another model, 0..17: parameters other than focal lengths and principal point are those without distortion,
+/* As above with another model, 0..17: parameters other than focal lengths and principal point are those without distortion,
    as COLMAP begins with. Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, int32_t width, int32_t height,
                                              double focal_length);
@@ -132,7 +132,7 @@ typedef struct hs_colmap_image {
   int32_t reserved[9];     /* 0 */
   const char *name;        /* the database's; valid until the next call on the handle */
   int64_t features;        /* keypoints; -1: none were ever written */
-  hs_colmap_camera camera; /* that took it */
+  hs_colmap_camera camera; /* its camera */
 } hs_colmap_image;
 
 /* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders;
@@ -175,9 +175,9 @@ HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t afte
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);
 
-/* ---- where images were taken */
+/* ---- positions of images */
 
-/* Where an image was taken. */
+/* Position of an image. */
 typedef struct hs_colmap_position {
   int32_t found; /* 1: the rest is valid; 0: none is known, the rest is 0 */
   int32_t
@@ -187,14 +187,14 @@ typedef struct hs_colmap_position {
   int32_t reserved[8];   /* 0 */
 } hs_colmap_position;
 
-/* Says where an image was taken, in place of what the database says. It goes into the table pose_priors and the columns
+/* Sets an image's position, replacing an existing one. It is stored in the table pose_priors and the columns
    prior_tx, prior_ty and prior_tz of images (of COLMAP 3.8 and earlier), whichever are there: a new database has both.
    Statuses: HS_ERR_ARGUMENT (also no such image, coordinates that are not finite, latitude beyond 90 or longitude
    beyond 180), HS_ERR_UNSUPPORTED (a database with neither), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_set_position(hs_colmap_database *database, uint32_t image_id,
                                         const hs_colmap_position *position);
 
-/* Where an image was taken: from pose_priors, else from the columns. An image without: HS_OK with found 0.
+/* Reads an image's position: from pose_priors, else from the columns. No position: HS_OK with found 0.
    Statuses: HS_ERR_ARGUMENT (also no such image), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_position(hs_colmap_database *database, uint32_t image_id, hs_colmap_position *position);
 
@@ -210,8 +210,8 @@ typedef struct hs_colmap_matches {
   size_t pair_stride_bytes; /* from record to record */
   size_t count;             /* records */
   const uint8_t *inliers; /* count bytes: 1 for matches that agree with the geometry; null: all, where one was found */
-  /* What hs_verify found, each may be null; all null: not verified, which leaves it to COLMAP. found 0 counts too: the
-     pair is recorded as verified without success. */
+  /* Results of hs_verify, each may be null; all null: not verified, left to COLMAP. With found 0 the pair is recorded as
+     verified without success. */
   const struct hs_geometry *fundamental, *essential, *homography;
   const struct hs_pose *pose; /* of the essential matrix, for qvec and tvec; null: they stay empty */
   int32_t watermark;          /* 1: configuration WATERMARK, whatever the geometry */

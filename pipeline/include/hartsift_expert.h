@@ -15,13 +15,13 @@
 extern "C" {
 #endif
 
-/* Where profiles follow different authors in a rule of several parts, one value names the author. */
+/* Authors of rules: profiles follow different authors in some rules. */
 typedef enum hs_rule {
   HS_RULE_LOWE = 0,   /* the paper's */
   HS_RULE_OPENCV = 1, /* OpenCV's */
   HS_RULE_VLFEAT = 2  /* VLFeat's */
 } hs_rule;
-/* What stands for samples outside a level. */
+/* Values of samples outside a level. */
 typedef enum hs_border_rule {
   HS_BORDER_REFLECT_101 = 0, /* mirrored at the outermost sample, which is not repeated */
   HS_BORDER_REPLICATE = 1    /* the outermost sample */
@@ -38,7 +38,7 @@ typedef struct hs_expert_options {
 
   /* Keypoints */
   hs_rule candidate_rule; /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
-  hs_rule refine_rule; /* how a Newton step moves, when it has settled, what becomes of one that has not, and a second
+  hs_rule refine_rule;    /* how a Newton step moves, when it has settled, how unsettled ones are treated, and a second
                              fit (HS_RULE_LOWE only): METHOD.md, section 4, from "settled" to "singular system" */
 
   /* Orientation and descriptor */

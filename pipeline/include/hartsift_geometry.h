@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/* What two images of one scene have in common. */
+/* Models of two-view geometry. */
 typedef enum hs_geometry_model {
   HS_HOMOGRAPHY = 1,  /* from 4 matches */
   HS_FUNDAMENTAL = 2, /* from 7 */
@@ -40,10 +40,10 @@ typedef struct hs_camera {
   double cx, cy; /* principal point; the centre of the top-left pixel is (0, 0) */
 } hs_camera;
 
-/* How a geometry is searched for. */
+/* Options of the search for a geometry. */
 typedef struct hs_verify_options {
   size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
-  hs_geometry_model model; /* that is searched for */
+  hs_geometry_model model; /* to search for */
   double tolerance;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
   double confidence; /* the search stops when a sample without outliers has been drawn with this probability, for the
                               best model so far or one with min_inliers; 0..1, both excluded; 0.9999 */
@@ -71,7 +71,7 @@ typedef struct hs_verify_options {
   int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
 } hs_verify_options;
 
-/* What most matches agree with. */
+/* The geometry that most matches agree with. */
 typedef struct hs_geometry {
   hs_geometry_model model; /* that was searched for */
   int32_t found;           /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */

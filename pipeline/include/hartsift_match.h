@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Which pairs of positions are candidates. */
+/* Restriction of candidates by position. */
 typedef enum hs_guide {
   HS_GUIDE_NONE = 0,       /* all */
   HS_GUIDE_HOMOGRAPHY = 1, /* distance of H (x, y, 1) of the first image from the position in the second */

@@ -79,7 +79,7 @@ public:
     if (descriptors.needed()) copy_descriptors(descriptors);
   }
 
-  /* What cv::Feature2D asks: 128 entries of CV_32F or CV_8U, compared by NORM_L2. */
+  /* Required by cv::Feature2D: 128 entries of CV_32F or CV_8U, compared by NORM_L2. */
   int descriptorSize() const override { return HS_DESCRIPTOR_LENGTH; }
   int descriptorType() const override { return options_.descriptor == HS_DESCRIPTOR_U8 ? CV_8U : CV_32F; }
   int defaultNorm() const override { return cv::NORM_L2; }
@@ -181,7 +181,7 @@ private:
     if (good.size() < given.size()) check(hs_describe(context_, &view, good.data(), good.size(), &found_, nullptr));
     bool same = found_.count == keypoints.size();
     for (size_t i = 0; i < given.size() && same; i++) same = statuses[i] == HS_OK && keypoints[i].angle >= 0.0f;
-    if (!same) copy_keypoints(keypoints); /* else they stay to the bit, class_id included */
+    if (!same) copy_keypoints(keypoints); /* else they stay unchanged, including class_id */
   }
 
   void copy_descriptors(cv::OutputArray descriptors) const {

@@ -45,7 +45,7 @@ typedef struct hs_collection {
   int32_t reserved[8]; /* 0 */
 } hs_collection;
 
-/* What is done with each pair. */
+/* Options for the work on each pair. */
 typedef struct hs_pairs_options {
   size_t struct_size;            /* sizeof(hs_pairs_options), set by hs_pairs_options_init; fields are only appended */
   const hs_match_options *match; /* null: the defaults; without a guide. Copied */
@@ -99,7 +99,7 @@ typedef struct hs_pair_result {
   size_t unguided_inliers; /* see unguided_matches */
 } hs_pair_result;
 
-/* What verification finds of a pair. */
+/* Result of verifying a pair. */
 typedef struct hs_pair_geometry {
   hs_geometry model;       /* the inliers agree with it */
   hs_geometry plane;       /* of find_plane, if has_plane */
@@ -145,7 +145,7 @@ HS_API const char *hs_pairs_last_error(const hs_pairs *run);
    allowed. */
 HS_API void hs_pairs_end(hs_pairs *run);
 
-/* Whether verified pairs show the same place.
+/* Judgement whether verified pairs show the same place.
  *
  * Buildings repeat: pictures of two facades with the same windows can have a few dozen matches that agree with a geometry,
  * although they show different places. Such a pair contradicts the others. A pair with many inliers that are most of its
@@ -173,7 +173,7 @@ typedef struct hs_judged_pair {
   int32_t reserved[4];     /* 0 */
 } hs_judged_pair;
 
-/* Where the inliers of pairs come from. The caller's. */
+/* The caller's source of pairs' inliers. */
 typedef struct hs_pair_inliers {
   const size_t *feature_counts; /* image_count entries; below 2^32 in all */
   size_t image_count;           /* of the collection */
@@ -183,7 +183,7 @@ typedef struct hs_pair_inliers {
   void *user; /* the caller's, passed to read */
 } hs_pair_inliers;
 
-/* When a pair is sure, and when doubtful. */
+/* Options of the judgement. */
 typedef struct hs_judge_options {
   size_t struct_size;    /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
   size_t sure_inliers;   /* fewest inliers of a sure pair; 100 */

@@ -1,9 +1,9 @@
 /*
- * hartsift_patches.h - square patches about keypoints, for descriptors that are computed elsewhere; part of hartsift.h.
+ * hartsift_patches.h - square patches around keypoints, for external descriptors; part of hartsift.h.
  *
- * A learned descriptor (HardNet, SOSNet and their kin) takes a patch of 32 x 32 samples about each keypoint, turned to its
- * orientation and brought to its scale. The patches are the same bytes from every instruction set, any number of threads
- * and contexts of every device; stages/patch.h has the arithmetic that fixes them.
+ * A learned descriptor (HardNet, SOSNet and their kin) takes a patch of 32 x 32 samples around each keypoint, rotated
+ * by its orientation and scaled by its scale. The patches are the same bytes from every instruction set, any number of
+ * threads and contexts of every device; stages/patch.h has the arithmetic that fixes them.
  */
 #ifndef HARTSIFT_PATCHES_H
 #define HARTSIFT_PATCHES_H
@@ -14,13 +14,13 @@
 extern "C" {
 #endif
 
-/* What a sample of a patch is. */
+/* Type of a patch's samples. */
 typedef enum hs_patch_type {
   HS_PATCH_U8 = 0, /* uint8_t: floor(255 v + 0.5) of the next, 255 at most */
   HS_PATCH_F32 = 1 /* float: intensity, 0 black, 1 white */
 } hs_patch_type;
 
-/* How patches are taken. */
+/* Options of patches. */
 typedef struct hs_patch_options {
   size_t struct_size; /* sizeof(hs_patch_options), set by hs_patch_options_init; fields are only appended */
   int32_t size;       /* samples a side; 1..1024; 32 */

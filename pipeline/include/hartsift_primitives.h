@@ -91,7 +91,7 @@ HS_API hs_status hs_equalize(hs_context *context, const hs_array *picture, uint8
 
 /* ------------------------------------------------------------------ convolution */
 
-/* What a signal is continued with beyond its ends. */
+/* Continuation of a signal beyond its ends. */
 typedef enum hs_ends {
   HS_ENDS_ZERO = 0,       /* zeros */
   HS_ENDS_REPLICATE = 1,  /* the outermost sample */

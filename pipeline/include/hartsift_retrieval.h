@@ -1,5 +1,5 @@
 /*
- * hartsift_retrieval.h - which pairs of a collection's images are worth matching; part of hartsift.h.
+ * hartsift_retrieval.h - selection of pairs of a collection's images to match; part of hartsift.h.
  *
  * Three choices, for images that are numbered 0, 1, ... by their position in the caller's lists: neighbours in the order of
  * names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look alike (hs_retrieval,
@@ -62,7 +62,7 @@ HS_API hs_status hs_pair_nearby(const double *places, size_t count, double metre
    Statuses: HS_ERR_ARGUMENT (null, latitude beyond 90 or longitude beyond 360 degrees, a number that is not finite). */
 HS_API hs_status hs_earth_place(double latitude, double longitude, double altitude, double place[3]);
 
-/* ---- by what images show */
+/* ---- by similarity */
 
 /* What images of a collection have in common, learned from a sample of their descriptors, and how one differs from it: for
    each of a number of centres (k-means) the sum of the residuals of the image's descriptors that are nearest to it, in the
@@ -71,7 +71,7 @@ HS_API hs_status hs_earth_place(double latitude, double longitude, double altitu
    number's magnitude, rounded to 8 bits. After training several threads may describe with one handle. */
 typedef struct hs_retrieval hs_retrieval;
 
-/* How large a vector is, and how it is learned. */
+/* Options: size and training of vectors. */
 typedef struct hs_retrieval_options {
   size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
   int32_t centres;    /* at most, fewer where the sample has not 8 descriptors for each; 1..4096; 256 */

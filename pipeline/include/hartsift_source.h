@@ -1,5 +1,5 @@
 /*
- * hartsift_source.h - where pictures come from: files, their bytes, rows; how they are loaded; part of hartsift.h.
+ * hartsift_source.h - sources of pictures: files, their bytes, rows; and loading; part of hartsift.h.
  */
 #ifndef HARTSIFT_SOURCE_H
 #define HARTSIFT_SOURCE_H
@@ -12,7 +12,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------ loading of images */
 
-/* What the EXIF of a JPEG, a PNG, a TIFF or a WebP says of how the picture was taken; what it does not say is 0. */
+/* Camera data from the EXIF of a JPEG, PNG, TIFF or WebP; missing values are 0. */
 typedef struct hs_exif {
   double focal_length; /* pixels of the picture as decoded; 0: unknown. From the 35 mm equivalent, else from FocalLength
                           and the resolution of the focal plane, as COLMAP takes it */
@@ -25,7 +25,7 @@ typedef struct hs_exif {
 /* Bytes of a text in hs_load_notes. */
 enum { HS_NOTE_BYTES = 256 };
 
-/* What loading noticed in a file that gave a picture. Fields are 0 where nothing was noticed. */
+/* Notes on a loaded file. Fields are 0 if there is nothing to note. */
 typedef struct hs_load_notes {
   int32_t damages;        /* number of damages that the decoder reported: wrong checksums, lost or surplus data, wrong
                               headers. Pixels may be wrong then */
@@ -38,7 +38,7 @@ typedef struct hs_load_notes {
   int32_t reserved[16];          /* 0 */
 } hs_load_notes;
 
-/* How hs_load_image reads a picture. */
+/* Options of hs_load_image. */
 typedef struct hs_load_options {
   size_t struct_size;  /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
   uint64_t max_pixels; /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
@@ -113,7 +113,7 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
 
 /* ------------------------------------------------------------------ sources
 
-   Where a picture comes from: pixels, a file, the bytes of a file, or rows that a function gives. hs_source_pixels,
+   The source of a picture: pixels, a file, the bytes of a file, or rows from a function. hs_source_pixels,
    hs_source_file, hs_source_encoded and hs_source_rows make one; load and mask are then set where they are wanted. A source
    owns nothing, unless hs_load_source made it: what it points to must stay valid as each call says, and a source may be used
    again and by several calls at once, except one of rows, whose function has a state.
@@ -122,7 +122,7 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
        source.load = &load;
        st = hs_extract_source(ctx, &source, &features); */
 
-/* What a source is made of. */
+/* Kind of a source. */
 typedef enum hs_source_kind {
   HS_SOURCE_PIXELS = 0,  /* image: the pixels. As hs_extract and hs_submit take them; load is ignored */
   HS_SOURCE_FILE = 1,    /* path: a file, named as for hs_load_image */
@@ -141,7 +141,7 @@ typedef struct hs_row_reader {
   void *user;                               /* the caller's, passed to both */
 } hs_row_reader;
 
-/* Where a picture comes from. Start with {0} or one of the functions below. */
+/* Source of a picture. Start with {0} or one of the functions below. */
 typedef struct hs_source {
   hs_image image;      /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
   hs_source_kind kind; /* which of the fields count */

@@ -1,5 +1,5 @@
 /*
- * hartsift_types.h - what every header of hartsift is built on: statuses, images, memory, features; part of hartsift.h.
+ * hartsift_types.h - base of all headers: statuses, images, memory, features; part of hartsift.h.
  */
 #ifndef HARTSIFT_TYPES_H
 #define HARTSIFT_TYPES_H
@@ -53,7 +53,7 @@ typedef enum hs_status {
   HS_ERR_INTERNAL = 65 /* a broken invariant: please report it */
 } hs_status;
 
-/* What a status means for the context. */
+/* Class of a status: state of the context. */
 typedef enum hs_status_class {
   HS_CLASS_OK = 0,       /* context usable */
   HS_CLASS_ARGUMENT = 1, /* context usable */
@@ -132,7 +132,7 @@ typedef struct hs_frame {
   float a11, a12, a21, a22; /* pixels */
 } hs_frame;
 
-/* What descriptors are made of. */
+/* Type of descriptors. */
 typedef enum hs_descriptor_type {
   HS_DESCRIPTOR_U8 = 0,  /* min(255, floor(512 v + 0.5)) */
   HS_DESCRIPTOR_F32 = 1, /* unit norm; profile opencv: integer values 0..255 */
@@ -142,7 +142,7 @@ typedef enum hs_descriptor_type {
 /* Entries of a descriptor. */
 enum { HS_DESCRIPTOR_LENGTH = 128 /* 4 x 4 cells of 8 bins */ };
 
-/* Whose parameters and rules are followed; METHOD.md, section 4, compares them. */
+/* Presets: parameters and rules of an author; METHOD.md, section 4, compares them. */
 typedef enum hs_profile {
   HS_PROFILE_LOWE = 0,   /* the paper; its open points are decided by measurement */
   HS_PROFILE_OPENCV = 1, /* cv::SIFT of OpenCV 4.x */
@@ -150,7 +150,7 @@ typedef enum hs_profile {
   HS_PROFILE_COLMAP = 3  /* COLMAP's CPU extractor: VLFeat with RootSIFT, 8192 features */
 } hs_profile;
 
-/* How descriptors are normalised. */
+/* Normalisation of descriptors. */
 typedef enum hs_norm {
   HS_NORM_L2 = 0,  /* to unit length (Lowe) */
   HS_NORM_ROOT = 1 /* square roots of the L1-normalised: RootSIFT (Arandjelovic, Zisserman, CVPR 2012) */
@@ -161,7 +161,7 @@ typedef enum hs_bin_layout {
   HS_LAYOUT_VLFEAT = 1 /* 0 7 6 5 4 3 2 1 */
 } hs_bin_layout;
 
-/* How descriptors were made: hs_match refuses those whose norm, pooling or layout differs, and float ones of the opencv
+/* Provenance of descriptors: hs_match refuses those whose norm, pooling or layout differs, and float ones of the opencv
    profile together with others. Distances between method versions and other profiles have a meaning. */
 typedef struct hs_origin {
   int32_t method_version; /* HS_METHOD_VERSION of the library that made them; 0: unknown, like the next three */
