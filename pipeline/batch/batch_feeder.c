@@ -199,9 +199,9 @@ static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
   hs_batch *batch = feeder->batch;
   const device_share share = batch->options.device_count > 1 ? feeder_share(feeder) : (device_share){0};
   const bool is_slow = batch->options.device_count > 1 && device_share_is_slow(&share);
-  const bool has_room = feeder->count < feeder->most && !(is_slow && device_share_leaves(&share));
+  const bool has_capacity = feeder->count < feeder->most && !(is_slow && device_share_leaves(&share));
   if (feeder->count == 0 && !is_slow) return batch_pop(thread, &batch->ready);
-  batch_slot *slot = has_room ? bounded_queue_try_pop(&batch->ready) : NULL;
+  batch_slot *slot = has_capacity ? bounded_queue_try_pop(&batch->ready) : NULL;
   if (slot || feeder->count > 0) return slot;
   const struct timespec pause = {.tv_nsec = FEEDER_LOOKS_AGAIN_NS};
   nanosleep(&pause, NULL);

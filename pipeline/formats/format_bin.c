@@ -95,7 +95,7 @@ static void bin_pack_header(const bin_header *header, uint8_t out[BIN_HEADER_BYT
 }
 
 static void bin_put_keypoint(feature_sink *sink, const hs_keypoint *keypoint) {
-  uint8_t *record = sink_room(sink, BIN_KEYPOINT_BYTES);
+  uint8_t *record = sink_reserve(sink, BIN_KEYPOINT_BYTES);
   bytes_put_f32(record, keypoint->x);
   bytes_put_f32(record + 4, keypoint->y);
   bytes_put_f32(record + 8, keypoint->sigma);
@@ -106,7 +106,7 @@ static void bin_put_keypoint(feature_sink *sink, const hs_keypoint *keypoint) {
 }
 
 static void bin_put_frame(feature_sink *sink, const hs_frame *frame) {
-  uint8_t *record = sink_room(sink, BIN_FRAME_BYTES);
+  uint8_t *record = sink_reserve(sink, BIN_FRAME_BYTES);
   bytes_put_f32(record, frame->a11);
   bytes_put_f32(record + 4, frame->a12);
   bytes_put_f32(record + 8, frame->a21);

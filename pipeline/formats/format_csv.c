@@ -8,9 +8,9 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-enum { CSV_PLACES = 7, CSV_COLUMNS_MAX = CSV_PLACES + HS_DESCRIPTOR_LENGTH, CSV_UNSEEN = -1 };
+enum { CSV_FIELDS = 7, CSV_COLUMNS_MAX = CSV_FIELDS + HS_DESCRIPTOR_LENGTH, CSV_UNSEEN = -1 };
 
-static const char *const csv_names[CSV_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
+static const char *const csv_names[CSV_FIELDS] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
 
 /* The header: the column of each field of the file (position, then descriptor entries). */
 typedef struct csv_header {
@@ -43,7 +43,7 @@ static hs_status csv_write(const feature_target *target) {
   feature_sink sink;
   sink_begin(&sink, target->stream, target->written);
   hs_descriptor_type type = target->features->descriptor_type;
-  for (size_t k = 0; k < CSV_PLACES; k++) {
+  for (size_t k = 0; k < CSV_FIELDS; k++) {
     if (k > 0) sink_text(&sink, ",");
     sink_text(&sink, csv_names[k]);
   }
@@ -60,13 +60,13 @@ static hs_status csv_write(const feature_target *target) {
 
 /* Index of a named column, CSV_UNSEEN if unknown. */
 static int csv_column_of(const char *name, size_t size, hs_descriptor_type *type) {
-  for (int k = 0; k < CSV_PLACES; k++)
+  for (int k = 0; k < CSV_FIELDS; k++)
     if (strlen(csv_names[k]) == size && memcmp(csv_names[k], name, size) == 0) return k;
   int64_t entry;
   if (size < 2 || (name[0] != 'd' && name[0] != 'f') || !number_to_int(name + 1, size - 1, &entry)) return CSV_UNSEEN;
   if (entry < 0 || entry >= HS_DESCRIPTOR_LENGTH) return CSV_UNSEEN;
   *type = name[0] == 'f' ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8;
-  return CSV_PLACES + (int)entry;
+  return CSV_FIELDS + (int)entry;
 }
 
 static hs_status csv_add_column(const text_cursor *cursor, csv_header *header, const char *name, size_t size) {
@@ -78,7 +78,7 @@ static hs_status csv_add_column(const text_cursor *cursor, csv_header *header, c
     return cursor_fail(cursor, "column %zu of the header has no known name: \"%s\"", header->fields + 1, shown);
   }
   if (header->seen[column]) return cursor_fail(cursor, "column %zu of the header repeats another", header->fields + 1);
-  if (column >= CSV_PLACES && header->type != HS_DESCRIPTOR_NONE && type != header->type)
+  if (column >= CSV_FIELDS && header->type != HS_DESCRIPTOR_NONE && type != header->type)
     return cursor_fail(cursor, "the header mixes d and f columns");
   header->type = type;
   header->seen[column] = true;
@@ -96,25 +96,25 @@ static hs_status csv_read_header(text_cursor *cursor, csv_header *header) {
   }
   for (int k = 0; k < 4; k++)
     if (!header->seen[k]) return cursor_fail(cursor, "the header has no column %s", csv_names[k]);
-  for (int k = CSV_PLACES; header->type != HS_DESCRIPTOR_NONE && k < CSV_COLUMNS_MAX; k++)
+  for (int k = CSV_FIELDS; header->type != HS_DESCRIPTOR_NONE && k < CSV_COLUMNS_MAX; k++)
     if (!header->seen[k])
-      return cursor_fail(cursor, "the header has no column for descriptor entry %d", k - CSV_PLACES);
+      return cursor_fail(cursor, "the header has no column for descriptor entry %d", k - CSV_FIELDS);
   return cursor_end_line(cursor);
 }
 
 static hs_status csv_read_line(text_cursor *cursor, const csv_header *header, hs_features *features, size_t index) {
-  double places[CSV_PLACES] = {0};
+  double places[CSV_FIELDS] = {0};
   cursor_skip_blanks(cursor, true);
   for (size_t i = 0; i < header->fields; i++) {
     double value;
     int column = header->column[i];
     hs_status status = cursor_number_field(cursor, i, &value);
     if (status != HS_OK) return status;
-    if (column < CSV_PLACES) {
+    if (column < CSV_FIELDS) {
       places[column] = value;
       continue;
     }
-    const char *fault = descriptor_store(features, index * HS_DESCRIPTOR_LENGTH + (size_t)(column - CSV_PLACES), value);
+    const char *fault = descriptor_store(features, index * HS_DESCRIPTOR_LENGTH + (size_t)(column - CSV_FIELDS), value);
     if (fault) return cursor_fail(cursor, "%s", fault);
   }
   hs_keypoint *keypoint = &features->keypoints[index];

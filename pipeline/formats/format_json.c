@@ -10,14 +10,14 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/json_text.h"
 
-enum { JSON_PLACES = 7, JSON_PLACES_NEEDED = 4, JSON_VERSION = 1 };
+enum { JSON_FIELDS = 7, JSON_FIELDS_NEEDED = 4, JSON_VERSION = 1 };
 /* Minimum bytes of {"x":0,"y":0,"sigma":1,"orientation":0}, and of a descriptor: two characters an entry. */
 enum { JSON_FEATURE_MIN_BYTES = 39, JSON_DESCRIPTOR_MIN_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
 /* ,"frame":[1,0,0,1] */
 enum { JSON_FRAME_MIN_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
 
 static const char json_format_name[] = "hartsift-features";
-static const char *const json_places[JSON_PLACES] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
+static const char *const json_fields[JSON_FIELDS] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
 static const char *const json_types[] = {"u8", "f32", "none"};
 
 static void json_write_frame(feature_sink *sink, const hs_frame *frame) {
@@ -36,7 +36,7 @@ static void json_write_feature(feature_sink *sink, const descriptor_codec *codec
                            keypoint->response};
   for (size_t k = 0; k < 5; k++) {
     sink_text(sink, k == 0 ? "{\"" : ", \"");
-    sink_text(sink, json_places[k]);
+    sink_text(sink, json_fields[k]);
     sink_text(sink, "\": ");
     sink_float(sink, places[k]);
   }
@@ -244,27 +244,27 @@ static hs_status json_read_frame(text_cursor *cursor, hs_features *features, siz
 }
 
 /* Reads one member of a feature; `seen` has a bit for each number, one for the descriptor and one for the frame. */
-static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_PLACES], unsigned *seen,
+static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_FIELDS], unsigned *seen,
                                  hs_features *features, size_t index) {
-  for (unsigned k = 0; k < JSON_PLACES; k++) {
-    if (!json_text_is(name, json_places[k])) continue;
-    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s is given twice", json_places[k]);
+  for (unsigned k = 0; k < JSON_FIELDS; k++) {
+    if (!json_text_is(name, json_fields[k])) continue;
+    if ((*seen & (1u << k)) != 0) return cursor_fail(cursor, "%s is given twice", json_fields[k]);
     *seen |= 1u << k;
     return json_number(cursor, &places[k]);
   }
   if (features->frames && json_text_is(name, "frame")) {
-    if ((*seen & (2u << JSON_PLACES)) != 0) return cursor_fail(cursor, "frame is given twice");
-    *seen |= 2u << JSON_PLACES;
+    if ((*seen & (2u << JSON_FIELDS)) != 0) return cursor_fail(cursor, "frame is given twice");
+    *seen |= 2u << JSON_FIELDS;
     return json_read_frame(cursor, features, index);
   }
   if (!json_text_is(name, "descriptor")) return json_skip(cursor);
-  if ((*seen & (1u << JSON_PLACES)) != 0) return cursor_fail(cursor, "descriptor is given twice");
-  *seen |= 1u << JSON_PLACES;
+  if ((*seen & (1u << JSON_FIELDS)) != 0) return cursor_fail(cursor, "descriptor is given twice");
+  *seen |= 1u << JSON_FIELDS;
   return json_read_descriptor(cursor, features, index);
 }
 
 static hs_status json_read_feature(text_cursor *cursor, hs_features *features, size_t index) {
-  double places[JSON_PLACES] = {0};
+  double places[JSON_FIELDS] = {0};
   unsigned seen = 0;
   bool first = true;
   bool more = true;
@@ -274,11 +274,11 @@ static hs_status json_read_feature(text_cursor *cursor, hs_features *features, s
     if (status == HS_OK && more) status = json_read_value(cursor, name, places, &seen, features, index);
     if (status != HS_OK) return status;
   }
-  for (unsigned k = 0; k < JSON_PLACES_NEEDED; k++)
-    if ((seen & (1u << k)) == 0) return cursor_fail(cursor, "a feature has no %s", json_places[k]);
-  if (features->descriptor_type != HS_DESCRIPTOR_NONE && (seen & (1u << JSON_PLACES)) == 0)
+  for (unsigned k = 0; k < JSON_FIELDS_NEEDED; k++)
+    if ((seen & (1u << k)) == 0) return cursor_fail(cursor, "a feature has no %s", json_fields[k]);
+  if (features->descriptor_type != HS_DESCRIPTOR_NONE && (seen & (1u << JSON_FIELDS)) == 0)
     return cursor_fail(cursor, "a feature has no descriptor");
-  if (features->frames && (seen & (2u << JSON_PLACES)) == 0) return cursor_fail(cursor, "a feature has no frame");
+  if (features->frames && (seen & (2u << JSON_FIELDS)) == 0) return cursor_fail(cursor, "a feature has no frame");
   hs_keypoint *keypoint = &features->keypoints[index];
   const char *fault = keypoint_fill(keypoint, places[0], places[1], places[2], places[3]);
   if (!fault) fault = keypoint_fill_origin(keypoint, places[4], places[5], places[6]);

@@ -9,7 +9,7 @@
 
 enum { LOWE_PER_LINE = 20 };
 /* Minimum bytes of a key: four numbers and 128 entries of one digit, with separators. */
-enum { LOWE_PLACE_MIN_BYTES = 7, LOWE_KEY_MIN_BYTES = LOWE_PLACE_MIN_BYTES + 2 * HS_DESCRIPTOR_LENGTH };
+enum { LOWE_POSITION_MIN_BYTES = 7, LOWE_KEY_MIN_BYTES = LOWE_POSITION_MIN_BYTES + 2 * HS_DESCRIPTOR_LENGTH };
 
 static const double pi = 3.14159265358979323846;
 
@@ -69,7 +69,7 @@ static hs_status lowe_read(const feature_source *source, hs_features *features) 
   if (length != HS_DESCRIPTOR_LENGTH && length != 0)
     return cursor_fail(&cursor, "the descriptor length is %lld, neither 128 nor 0", (long long)length);
   const bool described = length > 0;
-  if ((uint64_t)count > source->size / (described ? LOWE_KEY_MIN_BYTES : LOWE_PLACE_MIN_BYTES))
+  if ((uint64_t)count > source->size / (described ? LOWE_KEY_MIN_BYTES : LOWE_POSITION_MIN_BYTES))
     return cursor_fail(&cursor, "the file is too short for %lld keys", (long long)count);
   status = source_reserve(source, features, (uint64_t)count, described ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_NONE);
   for (size_t i = 0; status == HS_OK && i < (size_t)count; i++) status = lowe_read_key(&cursor, features, i);

@@ -26,7 +26,7 @@ static void npz_put_keypoints(feature_sink *sink, const void *user) {
   npy_put_header(sink, "<f4", 2, features->count, 4);
   for (size_t i = 0; i < features->count; i++) {
     const hs_keypoint *keypoint = &features->keypoints[i];
-    uint8_t *row = sink_room(sink, 16);
+    uint8_t *row = sink_reserve(sink, 16);
     bytes_put_f32(row, keypoint->x);
     bytes_put_f32(row + 4, keypoint->y);
     bytes_put_f32(row + 8, keypoint->sigma);
@@ -48,7 +48,7 @@ static void npz_put_frames(feature_sink *sink, const void *user) {
   npy_put_header(sink, "<f4", 2, features->count, 4);
   for (size_t i = 0; i < features->count; i++) {
     const hs_frame *frame = &features->frames[i];
-    uint8_t *row = sink_room(sink, 16);
+    uint8_t *row = sink_reserve(sink, 16);
     bytes_put_f32(row, frame->a11);
     bytes_put_f32(row + 4, frame->a12);
     bytes_put_f32(row + 8, frame->a21);
@@ -59,19 +59,19 @@ static void npz_put_frames(feature_sink *sink, const void *user) {
 static void npz_put_responses(feature_sink *sink, const void *user) {
   const hs_features *features = ((const feature_target *)user)->features;
   npy_put_header(sink, "<f4", 1, features->count, 0);
-  for (size_t i = 0; i < features->count; i++) bytes_put_f32(sink_room(sink, 4), features->keypoints[i].response);
+  for (size_t i = 0; i < features->count; i++) bytes_put_f32(sink_reserve(sink, 4), features->keypoints[i].response);
 }
 
 static void npz_put_octaves(feature_sink *sink, const void *user) {
   const hs_features *features = ((const feature_target *)user)->features;
   npy_put_header(sink, "|i1", 1, features->count, 0);
-  for (size_t i = 0; i < features->count; i++) *sink_room(sink, 1) = (uint8_t)features->keypoints[i].octave;
+  for (size_t i = 0; i < features->count; i++) *sink_reserve(sink, 1) = (uint8_t)features->keypoints[i].octave;
 }
 
 static void npz_put_levels(feature_sink *sink, const void *user) {
   const hs_features *features = ((const feature_target *)user)->features;
   npy_put_header(sink, "|i1", 1, features->count, 0);
-  for (size_t i = 0; i < features->count; i++) *sink_room(sink, 1) = (uint8_t)features->keypoints[i].level;
+  for (size_t i = 0; i < features->count; i++) *sink_reserve(sink, 1) = (uint8_t)features->keypoints[i].level;
 }
 
 static void npz_put_image_size(feature_sink *sink, const void *user) {

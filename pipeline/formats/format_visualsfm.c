@@ -10,8 +10,8 @@
 
 enum {
   VSFM_HEADER_BYTES = 20,
-  VSFM_PLACE_FLOATS = 5, /* x, y, colour (four bytes of RGBA), scale, orientation */
-  VSFM_PLACE_BYTES = 4 * VSFM_PLACE_FLOATS,
+  VSFM_POSITION_FLOATS = 5, /* x, y, colour (four bytes of RGBA), scale, orientation */
+  VSFM_POSITION_BYTES = 4 * VSFM_POSITION_FLOATS,
   VSFM_END_BYTES = 4
 };
 
@@ -23,7 +23,7 @@ static const double vsfm_corner = 0.5;
 static const double vsfm_unknown_scale = 1.0;
 
 static void vsfm_put_place(feature_sink *sink, const hs_keypoint *keypoint) {
-  uint8_t place[VSFM_PLACE_BYTES] = {0};
+  uint8_t place[VSFM_POSITION_BYTES] = {0};
   bytes_put_f32(place, (float)((double)keypoint->x + vsfm_corner));
   bytes_put_f32(place + 4, (float)((double)keypoint->y + vsfm_corner));
   bytes_put_f32(place + 12, keypoint->sigma);
@@ -37,7 +37,7 @@ static hs_status vsfm_write(const feature_target *target) {
   feature_sink sink;
   sink_begin(&sink, target->stream, target->written);
   bytes_put_u32(counts, (uint32_t)features->count); /* at most 2^27, checked before */
-  bytes_put_u32(counts + 4, VSFM_PLACE_FLOATS);
+  bytes_put_u32(counts + 4, VSFM_POSITION_FLOATS);
   bytes_put_u32(counts + 8, HS_DESCRIPTOR_LENGTH);
   sink_bytes(&sink, vsfm_name, sizeof vsfm_name);
   sink_bytes(&sink, counts, sizeof counts);
@@ -66,12 +66,12 @@ static hs_status vsfm_read_header(const feature_source *source, uint64_t *count)
     return source_fail(source, HS_ERR_UNSUPPORTED, "only versions V4.0 and V5.0 of the format are known here");
   *count = bytes_get_u32(bytes + 8);
   if (*count > INT32_MAX) return source_fail(source, HS_ERR_FORMAT, "the number of features is negative");
-  if (bytes_get_u32(bytes + 12) != VSFM_PLACE_FLOATS)
+  if (bytes_get_u32(bytes + 12) != VSFM_POSITION_FLOATS)
     return source_fail(source, HS_ERR_FORMAT, "a location does not have five numbers");
   if (bytes_get_u32(bytes + 16) != HS_DESCRIPTOR_LENGTH)
     return source_fail(source, HS_ERR_FORMAT, "the descriptor length is not 128");
   const uint64_t body = source->size - VSFM_HEADER_BYTES - VSFM_END_BYTES;
-  if (body != *count * (VSFM_PLACE_BYTES + HS_DESCRIPTOR_LENGTH)) {
+  if (body != *count * (VSFM_POSITION_BYTES + HS_DESCRIPTOR_LENGTH)) {
     return source_fail(source, HS_ERR_FORMAT, "the file's size does not match %llu features",
                        (unsigned long long)*count);
   }
@@ -86,14 +86,14 @@ static hs_status vsfm_read(const feature_source *source, hs_features *features) 
   if (status == HS_OK) status = source_reserve(source, features, count, HS_DESCRIPTOR_U8);
   if (status != HS_OK) return status;
   for (size_t i = 0; i < (size_t)count; i++) {
-    const uint8_t *place = source->bytes + VSFM_HEADER_BYTES + i * VSFM_PLACE_BYTES;
+    const uint8_t *place = source->bytes + VSFM_HEADER_BYTES + i * VSFM_POSITION_BYTES;
     const double scale = (double)bytes_get_f32(place + 12);
     const char *fault = keypoint_fill(&features->keypoints[i], (double)bytes_get_f32(place) - vsfm_corner,
                                       (double)bytes_get_f32(place + 4) - vsfm_corner,
                                       scale == 0.0 ? vsfm_unknown_scale : scale, -(double)bytes_get_f32(place + 16));
     if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
   }
-  const uint8_t *descriptors = source->bytes + VSFM_HEADER_BYTES + (size_t)count * VSFM_PLACE_BYTES;
+  const uint8_t *descriptors = source->bytes + VSFM_HEADER_BYTES + (size_t)count * VSFM_POSITION_BYTES;
   if (count > 0) memcpy(features->descriptors, descriptors, (size_t)count * HS_DESCRIPTOR_LENGTH);
   features->count = (size_t)count;
   return HS_OK;

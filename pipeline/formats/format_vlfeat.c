@@ -72,7 +72,7 @@ static hs_status vlfeat_read_line(text_cursor *cursor, hs_features *features, si
 
 /* ------------------------------------------------------------------ binary */
 
-enum { VLFEAT_PLACE_BYTES = 32, VLFEAT_RECORD_BYTES = VLFEAT_PLACE_BYTES + HS_DESCRIPTOR_LENGTH };
+enum { VLFEAT_POSITION_BYTES = 32, VLFEAT_RECORD_BYTES = VLFEAT_POSITION_BYTES + HS_DESCRIPTOR_LENGTH };
 
 static double vlfeat_get_double(const uint8_t *bytes) {
   uint64_t bits = 0;
@@ -83,7 +83,7 @@ static double vlfeat_get_double(const uint8_t *bytes) {
 }
 
 /* True if the bytes can be x, y, sigma and theta. */
-static bool vlfeat_is_place(const uint8_t *bytes) {
+static bool vlfeat_is_position(const uint8_t *bytes) {
   const double x = vlfeat_get_double(bytes), y = vlfeat_get_double(bytes + 8);
   const double sigma = vlfeat_get_double(bytes + 16), theta = vlfeat_get_double(bytes + 24);
   return fabs(x) < 1e7 && fabs(y) < 1e7 && sigma > 1e-3 && sigma < 1e7 && fabs(theta) < 1e3;
@@ -91,15 +91,17 @@ static bool vlfeat_is_place(const uint8_t *bytes) {
 
 /* Size of a binary record, with or without descriptors; 0: the file is text. */
 static size_t vlfeat_record_bytes(const feature_source *source) {
-  if (source->size < VLFEAT_PLACE_BYTES || !vlfeat_is_place(source->bytes)) return 0;
-  if (!memchr(source->bytes, 0, VLFEAT_PLACE_BYTES) && text_begins_with_number(source->bytes, source->size)) return 0;
-  for (size_t at = 0; at < source->size; at += VLFEAT_PLACE_BYTES)
-    if (source->size - at < VLFEAT_PLACE_BYTES || !vlfeat_is_place(source->bytes + at)) return VLFEAT_RECORD_BYTES;
-  return VLFEAT_PLACE_BYTES;
+  if (source->size < VLFEAT_POSITION_BYTES || !vlfeat_is_position(source->bytes)) return 0;
+  if (!memchr(source->bytes, 0, VLFEAT_POSITION_BYTES) && text_begins_with_number(source->bytes, source->size))
+    return 0;
+  for (size_t at = 0; at < source->size; at += VLFEAT_POSITION_BYTES)
+    if (source->size - at < VLFEAT_POSITION_BYTES || !vlfeat_is_position(source->bytes + at))
+      return VLFEAT_RECORD_BYTES;
+  return VLFEAT_POSITION_BYTES;
 }
 
 static hs_status vlfeat_read_binary(const feature_source *source, size_t record_bytes, hs_features *features) {
-  const bool frames = record_bytes == VLFEAT_PLACE_BYTES;
+  const bool frames = record_bytes == VLFEAT_POSITION_BYTES;
   if (source->size % record_bytes != 0)
     return source_fail(source, HS_ERR_FORMAT, "the size is no multiple of %zu bytes, a binary feature's", record_bytes);
   const size_t count = source->size / record_bytes;
@@ -111,7 +113,7 @@ static hs_status vlfeat_read_binary(const feature_source *source, size_t record_
                                       vlfeat_get_double(record + 16), vlfeat_get_double(record + 24));
     if (fault) return source_fail(source, HS_ERR_FORMAT, "feature %zu: %s", i, fault);
     if (frames) continue;
-    memcpy(descriptor_u8_at(features, i), record + VLFEAT_PLACE_BYTES, HS_DESCRIPTOR_LENGTH);
+    memcpy(descriptor_u8_at(features, i), record + VLFEAT_POSITION_BYTES, HS_DESCRIPTOR_LENGTH);
     descriptor_swap_bins(descriptor_u8_at(features, i));
   }
   features->count = count;

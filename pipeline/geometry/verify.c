@@ -175,44 +175,44 @@ uint64_t verify_scratch_bytes(size_t count) { return (uint64_t)count * MATCH_BYT
 void verify_scratch_release(verify_scratch *scratch) {
   hs_memory_release(scratch->allocator, scratch->memory);
   scratch->memory = NULL;
-  scratch->match_room = 0;
+  scratch->match_capacity = 0;
 }
 
 hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points) {
-  if (!scratch->memory || scratch->match_room < count) {
+  if (!scratch->memory || scratch->match_capacity < count) {
     const uint64_t bytes = verify_scratch_bytes(count);
     if (count > SIZE_MAX / MATCH_BYTES || bytes > SIZE_MAX) return HS_ERR_LIMIT;
     verify_scratch_release(scratch); /* released first, so that both never exist at once */
     scratch->memory = hs_memory_alloc(scratch->allocator, (size_t)bytes);
     if (!scratch->memory) return HS_ERR_MEMORY;
-    scratch->match_room = count;
+    scratch->match_capacity = count;
   }
   *points = (double *)(void *)((geometry_batch *)scratch->memory + 1);
   return HS_OK;
 }
 
 uint8_t *verify_scratch_mask(const verify_scratch *scratch) {
-  return (uint8_t *)scratch->memory + verify_scratch_bytes(scratch->match_room) - scratch->match_room;
+  return (uint8_t *)scratch->memory + verify_scratch_bytes(scratch->match_capacity) - scratch->match_capacity;
 }
 
 static void lay_out(verification *v, const verify_scratch *scratch, double *points) {
-  const size_t room = scratch->match_room;
-  double *const columns = points + 4 * room;
+  const size_t capacity = scratch->match_capacity;
+  double *const columns = points + 4 * capacity;
   for (int c = 0; c < 4; c++) {
-    v->columns[c] = columns + (size_t)c * room;
-    v->inlier_columns[c] = columns + (size_t)(4 + c) * room;
-    v->smooth_columns[c] = columns + (size_t)(8 + c) * room;
+    v->columns[c] = columns + (size_t)c * capacity;
+    v->inlier_columns[c] = columns + (size_t)(4 + c) * capacity;
+    v->smooth_columns[c] = columns + (size_t)(8 + c) * capacity;
     v->search.columns[c] = v->inlier_columns[c]; /* the search and the inliers are never needed at once */
   }
-  v->smoothness.mapped_x = columns + 12 * room;
-  v->smoothness.mapped_y = columns + 13 * room;
-  v->search.squares = columns + 14 * room;
+  v->smoothness.mapped_x = columns + 12 * capacity;
+  v->smoothness.mapped_y = columns + 13 * capacity;
+  v->search.squares = columns + 14 * capacity;
   v->search.batch = scratch->memory;
-  v->source = (uint32_t *)(void *)(v->search.squares + room);
-  v->smoothness.order = v->source + room;
-  v->smoothness.cell = v->source + 2 * room;
-  v->mask = (uint8_t *)(v->source + 3 * room);
-  v->smooth = v->mask + room;
+  v->source = (uint32_t *)(void *)(v->search.squares + capacity);
+  v->smoothness.order = v->source + capacity;
+  v->smoothness.cell = v->source + 2 * capacity;
+  v->mask = (uint8_t *)(v->source + 3 * capacity);
+  v->smooth = v->mask + capacity;
 }
 
 /* Copies the marked matches to inlier_columns and returns them. */

@@ -12,7 +12,7 @@
 typedef struct verify_scratch {
   const hs_allocator *allocator; /* null: the C library; the options' allocator is not used */
   void *memory;
-  size_t match_room; /* matches that fit */
+  size_t match_capacity; /* matches that fit */
 } verify_scratch;
 
 void verify_scratch_release(verify_scratch *scratch);
@@ -31,7 +31,7 @@ hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, co
    which the functions above leave unchanged. HS_ERR_LIMIT: the scratch is unchanged; HS_ERR_MEMORY: it is empty. */
 hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points);
 
-/* A mask of match_room bytes in an allocated scratch, which the functions above leave unchanged. */
+/* A mask of match_capacity bytes in an allocated scratch, which the functions above leave unchanged. */
 uint8_t *verify_scratch_mask(const verify_scratch *scratch);
 
 #endif

@@ -9,7 +9,7 @@
 #include "pipeline/base/memory.h"
 #include "stages/table_math.h"
 
-enum { FIRST_ROOM = 64 };
+enum { FIRST_CAPACITY = 64 };
 
 void hs_image_pairs_free(hs_image_pairs *pairs) {
   if (!pairs) return;
@@ -18,17 +18,18 @@ void hs_image_pairs_free(hs_image_pairs *pairs) {
 }
 
 static bool grow(hs_image_pairs *pairs) {
-  size_t room, bytes;
-  if (pairs->capacity < FIRST_ROOM)
-    room = FIRST_ROOM;
-  else if (!hs_size_mul(pairs->capacity, 2, &room))
+  size_t capacity, bytes;
+  if (pairs->capacity < FIRST_CAPACITY)
+    capacity = FIRST_CAPACITY;
+  else if (!hs_size_mul(pairs->capacity, 2, &capacity))
     return false;
-  hs_image_pair *larger = hs_size_mul(room, sizeof *larger, &bytes) ? hs_memory_alloc(pairs->allocator, bytes) : NULL;
+  hs_image_pair *larger =
+      hs_size_mul(capacity, sizeof *larger, &bytes) ? hs_memory_alloc(pairs->allocator, bytes) : NULL;
   if (!larger) return false;
   if (pairs->count > 0) memcpy(larger, pairs->pairs, pairs->count * sizeof *larger);
   hs_memory_release(pairs->allocator, pairs->pairs);
   pairs->pairs = larger;
-  pairs->capacity = room;
+  pairs->capacity = capacity;
   return true;
 }
 
@@ -71,11 +72,11 @@ static void sift_down(neighbor *near, uint32_t count) {
   near[at] = moved;
 }
 
-void neighbor_offer(neighbor *near, uint32_t *count, uint32_t room, neighbor offered) {
-  if (*count == room) {
-    if (room == 0 || !is_farther(&near[0], &offered)) return;
+void neighbor_offer(neighbor *near, uint32_t *count, uint32_t capacity, neighbor offered) {
+  if (*count == capacity) {
+    if (capacity == 0 || !is_farther(&near[0], &offered)) return;
     near[0] = offered;
-    sift_down(near, room);
+    sift_down(near, capacity);
     return;
   }
   uint32_t at = (*count)++;

@@ -20,8 +20,8 @@ typedef struct neighbor {
   uint32_t image;
 } neighbor;
 
-/* Keeps the `room` nearest of the candidates offered one by one: near[0..*count) is a heap with the farthest first.
+/* Keeps the `capacity` nearest of the candidates offered one by one: near[0..*count) is a heap with the farthest first.
    At equal distance the smaller index is nearer. */
-void neighbor_offer(neighbor *near, uint32_t *count, uint32_t room, neighbor offered);
+void neighbor_offer(neighbor *near, uint32_t *count, uint32_t capacity, neighbor offered);
 
 #endif

@@ -61,17 +61,17 @@ size_t hs_retrieval_length(const hs_retrieval *r) {
 
 /* ------------------------------------------------------------------ the sample */
 
-static hs_status make_sample_room(hs_retrieval *r, size_t count) {
-  if (count <= r->sample_room) return HS_OK;
-  size_t room = r->sample_room < FIRST_SAMPLE ? FIRST_SAMPLE : 2 * r->sample_room, bytes;
-  if (room < count) room = count;
-  if (room > INT32_MAX || !hs_size_mul(room, SIFT_LENGTH, &bytes)) return HS_ERR_LIMIT;
+static hs_status grow_sample(hs_retrieval *r, size_t count) {
+  if (count <= r->sample_capacity) return HS_OK;
+  size_t capacity = r->sample_capacity < FIRST_SAMPLE ? FIRST_SAMPLE : 2 * r->sample_capacity, bytes;
+  if (capacity < count) capacity = count;
+  if (capacity > INT32_MAX || !hs_size_mul(capacity, SIFT_LENGTH, &bytes)) return HS_ERR_LIMIT;
   uint8_t *larger = hs_memory_alloc(r->options.allocator, bytes);
   if (!larger) return HS_ERR_MEMORY;
   if (r->sample_count > 0) memcpy(larger, r->sample, r->sample_count * SIFT_LENGTH);
   hs_memory_release(r->options.allocator, r->sample);
   r->sample = larger;
-  r->sample_room = room;
+  r->sample_capacity = capacity;
   return HS_OK;
 }
 
@@ -83,7 +83,7 @@ hs_status hs_retrieval_sample(hs_retrieval *r, const hs_features *features, size
   if (features->count > UINT32_MAX) return HS_ERR_LIMIT;
   const uint8_t *descriptors = features->descriptors;
   const uint64_t of = features->count, taken = count < of ? count : of;
-  const hs_status status = make_sample_room(r, r->sample_count + (size_t)taken);
+  const hs_status status = grow_sample(r, r->sample_count + (size_t)taken);
   if (status != HS_OK) return status;
   for (uint64_t i = 0; i < taken; i++) {
     const size_t at = (size_t)((2 * i + 1) * of / (2 * taken));
@@ -184,6 +184,6 @@ hs_status hs_retrieval_train(hs_retrieval *r, hs_context *context) {
   }
   hs_memory_release(allocator, r->sample);
   r->sample = NULL;
-  r->sample_count = r->sample_room = 0;
+  r->sample_count = r->sample_capacity = 0;
   return HS_OK;
 }

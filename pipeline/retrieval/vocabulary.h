@@ -21,7 +21,7 @@ enum {
 struct hs_retrieval {
   hs_retrieval_options options;
   uint8_t *sample; /* [sample_count][SIFT_LENGTH]; null after training */
-  size_t sample_count, sample_room;
+  size_t sample_count, sample_capacity;
   uint32_t centre_count; /* 0: not trained; below options.centres for a small sample */
   uint8_t *centres;      /* [options.centres][SIFT_LENGTH] */
   double *axes;          /* [SIFT_LENGTH][options.components]: column k is direction k over its standard deviation */

@@ -392,7 +392,7 @@ class Batch:
 
 
 def _open(sets: List[OptionsSet], load: HsLoadOptions, readers: int, in_order: bool) -> c_void_p:
-    handle, message = c_void_p(), _library.message_room()
+    handle, message = c_void_p(), _library.message_buffer()
     pointers = (POINTER(HsOptions) * len(sets))(*(ctypes.pointer(one.view) for one in sets))
     options = HsBatchOptions(
         struct_size=ctypes.sizeof(HsBatchOptions),

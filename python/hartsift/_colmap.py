@@ -200,7 +200,7 @@ class ColmapDatabase:
         share_cameras: Union[bool, str] = False,
         wait_ms: int = 0,
     ) -> None:
-        message = _library.message_room()
+        message = _library.message_buffer()
         options = HsColmapOptions(
             struct_size=ctypes.sizeof(HsColmapOptions),
             read_only=int(read_only),

@@ -45,7 +45,7 @@ class Context:
 
     def __init__(self, options: OptionsSet) -> None:
         self.handle = ctypes.c_void_p()
-        message = _library.message_room()
+        message = _library.message_buffer()
         check(
             library.hs_create_explained(
                 ctypes.byref(self.handle), ctypes.byref(options.view), message, _library.MESSAGE_BYTES

@@ -49,7 +49,7 @@ class _ManagedVersioned(ctypes.Structure):
 
 
 #: Objects kept alive by borrowed tensors, by the address of the managed tensor, which its consumer passes to the deleter.
-_lent: Dict[int, Tuple[Any, ...]] = {}
+_borrowed: Dict[int, Tuple[Any, ...]] = {}
 
 _NAME, _NAME_VERSIONED = b"dltensor", b"dltensor_versioned"
 _new = ctypes.pythonapi.PyCapsule_New
@@ -59,13 +59,13 @@ _pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule
 
 
 # Both may run at the interpreter's end, after this module's names are gone: they use only bound arguments.
-def _give_back(address: int, lent: Dict[int, Tuple[Any, ...]] = _lent) -> None:
-    lent.pop(address, None)
+def _give_back(address: int, borrowed: Dict[int, Tuple[Any, ...]] = _borrowed) -> None:
+    borrowed.pop(address, None)
 
 
 def _free_capsule(
     capsule: int,  # not an object: it is being freed
-    lent: Dict[int, Tuple[Any, ...]] = _lent,
+    borrowed: Dict[int, Tuple[Any, ...]] = _borrowed,
     names: Tuple[bytes, ...] = (_NAME, _NAME_VERSIONED),
     is_valid: Any = _is_valid,
     pointer_of: Any = _pointer_of,
@@ -73,7 +73,7 @@ def _free_capsule(
     # A consumer renames the capsule and calls the deleter itself; a capsule with the first name was not consumed.
     for name in names:
         if is_valid(capsule, name):
-            lent.pop(pointer_of(capsule, name), None)
+            borrowed.pop(pointer_of(capsule, name), None)
 
 
 _delete = ctypes.CFUNCTYPE(None, c_void_p)(_give_back)
@@ -108,11 +108,11 @@ def lend(
     tensor.type_code, tensor.type_bits, tensor.type_lanes = _CODES[sample[0]], 8 * sample[1], 1
     tensor.shape, tensor.strides = ctypes.cast(lengths, POINTER(c_int64)), ctypes.cast(steps, POINTER(c_int64))
     address = ctypes.addressof(managed)
-    _lent[address] = (managed, lengths, steps, owner)
+    _borrowed[address] = (managed, lengths, steps, owner)
     try:
         return _new(address, _NAME_VERSIONED if versioned else _NAME, ctypes.cast(_drop_capsule, c_void_p))
     except BaseException:
-        del _lent[address]
+        del _borrowed[address]
         raise
 
 

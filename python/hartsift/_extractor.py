@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: With this many files, decoding on the GPU saves more time than its comparison with libjpeg takes.
 _FILES_WORTH_COMPARING = 16
 #: The library's largest default of images in flight; if it allows fewer, it reports that.
-_IN_FLIGHT_MOST = 64
+_IN_FLIGHT_MAX = 64
 
 
 class Extractor:
@@ -55,7 +55,7 @@ class Extractor:
         self._lock = threading.RLock()
         self._context: Optional[Context] = None
         self._closed = False
-        self._lent: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result in use
+        self._borrowed: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result in use
         self._call_number = 0
         self._handle()
         _living.add(self)
@@ -81,7 +81,7 @@ class Extractor:
 
     def _drop_context(self) -> None:
         self._context = None
-        self._lent = weakref.WeakSet()
+        self._borrowed = weakref.WeakSet()
 
     def _forget_context(self) -> None:
         """In a forked child: the context's threads exist only in the parent, so it can be neither used nor destroyed."""
@@ -192,9 +192,9 @@ class Extractor:
 
     def _begin(self) -> ctypes.c_void_p:
         handle = self._handle()
-        if self._lent:
+        if self._borrowed:
             raise ArgumentError(
-                f"{len(self._lent)} arrays of the last result on the device are still in use, and this call would "
+                f"{len(self._borrowed)} arrays of the last result on the device are still in use, and this call would "
                 "write over them: drop them first, and keep copies (clone, copy) of what is needed"
             )
         self._call_number += 1
@@ -519,7 +519,7 @@ class Extractor:
         """Yields the results of images and masks, in order."""
         if self.in_flight:
             raise ArgumentError("extract_many needs an extractor without images in flight")
-        most = self._options.view.in_flight or _IN_FLIGHT_MOST
+        most = self._options.view.in_flight or _IN_FLIGHT_MAX
         # In order of submission: None for an image in flight, or an immediate result.
         places: Deque[Union[None, Features, Error]] = deque()
         try:

@@ -400,7 +400,7 @@ def write_features(
         exif: features of a JPEG that was turned by its EXIF orientation are refused by formats of programs that read it
             as stored (colmap, colmap-db, openmvg, visualsfm), unless this is True.
     """
-    message = _library.message_room()
+    message = _library.message_buffer()
     options = file_options(format, message)
     if library.hs_format_ignores_exif(options.format or library.hs_format_of_name(path_bytes(path))):
         refuse_turned(features, exif, "the program of this format")

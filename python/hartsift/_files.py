@@ -38,7 +38,7 @@ def read_features(
         max_features: refuse files that claim more; 0: 2**27.
         max_memory_bytes: refuse files that need more; 0: half the memory that this process may hold.
     """
-    message = _library.message_room()
+    message = _library.message_buffer()
     options = file_options(format, message)
     options.image_name = None if image_name is None else image_name.encode("utf-8")
     options.max_features = max_features

@@ -326,7 +326,7 @@ def _load(
 ) -> _ImageMemory:
     low, high = checked_range(value_range) or (0.0, 0.0)
     check_sizes(jpeg_scale, max_image_size)
-    message = _library.message_room()
+    message = _library.message_buffer()
     options = HsLoadOptions(
         struct_size=ctypes.sizeof(HsLoadOptions),
         max_pixels=max_pixels,

@@ -211,6 +211,6 @@ VERSION: str = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
 METHOD_VERSION: int = library.hs_method_version()
 
 
-def message_room() -> Any:
+def message_buffer() -> Any:
     """A buffer for the reason of a failure."""
     return ctypes.create_string_buffer(MESSAGE_BYTES)

@@ -345,7 +345,7 @@ def verify(
         options: see ``hartsift.VerifyOptions``.
     """
     a, b = _matched_points(first, second, matches)
-    message = _library.message_room()
+    message = _library.message_buffer()
     view = HsVerifyOptions()
     check(
         library.hs_verify_options_init_sized(

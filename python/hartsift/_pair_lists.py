@@ -18,7 +18,7 @@ from ._library import METHOD_VERSION
 from ._matching import Geometry, Model
 from ._names import printable, text_of_name
 from ._pairs import PairMatches, match_many
-from ._retrieval import LATITUDE_MOST, LONGITUDE_MOST, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
+from ._retrieval import LATITUDE_MAX, LONGITUDE_MAX, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
 from ._sources import reason_of
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def select_pairs(
         elif rule == "spatial":
             degrees = np.array(places, np.float64).reshape(len(names), 2)
             # An impossible position leaves its image without neighbours; the others continue.
-            degrees[~(np.abs(degrees) <= [LATITUDE_MOST, LONGITUDE_MOST]).all(1)] = np.nan
+            degrees[~(np.abs(degrees) <= [LATITUDE_MAX, LONGITUDE_MAX]).all(1)] = np.nan
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
             chosen = similar_pairs(blend_similar(vectors), number)

@@ -45,7 +45,7 @@ STRUCTURES = {"hs_frame": HsFrame, "hs_patch_options": HsPatchOptions}
 know_fields(STRUCTURES)
 TYPES = {"u8": 0, "f32": 1}
 _DTYPES = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
-_SIZE_MOST = 1024
+_SIZE_MAX = 1024
 
 library.hs_patch_options_init_sized.restype = c_int
 library.hs_patch_options_init_sized.argtypes = [POINTER(HsPatchOptions), c_size_t]
@@ -106,8 +106,8 @@ def extract_patches(
     kind = _DTYPES.get(np.dtype(dtype))
     if kind is None:
         raise ArrayTypeError(f"dtype is {np.dtype(dtype)}, expected uint8 or float32")
-    if not 1 <= size <= _SIZE_MOST:
-        raise ArgumentError(f"size is {size}, expected 1 to {_SIZE_MOST}")
+    if not 1 <= size <= _SIZE_MAX:
+        raise ArgumentError(f"size is {size}, expected 1 to {_SIZE_MAX}")
     records = records_of(keypoints)
     given = None if frames is None else _frames_of(frames, len(records))
     worker = extractor or cached_extractor({})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # awaited until then; with this share all actors of half the nodes fit on the other half, which is then slower. It also leaves
 # CPUs for writers. Ray fills nodes up to a half first, so the actors are spread.
 _CLAIM = 0.45
-_BLOCKS_MOST = 4096  # of names from a driver: Ray tracks each of them
+_BLOCKS_MAX = 4096  # of names from a driver: Ray tracks each of them
 
 
 class ExtractionActor:
@@ -74,7 +74,7 @@ def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict
 
 def dataset_of_images(sources: List[ImageSource], batch_size: int) -> Any:
     """Names and paths in blocks of a batch each, or of several where there are too many."""
-    size = batch_size * max(1, math.ceil(len(sources) / batch_size / _BLOCKS_MOST))
+    size = batch_size * max(1, math.ceil(len(sources) / batch_size / _BLOCKS_MAX))
     schema = pa.schema([("image", pa.binary()), ("path", pa.binary())])  # bytes, for names that are not UTF-8
     tables = [
         pa.table([[os.fsencode(one.name) for one in some], [os.fsencode(one.path) for one in some]], schema=schema)

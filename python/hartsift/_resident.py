@@ -48,16 +48,16 @@ class DeviceMemory:
         self._contiguous = row_bytes is None
         self.strides: Tuple[int, ...] = (steps[0] if row_bytes is None else row_bytes, *steps[1:])
 
-    def _lend(self) -> None:
+    def _borrow(self) -> None:
         """Marks this memory as in use, as long as this object lives."""
         extractor = self._result._extractor
         if extractor._call_number != self._result._call:
             raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
-        extractor._lent.add(self)
+        extractor._borrowed.add(self)
 
     @property
     def __cuda_array_interface__(self) -> Dict[str, Any]:
-        self._lend()
+        self._borrow()
         return {
             "version": 3,
             "data": (self._address, False),
@@ -89,7 +89,7 @@ class DeviceMemory:
             raise BufferError(
                 f"the array lies on CUDA device {self._result.device}; hartsift.extract gives host arrays"
             )
-        self._lend()
+        self._borrow()
         itemsize = self.dtype.itemsize
         steps = tuple(step // itemsize for step in self.strides)
         versioned = max_version is not None and max_version[0] >= 1

@@ -79,7 +79,7 @@ library.hs_retrieval_length.restype, library.hs_retrieval_length.argtypes = c_si
 
 
 #: Degrees, north or south, east or west.
-LATITUDE_MOST, LONGITUDE_MOST = 90, 360
+LATITUDE_MAX, LONGITUDE_MAX = 90, 360
 
 
 def _take(pairs: HsImagePairs) -> "npt.NDArray[np.uint32]":
@@ -150,9 +150,9 @@ def earth_places(
     places = np.full(rows.shape, np.nan)
     for row, place in zip(rows, places):
         if np.isfinite(row).all():
-            if abs(row[0]) > LATITUDE_MOST or abs(row[1]) > LONGITUDE_MOST:
+            if abs(row[0]) > LATITUDE_MAX or abs(row[1]) > LONGITUDE_MAX:
                 raise ArgumentError(
-                    f"latitude is {row[0]:g} and longitude {row[1]:g}, expected at most {LATITUDE_MOST} and {LONGITUDE_MOST}"
+                    f"latitude is {row[0]:g} and longitude {row[1]:g}, expected at most {LATITUDE_MAX} and {LONGITUDE_MAX}"
                 )
             check(library.hs_earth_place(*row, place.ctypes.data_as(POINTER(c_double))))
     return places.reshape(given[0].shape + (3,))

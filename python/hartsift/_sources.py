@@ -156,7 +156,7 @@ def _remote_images(place: str, system: Any, folder: str) -> List[Tuple[str, str]
 
 def _names_of_list(content: bytes, place: str) -> List[str]:
     names: List[str] = []
-    message = _library.message_room()
+    message = _library.message_buffer()
     search = _search(names, [])
     status = library.hs_read_image_list(
         content, len(content), os.fsencode(place), 0, ctypes.byref(search), message, _library.MESSAGE_BYTES
@@ -211,7 +211,7 @@ library.hs_find_shard.argtypes = [ctypes.c_char_p, _VARIABLE, ctypes.c_void_p, *
 
 def parse_shard(text: str, environment: Optional[Mapping[str, str]] = None) -> Tuple[int, int]:
     """I and N of ``--shard``: ``I/N``, ``slurm``, or ``env:INDEX,COUNT`` as ``hartsift batch`` has them."""
-    shard, shards, message = ctypes.c_int32(), ctypes.c_int32(), _library.message_room()
+    shard, shards, message = ctypes.c_int32(), ctypes.c_int32(), _library.message_buffer()
     values: List[Any] = []  # live until the call has ended
 
     def variable(_: Any, name: bytes) -> Optional[int]:

@@ -57,7 +57,7 @@ ARRAYS = [
 @pytest.mark.parametrize("consumer", consumers(), ids=lambda consumer: consumer[0])
 def test_capsules_are_consumed_and_given_back(array, newest, consumer):
     lender = Lender(array, newest)
-    owner, before = weakref.ref(lender), len(_dlpack._lent)
+    owner, before = weakref.ref(lender), len(_dlpack._borrowed)
     taken = consumer[1](lender)
     if newest == 99:
         assert lender.versioned is False
@@ -67,20 +67,20 @@ def test_capsules_are_consumed_and_given_back(array, newest, consumer):
         assert taken[1, 2] == array[1, 2]  # no copy
     del lender
     gc.collect()
-    assert owner() is not None and len(_dlpack._lent) == before + 1
+    assert owner() is not None and len(_dlpack._borrowed) == before + 1
     part = taken[1:]
     del taken
     gc.collect()
     assert owner() is not None  # a view held by the consumer still reads it
     del part
     gc.collect()
-    assert owner() is None and len(_dlpack._lent) == before
+    assert owner() is None and len(_dlpack._borrowed) == before
 
 
 @pytest.mark.parametrize("version", [None, (1, 0), (1, 1), (0, 8), (2, 0)])
 def test_capsules_that_nobody_consumes(version):
     lender = Lender(ARRAYS[0])
-    owner, before = weakref.ref(lender), len(_dlpack._lent)
+    owner, before = weakref.ref(lender), len(_dlpack._borrowed)
     capsule = lender.__dlpack__(max_version=version)
     wanted = "dltensor_versioned" if version and version[0] >= 1 else "dltensor"
     assert f'"{wanted}"' in repr(capsule)
@@ -89,7 +89,7 @@ def test_capsules_that_nobody_consumes(version):
     del lender
     assert owner() is not None
     del capsule
-    assert owner() is None and len(_dlpack._lent) == before
+    assert owner() is None and len(_dlpack._borrowed) == before
 
 
 def test_capsules_are_given_back_from_any_thread():

@@ -341,10 +341,10 @@ hs_status batch_images_start(batch_job *job) {
 }
 
 hs_status batch_images_add(batch_job *job) {
-  enum { WAITING_MOST = 8192 }; /* more than the threads take between two calls */
+  enum { WAITING_MAX = 8192 }; /* more than the threads take between two calls */
   hs_batch_progress progress = {.struct_size = sizeof progress};
   hs_status status = hs_batch_get_progress(job->run, &progress);
-  while (status == HS_OK && job->added < job->count && progress.added - progress.begun < WAITING_MOST) {
+  while (status == HS_OK && job->added < job->count && progress.added - progress.begun < WAITING_MAX) {
     const char *path = job->list.images[place_in_list(job, job->added)].path;
     status = hs_batch_add(job->run, &(hs_batch_image){.path = path});
     job->added += status == HS_OK;

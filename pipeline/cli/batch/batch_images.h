@@ -46,8 +46,8 @@ struct batch_job {
   batch_devices devices;
   hs_options options;       /* all except the device */
   hs_expert_options expert; /* of options */
-  hs_options device_options[BATCH_DEVICES_MOST];
-  const hs_options *device_pointers[BATCH_DEVICES_MOST];
+  hs_options device_options[BATCH_DEVICES_MAX];
+  const hs_options *device_pointers[BATCH_DEVICES_MAX];
   cli_input input;
   hs_image mask; /* image of --mask; data null: none */
   image_masks masks;

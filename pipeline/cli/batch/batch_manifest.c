@@ -73,14 +73,14 @@ static void write_record(FILE *out, const char *name, const batch_record *record
 /* ---- names */
 
 static char *make_path(const char *prefix, int32_t shard, int32_t shards, const char *ending) {
-  const size_t room = strlen(prefix) + strlen(ending) + 64;
-  char *path = malloc(room);
+  const size_t capacity = strlen(prefix) + strlen(ending) + 64;
+  char *path = malloc(capacity);
   if (path && shards > 1) {
     char digits[16];
     const int width = snprintf(digits, sizeof digits, "%" PRId32, shards);
-    snprintf(path, room, "%s-%0*" PRId32 "-of-%" PRId32 "%s", prefix, width, shard, shards, ending);
+    snprintf(path, capacity, "%s-%0*" PRId32 "-of-%" PRId32 "%s", prefix, width, shard, shards, ending);
   } else if (path) {
-    snprintf(path, room, "%s%s", prefix, ending);
+    snprintf(path, capacity, "%s%s", prefix, ending);
   }
   return path;
 }

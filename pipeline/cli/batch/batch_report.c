@@ -153,8 +153,8 @@ static bool add_device(batch_devices *devices, batch_device device, char *messag
       return false;
     }
   }
-  if (devices->count == BATCH_DEVICES_MOST) {
-    snprintf(message, message_bytes, "--devices: more than %d of them", BATCH_DEVICES_MOST);
+  if (devices->count == BATCH_DEVICES_MAX) {
+    snprintf(message, message_bytes, "--devices: more than %d of them", BATCH_DEVICES_MAX);
     return false;
   }
   devices->each[devices->count++] = device;

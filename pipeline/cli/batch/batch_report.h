@@ -14,7 +14,7 @@
 
 /* ------------------------------------------------------------------ settings: devices, and what the results depend on */
 
-enum { BATCH_DEVICES_MOST = 64 };
+enum { BATCH_DEVICES_MAX = 64 };
 
 /* One device to use. */
 typedef struct batch_device {
@@ -23,7 +23,7 @@ typedef struct batch_device {
 } batch_device;
 
 typedef struct batch_devices {
-  batch_device each[BATCH_DEVICES_MOST];
+  batch_device each[BATCH_DEVICES_MAX];
   int32_t count;
 } batch_devices;
 
@@ -55,15 +55,15 @@ typedef struct batch_report {
   size_t damaged, low_range;        /* processed images with reported damage; with barely used 16-bit range */
   size_t empty;                     /* kept or processed images without features */
   size_t changed, gone;             /* images changed or missing since an earlier run */
-  size_t of_device[BATCH_DEVICES_MOST];
+  size_t of_device[BATCH_DEVICES_MAX];
 } batch_report;
 
 /* Time use of a batch. */
 typedef struct batch_times {
   double read_cpu_s, extract_cpu_s, write_cpu_s;
-  double first_s;                         /* from the start to the first result */
-  double read_busy, write_busy;           /* share of these threads' time spent working */
-  double device_busy[BATCH_DEVICES_MOST]; /* share of time in which each device had an image in flight */
+  double first_s;                        /* from the start to the first result */
+  double read_busy, write_busy;          /* share of these threads' time spent working */
+  double device_busy[BATCH_DEVICES_MAX]; /* share of time in which each device had an image in flight */
 } batch_times;
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total);

@@ -13,7 +13,7 @@
 
 #include "pipeline/formats/common/content_digest.h"
 
-enum { ROWS_FIRST_BYTES = 1 << 16, STATUSES_MOST = 128 };
+enum { ROWS_FIRST_BYTES = 1 << 16, STATUSES_MAX = 128 };
 
 /* ---- rows */
 
@@ -45,7 +45,7 @@ bool batch_read_row(const char **place, const char *end, batch_row *row) {
   char *out = row->text;
   row->count = 0;
   for (;;) {
-    if (row->count == BATCH_FIELDS_MOST) return false;
+    if (row->count == BATCH_FIELDS_MAX) return false;
     row->fields[row->count++] = out;
     row->check_at = at > *place ? (size_t)(at - *place) - 1 : 0;
     if (!read_field(&at, end, &out)) return false;
@@ -73,7 +73,7 @@ bool batch_check_row(const char *text, const batch_row *row) {
 
 /* The status with that name. */
 static hs_status find_status(const char *name) {
-  for (int status = 1; status < STATUSES_MOST; status++)
+  for (int status = 1; status < STATUSES_MAX; status++)
     if (strcmp(hs_status_name((hs_status)status), name) == 0) return (hs_status)status;
   return HS_ERR_INTERNAL; /* a status of a later version */
 }
@@ -251,7 +251,7 @@ size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size
     *settings_differ = true;
     return settings_length;
   }
-  batch_row row = {.text = malloc(size + BATCH_FIELDS_MOST)};
+  batch_row row = {.text = malloc(size + BATCH_FIELDS_MAX)};
   const char *whole = place;
   while (row.text && batch_read_row(&place, end, &row) && row.count == fields &&
          (!is_journal || batch_check_row(whole, &row)) && take_row(manifest, &row))

@@ -14,7 +14,7 @@
 #define BATCH_RECALL_SOURCE_COLUMNS  ",source_bytes,source_time,source_digest"
 #define BATCH_RECALL_JOURNAL_COLUMNS ",milliseconds,check"
 
-enum { BATCH_MASK_FIELD = 8, BATCH_FIELDS_MOST = 14, BATCH_COLUMNS_BYTES = 256 };
+enum { BATCH_MASK_FIELD = 8, BATCH_FIELDS_MAX = 14, BATCH_COLUMNS_BYTES = 256 };
 
 /* True if the settings of a batch name a folder of masks. */
 bool batch_settings_have_masks(const char *settings, size_t length);
@@ -25,8 +25,8 @@ int batch_row_fields(batch_columns columns);
 
 /* The fields of a row, unquoted. */
 typedef struct batch_row {
-  char *text; /* buffer for all zero-terminated fields: the row's size plus BATCH_FIELDS_MOST */
-  const char *fields[BATCH_FIELDS_MOST];
+  char *text; /* buffer for all zero-terminated fields: the row's size plus BATCH_FIELDS_MAX */
+  const char *fields[BATCH_FIELDS_MAX];
   int count;
   size_t check_at; /* offset of the row's last comma */
 } batch_row;

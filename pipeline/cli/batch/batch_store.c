@@ -123,18 +123,18 @@ bool batch_database_verify(batch_database *database, const char *name, uint64_t 
 
 /* Joins the two parts of a temporary path. */
 static char *store_path(const char *folder, const char *name) {
-  const size_t room = strlen(folder) + strlen(name) + 2;
-  char *path = malloc(room);
-  if (path) snprintf(path, room, "%s/%s", folder, name);
+  const size_t capacity = strlen(folder) + strlen(name) + 2;
+  char *path = malloc(capacity);
+  if (path) snprintf(path, capacity, "%s/%s", folder, name);
   return path;
 }
 
 /* Name of a format's second file, with the other ending. Null: out of memory. */
 static char *store_beside(const char *path, const feature_format *format) {
   const size_t length = strlen(path) - strlen(format->endings[0]);
-  const size_t room = length + strlen(format->beside_ending) + 1;
-  char *beside = malloc(room);
-  if (beside) snprintf(beside, room, "%.*s%s", (int)length, path, format->beside_ending);
+  const size_t capacity = length + strlen(format->beside_ending) + 1;
+  char *beside = malloc(capacity);
+  if (beside) snprintf(beside, capacity, "%.*s%s", (int)length, path, format->beside_ending);
   return beside;
 }
 

@@ -194,7 +194,7 @@ static bool add_image(merge_inputs *inputs, const merge_image *image) {
 static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, batch_columns columns,
                       size_t *damaged) {
   const merge_shard *shard = &inputs->shards[index];
-  batch_row row = {.text = malloc((size_t)(end - place) + BATCH_FIELDS_MOST)};
+  batch_row row = {.text = malloc((size_t)(end - place) + BATCH_FIELDS_MAX)};
   bool done = row.text != NULL;
   *damaged = 0;
   for (size_t number = 0; done && place < end; number++) {

@@ -453,7 +453,7 @@ static cli_exit copy_pairs(merge_output *output, const source_images *images, me
 }
 
 /* Reports how many images lost their rig of several cameras. */
-static cli_exit tell_lost_rigs(const merge_output *output, const source_images *images) {
+static cli_exit report_lost_rigs(const merge_output *output, const source_images *images) {
   size_t lost = 0;
   for (size_t i = 0; i < images->count; i++) {
     colmap_frame before, after;
@@ -495,7 +495,7 @@ cli_exit merge_copy_matches(merge_output *output, const merge_inputs *inputs, me
     for (next = i; next < output->merged_count && output->merged[next].shard == shard;) next++;
     const source_images images = {&output->merged[i], next - i, inputs->shards[shard].place};
     if (merge_open_source(output, inputs, shard, message, sizeof message)) {
-      result = tell_lost_rigs(output, &images);
+      result = report_lost_rigs(output, &images);
       if (result == CLI_DONE) result = copy_pairs(output, &images, totals);
     } else {
       cli_error(COMMAND_MERGE, "%s", message);

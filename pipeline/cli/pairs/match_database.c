@@ -219,7 +219,7 @@ static bool describe_images(database_job *job) {
   return job->views != NULL;
 }
 
-static void tell_replaced(const database_job *job) {
+static void report_replaced(const database_job *job) {
   const sorted_pairs *pairs = &job->pairs;
   char raw[96] = "";
   if (pairs->replaced == 0 || given(job, OPTION_QUIET)) return;
@@ -255,7 +255,7 @@ static bool take_result(database_job *job, const hs_pair_result *result, bool is
     if (!job->has_uncommitted) job->committed_at = cli_milliseconds();
     job->has_uncommitted = true;
   }
-  pair_output_tell(&job->output, result, status, message);
+  pair_output_report(&job->output, result, status, message);
   const bool is_lost = colmap_is_lost(job->database);
   pthread_mutex_unlock(&job->lock);
   return !is_lost;
@@ -400,7 +400,7 @@ static cli_exit prepare(database_job *job) {
     result = fail(job, "out of memory for its images");
   if (result == CLI_DONE) result = list_pairs(job);
   if (result == CLI_DONE && !describe_images(job)) result = fail(job, "out of memory for its images");
-  if (result == CLI_DONE) tell_replaced(job);
+  if (result == CLI_DONE) report_replaced(job);
   return result;
 }
 

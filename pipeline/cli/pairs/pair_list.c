@@ -17,8 +17,9 @@
 bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
   /* Capacity doubles at powers of two. */
   if ((pairs->count & (pairs->count - 1)) == 0) {
-    const size_t room = pairs->count == 0 ? 1 : 2 * pairs->count;
-    hs_image_pair *larger = room <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, room * sizeof *larger) : NULL;
+    const size_t capacity = pairs->count == 0 ? 1 : 2 * pairs->count;
+    hs_image_pair *larger =
+        capacity <= SIZE_MAX / sizeof *larger ? realloc(pairs->each, capacity * sizeof *larger) : NULL;
     if (!larger) return false;
     pairs->each = larger;
   }
@@ -101,7 +102,7 @@ static size_t index_of(const pair_file *file, const char *name) {
 }
 
 /* Reports an unknown image once, however many pairs it is in. */
-static void tell_unknown(pair_file *file, const char *name, size_t number) {
+static void report_unknown(pair_file *file, const char *name, size_t number) {
   for (size_t i = 0; i < file->unknown_count; i++)
     if (strcmp(file->unknown[i], name) == 0) return;
   char *copy = file->unknown_count < PAIR_UNKNOWN_MAX ? strdup(name) : NULL;
@@ -136,7 +137,7 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   for (size_t i = 0; i < 2; i++) {
     found[i] = index_of(file, names[i]);
     if (found[i] == file->images->count) {
-      tell_unknown(file, names[i], number);
+      report_unknown(file, names[i], number);
       file->pairs->left_out++;
       return CLI_DONE;
     }

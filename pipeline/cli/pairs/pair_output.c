@@ -28,8 +28,8 @@ static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
 static bool add_image(database_images *images, const hs_colmap_image *image) {
   /* Capacity doubles at powers of two. */
   if ((images->count & (images->count - 1)) == 0) {
-    const size_t room = images->count == 0 ? 1 : 2 * images->count;
-    database_image *larger = realloc(images->each, room * sizeof *larger);
+    const size_t capacity = images->count == 0 ? 1 : 2 * images->count;
+    database_image *larger = realloc(images->each, capacity * sizeof *larger);
     if (!larger) return false;
     images->each = larger;
   }
@@ -115,7 +115,7 @@ static pair_reason *find_reason(pair_failures *failures, const char *message, bo
   return &failures->reasons[failures->reason_count++];
 }
 
-void pair_failures_tell(pair_failures *failures, hs_image_pair pair, const char *message) {
+void pair_failures_report(pair_failures *failures, hs_image_pair pair, const char *message) {
   const uint32_t both[2] = {pair.first, pair.second};
   bool is_blamed = false, is_new;
   for (int i = 0; i < 2; i++) {
@@ -190,11 +190,11 @@ static void print_record(const pair_output *output, const hs_pair_result *result
   }
 }
 
-void pair_output_tell(pair_output *output, const hs_pair_result *result, hs_status status, const char *message) {
+void pair_output_report(pair_output *output, const hs_pair_result *result, hs_status status, const char *message) {
   pair_totals *totals = &output->totals;
   if (status != HS_OK) {
     progress_line_clear(&output->line);
-    pair_failures_tell(&output->failures, result->images, message[0] != '\0' ? message : hs_status_string(status));
+    pair_failures_report(&output->failures, result->images, message[0] != '\0' ? message : hs_status_string(status));
     totals->failed++;
     return;
   }

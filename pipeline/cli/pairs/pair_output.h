@@ -56,7 +56,7 @@ void pair_failures_free(pair_failures *failures);
 void pair_failures_blame(pair_failures *failures, uint32_t image, const char *sentence);
 
 /* Prints why a pair failed, unless already printed. message: used if no image is the cause. */
-void pair_failures_tell(pair_failures *failures, hs_image_pair pair, const char *message);
+void pair_failures_report(pair_failures *failures, hs_image_pair pair, const char *message);
 
 /* Prints how many more pairs failed for each reason not caused by an image. */
 void pair_failures_end(const pair_failures *failures);
@@ -83,7 +83,7 @@ hs_status pair_output_store(pair_output *output, const hs_pair_result *result, b
                             char message[CLI_MESSAGE_BYTES]);
 
 /* Counts a result and prints its record or, for a failed one, the reason, unless already printed. */
-void pair_output_tell(pair_output *output, const hs_pair_result *result, hs_status status, const char *message);
+void pair_output_report(pair_output *output, const hs_pair_result *result, hs_status status, const char *message);
 
 void pair_output_progress(pair_output *output);
 

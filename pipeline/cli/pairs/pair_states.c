@@ -388,7 +388,7 @@ static void name_partners(const database_images *images, const stale_image *stal
              stale->count - named == 1 ? "" : "s");
 }
 
-static void tell_stale(const sorting *s) {
+static void report_stale(const sorting *s) {
   const database_images *images = s->source->images;
   char partners[STALE_TEXT_BYTES];
   for (size_t i = 0; i < images->count; i++) {
@@ -418,7 +418,7 @@ cli_exit pair_states_sort(const pair_source *source, const pair_list *pairs, pai
   }
   for (size_t i = 0; done && i < pairs->count; i++) done = sort_pair(&s, pairs->each[i]);
   if (done)
-    tell_stale(&s);
+    report_stale(&s);
   else
     cli_error(COMMAND_MATCH, "%s: out of memory for its pairs", source->images->path);
   for (int i = 0; i < STALE_KINDS; i++) free(s.stale[i]);

@@ -73,13 +73,13 @@ static hs_status fill_descriptors(hs_colmap_database *database, sqlite3_stmt *st
   if (count != features->count || sqlite3_column_int64(statement, 1) != HS_DESCRIPTOR_LENGTH)
     return damaged(database, image_id, "the descriptors");
   const void *bytes = sqlite3_column_blob(statement, 2);
-  void *room = hs_memory_alloc(features->allocator, count * HS_DESCRIPTOR_LENGTH);
-  if (!room || (!bytes && count > 0)) {
-    hs_memory_release(features->allocator, room);
+  void *memory = hs_memory_alloc(features->allocator, count * HS_DESCRIPTOR_LENGTH);
+  if (!memory || (!bytes && count > 0)) {
+    hs_memory_release(features->allocator, memory);
     return colmap_fail(database, HS_ERR_MEMORY, "out of memory for %zu descriptors", count);
   }
-  if (count > 0) memcpy(room, bytes, count * HS_DESCRIPTOR_LENGTH);
-  features->descriptors = room;
+  if (count > 0) memcpy(memory, bytes, count * HS_DESCRIPTOR_LENGTH);
+  features->descriptors = memory;
   features->descriptor_capacity_bytes = count * HS_DESCRIPTOR_LENGTH;
   features->descriptor_type = HS_DESCRIPTOR_U8;
   return HS_OK;

@@ -74,11 +74,11 @@ void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink) {
   }
   for (size_t i = 0; i < features->count; i++) {
     if (features->descriptor_type == HS_DESCRIPTOR_U8) {
-      descriptor_to_u8(codec, i, sink_room(sink, HS_DESCRIPTOR_LENGTH));
+      descriptor_to_u8(codec, i, sink_reserve(sink, HS_DESCRIPTOR_LENGTH));
       continue;
     }
     float values[HS_DESCRIPTOR_LENGTH];
-    uint8_t *out = sink_room(sink, HS_DESCRIPTOR_LENGTH * sizeof(float));
+    uint8_t *out = sink_reserve(sink, HS_DESCRIPTOR_LENGTH * sizeof(float));
     descriptor_to_f32(codec, i, values);
     for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) bytes_put_f32(out + k * sizeof(float), values[k]);
   }

@@ -260,7 +260,7 @@ typedef struct gzip_state {
   const uint8_t *packed;
   size_t packed_size, packed_at;
   uint8_t *out;
-  size_t room, size;
+  size_t capacity, size;
   uint64_t most;
 } gzip_state;
 
@@ -271,23 +271,23 @@ static hs_status gzip_fail(const gzip_state *s, hs_status status, const char *re
 
 /* Doubles the output buffer. */
 static hs_status gzip_grow(gzip_state *s) {
-  const size_t room = s->room > 0 ? 2 * s->room : GZIP_FIRST_BYTES;
-  if (s->size > s->most || room > SIZE_MAX / 4)
+  const size_t capacity = s->capacity > 0 ? 2 * s->capacity : GZIP_FIRST_BYTES;
+  if (s->size > s->most || capacity > SIZE_MAX / 4)
     return gzip_fail(s, HS_ERR_LIMIT, "decompressed, it is larger than its features can need");
-  const hs_status status = source_check_memory(s->source, (uint64_t)room + s->room + s->packed_size);
+  const hs_status status = source_check_memory(s->source, (uint64_t)capacity + s->capacity + s->packed_size);
   if (status != HS_OK) return status;
-  uint8_t *out = hs_memory_alloc(s->source->allocator, room);
+  uint8_t *out = hs_memory_alloc(s->source->allocator, capacity);
   if (!out) return gzip_fail(s, HS_ERR_MEMORY, "out of memory for its decompressed content");
   if (s->size > 0) memcpy(out, s->out, s->size);
   hs_memory_release(s->source->allocator, s->out);
   s->out = out;
-  s->room = room;
+  s->capacity = capacity;
   return HS_OK;
 }
 
 /* One step of zlib between the two buffers. */
 static int gzip_step(gzip_state *s) {
-  const size_t in = s->packed_size - s->packed_at, out = s->room - s->size;
+  const size_t in = s->packed_size - s->packed_at, out = s->capacity - s->size;
   const uInt in_part = (uInt)(in < GZIP_STEP_MAX ? in : GZIP_STEP_MAX);
   const uInt out_part = (uInt)(out < GZIP_STEP_MAX ? out : GZIP_STEP_MAX);
   s->stream.next_in = (z_const Bytef *)(s->packed + s->packed_at);
@@ -309,7 +309,7 @@ static bool gzip_is_padding(const gzip_state *s) {
 
 static hs_status gzip_run(gzip_state *s) {
   for (;;) {
-    const hs_status status = s->size == s->room ? gzip_grow(s) : HS_OK;
+    const hs_status status = s->size == s->capacity ? gzip_grow(s) : HS_OK;
     if (status != HS_OK) return status;
     const int result = gzip_step(s);
     if (result == Z_STREAM_END) {
@@ -321,7 +321,7 @@ static hs_status gzip_run(gzip_state *s) {
     }
     if (result == Z_MEM_ERROR) return gzip_fail(s, HS_ERR_MEMORY, "out of memory for decompressing it");
     if (result != Z_OK && result != Z_BUF_ERROR) return gzip_fail(s, HS_ERR_FORMAT, "damaged compressed content");
-    if (s->packed_at == s->packed_size && s->size < s->room)
+    if (s->packed_at == s->packed_size && s->size < s->capacity)
       return gzip_fail(s, HS_ERR_FORMAT, "the compressed content is cut off");
   }
 }
@@ -357,10 +357,10 @@ hs_status gzip_decompress(const feature_source *source, const char *path, uint64
   return HS_OK;
 }
 
-size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t room) {
-  gzip_state s = {.packed = packed, .packed_size = packed_size, .out = out, .room = room};
+size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t capacity) {
+  gzip_state s = {.packed = packed, .packed_size = packed_size, .out = out, .capacity = capacity};
   if (inflateInit2(&s.stream, GZIP_WINDOW) != Z_OK) return 0;
-  while (s.size < room && gzip_step(&s) == Z_OK && s.packed_at < packed_size) {}
+  while (s.size < capacity && gzip_step(&s) == Z_OK && s.packed_at < packed_size) {}
   (void)inflateEnd(&s.stream);
   return s.size;
 }
@@ -375,11 +375,11 @@ hs_status gzip_decompress(const feature_source *source, const char *path, uint64
   return HS_ERR_UNSUPPORTED;
 }
 
-size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t room) {
+size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t capacity) {
   (void)packed;
   (void)packed_size;
   (void)out;
-  (void)room;
+  (void)capacity;
   return 0;
 }
 #endif

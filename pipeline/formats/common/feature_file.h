@@ -89,8 +89,8 @@ bool gzip_begins(const uint8_t *bytes, size_t size);
    HS_ERR_UNSUPPORTED (a build without zlib). */
 hs_status gzip_decompress(const feature_source *source, const char *path, uint64_t most, uint8_t **bytes, size_t *size);
 
-/* Decompresses the beginning of the content from packed[packed_size]: returns the number of bytes, up to `room`; 0
+/* Decompresses the beginning of the content from packed[packed_size]: returns the number of bytes, up to `capacity`; 0
    on failure. */
-size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t room);
+size_t gzip_decompress_beginning(const uint8_t *packed, size_t packed_size, uint8_t *out, size_t capacity);
 
 #endif

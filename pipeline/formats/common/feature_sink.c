@@ -46,8 +46,8 @@ void sink_bytes(feature_sink *sink, const void *bytes, size_t size) {
   sink->total += size;
   while (size > 0) {
     if (sink->used == sizeof sink->buffer) sink_flush(sink);
-    const size_t room = sizeof sink->buffer - sink->used;
-    size_t part = size < room ? size : room;
+    const size_t capacity = sizeof sink->buffer - sink->used;
+    size_t part = size < capacity ? size : capacity;
     if (sink->used == 0 && size >= sizeof sink->buffer) { /* not copied */
       part = size / sizeof sink->buffer * sizeof sink->buffer;
       sink_hand_on(sink, from, part);
@@ -60,12 +60,12 @@ void sink_bytes(feature_sink *sink, const void *bytes, size_t size) {
   }
 }
 
-uint8_t *sink_room(feature_sink *sink, size_t size) {
+uint8_t *sink_reserve(feature_sink *sink, size_t size) {
   if (size > sizeof sink->buffer - sink->used) sink_flush(sink);
-  uint8_t *room = sink->buffer + sink->used;
+  uint8_t *reserved = sink->buffer + sink->used;
   sink->used += size;
   sink->total += size;
-  return room;
+  return reserved;
 }
 
 void sink_text(feature_sink *sink, const char *text) { sink_bytes(sink, text, strlen(text)); }

@@ -29,7 +29,7 @@ void sink_begin(feature_sink *sink, FILE *stream, digest_state *written);
 void sink_begin_measure(feature_sink *sink, sink_check update);
 void sink_bytes(feature_sink *sink, const void *bytes, size_t size);
 /* Returns `size` bytes of buffer (at most its size), which the caller fills before the next call. */
-uint8_t *sink_room(feature_sink *sink, size_t size);
+uint8_t *sink_reserve(feature_sink *sink, size_t size);
 void sink_text(feature_sink *sink, const char *text);
 void sink_float(feature_sink *sink, float value);
 void sink_double(feature_sink *sink, double value);

@@ -318,8 +318,8 @@ hs_status zip_read_entry(const feature_source *source, const char *name, uint64_
   return status;
 }
 
-hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t room, size_t *held,
-                             uint64_t *size) {
+hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t capacity,
+                             size_t *held, uint64_t *size) {
   zip_found found = {0};
   const uint8_t *packed = NULL;
   bool present = false;
@@ -330,7 +330,7 @@ hs_status zip_read_beginning(const feature_source *source, const char *name, uin
   if (status != HS_OK) return status;
   if (found.size == 0) return source_fail(source, HS_ERR_FORMAT, "%s is empty", name);
   *size = found.size;
-  *held = found.size < room ? (size_t)found.size : room;
+  *held = found.size < capacity ? (size_t)found.size : capacity;
   if (found.method == ZIP_DEFLATED) return zip_unpack_beginning(source, name, &found, packed, out, held);
   memcpy(out, packed, *held);
   return HS_OK;

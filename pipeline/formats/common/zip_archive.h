@@ -47,10 +47,10 @@ typedef struct zip_entry {
    with bytes null. Statuses: HS_ERR_FORMAT, HS_ERR_LIMIT (larger than most_bytes), HS_ERR_UNSUPPORTED (unsupported
    compression), HS_ERR_MEMORY. */
 hs_status zip_read_entry(const feature_source *source, const char *name, uint64_t most_bytes, zip_entry *entry);
-/* Reads the size of an entry and its first bytes, up to `room`, without allocating the rest or checking the CRC-32.
+/* Reads the size of an entry and its first bytes, up to `capacity`, without allocating the rest or checking the CRC-32.
    A missing entry gives HS_OK with *held 0, an empty one HS_ERR_FORMAT. Other statuses as in zip_read_entry. */
-hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t room, size_t *held,
-                             uint64_t *size);
+hs_status zip_read_beginning(const feature_source *source, const char *name, uint8_t *out, size_t capacity,
+                             size_t *held, uint64_t *size);
 void zip_release_entry(const feature_source *source, zip_entry *entry);
 
 /* ---- marks and sizes of records (PKWARE's APPNOTE) */

@@ -15,74 +15,76 @@
 #  include "pipeline/base/number_tools.h"
 
 /* State that survives a longjmp. */
-typedef struct made_state {
+typedef struct synthetic_state {
   struct jpeg_compress_struct jpeg;
   struct jpeg_error_mgr errors;
   jmp_buf jump;
   uint64_t random;
   unsigned char *bytes;
   unsigned long size;
-} made_state;
+} synthetic_state;
 
-static void made_fail(j_common_ptr jpeg) {
-  made_state *state = jpeg->client_data;
+static void synthetic_fail(j_common_ptr jpeg) {
+  synthetic_state *state = jpeg->client_data;
   longjmp(state->jump, 1);
 }
 
-static void made_keep_quiet(j_common_ptr jpeg) { (void)jpeg; }
+static void synthetic_keep_quiet(j_common_ptr jpeg) { (void)jpeg; }
 
-static uint64_t made_next(made_state *state) {
+static uint64_t synthetic_next(synthetic_state *state) {
   state->random += SPLITMIX64_STEP;
   return splitmix64_mix(state->random);
 }
 
 /* A random number in -most..most. */
-static int32_t made_draw(made_state *state, int32_t most) {
-  return (int32_t)(made_next(state) % (2 * (uint64_t)most + 1)) - most;
+static int32_t synthetic_draw(synthetic_state *state, int32_t most) {
+  return (int32_t)(synthetic_next(state) % (2 * (uint64_t)most + 1)) - most;
 }
 
-static void made_tables(made_state *state, const synthetic_jpeg *made) {
+static void synthetic_tables(synthetic_state *state, const synthetic_jpeg *made) {
   unsigned int table[DCTSIZE2];
   jpeg_set_quality(&state->jpeg, made->quality > 0 ? made->quality : 50, TRUE);
   for (int which = 0; which < 2 && made->quality == 0; which++) {
-    for (int i = 0; i < DCTSIZE2; i++) table[i] = (unsigned int)(128 + made_draw(state, 127));
+    for (int i = 0; i < DCTSIZE2; i++) table[i] = (unsigned int)(128 + synthetic_draw(state, 127));
     jpeg_add_quant_table(&state->jpeg, which, table, 100, TRUE);
   }
 }
 
-static void made_block(made_state *state, const synthetic_jpeg *made, const UINT16 *quantisation, JCOEF *block) {
+static void synthetic_block(synthetic_state *state, const synthetic_jpeg *made, const UINT16 *quantisation,
+                            JCOEF *block) {
   int32_t left = made->sum;
   for (int i = 0; i < DCTSIZE2; i++) {
     const int32_t frequency = i / DCTSIZE + i % DCTSIZE;
     int32_t most = (made->amplitude < left ? made->amplitude : left) / quantisation[i];
     if (most > 1023) most = 1023; /* limit of baseline's codes */
     if (made->content == SYNTHETIC_SMOOTH) most /= 1 + frequency * frequency;
-    block[i] = (JCOEF)made_draw(state, most);
+    block[i] = (JCOEF)synthetic_draw(state, most);
     if (made->content == SYNTHETIC_EXTREME && i > 0)
-      block[i] = made_next(state) % 8 != 0 ? 0 : (JCOEF)(block[i] < 0 ? -most : most);
+      block[i] = synthetic_next(state) % 8 != 0 ? 0 : (JCOEF)(block[i] < 0 ? -most : most);
     left -= (block[i] < 0 ? -block[i] : block[i]) * quantisation[i];
   }
 }
 
-static void made_fill(made_state *state, const synthetic_jpeg *made, jvirt_barray_ptr *arrays) {
+static void synthetic_fill(synthetic_state *state, const synthetic_jpeg *made, jvirt_barray_ptr *arrays) {
   struct jpeg_compress_struct *jpeg = &state->jpeg;
   for (int c = 0; c < jpeg->num_components; c++) {
     const jpeg_component_info *component = &jpeg->comp_info[c];
     const UINT16 *quantisation = jpeg->quant_tbl_ptrs[component->quant_tbl_no]->quantval;
     for (JDIMENSION y = 0; y < component->height_in_blocks; y++) {
       JBLOCKARRAY rows = jpeg->mem->access_virt_barray((j_common_ptr)jpeg, arrays[c], y, 1, TRUE);
-      for (JDIMENSION x = 0; x < component->width_in_blocks; x++) made_block(state, made, quantisation, rows[0][x]);
+      for (JDIMENSION x = 0; x < component->width_in_blocks; x++)
+        synthetic_block(state, made, quantisation, rows[0][x]);
     }
   }
 }
 
-static JDIMENSION made_blocks(int32_t pixels, int32_t samples, int32_t of_most) {
+static JDIMENSION synthetic_blocks(int32_t pixels, int32_t samples, int32_t of_most) {
   const int32_t mcu = DCTSIZE * of_most;
   return (JDIMENSION)((pixels + mcu - 1) / mcu * samples);
 }
 
 /* The only function with a setjmp: it has no variables that a longjmp could leave undefined. */
-static void made_write_guarded(made_state *state, const synthetic_jpeg *made, bool *done) {
+static void synthetic_write_guarded(synthetic_state *state, const synthetic_jpeg *made, bool *done) {
   struct jpeg_compress_struct *jpeg = &state->jpeg;
   jvirt_barray_ptr arrays[3] = {NULL, NULL, NULL};
   if (setjmp(state->jump) != 0) return;
@@ -98,28 +100,28 @@ static void made_write_guarded(made_state *state, const synthetic_jpeg *made, bo
   jpeg->comp_info[0].v_samp_factor = down;
   jpeg->restart_interval = (unsigned int)made->restart_interval;
   jpeg->optimize_coding = made->own_codes;
-  made_tables(state, made);
+  synthetic_tables(state, made);
   for (int c = 0; c < jpeg->num_components; c++)
     arrays[c] = jpeg->mem->request_virt_barray((j_common_ptr)jpeg, JPOOL_IMAGE, TRUE,
-                                               made_blocks(made->width, jpeg->comp_info[c].h_samp_factor, across),
-                                               made_blocks(made->height, jpeg->comp_info[c].v_samp_factor, down),
+                                               synthetic_blocks(made->width, jpeg->comp_info[c].h_samp_factor, across),
+                                               synthetic_blocks(made->height, jpeg->comp_info[c].v_samp_factor, down),
                                                (JDIMENSION)jpeg->comp_info[c].v_samp_factor);
   jpeg_write_coefficients(jpeg, arrays);
-  made_fill(state, made, arrays);
+  synthetic_fill(state, made, arrays);
   jpeg_finish_compress(jpeg);
   *done = true;
 }
 
 hs_status synthetic_jpeg_write(const synthetic_jpeg *made, unsigned char **bytes, size_t *size) {
-  made_state state;
+  synthetic_state state;
   bool done = false;
   memset(&state, 0, sizeof state);
   state.jpeg.client_data = &state;
   state.jpeg.err = jpeg_std_error(&state.errors);
-  state.errors.error_exit = made_fail;
-  state.errors.output_message = made_keep_quiet;
+  state.errors.error_exit = synthetic_fail;
+  state.errors.output_message = synthetic_keep_quiet;
   state.random = made->seed;
-  made_write_guarded(&state, made, &done);
+  synthetic_write_guarded(&state, made, &done);
   jpeg_destroy_compress(&state.jpeg);
   *bytes = done ? state.bytes : NULL;
   *size = done ? state.size : 0;
