@@ -22,7 +22,7 @@ enum {
   IMAGE_ENDINGS = sizeof image_endings / sizeof image_endings[0],
   SHOWN_ENDINGS = 8,
   FIRST_FOLDERS = 64,
-  ENDING_BYTES = 16, /* what is longer is no ending */
+  ENDING_BYTES = 16, /* longer ones are no endings */
   ENDINGS_MAX = 64,
   WARNING_BYTES = 1024
 };
@@ -33,7 +33,7 @@ typedef struct ending_count {
   size_t count;
 } ending_count;
 
-/* Files that are no images by their endings. */
+/* Files without an image's ending. */
 typedef struct passed_over {
   size_t files;
   ending_count endings[ENDINGS_MAX];
@@ -99,7 +99,8 @@ static int compare_endings(const void *one, const void *other) {
   return a->count != b->count ? (a->count < b->count) - (a->count > b->count) : strcmp(a->text, b->text);
 }
 
-/* "5 files were passed over by their endings: 3 .heic, 2 .txt", the most frequent first; "" where there were none. */
+/* Writes "5 files were passed over by their endings: 3 .heic, 2 .txt", the most frequent first; "" if there were
+   none. */
 static void explain_passed_over(passed_over *others, char *text, size_t bytes) {
   size_t left = others->files, used = 0;
   text[0] = '\0';
@@ -174,7 +175,7 @@ static char *join_path(const char *folder, const char *name) {
   return path;
 }
 
-/* Takes `path` over. */
+/* Takes ownership of `path`. */
 static bool add_link(path_list *list, char *path) {
   if (list->count == list->capacity) {
     const size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
@@ -312,10 +313,10 @@ hs_status hs_find_images(const char *folder, const hs_image_search *search, hs_i
 
 /* ---- lists */
 
-/* The name of a line, with its end removed: a zero byte, or a line feed and carriage returns before it. */
+/* The name in a line, without the line end: a zero byte, or a line feed and preceding carriage returns. */
 static char *copy_line(const char *line, size_t length, bool has_returns) {
   while (has_returns && length > 0 && line[length - 1] == '\r') length--;
-  if (length == 1 && line[0] == '-') return strdup("./-"); /* "-" alone would be standard input */
+  if (length == 1 && line[0] == '-') return strdup("./-"); /* "-" alone means standard input */
   return strndup(line, length);
 }
 

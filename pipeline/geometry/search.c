@@ -7,7 +7,7 @@
 
 #include "pipeline/geometry/scoring.h"
 
-/* A homography across two surfaces may fit more matches than that of either, so the search starts from several
+/* A homography across two surfaces may fit more matches than one of a single surface, so the search starts from several
    candidates: of the first samples, those above this share of the best score are refined too. */
 #define EARLY_SHARE 0.4
 enum {

@@ -75,7 +75,7 @@ typedef struct batch_store {
 /* place: path of a folder, created if missing, or with HS_FORMAT_COLMAP_DB of a database. On failure (CLI_FAILED) a
    message is printed and nothing stays open. */
 cli_exit batch_store_open(batch_store *store, const char *place, hs_format format, hs_bin_layout layout);
-/* Opens the database, or creates the staging folder, or empties that of a killed run. A link, or a folder that is
+/* Opens the database, or creates the staging folder, or empties a killed run's folder. A link, or a folder that is
    not a batch's, is refused. tag: "" or the shard's name. No other process may work on the same shard. */
 cli_exit batch_store_begin(batch_store *store, const option_set *set, const char *tag);
 /* Removes the staging folder after the last write, while this process holds the shard: the shard's next process uses

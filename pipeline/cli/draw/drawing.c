@@ -205,7 +205,7 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 
-/* A JPEG's luma differs from that of its RGB pixels, so the image is decoded again in gray. */
+/* A JPEG's luma differs from the gray of its RGB pixels, so the image is decoded again in gray. */
 cli_exit draw_extract_features(cli_input *input, hs_context *context, const char *path, const char *mask_path,
                                hs_features *features) {
   char message[CLI_MESSAGE_BYTES] = "";

@@ -75,7 +75,7 @@ static bool find_image(const database_images *images, uint32_t image_id, uint32_
   return low < images->count && images->each[low].image_id == image_id;
 }
 
-/* A guided pair's share of inliers is that of its first pass, because guided matches are nearly all inliers. */
+/* For a guided pair the share of inliers of its first pass is used, because guided matches are nearly all inliers. */
 static size_t count_matches(const colmap_verified_pair *pair) {
   if (pair->inliers == pair->stored || pair->inliers == 0) return pair->matches;
   return (size_t)((uint64_t)pair->stored * pair->matches / pair->inliers);

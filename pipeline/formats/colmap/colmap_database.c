@@ -183,7 +183,7 @@ static bool read_first(const hs_colmap_database *database, char first[COLMAP_SIG
          (*size < COLMAP_SIGNATURE_BYTES || file->pMethods->xRead(file, first, COLMAP_SIGNATURE_BYTES, 0) == SQLITE_OK);
 }
 
-/* Checks twice: a writer creating the database may finish between the check of the pages and that of the journal. */
+/* Checks twice: a writer creating the database may finish between the checks of the pages and the journal. */
 static hs_status check_signature(hs_colmap_database *database) {
   static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
   const char *name = sqlite3_db_filename(database->sqlite, "main"); /* link resolved: the journal is in that folder */

@@ -57,7 +57,7 @@ typedef struct colmap_choice {
   hs_colmap_camera key;
   int64_t camera_id;
 } colmap_choice;
-/* Whether pairs refer to images that do not exist yet. */
+/* True, false or unknown: pairs refer to images that do not exist yet. */
 typedef enum colmap_strays { COLMAP_STRAYS_UNKNOWN, COLMAP_STRAYS_NONE, COLMAP_STRAYS_SOME } colmap_strays;
 
 struct hs_colmap_database {
@@ -199,7 +199,7 @@ typedef struct colmap_group {
 hs_status colmap_find_group(hs_colmap_database *database, const char *folder, const hs_colmap_camera *camera,
                             colmap_group *group);
 hs_status colmap_insert_camera(hs_colmap_database *database, const hs_colmap_camera *camera, int64_t *camera_id);
-/* Whether a camera is in a rig of several cameras. */
+/* Checks whether a camera is in a rig of several cameras. */
 hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool *is_in_rig);
 /* Adds the frame of an image: with rigs every image belongs to one (the picture that a rig took). */
 hs_status colmap_insert_frame(hs_colmap_database *database, int64_t image_id, int64_t camera_id);
