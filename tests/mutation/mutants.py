@@ -77,7 +77,7 @@ MUTANTS = (
     # Sizes and limits
     _mutant("product_overflows", "pipeline/base/memory.c", "if (a != 0 && b > (size_t)-1 / a) return false;", "", "unit.memory_message"),
     _mutant("sum_overflows", "pipeline/base/memory.c", "if (b > (size_t)-1 - a) return false;", "", "unit.memory_message"),
-    _mutant("stride_below_a_row", "pipeline/context/image_view.c", "if (stride < row ||", "if (", "api.calls"),
+    _mutant("stride_below_a_row", "pipeline/context/image_view.c", "if (stride < row || stride % sample", "if (stride % sample", "api.calls"),
     _mutant("misaligned_samples", "pipeline/context/image_view.c", "(uintptr_t)image->data % sample != 0", "0", "api.calls"),
     _mutant("max_pixels_of_frames", "pipeline/context/image_view.c", "if (pixels > limit)", "if (0)", "api.limits"),
     _mutant("max_memory_of_frames", "pipeline/context/context.c", "if (limit > 0 && wanted > limit)", "if (0)", "api.limits"),
