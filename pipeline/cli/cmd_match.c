@@ -353,7 +353,7 @@ static hs_status take_neighbours(match_job *job, const hs_neighbour *found, size
 
 static hs_status find_k_nearest(match_job *job, int32_t k) {
   const size_t rows = job->features[0].count;
-  hs_neighbour *found = rows < SIZE_MAX / sizeof *found / HS_NEIGHBOURS_MOST - 1
+  hs_neighbour *found = rows < SIZE_MAX / sizeof *found / HS_NEIGHBOURS_MAX - 1
                             ? hs_memory_alloc(NULL, (rows * (size_t)k + 1) * sizeof *found)
                             : NULL;
   if (!found) return HS_ERR_MEMORY;

@@ -292,7 +292,7 @@ bool options_use_grid(const hs_options *o) { return o->grid_columns > 0; }
 
 uint32_t options_device_cells(const hs_options *o) {
   const uint64_t cells = (uint64_t)o->grid_columns * (uint64_t)o->grid_rows;
-  return o->device == HS_DEVICE_HYBRID || cells > OPTIONS_DEVICE_CELLS_MOST ? 0 : (uint32_t)cells;
+  return o->device == HS_DEVICE_HYBRID || cells > OPTIONS_DEVICE_CELLS_MAX ? 0 : (uint32_t)cells;
 }
 
 uint32_t options_device_most(const hs_options *o) {

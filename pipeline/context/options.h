@@ -45,7 +45,7 @@ int32_t options_threads(const hs_options *options);
 bool options_use_grid(const hs_options *options);
 /* The cells over which a device selects; 0: there is no grid, or the host selects: over very many cells, and where it has
    octaves of its own. */
-enum { OPTIONS_DEVICE_CELLS_MOST = 1 << 16 };
+enum { OPTIONS_DEVICE_CELLS_MAX = 1 << 16 };
 uint32_t options_device_cells(const hs_options *options);
 /* The most features that a device keeps by itself; 0: all. */
 uint32_t options_device_most(const hs_options *options);

@@ -12,7 +12,7 @@
 
 /* Lists start with room for one keypoint in this many samples of the first octave, and this many besides: twice what
    dense photographs need. A frame that needs more is repeated once with the counts of the first run. */
-enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_LEAST = 1024 };
+enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_MIN = 1024 };
 
 /* Rows begin on a cache line, and a level holds a few floats more than its rows, so that vector loads may run over. */
 enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
@@ -189,7 +189,7 @@ bool plan_add_lists(frame_plan *plan) {
 void plan_decide_capacities(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   plan_request *r = &plan->request;
-  uint64_t keypoints = KEYPOINTS_LEAST;
+  uint64_t keypoints = KEYPOINTS_MIN;
   if (g->octave_count > 0) keypoints += (uint64_t)g->width[0] * (uint64_t)g->height[0] / SAMPLES_PER_KEYPOINT;
   if (keypoints > (uint64_t)1 << 28) keypoints = (uint64_t)1 << 28;
   if (r->keypoint_capacity == 0) r->keypoint_capacity = (uint32_t)keypoints;

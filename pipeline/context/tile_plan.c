@@ -277,9 +277,9 @@ int32_t plan_smaller_tile(int32_t side) {
 }
 
 hs_status plan_make_tiled(const plan_request *request, uint64_t bytes, frame_plan *plan) {
-  for (int32_t side = TILE_SIDE_MOST; side >= TILE_SIDE_LEAST; side = plan_smaller_tile(side))
+  for (int32_t side = TILE_SIDE_MAX; side >= TILE_SIDE_MIN; side = plan_smaller_tile(side))
     if (make(request, side, plan) && plan->host_bytes <= bytes) return HS_OK;
-  return make(request, TILE_SIDE_LEAST, plan) ? HS_OK : HS_ERR_LIMIT;
+  return make(request, TILE_SIDE_MIN, plan) ? HS_OK : HS_ERR_LIMIT;
 }
 
 hs_status plan_make_tile_lists(const plan_request *request, size_t band_bytes, frame_plan *plan) {

@@ -12,9 +12,9 @@
 enum {
   /* Candidates of a tile are followed so many samples beyond it. The few that go on are escaped candidates. */
   TILE_REACH = 1,
-  TILE_ALIGNMENT = 16,  /* samples: tiles and their levels begin on cache lines */
-  TILE_SIDE_LEAST = 32, /* of a tile that a plan may choose */
-  TILE_SIDE_MOST = 4096,
+  TILE_ALIGNMENT = 16, /* samples: tiles and their levels begin on cache lines */
+  TILE_SIDE_MIN = 32,  /* of a tile that a plan may choose */
+  TILE_SIDE_MAX = 4096,
   TILE_SLACK_FLOATS = 64 /* before and behind a level, which vector loads may run over */
 };
 

@@ -178,7 +178,7 @@ hs_status cuda_frame_open(hs_context *c, const hs_context *owner, const char *va
 }
 
 /* Frames with fewer bytes of results are copied, which takes some 10 us: lending would tie up a block for little. */
-enum { LENT_BYTES_LEAST = 128 << 10 };
+enum { LENT_BYTES_MIN = 128 << 10 };
 
 hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
   cuda_state *s = cuda_of(c);
@@ -188,7 +188,7 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
   const size_t bytes =
       found->count * (sizeof *found->keypoints + frame_bytes + features_descriptor_bytes(found->descriptor_type));
   const uint32_t most = context_for_throughput(c) ? RESULT_BLOCKS_LENT_THROUGHPUT : RESULT_BLOCKS_LENT;
-  if (allocator || bytes < LENT_BYTES_LEAST ||
+  if (allocator || bytes < LENT_BYTES_MIN ||
       !cuda_result_pool_lend(s->pool, s->results[set].block, arrays, most, &allocator))
     return features_copy(features, found, allocator);
   features_adopt(features, found, allocator);

@@ -6,9 +6,9 @@
 #include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
-/* DEVICE_SHARE: a lane decodes what needs no more than one part in so many of the device's memory. PACKED_MOST: of pinned
+/* DEVICE_SHARE: a lane decodes what needs no more than one part in so many of the device's memory. PACKED_MAX: of pinned
    memory, which a file of any content could ask for. */
-enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MOST = 64 << 20, CLASS_LEAST = 1 << 20 };
+enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MAX = 64 << 20, CLASS_MIN = 1 << 20 };
 
 _Static_assert(sizeof(uint32_t) * JPEG_GROUP_MAX <= ALIGNMENT, "the words stand in front of the pictures");
 
@@ -16,9 +16,9 @@ static size_t align(size_t bytes, size_t to) { return (bytes + to - 1) / to * to
 
 /* Memory is taken in sizes of four to a doubling, so that pictures of many sizes seldom need new memory. */
 static size_t size_class(size_t bytes) {
-  size_t step = CLASS_LEAST / 4;
+  size_t step = CLASS_MIN / 4;
   while (8 * step < bytes) step *= 2;
-  return bytes <= CLASS_LEAST ? CLASS_LEAST : align(bytes, step);
+  return bytes <= CLASS_MIN ? CLASS_MIN : align(bytes, step);
 }
 
 /* As much as any lane has wanted: freeing waits for the device, and pictures of the same sizes come to all of them. Within
@@ -77,7 +77,7 @@ void *cuda_jpeg_packed_memory(hs_context *c, size_t bytes) {
   cuda_state *s = cuda_of(c);
   const uint64_t limit = c->options.max_memory_bytes;
   int32_t previous;
-  if (bytes > PACKED_MOST || (limit > 0 && size_class(bytes) > limit / 2)) return NULL;
+  if (bytes > PACKED_MAX || (limit > 0 && size_class(bytes) > limit / 2)) return NULL;
   stage_status st = device_enter(s->device, &previous);
   if (st == STAGE_OK) st = make_pinned(c, bytes);
   if (st != STAGE_OK) (void)device_error_text(); /* an error that was dealt with */

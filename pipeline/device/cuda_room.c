@@ -5,7 +5,7 @@
 #include "pipeline/device/cuda_engine.h"
 #include "pipeline/device/cuda_state.h"
 
-_Static_assert((int)OPTIONS_DEVICE_CELLS_MOST == GRID_DEVICE_CELLS, "cells of a grid on a device");
+_Static_assert((int)OPTIONS_DEVICE_CELLS_MAX == GRID_DEVICE_CELLS, "cells of a grid on a device");
 
 enum { PICTURE_ALIGNMENT = 128 };
 

@@ -61,10 +61,10 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
 
 /* The largest tiles that fit, the smallest where none do. False: a size fits no type. */
 static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_room *room) {
-  for (int32_t side = TILE_SIDE_MOST; side >= TILE_SIDE_LEAST; side = plan_smaller_tile(side))
+  for (int32_t side = TILE_SIDE_MAX; side >= TILE_SIDE_MIN; side = plan_smaller_tile(side))
     if (plan_side(c, r, side, room) && room->device_bytes <= room->device_most && room->host_bytes <= room->host_most)
       return true;
-  return plan_side(c, r, TILE_SIDE_LEAST, room);
+  return plan_side(c, r, TILE_SIDE_MIN, room);
 }
 
 /* Where the free memory of the device bounds the frame, its own slab counts as free. */

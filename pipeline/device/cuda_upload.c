@@ -35,8 +35,8 @@ typedef struct row_copy {
 enum { STAGING_SLOT_BYTES = 1 << 20 };
 
 /* One thread copies 13 GB/s, 160 us for 1920 x 1080, which nothing hides; a few threads share it. A job for less than
-   COPIED_LEAST bytes is not worth waking them. */
-enum { COPIERS_MOST = 4, COPIED_LEAST = 256 << 10, COPIED_CHUNK = 64 << 10 };
+   COPIED_MIN bytes is not worth waking them. */
+enum { COPIERS_MAX = 4, COPIED_MIN = 256 << 10, COPIED_CHUNK = 64 << 10 };
 
 static size_t source_row(const source_view *v) { return (size_t)v->width * source_pixel_bytes(v->type, v->layout); }
 
@@ -51,7 +51,7 @@ size_t cuda_staging_bytes(const source_view *v) { return slot_for(v) * STAGING_S
    them. */
 static void start_copiers(hs_context *c) {
   cuda_state *s = cuda_of(c);
-  const int32_t wanted = options_threads(&c->options), threads = wanted < COPIERS_MOST ? wanted : COPIERS_MOST;
+  const int32_t wanted = options_threads(&c->options), threads = wanted < COPIERS_MAX ? wanted : COPIERS_MAX;
   if (s->copiers || c->is_lane || threads < 2) return;
   stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
   if (queue && queue_start(queue, threads))
@@ -68,7 +68,7 @@ stage_status cuda_upload_room(hs_context *c, const frame_request *r, const frame
   for (int32_t i = 0; i < group && !s->staged; i++) s->staged = device_is_pageable(r[i].source.data);
   if (r->filter.mask && !s->staged) s->staged = device_is_pageable(r->filter.mask);
   const size_t slot = slot_for(&r->source);
-  if (s->staged && source_row(&r->source) * (size_t)r->source.height >= COPIED_LEAST) start_copiers(c);
+  if (s->staged && source_row(&r->source) * (size_t)r->source.height >= COPIED_MIN) start_copiers(c);
   if (!s->staged || slot <= s->slot_bytes) return STAGE_OK;
   device_free_pinned(s->slots);
   s->slot_bytes = 0;
@@ -103,7 +103,7 @@ static void gather_chunk(void *job, int32_t chunk, int32_t worker) {
 
 static void gather_rows(const cuda_state *s, unsigned char *to, const row_copy *c, size_t first, size_t rows) {
   gather_job job = {c, to, first, rows, rows};
-  if (!s->copiers || rows * c->row_bytes < COPIED_LEAST) {
+  if (!s->copiers || rows * c->row_bytes < COPIED_MIN) {
     gather_chunk(&job, 0, 0);
     return;
   }

@@ -5,10 +5,10 @@
 #include "pipeline/device/cuda_state.h"
 
 /* Capacities are powers of two from here on, so that calls with other numbers of keypoints use the same graph. */
-enum { GIVEN_LEAST = 1024, COUNTS_BYTES = 256 };
+enum { GIVEN_MIN = 1024, COUNTS_BYTES = 256 };
 
 static uint32_t capacity_for(uint32_t count) {
-  uint32_t capacity = GIVEN_LEAST;
+  uint32_t capacity = GIVEN_MIN;
   while (capacity < count) capacity *= 2;
   return capacity;
 }

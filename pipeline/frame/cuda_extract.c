@@ -21,7 +21,7 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
     return CONTEXT_FAIL(
         c, HS_ERR_UNSUPPORTED,
         "options.grid_columns x grid_rows is %d x %d: for results that stay on the device at most %d cells",
-        c->options.grid_columns, c->options.grid_rows, OPTIONS_DEVICE_CELLS_MOST);
+        c->options.grid_columns, c->options.grid_rows, OPTIONS_DEVICE_CELLS_MAX);
   st = c->engine->run(c, &request, place, result);
   if (st == HS_OK && !place->resident) st = grid_choice_result(c, &request, result);
   return st;

@@ -38,7 +38,7 @@ enum {
   /* With HS_WORKLOAD_THROUGHPUT: more than fill it from memory, because a worker's picture is decoded before its frame. */
   CUDA_LANES_THROUGHPUT = 16,
   CPU_LANES = 16, /* most workers on a CPU */
-  READERS_MOST = 64
+  READERS_MAX = 64
 };
 
 /* How far an image is before a lane may take it. */
@@ -86,7 +86,7 @@ struct in_flight_ring {
   int32_t lane_count, lane_most;                  /* lanes that run, and that are to; a GPU's come one after another */
   int32_t slot_count, threads;                    /* threads: that the lanes share */
   int32_t sized_width, sized_height, sized_lanes; /* lanes_most of the image submitted last */
-  pthread_t readers[READERS_MOST];                /* GPU: read files ahead of the lanes */
+  pthread_t readers[READERS_MAX];                 /* GPU: read files ahead of the lanes */
   int32_t reader_count;
   pthread_cond_t unread;
   uint64_t oldest, next, end; /* first not waited for, first that no lane has taken, one past the last */

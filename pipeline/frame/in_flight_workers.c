@@ -298,7 +298,7 @@ hs_status in_flight_start_readers(struct in_flight_ring *f, hs_context *owner) {
   sigset_t blocked, saved;
   const int32_t threads = context_threads(owner), slots = f->slot_count - 1;
   int32_t wanted = threads < slots ? threads : slots;
-  if (wanted > READERS_MOST) wanted = READERS_MOST;
+  if (wanted > READERS_MAX) wanted = READERS_MAX;
   if (f->reader_count > 0) return HS_OK;
   worker_signals_blocked(&blocked);
   if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)

@@ -8,9 +8,9 @@
 
 /* GROUP_SAMPLES: a group is so large that its first octaves together have this many samples, because beyond that the
    launches no longer decide its time. Each picture of a group has its own lists, so capacities that grew for a larger
-   picture are cut: to one keypoint in SAMPLES_PER_KEYPOINT_LEAST samples and KEYPOINTS_BESIDES more, which is more than
+   picture are cut: to one keypoint in SAMPLES_PER_KEYPOINT_MIN samples and KEYPOINTS_BESIDES more, which is more than
    pictures have. */
-enum { GROUP_SAMPLES = 4 << 20, GROUP_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_LEAST = 32, KEYPOINTS_BESIDES = 1024 };
+enum { GROUP_SAMPLES = 4 << 20, GROUP_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_MIN = 32, KEYPOINTS_BESIDES = 1024 };
 
 /* Samples of the first octave. */
 static int64_t samples_of(const hs_options *o, const hs_image *image) {
@@ -44,7 +44,7 @@ static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests, const frame_placement *place,
                      frame_result *results) {
   const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
-  const int64_t wanted = samples_of(&c->options, image) / SAMPLES_PER_KEYPOINT_LEAST + KEYPOINTS_BESIDES;
+  const int64_t wanted = samples_of(&c->options, image) / SAMPLES_PER_KEYPOINT_MIN + KEYPOINTS_BESIDES;
   const uint32_t enough = wanted < (1 << 28) ? (uint32_t)wanted : 1u << 28;
   c->keypoint_capacity = least(keypoints, enough);
   c->feature_capacity = least(features, enough + enough / 2);

@@ -97,10 +97,10 @@ typedef struct hs_neighbour {
 } hs_neighbour;
 
 /* The largest k. */
-enum { HS_NEIGHBOURS_MOST = 1024 /* neighbours */ };
+enum { HS_NEIGHBOURS_MAX = 1024 /* neighbours */ };
 
 /* The k nearest in `second` of every feature of `first`, nearest first; by squared distance, then by index, as all
-   matching. k: 1..HS_NEIGHBOURS_MOST. neighbours: [first->count * k], host memory of the caller, a row for each feature;
+   matching. k: 1..HS_NEIGHBOURS_MAX. neighbours: [first->count * k], host memory of the caller, a row for each feature;
    where there are fewer than k candidates the row ends with HS_NO_FEATURE at infinity. Of the options only the guide
    counts. Otherwise as hs_match. Statuses: as hs_match. */
 HS_API hs_status hs_find_k_nearest(hs_context *context, const hs_features *first, const hs_features *second,

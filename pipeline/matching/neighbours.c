@@ -16,7 +16,7 @@
 
 _Static_assert(sizeof(hs_neighbour) == sizeof(match_neighbour) &&
                    offsetof(hs_neighbour, distance) == offsetof(match_neighbour, squared) &&
-                   (int)HS_NEIGHBOURS_MOST == (int)NEIGHBOURS_MAX,
+                   (int)HS_NEIGHBOURS_MAX == (int)NEIGHBOURS_MAX,
                "the public neighbour is the stage's");
 
 enum {
@@ -213,8 +213,8 @@ hs_status hs_find_k_nearest(hs_context *c, const hs_features *first, const hs_fe
   if (c) context_clear_error(c);
   hs_status st = match_check(c, first, second, options, &request);
   if (st != HS_OK) return st;
-  if (k < 1 || k > HS_NEIGHBOURS_MOST)
-    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "k is %ld, expected 1..%d", (long)k, (int)HS_NEIGHBOURS_MOST);
+  if (k < 1 || k > HS_NEIGHBOURS_MAX)
+    return MATCH_FAIL(c, HS_ERR_ARGUMENT, "k is %ld, expected 1..%d", (long)k, (int)HS_NEIGHBOURS_MAX);
   if (request.first.count == 0) return HS_OK;
   if (!neighbours) return MATCH_FAIL(c, HS_ERR_ARGUMENT, "neighbours is null");
   const float bound = neighbour_bound((double)INFINITY);

@@ -10,8 +10,8 @@
 #include "pipeline/include/hartsift_pairs.h"
 
 enum {
-  DENIED_ALL = 4,  /* inliers on tracks, none of them on one: no accident */
-  DENIED_MOST = 10 /* inliers on two tracks, more than on one */
+  DENIED_ALL = 4, /* inliers on tracks, none of them on one: no accident */
+  DENIED_MAX = 10 /* inliers on two tracks, more than on one */
 };
 
 /* Sets of features (tracks) and of images (connected by sure pairs), as trees of parents. */
@@ -174,7 +174,7 @@ static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
   /* No inlier on tracks says nothing: other pairs may not see that part. */
   const bool unsupported =
       denied > 0 && (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
-  const bool mostly_denied = denied >= DENIED_MOST && denied > pair->supported;
+  const bool mostly_denied = denied >= DENIED_MAX && denied > pair->supported;
   if ((unsupported || mostly_denied) && share < j->options.doubtful_share) return HS_PAIR_DOUBTFUL;
   if (pair->supported == 0 && denied >= DENIED_ALL && share < j->options.sure_share) return HS_PAIR_DOUBTFUL;
   return HS_PAIR_SUPPORTED;

@@ -11,7 +11,7 @@
 enum {
   PLACES_BYTES = 2 * sizeof(match_place),
   RESULT_BYTES = sizeof(hs_match_pair) + 1, /* a match and its mark */
-  BATCH_BYTES_MOST = 48 << 20
+  BATCH_BYTES_MAX = 48 << 20
 };
 
 /* Half of the machine's memory, or what the caller allows. */
@@ -94,7 +94,7 @@ static bool plan_device(hs_pairs *run) {
   run->image_bytes[PAIR_SPACE_DEVICE] = bytes;
   for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = run->engine->image_bytes(count_of(&c->images[i]));
   const uint64_t pairs = run->count < PAIRS_PER_BATCH ? run->count : PAIRS_PER_BATCH;
-  run->batch_bytes = all / 8 < BATCH_BYTES_MOST ? all / 8 : BATCH_BYTES_MOST;
+  run->batch_bytes = all / 8 < BATCH_BYTES_MAX ? all / 8 : BATCH_BYTES_MAX;
   const size_t most = most_features(c, MATCH_NONE);
   const uint64_t each = run->engine->pair_bytes(most, most);
   if (run->batch_bytes / each >= pairs) run->batch_bytes = pairs * each;

@@ -55,8 +55,8 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
 enum {
   PAIR_MESSAGE_BYTES = 512,
-  PAIRS_MATCHED_MOST = 2048, /* on a device, not yet verified */
-  LOOKAHEAD_A_WORKER = 4     /* pairs near the head that are worked on however much is held */
+  PAIRS_MATCHED_MAX = 2048, /* on a device, not yet verified */
+  LOOKAHEAD_A_WORKER = 4    /* pairs near the head that are worked on however much is held */
 };
 
 typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;

@@ -80,14 +80,14 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase) {
   if (in_order >= phase->count / 2) (void)fill_in_order(&f);
 }
 
-enum { HORIZON_LEAST = 1024, RECORD_GUESS_BYTES = 4096 };
+enum { HORIZON_MIN = 1024, RECORD_GUESS_BYTES = 4096 };
 
 /* How far ahead of what is given out pairs may be worked on so that their results fit. */
 static size_t horizon(const hs_pairs *run) {
   const uint64_t each =
       run->record_count > 0 ? run->record_bytes / run->record_count + 1 : (uint64_t)RECORD_GUESS_BYTES;
   const uint64_t pairs = run->held_budget / each;
-  const size_t ahead = pairs < HORIZON_LEAST ? HORIZON_LEAST : (size_t)pairs;
+  const size_t ahead = pairs < HORIZON_MIN ? HORIZON_MIN : (size_t)pairs;
   return ahead < run->count - run->head ? run->head + ahead : run->count;
 }
 

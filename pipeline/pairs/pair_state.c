@@ -42,7 +42,7 @@ pair_record *pair_run_take_matched(hs_pairs *run) {
   pair_record *record = run->matched;
   if (!record) return NULL;
   /* The device's thread may wait because as many as may be are matched, or as much as may be is held. */
-  const bool was_full = run->matched_count == PAIRS_MATCHED_MOST || run->held_bytes > run->held_budget;
+  const bool was_full = run->matched_count == PAIRS_MATCHED_MAX || run->held_bytes > run->held_budget;
   run->matched = record->next;
   run->matched_count--;
   run->held_bytes -= record->bytes;
@@ -56,7 +56,7 @@ static bool has_room(const hs_pairs *run, size_t index) {
 }
 
 bool pair_run_may_take(const hs_pairs *run) {
-  if (run->next == run->phase.count || run->matched_count >= PAIRS_MATCHED_MOST) return false;
+  if (run->next == run->phase.count || run->matched_count >= PAIRS_MATCHED_MAX) return false;
   const size_t index = run->phase.pairs[run->next];
   const hs_image_pair *pair = &run->pairs[index];
   return run->images[pair->first].state != PAIR_IMAGE_ABSENT && run->images[pair->second].state != PAIR_IMAGE_ABSENT &&

@@ -11,7 +11,7 @@ from ._errors import ArgumentError, ArrayTypeError
 from ._extractor import Extractor
 from ._features import Features
 from ._library import DESCRIPTOR_LENGTH
-from ._neighbours import NEIGHBOURS_MOST, NO_FEATURE, find_k_nearest, find_within
+from ._neighbours import NEIGHBOURS_MAX, NO_FEATURE, find_k_nearest, find_within
 from ._opencv import MISSING, array_of, flag, is_empty, is_umat, raises_like_cv2, real, whole
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class BFMatcher:
         return _Call(query, train, mask if train is not MISSING else masks, self._train)
 
     def _is_ours(self, call: _Call, k: int) -> bool:
-        if self._norm != NORM_L2 or not call.is_plain() or min(k, call.count) > NEIGHBOURS_MOST:
+        if self._norm != NORM_L2 or not call.is_plain() or min(k, call.count) > NEIGHBOURS_MAX:
             return False
         if self._cross and len(call.sets) > 1:
             raise ArgumentError(f"crossCheck with {len(call.sets)} images that were added, expected one")

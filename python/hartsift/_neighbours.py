@@ -27,7 +27,7 @@ NEIGHBOUR_DTYPE = np.dtype([("index", np.uint32), ("distance", np.float32)])
 #: The index of no feature.
 NO_FEATURE = 0xFFFFFFFF
 #: The largest k.
-NEIGHBOURS_MOST = 1024
+NEIGHBOURS_MAX = 1024
 
 
 class HsMatchPair(ctypes.Structure):
@@ -142,8 +142,8 @@ def find_k_nearest(
     Returns:
         [N, k] of ``NEIGHBOUR_DTYPE``, nearest first; where there are fewer, a row ends with ``NO_FEATURE`` at infinity.
     """
-    if not 1 <= k <= NEIGHBOURS_MOST:
-        raise ArgumentError(f"k is {k}, expected 1 to {NEIGHBOURS_MOST}")
+    if not 1 <= k <= NEIGHBOURS_MAX:
+        raise ArgumentError(f"k is {k}, expected 1 to {NEIGHBOURS_MAX}")
     kept, view_a, view_b, options = _lists(first, second, guide, guide_matrix, guide_tolerance)
     found = np.empty((kept[2], k), NEIGHBOUR_DTYPE)
     (extractor or cached_extractor({}))._run(

@@ -12,7 +12,7 @@
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"
 
-enum { MADE = 1024, IN_FLIGHT = 300, MUTATED = 1200, SIDE_MOST = 900 };
+enum { MADE = 1024, IN_FLIGHT = 300, MUTATED = 1200, SIDE_MAX = 900 };
 
 static hs_context *gpu;
 
@@ -74,7 +74,7 @@ static void test_features_in_flight(void **state) {
   hs_features expected = {0}, found = {0};
   int submitted = 0, encoded = 0;
   for (uint32_t i = 0; i < IN_FLIGHT; i++) {
-    files[i] = make(i, i % 3 ? SIDE_MOST : 100, &sizes[i]);
+    files[i] = make(i, i % 3 ? SIDE_MAX : 100, &sizes[i]);
     kept[i] = load(files[i], sizes[i], i % 10 != 9);
     encoded += kept[i].kind == HS_SOURCE_JPEG;
   }

@@ -269,7 +269,7 @@ static void test_arguments(void **state) {
 /* Lists that grew for a larger picture are not allocated for each image of a group. */
 static void test_grown_lists_in_groups(void **state) {
   (void)state;
-  enum { PICTURES = 128, SIDE = 64, LANES_MOST = 8 };
+  enum { PICTURES = 128, SIDE = 64, LANES_MAX = 8 };
   hs_options o;
   if (!options_of(HS_DEVICE_CUDA, HS_PROFILE_LOWE, &o)) skip_because(NEEDS_GPU);
   o.in_flight = PICTURES;
@@ -287,7 +287,7 @@ static void test_grown_lists_in_groups(void **state) {
   }
   hs_statistics s = {.struct_size = sizeof s};
   assert_int_equal(hs_get_statistics(c, &s), HS_OK);
-  assert_true(s.device_bytes < (uint64_t)LANES_MOST * 160000000);
+  assert_true(s.device_bytes < (uint64_t)LANES_MAX * 160000000);
   hs_destroy(c);
   hs_features_free(&f);
   hs_features_free(&expected);

@@ -92,8 +92,8 @@ typedef struct backend {
   hs_context *context;
 } backend;
 
-enum { BACKENDS_MOST = 12 };
-static backend backends[BACKENDS_MOST];
+enum { BACKENDS_MAX = 12 };
+static backend backends[BACKENDS_MAX];
 static size_t backend_count;
 static bool has_gpu;
 
@@ -185,7 +185,7 @@ static void check_radii(const hs_features *a, const hs_features *b, const hs_mat
 }
 
 static void check_lists(const hs_features *a, const hs_features *b, const hs_match_options *o) {
-  static const int32_t wanted[] = {1, 3, 64, HS_NEIGHBOURS_MOST};
+  static const int32_t wanted[] = {1, 3, 64, HS_NEIGHBOURS_MAX};
   candidate **sorted = calloc(a->count + 1, sizeof *sorted);
   size_t *counts = calloc(a->count + 1, sizeof *counts);
   assert_true(sorted && counts);

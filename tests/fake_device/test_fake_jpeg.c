@@ -397,14 +397,14 @@ static void test_tiny_file(void **state) {
  * long. */
 static void test_long_file(void **state) {
   (void)state;
-  enum { BEYOND_THE_MOST = 65 << 20 };
+  enum { BEYOND_THE_LIMIT = 65 << 20 };
   const hs_load_options load = {.struct_size = sizeof load, .keep_encoded = 1};
   hs_context *c = context_on(FAKE_JPEG_RIGHT, HS_DEVICE_CUDA);
   hs_features found = {0};
   assert_int_equal(hs_decodes_jpeg(c, NULL, 0), 1);
   const uint64_t checked = fake.decoded;
   for (int longer = 0; longer < 2; longer++) {
-    const size_t size = files[6].size + (longer ? BEYOND_THE_MOST : 1000);
+    const size_t size = files[6].size + (longer ? BEYOND_THE_LIMIT : 1000);
     uint8_t *bytes = calloc(1, size);
     assert_non_null(bytes);
     memcpy(bytes, files[6].bytes, files[6].size);

@@ -34,7 +34,7 @@
 
 #include "tests/faults/failing_memory.h"
 
-enum { MARK = 0x5eed0bad, WATCHED_MOST = 64 };
+enum { MARK = 0x5eed0bad, WATCHED_MAX = 64 };
 
 typedef enum call_kind {
   CALL_OPEN,
@@ -178,7 +178,7 @@ static void catch_call(int number, siginfo_t *info, void *context) {
 
 /* Asks the kernel to pass watched calls to catch_call. */
 static void watch_calls(void) {
-  struct sock_filter code[2 * WATCHED_MOST + 8], *end = code;
+  struct sock_filter code[2 * WATCHED_MAX + 8], *end = code;
   *end++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
   *end++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
   *end++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);

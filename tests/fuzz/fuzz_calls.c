@@ -8,7 +8,7 @@
 #include "pipeline/include/hartsift.h"
 #include "tests/fuzz/input_bytes.h"
 
-enum { FUZZ_CALLS_MOST = 24, FUZZ_PICTURES = 4, FUZZ_IN_FLIGHT = 3, FUZZ_INTO = 16 };
+enum { FUZZ_CALLS_MAX = 24, FUZZ_PICTURES = 4, FUZZ_IN_FLIGHT = 3, FUZZ_INTO = 16 };
 
 typedef struct fuzz_picture {
   hs_image image, mask;
@@ -205,7 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_state state = {.context = NULL};
   make_context(&input, &state);
   for (size_t i = 0; i < FUZZ_PICTURES; i++) make_picture(&input, &state.pictures[i]);
-  for (int i = 0; i < FUZZ_CALLS_MOST && input.size > 0; i++) call(&state, &input);
+  for (int i = 0; i < FUZZ_CALLS_MAX && input.size > 0; i++) call(&state, &input);
   hs_destroy(state.context);
   for (size_t i = 0; i < FUZZ_PICTURES; i++) free(state.pictures[i].pixels);
   for (size_t i = 0; i < 2; i++) hs_features_free(&state.lists[i]);

@@ -17,7 +17,7 @@
 #include "pipeline/cli/pairs/pair_list.h"
 #include "tests/fuzz/input_bytes.h"
 
-enum { FUZZ_ARGUMENTS_MOST = 24, FUZZ_OPTION_BYTE = 128 };
+enum { FUZZ_ARGUMENTS_MAX = 24, FUZZ_OPTION_BYTE = 128 };
 
 /* The argument unchanged, or with its first byte replaced by an option; from malloc. */
 static char *spell(const char *text) {
@@ -80,7 +80,7 @@ static void use_options(const option_set *set) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static char program[] = "hartsift";
-  char *arguments[FUZZ_ARGUMENTS_MOST + 2] = {program}, message[OPTION_MESSAGE_BYTES] = "";
+  char *arguments[FUZZ_ARGUMENTS_MAX + 2] = {program}, message[OPTION_MESSAGE_BYTES] = "";
   int count = 1;
   if (size == 0) return 0;
   const command_id command = (command_id)(data[0] % COMMAND_COUNT);
@@ -88,14 +88,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require(text != NULL);
   memcpy(text, data + 1, size - 1);
   text[size - 1] = '\0';
-  for (char *at = text; at < text + size - 1 && count <= FUZZ_ARGUMENTS_MOST;) {
+  for (char *at = text; at < text + size - 1 && count <= FUZZ_ARGUMENTS_MAX;) {
     char *start = at;
     at += strcspn(at, "\n");
     *at++ = '\0';
     arguments[count] = spell(start);
     fuzz_require(arguments[count++] != NULL);
   }
-  char *owned[FUZZ_ARGUMENTS_MOST + 2]; /* parsing changes their order */
+  char *owned[FUZZ_ARGUMENTS_MAX + 2]; /* parsing changes their order */
   memcpy(owned, arguments, sizeof owned);
   option_set *set = malloc(sizeof *set);
   fuzz_require(set != NULL);

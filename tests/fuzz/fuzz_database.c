@@ -18,8 +18,8 @@
 #include "tests/fuzz/input_file.h"
 #include "tests/support/feature_maker.h"
 
-enum { FUZZ_FEATURES = 5, FUZZ_IMAGES_MOST = 40, FUZZ_MAX_FEATURES = 4096, FUZZ_STEPS = 20000, FUZZ_SQL_BYTES = 4096 };
-enum { FUZZ_BYTES_MOST = 1 << 30 /* of a row: SQLite's limit */ };
+enum { FUZZ_FEATURES = 5, FUZZ_IMAGES_MAX = 40, FUZZ_MAX_FEATURES = 4096, FUZZ_STEPS = 20000, FUZZ_SQL_BYTES = 4096 };
+enum { FUZZ_BYTES_MAX = 1 << 30 /* of a row: SQLite's limit */ };
 
 typedef struct fuzz_base {
   hs_features features;
@@ -64,7 +64,7 @@ static void move_pairs(const char *path) {
   colmap_verified_pair pair = {.pair_id = -1}, again;
   size_t count = 0;
   if (!database) return;
-  for (int i = 0; i < FUZZ_IMAGES_MOST; i++) {
+  for (int i = 0; i < FUZZ_IMAGES_MAX; i++) {
     if (colmap_next_verified(database, pair.pair_id, &pair) != HS_OK || pair.pair_id < 0) break;
     if (colmap_note_first_pass(database, pair.images[0], pair.images[1], 9, 5) != HS_OK) break;
     if (colmap_set_aside(database, pair.pair_id, 3, 1) != HS_OK) break;
@@ -187,7 +187,7 @@ static void read_image(hs_colmap_database *database, const hs_colmap_image *imag
 /* The command's list of pairs: lengths below the largest index, or a reason why there is no list. */
 static void read_pairs(hs_colmap_database *database) {
   int64_t pair = -1, before = -1;
-  for (int i = 0; i < FUZZ_IMAGES_MOST; i++, before = pair) {
+  for (int i = 0; i < FUZZ_IMAGES_MAX; i++, before = pair) {
     uint32_t images[2];
     colmap_pair_state state;
     hs_match_pair *matches = NULL;
@@ -209,13 +209,13 @@ static void read_pairs(hs_colmap_database *database) {
 /* The inputs of judging: lists have their stated length, and a first pass has no more inliers than matches. */
 static void read_verified(hs_colmap_database *database) {
   colmap_verified_pair pair = {.pair_id = -1};
-  for (int i = 0; i < FUZZ_IMAGES_MOST; i++) {
+  for (int i = 0; i < FUZZ_IMAGES_MAX; i++) {
     const int64_t before = pair.pair_id;
     size_t keypoints;
     if (colmap_next_verified(database, before, &pair) != HS_OK || pair.pair_id < 0) break;
     fuzz_require(pair.pair_id > before);
     if (pair.is_damaged) continue;
-    fuzz_require(pair.images[0] < pair.images[1] && pair.stored <= FUZZ_BYTES_MOST / 8 && pair.matches <= UINT32_MAX);
+    fuzz_require(pair.images[0] < pair.images[1] && pair.stored <= FUZZ_BYTES_MAX / 8 && pair.matches <= UINT32_MAX);
     fuzz_require(pair.inliers <= UINT32_MAX);
     uint32_t *inliers = calloc(pair.stored + 1, 2 * sizeof *inliers);
     fuzz_require(inliers != NULL);
@@ -223,7 +223,7 @@ static void read_verified(hs_colmap_database *database) {
       fuzz_require(hs_colmap_last_error(database)[0] != '\0');
     free(inliers);
     if (colmap_count_held_keypoints(database, pair.images[0], &keypoints) == HS_OK)
-      fuzz_require(keypoints <= FUZZ_BYTES_MOST / 8);
+      fuzz_require(keypoints <= FUZZ_BYTES_MAX / 8);
   }
 }
 
@@ -231,7 +231,7 @@ static void read_all(const char *path) {
   char message[256];
   hs_colmap_database *database = open_database(path, 1, message, sizeof message);
   int64_t after = -1;
-  for (int i = 0; database && i < FUZZ_IMAGES_MOST; i++) {
+  for (int i = 0; database && i < FUZZ_IMAGES_MAX; i++) {
     hs_colmap_image image;
     if (hs_colmap_next_image(database, after, &image) != HS_OK || !image.found) break;
     fuzz_require((int64_t)image.image_id > after && image.name != NULL && image.features >= -1);

@@ -9,10 +9,10 @@
 #include "pipeline/include/hartsift.h"
 #include "tests/fuzz/input_bytes.h"
 
-enum { FUZZ_POINTS_MOST = 48, FUZZ_ITERATIONS_MOST = 500 };
+enum { FUZZ_POINTS_MAX = 48, FUZZ_ITERATIONS_MAX = 500 };
 
 typedef struct fuzz_points {
-  double a[2 * FUZZ_POINTS_MOST], b[2 * FUZZ_POINTS_MOST];
+  double a[2 * FUZZ_POINTS_MAX], b[2 * FUZZ_POINTS_MAX];
   size_t count;
 } fuzz_points;
 
@@ -23,7 +23,7 @@ static hs_camera take_camera(input_bytes *input) {
 
 /* Half of the inputs have points that a homography near the identity explains, so that searches find something. */
 static void take_points(input_bytes *input, fuzz_points *points) {
-  points->count = input_below(input, FUZZ_POINTS_MOST);
+  points->count = input_below(input, FUZZ_POINTS_MAX);
   const bool regular = (input_u8(input) & 1u) != 0;
   for (size_t i = 0; i < points->count; i++) {
     for (size_t k = 2 * i; k < 2 * i + 2; k++) {
@@ -43,8 +43,8 @@ static hs_verify_options take_options(input_bytes *input, char *message, size_t 
   if ((changed & 8u) != 0) options.min_iterations = input_i32(input);
   if ((changed & 16u) != 0) options.check_plane = input_i32(input);
   if ((changed & 32u) != 0) options.seed = input_u64(input);
-  options.max_iterations = (changed & 64u) != 0 ? input_i32(input) : FUZZ_ITERATIONS_MOST;
-  if (options.max_iterations > FUZZ_ITERATIONS_MOST) options.max_iterations = FUZZ_ITERATIONS_MOST;
+  options.max_iterations = (changed & 64u) != 0 ? input_i32(input) : FUZZ_ITERATIONS_MAX;
+  if (options.max_iterations > FUZZ_ITERATIONS_MAX) options.max_iterations = FUZZ_ITERATIONS_MAX;
   options.camera_a = take_camera(input);
   options.camera_b = (changed & 128u) != 0 ? take_camera(input) : options.camera_a;
   options.message = message;
@@ -81,8 +81,8 @@ static void check_pose(input_bytes *input, const fuzz_points *points, const hs_v
 }
 
 static void check_nearby(input_bytes *input) {
-  double places[3 * FUZZ_POINTS_MOST];
-  const size_t count = input_below(input, FUZZ_POINTS_MOST);
+  double places[3 * FUZZ_POINTS_MAX];
+  const size_t count = input_below(input, FUZZ_POINTS_MAX);
   for (size_t i = 0; i < 3 * count; i++) places[i] = input_double(input);
   const double metres = input_double(input);
   const uint32_t at_most = input_u8(input);
@@ -104,7 +104,7 @@ static void check_nearby(input_bytes *input) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   input_bytes input = {data, size};
   fuzz_points points = {.count = 0};
-  uint8_t inliers[FUZZ_POINTS_MOST];
+  uint8_t inliers[FUZZ_POINTS_MAX];
   char message[256] = "";
   hs_geometry geometry;
   take_points(&input, &points);

@@ -10,7 +10,7 @@
 #include "tests/fuzz/input_bytes.h"
 #include "tests/support/feature_maker.h"
 
-enum { FUZZ_SIDE_MOST = 40, FUZZ_KEYPOINTS_MOST = 24, FUZZ_SAMPLE_BYTES_MOST = 4 * 4 };
+enum { FUZZ_SIDE_MAX = 40, FUZZ_KEYPOINTS_MAX = 24, FUZZ_SAMPLE_BYTES_MAX = 4 * 4 };
 
 static size_t sample_bytes(hs_sample_type type) { return type == HS_U8 ? 1 : type == HS_U16 ? 2 : 4; }
 
@@ -44,8 +44,8 @@ static void *take_samples(input_bytes *input, const hs_image *image) {
 }
 
 static hs_image take_image(input_bytes *input) {
-  hs_image image = {.width = 1 + (int32_t)input_below(input, FUZZ_SIDE_MOST - 1),
-                    .height = 1 + (int32_t)input_below(input, FUZZ_SIDE_MOST - 1)};
+  hs_image image = {.width = 1 + (int32_t)input_below(input, FUZZ_SIDE_MAX - 1),
+                    .height = 1 + (int32_t)input_below(input, FUZZ_SIDE_MAX - 1)};
   image.type = (hs_sample_type)input_below(input, 2);
   image.layout = (hs_pixel_layout)input_below(input, 5);
   const size_t sample = sample_bytes(image.type);
@@ -89,10 +89,10 @@ static void check_found(const hs_image *image, const hs_features *features) {
 }
 
 static void describe(hs_context *context, input_bytes *input, const hs_image *image) {
-  hs_keypoint keypoints[FUZZ_KEYPOINTS_MOST];
-  hs_status statuses[FUZZ_KEYPOINTS_MOST];
+  hs_keypoint keypoints[FUZZ_KEYPOINTS_MAX];
+  hs_status statuses[FUZZ_KEYPOINTS_MAX];
   hs_features features = {0};
-  const size_t count = input_below(input, FUZZ_KEYPOINTS_MOST);
+  const size_t count = input_below(input, FUZZ_KEYPOINTS_MAX);
   for (size_t i = 0; i < count; i++) {
     keypoints[i] = (hs_keypoint){.x = input_float(input), .y = input_float(input)};
     keypoints[i].sigma = input_float(input);

@@ -9,17 +9,17 @@
 #include "pipeline/include/hartsift.h"
 #include "tests/fuzz/input_bytes.h"
 
-enum { FUZZ_FEATURES_MOST = 40, FUZZ_K_MOST = 48 };
+enum { FUZZ_FEATURES_MAX = 40, FUZZ_K_MAX = 48 };
 
 typedef struct fuzz_list {
   hs_features features;
-  hs_keypoint keypoints[FUZZ_FEATURES_MOST];
-  float floats[FUZZ_FEATURES_MOST * HS_DESCRIPTOR_LENGTH];
-  uint8_t bytes[FUZZ_FEATURES_MOST * HS_DESCRIPTOR_LENGTH];
+  hs_keypoint keypoints[FUZZ_FEATURES_MAX];
+  float floats[FUZZ_FEATURES_MAX * HS_DESCRIPTOR_LENGTH];
+  uint8_t bytes[FUZZ_FEATURES_MAX * HS_DESCRIPTOR_LENGTH];
 } fuzz_list;
 
 static void take_list(input_bytes *input, hs_descriptor_type type, fuzz_list *list) {
-  const size_t count = input_below(input, FUZZ_FEATURES_MOST);
+  const size_t count = input_below(input, FUZZ_FEATURES_MAX);
   memset(list, 0, sizeof *list);
   for (size_t i = 0; i < count; i++) {
     list->keypoints[i].x = input_float(input);
@@ -67,7 +67,7 @@ static int compare_candidates(const void *one, const void *other) {
 }
 
 /* All candidates of feature i of a, nearest first; returns their number. */
-static size_t rank(const fuzz_list *a, size_t i, const fuzz_list *b, fuzz_candidate ranked[FUZZ_FEATURES_MOST]) {
+static size_t rank(const fuzz_list *a, size_t i, const fuzz_list *b, fuzz_candidate ranked[FUZZ_FEATURES_MAX]) {
   size_t count = 0;
   for (size_t j = 0; j < b->features.count; j++) {
     const float squared = squared_distance(a, i, b, j);
@@ -78,8 +78,8 @@ static size_t rank(const fuzz_list *a, size_t i, const fuzz_list *b, fuzz_candid
 }
 
 static void check_k_nearest(hs_context *context, const fuzz_list *a, const fuzz_list *b, int32_t k) {
-  static hs_neighbour found[FUZZ_FEATURES_MOST * FUZZ_K_MOST];
-  fuzz_candidate ranked[FUZZ_FEATURES_MOST];
+  static hs_neighbour found[FUZZ_FEATURES_MAX * FUZZ_K_MAX];
+  fuzz_candidate ranked[FUZZ_FEATURES_MAX];
   fuzz_require(hs_find_k_nearest(context, &a->features, &b->features, NULL, k, found) == HS_OK);
   for (size_t i = 0; i < a->features.count; i++) {
     const size_t count = rank(a, i, b, ranked);
@@ -92,7 +92,7 @@ static void check_k_nearest(hs_context *context, const fuzz_list *a, const fuzz_
 }
 
 static void check_within(hs_context *context, const fuzz_list *a, const fuzz_list *b, double radius) {
-  fuzz_candidate ranked[FUZZ_FEATURES_MOST];
+  fuzz_candidate ranked[FUZZ_FEATURES_MAX];
   hs_neighbour_lists lists = {0};
   const hs_status status = hs_find_within(context, &a->features, &b->features, NULL, radius, &lists);
   fuzz_require((status == HS_OK) == (radius >= 0.0));
@@ -135,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_require(hs_create(&context, &options) == HS_OK);
   }
   const hs_descriptor_type type = (input_u8(&input) & 1u) != 0 ? HS_DESCRIPTOR_F32 : HS_DESCRIPTOR_U8;
-  const int32_t k = 1 + (int32_t)input_below(&input, FUZZ_K_MOST - 1);
+  const int32_t k = 1 + (int32_t)input_below(&input, FUZZ_K_MAX - 1);
   hs_match_options options;
   fuzz_require(hs_match_options_init(&options) == HS_OK);
   const double radius = input_double(&input);

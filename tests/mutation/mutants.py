@@ -124,7 +124,7 @@ MUTANTS = (
     _mutant("too_many_matches", "pipeline/geometry/verify.c", "if (count <= GEOMETRY_MATCHES_MAX) return HS_OK;", "if (true) return HS_OK;", "unit.verification_calls"),
     _mutant("distance_at_its_limit", "stages/match.h", "nearest <= limits->distance_squared", "nearest < limits->distance_squared",
             "api.matching_calls"),
-    _mutant("number_of_neighbours", "pipeline/matching/neighbours.c", "if (k < 1 || k > HS_NEIGHBOURS_MOST)", "if (k < 1)", "api.neighbours"),
+    _mutant("number_of_neighbours", "pipeline/matching/neighbours.c", "if (k < 1 || k > HS_NEIGHBOURS_MAX)", "if (k < 1)", "api.neighbours"),
     # Structs of later headers
     _mutant("unknown_fields", "pipeline/base/adopt.c", "if (bytes[i] == 0) continue;", "continue;", "unit.adopt"),
     _mutant("struct_size_not_set", "pipeline/base/adopt.c", "size >= kind.least && size <= STRUCT_BYTES_MAX", "size <= STRUCT_BYTES_MAX", "unit.adopt"),

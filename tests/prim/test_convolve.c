@@ -11,11 +11,11 @@
 #include "tests/support/array_maker.h"
 #include "tests/support/primitive_oracle.h"
 
-enum { LONGEST = 70001, TAPS_MOST = 4001 };
+enum { LONGEST = 70001, TAPS_MAX = 4001 };
 
 typedef struct fixture {
   hs_context *context; /* of three threads */
-  double taps[TAPS_MOST];
+  double taps[TAPS_MAX];
   double signal[LONGEST], out[LONGEST];
   float signal_f32[LONGEST], out_f32[LONGEST];
 } fixture;
@@ -28,7 +28,7 @@ static int setup(void **state) {
   options.device = HS_DEVICE_CPU;
   options.threads = 3;
   assert_int_equal(hs_create(&f->context, &options), HS_OK);
-  array_fill(f->taps, PRIM_F64, TAPS_MOST, CONTENT_RANDOM, 77);
+  array_fill(f->taps, PRIM_F64, TAPS_MAX, CONTENT_RANDOM, 77);
   array_fill(f->signal, PRIM_F64, LONGEST, CONTENT_RANDOM, 78);
   array_fill(f->signal_f32, PRIM_F32, LONGEST, CONTENT_RANDOM, 79);
   *state = f;
@@ -89,7 +89,7 @@ static void test_long(void **state) {
     check_length(*state, LONGEST, 5, (hs_ends)ends, 1);
     check_length(*state, 32771, 7, (hs_ends)ends, 1);
     check_length(*state, 40009, 31, (hs_ends)ends, 7);
-    check_length(*state, 6007, TAPS_MOST, (hs_ends)ends, 97);
+    check_length(*state, 6007, TAPS_MAX, (hs_ends)ends, 97);
     check_length(*state, 503, 1999, (hs_ends)ends, 11);
   }
 }
@@ -149,7 +149,7 @@ static void test_special_values(void **state) {
     assert_true(isinf(out[20]) && out[20] > 0.0 && isfinite(out[35]));
     assert_memory_equal(&out[50], &nan_bits, sizeof nan_bits);
   }
-  array_fill(f->taps, PRIM_F64, TAPS_MOST, CONTENT_RANDOM, 77);
+  array_fill(f->taps, PRIM_F64, TAPS_MAX, CONTENT_RANDOM, 77);
 }
 
 int main(void) {

@@ -19,7 +19,7 @@
 #  include "cuda/runtime/device.h"
 #  include "cuda/primitives/primitives_cuda.h"
 
-enum { VECTOR = 16, BLOCKS_MOST = 255, BYTES_MOST = BLOCKS_MOST * HISTOGRAM_MEDIUM_VECTORS * VECTOR + 64, LANES = 2 };
+enum { VECTOR = 16, BLOCKS_MAX = 255, BYTES_MAX = BLOCKS_MAX * HISTOGRAM_MEDIUM_VECTORS * VECTOR + 64, LANES = 2 };
 
 /* Memory of one stream. */
 typedef struct lane {
@@ -37,12 +37,12 @@ static int set_up(void **state) {
   (void)state;
   if (device_count(NULL, 0) == 0) return 0;
   present = true;
-  picture = malloc(BYTES_MOST);
-  mask = malloc(BYTES_MOST);
+  picture = malloc(BYTES_MAX);
+  mask = malloc(BYTES_MAX);
   if (!picture || !mask) return -1;
-  array_fill(mask, PRIM_U8, BYTES_MOST, CONTENT_RANDOM, 5);
-  for (size_t i = 0; i < BYTES_MOST; i++) mask[i] &= (unsigned char)(i % 3);
-  bool made = device_alloc(&d_picture, BYTES_MOST) == STAGE_OK && device_alloc(&d_mask, BYTES_MOST) == STAGE_OK;
+  array_fill(mask, PRIM_U8, BYTES_MAX, CONTENT_RANDOM, 5);
+  for (size_t i = 0; i < BYTES_MAX; i++) mask[i] &= (unsigned char)(i % 3);
+  bool made = device_alloc(&d_picture, BYTES_MAX) == STAGE_OK && device_alloc(&d_mask, BYTES_MAX) == STAGE_OK;
   for (int i = 0; i < LANES; i++) {
     lane *l = &lanes[i];
     void *same;
@@ -51,7 +51,7 @@ static int set_up(void **state) {
            device_alloc_pinned(&l->counts, &same, 256 * sizeof(uint64_t)) == STAGE_OK &&
            device_clear(l->scratch, sizeof(histogram_scratch), l->stream) == STAGE_OK;
   }
-  made = made && device_copy_to(d_mask, mask, BYTES_MOST, lanes[0].stream) == STAGE_OK;
+  made = made && device_copy_to(d_mask, mask, BYTES_MAX, lanes[0].stream) == STAGE_OK;
   for (int i = 0; i < LANES; i++) made = made && device_stream_wait(lanes[i].stream) == STAGE_OK;
   return made ? 0 : -1;
 }
@@ -71,8 +71,8 @@ static int tear_down(void **state) {
 }
 
 static void fill_picture(array_content content) {
-  array_fill(picture, PRIM_U8, BYTES_MOST, content, 3);
-  assert_int_equal(device_copy_to(d_picture, picture, BYTES_MOST, lanes[0].stream), STAGE_OK);
+  array_fill(picture, PRIM_U8, BYTES_MAX, content, 3);
+  assert_int_equal(device_copy_to(d_picture, picture, BYTES_MAX, lanes[0].stream), STAGE_OK);
   assert_int_equal(device_stream_wait(lanes[0].stream), STAGE_OK);
 }
 
@@ -115,7 +115,7 @@ enum { GRIDS = sizeof processors / sizeof processors[0] };
 
 /* Bytes of the largest small picture without padding whose first byte is aligned, and of the largest medium one. */
 static size_t most_small(int32_t blocks) {
-  return ((size_t)(blocks < BLOCKS_MOST ? blocks : BLOCKS_MOST) * HISTOGRAM_SMALL_VECTORS - 1) * VECTOR + 1;
+  return ((size_t)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX) * HISTOGRAM_SMALL_VECTORS - 1) * VECTOR + 1;
 }
 static size_t most_medium(int32_t blocks) { return ((size_t)blocks * HISTOGRAM_MEDIUM_VECTORS - 1) * VECTOR + 1; }
 
@@ -143,7 +143,7 @@ static void sizes_around_the_boundaries(void **state) {
     for (size_t g = 0; g < GRIDS; g++)
       for (int masked = 0; masked < 2; masked++) {
         sizes_around(most_small(processors[g]), processors[g], masked != 0);
-        if (processors[g] <= BLOCKS_MOST) sizes_around(most_medium(processors[g]), processors[g], masked != 0);
+        if (processors[g] <= BLOCKS_MAX) sizes_around(most_medium(processors[g]), processors[g], masked != 0);
       }
   }
 }

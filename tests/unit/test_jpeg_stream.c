@@ -18,7 +18,7 @@
 
 #if HARTSIFT_HAVE_JPEG
 
-enum { MADE = 200, CHANGED = 2000, SIDE_MOST = 90, TAG_ORIENTATION = 0x0112 };
+enum { MADE = 200, CHANGED = 2000, SIDE_MAX = 90, TAG_ORIENTATION = 0x0112 };
 
 static hs_status load_with(const uint8_t *bytes, size_t size, const hs_load_options *options, hs_source *loaded) {
   hs_source source = hs_source_encoded(bytes, size);
@@ -42,7 +42,7 @@ static void test_made_files_are_kept(void **state) {
   (void)state;
   for (uint32_t i = 0; i < MADE; i++) {
     size_t size;
-    unsigned char *bytes = jpeg_case_make(i, SIDE_MOST, JPEG_SUM_MAX, &size);
+    unsigned char *bytes = jpeg_case_make(i, SIDE_MAX, JPEG_SUM_MAX, &size);
     hs_source image, pixels;
     assert_int_equal(load(bytes, size, 1, &image), HS_OK);
     assert_int_equal(load(bytes, size, 0, &pixels), HS_OK);
@@ -64,7 +64,7 @@ static void test_changed_files(void **state) {
   int kept_files = 0;
   for (uint32_t i = 0; i < CHANGED; i++) {
     size_t size;
-    unsigned char *bytes = jpeg_case_make(i, SIDE_MOST, 700, &size);
+    unsigned char *bytes = jpeg_case_make(i, SIDE_MAX, 700, &size);
     hs_source kept, pixels;
     size = jpeg_case_change(bytes, size, i);
     /* A separate allocation, so that a sanitizer detects reads past the end. */

@@ -11,10 +11,10 @@
 #include "pipeline/pairs/pair_run.h"
 #include "tests/support/feature_maker.h"
 
-enum { IMAGES = 60, PAIRS_MOST = IMAGES * IMAGES };
+enum { IMAGES = 60, PAIRS_MAX = IMAGES * IMAGES };
 
 typedef struct plan_case {
-  hs_image_pair pairs[PAIRS_MOST];
+  hs_image_pair pairs[PAIRS_MAX];
   size_t count;
   uint64_t bytes[PAIR_SPACES][IMAGES], budget[PAIR_SPACES];
   bool has_space[PAIR_SPACES], in_order;
@@ -52,8 +52,8 @@ static void check_phase(const plan_case *c, const pair_phase *phase, const uint8
 
 /* Plans until all pairs are done; returns the number of images that the previous phase did not have. */
 static size_t work_off(const plan_case *c) {
-  static uint8_t is_done[PAIRS_MOST];
-  static uint32_t order[PAIRS_MOST];
+  static uint8_t is_done[PAIRS_MAX];
+  static uint32_t order[PAIRS_MAX];
   uint32_t marks[IMAGES] = {0};
   pair_phase phase = {.marks = marks, .pairs = order};
   size_t head = 0, brought = 0;

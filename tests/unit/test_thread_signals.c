@@ -19,10 +19,10 @@
 #include "tests/support/extraction.h"
 #include "tests/support/skip.h"
 
-enum { THREADS_MOST = 64 };
+enum { THREADS_MAX = 64 };
 
 typedef struct thread_list {
-  long numbers[THREADS_MOST];
+  long numbers[THREADS_MAX];
   size_t count;
 } thread_list;
 
@@ -30,7 +30,7 @@ static thread_list list_threads(void) {
   thread_list threads = {.count = 0};
   DIR *folder = opendir("/proc/self/task");
   if (!folder) skip_because("needs /proc");
-  for (const struct dirent *entry = readdir(folder); entry && threads.count < THREADS_MOST; entry = readdir(folder))
+  for (const struct dirent *entry = readdir(folder); entry && threads.count < THREADS_MAX; entry = readdir(folder))
     if (entry->d_name[0] != '.') threads.numbers[threads.count++] = strtol(entry->d_name, NULL, 10);
   closedir(folder);
   return threads;

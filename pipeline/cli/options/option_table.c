@@ -225,7 +225,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
         NUMBER("max-distance", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
                "keep matches at most this far apart, unit of the descriptors (u8: norm 512), 0: any [0]"),
     [OPTION_NEAREST] =
-        INTEGER("nearest", 1, HS_NEIGHBOURS_MOST, IN_MATCH, OPTION_NO_FIELD,
+        INTEGER("nearest", 1, HS_NEIGHBOURS_MAX, IN_MATCH, OPTION_NO_FIELD,
                 "instead: the N nearest in B of every feature of A, nearest first, with no test of ratio or from B"),
     [OPTION_RADIUS] = NUMBER("radius", "D", 0, 1e9, IN_MATCH, OPTION_NO_FIELD,
                              "instead: all in B that are at most this far from a feature of A, nearest first"),
