@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 #include "tests/support/test.h"
 
 #include "pipeline/include/hartsift.h"
