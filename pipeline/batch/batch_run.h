@@ -120,7 +120,7 @@ struct hs_batch {
   double started_s;
 };
 
-/* ---- batch_feeder.c: slots */
+/* ---- batch_bounds.c: slots */
 
 /* Seconds since a fixed moment. */
 double batch_now_s(void);
