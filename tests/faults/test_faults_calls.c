@@ -13,6 +13,7 @@
 
 #include "tests/support/test.h"
 
+#include "pipeline/include/hartsift_batch.h"
 #include "pipeline/include/hartsift_colmap.h"
 #include "pipeline/include/hartsift_geometry.h"
 #include "pipeline/include/hartsift_match.h"
@@ -83,6 +84,61 @@ static hs_status load_picture(uint64_t *result) {
   const hs_status st = hs_load_image(picture_path, NULL, &image);
   if (st == HS_OK) *result = (uint64_t)image.width * (uint64_t)image.height;
   hs_image_free(&image);
+  return st;
+}
+
+/* A file decoded before its frame, in one call and in flight. */
+static hs_status extract_file(uint64_t *result) {
+  hs_context *c = NULL;
+  hs_features f = {0}, g = {0};
+  const hs_source source = hs_source_file(picture_path);
+  hs_status st = begin(&c, 1);
+  if (st == HS_OK) st = hs_extract_source(c, &source, &f);
+  if (st == HS_OK) st = hs_submit_source(c, &source);
+  if (st == HS_OK) st = hs_wait(c, &g);
+  if (st == HS_OK) *result = digest_of(&f) * 31 + digest_of(&g);
+  hs_destroy(c);
+  hs_features_free(&f);
+  hs_features_free(&g);
+  return st;
+}
+
+static int32_t count_path(void *user, const char *path) {
+  (void)path;
+  ++*(uint64_t *)user;
+  return 1;
+}
+
+static hs_status find_images(uint64_t *result) {
+  static const char list[] = "a.png\nb.png\n";
+  static hs_image_findings findings;
+  const hs_image_search search = {.take = count_path, .user = result};
+  hs_status st = hs_find_images(HARTSIFT_SOURCE_DIR "/tests/data/images", &search, &findings);
+  if (st == HS_OK && findings.unreadable > 0) st = HS_ERR_IO; /* opendir had no memory */
+  return st == HS_OK ? hs_read_image_list(list, sizeof list - 1, "list", 0, &search, NULL, 0) : st;
+}
+
+/* A file and pixels; the first failure of an image, or of the batch. */
+static hs_status run_batch(uint64_t *result) {
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  const hs_options *const devices[] = {&o};
+  const hs_batch_image images[] = {{.path = picture_path}, {.image = &scenes[0]}, {.image = &scenes[1]}};
+  hs_batch_options b;
+  hs_batch *batch = NULL;
+  const hs_batch_result *r = NULL;
+  o.threads = 1;
+  (void)hs_batch_options_init(&b);
+  b.devices = devices;
+  b.device_count = b.readers = b.held = b.in_order = 1;
+  hs_status st = hs_batch_open(&batch, &b, NULL, 0);
+  for (size_t i = 0; i < sizeof images / sizeof images[0] && st == HS_OK; i++) st = hs_batch_add(batch, &images[i]);
+  if (st == HS_OK) st = hs_batch_end(batch);
+  while (st == HS_OK && (st = hs_batch_next(batch, -1, &r)) == HS_OK && r) {
+    st = r->status;
+    if (r->features) *result = *result * 31 + digest_of(r->features);
+    (void)hs_batch_release(batch, r);
+  }
+  hs_batch_destroy(batch);
   return st;
 }
 
@@ -291,6 +347,14 @@ static void test_pictures(void **state) {
   }
 }
 
+static void test_batch(void **state) {
+  (void)state;
+  snprintf(picture_path, sizeof picture_path, HARTSIFT_SOURCE_DIR "/tests/data/images/bmp_24.bmp");
+  sweep("files extracted", extract_file);
+  sweep("images found", find_images);
+  sweep("batch", run_batch);
+}
+
 /* libtiff 4.5 and libwebp 1.2 crash if some of their own allocations fail; here only this library's fail. */
 static void test_pictures_of_other_libraries(void **state) {
   (void)state;
@@ -375,7 +439,7 @@ int main(void) {
       cmocka_unit_test(test_frames),     cmocka_unit_test(test_pictures),
       cmocka_unit_test(test_files),      cmocka_unit_test(test_pictures_of_other_libraries),
       cmocka_unit_test(test_matching),   cmocka_unit_test(test_database),
-      cmocka_unit_test(test_primitives),
+      cmocka_unit_test(test_primitives), cmocka_unit_test(test_batch),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
