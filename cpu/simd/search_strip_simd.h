@@ -1,10 +1,10 @@
 /*
- * Level S+2 of an octave on demand: 3 x 3 samples from level S+1, by the operations of the level step in their order.
+ * The extremum search of a strip of an octave: extrema, their refinement, and 3 x 3 samples of level S+2 on demand.
  * Included by *_simd.c only.
  *
- * In each row that the patch's columns need, three samples are filtered along x, four rows at a time, then these along
- * y. The fourth lane of a vector is unused. 29 rows of 27 taps cost as much as the level step spends on some 130
- * samples.
+ * Level S+2 is computed from level S+1 by the operations of the level step in their order. In each row that the patch's
+ * columns need, three samples are filtered along x, four rows at a time, then these along y. The fourth lane of a
+ * vector is unused. 29 rows of 27 taps cost as much as the level step spends on some 130 samples.
  */
 #ifndef HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
 #define HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H

@@ -1,11 +1,12 @@
 /*
- * Histogram of integer votes in shared memory in COPIES interleaved copies, by atomics: clear, add, fold.
+ * Histograms of integer votes: in shared memory by atomics, and of a warp without atomics.
  *
- * Atomics on one address, and on different ones of a bank, wait for each other, and lanes next to each other often vote
- * for the same bin. So lane l votes in copy l % COPIES, and the copies of a bin, words bin * COPIES to bin * COPIES +
- * COPIES - 1, are in separate banks; COPIES is a power of two up to 32. The histogram belongs to a warp or to a block:
- * THREADS is its number of threads, `thread` the number of the caller. There is no barrier inside: after clearing, and
- * before bins are read, the caller synchronises those threads. `bins`: aligned to 16 bytes. Sums wrap around.
+ * The one in shared memory has COPIES interleaved copies: clear, add, fold. Atomics on one address, and on different
+ * ones of a bank, wait for each other, and lanes next to each other often vote for the same bin. So lane l votes in
+ * copy l % COPIES, and the copies of a bin, words bin * COPIES to bin * COPIES + COPIES - 1, are in separate banks;
+ * COPIES is a power of two up to 32. The histogram belongs to a warp or to a block: THREADS is its number of threads,
+ * `thread` the number of the caller. There is no barrier inside: after clearing, and before bins are read, the caller
+ * synchronises those threads. `bins`: aligned to 16 bytes. Sums wrap around.
  */
 #ifndef HARTSIFT_CUDA_PRIM_HISTOGRAMS_CUH
 #define HARTSIFT_CUDA_PRIM_HISTOGRAMS_CUH

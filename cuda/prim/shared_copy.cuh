@@ -1,6 +1,8 @@
 /*
- * Shared memory by byte addresses, so that address arithmetic stays in 32 bits and may carry constants that cancel
- * (bits of floats). Any thread. Additions are atomic among the threads of the block and return nothing.
+ * Shared memory by byte addresses, asynchronous copies to it, and values that the compiler cannot recompute.
+ *
+ * Byte addresses keep address arithmetic in 32 bits, and may carry constants that cancel (bits of floats). Any thread.
+ * Additions are atomic among the threads of the block and return nothing.
  */
 #ifndef HARTSIFT_CUDA_PRIM_SHARED_COPY_CUH
 #define HARTSIFT_CUDA_PRIM_SHARED_COPY_CUH

@@ -1,4 +1,4 @@
-/* Everything moves to its place, or the order is told. */
+/* Sorts and prunes the keypoints and features of the tiles of an octave. */
 #include "pipeline/frame/tiles.h"
 
 #include <string.h>
