@@ -31,7 +31,7 @@ typedef struct batch_list {
 /* operand: a folder (searched recursively for files with an image's ending, sorted by name, bytewise), a text file
    with one image a line, or "-" for such a text on standard input. Lines keep their order; empty lines and a leading
    byte-order mark are skipped. end: the byte at a line's end, a line feed or 0. Links are followed as in
-   folder_search. masks: a folder whose files are not images of `operand`; null: none. On failure (CLI_USAGE,
+   hs_find_images. masks: a folder whose files are not images of `operand`; null: none. On failure (CLI_USAGE,
    CLI_FAILED) a message was printed and *list is empty. */
 cli_exit batch_list_read(batch_list *list, const char *operand, const char *masks, char end);
 void batch_list_free(batch_list *list);
