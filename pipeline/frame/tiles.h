@@ -54,7 +54,7 @@ void tile_sort_keypoints(tile_sort *sort);
 uint32_t tile_sort_features(tile_sort *sort);
 
 /* Leaving out, before they are described, features of a tile that max_features will drop whatever the other tiles have.
-   
+
    Features that are certainly different ones are counted by their key. Once more than max_features have at least some key,
    a feature below it cannot stay. Keys are counted in classes, so a few that will be dropped are described. */
 

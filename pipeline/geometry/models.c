@@ -77,7 +77,7 @@ void geometry_solve(const geometry_problem *problem, const uint32_t *samples, ge
 }
 
 /* Homographies: from four matches, their errors, and their weighted least-squares fit.
-   
+
    With C(h) = (h1 X - u h3 X, h2 X - v h3 X) for a match X = (x, y, 1), (u, v), the Sampson error is C^T (J J^T)^-1 C,
    J the derivative of C by (x, y, u, v): J J^T = w^2 (A A^T + I), w = h3 X and A the 2x2 derivative of the mapping. */
 

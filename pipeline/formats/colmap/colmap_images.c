@@ -10,7 +10,7 @@
 
 /* ---- finding images */
 
-/* Reads a row of `select_image`. */
+/* Reads a row of SELECT_IMAGE. */
 static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statement, hs_colmap_image *image) {
   const int64_t image_id = sqlite3_column_int64(statement, 0);
   const int64_t camera_id = sqlite3_column_int64(statement, 1);
