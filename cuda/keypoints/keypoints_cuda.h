@@ -115,8 +115,8 @@ stage_status cuda_describe_launch(const cuda_frame_view *view, cuda_describe_var
 /* features -> scratch.order, for a list made by neither orientation nor selection. */
 stage_status cuda_work_order_launch(const cuda_frame_view *view, cuda_stream stream);
 
-/* Affine shape on the device: a shape for each keypoint, and descriptors on the patches that shapes warp. (cuda_orient_launch
- * computes orientations on patches, cuda_results_launch the frames.) */
+/* Affine shape on the device: a shape for each keypoint, and descriptors on the patches that shapes warp.
+ * (cuda_orient_launch computes orientations on patches, cuda_results_launch the frames.) */
 
 /* keypoints (all within the capacity) -> shapes. Once a frame, because it uses the frame's tickets. Equals
  * affine_shape_run with affine_moments_ref. */
