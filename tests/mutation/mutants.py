@@ -107,7 +107,7 @@ MUTANTS = (
     _mutant("npz_expansion", "pipeline/formats/common/zip_archive.c", "found->size / DEFLATE_EXPANSION_MAX > found->packed_size", "0",
             "unit.format_parts"),
     _mutant("npz_entry_limit", "pipeline/formats/common/zip_archive.c", "found.size > most_bytes || ", "", "unit.format_parts", "api.cli_hostile"),
-    _mutant("npz_header_limit", "pipeline/formats/common/zip_archive.c", "*held = found.size < room ? (size_t)found.size : room;",
+    _mutant("npz_header_limit", "pipeline/formats/common/zip_archive.c", "*held = found.size < capacity ? (size_t)found.size : capacity;",
             "*held = (size_t)found.size;", "unit.format_parts", "unit.formats_broken"),
     _mutant("bin_checksum", "pipeline/formats/format_bin.c", "bin_check_of(source) != header->check", "0", "unit.formats_broken"),
     _mutant("claimed_features", "pipeline/formats/common/feature_file.c", "if (count > source->max_features) {", "if (0) {", "unit.formats_broken"),
