@@ -227,6 +227,18 @@ class Doubtful(CommandCase):
         self.match()
         self.assertEqual(self.rows(), whole)
 
+    def test_tracks_need_memory(self):
+        """What the message advises is something else than what was asked for."""
+        self.match()
+        whole = self.rows()
+        for arguments, reason in (((), "judge its 15 verified pairs: expected a larger --max-memory, or --doubtful keep"),
+                                  (("--tracks", "9"), "judge its 15 verified pairs: expected a larger --max-memory, or no --tracks"),
+                                  (("--tracks", "9", "--doubtful", "keep"),
+                                   "follow the tracks of its 15 verified pairs: expected a larger --max-memory, or no --tracks")):
+            self.match("--max-memory", "1000", *arguments, status=FAILED)
+            self.assertIn(reason, self.errors)
+            self.assertEqual(self.rows(), whole)
+
     def test_merged_with_all_inliers(self):
         self.write("list.txt", b"@scene:320x240:1\n@scene:320x240:3\n@scene:320x240:5\n")
         self.run_it("batch", "list.txt", "-o", "a.db", "-q", "--device", "cpu", "--profile", "colmap")

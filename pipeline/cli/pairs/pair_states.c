@@ -122,9 +122,9 @@ static cli_exit count_features(doubtful_job *job) {
                        (double)job->capacity * (sizeof *job->pairs + 8);
   if (limit == 0 || bytes <= (double)limit) return CLI_DONE;
   cli_error(COMMAND_MATCH,
-            "%s: %.0f bytes are needed to judge its %zu verified pairs: expected a larger --max-memory, or --doubtful "
-            "keep",
-            images->path, bytes, job->count);
+            "%s: %.0f bytes are needed to %s its %zu verified pairs: expected a larger --max-memory, or %s",
+            images->path, bytes, job->plan->keeps ? "follow the tracks of" : "judge", job->count,
+            job->plan->tracks > 0 ? "no --tracks" : "--doubtful keep");
   return CLI_FAILED;
 }
 
