@@ -427,6 +427,7 @@ hs_status hs_load_source(const hs_source *source, hs_source *loaded) {
   switch (from.kind) {
   case HS_SOURCE_PIXELS:
   case HS_SOURCE_JPEG:
+    if (from.kind == HS_SOURCE_JPEG && !from.bytes) break;
     *loaded = from;
     loaded->load = NULL;
     loaded->image.memory = NULL; /* a view */
@@ -438,6 +439,7 @@ hs_status hs_load_source(const hs_source *source, hs_source *loaded) {
   case HS_SOURCE_ROWS:
     return load_rows(&request, &from, &loaded->image);
   }
+  if (from.kind == HS_SOURCE_JPEG) return image_fail(&request, HS_ERR_ARGUMENT, "source.bytes is null");
   return image_fail(&request, HS_ERR_ARGUMENT, "source.kind is %d, expected 0..4", (int)from.kind);
 }
 

@@ -342,8 +342,12 @@ static void test_wrong_use(void **state) {
   check_refused(c, wrong, HS_ERR_ARGUMENT, "source.reserved is set");
   assert_int_equal(hs_submit_source(c, &wrong), HS_ERR_ARGUMENT);
   assert_int_equal(hs_load_source(&wrong, &loaded), HS_ERR_ARGUMENT);
-  wrong = hs_source_of((hs_source_kind)-1);
-  assert_int_equal(hs_load_source(&wrong, &loaded), HS_ERR_ARGUMENT);
+  const hs_source_kind empty_kinds[] = {(hs_source_kind)-1, HS_SOURCE_FILE, HS_SOURCE_ENCODED, HS_SOURCE_ROWS,
+                                        HS_SOURCE_JPEG};
+  for (size_t i = 0; i < sizeof empty_kinds / sizeof empty_kinds[0]; i++) {
+    wrong = hs_source_of(empty_kinds[i]);
+    assert_int_equal(hs_load_source(&wrong, &loaded), HS_ERR_ARGUMENT);
+  }
   wrong = hs_source_encoded(file.bytes, file.size / 2);
   assert_int_equal(hs_load_source(&wrong, &loaded), HS_ERR_FORMAT);
   assert_null(loaded.image.memory);
