@@ -62,6 +62,7 @@ static void read_image(hs_batch *batch, batch_slot *slot) {
   if (result->status == HS_OK && o->loaded)
     result->status = o->loaded(o->user, result->index, slot->input.user, slot->message, sizeof slot->message);
   if (result->status == HS_OK) result->status = find_mask(batch, slot);
+  if (result->status == HS_OK) slot->message[0] = '\0'; /* whatever the caller's functions wrote */
   if (result->status != HS_OK) hs_source_free(&slot->source);
   if (result->status != HS_OK && slot->message[0] == '\0')
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(result->status));

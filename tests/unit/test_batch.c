@@ -185,7 +185,7 @@ static void tally_init(tally *t, const hs_options *devices, int32_t device_count
 }
 
 static void tally_take(tally *t, const hs_batch_result *result) {
-  const bool has_features = result->features && result->device >= 0 && result->width > 0;
+  const bool has_features = result->features && result->device >= 0 && result->width > 0 && result->message[0] == '\0';
   const bool is_whole = result->status != HS_OK ? !result->features && result->message[0] != '\0'
                         : result->skipped       ? !result->features
                                                 : has_features;
@@ -309,9 +309,8 @@ static hs_status small_mask(void *user, size_t index, void *image_user, const hs
 static hs_status refuse_one(void *user, size_t index, void *image_user, char *message, size_t message_bytes) {
   (void)user;
   (void)image_user;
-  if (index != 2) return HS_OK;
-  snprintf(message, message_bytes, "refused");
-  return HS_ERR_FORMAT;
+  snprintf(message, message_bytes, index == 2 ? "refused" : "not refused");
+  return index == 2 ? HS_ERR_FORMAT : HS_OK;
 }
 
 static void test_failed_and_unwanted_images(void **state) {
