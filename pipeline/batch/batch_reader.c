@@ -1,6 +1,7 @@
 /* Reader threads of a batch: read images, and decode those that the devices do not. */
 #include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
+#include "pipeline/source/source.h"
 
 /* Waits for the next image. False: no more images. The wait counts as idle time. */
 static bool take_next(batch_thread *thread, batch_slot *slot) {
@@ -40,10 +41,16 @@ static hs_status load_input(const batch_slot *slot, const hs_load_options *load,
 
 static hs_status find_mask(hs_batch *batch, batch_slot *slot) {
   const hs_batch_options *o = &batch->options;
-  if (slot->input.mask) slot->mask = *slot->input.mask;
+  if (slot->input.mask) {
+    const hs_status status = source_fit_mask(&slot->source.image, slot->input.mask, &batch->pixels, &slot->mask);
+    if (status != HS_OK) return status;
+  }
   if (!o->mask) return HS_OK;
-  return o->mask(o->user, slot->result.index, slot->input.user, &slot->source.image, &slot->mask, slot->message,
-                 sizeof slot->message);
+  hs_image given = slot->mask;
+  const hs_status status = o->mask(o->user, slot->result.index, slot->input.user, &slot->source.image, &slot->mask,
+                                   slot->message, sizeof slot->message);
+  if (slot->mask.memory != given.memory) hs_image_free(&given); /* replaced */
+  return status;
 }
 
 static void read_image(hs_batch *batch, batch_slot *slot) {

@@ -34,7 +34,7 @@ typedef struct hs_batch_image {
   size_t byte_count;     /* of bytes */
   const hs_image *image; /* pixels of the caller; the struct is copied, the pixels stay valid until hs_batch_next has
                             given the result */
-  const hs_image *mask;  /* as for hs_extract; kept like image. null: none */
+  const hs_image *mask;  /* as in hs_source; kept like image. null: none */
   const char *name;      /* name in the result; copied; null: the path, else "" */
   void *user;            /* returned in the result */
   int32_t reserved[8];   /* 0 */

@@ -203,7 +203,8 @@ static inline hs_source hs_source_rows(int32_t width, int32_t height, hs_sample_
 
 /* Reads a source before its extraction, on the caller's thread: *loaded is of pixels, or of HS_SOURCE_JPEG where
    load->keep_encoded is 1 and the file is such a JPEG; hs_decodes_jpeg says whether a GPU decodes. It has the mask of
-   *source, and no load. hs_source_free releases it; of bytes that stay encoded, pixels and HS_SOURCE_JPEG it is a view.
+   *source, of which hs_extract_source then expects the loaded size, and no load. hs_source_free releases it; of bytes that
+   stay encoded, pixels and HS_SOURCE_JPEG it is a view.
    Statuses: as hs_load_image; HS_ERR_ARGUMENT also for a source that lacks what its kind needs, and whatever rows return.
    load->message says why, as for hs_load_image. */
 HS_API hs_status hs_load_source(const hs_source *source, hs_source *loaded);

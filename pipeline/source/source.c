@@ -60,24 +60,19 @@ hs_status source_open(hs_context *c, const hs_source *source, opened_source *ope
 
 /* ---- read */
 
-/* Scales a mask of the original's size with the picture; the frame reports other errors of the mask. */
-static hs_status fit_mask(const opened_source *opened, source_picture *p) {
-  const hs_image *image = &p->source.image, *mask = &opened->mask;
-  p->mask = *mask;
-  p->mask.memory = NULL;
-  p->is_masked = true;
+hs_status source_fit_mask(const hs_image *image, const hs_image *mask, const hs_allocator *allocator,
+                          hs_image *fitted) {
+  *fitted = *mask;
+  fitted->memory = NULL;
   const bool is_originals = image->original_width != 0 && mask->width == image->original_width &&
                             mask->height == image->original_height && mask->data && mask->type == HS_U8 &&
                             mask->layout == HS_GRAY;
   if (!is_originals) return HS_OK;
-  uint8_t *pixels = hs_memory_alloc(opened->load.allocator, (size_t)image->width * (size_t)image->height);
+  uint8_t *pixels = hs_memory_alloc(allocator, (size_t)image->width * (size_t)image->height);
   if (!pixels) return HS_ERR_MEMORY;
   mask_shrink(mask, image, pixels);
-  p->mask = (hs_image){.data = pixels,
-                       .width = image->width,
-                       .height = image->height,
-                       .memory = pixels,
-                       .allocator = opened->load.allocator};
+  *fitted = (hs_image){
+      .data = pixels, .width = image->width, .height = image->height, .memory = pixels, .allocator = allocator};
   return HS_OK;
 }
 
@@ -92,7 +87,8 @@ hs_status source_read(const opened_source *opened, source_picture *p, char *reas
   *p = (source_picture){.is_masked = false};
   hs_message_set(reason, reason_bytes, "%s", "");
   hs_status st = hs_load_source(&source, &p->source);
-  if (st == HS_OK && is_masked) st = fit_mask(opened, p);
+  p->is_masked = is_masked;
+  if (st == HS_OK && is_masked) st = source_fit_mask(&p->source.image, &opened->mask, load.allocator, &p->mask);
   if (st == HS_OK) return st;
   picture_free(p);
   if (reason[0] == '\0') hs_message_set(reason, reason_bytes, "%s", hs_status_string(st));

@@ -48,6 +48,10 @@ hs_status source_check(hs_context *context, const hs_source *source);
 /* Reads and decodes, on any thread. On failure *picture is empty and reason says why. Statuses: as hs_load_source. */
 hs_status source_read(const opened_source *opened, source_picture *picture, char *reason, size_t reason_bytes);
 
+/* A view of the mask. Of a mask of the original's size, where loading reduced the image: a scaled one in memory of the
+   allocator. The frame reports other errors of the mask. */
+hs_status source_fit_mask(const hs_image *image, const hs_image *mask, const hs_allocator *allocator, hs_image *fitted);
+
 /* A view of a source that is a picture, with its mask. */
 source_picture picture_view(const hs_source *source);
 

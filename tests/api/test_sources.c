@@ -7,6 +7,7 @@
 
 #include "tests/support/test.h"
 
+#include "pipeline/include/hartsift_batch.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/rows_check.h"
@@ -305,6 +306,37 @@ static void check_refused(hs_context *c, hs_source source, hs_status status, con
   assert_int_equal(found.count, 0);
 }
 
+/* A batch scales a mask of the original's size with the file, as hs_extract_source does. */
+static void test_masks_of_a_batch(void **state) {
+  (void)state;
+  enum { SIDE = 200 };
+  static unsigned char right[SIDE * SIDE];
+  hs_options o = extraction_options(HS_PROFILE_LOWE);
+  o.device = HS_DEVICE_CPU;
+  const hs_options *const devices[] = {&o};
+  const hs_load_options load = {.struct_size = sizeof load, .max_image_size = SIDE / 2};
+  const hs_batch_options options = {
+      .struct_size = sizeof options, .devices = devices, .device_count = 1, .load = &load};
+  hs_context *c = extraction_context(&o);
+  hs_features single = {0};
+  hs_batch *batch;
+  const hs_batch_result *result;
+  for (int i = 0; i < SIDE * SIDE; i++) right[i] = i % SIDE >= SIDE / 2;
+  const hs_image mask = {.data = right, .width = SIDE, .height = SIDE};
+  assert_int_equal(hs_extract_file(c, "@scene:200x200:4", &load, &mask, &single), HS_OK);
+  assert_true(single.count > 0);
+  assert_int_equal(hs_batch_open(&batch, &options, NULL, 0), HS_OK);
+  assert_int_equal(hs_batch_add(batch, &(hs_batch_image){.path = "@scene:200x200:4", .mask = &mask}), HS_OK);
+  assert_int_equal(hs_batch_end(batch), HS_OK);
+  assert_int_equal(hs_batch_next(batch, -1, &result), HS_OK);
+  assert_string_equal(result->message, "");
+  assert_int_equal(result->status, HS_OK);
+  extraction_check_equal(&single, result->features, "masked in a batch");
+  hs_batch_destroy(batch);
+  hs_features_free(&single);
+  hs_destroy(c);
+}
+
 static void test_wrong_use(void **state) {
   (void)state;
   need_file();
@@ -392,10 +424,15 @@ static void test_memory_and_message(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_kinds),          cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_rows_in_tiles),  cmocka_unit_test(test_rows_that_fail),
-      cmocka_unit_test(test_rows_with_load), cmocka_unit_test(test_masks),
-      cmocka_unit_test(test_wrong_use),      cmocka_unit_test(test_memory_and_message),
+      cmocka_unit_test(test_kinds),
+      cmocka_unit_test(test_in_flight),
+      cmocka_unit_test(test_rows_in_tiles),
+      cmocka_unit_test(test_rows_that_fail),
+      cmocka_unit_test(test_rows_with_load),
+      cmocka_unit_test(test_masks),
+      cmocka_unit_test(test_masks_of_a_batch),
+      cmocka_unit_test(test_wrong_use),
+      cmocka_unit_test(test_memory_and_message),
   };
   return cmocka_run_group_tests_name("sources", tests, set_up, tear_down);
 }
