@@ -29,12 +29,16 @@
  */
 #include "stages/fixed_point.h"
 
+#include "stages/orient.h"
+
 static const double SQRT_TWO_PI = 2.5066282746310007;
 static const double DESCRIBE_INTEGRAL = 3.398; /* integral of exp(-u^2/8) t(u): 3.39738 */
 static const double MAGNITUDE_MAX = 0.70711;
+/* Radius of the orientation window in deviations of its Gaussian: 3. */
+static const double DEVIATIONS = (double)ORIENT_WINDOW_RADIUS / (double)ORIENT_WINDOW_SIGMA;
 
 double orient_weight_bound(int32_t radius) {
-  const double side = ((double)radius + 1.0) / 3.0 * SQRT_TWO_PI + 1.0;
+  const double side = ((double)radius + 1.0) / DEVIATIONS * SQRT_TWO_PI + 1.0;
   return side * side + 4.0 * side;
 }
 

@@ -18,8 +18,8 @@ enum {
   ORIENT_PEAKS_MAX = ORIENT_BINS / 2, /* two neighbours cannot both be local maxima */
   ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, as integer constants */
 };
-/* Every backend takes the window's size from these two. The bound of the votes in fixed_point.c uses their ratio, 3;
- * the sides of affine.h's patches follow from the radius. */
+/* Every backend and profile takes the window's size from these two. The bound of the votes in fixed_point.c and the sides
+ * of affine.h's patches follow. */
 #define ORIENT_WINDOW_SIGMA  1.5f /* sigma of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 standard deviations */
 #define TWO_PI_FLOAT         6.2831855f

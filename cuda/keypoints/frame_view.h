@@ -47,11 +47,11 @@ enum {
 
 /* Counters from which warps and blocks draw their next item, and the count of a list stored in `histograms`. */
 typedef enum cuda_ticket {
-  TICKET_ORIENT,   /* the next keypoint to orient */
-  TICKET_DESCRIBE, /* the next feature to describe */
-  TICKET_SHAPE,    /* the next keypoint whose shape starts */
-  TICKET_LONG_SHAPE,
-  COUNT_LONG_SHAPES, /* the next keypoint whose shape continues */
+  TICKET_ORIENT,     /* the next keypoint to orient */
+  TICKET_DESCRIBE,   /* the next feature to describe */
+  TICKET_SHAPE,      /* the next keypoint whose shape starts */
+  TICKET_LONG_SHAPE, /* the next keypoint whose shape continues */
+  COUNT_LONG_SHAPES, /* how many keypoints' shapes continue */
   TICKETS
 } cuda_ticket;
 

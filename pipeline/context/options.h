@@ -3,7 +3,8 @@
  * groups of hs_options in hartsift.h; what each profile takes: stages/METHOD.md, section 4.
  *
  * To add an option:
- *   1. its field, last in hs_options, with unit, range, default and source: pipeline/include/hartsift.h;
+ *   1. its field in place of `unused` at the end of hs_options (or after the last one), with unit, range, default, source:
+ *      pipeline/include/hartsift.h;
  *   2. its row in pipeline/context/options_table.inc: without it options.c does not compile;
  *   3. where the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h.
  * Defaults, ranges, messages, help, manual pages, completions, the settings of a batch and Python's keywords come from the

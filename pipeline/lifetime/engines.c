@@ -153,7 +153,8 @@ hs_status engine_choose(hs_context *c, const char *variant, char *message, size_
       st = HS_OK;
     }
     if (st == HS_ERR_OPTION && is_auto && cpu_choose_ops(&c->ops, variant, NULL, 0)) {
-      hs_message_set(c->no_device, sizeof c->no_device, "the variants asked for are the CPU's");
+      hs_message_set(c->no_device, sizeof c->no_device,
+                     "expert.variant names variants of the CPU, so the GPU is not used");
       st = HS_OK;
     }
   }

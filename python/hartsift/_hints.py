@@ -38,7 +38,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     images_per_launch: int  #: most images of one size that share the launches of a GPU frame, 0: chosen by size [0]
     max_pixels: int  #: refuse larger images, 0: the default [2147483648]
     max_memory_bytes: int  #: refuse images that need more memory, even in tiles, 0: no limit [0]
-    max_features: int  #: keep exactly N when there are more, 0: all [0; colmap 8192 by selection levels]
+    max_features: int  #: keep exactly N when there are more, 0: all [0; colmap: 8192 by selection levels]
     #: which of more than max_features stay: the strongest, the largest, or whole levels, the largest first, until they
     #: are more, as COLMAP does [response; colmap levels, with max_features scale]
     selection: Literal["response", "scale", "levels"]
@@ -59,7 +59,7 @@ class OptionsBesideSigma(TypedDict, total=False):
     input_blur: float  #: blur that the image is assumed to have, in pixels [0.5]
     border: int  #: samples at each side that cannot be candidates [5; vlfeat, colmap 1]
     contrast: float  #: contrast a keypoint needs, divided by the scales [0.04; vlfeat 0; colmap 0.02]
-    settle: float  #: largest offset of a settled sample, in samples [0.6; opencv 0.5]
+    settle: float  #: largest offset of an extremum from its sample, in samples [0.6; opencv 0.5]
     edge: float  #: largest ratio of principal curvatures [10]
     max_orientations: int  #: most features from one keypoint, 0: every strong peak [0; vlfeat 4; colmap 2]
     upright: bool  #: give each keypoint one feature of orientation 0
