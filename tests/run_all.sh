@@ -32,7 +32,7 @@ summary_options=()
 # A locale with a decimal comma, made here so that nothing of the machine changes.
 export LOCPATH=$PWD/build/locales
 # Tests that start threads; the thread sanitizer could find nothing in the rest, which is not built for it.
-threaded_tests=(unit.{batch,colmap_database,colmap_transactions,colmap_vfs,lanes,threads,work_graph,write_queue}
+threaded_tests=(unit.{batch,colmap_database,colmap_transactions,colmap_vfs,threads,work_graph,workers,write_queue}
   property.repeat api.{contexts,in_flight,in_flight_ends})
 
 # note_failure NAME: a step outside ctest that failed counts as a failed test.

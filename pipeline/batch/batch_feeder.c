@@ -51,7 +51,7 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
   pthread_mutex_lock(&feeder->batch->lock); /* other feeders may read it while a context is replaced */
   feeder->speed.guess = guess;
   pthread_mutex_unlock(&feeder->batch->lock);
-  if (status == HS_OK) feeder->most = in_flight_most(feeder->context, false);
+  if (status == HS_OK) feeder->most = in_flight_max(feeder->context, false);
   return status;
 }
 

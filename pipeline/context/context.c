@@ -128,7 +128,7 @@ hs_status context_plan(const hs_options *o, const plan_request *request, frame_p
   return HS_OK;
 }
 
-hs_status context_give_up_room(hs_context *c, hs_status status) {
+hs_status context_reset_capacities(hs_context *c, hs_status status) {
   c->keypoint_capacity = c->feature_capacity = 0;
   return status;
 }
@@ -155,7 +155,7 @@ hs_status context_make_slab(hs_context *c, const char *advice) {
   c->slab_bytes = 0;
   c->slab = hs_memory_alloc(c->options.allocator, c->plan.host_bytes);
   if (!c->slab)
-    return context_give_up_room(
+    return context_reset_capacities(
         c, CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes of workspace%s", c->plan.host_bytes, advice));
   c->slab_bytes = c->plan.host_bytes;
   return HS_OK;
@@ -169,7 +169,7 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .skipped_octaves = r->skipped_octaves,
                         .keypoint_capacity = c->keypoint_capacity,
                         .feature_capacity = c->feature_capacity,
-                        .source_capacity = r->given_count,
+                        .source_capacity = r->user_count,
                         .descriptor_bytes = r->descriptor_bytes,
                         .threads = threads,
                         .radius_max = c->radius_max,
@@ -182,7 +182,7 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .detect_reads_top = c->ops.detect_reads_top,
                         .octave_floats =
                             fused_pass_floats(&c->ops, threads, &c->base_filter, c->step_filter, c->options.scales),
-                        .octave_bytes_least = PASS_BYTES_MIN,
+                        .octave_bytes_min = PASS_BYTES_MIN,
                         .graph_bytes = frame_graph_sizes(&c->ops, threads),
                         .params = r->may_tile ? &c->params : NULL,
                         .base_filter = &c->base_filter,
@@ -209,11 +209,11 @@ hs_status context_prepare(hs_context *c, const frame_request *r) {
   uint64_t wanted = 0;
   st = context_plan(&c->options, &request, &c->plan, &wanted);
   if (st != HS_OK)
-    return context_give_up_room(c,
-                                CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
+    return context_reset_capacities(
+        c, CONTEXT_FAIL(c, st, "a %d x %d image does not fit the address space", width, height));
   const uint64_t limit = c->options.max_memory_bytes;
   if (limit > 0 && wanted > limit)
-    return context_give_up_room(
+    return context_reset_capacities(
         c, CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "a %d x %d image needs at least %llu bytes of workspace%s, max_memory_bytes is %llu", width,
                         height, (unsigned long long)wanted, c->plan.tile_side > 0 ? " even in the smallest tiles" : "",

@@ -32,23 +32,23 @@ typedef struct frame_request {
   source_view source;
   row_feed *feed; /* null, or in tiles alone: where the rows of the source come from; source.data is not pixels then */
   place_filter filter;
-  size_t descriptor_bytes;  /* of one; 0: keypoints and orientations only */
-  const hs_keypoint *given; /* describe these instead of detecting; null: detect */
-  uint32_t given_count;
-  hs_status *given_statuses; /* [given_count]; with given only */
-  int32_t skipped_octaves;   /* the first ones are computed by the GPU, which provides the level */
-  plane_view handed_over;    /* level 0 of the next; unused when none is skipped */
-  bool may_tile;             /* where the whole is too large for max_memory_bytes: features alone are wanted */
-  hs_status untiled_status;  /* HS_OK, or why the device cannot do the whole: its tiles are wanted */
-  bool on_cpu;               /* whatever the context's device */
-  bool equalize;             /* on a device: the source is to be equalised there */
-  bool is_repeated;          /* the frame has failed once, and its progress has begun */
-  bool source_on_device;     /* source.data is the device's memory, written on the context's stream */
+  size_t descriptor_bytes;           /* of one; 0: keypoints and orientations only */
+  const hs_keypoint *user_keypoints; /* describe these instead of detecting; null: detect */
+  uint32_t user_count;
+  hs_status *user_statuses; /* [user_count]; with user_keypoints only */
+  int32_t skipped_octaves;  /* the first ones are computed by the GPU, which provides the level */
+  plane_view handed_over;   /* level 0 of the next; unused when none is skipped */
+  bool may_tile;            /* where the whole is too large for max_memory_bytes: features alone are wanted */
+  hs_status untiled_status; /* HS_OK, or why the device cannot do the whole: its tiles are wanted */
+  bool on_cpu;              /* whatever the context's device */
+  bool equalize;            /* on a device: the source is to be equalised there */
+  bool is_repeated;         /* the frame has failed once, and its progress has begun */
+  bool source_on_device;    /* source.data is the device's memory, written on the context's stream */
 } frame_request;
 
 /* ------------------------------------------------------------------ the context */
 
-/* Host memory that a context keeps from call to call beside its slab, grown when more is wanted. */
+/* Host memory that a context keeps between calls in addition to its slab; grows on demand. */
 
 typedef enum scratch_use {
   SCRATCH_PICTURE, /* the equalised picture */
@@ -57,7 +57,7 @@ typedef enum scratch_use {
   SCRATCH_GRID,    /* features while they are ranked in the cells of a grid */
   SCRATCH_PATCHES, /* where patches lie */
   SCRATCH_GRAY,    /* the gray picture that patches are taken from, and what making it needs */
-  /* Which given keypoint a listed one is, on a device: of those with their orientation and of the others; and of these
+  /* Which user keypoint a listed one is, on a device: of those with their orientation and of the others; and of these
      others' features, whose keypoint they have. */
   SCRATCH_ORIENTED,
   SCRATCH_TO_ORIENT,
@@ -82,7 +82,7 @@ typedef struct kept_split {
 
 enum { SPLITS_KEPT = 16 };
 
-/* The measured splits of a context and its lanes: one of them measures, the others wait and use its result. */
+/* The measured splits of a context and its workers: one of them measures, the others wait and use its result. */
 typedef struct split_table {
   pthread_mutex_t lock;
   kept_split kept[SPLITS_KEPT];
@@ -105,11 +105,11 @@ struct hs_context {
   unsigned char *match_memory; /* of matching; grows to the largest lists */
   size_t match_bytes;
   pid_t process;                    /* that made it; in a forked child its threads and its device do not exist */
-  bool is_lane;                     /* works beside others on images in in_flight_ring */
+  bool is_worker;                   /* a worker of images in flight */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
   struct hs_pairs *pairs;           /* the run over pairs that is under way */
 
-  split_table own_splits, *splits; /* HS_DEVICE_HYBRID; a lane's splits are its owner's */
+  split_table own_splits, *splits; /* HS_DEVICE_HYBRID; a worker's splits are its owner's */
 
   frame_plan plan; /* of the last frame */
   unsigned char *slab;
@@ -160,15 +160,15 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
 hs_status context_prepare(hs_context *context, const frame_request *request);
 
-/* Whether a context of these options may take a picture row by row, where that is worked off in tiles: not what is
-   equalised, whose pixels are wanted twice, and not where candidates move further than a band goes. */
+/* Whether these options allow an image in tiles to come row by row. Not with equalisation, which reads the pixels twice, and
+   not if candidates may move beyond a band of rows. */
 bool context_may_take_rows(const hs_options *options, const sift_params *params);
 
-/* Whether a frame of request->feed is worked off in tiles by the CPU, within max_memory_bytes: only then may it come in
-   rows. */
+/* Whether the CPU processes a frame of request->feed in tiles within max_memory_bytes: only then may the image come row by
+   row. */
 bool context_fits_in_rows(const hs_context *context, const frame_request *request);
 
-/* Makes the slab large enough for the plan. advice: what the message of HS_ERR_MEMORY goes on with. */
+/* Makes the slab large enough for the plan. advice: end of the message of HS_ERR_MEMORY. */
 hs_status context_make_slab(hs_context *context, const char *advice);
 
 /* The plan of a frame that these options allow: untiled, else in tiles where the request has what those need, else (with
@@ -189,7 +189,7 @@ hs_status context_scratch(hs_context *context, scratch_use use, size_t count, si
 
 /* After a frame that did not fit: resets the capacities of the lists, so that the next, smaller frame does not need as
    much. Returns the status given. */
-hs_status context_give_up_room(hs_context *context, hs_status status);
+hs_status context_reset_capacities(hs_context *context, hs_status status);
 
 /* The number of CPU threads that the options ask for, 1 or more. */
 int32_t context_threads(const hs_context *context);

@@ -54,7 +54,7 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone) 
   c->radius_max = owner->radius_max;
   c->scales = owner->scales;
   c->ops = owner->ops;
-  c->is_lane = true;
+  c->is_worker = true;
   c->keypoint_capacity = owner->keypoint_capacity;
   c->feature_capacity = owner->feature_capacity;
   c->splits = owner->splits;

@@ -34,7 +34,7 @@ typedef struct workspace {
   keypoint_list keypoints;
   feature_list features;
   unsigned char *descriptors; /* null when none are wanted */
-  uint32_t *sources;          /* [keypoint]: which given keypoint it is; null when none are given */
+  uint32_t *sources;          /* [keypoint]: which user keypoint it is; null when none are given */
   const uint32_t *order;      /* null: features stand in the defined order; else the n-th is item order[n] */
   affine_shape *shapes;       /* [keypoint]; null: they are circles */
   void *graph;                /* of stages that run at the same time; null: they follow one another */
@@ -88,7 +88,7 @@ typedef struct frame_placement {
   bool resident;         /* results stay in device memory */
   int32_t group;         /* > 1: images of one size, type and layout, without masks; only where groups() */
   int32_t octaves;       /* > 0, of split->begin alone: only the first so many are computed */
-  user_keypoints given;  /* with picture and results in host memory only */
+  user_keypoints user_keypoints; /* with picture and results in host memory only */
 } frame_placement;
 
 /* The features of a frame: records, or lists that the host made. */
@@ -237,11 +237,11 @@ typedef struct engine_pairs {
                     size_t message_bytes);
   void (*close)(pair_matcher *matcher); /* null is allowed */
   /* The device becomes the calling thread's current one; leave restores the previous one. */
-  stage_status (*enter)(const pair_matcher *matcher, int32_t *previous);
-  void (*leave)(int32_t previous);
+  stage_status (*push)(const pair_matcher *matcher, int32_t *previous);
+  void (*pop)(int32_t previous);
   /* Copies 8-bit descriptors to the device and waits for them. */
   stage_status (*upload)(pair_matcher *matcher, const void *descriptors, uint32_t count, device_descriptors **image);
-  void (*drop)(pair_matcher *matcher, device_descriptors *image);
+  void (*free_image)(pair_matcher *matcher, device_descriptors *image);
   /* Starts to match count pairs (1..PAIRS_PER_BATCH), together at most batch_bytes, as batch number `batch`, which must
      not be in flight. */
   stage_status (*begin)(pair_matcher *matcher, int32_t batch, const descriptor_pair *pairs, uint32_t count,
@@ -341,8 +341,8 @@ typedef struct engine {
   hs_status (*give)(hs_context *context, int32_t set, const hs_features *found, hs_features *features);
 
   /* Pinned lists for given->count user keypoints, both empty, for the caller to fill; sets given->capacity. Valid until
-     the next call of this. Null: run takes request->given itself. Statuses: HS_ERR_MEMORY, HS_ERR_DEVICE. */
-  hs_status (*user_lists)(hs_context *context, user_keypoints *given, keypoint_list *keypoints, feature_list *features);
+     the next call of this. Null: run takes request->user_keypoints itself. Statuses: HS_ERR_MEMORY, HS_ERR_DEVICE. */
+  hs_status (*user_lists)(hs_context *context, user_keypoints *user, keypoint_list *keypoints, feature_list *features);
   /* The index of the user keypoint of each of the last frame's features [count], where orientations were computed. */
   hs_status (*user_keypoints_of)(hs_context *context, uint32_t count, const uint32_t **keypoint);
 
@@ -373,7 +373,7 @@ hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone);
 /* Frees a context that has nothing in flight. */
 void backend_release(hs_context *context);
 
-/* The statistics of the context itself, without those of the images in flight; struct_size is left alone. */
+/* Statistics of the context itself, without its workers; struct_size is not changed. */
 void backend_statistics(const hs_context *context, hs_statistics *statistics);
 
 #endif

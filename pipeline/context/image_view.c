@@ -158,7 +158,7 @@ _Static_assert((int)HS_ELEMENT_U8 == PRIM_U8 && (int)HS_ELEMENT_U16 == PRIM_U16 
                    (int)HS_ELEMENT_F64 == PRIM_F64,
                "element types");
 
-static const uint64_t most_elements = (uint64_t)1 << 40;
+static const uint64_t elements_max = (uint64_t)1 << 40;
 
 hs_status array_view_check(hs_context *c, const hs_array *array, const char *name, prim_view *view) {
   if (!array || !array->data) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "%s or its data is null", name);
@@ -169,7 +169,7 @@ hs_status array_view_check(hs_context *c, const hs_array *array, const char *nam
                       array->height);
   const size_t bytes = prim_element_bytes((prim_element)array->type);
   size_t elements, row, all;
-  if (!hs_size_mul(array->width, array->height, &elements) || elements > most_elements)
+  if (!hs_size_mul(array->width, array->height, &elements) || elements > elements_max)
     return ARRAY_FAIL(c, HS_ERR_LIMIT, "%s is %zu x %zu, expected 2^40 elements at most", name, array->width,
                       array->height);
   if (!hs_size_mul(array->width, bytes, &row))

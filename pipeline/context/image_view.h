@@ -47,8 +47,8 @@ typedef struct array_tiling {
 
 hs_status array_view_tiling(hs_context *context, const prim_view *view, const hs_tiling *tiling, array_tiling *out);
 
-/* Where a result of the view's type and size goes: stride (0: a row), alignment, and that it lies apart from the view
-   or, where in_place allows it, is the view. *stride: the true one. */
+/* Checks the output array for a result of the view's type and size: stride (0: a row), alignment, no overlap with the view
+   unless in_place allows the view itself. *stride: the actual one. */
 hs_status array_view_output(hs_context *context, const prim_view *view, const void *out, size_t out_stride_bytes,
                             bool in_place, size_t *stride);
 

@@ -295,6 +295,6 @@ uint32_t options_device_cells(const hs_options *o) {
   return o->device == HS_DEVICE_HYBRID || cells > OPTIONS_DEVICE_CELLS_MAX ? 0 : (uint32_t)cells;
 }
 
-uint32_t options_device_most(const hs_options *o) {
+uint32_t options_device_max(const hs_options *o) {
   return options_use_grid(o) && options_device_cells(o) == 0 ? 0 : (uint32_t)o->max_features;
 }

@@ -36,7 +36,7 @@ sift_params options_params(const hs_options *options);
 pyramid_rules options_pyramid_rules(const hs_options *options);
 /* The samples of their doubling; where those lie is sift_params.grid_shift. */
 upsample_grid options_upsample_grid(const hs_options *options);
-/* Their filters: the base's, and those of the steps [1..S+2]. Returns the largest radius. */
+/* Their filters: of the base and of the steps [1..S+2]. Returns the largest radius. */
 int32_t options_filters(const hs_options *options, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]);
 
 /* The number of CPU threads that they ask for, 1 or more. */
@@ -49,6 +49,6 @@ bool options_use_grid(const hs_options *options);
 enum { OPTIONS_DEVICE_CELLS_MAX = 1 << 16 };
 uint32_t options_device_cells(const hs_options *options);
 /* The most features that a device keeps by itself; 0: all. */
-uint32_t options_device_most(const hs_options *options);
+uint32_t options_device_max(const hs_options *options);
 
 #endif

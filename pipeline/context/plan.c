@@ -127,8 +127,7 @@ static bool has_bytes(const pyramid_geometry *g, int32_t o, size_t bytes) {
 static int32_t passes_of(const frame_plan *plan) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
-  if (g->octave_count == 0 || r->octave_floats == 0 || r->skipped_octaves > 0 ||
-      !has_bytes(g, 0, r->octave_bytes_least))
+  if (g->octave_count == 0 || r->octave_floats == 0 || r->skipped_octaves > 0 || !has_bytes(g, 0, r->octave_bytes_min))
     return 0;
   int32_t passes = 1;
   while (passes < g->octave_count && has_bytes(g, passes, PASS_BYTES_MIN_LATER)) passes++;
@@ -146,8 +145,8 @@ static bool add_graph(frame_plan *plan) {
          (octaves == 1 || add_detect_work(plan, 1, STEP_FIRST_PYRAMID, STEP_DETECT));
 }
 
-/* The first octave. Whatever is alive beside it when it is placed lies below it without gaps, so that its top levels
-   come to lie right behind the others. */
+/* The first octave. Buffers in use at the same time have the addresses below it without gaps, so that its top levels
+   directly follow the others. */
 static bool add_first_octave(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const size_t kept = (size_t)r->rules.scales + 1, top = r->detect_reads_top ? 2 : 1;

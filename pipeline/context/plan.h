@@ -4,8 +4,8 @@
  * Pure arithmetic, tested without pictures or devices. From the table come the size query, the one slab a context holds
  * and every pointer of a frame. Buffers whose lifetimes are disjoint share space. The levels of all octaves are kept,
  * because their keypoints are processed together; but on the host the first octave, three quarters of all samples, is
- * searched before the others are made, which then take the place of those of its levels that only the search reads. Where
- * stages run at the same time (graph_bytes, passes), each has memory of its own but for that.
+ * searched before the others are computed; these then reuse the memory of the levels that only the search reads. If stages
+ * run at the same time (graph_bytes, passes), every other buffer has its own memory.
  */
 #ifndef HARTSIFT_CONTEXT_PLAN_H
 #define HARTSIFT_CONTEXT_PLAN_H
@@ -18,7 +18,7 @@
 typedef enum plan_step {
   STEP_FIRST_PYRAMID, /* the levels of the first octave */
   STEP_FIRST_DETECT,
-  STEP_PYRAMID, /* those of the others; in tiles of any */
+  STEP_PYRAMID, /* of the other octaves; in tiles of any octave */
   STEP_DETECT,
   STEP_DESCRIBE,
   STEP_COUNT
@@ -37,28 +37,29 @@ typedef enum plan_buffer {
   BUFFER_SETTLED,    /* the same */
   BUFFER_DOG,        /* device: S+2 planes of differences, where the uber kernel stores them */
   PLAN_PER_OCTAVE,
-  BUFFER_TOP_LEVELS = PLAN_PER_OCTAVE, /* host: levels S+1 and above of the first octave, right behind its others */
-  BUFFER_COUNTS,                       /* uint32 counts of the lists */
-  BUFFER_KEYPOINTS,                    /* the arrays of a keypoint_list, one after another */
-  BUFFER_FEATURES,                     /* the arrays of a feature_list */
-  BUFFER_DESCRIPTORS,                  /* feature_capacity descriptors */
-  BUFFER_SOURCES,                      /* describing given keypoints: which of them a listed one is */
-  BUFFER_PICTURE,                      /* device: the source as the caller laid it out */
-  BUFFER_MASK,                         /* device: the caller's mask */
-  BUFFER_SELECTED,                     /* device: a second feature_list, which selection fills */
-  BUFFER_RECORDS,                      /* device: the features as hs_keypoint, when results stay there */
-  BUFFER_GRAY,                         /* device: the gray bytes of a colour picture that is equalised */
-  BUFFER_HISTOGRAM,                    /* device: 256 counts, of a picture that is equalised */
-  BUFFER_SCRATCH,                      /* device: scratch of the keypoint stages */
-  BUFFER_BASE,                         /* host, tiled: level 0 of an odd octave, [1], and of an even one, [0] */
-  BUFFER_ESCAPED,                      /* host, tiled: candidates that leave a tile */
-  BUFFER_ORDER,                        /* host, tiled: scratch for putting keypoints and features in order */
-  BUFFER_FEATURE_ORDER,                /* host, tiled: the order of the features */
-  BUFFER_SHAPES,                       /* the affine shape of each keypoint */
-  BUFFER_WARPED,                       /* host: the patches of shapes that threads are at */
-  BUFFER_GRAPH,                        /* host: the jobs of a frame whose stages run at the same time */
-  BUFFER_FRAMES,                       /* device: their frames as hs_frame, when results stay there */
-  BUFFER_ROWS,                         /* host, tiles on a device: rows of a picture that is not held */
+  BUFFER_TOP_LEVELS =
+      PLAN_PER_OCTAVE,  /* host: levels S+1 and above of the first octave, directly after its other levels */
+  BUFFER_COUNTS,        /* uint32 counts of the lists */
+  BUFFER_KEYPOINTS,     /* the arrays of a keypoint_list, one after another */
+  BUFFER_FEATURES,      /* the arrays of a feature_list */
+  BUFFER_DESCRIPTORS,   /* feature_capacity descriptors */
+  BUFFER_SOURCES,       /* describing user keypoints: which of them a listed one is */
+  BUFFER_PICTURE,       /* device: the source as the caller laid it out */
+  BUFFER_MASK,          /* device: the caller's mask */
+  BUFFER_SELECTED,      /* device: a second feature_list, which selection fills */
+  BUFFER_RECORDS,       /* device: the features as hs_keypoint, when results stay there */
+  BUFFER_GRAY,          /* device: the gray bytes of a colour picture that is equalised */
+  BUFFER_HISTOGRAM,     /* device: 256 counts, of a picture that is equalised */
+  BUFFER_SCRATCH,       /* device: scratch of the keypoint stages */
+  BUFFER_BASE,          /* host, tiled: level 0 of an odd octave, [1], and of an even one, [0] */
+  BUFFER_ESCAPED,       /* host, tiled: candidates that leave a tile */
+  BUFFER_ORDER,         /* host, tiled: scratch for putting keypoints and features in order */
+  BUFFER_FEATURE_ORDER, /* host, tiled: the order of the features */
+  BUFFER_SHAPES,        /* the affine shape of each keypoint */
+  BUFFER_WARPED,        /* host: the patches of shapes that threads are at */
+  BUFFER_GRAPH,         /* host: the jobs of a frame whose stages run at the same time */
+  BUFFER_FRAMES,        /* device: their frames as hs_frame, when results stay there */
+  BUFFER_ROWS,          /* host, tiles on a device: rows of a picture that is not held */
   PLAN_BUFFER_COUNT
 } plan_buffer;
 
@@ -89,7 +90,7 @@ typedef struct plan_request {
   pyramid_rules rules;
   int32_t skipped_octaves;                      /* the first ones, which are made elsewhere */
   uint32_t keypoint_capacity, feature_capacity; /* 0: estimated from the number of samples */
-  uint32_t source_capacity;                     /* given keypoints, 0 when none are */
+  uint32_t source_capacity;                     /* user keypoints, 0 when none are */
   size_t descriptor_bytes;                      /* of one; 0: none wanted */
   int32_t threads;                              /* of the CPU */
   int32_t radius_max;                           /* of the filters */
@@ -101,8 +102,8 @@ typedef struct plan_request {
   bool pyramid_work_plane;
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top;
-  size_t octave_floats;      /* scratch of an octave in one pass, where that pays; 0: it never does */
-  size_t octave_bytes_least; /* of one of the first octave's levels, where that pays; tests have it smaller */
+  size_t octave_floats;    /* scratch of an octave in one pass, where that pays; 0: it never does */
+  size_t octave_bytes_min; /* of one of the first octave's levels, where that pays; tests have it smaller */
   /* Null: the stages of a frame follow one another. Else threads run them at the same time, unless the first octave is
      made in one pass, and this gives the bytes which that takes. */
   size_t (*graph_bytes)(int32_t octave_count, int32_t scales);
@@ -120,7 +121,7 @@ typedef struct frame_plan {
   plan_entry entries[PLAN_ENTRIES_MAX];
   size_t host_bytes, device_bytes; /* size of each slab */
   int32_t passes;                  /* octaves, from the first on, that are made and searched in one pass each */
-  /* A frame in tiles (tile_plan.h): stride and level_floats are those of a tile's levels, by the octave from its own on. */
+  /* A frame in tiles (tile_plan.h): stride and level_floats are of a tile's levels, indexed from the tile's octave. */
   int32_t tile_side;       /* samples; 0: not tiled */
   uint32_t tile_keypoints; /* that may be found in a tile, or leave it, before it is divided */
 } frame_plan;

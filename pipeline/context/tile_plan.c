@@ -13,8 +13,8 @@
 
 _Static_assert(sizeof(escaped_candidate) == TILE_ESCAPED_BYTES, "room for escaped");
 
-/* A settled sample lies at most TILE_REACH from its tile, its keypoint up to REFINE_REACH_VLFEAT from that, rounded. */
-enum { KEYPOINT_REACH = TILE_REACH + 3 };
+/* A final sample is at most TILE_HALO from its tile, its keypoint up to REFINE_REACH_VLFEAT from that, rounded. */
+enum { KEYPOINT_HALO = TILE_HALO + 3 };
 
 static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
@@ -27,53 +27,53 @@ static double largest_sigma(const sift_params *p, int32_t level) {
 }
 
 /* Samples about a keypoint that its orientation window and the gradients at its edge reach. */
-static int32_t orient_reach(const sift_params *p, double sigma) {
+static int32_t orient_halo(const sift_params *p, double sigma) {
   return orient_radius((float)sigma, p->orientation_rule) + 2;
 }
 
-static int32_t describe_reach(double sigma) { return describe_radius((float)sigma) + 2; }
+static int32_t describe_halo(double sigma) { return describe_radius((float)sigma) + 2; }
 
 /* The longest shape, and a bit. */
 static double longest(void) { return 1.001 * sqrt((double)AFFINE_LONGEST); }
 
-/* Samples that the moments of a shape reach, whose window goes on for less than a step: at most sigma / 2. */
-static int32_t shape_reach(double sigma) {
+/* Samples that the moments of a shape read: the window extends less than a step further, at most sigma / 2. */
+static int32_t shape_halo(double sigma) {
   return (int32_t)((longest() * (double)(AFFINE_WINDOW * AFFINE_REACH) + 0.5) * sigma) + 3;
 }
 
 /* Samples that a corner of a shape's patch reaches. */
-static int32_t patch_reach(double sigma, int32_t side) {
+static int32_t patch_halo(double sigma, int32_t side) {
   return (int32_t)(0.5 * side * (double)AFFINE_DISTANCE * sigma * hypot(longest(), 1.0)) + 3;
 }
 
 /* What a descriptor of this scale reaches. */
-static int32_t window_reach(const plan_request *r, double sigma) {
-  return r->affine ? patch_reach(sigma, AFFINE_DESCRIBE_SIDE) : describe_reach(sigma);
+static int32_t window_halo(const plan_request *r, double sigma) {
+  return r->affine ? patch_halo(sigma, AFFINE_DESCRIBE_SIDE) : describe_halo(sigma);
 }
 
 /* What the windows of a keypoint of `level` need. */
-static void widen_for_windows(const plan_request *r, int32_t level, int32_t octaves_left, tile_margins *m) {
+static void widen_for_windows(const plan_request *r, int32_t level, int32_t octaves_left, tile_halos *m) {
   const sift_params *p = r->params;
   const domain_sizes *d = &p->domain;
   const double sigma = largest_sigma(p, level);
   int32_t *own = &m->other[0][level];
-  *own = most(*own, KEYPOINT_REACH + orient_reach(p, sigma));
-  if (r->affine) *own = most(*own, KEYPOINT_REACH + shape_reach(sigma));
-  if (r->affine) *own = most(*own, KEYPOINT_REACH + patch_reach(sigma, AFFINE_ORIENT_SIDE));
-  if (d->count == 0) *own = most(*own, KEYPOINT_REACH + window_reach(r, sigma));
+  *own = most(*own, KEYPOINT_HALO + orient_halo(p, sigma));
+  if (r->affine) *own = most(*own, KEYPOINT_HALO + shape_halo(sigma));
+  if (r->affine) *own = most(*own, KEYPOINT_HALO + patch_halo(sigma, AFFINE_ORIENT_SIDE));
+  if (d->count == 0) *own = most(*own, KEYPOINT_HALO + window_halo(r, sigma));
   for (int32_t i = 0; i < d->count; i++) {
     int32_t index = 0, sampled = level;
     domain_level(d, i, p->scales, octaves_left, &index, &sampled);
     assert(index < m->octaves);
     const double size = (double)d->size[i] * sigma / (double)(1 << index);
-    int32_t *margin = &m->other[index][sampled];
-    *margin = most(*margin, (KEYPOINT_REACH >> index) + 2 + window_reach(r, size));
+    int32_t *halo = &m->other[index][sampled];
+    *halo = most(*halo, (KEYPOINT_HALO >> index) + 2 + window_halo(r, size));
   }
 }
 
 /* What the search and the fits need of their own octave. */
-static void widen_for_detection(const plan_request *r, tile_margins *m) {
-  const int32_t scales = r->params->scales, fits = TILE_REACH + 2;
+static void widen_for_detection(const plan_request *r, tile_halos *m) {
+  const int32_t scales = r->params->scales, fits = TILE_HALO + 2;
   for (int32_t s = 0; s <= scales + 1; s++) m->other[0][s] = most(m->other[0][s], fits);
   if (r->detect_reads_top) m->other[0][scales + 2] = fits;
   /* The last level is made where it is read, from the level below. */
@@ -81,7 +81,7 @@ static void widen_for_detection(const plan_request *r, tile_margins *m) {
 }
 
 /* Each level is made from the one below, level 0 of an octave from level S of the finer one. */
-static void widen_for_steps(const plan_request *r, tile_margins *m) {
+static void widen_for_steps(const plan_request *r, tile_halos *m) {
   for (int32_t i = m->octaves - 1; i >= 0; i--) {
     for (int32_t s = m->levels[i] - 1; s >= 0; s--) {
       int32_t *other = &m->other[i][s], *left = &m->left[i][s];
@@ -99,9 +99,9 @@ static void widen_for_steps(const plan_request *r, tile_margins *m) {
   }
 }
 
-tile_margins tile_margins_of(const plan_request *r, int32_t octaves_left) {
+tile_halos tile_halos_of(const plan_request *r, int32_t octaves_left) {
   const sift_params *p = r->params;
-  tile_margins m = {.octaves = 1 + domain_octaves(&p->domain, p->scales)};
+  tile_halos m = {.octaves = 1 + domain_octaves(&p->domain, p->scales)};
   if (m.octaves > octaves_left) m.octaves = octaves_left;
   for (int32_t i = 0; i < m.octaves; i++) m.levels[i] = p->scales + 1;
   m.levels[0] = p->scales + (r->detect_reads_top ? 3 : 2);
@@ -119,7 +119,7 @@ static plane_region core_in(const plane_region *core, int32_t index) {
 
 static int32_t clamp(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
-plane_region tile_region(const tile_margins *m, const pyramid_geometry *g, int32_t octave, const plane_region *core,
+plane_region tile_region(const tile_halos *m, const pyramid_geometry *g, int32_t octave, const plane_region *core,
                          int32_t index, int32_t level) {
   const int32_t width = g->width[octave + index], height = g->height[octave + index];
   const int32_t left = m->left[index][level], other = m->other[index][level];
@@ -129,7 +129,7 @@ plane_region tile_region(const tile_margins *m, const pyramid_geometry *g, int32
 }
 
 /* The first octave's base is made of samples as far about it as its filter goes. */
-void tile_origin(const tile_margins *m, const plan_request *r, const pyramid_geometry *g, int32_t octave,
+void tile_origin(const tile_halos *m, const plan_request *r, const pyramid_geometry *g, int32_t octave,
                  const plane_region *core, int32_t index, int32_t *x, int32_t *y) {
   const plane_region region = tile_region(m, g, octave, core, index, 0);
   const int32_t radius = r->base_filter->radius;
@@ -148,7 +148,7 @@ static void rows_of_samples(int32_t first_octave, int64_t y0, int64_t y1, int32_
   *end = least(to, height);
 }
 
-void tile_rows(const tile_margins *m, const plan_request *r, const pyramid_geometry *g, const plane_region *core,
+void tile_rows(const tile_halos *m, const plan_request *r, const pyramid_geometry *g, const plane_region *core,
                int32_t *y0, int32_t *y1) {
   const int32_t about = m->other[0][0] + r->base_filter->radius + REFINE_STEPS;
   const int64_t first = core->y0 > about ? core->y0 - about : 0, end = least((int64_t)core->y1 + about, g->height[0]);
@@ -159,7 +159,7 @@ void tile_rows(const tile_margins *m, const plan_request *r, const pyramid_geome
 static bool band_bytes(const frame_plan *plan, size_t *bytes) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
-  const tile_margins m = tile_margins_of(r, g->octave_count);
+  const tile_halos m = tile_halos_of(r, g->octave_count);
   const int32_t about = m.other[0][0] + r->base_filter->radius + REFINE_STEPS, samples = plan->tile_side + 2 * about;
   int32_t first, end;
   /* One more sample and one more row than in any place. */
@@ -172,7 +172,7 @@ static void tile_sides(const plan_request *r, const pyramid_geometry *g, int32_t
                        int32_t *height) {
   *width = *height = 0;
   for (int32_t o = 0; o + index < g->octave_count; o++) {
-    const tile_margins m = tile_margins_of(r, g->octave_count - o);
+    const tile_halos m = tile_halos_of(r, g->octave_count - o);
     if (index >= m.octaves) continue;
     const int32_t core = (side >> index) + 2, about = core + 2 * (m.other[index][0] + r->base_filter->radius);
     const int32_t columns = align_up(about + m.left[index][0] - m.other[index][0] + TILE_ALIGNMENT);
@@ -202,7 +202,7 @@ static size_t work_floats(const plan_request *r, const frame_plan *plan, int32_t
 static bool add_tile(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
-  const int32_t octaves = tile_margins_of(r, g->octave_count).octaves;
+  const int32_t octaves = tile_halos_of(r, g->octave_count).octaves;
   size_t work = 0;
   for (int32_t i = 0; i < octaves; i++) {
     int32_t width, height;
@@ -224,7 +224,7 @@ static bool add_tile(frame_plan *plan) {
 static bool add_detection(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
-  const int32_t side = plan->tile_side + 2 * TILE_REACH;
+  const int32_t side = plan->tile_side + 2 * TILE_HALO;
   pyramid_geometry part = {.first_octave = g->first_octave, .octave_count = 1};
   part.width[0] = side < g->width[0] ? side : g->width[0];
   part.height[0] = side < g->height[0] ? side : g->height[0];
@@ -234,8 +234,8 @@ static bool add_detection(frame_plan *plan) {
          add(plan, BUFFER_ESCAPED, 0, plan->tile_keypoints, TILE_ESCAPED_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
 }
 
-/* Level 0 of the octaves but the first, those of two at a time. The third octave's is written when the first octave is
-   done: until then rows of the picture lie there. */
+/* Level 0 of the octaves after the first, two at a time. The third octave's is written after the first octave: until then
+   its memory holds rows of the picture. */
 static bool add_bases(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   for (int32_t o = 1; o <= 2; o++) {

@@ -1,7 +1,7 @@
 /*
  * The functions of the CUDA engine; pipeline/context/engine.h says what each does, pipeline/lifetime/engines.c puts them
- * into its tables. Those of one subject are in one file each: cuda_frame.c, cuda_user_keypoints.c, cuda_tiles.c and
- * cuda_tile_run.c, cuda_match.c, cuda_pairs.c, cuda_jpeg.c.
+ * into its tables. Each subject has its file: cuda_frame.c, cuda_user_keypoints.c, cuda_tiles.c and cuda_tile_run.c,
+ * cuda_match.c, cuda_pairs.c, cuda_jpeg.c.
  *
  * One frame is one graph, recorded for the second frame of a geometry and then replayed. All device memory is one slab
  * laid out by cuda_plan.c; results are written by the kernels straight into pinned host memory. Many pairs are matched by
@@ -23,22 +23,22 @@ hs_status cuda_frame_query(hs_context *context, int32_t width, int32_t height, u
                            uint64_t *pinned_bytes);
 bool cuda_frame_groups(const hs_context *context);
 int32_t cuda_frames_in_memory(hs_context *context, int32_t width, int32_t height);
-hs_status cuda_frame_run(hs_context *context, const frame_request *request, const frame_placement *place,
+hs_status cuda_frame_run(hs_context *context, const frame_request *request, const frame_placement *placement,
                          frame_result *result);
 void cuda_frame_use_results(hs_context *context, int32_t set);
-/* Copies few features, those of a caller with an allocator, and those beyond what may be borrowed; else the list borrows the
-   pinned memory (cuda_result_pool.h). */
+/* The list borrows the pinned memory (cuda_result_pool.h). Copied instead: few features, features for a caller's allocator,
+   features beyond the limit of borrowed blocks. */
 hs_status cuda_frame_give(hs_context *context, int32_t set, const hs_features *found, hs_features *features);
 
 /* engine_split */
-hs_status cuda_frame_begin(hs_context *context, const frame_request *request, const frame_placement *place);
+hs_status cuda_frame_begin(hs_context *context, const frame_request *request, const frame_placement *placement);
 hs_status cuda_frame_level(hs_context *context, plane_view *level);
-hs_status cuda_frame_finish(hs_context *context, const frame_placement *place, frame_result *result, bool *repeat);
+hs_status cuda_frame_finish(hs_context *context, const frame_placement *placement, frame_result *result, bool *repeat);
 void cuda_frame_want_capacity(hs_context *context, uint32_t features);
 uint32_t cuda_frame_records(const hs_context *context, feature_records *records);
 
 /* User keypoints. */
-hs_status cuda_user_lists(hs_context *context, user_keypoints *given, keypoint_list *keypoints, feature_list *features);
+hs_status cuda_user_lists(hs_context *context, user_keypoints *user, keypoint_list *keypoints, feature_list *features);
 hs_status cuda_user_keypoints_of(hs_context *context, uint32_t count, const uint32_t **keypoint);
 
 /* engine_tiles */
@@ -52,9 +52,9 @@ bool cuda_tiles_query_rows(hs_context *context, const frame_request *request, ui
                            uint64_t *host_bytes);
 
 /* engine_matching */
-hs_status cuda_match_nearest(hs_context *context, const match_request *request, const match_placement *place,
+hs_status cuda_match_nearest(hs_context *context, const match_request *request, const match_placement *placement,
                              match_nearest *forward, match_nearest *backward);
-hs_status cuda_match_pairs(hs_context *context, const match_request *request, const match_placement *place,
+hs_status cuda_match_pairs(hs_context *context, const match_request *request, const match_placement *placement,
                            const match_pair **pairs, size_t *count);
 hs_status cuda_match_k_nearest(hs_context *context, const match_request *request, float bound, uint32_t k,
                                match_neighbour *nearest);
@@ -68,11 +68,11 @@ uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count);
 hs_status cuda_pairs_open(hs_context *context, uint64_t batch_bytes, pair_matcher **matcher, char *message,
                           size_t message_bytes);
 void cuda_pairs_close(pair_matcher *matcher);
-stage_status cuda_pairs_enter(const pair_matcher *matcher, int32_t *previous);
-void cuda_pairs_leave(int32_t previous);
+stage_status cuda_pairs_push(const pair_matcher *matcher, int32_t *previous);
+void cuda_pairs_pop(int32_t previous);
 stage_status cuda_pairs_upload(pair_matcher *matcher, const void *descriptors, uint32_t count,
                                device_descriptors **image);
-void cuda_pairs_drop(pair_matcher *matcher, device_descriptors *image);
+void cuda_pairs_free(pair_matcher *matcher, device_descriptors *image);
 stage_status cuda_pairs_begin(pair_matcher *matcher, int32_t batch, const descriptor_pair *images, uint32_t count,
                               const match_limits *limits, bool mutual);
 stage_status cuda_pairs_finish(pair_matcher *matcher, int32_t batch);

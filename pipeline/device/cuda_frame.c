@@ -1,4 +1,4 @@
-/* A context's device: opening, the graphs kept, and one frame; its memory is in cuda_room.c. */
+/* A context's device: opening, the graphs kept, and one frame; its memory is in cuda_memory.c. */
 #include "pipeline/device/cuda_engine.h"
 
 #include <stdatomic.h>
@@ -46,10 +46,10 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   s->scales = memory;
   if (st == STAGE_OK) st = device_copy_to(memory, scales, sizeof *scales, s->stream);
   if (st == STAGE_OK) st = device_stream_wait(s->stream);
-  if (st == STAGE_OK) st = device_alloc_pinned(&memory, &device, sizeof *s->mail);
+  if (st == STAGE_OK) st = device_alloc_pinned(&memory, &device, sizeof *s->readback);
   if (st != STAGE_OK) return st;
-  s->mail = memory;
-  s->d_mail = device;
+  s->readback = memory;
+  s->d_readback = device;
   st = pyramid_prepare();
   if (st == STAGE_OK) st = base_prepare();
   if (st == STAGE_OK) st = uber_level_prepare();
@@ -95,8 +95,8 @@ static hs_status create(hs_context *c, const char *variant, char *message, size_
   memset(s, 0, sizeof *s);
   s->device = index;
   c->engine_state = s;
-  if (!c->is_lane) s->jpeg = hs_memory_alloc(c->options.allocator, sizeof *s->jpeg);
-  if (!c->is_lane && !s->jpeg) {
+  if (!c->is_worker) s->jpeg = hs_memory_alloc(c->options.allocator, sizeof *s->jpeg);
+  if (!c->is_worker && !s->jpeg) {
     hs_message_set(message, bytes, "out of memory for a device context");
     cuda_frame_close(c);
     return HS_ERR_MEMORY;
@@ -149,15 +149,15 @@ void cuda_frame_close(hs_context *c) {
     device_free(s->scales);
     device_free(s->zeros);
     device_free(s->slab);
-    device_free_pinned(s->mail);
+    device_free_pinned(s->readback);
     device_free_pinned(s->handover);
-    device_free_pinned(s->given);
+    device_free_pinned(s->user_lists);
     device_free_pinned(s->slots);
     for (int i = 0; i < RESULT_SETS; i++) cuda_result_pool_drop(s->pool, s->results[i].block);
     cuda_result_pool_leave(s->pool);
   }
   device_leave(previous);
-  if (!c->is_lane) hs_memory_release(c->options.allocator, s->jpeg);
+  if (!c->is_worker) hs_memory_release(c->options.allocator, s->jpeg);
   hs_memory_release(c->options.allocator, s->launches);
   if (s->copiers) queue_stop(s->copiers);
   hs_memory_release(c->options.allocator, s->copiers);
@@ -187,7 +187,7 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
   const size_t frame_bytes = found->frames ? sizeof *found->frames : 0;
   const size_t bytes =
       found->count * (sizeof *found->keypoints + frame_bytes + features_descriptor_bytes(found->descriptor_type));
-  const uint32_t most = context_for_throughput(c) ? RESULT_BLOCKS_LENT_THROUGHPUT : RESULT_BLOCKS_LENT;
+  const uint32_t most = context_for_throughput(c) ? RESULT_BLOCKS_BORROWED_THROUGHPUT : RESULT_BLOCKS_BORROWED;
   if (allocator || bytes < LENT_BYTES_MIN ||
       !cuda_result_pool_lend(s->pool, s->results[set].block, arrays, most, &allocator))
     return features_copy(features, found, allocator);
@@ -198,8 +198,9 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
 void cuda_frame_use_results(hs_context *c, int32_t set) { cuda_of(c)->set = set; }
 
 /* Where the frame's picture is and its results go. */
-static record_target target_of(const cuda_state *s, const frame_request *r, const frame_placement *place) {
-  record_target t = {.source = r->source, .group = (int32_t)cuda_group_of(place), .given = place->given};
+static record_target target_of(const cuda_state *s, const frame_request *r, const frame_placement *placement) {
+  record_target t = {
+      .source = r->source, .group = (int32_t)cuda_group_of(placement), .user_keypoints = placement->user_keypoints};
   t.source.data = cuda_slab_buffer(s, BUFFER_PICTURE);
   t.source.stride_bytes = s->picture_pitch;
   t.base = t.source;
@@ -208,8 +209,8 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
     t.base.stride_bytes = cuda_equalized_pitch(&t.source);
     t.base.layout = SOURCE_GRAY;
   }
-  if (place->octaves > 0) t.handover = cuda_handover_plane(s, s->d_handover);
-  if (place->resident) {
+  if (placement->octaves > 0) t.handover = cuda_handover_plane(s, s->d_handover);
+  if (placement->resident) {
     t.outputs.records = (cuda_feature_record *)(void *)cuda_slab_buffer(s, BUFFER_RECORDS);
     t.outputs.descriptors = cuda_slab_buffer(s, BUFFER_DESCRIPTORS);
     t.outputs.frames = (cuda_feature_frame *)(void *)cuda_slab_buffer(s, BUFFER_FRAMES);
@@ -225,24 +226,25 @@ static record_target target_of(const cuda_state *s, const frame_request *r, cons
   return t;
 }
 
-static cuda_stream stream_of(const cuda_state *s, const frame_placement *place) {
-  return place->stream ? place->stream : s->stream;
+static cuda_stream stream_of(const cuda_state *s, const frame_placement *placement) {
+  return placement->stream ? placement->stream : s->stream;
 }
 
 /* Starts a frame that has its room. */
-static hs_status launch(hs_context *c, const frame_request *r, const frame_placement *place) {
+static hs_status launch(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   cuda_graph graph = NULL;
-  const cuda_stream stream = stream_of(s, place);
-  record_target target = target_of(s, r, place);
-  const int32_t bands = r->equalize ? 1 : cuda_upload_bands(c, place, &target.base);
+  const cuda_stream stream = stream_of(s, placement);
+  record_target target = target_of(s, r, placement);
+  const int32_t bands = r->equalize ? 1 : cuda_upload_bands(c, placement, &target.base);
   target.base_apart = bands > 1;
-  const hs_status st = cuda_graph_of(c, r, place, &target, &graph);
+  const hs_status st = cuda_graph_of(c, r, placement, &target, &graph);
   if (st != HS_OK) return st;
-  s->mail->handed_over = 0;
-  s->mail->outputs = target.outputs;
+  s->readback->handed_over = 0;
+  s->readback->outputs = target.outputs;
   stage_status done = cuda_upload(c, r, &target, bands, stream);
-  if (done == STAGE_OK && place->given.count > 0) done = cuda_user_keypoints_upload(s, &place->given, stream);
+  if (done == STAGE_OK && placement->user_keypoints.count > 0)
+    done = cuda_user_keypoints_upload(s, &placement->user_keypoints, stream);
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_failure(c, done, "starting the frame");
@@ -257,60 +259,61 @@ static hs_status launch(hs_context *c, const frame_request *r, const frame_place
 
 /* Clears the masks whenever their layout changes, because refinement reads the words between octaves too, and a frame of
    another size has left bits there. */
-static hs_status clear_masks(hs_context *c, const frame_placement *place) {
+static hs_status clear_masks(hs_context *c, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const plan_entry *e = plan_find(&s->plan, BUFFER_CANDIDATES, 0);
   mask_layout layout;
   memset(&layout, 0, sizeof layout); /* padding too: layouts are compared as bytes */
   layout.first_byte = e->offset;
   layout.picture_bytes = s->plan.device_bytes;
-  layout.group = (int32_t)cuda_group_of(place);
+  layout.group = (int32_t)cuda_group_of(placement);
   layout.octaves_searched = s->octaves_searched;
   layout.words = s->mask_words;
   memcpy(layout.offset, s->mask_offset, sizeof layout.offset[0] * (size_t)s->plan.geometry.octave_count);
   if (memcmp(&layout, &s->cleared_masks, sizeof layout) == 0) return HS_OK;
   for (int32_t i = 0; i < layout.group; i++) {
     unsigned char *words = s->slab + (size_t)i * layout.picture_bytes + layout.first_byte;
-    const stage_status st = device_clear(words, sizeof(uint32_t) * (size_t)layout.words, stream_of(s, place));
+    const stage_status st = device_clear(words, sizeof(uint32_t) * (size_t)layout.words, stream_of(s, placement));
     if (st != STAGE_OK) return cuda_failure(c, st, "clearing masks");
   }
   s->cleared_masks = layout;
   return HS_OK;
 }
 
-static hs_status begin(hs_context *c, const frame_request *r, const frame_placement *place) {
+static hs_status begin(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
-  hs_status st = cuda_make_room(c, r, place);
-  if (st == HS_OK && !place->resident) st = cuda_make_result_room(c, cuda_group_of(place), r->descriptor_bytes);
-  if (st == HS_OK && place->octaves > 0) st = cuda_make_handover_room(c);
+  hs_status st = cuda_make_memory(c, r, placement);
+  if (st == HS_OK && !placement->resident)
+    st = cuda_make_result_memory(c, cuda_group_of(placement), r->descriptor_bytes);
+  if (st == HS_OK && placement->octaves > 0) st = cuda_make_handover_memory(c);
   if (st == HS_OK) {
-    const stage_status staging = cuda_upload_room(c, r, place);
+    const stage_status staging = cuda_upload_memory(c, r, placement);
     if (staging != STAGE_OK) st = cuda_failure(c, staging, "pinned memory for the picture");
   }
   if (st == HS_OK && r->equalize) {
-    const stage_status zeros = cuda_equalize_room(s);
+    const stage_status zeros = cuda_equalize_memory(s);
     if (zeros != STAGE_OK) st = cuda_failure(c, zeros, "device memory for a histogram");
   }
-  if (st != HS_OK) return context_give_up_room(c, st);
+  if (st != HS_OK) return context_reset_capacities(c, st);
   if (s->plan.geometry.octave_count > 0) {
-    if (place->given.count > 0)
+    if (placement->user_keypoints.count > 0)
       memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* its lists may lie where masks were */
     else
-      st = clear_masks(c, place);
-    return st == HS_OK ? launch(c, r, place) : st;
+      st = clear_masks(c, placement);
+    return st == HS_OK ? launch(c, r, placement) : st;
   }
   const way_choice nothing = {HS_WAY_GPU_KERNELS, false, "the picture has no octave: nothing is launched"};
   context_note_way(c, &nothing);
-  memset(s->mail->counts, 0, sizeof s->mail->counts);
-  s->mail->handed_over = 0;
+  memset(s->readback->counts, 0, sizeof s->readback->counts);
+  s->readback->handed_over = 0;
   return HS_OK;
 }
 
-hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const frame_placement *place) {
+hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const frame_placement *placement) {
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  const hs_status st = begin(c, r, place);
+  const hs_status st = begin(c, r, placement);
   device_leave(previous);
   return st;
 }
@@ -322,28 +325,28 @@ static stage_status finish(const hs_context *c, cuda_stream stream) {
   return st == STAGE_OK ? device_event_finish(cuda_of(c)->ended) : st;
 }
 
-static hs_status end(hs_context *c, const frame_placement *place, bool *repeat) {
+static hs_status end(hs_context *c, const frame_placement *placement, bool *repeat) {
   cuda_state *s = cuda_of(c);
   *repeat = false;
-  if (s->plan.geometry.octave_count == 0 && !place->decoded) return HS_OK;
-  const stage_status done = finish(c, stream_of(s, place));
+  if (s->plan.geometry.octave_count == 0 && !placement->decoded) return HS_OK;
+  const stage_status done = finish(c, stream_of(s, placement));
   if (done != STAGE_OK) {
     const hs_status failed = cuda_failure(c, done, "running the frame");
     (void)device_stream_wait(s->upload);
     return failed;
   }
-  if (place->decoded && cuda_jpeg_refused(c) >= 0) return HS_OK; /* for wrong pixels no list is grown */
+  if (placement->decoded && cuda_jpeg_refused(c) >= 0) return HS_OK; /* for wrong pixels no list is grown */
   cuda_frame_counts most = {0};
-  for (size_t i = 0; i < cuda_group_of(place); i++) {
-    const cuda_frame_counts *counts = &s->mail->counts[i];
+  for (size_t i = 0; i < cuda_group_of(placement); i++) {
+    const cuda_frame_counts *counts = &s->readback->counts[i];
     if (counts->keypoints > most.keypoints) most.keypoints = counts->keypoints;
     if (counts->oriented > most.oriented) most.oriented = counts->oriented;
     if (counts->features > most.features) most.features = counts->features;
   }
   const plan_request *room = &s->plan.request;
-  if (place->given.count > 0) {
+  if (placement->user_keypoints.count > 0) {
     *repeat = most.oriented > room->feature_capacity;
-    if (*repeat) s->given_features = most.oriented;
+    if (*repeat) s->user_overflow = most.oriented;
     c->statistics.regrown_frames += *repeat;
     return HS_OK;
   }
@@ -352,29 +355,29 @@ static hs_status end(hs_context *c, const frame_placement *place, bool *repeat) 
   return HS_OK;
 }
 
-hs_status cuda_frame_finish(hs_context *c, const frame_placement *place, frame_result *result, bool *repeat) {
+hs_status cuda_frame_finish(hs_context *c, const frame_placement *placement, frame_result *result, bool *repeat) {
   cuda_state *s = cuda_of(c);
   int32_t previous;
   if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  const hs_status st = end(c, place, repeat);
+  const hs_status st = end(c, placement, repeat);
   device_leave(previous);
-  if (st != HS_OK || *repeat || (place->decoded && cuda_jpeg_refused(c) >= 0)) return st;
+  if (st != HS_OK || *repeat || (placement->decoded && cuda_jpeg_refused(c) >= 0)) return st;
   const result_set *pinned = &s->results[s->set];
   const size_t room = s->kept_capacity, descriptor_bytes = s->plan.request.descriptor_bytes;
-  for (size_t i = 0; i < cuda_group_of(place); i++) {
+  for (size_t i = 0; i < cuda_group_of(placement); i++) {
     const unsigned char *descriptors = pinned->descriptors;
     result[i].lists = NULL;
-    result[i].count = s->mail->counts[i].features;
+    result[i].count = s->readback->counts[i].features;
     result[i].keypoints =
-        place->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
+        placement->resident ? (const void *)cuda_slab_buffer(s, BUFFER_RECORDS) : pinned->records + i * room;
     if (descriptors) descriptors += i * room * descriptor_bytes;
-    result[i].descriptors = place->resident ? cuda_slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
-    result[i].frames = place->resident  ? (const void *)cuda_slab_buffer(s, BUFFER_FRAMES)
-                       : pinned->frames ? pinned->frames + i * room
-                                        : NULL;
+    result[i].descriptors = placement->resident ? cuda_slab_buffer(s, BUFFER_DESCRIPTORS) : descriptors;
+    result[i].frames = placement->resident ? (const void *)cuda_slab_buffer(s, BUFFER_FRAMES)
+                       : pinned->frames    ? pinned->frames + i * room
+                                           : NULL;
   }
-  const cuda_frame_counts *last = &s->mail->counts[cuda_group_of(place) - 1];
-  c->statistics.frames += cuda_group_of(place);
+  const cuda_frame_counts *last = &s->readback->counts[cuda_group_of(placement) - 1];
+  c->statistics.frames += cuda_group_of(placement);
   c->statistics.candidates = last->candidates;
   c->statistics.keypoints = last->keypoints;
   c->statistics.features = last->features;
@@ -387,12 +390,13 @@ bool cuda_frame_groups(const hs_context *c) {
          v->refine == defaults.refine && v->orient == defaults.orient && v->describe == defaults.describe;
 }
 
-hs_status cuda_frame_run(hs_context *c, const frame_request *r, const frame_placement *place, frame_result *result) {
+hs_status cuda_frame_run(hs_context *c, const frame_request *r, const frame_placement *placement,
+                         frame_result *result) {
   bool repeat = true;
   hs_status st = HS_OK;
   while (st == HS_OK && repeat) {
-    st = cuda_frame_begin(c, r, place);
-    if (st == HS_OK) st = cuda_frame_finish(c, place, result, &repeat);
+    st = cuda_frame_begin(c, r, placement);
+    if (st == HS_OK) st = cuda_frame_finish(c, placement, result, &repeat);
   }
   return st;
 }
@@ -401,7 +405,7 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const frame_plac
    finds a frame that failed. */
 hs_status cuda_frame_level(hs_context *c, plane_view *level) {
   cuda_state *s = cuda_of(c);
-  const volatile uint32_t *flag = &s->mail->handed_over;
+  const volatile uint32_t *flag = &s->readback->handed_over;
   spin_wait wait = {0};
   while (!*flag) {
     if (!spin_wait_pause(&wait)) continue;

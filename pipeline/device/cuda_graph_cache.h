@@ -5,7 +5,7 @@
  * the second frame of a kind becomes a graph. The entry used least recently is dropped first: where more sizes
  * alternate than the table has entries, none is ever recorded.
  *
- * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Lanes would
+ * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Workers would
  * wait for each other at each of these launches, because the driver takes one at a time. They list the frame's
  * launches, which needs no driver, and change a spare graph to them, in a tenth of the time of making one.
  */
@@ -22,7 +22,7 @@ typedef struct graph_key {
   bool masked, equalized, described, resident, base_apart;
   uint32_t keypoint_capacity, feature_capacity, kept_capacity;
   int32_t octaves, group;     /* as in frame_placement */
-  int32_t given;              /* keypoints: 0 none, 1 with their orientations, 2 without */
+  int32_t user_keypoints;     /* keypoints: 0 none, 1 with their orientations, 2 without */
   uint64_t memory_generation; /* raised when the slab or the handover's memory moves */
 } graph_key;
 

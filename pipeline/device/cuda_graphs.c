@@ -5,7 +5,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
-static graph_key key_of(const cuda_state *s, const frame_request *r, const frame_placement *place,
+static graph_key key_of(const cuda_state *s, const frame_request *r, const frame_placement *placement,
                         const record_target *target) {
   graph_key k;
   memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
@@ -18,10 +18,10 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const frame
   k.masked = r->filter.mask != NULL;
   k.equalized = r->equalize;
   k.described = r->descriptor_bytes > 0;
-  k.resident = place->resident;
-  k.octaves = place->octaves;
-  k.given = target->given.count == 0 ? 0 : target->given.oriented ? 1 : 2;
-  if (k.given) k.octaves = target->given.octaves;
+  k.resident = placement->resident;
+  k.octaves = placement->octaves;
+  k.user_keypoints = target->user_keypoints.count == 0 ? 0 : target->user_keypoints.oriented ? 1 : 2;
+  if (k.user_keypoints) k.octaves = target->user_keypoints.octaves;
   k.group = target->group;
   k.base_apart = target->base_apart;
   k.keypoint_capacity = s->plan.request.keypoint_capacity;
@@ -99,13 +99,13 @@ static hs_status change_spare(hs_context *c, const frame_request *r, const recor
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "making the frame's graph");
 }
 
-hs_status cuda_graph_of(hs_context *c, const frame_request *r, const frame_placement *place, record_target *target,
+hs_status cuda_graph_of(hs_context *c, const frame_request *r, const frame_placement *placement, record_target *target,
                         cuda_graph *graph) {
   cuda_state *s = cuda_of(c);
-  const graph_key key = key_of(s, r, place, target);
+  const graph_key key = key_of(s, r, placement, target);
   bool again;
   graph_entry *e = graph_cache_meet(&s->graphs, &key, &again);
-  const way_request request = {.on_device = true, .group = target->group, .seen = again, .is_worker = c->is_lane};
+  const way_request request = {.on_device = true, .group = target->group, .seen = again, .is_worker = c->is_worker};
   way_choice choice = plan_choose_way(&request);
   hs_status st = HS_OK;
   if (!again) {

@@ -6,7 +6,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
-/* DEVICE_SHARE: a lane decodes what needs no more than one part in so many of the device's memory. PACKED_MAX: of pinned
+/* DEVICE_SHARE: a worker decodes what needs no more than one part in so many of the device's memory. PACKED_MAX: of pinned
    memory, which a file of any content could ask for. */
 enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MAX = 64 << 20, CLASS_MIN = 1 << 20 };
 
@@ -21,8 +21,8 @@ static size_t size_class(size_t bytes) {
   return bytes <= CLASS_MIN ? CLASS_MIN : align(bytes, step);
 }
 
-/* As much as any lane has wanted: freeing waits for the device, and pictures of the same sizes come to all of them. Within
-   max_memory_bytes only what this lane wants. */
+/* As much as any worker has wanted: freeing waits for the device, and pictures of the same sizes come to all of them. Within
+   max_memory_bytes only what this worker wants. */
 static size_t wanted_by_all(const hs_context *c, atomic_size_t *most, size_t bytes) {
   size_t seen = atomic_load(most);
   if (c->options.max_memory_bytes > 0) return bytes;
@@ -66,7 +66,7 @@ static stage_status make_pinned(hs_context *c, size_t bytes) {
   s->packed = NULL;
   s->packed_bytes = 0;
   void *host = NULL, *device = NULL;
-  const size_t wanted = wanted_by_all(c, &s->jpeg->packed_most, size_class(bytes));
+  const size_t wanted = wanted_by_all(c, &s->jpeg->packed_max, size_class(bytes));
   st = device_alloc_pinned(&host, &device, wanted);
   s->packed = host;
   if (st == STAGE_OK) s->packed_bytes = wanted;
@@ -89,7 +89,7 @@ static size_t pitch_of(const packed_jpeg *p) { return align((size_t)p->width, RO
 
 static size_t bytes_of(const packed_jpeg *p) { return align(pitch_of(p) * (size_t)p->height, ALIGNMENT); }
 
-/* What decoding one picture after another needs beside their pixels. */
+/* Memory for decoding pictures one after another, without their pixels. */
 static size_t scratch_of(const packed_jpeg *pictures, int32_t count) {
   size_t most = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -110,12 +110,12 @@ static bool is_within_limit(hs_context *c, const packed_jpeg *first, size_t byte
   return frame <= limit && size_class(bytes) <= limit - frame;
 }
 
-static stage_status make_device_room(hs_context *c, size_t bytes) {
+static stage_status make_device_memory(hs_context *c, size_t bytes) {
   cuda_state *s = cuda_of(c);
   if (bytes <= s->decoded_bytes) return STAGE_OK;
   cuda_jpeg_drop_decoded(s);
   void *memory = NULL;
-  const size_t wanted = wanted_by_all(c, &s->jpeg->decoded_most, size_class(bytes));
+  const size_t wanted = wanted_by_all(c, &s->jpeg->decoded_max, size_class(bytes));
   const stage_status st = device_alloc(&memory, wanted);
   s->decoded = memory;
   if (st == STAGE_OK) s->decoded_bytes = wanted;
@@ -153,7 +153,7 @@ static stage_status decode(cuda_state *s, const packed_jpeg *pictures, int32_t c
     gray += bytes_of(&pictures[i]);
     st = jpeg_decode_launch(&args, s->stream);
   }
-  return st == STAGE_OK ? device_copy_from(s->mail->refused, words, sizeof *words * (size_t)count, s->stream) : st;
+  return st == STAGE_OK ? device_copy_from(s->readback->refused, words, sizeof *words * (size_t)count, s->stream) : st;
 }
 
 bool cuda_jpeg_decode(hs_context *c, const packed_jpeg *pictures, int32_t count, decoded_rows *rows) {
@@ -164,7 +164,7 @@ bool cuda_jpeg_decode(hs_context *c, const packed_jpeg *pictures, int32_t count,
   assert(count >= 1 && count <= JPEG_GROUP_MAX);
   for (int32_t i = 0; i < count; i++) bytes += bytes_of(&pictures[i]);
   if (!is_within_limit(c, pictures, bytes) || device_enter(s->device, &previous) != STAGE_OK) return false;
-  stage_status st = make_device_room(c, bytes);
+  stage_status st = make_device_memory(c, bytes);
   s->decoding = st == STAGE_OK;
   s->decoded_count = count;
   if (st == STAGE_OK) st = decode(s, pictures, count, scratch, rows);
@@ -176,7 +176,7 @@ bool cuda_jpeg_decode(hs_context *c, const packed_jpeg *pictures, int32_t count,
 int32_t cuda_jpeg_refused(const hs_context *c) {
   const cuda_state *s = cuda_of(c);
   for (int32_t i = 0; i < s->decoded_count; i++)
-    if (s->mail->refused[i] != 0) return i;
+    if (s->readback->refused[i] != 0) return i;
   return -1;
 }
 

@@ -6,7 +6,7 @@
 #include "pipeline/device/cuda_engine.h"
 #include "pipeline/device/cuda_state.h"
 
-/* A request on the device: what the kernels take, and where it lies in the slab and in pinned memory. */
+/* A request on the device: arguments of the kernels, offsets in the slab and in pinned memory. */
 typedef struct device_matching {
   match_args args;
   cuda_match_work work;
@@ -31,8 +31,8 @@ static void *part(unsigned char *slab, size_t *offset, size_t bytes) {
 }
 
 /* Lists in host memory are copied, and those that vector loads cannot read. */
-static bool needs_copy(const match_list *list, const match_placement *place) {
-  return !place->on_device || (uintptr_t)list->descriptors % VECTOR_BYTES != 0;
+static bool needs_copy(const match_list *list, const match_placement *placement) {
+  return !placement->on_device || (uintptr_t)list->descriptors % VECTOR_BYTES != 0;
 }
 
 static bool wants_backward(match_wanted wanted) {
@@ -40,7 +40,7 @@ static bool wants_backward(match_wanted wanted) {
 }
 
 /* Lays a request out in a slab (null: only its sizes). */
-static void lay_out(const match_request *r, const match_placement *place, match_wanted wanted, size_t extra_bytes,
+static void lay_out(const match_request *r, const match_placement *placement, match_wanted wanted, size_t extra_bytes,
                     unsigned char *slab, device_matching *d) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   const match_list *lists[2] = {&r->first, &r->second};
@@ -54,8 +54,8 @@ static void lay_out(const match_request *r, const match_placement *place, match_
   if (wants_backward(wanted)) d->args.backward = part(slab, &bytes, r->second.count * sizeof(match_nearest));
   for (int i = 0; i < 2; i++) {
     const size_t count = lists[i]->count, value = r->type == MATCH_F32 ? sizeof(float) : 1;
-    if (needs_copy(lists[i], place)) d->descriptors[i] = part(slab, &bytes, count * MATCH_LENGTH * value);
-    if (guided && !place->on_device) d->keypoints[i] = part(slab, &bytes, count * sizeof(hs_keypoint));
+    if (needs_copy(lists[i], placement)) d->descriptors[i] = part(slab, &bytes, count * MATCH_LENGTH * value);
+    if (guided && !placement->on_device) d->keypoints[i] = part(slab, &bytes, count * sizeof(hs_keypoint));
     *sides[i] = (match_side){d->descriptors[i] ? d->descriptors[i] : lists[i]->descriptors,
                              i == 0 ? d->work.first_places : d->work.second_places, lists[i]->count};
   }
@@ -96,7 +96,7 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
 }
 
 /* The state, made when it is first wanted, and all memory of a request. On the context's device. */
-static hs_status make_room(hs_context *c, const match_request *r, const match_placement *place, match_wanted wanted,
+static hs_status make_room(hs_context *c, const match_request *r, const match_placement *placement, match_wanted wanted,
                            size_t extra_bytes, device_matching *d) {
   if (r->first.count > CUDA_MATCH_COUNT_MAX || r->second.count > CUDA_MATCH_COUNT_MAX)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a list has more than %u features, the most on a device",
@@ -113,25 +113,26 @@ static hs_status make_room(hs_context *c, const match_request *r, const match_pl
     if (st != STAGE_OK) return cuda_failure(c, st, "preparing matching");
     matching->prepared = true;
   }
-  lay_out(r, place, wanted, extra_bytes, NULL, d);
+  lay_out(r, placement, wanted, extra_bytes, NULL, d);
   hs_status st = grow_slab(c, d->slab_bytes);
   if (st == HS_OK) st = grow_pinned(c, d->pinned_bytes);
-  if (st == HS_OK) lay_out(r, place, wanted, extra_bytes, matching->slab, d);
+  if (st == HS_OK) lay_out(r, placement, wanted, extra_bytes, matching->slab, d);
   return st;
 }
 
 /* ------------------------------------------------------------------ work */
 
 /* Uploads the first (0) or the second list (1), with its positions. */
-static stage_status upload_list(const match_request *r, const match_placement *place, int which,
+static stage_status upload_list(const match_request *r, const match_placement *placement, int which,
                                 const device_matching *d, cuda_stream stream) {
   const match_list *list = which == 0 ? &r->first : &r->second;
   const size_t value = r->type == MATCH_F32 ? sizeof(float) : 1, count = list->count;
   stage_status st = STAGE_OK;
   if (d->descriptors[which]) {
     const size_t row = MATCH_LENGTH * value;
-    st = place->on_device ? device_copy_rows_to(d->descriptors[which], row, list->descriptors, row, row, count, stream)
-                          : device_copy_to(d->descriptors[which], list->descriptors, count * row, stream);
+    st = placement->on_device
+             ? device_copy_rows_to(d->descriptors[which], row, list->descriptors, row, row, count, stream)
+             : device_copy_to(d->descriptors[which], list->descriptors, count * row, stream);
   }
   if (st != STAGE_OK || r->guide.kind == MATCH_UNGUIDED) return st;
   const void *keypoints = list->keypoints;
@@ -144,13 +145,13 @@ static stage_status upload_list(const match_request *r, const match_placement *p
 }
 
 /* Enqueues a request and what comes back to pinned memory: a count and pairs ALIGNMENT bytes on, or both nearest. */
-static stage_status enqueue(const cuda_match_state *s, const match_request *r, const match_placement *place,
+static stage_status enqueue(const cuda_match_state *s, const match_request *r, const match_placement *placement,
                             match_wanted wanted, const device_matching *d, cuda_stream stream) {
   unsigned char *results = (unsigned char *)s->pinned + ALIGNMENT,
                 *d_results = (unsigned char *)s->d_pinned + ALIGNMENT;
   const size_t rows = r->first.count, columns = r->second.count;
-  stage_status st = upload_list(r, place, 0, d, stream);
-  if (st == STAGE_OK) st = upload_list(r, place, 1, d, stream);
+  stage_status st = upload_list(r, placement, 0, d, stream);
+  if (st == STAGE_OK) st = upload_list(r, placement, 1, d, stream);
   if (st == STAGE_OK) st = cuda_match_nearest_launch(&d->args, &d->work, CUDA_MATCH_TENSOR, stream);
   if (st != STAGE_OK) return st;
   if (wanted == WANTED_PAIRS || wanted == WANTED_MUTUAL_PAIRS) {
@@ -171,15 +172,15 @@ static stage_status enqueue(const cuda_match_state *s, const match_request *r, c
 }
 
 /* Runs a request; the results are in pinned memory then. */
-static hs_status run(hs_context *c, const match_request *r, const match_placement *place, match_wanted wanted) {
-  const cuda_stream stream = place->stream ? place->stream : cuda_of(c)->stream;
+static hs_status run(hs_context *c, const match_request *r, const match_placement *placement, match_wanted wanted) {
+  const cuda_stream stream = placement->stream ? placement->stream : cuda_of(c)->stream;
   device_matching d;
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  hs_status st = make_room(c, r, place, wanted, 0, &d);
+  hs_status st = make_room(c, r, placement, wanted, 0, &d);
   if (st == HS_OK) {
-    stage_status done = enqueue(cuda_of(c)->matching, r, place, wanted, &d, stream);
+    stage_status done = enqueue(cuda_of(c)->matching, r, placement, wanted, &d, stream);
     /* Copies may still be reading the caller's lists, also after a failure. */
     const stage_status waited = device_stream_wait(stream);
     if (done == STAGE_OK) done = waited;
@@ -189,9 +190,9 @@ static hs_status run(hs_context *c, const match_request *r, const match_placemen
   return st;
 }
 
-hs_status cuda_match_nearest(hs_context *c, const match_request *r, const match_placement *place,
+hs_status cuda_match_nearest(hs_context *c, const match_request *r, const match_placement *placement,
                              match_nearest *forward, match_nearest *backward) {
-  const hs_status st = run(c, r, place, backward ? WANTED_BOTH_NEAREST : WANTED_NEAREST);
+  const hs_status st = run(c, r, placement, backward ? WANTED_BOTH_NEAREST : WANTED_NEAREST);
   if (st != HS_OK) return st;
   const unsigned char *results = (const unsigned char *)cuda_of(c)->matching->pinned + ALIGNMENT;
   const size_t bytes = r->first.count * sizeof *forward;
@@ -200,9 +201,9 @@ hs_status cuda_match_nearest(hs_context *c, const match_request *r, const match_
   return HS_OK;
 }
 
-hs_status cuda_match_pairs(hs_context *c, const match_request *r, const match_placement *place,
+hs_status cuda_match_pairs(hs_context *c, const match_request *r, const match_placement *placement,
                            const match_pair **pairs, size_t *count) {
-  const hs_status st = run(c, r, place, r->mutual ? WANTED_MUTUAL_PAIRS : WANTED_PAIRS);
+  const hs_status st = run(c, r, placement, r->mutual ? WANTED_MUTUAL_PAIRS : WANTED_PAIRS);
   if (st != HS_OK) return st;
   *pairs = (const match_pair *)(const void *)((const unsigned char *)cuda_of(c)->matching->pinned + ALIGNMENT);
   *count = *(const uint32_t *)cuda_of(c)->matching->pinned;
@@ -239,7 +240,7 @@ typedef struct device_search {
   match_neighbour *nearest;  /* device; of a chunk's rows */
   uint32_t *counts, *starts; /* device; of a chunk's rows */
   match_neighbour *found;    /* device; found_capacity */
-  uint32_t *host_counts;     /* pinned: of a chunk; and as many starts behind them */
+  uint32_t *host_counts;     /* pinned: of a chunk, followed by as many starts */
 } device_search;
 
 /* Lays out what a search wants besides the lists; returns its bytes. k 0: lists of any length. */
@@ -257,8 +258,8 @@ static size_t lay_out_search(const match_request *r, uint32_t k, unsigned char *
 }
 
 /* Memory of a search: as large a chunk as there is memory for. */
-static hs_status make_search_room(hs_context *c, const match_request *r, const match_placement *place, uint32_t k,
-                                  device_search *s) {
+static hs_status make_search_memory(hs_context *c, const match_request *r, const match_placement *placement, uint32_t k,
+                                    device_search *s) {
   const uint64_t nearest = (uint64_t)k * sizeof(match_neighbour) / sizeof(float), pitch = s->squares.pitch;
   const uint64_t widest = pitch > nearest ? pitch : nearest, fit = CHUNK_FLOATS / (widest > 0 ? widest : 1);
   const uint64_t tiles = ((uint64_t)r->first.count + TILE_ROWS - 1) / TILE_ROWS;
@@ -267,7 +268,7 @@ static hs_status make_search_room(hs_context *c, const match_request *r, const m
   if (chunk == 0) chunk = 1;
   do {
     s->chunk_rows = (uint32_t)(chunk * TILE_ROWS);
-    st = make_room(c, r, place, WANTED_NEAREST, lay_out_search(r, k, NULL, s), &s->room);
+    st = make_room(c, r, placement, WANTED_NEAREST, lay_out_search(r, k, NULL, s), &s->room);
     chunk /= 2;
   } while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && chunk > 0);
   if (st != HS_OK) return st;
@@ -279,10 +280,10 @@ static hs_status make_search_room(hs_context *c, const match_request *r, const m
 }
 
 /* Lists, places and norms; then the squares of a chunk. */
-static stage_status bring_lists(const match_request *r, const match_placement *place, const device_search *s,
-                                cuda_stream stream) {
-  stage_status st = upload_list(r, place, 0, &s->room, stream);
-  if (st == STAGE_OK) st = upload_list(r, place, 1, &s->room, stream);
+static stage_status upload_lists(const match_request *r, const match_placement *placement, const device_search *s,
+                                 cuda_stream stream) {
+  stage_status st = upload_list(r, placement, 0, &s->room, stream);
+  if (st == STAGE_OK) st = upload_list(r, placement, 1, &s->room, stream);
   return st == STAGE_OK ? cuda_match_norms_launch(&s->room.args, &s->room.work, stream) : st;
 }
 
@@ -303,9 +304,9 @@ static device_search search_of(const match_request *r, float bound) {
 
 /* ------------------------------------------------------------------ the k nearest */
 
-static stage_status nearest_chunks(const match_request *r, const match_placement *place, uint32_t k, device_search *s,
-                                   match_neighbour *nearest, cuda_stream stream) {
-  stage_status st = bring_lists(r, place, s, stream);
+static stage_status nearest_chunks(const match_request *r, const match_placement *placement, uint32_t k,
+                                   device_search *s, match_neighbour *nearest, cuda_stream stream) {
+  stage_status st = upload_lists(r, placement, s, stream);
   for (uint32_t first = 0; st == STAGE_OK && first < r->first.count; first += s->squares.rows) {
     st = begin_chunk(r, first, s, stream);
     if (st == STAGE_OK) st = cuda_neighbours_nearest_launch(&s->squares, s->bound, k, s->nearest, stream);
@@ -318,14 +319,14 @@ static stage_status nearest_chunks(const match_request *r, const match_placement
 
 hs_status cuda_match_k_nearest(hs_context *c, const match_request *r, float bound, uint32_t k,
                                match_neighbour *nearest) {
-  const match_placement place = {NULL, false};
+  const match_placement placement = {NULL, false};
   device_search s = search_of(r, bound);
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  hs_status st = make_search_room(c, r, &place, k, &s);
+  hs_status st = make_search_memory(c, r, &placement, k, &s);
   if (st == HS_OK) {
-    stage_status done = nearest_chunks(r, &place, k, &s, nearest, cuda_of(c)->stream);
+    stage_status done = nearest_chunks(r, &placement, k, &s, nearest, cuda_of(c)->stream);
     /* Copies may still be at work, also after a failure. */
     const stage_status waited = device_stream_wait(cuda_of(c)->stream);
     if (done == STAGE_OK) done = waited;
@@ -381,16 +382,16 @@ static hs_status within_chunk(hs_context *c, const match_request *r, uint32_t fi
 }
 
 hs_status cuda_match_within(hs_context *c, const match_request *r, float bound, neighbours_take take, void *user) {
-  const match_placement place = {NULL, false};
+  const match_placement placement = {NULL, false};
   device_search s = search_of(r, bound);
   int32_t previous;
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
-  hs_status st = make_search_room(c, r, &place, 0, &s);
+  hs_status st = make_search_memory(c, r, &placement, 0, &s);
   /* Pinned memory has room for a pair, four words, for each row of the first list; this takes two. */
   if (st == HS_OK) {
     s.host_counts = cuda_of(c)->matching->pinned;
-    const stage_status done = bring_lists(r, &place, &s, cuda_of(c)->stream);
+    const stage_status done = upload_lists(r, &placement, &s, cuda_of(c)->stream);
     if (done != STAGE_OK) st = cuda_failure(c, done, "bringing descriptors");
   }
   for (uint32_t first = 0; st == HS_OK && first < r->first.count; first += s.squares.rows)

@@ -14,7 +14,7 @@ struct device_descriptors {
   cuda_match_image view;
 };
 
-/* A batch: tasks and counts in pinned memory, and the matches behind; tasks, keys and nearest on the device. */
+/* A batch: tasks, counts and matches in pinned memory; tasks, keys and nearest on the device. */
 typedef struct pair_batch {
   cuda_event finished;
   unsigned char *slab, *pinned, *d_pinned;
@@ -59,9 +59,9 @@ uint64_t cuda_pairs_free_bytes(const hs_context *c) {
 
 /* ------------------------------------------------------------------ making and ending */
 
-stage_status cuda_pairs_enter(const pair_matcher *p, int32_t *previous) { return device_enter(p->device, previous); }
+stage_status cuda_pairs_push(const pair_matcher *p, int32_t *previous) { return device_enter(p->device, previous); }
 
-void cuda_pairs_leave(int32_t previous) { device_leave(previous); }
+void cuda_pairs_pop(int32_t previous) { device_leave(previous); }
 
 const char *cuda_pairs_error_text(void) { return device_error_text(); }
 
@@ -150,7 +150,7 @@ stage_status cuda_pairs_upload(pair_matcher *p, const void *descriptors, uint32_
   return st;
 }
 
-void cuda_pairs_drop(pair_matcher *p, device_descriptors *image) {
+void cuda_pairs_free(pair_matcher *p, device_descriptors *image) {
   if (!image) return;
   device_free(image->view.descriptors);
   hs_memory_release(p->allocator, image);

@@ -218,12 +218,12 @@ hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream,
    it, because it is not pinned. */
 static hs_status round_taps(hs_context *c, const double *taps, size_t count, prim_element type) {
   cuda_primitives *p = &cuda_of(c)->primitives;
-  if (count > p->tap_room) {
+  if (count > p->tap_capacity) {
     hs_memory_release(c->options.allocator, p->taps);
-    p->tap_room = 0;
+    p->tap_capacity = 0;
     p->taps = hs_memory_alloc(c->options.allocator, count * sizeof *taps);
     if (!p->taps) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate room for %zu taps", count);
-    p->tap_room = count;
+    p->tap_capacity = count;
   }
   for (size_t j = 0; j < count; j++) p->taps[j] = type == PRIM_F32 ? (double)(float)taps[j] : taps[j];
   return HS_OK;

@@ -20,7 +20,7 @@ typedef struct recording {
   plane_view handover;
   unsigned char *slab; /* of the picture that the view is of */
   picture_group group;
-  bool given; /* keypoints are given: their lists are there */
+  bool user_keypoints; /* the lists are the caller's keypoints */
 } recording;
 
 static unsigned char *buffer(const cuda_state *s, unsigned char *slab, plan_buffer which, int32_t octave) {
@@ -73,7 +73,7 @@ static void view_lists(recording *r) {
     v->filter.mask = buffer(s, r->slab, BUFFER_MASK, 0);
     v->filter.mask_stride = s->mask_pitch;
   }
-  v->max_features = r->given ? 0 : options_device_most(&r->context->options);
+  v->max_features = r->user_keypoints ? 0 : options_device_max(&r->context->options);
   v->selection = (select_rule)r->context->options.selection;
   const uint32_t cells = options_device_cells(&r->context->options);
   if (cells > 0 && v->selection == SELECT_LEVELS) v->selection = SELECT_LARGEST;
@@ -127,7 +127,7 @@ static stage_status record_handover(const recording *r) {
     assert(level.stride == r->handover.stride && level.height == r->handover.height);
     st = device_copy_from(s->handover, level.data, level.stride * (size_t)level.height * sizeof(float), s->stream);
   }
-  return st == STAGE_OK ? handover_launch(&s->d_mail->handed_over, s->stream) : st;
+  return st == STAGE_OK ? handover_launch(&s->d_readback->handed_over, s->stream) : st;
 }
 
 /* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
@@ -204,8 +204,8 @@ static stage_status record_base(const recording *r, const record_target *target)
   return target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
 }
 
-/* All levels and candidate masks: levels 1..S octave after octave, and beside them, on other streams, the work that no
-   later level needs. */
+/* All levels and candidate masks: levels 1..S octave after octave; on other streams at the same time the work that no later
+   level needs. */
 static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->state->octaves_searched;
   stage_status st = record_base(r, target);
@@ -229,12 +229,12 @@ static cuda_outputs *outputs_of(const recording *r) {
   return (cuda_outputs *)(void *)(buffer(r->state, r->slab, BUFFER_COUNTS, 0) + DEVICE_OUTPUTS_AT);
 }
 
-/* The public records, beside the descriptors: neither waits for the other. */
+/* The public records, at the same time as the descriptors: neither waits for the other. */
 static stage_status record_results(const recording *r) {
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->listed, s->keypoint);
   if (st == STAGE_OK) st = device_event_wait(s->listed, s->side[0]);
-  if (st == STAGE_OK) st = cuda_results_launch(&r->view, outputs_of(r), s->d_mail->counts, s->side[0]);
+  if (st == STAGE_OK) st = cuda_results_launch(&r->view, outputs_of(r), s->d_readback->counts, s->side[0]);
   if (st == STAGE_OK && r->request->descriptor_bytes > 0)
     st = cuda_describe_launch(&r->view, s->variants.describe, outputs_of(r), s->keypoint);
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
@@ -273,8 +273,8 @@ static stage_status record_keypoints(const recording *r) {
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
-/* Keypoints that were given: only their orientations, where they bring none, and their descriptors. */
-static stage_status record_given(const recording *r, const record_target *target) {
+/* User keypoints: orientations if they have none, and descriptors. */
+static stage_status record_user(const recording *r, const record_target *target) {
   const cuda_state *s = r->state;
   stage_status st = record_base(r, target);
   if (st == STAGE_OK) st = record_described_levels(r, 0);
@@ -283,21 +283,21 @@ static stage_status record_given(const recording *r, const record_target *target
   if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
   if (st == STAGE_OK) st = record_shapes(r);
   if (st == STAGE_OK)
-    st = target->given.oriented ? cuda_work_order_launch(&r->view, s->keypoint)
-                                : cuda_orient_launch(&r->view, s->variants.orient, s->keypoint);
+    st = target->user_keypoints.oriented ? cuda_work_order_launch(&r->view, s->keypoint)
+                                         : cuda_orient_launch(&r->view, s->variants.orient, s->keypoint);
   if (st == STAGE_OK) st = record_results(r);
   if (st == STAGE_OK) st = device_event_record(s->described, s->keypoint);
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
-/* Counters are cleared, and the mail is read, beside the pyramid; the first octave's side stream is joined before they are
-   used. */
+/* Clears the counters and reads the host's words while the pyramid is computed; the first octave's side stream is joined
+   before their use. */
 static stage_status record_reset(const recording *r) {
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->begun, s->stream);
   if (st == STAGE_OK) st = device_event_wait(s->begun, s->side[0]);
   if (st == STAGE_OK) st = cuda_keypoint_reset_launch(&r->view, s->side[0]);
-  const cuda_outputs *outputs = &s->mail->outputs;
+  const cuda_outputs *outputs = &s->readback->outputs;
   return st == STAGE_OK ? device_copy_to(outputs_of(r), outputs, sizeof *outputs, s->side[0]) : st;
 }
 
@@ -308,7 +308,7 @@ static recording recording_of(const hs_context *c, const frame_request *request,
                        .handover = target->handover,
                        .slab = cuda_of(c)->slab,
                        .group = {target->group, cuda_of(c)->plan.device_bytes},
-                       .given = target->given.count > 0};
+                       .user_keypoints = target->user_keypoints.count > 0};
   return r;
 }
 
@@ -333,7 +333,7 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   assert(r.view.octave_count > 0);
   stage_status st = record_reset(&r);
   if (st == STAGE_OK && request->equalize) st = cuda_record_equalize(c, target);
-  if (r.given) return st == STAGE_OK ? record_given(&r, target) : st;
+  if (r.user_keypoints) return st == STAGE_OK ? record_user(&r, target) : st;
   if (st == STAGE_OK) st = record_pyramid(&r, target);
   return st == STAGE_OK ? record_keypoints(&r) : st;
 }
@@ -344,7 +344,7 @@ size_t cuda_equalized_pitch(const source_view *v) {
   return v->layout == SOURCE_GRAY ? 0 : ((size_t)v->width + 127) & ~(size_t)127;
 }
 
-stage_status cuda_equalize_room(cuda_state *s) {
+stage_status cuda_equalize_memory(cuda_state *s) {
   if (s->zeros) return STAGE_OK;
   void *zeros = NULL;
   stage_status st = device_alloc(&zeros, CUDA_EQUALIZE_BYTES);
@@ -357,7 +357,7 @@ stage_status cuda_equalize_room(cuda_state *s) {
   return st;
 }
 
-/* Picture i, on a stream of its own scratch. */
+/* Picture i, on a stream with its own scratch. */
 static stage_status equalize_one(const hs_context *c, const record_target *target, int32_t i, int32_t scratch,
                                  cuda_stream stream) {
   const cuda_state *s = cuda_of(c);

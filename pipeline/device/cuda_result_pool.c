@@ -22,7 +22,7 @@ struct cuda_result_pool {
   int32_t device;
   pid_t process;                              /* whose device it is */
   uint32_t owners;                            /* contexts */
-  uint32_t lent;                              /* blocks */
+  uint32_t borrowed;                          /* blocks */
   uint32_t features_of_million[SIZE_CLASSES]; /* by the bits of the number of samples; 0: none was seen */
 };
 
@@ -31,7 +31,7 @@ static void *allocate(size_t bytes, void *user) {
   return hs_memory_alloc(NULL, bytes);
 }
 
-/* The block that a pointer lies in, null when it is no block's. Under the lock. */
+/* The block that contains a pointer, null if none does. Under the lock. */
 static cuda_result_block *block_of(const cuda_result_pool *p, const void *pointer) {
   const uintptr_t at = (uintptr_t)pointer;
   for (cuda_result_block *b = p->blocks; b; b = b->next)
@@ -45,7 +45,7 @@ static cuda_result_block *take_out(cuda_result_pool *p, size_t most_bytes) {
   cuda_result_block **smallest = NULL;
   size_t bytes = 0;
   for (cuda_result_block **at = &p->blocks; *at; at = &(*at)->next) {
-    if ((*at)->held || (*at)->lent > 0) continue;
+    if ((*at)->held || (*at)->borrowed > 0) continue;
     bytes += (*at)->bytes;
     if (!smallest || (*at)->bytes < (*smallest)->bytes) smallest = at;
   }
@@ -82,8 +82,8 @@ static void release(void *pointer, void *user) {
   const bool forked = p->process != getpid();
   if (!forked) pthread_mutex_lock(&p->lock);
   cuda_result_block *b = block_of(p, pointer);
-  if (b && !forked && --b->lent == 0) p->lent--;
-  const bool last = p->owners == 0 && p->lent == 0;
+  if (b && !forked && --b->borrowed == 0) p->borrowed--;
+  const bool last = p->owners == 0 && p->borrowed == 0;
   if (!forked) pthread_mutex_unlock(&p->lock);
   if (!b) hs_memory_release(NULL, pointer);
   if (b && !forked && last) end_pool(p);
@@ -109,7 +109,7 @@ void cuda_result_pool_leave(cuda_result_pool *p) {
   if (!p) return;
   pthread_mutex_lock(&p->lock);
   if (--p->owners == 0) free_blocks(p);
-  const bool last = p->owners == 0 && p->lent == 0;
+  const bool last = p->owners == 0 && p->borrowed == 0;
   pthread_mutex_unlock(&p->lock);
   if (last) end_pool(p);
 }
@@ -118,7 +118,7 @@ void cuda_result_pool_leave(cuda_result_pool *p) {
 static cuda_result_block *find_free(const cuda_result_pool *p, size_t bytes) {
   cuda_result_block *found = NULL;
   for (cuda_result_block *b = p->blocks; b; b = b->next)
-    if (!b->held && b->lent == 0 && b->bytes >= bytes && (!found || b->bytes < found->bytes)) found = b;
+    if (!b->held && b->borrowed == 0 && b->bytes >= bytes && (!found || b->bytes < found->bytes)) found = b;
   return found;
 }
 
@@ -151,7 +151,7 @@ stage_status cuda_result_pool_hold(cuda_result_pool *p, size_t bytes, cuda_resul
   stage_status st = STAGE_OK;
   pthread_mutex_lock(&p->lock);
   cuda_result_block *b = *block;
-  if (!b || b->lent > 0 || b->bytes < bytes) {
+  if (!b || b->borrowed > 0 || b->bytes < bytes) {
     if (b) b->held = false;
     b = find_free(p, bytes);
     if (b)
@@ -174,10 +174,10 @@ void cuda_result_pool_drop(cuda_result_pool *p, cuda_result_block *b) {
 bool cuda_result_pool_lend(cuda_result_pool *p, cuda_result_block *b, uint32_t arrays, uint32_t most,
                            const hs_allocator **allocator) {
   pthread_mutex_lock(&p->lock);
-  const bool lends = b->lent > 0 || p->lent < most;
+  const bool lends = b->borrowed > 0 || p->borrowed < most;
   if (lends) {
-    p->lent += b->lent == 0;
-    b->lent += arrays;
+    p->borrowed += b->borrowed == 0;
+    b->borrowed += arrays;
     *allocator = &p->allocator;
   }
   pthread_mutex_unlock(&p->lock);
@@ -192,7 +192,7 @@ static int size_class(uint64_t samples) {
 
 static uint64_t thousands_of(uint64_t samples) { return samples / 1000 + 1; }
 
-uint32_t cuda_result_pool_room(cuda_result_pool *p, uint64_t samples) {
+uint32_t cuda_result_pool_capacity(cuda_result_pool *p, uint64_t samples) {
   pthread_mutex_lock(&p->lock);
   const uint32_t seen = p->features_of_million[size_class(samples)];
   pthread_mutex_unlock(&p->lock);

@@ -1,11 +1,11 @@
 /*
  * Pinned memory for results, in blocks that a frame writes and the caller may keep.
  *
- * A block is held by a context's set of results while frames write to it, and lent to the caller's lists of features
- * afterwards, without a copy: hs_features.allocator is then the pool's. It goes back when the last array in it is
- * released, by whichever thread, also after the context's end; the pool's memory is freed when the context has ended and
- * nothing is lent any more. At most RESULT_BLOCKS_LENT blocks, or RESULT_BLOCKS_LENT_THROUGHPUT, are lent at once, so that a
- * program which keeps all its results does not pin the machine's memory: what comes beyond is copied.
+ * A block is held by a context's set of results while frames write to it. Afterwards the caller's lists of features borrow
+ * it, without a copy: hs_features.allocator is then the pool's. It is returned when the last array in it is released, by
+ * any thread, also after the context's end; the pool's memory is freed when the context has ended and nothing is borrowed.
+ * At most RESULT_BLOCKS_BORROWED blocks, or RESULT_BLOCKS_BORROWED_THROUGHPUT, are borrowed at once, so that a program which
+ * keeps all its results does not pin the machine's memory: further results are copied.
  *
  * In a forked child blocks are neither given back nor freed, because only the parent has the device.
  */
@@ -17,7 +17,7 @@
 #include "pipeline/include/hartsift.h"
 #include "stages/base.h"
 
-enum { RESULT_BLOCKS_LENT = 16, RESULT_BLOCKS_LENT_THROUGHPUT = 64 };
+enum { RESULT_BLOCKS_BORROWED = 16, RESULT_BLOCKS_BORROWED_THROUGHPUT = 64 };
 
 typedef struct cuda_result_pool cuda_result_pool;
 
@@ -25,8 +25,8 @@ typedef struct cuda_result_block {
   struct cuda_result_block *next;
   unsigned char *host, *device; /* the same memory, as each of the two addresses it */
   size_t bytes;
-  bool held;     /* by a set of results */
-  uint32_t lent; /* arrays of the caller's in it */
+  bool held;         /* by a set of results */
+  uint32_t borrowed; /* arrays of the caller's in it */
 } cuda_result_block;
 
 /* A pool of the device, with one owner; null: no memory. */
@@ -49,7 +49,7 @@ bool cuda_result_pool_lend(cuda_result_pool *pool, cuda_result_block *block, uin
 /* How many features pictures in flight get room for, by the number of samples of their first octave: what those noted so
    far had, and a quarter more. A picture that has more than there is room for is noted, and its frame repeated. By classes
    of size, because small pictures have more features a sample than large ones. */
-uint32_t cuda_result_pool_room(cuda_result_pool *pool, uint64_t samples);
+uint32_t cuda_result_pool_capacity(cuda_result_pool *pool, uint64_t samples);
 void cuda_result_pool_note(cuda_result_pool *pool, uint64_t samples, uint32_t features);
 
 /* Pinned bytes of all blocks. */

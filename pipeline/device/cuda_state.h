@@ -29,7 +29,7 @@ typedef struct cuda_primitives {
   size_t slab_bytes;
   cuda_event done; /* the last call's work */
   double *taps;    /* host, as they are uploaded */
-  size_t tap_room;
+  size_t tap_capacity;
 } cuda_primitives;
 
 /* The device is the current one. */
@@ -54,8 +54,7 @@ typedef struct cuda_variants {
    last. */
 enum { SIDE_STREAMS = 8, UPLOAD_BANDS_MAX = 8, STAGING_SLOTS = 2 };
 
-/* Where a frame's results are written: a block of the pool, with room for so many records and behind them frames and
-   descriptors. */
+/* The results of a frame: a block of the pool for so many records, followed by frames and descriptors. */
 typedef struct result_set {
   cuda_result_block *block; /* null: none yet */
   hs_keypoint *records;
@@ -73,21 +72,21 @@ typedef struct mask_layout {
   uint32_t words, offset[OCTAVES_MAX];
 } mask_layout;
 
-/* What a frame tells the host besides its features. */
-typedef struct frame_mail {
+/* Words between a frame and the host: counts read back, and addresses of results. */
+typedef struct frame_readback {
   cuda_frame_counts counts[FRAME_GROUP_MAX]; /* of each picture */
   cuda_tile_counts tile_counts[TILE_SLOTS];  /* of the tiles under way */
-  cuda_outputs outputs;                      /* the other way: where the frame's results go */
+  cuda_outputs outputs;                      /* written by the host: where the frame's results go */
   uint32_t handed_over;                      /* 1: the level is there; the host clears it */
-  cuda_outputs tile_outputs[TILE_SLOTS];     /* the other way too */
+  cuda_outputs tile_outputs[TILE_SLOTS];     /* written by the host */
   uint32_t refused[JPEG_GROUP_MAX];          /* of each picture decoded: 0, or libjpeg is to decide */
-} frame_mail;
+} frame_readback;
 
-/* What a context and its lanes know of decoding JPEGs. */
+/* What a context and its workers know of decoding JPEGs. */
 typedef struct cuda_jpeg {
   decoder_state state;
   char reason[JPEG_REASON_BYTES];
-  atomic_size_t packed_most, decoded_most; /* bytes that any of them has wanted */
+  atomic_size_t packed_max, decoded_max; /* bytes that any of them has wanted */
 } cuda_jpeg;
 
 /* What a context holds on its device for matching. */
@@ -106,7 +105,7 @@ typedef struct cuda_state {
   cuda_stream stream, side[SIDE_STREAMS], keypoint; /* keypoint: what follows the search */
   cuda_event begun, forked[OCTAVES_MAX], searched, listed, described, joined[SIDE_STREAMS];
   cuda_event equalizing;
-  cuda_event ended;   /* of a frame, for lanes that sleep until then */
+  cuda_event ended;   /* of a frame, for workers that sleep until then */
   cuda_event crossed; /* between a caller's stream and the context's */
   cuda_stream upload; /* bands of the picture, while the base of those that came is made */
   cuda_event uploaded[UPLOAD_BANDS_MAX];
@@ -114,24 +113,24 @@ typedef struct cuda_state {
   vote_scales *scales; /* device */
   unsigned char *slab; /* device */
   size_t slab_bytes;
-  frame_mail *mail, *d_mail;    /* pinned */
-  float *handover, *d_handover; /* pinned: level 0 of the first octave that the host works on */
+  frame_readback *readback, *d_readback; /* pinned */
+  float *handover, *d_handover;          /* pinned: level 0 of the first octave that the host works on */
   size_t handover_floats;
   unsigned char *slots; /* pinned, STAGING_SLOTS: parts of pictures in ordinary memory on their way to the device */
   size_t slot_bytes;
   cuda_event slot_copied[STAGING_SLOTS];
-  bool staged;          /* the frame's pictures go that way */
-  stage_queue *copiers; /* that copy them there; null: the caller does */
-  unsigned char *given; /* pinned: lists of given keypoints */
-  uint32_t given_capacity;
-  uint32_t given_features; /* that a frame of given keypoints had beyond its list; 0: none had */
-  uint32_t room_beyond;    /* features that the results must have room for besides the frame's own */
-  cuda_result_pool *pool;  /* a lane's is its owner's */
+  bool staged;               /* the frame's pictures go that way */
+  stage_queue *copiers;      /* that copy them there; null: the caller does */
+  unsigned char *user_lists; /* pinned: lists of user keypoints */
+  uint32_t user_capacity;
+  uint32_t user_overflow;  /* overflow of the last user-keypoint frame; 0: none */
+  uint32_t extra_capacity; /* extra result capacity */
+  cuda_result_pool *pool;  /* a worker's is its owner's */
   result_set results[RESULT_SETS];
   int32_t set; /* the one in use */
   uint64_t memory_generation;
   cuda_event tile_ended[TILE_SLOTS];
-  cuda_jpeg *jpeg;       /* a lane's is its owner's */
+  cuda_jpeg *jpeg;       /* a worker's is its owner's */
   unsigned char *packed; /* pinned: pictures on their way to be decoded */
   size_t packed_bytes;
   unsigned char *decoded; /* device: the pictures, and what they are decoded with */
@@ -167,12 +166,12 @@ static inline cuda_keypoint_capacity cuda_list_capacity(uint32_t mask_words, uin
 /* What a recorded frame reads and writes, as addresses of the device. */
 typedef struct record_target {
   source_view source, base; /* the picture as it was uploaded, and what the base is made of: its equalised gray */
-  cuda_outputs outputs;     /* not recorded: a recorded frame takes them from the mail */
-  bool base_apart;          /* the base is made outside the graph, beside the upload */
+  cuda_outputs outputs;     /* not recorded: a recorded frame takes them from the readback */
+  bool base_apart;          /* the base is computed outside the graph, during the upload */
   int32_t group;            /* pictures, 1 or more, each with its part of the slab */
   const cuda_frame_view *group_views; /* device memory; null for one */
   plane_view handover; /* level 0 of the octave after the last, in mapped memory; null data: not wanted */
-  user_keypoints given;
+  user_keypoints user_keypoints;
 } record_target;
 
 /* A buffer of the plan in the slab, null where the plan has none. */
@@ -189,8 +188,8 @@ void cuda_jpeg_drop(cuda_state *state);
 /* Pictures alone. */
 void cuda_jpeg_drop_decoded(cuda_state *state);
 
-/* Given keypoints to the lists of the frame being prepared. */
-stage_status cuda_user_keypoints_upload(const cuda_state *state, const user_keypoints *given, cuda_stream stream);
+/* User keypoints to the lists of the frame being prepared. */
+stage_status cuda_user_keypoints_upload(const cuda_state *state, const user_keypoints *user, cuda_stream stream);
 /* Pinned bytes held for them. */
 size_t cuda_user_keypoints_bytes(const cuda_state *state);
 
@@ -199,11 +198,11 @@ base_args cuda_base_args(const hs_context *context, const source_view *source);
 
 /* Bands in which a picture is uploaded to `source`, on the device, while its base is made: 1 where the base is part of
    the graph instead. */
-int32_t cuda_upload_bands(const hs_context *context, const frame_placement *place, const source_view *source);
+int32_t cuda_upload_bands(const hs_context *context, const frame_placement *placement, const source_view *source);
 /* Bytes that pictures need to be staged in. */
 size_t cuda_staging_bytes(const source_view *source);
-/* Pinned memory for a picture that lies in ordinary memory, before it is uploaded. */
-stage_status cuda_upload_room(hs_context *context, const frame_request *request, const frame_placement *place);
+/* Pinned memory through which a picture in pageable memory is uploaded. */
+stage_status cuda_upload_memory(hs_context *context, const frame_request *request, const frame_placement *placement);
 /* Picture and mask to the device on `stream`, with the base of octave 0 when bands > 1. */
 stage_status cuda_upload(const hs_context *context, const frame_request *request, const record_target *target,
                          int32_t bands, cuda_stream stream);
@@ -216,7 +215,7 @@ void cuda_record_views(const hs_context *context, const frame_request *request, 
 stage_status cuda_record_frame(const hs_context *context, const frame_request *request, const record_target *target);
 
 /* The graph of a frame; null where it is to be launched kernel by kernel. Sets target->group_views. */
-hs_status cuda_graph_of(hs_context *context, const frame_request *request, const frame_placement *place,
+hs_status cuda_graph_of(hs_context *context, const frame_request *request, const frame_placement *placement,
                         record_target *target, cuda_graph *graph);
 /* Launches the frame in the order of `stream`: the graph, or without one kernel by kernel. After a failure work may
    still be running on all streams of the state. */
@@ -239,10 +238,12 @@ int cuda_variants_report(const cuda_variants *variants, char *text, size_t bytes
 /* ------------------------------------------------------------------ */
 
 /* Memory for a frame on a device: one slab laid out by a plan, and pinned memory for results and for the level from
-   which the CPU goes on. Graphs that have addresses of memory that moves are dropped. */
+   which the CPU continues (hybrid). Graphs with addresses of reallocated memory are dropped. */
 
 /* Pictures that share the frame's launches. */
-static inline size_t cuda_group_of(const frame_placement *place) { return place->group > 1 ? (size_t)place->group : 1; }
+static inline size_t cuda_group_of(const frame_placement *placement) {
+  return placement->group > 1 ? (size_t)placement->group : 1;
+}
 
 /* Whether any filter of the options needs a work plane. */
 bool cuda_wants_blur_work(const hs_context *context);
@@ -251,15 +252,15 @@ bool cuda_wants_blur_work(const hs_context *context);
 hs_status cuda_make_slab(hs_context *context, size_t bytes);
 /* The plan of a frame: state->plan, and untiled_bytes, what its slab takes. Statuses: HS_ERR_LIMIT: a size does not fit, and
    untiled_bytes is SIZE_MAX. */
-hs_status cuda_plan_room(hs_context *context, const frame_request *request, const frame_placement *place);
+hs_status cuda_plan_memory(hs_context *context, const frame_request *request, const frame_placement *placement);
 /* Plan and slab for a frame. */
-hs_status cuda_make_room(hs_context *context, const frame_request *request, const frame_placement *place);
+hs_status cuda_make_memory(hs_context *context, const frame_request *request, const frame_placement *placement);
 /* Pinned memory for the results of `group` pictures, and for those beyond a frame's own. */
-hs_status cuda_make_result_room(hs_context *context, size_t group, size_t descriptor_bytes);
+hs_status cuda_make_result_memory(hs_context *context, size_t group, size_t descriptor_bytes);
 /* Whether a picture of the frame that ended has more features than the results have room for; then the next will have it. */
 bool cuda_outgrows_results(hs_context *context, uint32_t features);
 /* Pinned memory for level 0 of the octave after the last of the plan. */
-hs_status cuda_make_handover_room(hs_context *context);
+hs_status cuda_make_handover_memory(hs_context *context);
 
 /* That level, at an address of the host's or the device's. */
 plane_view cuda_handover_plane(const cuda_state *state, float *data);
@@ -271,9 +272,9 @@ plane_view cuda_handover_plane(const cuda_state *state, float *data);
 /* Bytes from row to row of a picture's equalised gray; 0 where that takes the picture's own place. */
 size_t cuda_equalized_pitch(const source_view *source);
 
-/* Device memory that histograms need and find zero: for those that run beside each other. */
+/* Device memory of histograms, zero before and after each; one for each that runs at the same time. */
 enum { CUDA_EQUALIZE_BYTES = SIDE_STREAMS * (int)sizeof(histogram_scratch) };
-stage_status cuda_equalize_room(cuda_state *state);
+stage_status cuda_equalize_memory(cuda_state *state);
 
 /* Enqueues the equalisation of target->source into target->base on state->stream and, for groups, the side streams, which
    it joins; may be captured. */

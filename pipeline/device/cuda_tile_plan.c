@@ -16,9 +16,7 @@ _Static_assert(CROP_ROWS % (2 << (TILE_OCTAVES_MAX - 1)) == 0, "coarser octaves 
 
 /* Samples about a tile's level 0 that the first octave's base needs of the picture: its filter's, and a pixel of the
    doubling. */
-static int32_t base_margin(const plan_request *r, int32_t octave) {
-  return octave == 0 ? r->base_filter->radius + 2 : 0;
-}
+static int32_t base_halo(const plan_request *r, int32_t octave) { return octave == 0 ? r->base_filter->radius + 2 : 0; }
 
 static int32_t align_down(int32_t n, int32_t to) { return n / to * to; }
 
@@ -29,9 +27,9 @@ static int32_t align_within(int32_t n, int32_t to, int32_t end) {
 
 plane_region cuda_tile_crop(const plan_request *r, const pyramid_geometry *g, int32_t octave,
                             const plane_region *core) {
-  const tile_margins m = tile_margins_of(r, g->octave_count - octave);
-  const int32_t margin = m.other[0][0] + base_margin(r, octave);
-  const plane_region c = {core->x0 - margin, core->y0 - margin, core->x1 + margin, core->y1 + margin};
+  const tile_halos m = tile_halos_of(r, g->octave_count - octave);
+  const int32_t halo = m.other[0][0] + base_halo(r, octave);
+  const plane_region c = {core->x0 - halo, core->y0 - halo, core->x1 + halo, core->y1 + halo};
   return (plane_region){c.x0 > 0 ? align_down(c.x0, CROP_COLUMNS) : 0, c.y0 > 0 ? align_down(c.y0, CROP_ROWS) : 0,
                         align_within(c.x1, CROP_ROWS, g->width[octave]),
                         align_within(c.y1, CROP_ROWS, g->height[octave])};
@@ -57,8 +55,8 @@ void cuda_tile_rows(const plan_request *r, const pyramid_geometry *g, const plan
 bool cuda_tile_band_bytes(const frame_plan *plan, size_t row_bytes, size_t *bytes) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
-  const int32_t margin = tile_margins_of(r, g->octave_count).other[0][0] + base_margin(r, 0) + REFINE_STEPS;
-  const size_t samples = (size_t)plan->tile_side + 2 * ((size_t)margin + CROP_ROWS), all = (size_t)r->height;
+  const int32_t halo = tile_halos_of(r, g->octave_count).other[0][0] + base_halo(r, 0) + REFINE_STEPS;
+  const size_t samples = (size_t)plan->tile_side + 2 * ((size_t)halo + CROP_ROWS), all = (size_t)r->height;
   const size_t rows = g->first_octave < 0 ? samples / 2 + 1 : (samples + 1) << g->first_octave;
   return hs_size_mul(rows < all ? rows : all, row_bytes, bytes);
 }
@@ -70,8 +68,8 @@ static void crop_sides(const frame_plan *plan, int32_t *width, int32_t *height) 
   const pyramid_geometry *g = &plan->geometry;
   *width = *height = 0;
   for (int32_t o = 0; o < g->octave_count; o++) {
-    const tile_margins m = tile_margins_of(&plan->request, g->octave_count - o);
-    const int32_t about = plan->tile_side + 2 * (m.other[0][0] + base_margin(&plan->request, o)) + CROP_ROWS;
+    const tile_halos m = tile_halos_of(&plan->request, g->octave_count - o);
+    const int32_t about = plan->tile_side + 2 * (m.other[0][0] + base_halo(&plan->request, o)) + CROP_ROWS;
     const int32_t columns = about + CROP_COLUMNS, rows = about + CROP_ROWS;
     *width = most(*width, columns < g->width[o] ? columns : g->width[o]);
     *height = most(*height, rows < g->height[o] ? rows : g->height[o]);
@@ -87,7 +85,7 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
 /* The levels of a crop, and of the coarser octaves that descriptors are pooled over. */
 static bool add_levels(frame_plan *plan, const cuda_tile_needs *needs, int32_t width, int32_t height) {
   const plan_request *r = &plan->request;
-  const int32_t octaves = tile_margins_of(r, plan->geometry.octave_count).octaves;
+  const int32_t octaves = tile_halos_of(r, plan->geometry.octave_count).octaves;
   bool ok = true;
   for (int32_t i = 0; i < octaves && ok; i++) {
     const size_t columns = ((size_t)width >> i) + 1, rows = ((size_t)height >> i) + 1;
@@ -103,7 +101,7 @@ size_t cuda_tile_base_stride(const frame_plan *plan, int32_t octave) {
   return PLANE_ROUND_UP((size_t)plan->geometry.width[octave], PLANE_STRIDE_FLOATS);
 }
 
-/* Level 0 of the octaves but the first, those of two at a time. */
+/* Level 0 of the octaves after the first, two at a time. */
 static bool add_bases(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   bool ok = true;
@@ -118,7 +116,7 @@ static bool add_bases(frame_plan *plan) {
 /* Lists of a tile: room for a keypoint in 64 samples of it. A tile that has more is divided. */
 static void decide_capacities(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
-  const int32_t side = plan->tile_side + 2 * TILE_REACH;
+  const int32_t side = plan->tile_side + 2 * TILE_HALO;
   const int64_t width = side < g->width[0] ? side : g->width[0], height = side < g->height[0] ? side : g->height[0];
   plan->tile_keypoints = (uint32_t)((width * height / 64 + 128 + 31) & ~(int64_t)31);
   plan->request.keypoint_capacity = plan->tile_keypoints;

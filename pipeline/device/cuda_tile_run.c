@@ -17,7 +17,7 @@ typedef struct tile_run {
   const frame_request *request;
   const device_tile *tile;
   int32_t octaves;                     /* its own, and those that descriptors are pooled over */
-  plane_region crop;                   /* in samples of its own */
+  plane_region crop;                   /* in samples of its octave */
   octave_view crops[TILE_OCTAVES_MAX]; /* what is made of each, as if there were no more of the picture */
   plane_view blur_work[TILE_OCTAVES_MAX];
   cuda_frame_view view;
@@ -62,7 +62,7 @@ static void view_part(tile_run *t) {
   *part = (cuda_tile_part){.tiled = true,
                            .masked = t->crop,
                            .search = tile->core,
-                           .reach = region_about(tile->core, TILE_REACH, &plane),
+                           .reach = region_about(tile->core, TILE_HALO, &plane),
                            .escaped = buffer(t->state, BUFFER_ESCAPED, 0),
                            .escaped_capacity = TILE_DEVICE_ESCAPED,
                            .escaped_count = (uint32_t *)buffer(t->state, BUFFER_COUNTS, 0) + COUNT_ESCAPED};
@@ -90,7 +90,7 @@ static void view_tile(tile_run *t) {
   const frame_plan *plan = &t->state->plan;
   cuda_frame_view *v = &t->view;
   const int32_t octaves_left = plan->geometry.octave_count - t->tile->octave;
-  t->octaves = tile_margins_of(&plan->request, octaves_left).octaves;
+  t->octaves = tile_halos_of(&plan->request, octaves_left).octaves;
   t->crop = cuda_tile_crop(&plan->request, &plan->geometry, t->tile->octave, &t->tile->core);
   v->octave_count = t->octaves;
   v->first_octave = plan->geometry.first_octave + t->tile->octave;
@@ -133,14 +133,14 @@ static stage_status upload(const tile_run *t, source_view *crop) {
       (const void *)((uintptr_t)whole->data + (uintptr_t)r.y0 * whole->stride_bytes + (uintptr_t)r.x0 * pixel_bytes);
   request.source.width = r.x1 - r.x0;
   request.source.height = r.y1 - r.y0;
-  const frame_placement place = {0};
+  const frame_placement placement = {0};
   record_target target = {.source = request.source, .group = 1};
   s->picture_pitch = cuda_tile_pitch(&s->plan, pixel_bytes);
   target.source.data = buffer(s, BUFFER_PICTURE, t->tile->slot);
   target.source.stride_bytes = s->picture_pitch;
   *crop = target.source;
   stage_status st = device_stream_wait(s->upload); /* the tile before has left the staging memory */
-  if (st == STAGE_OK) st = cuda_upload_room(t->context, &request, &place);
+  if (st == STAGE_OK) st = cuda_upload_memory(t->context, &request, &placement);
   if (st == STAGE_OK) st = cuda_upload(t->context, &request, &target, 1, s->upload);
   if (st == STAGE_OK) st = device_event_record(s->uploaded[0], s->upload);
   return st == STAGE_OK ? device_event_wait(s->uploaded[0], s->stream) : st;
@@ -236,9 +236,9 @@ static stage_status search(const tile_run *t) {
 
 /* A tile's results in the pinned block, at an address of the host's or the device's; its lists are laid out as on the
    device. */
-static cuda_tile_lists view_results(const cuda_state *s, int32_t slot, unsigned char *block, frame_mail *mail) {
+static cuda_tile_lists view_results(const cuda_state *s, int32_t slot, unsigned char *block, frame_readback *readback) {
   const plan_request *p = &s->plan.request;
-  cuda_tile_lists lists = {.counts = &mail->tile_counts[slot]};
+  cuda_tile_lists lists = {.counts = &readback->tile_counts[slot]};
   block += (size_t)slot * cuda_tile_result_bytes(&s->plan);
   block += (size_t)p->feature_capacity * p->descriptor_bytes; /* first, because kernels write them in vectors */
   lists.keypoints = workspace_keypoints(block, p->keypoint_capacity, &lists.counts->keypoints);
@@ -256,8 +256,9 @@ static stage_status find_keypoints(const tile_run *t) {
   const cuda_frame_view *v = &t->view;
   const int32_t slot = t->tile->slot;
   unsigned char *counts = cuda_slab_buffer(s, BUFFER_COUNTS), *block = s->results[s->set].block->device;
-  cuda_outputs *outputs = (cuda_outputs *)(void *)(counts + DEVICE_OUTPUTS_AT), *from = &s->mail->tile_outputs[slot];
-  const cuda_tile_lists lists = view_results(s, slot, block, s->d_mail);
+  cuda_outputs *outputs = (cuda_outputs *)(void *)(counts + DEVICE_OUTPUTS_AT),
+               *from = &s->readback->tile_outputs[slot];
+  const cuda_tile_lists lists = view_results(s, slot, block, s->d_readback);
   *from = (cuda_outputs){.descriptors = block + (size_t)slot * cuda_tile_result_bytes(&s->plan)};
   stage_status st = device_clear(counts, COUNTS_BYTES, s->stream);
   if (st == STAGE_OK) st = device_copy_to(outputs, from, sizeof *outputs, s->stream);
@@ -310,7 +311,7 @@ hs_status cuda_tile_begin(hs_context *c, const frame_request *r, const device_ti
 hs_status cuda_tile_finish(hs_context *c, const device_tile *tile, device_tile_result *result) {
   cuda_state *s = cuda_of(c);
   unsigned char *block = s->results[s->set].block->host;
-  const cuda_tile_lists lists = view_results(s, tile->slot, block, s->mail);
+  const cuda_tile_lists lists = view_results(s, tile->slot, block, s->readback);
   int32_t previous;
   *result = (device_tile_result){0};
   if (device_enter(s->device, &previous) != STAGE_OK) return cuda_failure(c, STAGE_DEVICE, "entering the device");

@@ -10,11 +10,11 @@
 enum { FREE_LEFT = 8 };
 
 /* What a frame in tiles may take, and what it does. */
-typedef struct tiled_room {
-  uint64_t device_most, host_most;
+typedef struct tiled_memory {
+  uint64_t device_max, host_max;
   uint64_t device_bytes, host_bytes;
   frame_plan lists, device;
-} tiled_room;
+} tiled_memory;
 
 static size_t scratch_bytes(uint32_t mask_words, uint32_t keypoints, uint32_t features) {
   cuda_keypoint_scratch scratch;
@@ -42,7 +42,7 @@ static size_t staging_bytes(const frame_plan *device, const source_view *source)
   return cuda_staging_bytes(&crop);
 }
 
-static bool plan_side(const hs_context *c, const frame_request *r, int32_t side, tiled_room *room) {
+static bool plan_side(const hs_context *c, const frame_request *r, int32_t side, tiled_memory *room) {
   const cuda_tile_needs needs = {source_pixel_bytes(r->source.type, r->source.layout), cuda_wants_blur_work(c),
                                  scratch_bytes};
   const plan_request request = request_of(c, r);
@@ -60,15 +60,15 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
 }
 
 /* The largest tiles that fit, the smallest where none do. False: a size fits no type. */
-static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_room *room) {
+static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_memory *room) {
   for (int32_t side = TILE_SIDE_MAX; side >= TILE_SIDE_MIN; side = plan_smaller_tile(side))
-    if (plan_side(c, r, side, room) && room->device_bytes <= room->device_most && room->host_bytes <= room->host_most)
+    if (plan_side(c, r, side, room) && room->device_bytes <= room->device_max && room->host_bytes <= room->host_max)
       return true;
   return plan_side(c, r, TILE_SIDE_MIN, room);
 }
 
 /* Where the free memory of the device bounds the frame, its own slab counts as free. */
-static uint64_t device_most(hs_context *c, hs_status status) {
+static uint64_t device_max(hs_context *c, hs_status status) {
   const uint64_t limit = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX;
   size_t free_bytes = 0, all = 0;
   if (status != HS_ERR_MEMORY || device_memory(&free_bytes, &all) != STAGE_OK) return limit;
@@ -78,10 +78,10 @@ static uint64_t device_most(hs_context *c, hs_status status) {
 
 static hs_status prepare(hs_context *c, const frame_request *r, hs_status status) {
   cuda_state *s = cuda_of(c);
-  tiled_room room = {.host_most = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX};
-  room.device_most = device_most(c, status);
-  if (s->untiled_bytes <= room.device_most || !plan_tiles(c, r, &room)) return status;
-  const bool fits = room.device_bytes <= room.device_most && room.host_bytes <= room.host_most;
+  tiled_memory room = {.host_max = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX};
+  room.device_max = device_max(c, status);
+  if (s->untiled_bytes <= room.device_max || !plan_tiles(c, r, &room)) return status;
+  const bool fits = room.device_bytes <= room.device_max && room.host_bytes <= room.host_max;
   if (!fits && status == HS_ERR_MEMORY) return status;
   if (!fits)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
@@ -115,7 +115,7 @@ hs_status cuda_tiles_prepare(hs_context *c, const frame_request *r, hs_status st
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
   const hs_status st = prepare(c, r, status);
   device_leave(previous);
-  return st == HS_OK ? st : context_give_up_room(c, st);
+  return st == HS_OK ? st : context_reset_capacities(c, st);
 }
 
 void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0, int32_t *y1) {
@@ -124,14 +124,14 @@ void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0,
 }
 
 /* What a frame of this room holds. */
-static void bytes_of(const hs_context *c, const tiled_room *room, uint64_t *device_bytes, uint64_t *host_bytes) {
+static void bytes_of(const hs_context *c, const tiled_memory *room, uint64_t *device_bytes, uint64_t *host_bytes) {
   *device_bytes = room->device_bytes + sizeof(vote_scales);
-  *host_bytes = room->host_bytes + sizeof *cuda_of(c)->mail;
+  *host_bytes = room->host_bytes + sizeof *cuda_of(c)->readback;
 }
 
 bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   const uint64_t limit = c->options.max_memory_bytes, untiled_bytes = cuda_of(c)->plan.device_bytes;
-  tiled_room room = {.device_most = limit, .host_most = limit};
+  tiled_memory room = {.device_max = limit, .host_max = limit};
   if (limit == 0 || untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes >= untiled_bytes)
     return false;
   bytes_of(c, &room, device_bytes, host_bytes);
@@ -141,8 +141,8 @@ bool cuda_tiles_query(hs_context *c, const frame_request *r, uint64_t *device_by
 bool cuda_tiles_query_rows(hs_context *c, const frame_request *r, uint64_t *device_bytes, uint64_t *host_bytes) {
   const uint64_t limit = c->options.max_memory_bytes;
   const frame_placement whole = {.octaves = c->options.device == HS_DEVICE_HYBRID ? c->options.split : 0};
-  tiled_room room = {.device_most = limit, .host_most = limit};
-  (void)cuda_plan_room(c, r, &whole); /* what does not even have a plan needs tiles */
+  tiled_memory room = {.device_max = limit, .host_max = limit};
+  (void)cuda_plan_memory(c, r, &whole); /* what does not even have a plan needs tiles */
   if (cuda_of(c)->untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes > limit ||
       room.host_bytes > limit)
     return false;

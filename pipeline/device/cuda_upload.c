@@ -13,11 +13,12 @@ static int32_t bands_for(int64_t pixels) {
   return pixels < 4000000 ? 3 : UPLOAD_BANDS_MAX;
 }
 
-int32_t cuda_upload_bands(const hs_context *c, const frame_placement *place, const source_view *source) {
+int32_t cuda_upload_bands(const hs_context *c, const frame_placement *placement, const source_view *source) {
   const base_args args = cuda_base_args(c, source);
-  if (c->is_lane) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
-  /* What lies on the device was written on the frame's stream, which the uploads' does not wait for. */
-  if (place->source_on_device || place->stream || place->resident || place->group > 1 || !base_is_fused(&args))
+  if (c->is_worker) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
+  /* Pictures on the device were written on the frame's stream, for which the upload stream does not wait. */
+  if (placement->source_on_device || placement->stream || placement->resident || placement->group > 1 ||
+      !base_is_fused(&args))
     return 1;
   return bands_for((int64_t)source->width * source->height);
 }
@@ -47,12 +48,12 @@ static size_t slot_for(const source_view *v) {
 
 size_t cuda_staging_bytes(const source_view *v) { return slot_for(v) * STAGING_SLOTS; }
 
-/* Threads that share the copies of a picture; without them the caller copies alone. Lanes have none: others copy beside
-   them. */
+/* Starts the threads that share the copies of a picture; without them the caller copies alone. Workers have none: they
+   copy at the same time. */
 static void start_copiers(hs_context *c) {
   cuda_state *s = cuda_of(c);
   const int32_t wanted = options_threads(&c->options), threads = wanted < COPIERS_MAX ? wanted : COPIERS_MAX;
-  if (s->copiers || c->is_lane || threads < 2) return;
+  if (s->copiers || c->is_worker || threads < 2) return;
   stage_queue *queue = hs_memory_alloc(c->options.allocator, queue_bytes(threads));
   if (queue && queue_start(queue, threads))
     s->copiers = queue;
@@ -60,11 +61,11 @@ static void start_copiers(hs_context *c) {
     hs_memory_release(c->options.allocator, queue);
 }
 
-stage_status cuda_upload_room(hs_context *c, const frame_request *r, const frame_placement *place) {
+stage_status cuda_upload_memory(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
-  const int32_t group = place->group > 1 ? place->group : 1;
+  const int32_t group = placement->group > 1 ? placement->group : 1;
   s->staged = false;
-  if (place->source_on_device) return STAGE_OK;
+  if (placement->source_on_device) return STAGE_OK;
   for (int32_t i = 0; i < group && !s->staged; i++) s->staged = device_is_pageable(r[i].source.data);
   if (r->filter.mask && !s->staged) s->staged = device_is_pageable(r->filter.mask);
   const size_t slot = slot_for(&r->source);

@@ -9,7 +9,7 @@
 #include "pipeline/frame/run_frame.h"
 
 /* Checks and runs a frame whose picture is on the device. */
-static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const frame_placement *place,
+static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const frame_placement *placement,
                      frame_result *result) {
   if (!c->engine->offloads) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
   frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
@@ -17,13 +17,13 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
   hs_status st = image_view_source(c, image, &request.source);
   if (st == HS_OK) st = image_view_filter(c, image, mask, &request.filter);
   if (st != HS_OK) return st;
-  if (place->resident && options_use_grid(&c->options) && options_device_cells(&c->options) == 0)
+  if (placement->resident && options_use_grid(&c->options) && options_device_cells(&c->options) == 0)
     return CONTEXT_FAIL(
         c, HS_ERR_UNSUPPORTED,
         "options.grid_columns x grid_rows is %d x %d: for results that stay on the device at most %d cells",
         c->options.grid_columns, c->options.grid_rows, OPTIONS_DEVICE_CELLS_MAX);
-  st = c->engine->run(c, &request, place, result);
-  if (st == HS_OK && !place->resident) st = grid_choice_result(c, &request, result);
+  st = c->engine->run(c, &request, placement, result);
+  if (st == HS_OK && !placement->resident) st = grid_choice_result(c, &request, result);
   return st;
 }
 
@@ -33,9 +33,9 @@ hs_status hs_cuda_extract_resident(hs_context *c, const hs_image *image, const h
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const frame_placement place = {.stream = stream, .source_on_device = true, .resident = true};
+  const frame_placement placement = {.stream = stream, .source_on_device = true, .resident = true};
   frame_result result = {0};
-  const hs_status st = run(c, image, mask, &place, &result);
+  const hs_status st = run(c, image, mask, &placement, &result);
   if (st != HS_OK) return st;
   *features = (hs_cuda_features){.count = result.count,
                                  .keypoints = result.keypoints,
@@ -54,9 +54,9 @@ hs_status hs_cuda_extract(hs_context *c, const hs_image *image, const hs_image *
   if (!c) return HS_ERR_ARGUMENT;
   context_clear_error(c);
   if (!image || !features) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image or features is null");
-  const frame_placement place = {.stream = stream, .source_on_device = true};
+  const frame_placement placement = {.stream = stream, .source_on_device = true};
   frame_result result = {0};
-  hs_status st = run(c, image, mask, &place, &result);
+  hs_status st = run(c, image, mask, &placement, &result);
   if (st != HS_OK) return st;
   const hs_features found = {.count = result.count,
                              .keypoints = (hs_keypoint *)(uintptr_t)result.keypoints,

@@ -11,8 +11,8 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/frame/run_frame.h"
 
-/* Features of some of the given keypoints, from the lists of the CPU's workspace or as a device's records. */
-typedef struct given_part {
+/* Features of some of the user keypoints, from the lists of the CPU's workspace or as a device's records. */
+typedef struct user_part {
   uint32_t count;
   const uint32_t *keypoint;   /* [count]: place of a feature's keypoint in the list; null: the feature's own */
   const uint32_t *source;     /* of each listed keypoint: which of those given it is */
@@ -20,28 +20,28 @@ typedef struct given_part {
   const hs_keypoint *records; /* [count] */
   const unsigned char *descriptors;
   const hs_frame *frames; /* of records */
-} given_part;
+} user_part;
 
 /* On a device there are two, because those that bring their orientation need no stage but the descriptor's. */
-enum { GIVEN_PARTS = 2 };
+enum { USER_PARTS = 2 };
 
-typedef struct given_output {
-  given_part part[GIVEN_PARTS];
+typedef struct user_output {
+  user_part part[USER_PARTS];
   workspace lists;
-} given_output;
+} user_output;
 
-static uint32_t source_of(const given_part *p, uint32_t feature) {
+static uint32_t source_of(const user_part *p, uint32_t feature) {
   return p->source[p->keypoint ? p->keypoint[feature] : feature];
 }
 
-/* First slot of each given keypoint, from how many features it has; returns their sum. */
-static uint64_t count_slots(const frame_request *r, const given_output *found, uint32_t *slot) {
-  memset(slot, 0, sizeof *slot * ((size_t)r->given_count + 1));
-  for (const given_part *p = found->part; p < found->part + GIVEN_PARTS; p++)
+/* First slot of each user keypoint, from how many features it has; returns their sum. */
+static uint64_t count_slots(const frame_request *r, const user_output *found, uint32_t *slot) {
+  memset(slot, 0, sizeof *slot * ((size_t)r->user_count + 1));
+  for (const user_part *p = found->part; p < found->part + USER_PARTS; p++)
     for (uint32_t f = 0; f < p->count; f++) slot[source_of(p, f)]++;
   uint64_t at = 0;
-  for (uint32_t i = 0; i < r->given_count; i++) {
-    const uint32_t n = r->given_statuses[i] == HS_OK ? slot[i] : 1;
+  for (uint32_t i = 0; i < r->user_count; i++) {
+    const uint32_t n = r->user_statuses[i] == HS_OK ? slot[i] : 1;
     slot[i] = (uint32_t)at;
     at += n;
   }
@@ -51,11 +51,11 @@ static uint64_t count_slots(const frame_request *r, const given_output *found, u
 /* Those that cannot be described are given back as they came, with zero descriptors. */
 static void copy_refused(const frame_request *r, const uint32_t *slot, hs_features *out) {
   const size_t bytes = r->descriptor_bytes;
-  for (uint32_t i = 0; i < r->given_count; i++) {
-    if (r->given_statuses[i] == HS_OK) continue;
-    const float a = r->given[i].orientation;
+  for (uint32_t i = 0; i < r->user_count; i++) {
+    if (r->user_statuses[i] == HS_OK) continue;
+    const float a = r->user_keypoints[i].orientation;
     hs_keypoint *k = &out->keypoints[slot[i]];
-    *k = r->given[i];
+    *k = r->user_keypoints[i];
     k->orientation = a >= 0.0f && a < TWO_PI_FLOAT ? a : 0.0f;
     if (out->frames) out->frames[slot[i]] = (hs_frame){k->sigma, 0.0f, 0.0f, k->sigma};
     if (bytes > 0) memset((unsigned char *)out->descriptors + slot[i] * bytes, 0, bytes);
@@ -70,8 +70,8 @@ static void restore_size(hs_keypoint *k, hs_frame *frame, float sigma) {
   if (frame) *frame = (hs_frame){frame->a11 * grown, frame->a12 * grown, frame->a21 * grown, frame->a22 * grown};
 }
 
-/* A part's features into the order of the given keypoints. slot[i]: where keypoint i's next feature goes. */
-static void copy_part(const given_part *p, const frame_request *r, uint32_t *slot, hs_features *out) {
+/* A part's features into the order of the user keypoints. slot[i]: where keypoint i's next feature goes. */
+static void copy_part(const user_part *p, const frame_request *r, uint32_t *slot, hs_features *out) {
   const size_t bytes = r->descriptor_bytes;
   for (uint32_t f = 0; f < p->count; f++) {
     const uint32_t source = source_of(p, f), to = slot[source]++;
@@ -79,65 +79,65 @@ static void copy_part(const given_part *p, const frame_request *r, uint32_t *slo
                                                        p->lists->features.orientation[f])
                                   : p->records[f];
     if (out->frames) out->frames[to] = p->lists ? workspace_frame(p->lists, f) : p->frames[f];
-    restore_size(&out->keypoints[to], out->frames ? &out->frames[to] : NULL, r->given[source].sigma);
+    restore_size(&out->keypoints[to], out->frames ? &out->frames[to] : NULL, r->user_keypoints[source].sigma);
     if (bytes > 0) memcpy((unsigned char *)out->descriptors + to * bytes, p->descriptors + f * bytes, bytes);
   }
 }
 
-static hs_status run_on_cpu(hs_context *c, frame_request *r, given_output *out) {
+static hs_status run_on_cpu(hs_context *c, frame_request *r, user_output *out) {
   memset(out, 0, sizeof *out);
   hs_status st = equalize_picture(c, &r->source);
   if (st == HS_OK) st = run_frame(c, r, &out->lists);
   if (st != HS_OK) return st;
-  out->part[0] = (given_part){.count = *out->lists.features.count,
-                              .keypoint = out->lists.features.keypoint,
-                              .source = out->lists.sources,
-                              .lists = &out->lists,
-                              .descriptors = out->lists.descriptors};
+  out->part[0] = (user_part){.count = *out->lists.features.count,
+                             .keypoint = out->lists.features.keypoint,
+                             .source = out->lists.sources,
+                             .lists = &out->lists,
+                             .descriptors = out->lists.descriptors};
   return HS_OK;
 }
 
 static uint32_t count_part(const frame_request *r, bool oriented) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < r->given_count; i++)
-    count += r->given_statuses[i] == HS_OK && isnan(r->given[i].orientation) != oriented;
+  for (uint32_t i = 0; i < r->user_count; i++)
+    count += r->user_statuses[i] == HS_OK && isnan(r->user_keypoints[i].orientation) != oriented;
   return count;
 }
 
 /* Describes the keypoints that bring their orientation, or those that do not. memory: room for the sources and the
    keypoints of features. */
 static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_geometry *g, bool oriented,
-                          given_part *part) {
+                          user_part *part) {
   const uint32_t count = count_part(r, oriented);
-  frame_placement place = {.given = {.count = count, .oriented = oriented, .octaves = g->octave_count}};
+  frame_placement placement = {.user_keypoints = {.count = count, .oriented = oriented, .octaves = g->octave_count}};
   frame_result result = {0};
   workspace w = {0};
   void *memory;
-  *part = (given_part){0};
+  *part = (user_part){0};
   if (count == 0) return HS_OK;
   hs_status st = context_scratch(c, oriented ? SCRATCH_ORIENTED : SCRATCH_TO_ORIENT, count, sizeof *w.sources, &memory);
-  if (st == HS_OK) st = c->engine->user_lists(c, &place.given, &w.keypoints, &w.features);
+  if (st == HS_OK) st = c->engine->user_lists(c, &placement.user_keypoints, &w.keypoints, &w.features);
   if (st != HS_OK) return st;
   w.sources = memory;
-  given_append(g, c, r, GIVEN_EVERY_OCTAVE, oriented, &w);
+  user_append(g, c, r, EVERY_OCTAVE, oriented, &w);
   c->engine->use_results(c, oriented ? 0 : 1); /* the results of both parts are used together */
-  st = c->engine->run(c, r, &place, &result);
-  *part = (given_part){.count = result.count,
-                       .source = w.sources,
-                       .records = result.keypoints,
-                       .descriptors = result.descriptors,
-                       .frames = result.frames};
+  st = c->engine->run(c, r, &placement, &result);
+  *part = (user_part){.count = result.count,
+                      .source = w.sources,
+                      .records = result.keypoints,
+                      .descriptors = result.descriptors,
+                      .frames = result.frames};
   if (st == HS_OK && !oriented) st = c->engine->user_keypoints_of(c, result.count, &part->keypoint);
   c->engine->use_results(c, 0);
   return st;
 }
 
-static hs_status run_on_device(hs_context *c, const frame_request *r, given_output *out) {
+static hs_status run_on_device(hs_context *c, const frame_request *r, user_output *out) {
   pyramid_geometry g;
   memset(out, 0, sizeof *out);
   if (pyramid_geometry_of(r->source.width, r->source.height, &c->rules, &g) != STAGE_OK)
     return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a %d x %d picture is too large", r->source.width, r->source.height);
-  g.octave_count = given_octaves_needed(&g, c, r);
+  g.octave_count = user_octaves_needed(&g, c, r);
   const uint64_t frames = c->statistics.frames;
   hs_status st = run_part(c, r, &g, true, &out->part[0]);
   if (st == HS_OK) st = run_part(c, r, &g, false, &out->part[1]);
@@ -149,7 +149,7 @@ static hs_status run_on_device(hs_context *c, const frame_request *r, given_outp
   return HS_OK;
 }
 
-static hs_status run(hs_context *c, const hs_image *image, frame_request *r, given_output *out) {
+static hs_status run(hs_context *c, const hs_image *image, frame_request *r, user_output *out) {
   hs_status st = image_view_source(c, image, &r->source);
   if (st != HS_OK) return st;
   image_view_everywhere(image, &r->filter); /* neither mask nor region applies */
@@ -165,7 +165,7 @@ static hs_status run(hs_context *c, const hs_image *image, frame_request *r, giv
 
 static hs_status describe(hs_context *c, const hs_image *image, frame_request *r, uint32_t *slot,
                           hs_features *features) {
-  given_output out;
+  user_output out;
   hs_status st = run(c, image, r, &out);
   if (st != HS_OK) return st;
   const uint64_t count = count_slots(r, &out, slot);
@@ -174,7 +174,7 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
                                c->options.allocator);
   if (st != HS_OK) return CONTEXT_FAIL(c, st, "cannot make room for %llu features", (unsigned long long)count);
   copy_refused(r, slot, features);
-  for (int i = 0; i < GIVEN_PARTS; i++) copy_part(&out.part[i], r, slot, features);
+  for (int i = 0; i < USER_PARTS; i++) copy_part(&out.part[i], r, slot, features);
   features->count = (size_t)count;
   features->image_width = image->width;
   features->image_height = image->height;
@@ -205,9 +205,9 @@ hs_status hs_describe(hs_context *c, const hs_image *image, const hs_keypoint *k
   hs_status st = HS_ERR_MEMORY;
   if (slot && (statuses || own)) {
     frame_request request = {.descriptor_bytes = features_descriptor_bytes(c->options.descriptor),
-                             .given = count > 0 ? keypoints : &none,
-                             .given_count = (uint32_t)count,
-                             .given_statuses = statuses ? statuses : own};
+                             .user_keypoints = count > 0 ? keypoints : &none,
+                             .user_count = (uint32_t)count,
+                             .user_statuses = statuses ? statuses : own};
     st = describe(c, image, &request, slot, features);
   } else {
     st = CONTEXT_FAIL(c, st, "cannot allocate for %zu keypoints", count);

@@ -27,9 +27,10 @@ static void copy_features(const hs_context *c, const frame_result *f, uint32_t c
 }
 
 static hs_status run_whole(hs_context *c, const frame_request *request, frame_output *out) {
-  const frame_placement place = {.source_on_device = request->source_on_device, .decoded = request->source_on_device};
+  const frame_placement placement = {.source_on_device = request->source_on_device,
+                                     .decoded = request->source_on_device};
   out->result = (frame_result){.lists = &out->lists};
-  const hs_status st = c->engine->run(c, request, &place, &out->result);
+  const hs_status st = c->engine->run(c, request, &placement, &out->result);
   return st == HS_OK && !out->result.lists ? grid_choice_result(c, request, &out->result) : st;
 }
 
@@ -67,7 +68,7 @@ hs_status extract_request(hs_context *c, frame_request *request, frame_output *o
   if (!request->on_cpu) {
     if (!c->engine->reports_progress && !request->is_repeated) st = context_progress(c, 0, 1);
     if (st == HS_OK) st = run_whole_or_tiles(c, request, out);
-    if (request->source_on_device || c->is_lane || !backend_falls_back(c, st)) return st;
+    if (request->source_on_device || c->is_worker || !backend_falls_back(c, st)) return st;
     backend_note_fallback(c, c->error);
     context_clear_error(c);
     st = request->equalize ? equalize_picture(c, &request->source) : HS_OK;
@@ -101,8 +102,8 @@ hs_status extract_copy(hs_context *c, const hs_image *image, const frame_result 
   const size_t descriptor_bytes = features_descriptor_bytes(type);
   if (!out->lists) {
     const hs_features found = view_of(c, image, out, type);
-    const hs_status given = c->engine->give(c, 0, &found, features);
-    return given == HS_OK ? given : CONTEXT_FAIL(c, given, "cannot make room for %u features", out->count);
+    const hs_status copied = c->engine->give(c, 0, &found, features);
+    return copied == HS_OK ? copied : CONTEXT_FAIL(c, copied, "cannot make room for %u features", out->count);
   }
   const hs_status st =
       features_reserve_framed(features, out->count, type, c->options.affine != 0, c->options.allocator);

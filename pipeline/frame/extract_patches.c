@@ -59,7 +59,7 @@ static hs_status take_options(hs_context *c, const hs_patch_options *callers, co
 
 static bool within_reach(float v) { return v >= -(float)PYRAMID_SIDE_MAX && v <= (float)PYRAMID_SIDE_MAX; }
 
-/* Where patch i lies; false: it cannot be taken. */
+/* The position of patch i; false: it cannot be taken. */
 static bool map_of(const patch_call *p, uint32_t i, patch_map *m) {
   const hs_keypoint *k = &p->keypoints[i];
   const float distance = p->options.scale / (float)p->options.size;
@@ -71,7 +71,7 @@ static bool map_of(const patch_call *p, uint32_t i, patch_map *m) {
   } else {
     if (!(k->sigma > 0.0f) || !within_reach(k->sigma)) return false;
     if (!p->options.upright && !isfinite(k->orientation)) return false;
-    *m = patch_map_circular(k->x, k->y, k->sigma, p->options.upright ? 0.0f : given_angle(k->orientation), distance);
+    *m = patch_map_circular(k->x, k->y, k->sigma, p->options.upright ? 0.0f : user_angle(k->orientation), distance);
   }
   return patch_area(m) > 0.0f;
 }

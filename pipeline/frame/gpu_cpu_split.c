@@ -22,7 +22,7 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* The CPU's features, in the defined order those of the smaller octaves, behind the GPU's. False: no room for them. */
+/* Appends the CPU's features, of the smaller octaves, to the GPU's. False: they exceed the capacity. */
 static bool append(hs_context *c, const workspace *w, frame_result *result) {
   feature_records r;
   const uint32_t count = *w->features.count, room = c->engine->split->records(c, &r), first = result->count;
@@ -101,19 +101,19 @@ static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t feat
 /* One attempt with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short and has been
    grown. */
 static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, frame_result *result, bool *repeat) {
-  const frame_placement place = {.octaves = octaves};
+  const frame_placement placement = {.octaves = octaves};
   const hs_statistics before = c->statistics;
   frame_request small = *r;
   workspace work;
   *repeat = false;
-  hs_status st = c->engine->split->begin(c, r, &place);
+  hs_status st = c->engine->split->begin(c, r, &placement);
   if (st != HS_OK) return st;
   small.skipped_octaves = octaves;
   small.may_tile = false;
   st = c->engine->split->level(c, &small.handed_over);
   if (st == HS_OK) st = run_frame(c, &small, &work);
   const hs_statistics on_cpu = c->statistics;
-  const hs_status ended = c->engine->split->finish(c, &place, result, repeat);
+  const hs_status ended = c->engine->split->finish(c, &placement, result, repeat);
   if (st == HS_OK) st = ended;
   c->statistics.frames = before.frames; /* each part has counted its own: the frame counts once, when it is whole */
   if (st != HS_OK || *repeat) return st;
@@ -184,7 +184,7 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
   return 0;
 }
 
-/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock, because lanes
+/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock, because workers
    that measure at the same time would disturb each other and choose different splits. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   split_table *table = c->splits;
@@ -214,11 +214,12 @@ static hs_status run_divided(hs_context *c, const frame_request *r, frame_result
   return st == HS_OK ? run(c, r, split, geometry.octave_count, result) : st;
 }
 
-hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, const frame_placement *place, frame_result *result) {
+hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, const frame_placement *placement,
+                            frame_result *result) {
   frame_request equalized = *r;
   hs_status st = HS_OK;
-  if (place->source_on_device || place->resident || place->given.count > 0)
-    return c->engine->split->run(c, r, place, result);
+  if (placement->source_on_device || placement->resident || placement->user_keypoints.count > 0)
+    return c->engine->split->run(c, r, placement, result);
   /* The CPU may compute all octaves, so the host equalizes the picture. */
   if (r->equalize) st = equalize_picture(c, &equalized.source);
   equalized.equalize = false;

@@ -1,4 +1,4 @@
-/* Images in flight: a ring of slots between the caller and the lanes. */
+/* Images in flight: a ring of slots between the caller and the workers. */
 
 #include <signal.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 static void give_back(in_flight_ring *f, uint64_t image) {
   in_flight_slot *s = ring_slot(f, image);
   if (!f->on_device) return;
-  if (--f->lanes[s->lane].held[s->set] == 0) pthread_cond_broadcast(&f->work);
+  if (--f->workers[s->worker].held[s->set] == 0) pthread_cond_broadcast(&f->work);
 }
 
 static bool open_lock(in_flight_ring *f) {
@@ -41,49 +41,49 @@ static bool open_lock(in_flight_ring *f) {
   return false;
 }
 
-/* So many lanes, with signals blocked as workers have them. */
-static hs_status start_lanes(in_flight_ring *f, hs_context *owner, int32_t lanes) {
+/* So many workers, with signals blocked as workers have them. */
+static hs_status start_workers(in_flight_ring *f, hs_context *owner, int32_t workers) {
   sigset_t blocked, saved;
   hs_status st = HS_OK;
   worker_signals_blocked(&blocked);
   if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)
-    return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the lanes");
-  for (int32_t i = 0; i < lanes && st == HS_OK; i++) {
-    in_flight_lane *lane = &f->lanes[i];
-    lane->ring = f;
-    st = backend_clone(owner, in_flight_lane_threads(f, i), &lane->context);
+    return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot block signals for the workers");
+  for (int32_t i = 0; i < workers && st == HS_OK; i++) {
+    in_flight_worker *worker = &f->workers[i];
+    worker->ring = f;
+    st = backend_clone(owner, in_flight_worker_threads(f, i), &worker->context);
     if (st != HS_OK) break;
-    backend_statistics(lane->context, &lane->statistics);
+    backend_statistics(worker->context, &worker->statistics);
     pthread_mutex_lock(&f->lock);
-    const bool started = pthread_create(&lane->thread, NULL, in_flight_lane_main, lane) == 0;
-    f->lane_count += started;
+    const bool started = pthread_create(&worker->thread, NULL, in_flight_worker_main, worker) == 0;
+    f->worker_count += started;
     pthread_mutex_unlock(&f->lock);
     if (started) continue;
-    backend_release(lane->context);
+    backend_release(worker->context);
     st = CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot start a thread for image %d in flight", i + 1);
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
   return st;
 }
 
-static bool has_lane(in_flight_ring *f, int32_t lane) {
+static bool has_worker(in_flight_ring *f, int32_t worker) {
   pthread_mutex_lock(&f->lock);
-  const bool runs = lane < f->lane_count;
+  const bool runs = worker < f->worker_count;
   pthread_mutex_unlock(&f->lock);
   return runs;
 }
 
-/* No lane starts another once `ending` is set: after lane i is joined, has_lane(i + 1) no longer changes. */
-static void stop_lanes(in_flight_ring *f) {
+/* No worker starts another once `ending` is set: after worker i is joined, has_worker(i + 1) no longer changes. */
+static void stop_workers(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
   pthread_cond_broadcast(&f->work);
   pthread_cond_broadcast(&f->unread);
   pthread_mutex_unlock(&f->lock);
   for (int32_t i = 0; i < f->reader_count; i++) pthread_join(f->readers[i], NULL);
-  for (int32_t i = 0; has_lane(f, i); i++) {
-    pthread_join(f->lanes[i].thread, NULL);
-    backend_release(f->lanes[i].context);
+  for (int32_t i = 0; has_worker(f, i); i++) {
+    pthread_join(f->workers[i].thread, NULL);
+    backend_release(f->workers[i].context);
   }
   for (int32_t i = 0; i < f->slot_count; i++) {
     hs_features_free(f->on_device ? &f->slots[i].own : &f->slots[i].features);
@@ -97,14 +97,14 @@ static void stop_lanes(in_flight_ring *f) {
 
 void in_flight_end(hs_context *c) {
   if (!c->in_flight) return;
-  /* In a forked child there are no lanes, and what the parent's hold is in whatever state the fork found it in: that
+  /* In a forked child there are no workers, and what the parent's hold is in whatever state the fork found it in: that
      memory is left to the end of the process. */
-  if (c->process == getpid()) stop_lanes(c->in_flight);
+  if (c->process == getpid()) stop_workers(c->in_flight);
   hs_memory_release(c->options.allocator, c->in_flight);
   c->in_flight = NULL;
 }
 
-int32_t in_flight_most(const hs_context *c, bool for_files) {
+int32_t in_flight_max(const hs_context *c, bool for_files) {
   if (c->options.in_flight > 0) return c->options.in_flight;
   if (!c->engine->offloads) return IN_FLIGHT_DEFAULT;
   if (context_for_throughput(c)) return IN_FLIGHT_THROUGHPUT;
@@ -112,10 +112,10 @@ int32_t in_flight_most(const hs_context *c, bool for_files) {
 }
 
 static hs_status start(hs_context *owner, bool for_files) {
-  const int32_t in_flight = in_flight_most(owner, for_files), threads = context_threads(owner);
+  const int32_t in_flight = in_flight_max(owner, for_files), threads = context_threads(owner);
   const bool throughput = context_for_throughput(owner);
-  const int32_t gpu_lanes = throughput ? CUDA_LANES_THROUGHPUT : CUDA_LANES;
-  const int32_t lanes = least(in_flight, owner->engine->offloads ? gpu_lanes : least(threads, CPU_LANES));
+  const int32_t gpu_workers = throughput ? GPU_WORKERS_THROUGHPUT : GPU_WORKERS;
+  const int32_t workers = least(in_flight, owner->engine->offloads ? gpu_workers : least(threads, CPU_WORKERS));
   const int32_t room = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
   /* One slot more than may be in flight: the one whose results are being looked at. */
   const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
@@ -123,7 +123,7 @@ static hs_status start(hs_context *owner, bool for_files) {
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
   memset(f, 0, bytes);
   f->slot_count = room + 1;
-  f->lane_most = lanes;
+  f->worker_max = workers;
   f->threads = threads;
   f->on_device = owner->engine->offloads;
   f->any_order = throughput;
@@ -132,7 +132,7 @@ static hs_status start(hs_context *owner, bool for_files) {
     hs_memory_release(owner->options.allocator, f);
     return CONTEXT_FAIL(owner, HS_ERR_THREAD, "cannot make a lock for images in flight");
   }
-  const hs_status st = start_lanes(f, owner, f->on_device ? 1 : lanes);
+  const hs_status st = start_workers(f, owner, f->on_device ? 1 : workers);
   owner->in_flight = f;
   if (st == HS_OK) return HS_OK;
   in_flight_end(owner);
@@ -142,8 +142,8 @@ static hs_status start(hs_context *owner, bool for_files) {
 void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   if (!f) return;
   pthread_mutex_lock(&f->lock);
-  for (int32_t i = 0; i < f->lane_count; i++) {
-    const hs_statistics *s = &f->lanes[i].statistics;
+  for (int32_t i = 0; i < f->worker_count; i++) {
+    const hs_statistics *s = &f->workers[i].statistics;
     if (s->frames > 0) {
       sum->way = s->way;
       sum->way_reason = s->way_reason;
@@ -156,17 +156,17 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* How many lanes may have an image of this size on the device at once; computed again only when the size changes. */
-static int32_t lanes_for(hs_context *c, const hs_image *image) {
+/* How many workers may have an image of this size on the device at once; computed again only when the size changes. */
+static int32_t workers_for(hs_context *c, const hs_image *image) {
   in_flight_ring *f = c->in_flight;
-  if (!f->on_device) return CPU_LANES;
+  if (!f->on_device) return CPU_WORKERS;
   if (f->sized_width != image->width || f->sized_height != image->height) {
-    f->sized_lanes = in_flight_lanes_for(c, image->width, image->height);
+    f->sized_workers = in_flight_workers_for(c, image->width, image->height);
     f->sized_width = image->width;
     f->sized_height = image->height;
     context_clear_error(c);
   }
-  return f->sized_lanes;
+  return f->sized_workers;
 }
 
 /* Slots that were taken out of order become free with the oldest; not while the one before it is being looked at. */
@@ -193,7 +193,7 @@ static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
   f->end++;
   f->waited_for++;
   if (s->state == SLOT_READY)
-    in_flight_wake_lanes(f);
+    in_flight_wake_workers(f);
   else
     pthread_cond_signal(&f->unread);
 }
@@ -207,14 +207,14 @@ static hs_status submit_picture(hs_context *c, const hs_source *source) {
   if (st == HS_OK && !c->in_flight) st = start(c, false);
   if (st != HS_OK) return st;
   in_flight_ring *f = c->in_flight;
-  const int32_t lanes_most = lanes_for(c, image), group_most = in_flight_group_most(f, c, image, lanes_most);
+  const int32_t worker_limit = workers_for(c, image), group_max = in_flight_group_max(f, c, image, worker_limit);
   pthread_mutex_lock(&f->lock);
   in_flight_slot *s = open_slot(c);
   if (s) {
     s->picture = picture_view(source);
     s->state = SLOT_READY;
-    s->lanes_most = lanes_most;
-    s->group_most = source->mask ? 1 : group_most;
+    s->worker_limit = worker_limit;
+    s->group_max = source->mask ? 1 : group_max;
     submit_slot(f, s);
   }
   pthread_mutex_unlock(&f->lock);
@@ -244,8 +244,8 @@ static hs_status submit_opened(hs_context *c, const opened_source *opened) {
     s->from_source = true;
     s->opened = *opened;
     s->state = f->on_device ? SLOT_UNREAD : SLOT_READY;
-    s->lanes_most = f->on_device ? 0 : CPU_LANES;
-    s->group_most = f->on_device ? 0 : 1;
+    s->worker_limit = f->on_device ? 0 : CPU_WORKERS;
+    s->group_max = f->on_device ? 0 : 1;
     submit_slot(f, s);
   }
   pthread_mutex_unlock(&f->lock);
@@ -353,7 +353,7 @@ static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features)
     *features = slot->features;
     memset(&slot->features, 0, sizeof slot->features);
   } else if (f->on_device && !slot->is_own) {
-    st = c->engine->give(f->lanes[slot->lane].context, slot->set, &slot->features, features);
+    st = c->engine->give(f->workers[slot->worker].context, slot->set, &slot->features, features);
   } else {
     st = features_copy(features, &slot->features, c->options.allocator);
   }

@@ -1,4 +1,4 @@
-/* What a lane does: it takes images out of the ring, alone or as a group of small ones, and runs them in its context. */
+/* What a worker does: it takes images out of the ring, alone or as a group of small ones, and runs them in its context. */
 #include <signal.h>
 #include <string.h>
 
@@ -9,21 +9,21 @@
 #include "pipeline/frame/extract.h"
 #include "pipeline/frame/in_flight.h"
 
-static void keep_error(in_flight_slot *s, const hs_context *lane) {
-  hs_message_set(s->error, sizeof s->error, "%s", lane->error);
-  hs_message_set(s->location, sizeof s->location, "%s", lane->error_location);
+static void keep_error(in_flight_slot *s, const hs_context *worker) {
+  hs_message_set(s->error, sizeof s->error, "%s", worker->error);
+  hs_message_set(s->location, sizeof s->location, "%s", worker->error_location);
 }
 
-/* A set of the lane's results that may be written, -1: none. */
-static int32_t free_set(const in_flight_lane *lane) {
+/* A set of the worker's results that may be written, -1: none. */
+static int32_t free_set(const in_flight_worker *worker) {
   for (int32_t i = 0; i < RESULT_SETS; i++)
-    if (lane->held[i] == 0) return i;
+    if (worker->held[i] == 0) return i;
   return -1;
 }
 
 /* The CPU does an image that does not fit the device. */
-static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
-  hs_context *c = lane->context;
+static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
+  hs_context *c = worker->context;
   keep_error(s, c);
   s->status = extract_picture(c, &s->picture, true, &s->own);
   s->features = s->own;
@@ -31,7 +31,7 @@ static void fall_back(in_flight_lane *lane, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Features that the lane's context has listed on the host, of a frame in tiles: the slot takes them over. */
+/* Features that the worker's context has listed on the host, of a frame in tiles: the slot takes them over. */
 static void keep_own(hs_context *c, in_flight_slot *s) {
   hs_features_free(&s->own);
   s->own = c->view;
@@ -39,18 +39,18 @@ static void keep_own(hs_context *c, in_flight_slot *s) {
   s->is_own = true;
 }
 
-/* Runs one image in the lane's context, without the lock. */
-static void run_image(in_flight_lane *lane, in_flight_slot *s) {
-  hs_context *c = lane->context;
-  if (s->from_source && !lane->ring->on_device) in_flight_read_slot(s);
+/* Runs one image in the worker's context, without the lock. */
+static void run_image(in_flight_worker *worker, in_flight_slot *s) {
+  hs_context *c = worker->context;
+  if (s->from_source && !worker->ring->on_device) in_flight_read_slot(s);
   if (s->unreadable) return;
-  if (lane->ring->on_device) {
+  if (worker->ring->on_device) {
     const hs_features *view = NULL;
     s->status = extract_picture_view(c, &s->picture, &view);
     s->features = s->status == HS_OK ? *view : (hs_features){0};
     if (s->status == HS_OK && view == &c->view) keep_own(c, s);
     if (backend_falls_back(c, s->status)) {
-      fall_back(lane, s);
+      fall_back(worker, s);
       return;
     }
   } else {
@@ -60,194 +60,194 @@ static void run_image(in_flight_lane *lane, in_flight_slot *s) {
 }
 
 /* A file that stayed encoded and turns out to be damaged is read again, for what is said of it then. */
-static void run_slot(in_flight_lane *lane, in_flight_slot *s) {
-  run_image(lane, s);
+static void run_slot(in_flight_worker *worker, in_flight_slot *s) {
+  run_image(worker, s);
   if (!s->from_source || s->unreadable || !picture_wants_pixels(&s->picture, s->status)) return;
   picture_free(&s->picture);
   s->opened.keep_encoded = false;
   in_flight_read_slot(s);
-  run_image(lane, s);
+  run_image(worker, s);
 }
 
-/* One after another, each with a list of its own: the lane has room for the results of one frame. */
-static void run_apart(in_flight_lane *lane, uint64_t first, int32_t count) {
+/* One after another, each with its own list: a worker's results hold one frame. */
+static void run_apart(in_flight_worker *worker, uint64_t first, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
-    in_flight_slot *s = ring_slot(lane->ring, first + (uint64_t)i);
-    run_slot(lane, s);
+    in_flight_slot *s = ring_slot(worker->ring, first + (uint64_t)i);
+    run_slot(worker, s);
     if (s->status != HS_OK || s->is_own) continue;
-    s->status = features_copy(&s->own, &s->features, lane->context->options.allocator);
+    s->status = features_copy(&s->own, &s->features, worker->context->options.allocator);
     s->features = s->own;
     s->is_own = true;
     if (s->status == HS_OK) continue;
-    (void)CONTEXT_FAIL(lane->context, s->status, "cannot make room for %zu features", s->features.count);
-    keep_error(s, lane->context);
+    (void)CONTEXT_FAIL(worker->context, s->status, "cannot make room for %zu features", s->features.count);
+    keep_error(s, worker->context);
   }
 }
 
 /* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together; but
    for files that stayed encoded, of which one may be damaged. */
-static void run_group(in_flight_lane *lane, uint64_t first, int32_t count) {
-  in_flight_ring *f = lane->ring;
+static void run_group(in_flight_worker *worker, uint64_t first, int32_t count) {
+  in_flight_ring *f = worker->ring;
   const hs_source *pictures[FRAME_GROUP_MAX] = {NULL};
   hs_features views[FRAME_GROUP_MAX];
   for (int32_t i = 0; i < count; i++) pictures[i] = &ring_slot(f, first + (uint64_t)i)->picture.source;
-  const hs_status st = small_images_run(lane->context, pictures, count, views);
+  const hs_status st = small_images_run(worker->context, pictures, count, views);
   if (picture_wants_pixels(&ring_slot(f, first)->picture, st)) {
-    run_apart(lane, first, count);
+    run_apart(worker, first, count);
     return;
   }
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(f, first + (uint64_t)i);
     s->status = st;
     if (st == HS_OK) s->features = views[i];
-    if (backend_falls_back(lane->context, st))
-      fall_back(lane, s);
+    if (backend_falls_back(worker->context, st))
+      fall_back(worker, s);
     else if (st != HS_OK)
-      keep_error(s, lane->context);
+      keep_error(s, worker->context);
   }
 }
 
-/* A file's features are those of the original, and its pixels are no longer needed. */
+/* Maps a file's features to the original image and frees its pixels. */
 static void end_file(in_flight_slot *s) {
   if (s->from_source && s->status == HS_OK) picture_to_original(&s->picture, &s->features);
   picture_free(&s->picture);
 }
 
-static void run_images(in_flight_lane *lane, uint64_t first, int32_t count, int32_t set) {
-  if (lane->ring->on_device) lane->context->engine->use_results(lane->context, set);
+static void run_images(in_flight_worker *worker, uint64_t first, int32_t count, int32_t set) {
+  if (worker->ring->on_device) worker->context->engine->use_results(worker->context, set);
   if (count > 1)
-    run_group(lane, first, count);
+    run_group(worker, first, count);
   else
-    run_slot(lane, ring_slot(lane->ring, first));
-  for (int32_t i = 0; i < count; i++) end_file(ring_slot(lane->ring, first + (uint64_t)i));
+    run_slot(worker, ring_slot(worker->ring, first));
+  for (int32_t i = 0; i < count; i++) end_file(ring_slot(worker->ring, first + (uint64_t)i));
 }
 
-int32_t in_flight_group_most(const in_flight_ring *f, const hs_context *c, const hs_image *image, int32_t lanes_most) {
-  const int32_t room_for = lanes_most / f->lane_most, most = room_for > 1 ? room_for : 1;
-  const int32_t alike = small_images_most(c, image);
+int32_t in_flight_group_max(const in_flight_ring *f, const hs_context *c, const hs_image *image, int32_t worker_limit) {
+  const int32_t room_for = worker_limit / f->worker_max, most = room_for > 1 ? room_for : 1;
+  const int32_t alike = small_images_max(c, image);
   return alike < most ? alike : most;
 }
 
-int32_t in_flight_lanes_for(hs_context *c, int32_t width, int32_t height) {
+int32_t in_flight_workers_for(hs_context *c, int32_t width, int32_t height) {
   enum { LARGE_PIXELS = 1 << 22 };
-  const int32_t lanes = c->engine->frames_in_memory(c, width, height);
-  return (int64_t)width * height > LARGE_PIXELS && lanes > CUDA_LANES ? CUDA_LANES : lanes;
+  const int32_t workers = c->engine->frames_in_memory(c, width, height);
+  return (int64_t)width * height > LARGE_PIXELS && workers > GPU_WORKERS ? GPU_WORKERS : workers;
 }
 
 /* What of an image's size decides who takes it, for a file: it was not known at its submission. Under the lock. */
-static void size_file(const in_flight_lane *lane, in_flight_slot *s) {
-  const in_flight_ring *f = lane->ring;
-  if (s->lanes_most > 0) return;
+static void size_file(const in_flight_worker *worker, in_flight_slot *s) {
+  const in_flight_ring *f = worker->ring;
+  if (s->worker_limit > 0) return;
   const hs_image *image = &s->picture.source.image;
-  s->lanes_most = s->unreadable ? f->lane_most : in_flight_lanes_for(lane->context, image->width, image->height);
-  s->group_most =
-      s->unreadable || s->picture.is_masked ? 1 : in_flight_group_most(f, lane->context, image, s->lanes_most);
-  context_clear_error(lane->context);
+  s->worker_limit = s->unreadable ? f->worker_max : in_flight_workers_for(worker->context, image->width, image->height);
+  s->group_max =
+      s->unreadable || s->picture.is_masked ? 1 : in_flight_group_max(f, worker->context, image, s->worker_limit);
+  context_clear_error(worker->context);
 }
 
-/* The image that lanes take next, f->end: none is ready. Where results are taken in their order only the first that waits:
-   lanes that went ahead of it could fill all memory for results. Under the lock. */
+/* The image that workers take next, f->end: none is ready. Where results are taken in their order only the first that waits:
+   workers that went ahead of it could fill all memory for results. Under the lock. */
 static uint64_t first_ready(in_flight_ring *f) {
   uint64_t image = f->next;
   while (f->any_order && image != f->end && ring_slot(f, image)->state != SLOT_READY) image++;
   return image != f->end && ring_slot(f, image)->state == SLOT_READY ? image : f->end;
 }
 
-/* Whether an image waits and this lane may take it: *image. Under the lock. */
-static bool may_take(in_flight_lane *lane, uint64_t *image) {
-  in_flight_ring *f = lane->ring;
+/* Whether an image waits and this worker may take it: *image. Under the lock. */
+static bool may_take(in_flight_worker *worker, uint64_t *image) {
+  in_flight_ring *f = worker->ring;
   *image = first_ready(f);
   if (*image == f->end) return false;
-  size_file(lane, ring_slot(f, *image));
-  return lane - f->lanes < ring_slot(f, *image)->lanes_most && free_set(lane) >= 0;
+  size_file(worker, ring_slot(f, *image));
+  return worker - f->workers < ring_slot(f, *image)->worker_limit && free_set(worker) >= 0;
 }
 
-/* How many of the waiting images the lane takes as one group: images alike, as many as are worth it, but no more than
-   its share, so that other lanes get work too; a power of two, so that few graphs suffice. Under the lock. */
-static int32_t group_to_take(const in_flight_lane *lane, uint64_t image) {
-  in_flight_ring *f = lane->ring;
+/* How many of the waiting images the worker takes as one group: images alike, as many as are worth it, but no more than
+   its share, so that other workers get work too; a power of two, so that few graphs suffice. Under the lock. */
+static int32_t group_to_take(const in_flight_worker *worker, uint64_t image) {
+  in_flight_ring *f = worker->ring;
   const in_flight_slot *first = ring_slot(f, image);
-  const uint64_t waiting = f->end - image, share = (waiting + (uint64_t)f->lane_most - 1) / (uint64_t)f->lane_most;
+  const uint64_t waiting = f->end - image, share = (waiting + (uint64_t)f->worker_max - 1) / (uint64_t)f->worker_max;
   int32_t alike = 1, count = 1;
-  while ((uint64_t)alike < share && alike < first->group_most) {
+  while ((uint64_t)alike < share && alike < first->group_max) {
     in_flight_slot *s = ring_slot(f, image + (uint64_t)alike);
     if (s->state != SLOT_READY) break;
-    size_file(lane, s);
-    if (s->group_most == 1 || !small_images_alike(&first->picture.source, &s->picture.source)) break;
+    size_file(worker, s);
+    if (s->group_max == 1 || !small_images_alike(&first->picture.source, &s->picture.source)) break;
     alike++;
   }
   while (2 * count <= alike) count *= 2;
   return count;
 }
 
-void in_flight_wake_lanes(in_flight_ring *f) {
+void in_flight_wake_workers(in_flight_ring *f) {
   const uint64_t image = first_ready(f);
   if (image == f->end) return;
-  bool anyone = ring_slot(f, image)->lanes_most >= f->lane_most;
-  for (int32_t i = 0; i < f->lane_count && anyone; i++) anyone = free_set(&f->lanes[i]) >= 0;
+  bool anyone = ring_slot(f, image)->worker_limit >= f->worker_max;
+  for (int32_t i = 0; i < f->worker_count && anyone; i++) anyone = free_set(&f->workers[i]) >= 0;
   if (anyone)
     pthread_cond_signal(&f->work);
   else
     pthread_cond_broadcast(&f->work);
 }
 
-/* Waits for images and takes them; returns how many, 0 when the lanes must end. Under the lock. */
-static int32_t take(in_flight_lane *lane, uint64_t *first) {
-  in_flight_ring *f = lane->ring;
-  while (!f->ending && !may_take(lane, first)) pthread_cond_wait(&f->work, &f->lock);
+/* Waits for images and takes them; returns how many, 0 when the workers must end. Under the lock. */
+static int32_t take(in_flight_worker *worker, uint64_t *first) {
+  in_flight_ring *f = worker->ring;
+  while (!f->ending && !may_take(worker, first)) pthread_cond_wait(&f->work, &f->lock);
   if (f->ending) return 0;
-  const int32_t count = group_to_take(lane, *first), set = free_set(lane);
+  const int32_t count = group_to_take(worker, *first), set = free_set(worker);
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(f, *first + (uint64_t)i);
     s->state = SLOT_TAKEN;
-    s->lane = (int32_t)(lane - f->lanes);
+    s->worker = (int32_t)(worker - f->workers);
     s->set = set;
   }
   while (f->next != f->end && ring_slot(f, f->next)->state == SLOT_TAKEN) f->next++;
-  if (f->on_device) lane->held[set] += count;
-  in_flight_wake_lanes(f); /* other lanes may take the images behind */
+  if (f->on_device) worker->held[set] += count;
+  in_flight_wake_workers(f); /* other workers may take the following images */
   return count;
 }
 
-int32_t in_flight_lane_threads(const in_flight_ring *f, int32_t lane) {
-  return f->threads / f->lane_most + (lane < f->threads % f->lane_most ? 1 : 0);
+int32_t in_flight_worker_threads(const in_flight_ring *f, int32_t worker) {
+  return f->threads / f->worker_max + (worker < f->threads % f->worker_max ? 1 : 0);
 }
 
-/* Starts the next lane, as a copy of this one: memory and streams take a driver milliseconds, in which the lanes that
+/* Starts the next worker, as a copy of this one: memory and streams take a driver milliseconds, in which the workers that
    are there work. Where it cannot be had, these do all the work. */
-static void start_next(in_flight_lane *lane) {
-  in_flight_ring *f = lane->ring;
-  in_flight_lane *next = lane + 1;
-  const int32_t number = (int32_t)(next - f->lanes);
+static void start_next(in_flight_worker *worker) {
+  in_flight_ring *f = worker->ring;
+  in_flight_worker *next = worker + 1;
+  const int32_t number = (int32_t)(next - f->workers);
   pthread_mutex_lock(&f->lock);
-  const bool wanted = !f->ending && number == f->lane_count && number < f->lane_most;
+  const bool wanted = !f->ending && number == f->worker_count && number < f->worker_max;
   pthread_mutex_unlock(&f->lock);
   if (!wanted) return;
-  const hs_status st = backend_clone(lane->context, in_flight_lane_threads(f, number), &next->context);
-  context_clear_error(lane->context);
+  const hs_status st = backend_clone(worker->context, in_flight_worker_threads(f, number), &next->context);
+  context_clear_error(worker->context);
   if (st != HS_OK) return;
   next->ring = f;
   backend_statistics(next->context, &next->statistics);
   pthread_mutex_lock(&f->lock);
-  const bool started = !f->ending && pthread_create(&next->thread, NULL, in_flight_lane_main, next) == 0;
-  f->lane_count += started;
+  const bool started = !f->ending && pthread_create(&next->thread, NULL, in_flight_worker_main, next) == 0;
+  f->worker_count += started;
   pthread_mutex_unlock(&f->lock);
   if (!started) backend_release(next->context);
 }
 
-void *in_flight_lane_main(void *argument) {
+void *in_flight_worker_main(void *argument) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
-  in_flight_lane *lane = argument;
-  in_flight_ring *f = lane->ring;
+  in_flight_worker *worker = argument;
+  in_flight_ring *f = worker->ring;
   uint64_t first;
-  if (f->on_device) start_next(lane);
+  if (f->on_device) start_next(worker);
   pthread_mutex_lock(&f->lock);
-  for (int32_t count = take(lane, &first); count > 0; count = take(lane, &first)) {
+  for (int32_t count = take(worker, &first); count > 0; count = take(worker, &first)) {
     const int32_t set = ring_slot(f, first)->set;
     pthread_mutex_unlock(&f->lock);
-    run_images(lane, first, count, set);
+    run_images(worker, first, count, set);
     pthread_mutex_lock(&f->lock);
-    backend_statistics(lane->context, &lane->statistics);
+    backend_statistics(worker->context, &worker->statistics);
     for (int32_t i = 0; i < count; i++) ring_slot(f, first + (uint64_t)i)->done = true;
     pthread_cond_broadcast(&f->done);
   }

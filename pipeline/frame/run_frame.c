@@ -21,7 +21,7 @@ typedef struct frame {
   bool levels_only;
   bool is_oriented, is_described; /* where stages run at the same time */
   uint64_t candidates;
-  uint64_t done, total; /* samples of levels made, and of all; the stages behind them count as further levels */
+  uint64_t done, total; /* samples of levels computed, and of all; the later stages count as further levels */
 } frame;
 
 /* ------------------------------------------------- the arguments of its stages */
@@ -29,7 +29,7 @@ typedef struct frame {
 /* How many levels above level 0 are made: those that a later stage reads from memory. */
 static int32_t frame_levels_made(const frame *f) {
   const hs_context *c = f->context;
-  if (f->request->given || f->levels_only) return c->options.scales;
+  if (f->request->user_keypoints || f->levels_only) return c->options.scales;
   return c->options.scales + (c->ops.detect_reads_top ? 2 : 1);
 }
 
@@ -122,7 +122,7 @@ static affine_args frame_shape_args(const frame *f) {
 
 /* ------------------------------------------------- progress */
 
-/* What detection, orientation and description count as: about the time of so many levels. */
+/* Progress weight of the keypoint stages, in blur levels. */
 enum { LEVELS_OF_STAGES = 6 };
 
 /* The samples of a level of an octave. */
@@ -131,7 +131,7 @@ static uint64_t samples_of(const frame *f, int32_t o) {
   return (uint64_t)level.width * (uint64_t)level.height;
 }
 
-/* Those of a level of the octaves first..end-1. */
+/* Samples of one level of each of the octaves first..end-1. */
 static uint64_t samples_of_range(const frame *f, int32_t first, int32_t end) {
   uint64_t samples = 0;
   for (int32_t o = first; o < end; o++) samples += samples_of(f, o);
@@ -140,14 +140,14 @@ static uint64_t samples_of_range(const frame *f, int32_t first, int32_t end) {
 
 static uint64_t samples_of_all(const frame *f) { return samples_of_range(f, 0, f->octaves); }
 
-/* After a step: says how far the frame is, unless a device does a part of it, which cannot be left alone. */
+/* Reports progress after a step, unless a device computes a part of the frame, which cannot be interrupted. */
 static stage_status step(frame *f, stage_status st, uint64_t samples) {
   f->done += samples;
   if (st != STAGE_OK || !f->context->engine->reports_progress) return st;
   return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
 }
 
-/* The level that another device made of the octaves before. */
+/* Copies the GPU's last level to the CPU's first octave (hybrid). */
 static void copy_handed_over(const plane_view *from, const plane_view *to) {
   assert(from->width == to->width && from->height == to->height);
   for (int32_t y = 0; y < to->height; y++)
@@ -200,8 +200,8 @@ static stage_status detect(frame *f, int32_t first, int32_t end) {
   return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
 }
 
-/* Told of samples of a pass's strips. */
-static bool tell_of_strip(void *frame_run, uint64_t samples) {
+/* Progress of a fused pass, after each strip. */
+static bool report_strip(void *frame_run, uint64_t samples) {
   frame *f = frame_run;
   return step(f, STAGE_OK, samples * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES / 3)) == STAGE_OK;
 }
@@ -210,29 +210,29 @@ static bool tell_of_strip(void *frame_run, uint64_t samples) {
 static stage_status pass_octave(frame *f, int32_t o) {
   uint64_t candidates = 0;
   octave_args args = frame_octave_args(f, o, &candidates);
-  args.tell = tell_of_strip;
+  args.tell = report_strip;
   args.owner = f;
   const stage_status st = f->context->ops.octave(f->context->queue, &args);
   f->candidates += candidates;
   return st;
 }
 
-/* The levels of all octaves, and the keypoints unless they are given. */
+/* The levels of all octaves, and the keypoints unless the caller supplies them. */
 static stage_status build_and_detect(frame *f) {
-  const bool given = f->request->given != NULL;
+  const bool has_user_keypoints = f->request->user_keypoints != NULL;
   const int32_t passes = f->choice.way == HS_WAY_CPU_FUSED_PASS ? f->context->plan.passes : 0;
   stage_status st = STAGE_OK;
   for (int32_t o = 0; o < f->octaves && st == STAGE_OK; o++) {
     st = o < passes ? pass_octave(f, o) : build_levels(f, o);
-    if (o == 0 && passes == 0 && st == STAGE_OK && !given) st = detect(f, 0, 1);
+    if (o == 0 && passes == 0 && st == STAGE_OK && !has_user_keypoints) st = detect(f, 0, 1);
   }
-  return st == STAGE_OK && !given ? detect(f, passes > 0 ? passes : 1, f->octaves) : st;
+  return st == STAGE_OK && !has_user_keypoints ? detect(f, passes > 0 ? passes : 1, f->octaves) : st;
 }
 
-/* The given keypoints that have an orientation, or those that have none. */
-static void append_given(frame *f, bool oriented) {
+/* Appends the user keypoints with an orientation, or the ones without. */
+static void append_user(frame *f, bool oriented) {
   for (int32_t o = 0; o < f->octaves; o++)
-    given_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
+    user_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
 }
 
 /* The keypoints get their orientations. */
@@ -272,12 +272,12 @@ static stage_status describe(frame *f) {
 
 /* ------------------------------------------------- stages at the same time */
 
-static bool tell(void *frame_run, uint64_t samples) {
+static bool report_samples(void *frame_run, uint64_t samples) {
   frame *f = frame_run;
   return step(f, STAGE_OK, samples) == STAGE_OK;
 }
 
-/* The levels, the keypoints unless they are given, and what follows without looking at all of them. */
+/* Levels, keypoints unless the caller supplies them, and the stages that need no complete list of keypoints. */
 static stage_status run_graph(frame *f) {
   hs_context *c = f->context;
   const frame_request *r = f->request;
@@ -296,11 +296,11 @@ static stage_status run_graph(frame *f) {
                            .step_filter = c->step_filter,
                            .radius_max = c->radius_max,
                            .scratch = {w->blur_work[0].data, f->octaves > 1 ? w->blur_work[1].data : NULL},
-                           .tell = c->progress ? tell : NULL,
+                           .tell = c->progress ? report_samples : NULL,
                            .owner = f,
                            .stage_levels = LEVELS_OF_STAGES / 3,
                            .work = w->graph};
-  if (!f->levels_only && !r->given) args.detect = searches;
+  if (!f->levels_only && !r->user_keypoints) args.detect = searches;
   f->is_oriented = args.detect && !c->options.affine;
   if (f->is_oriented) args.orient = &orientation;
   f->is_described = f->is_oriented && r->descriptor_bytes > 0 && c->options.max_features == 0;
@@ -321,11 +321,11 @@ static stage_status run_stages(frame *f) {
   f->total = samples_of_all(f) * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES);
   stage_status st = step(f, STAGE_OK, 0);
   if (st == STAGE_OK) st = f->choice.jobs ? run_graph(f) : build_and_detect(f);
-  if (st == STAGE_OK && f->request->given) append_given(f, false);
+  if (st == STAGE_OK && f->request->user_keypoints) append_user(f, false);
   if (st == STAGE_OK) st = find_shapes(f, 0);
   if (st == STAGE_OK) st = orient_step(f);
   const uint32_t shaped = *f->work->keypoints.count;
-  if (st == STAGE_OK && f->request->given) append_given(f, true);
+  if (st == STAGE_OK && f->request->user_keypoints) append_user(f, true);
   if (st == STAGE_OK) st = find_shapes(f, shaped);
   /* Those that are dropped are not described. */
   if (st == STAGE_OK) st = select_features(f->context, f->request, f->work, 0);
@@ -368,7 +368,7 @@ static void choose_way(frame *f) {
   const way_request request = {.on_device = r->untiled_status != HS_OK,
                                .tiled = plan->tile_side > 0,
                                .rows = r->feed != NULL,
-                               .user_keypoints = r->given != NULL,
+                               .user_keypoints = r->user_keypoints != NULL,
                                .octaves = f->octaves,
                                .skipped_octaves = r->skipped_octaves,
                                .passes = f->levels_only ? 0 : plan->passes,
@@ -400,7 +400,7 @@ hs_status run_frame(hs_context *c, const frame_request *r, workspace *w) {
     workspace_view(&c->plan, c->slab, w);
     st = grid_choice_reserve(c, w->features.capacity);
     if (st != HS_OK) return st;
-    f.octaves = r->given ? given_octaves_needed(&c->plan.geometry, c, r) : c->plan.geometry.octave_count;
+    f.octaves = r->user_keypoints ? user_octaves_needed(&c->plan.geometry, c, r) : c->plan.geometry.octave_count;
     choose_way(&f);
     context_note_way(c, &f.choice);
     const bool tiled = c->plan.tile_side > 0;

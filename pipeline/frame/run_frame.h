@@ -33,8 +33,8 @@ stage_status tiled_frame_run(hs_context *context, const frame_request *request, 
    host, and the CPU computes the small octaves meanwhile (HartSift's heterogeneous pyramid, Li, Jia, Zhang, ICPADS 2017).
    The bytes are the same for every split. */
 
-/* engine.run and engine.report of the hybrid engine. What begins or stays on the device, and user keypoints, are the
-   device's alone. Statuses: those of engine_split and run_frame. */
+/* engine.run and engine.report of the hybrid engine. Frames with pictures or results in device
+   memory, and user keypoints, run on the device alone. Statuses: as engine_split and run_frame. */
 hs_status gpu_cpu_split_run(hs_context *context, const frame_request *request, const frame_placement *placement,
                             frame_result *result);
 size_t gpu_cpu_split_report(const hs_context *context, char *text, size_t bytes);
@@ -69,32 +69,32 @@ stage_status select_features(hs_context *context, const frame_request *request, 
 
 /* ------------------------------------------------------------------ user keypoints (user_keypoints.c) */
 
-/* Where a given keypoint is described. */
-typedef struct given_place {
+/* Where a user keypoint is described. */
+typedef struct user_position {
   int32_t octave_index; /* 0..octave_count-1, or -1: it cannot be described */
   int32_t level;        /* 1..S */
   float sigma;          /* what it is described with, in pixels */
-} given_place;
+} user_position;
 
 /* Octave and level of a keypoint: the ones it has (level 1..S), or the ones nearest to its sigma, for level 0, for a
    level that the pyramid does not have, and for one in which its window would be too small or too large. sigma: the
    keypoint's, or the nearest for which there is a window. Not describable: a number is not finite, sigma not above 0,
    the centre outside the picture, or the picture too small for an octave. A coarse octave may end up to a sample before
    the picture does; a window about a centre beyond its end votes with the samples that there are. */
-given_place given_place_of(const pyramid_geometry *geometry, const sift_params *params, const source_view *picture,
-                           const hs_keypoint *keypoint);
+user_position user_position_of(const pyramid_geometry *geometry, const sift_params *params, const source_view *picture,
+                               const hs_keypoint *keypoint);
 
 /* A finite angle in [0, 2 pi); one that is there already keeps its bits. */
-float given_angle(float radians);
+float user_angle(float radians);
 
 /* Octaves that must be built for the keypoints given; writes their statuses. */
-int32_t given_octaves_needed(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request);
+int32_t user_octaves_needed(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request);
 
-/* Appends octave o's (or GIVEN_EVERY_OCTAVE's) given keypoints, in the order given: those that bring their orientation
+/* Appends octave o's (or EVERY_OCTAVE's) user keypoints, in the order given: those that bring their orientation
    with a feature each, or (oriented false) those whose orientation is to be computed, keypoints only. Of *w only the
    lists and sources are used. */
-enum { GIVEN_EVERY_OCTAVE = -1 };
-void given_append(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request, int32_t o,
-                  bool oriented, workspace *w);
+enum { EVERY_OCTAVE = -1 };
+void user_append(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request, int32_t o,
+                 bool oriented, workspace *w);
 
 #endif

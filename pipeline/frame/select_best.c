@@ -86,7 +86,7 @@ hs_status grid_choice_result(hs_context *c, const frame_request *r, frame_result
 
 stage_status select_features(hs_context *c, const frame_request *r, workspace *w, uint32_t described) {
   const source_view *picture = &r->source;
-  if (c->options.max_features == 0 || r->given) return STAGE_OK;
+  if (c->options.max_features == 0 || r->user_keypoints) return STAGE_OK;
   const select_args args = {.keypoints = w->keypoints,
                             .features = w->features,
                             .max_features = (uint32_t)c->options.max_features,

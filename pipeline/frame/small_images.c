@@ -18,7 +18,7 @@ static int64_t samples_of(const hs_options *o, const hs_image *image) {
   return o->first_octave < 0 ? 4 * pixels : pixels >> (2 * o->first_octave);
 }
 
-int32_t small_images_most(const hs_context *c, const hs_image *image) {
+int32_t small_images_max(const hs_context *c, const hs_image *image) {
   const hs_options *o = &c->options;
   if (!c->engine->groups || o->max_memory_bytes > 0 || (options_use_grid(o) && options_device_cells(o) == 0) ||
       !c->engine->groups(c))
@@ -41,14 +41,14 @@ static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 /* Runs the frame with lists of a group's length, and leaves the context's at their longest. */
-static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests, const frame_placement *place,
-                     frame_result *results) {
+static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests,
+                     const frame_placement *placement, frame_result *results) {
   const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
   const int64_t wanted = samples_of(&c->options, image) / SAMPLES_PER_KEYPOINT_MIN + KEYPOINTS_BESIDES;
   const uint32_t enough = wanted < (1 << 28) ? (uint32_t)wanted : 1u << 28;
   c->keypoint_capacity = least(keypoints, enough);
   c->feature_capacity = least(features, enough + enough / 2);
-  const hs_status st = c->engine->run(c, requests, place, results);
+  const hs_status st = c->engine->run(c, requests, placement, results);
   if (st != HS_OK) return st;
   c->keypoint_capacity = most(c->keypoint_capacity, keypoints);
   c->feature_capacity = most(c->feature_capacity, features);
@@ -63,8 +63,8 @@ static hs_status run_from(hs_context *c, const hs_source *const *pictures, bool 
     st = image_view_filter(c, &pictures[i]->image, NULL, &requests[i].filter);
   if (st != HS_OK) return st;
   const bool decoded = requests[0].source_on_device;
-  const frame_placement place = {.group = count, .source_on_device = decoded, .decoded = decoded};
-  st = run(c, &pictures[0]->image, requests, &place, results);
+  const frame_placement placement = {.group = count, .source_on_device = decoded, .decoded = decoded};
+  st = run(c, &pictures[0]->image, requests, &placement, results);
   if (!decoded || st != HS_OK || c->engine->decoder->refused(c) < 0) return st;
   return run_from(c, pictures, false, count, requests, results);
 }

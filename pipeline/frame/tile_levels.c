@@ -30,8 +30,8 @@ void tile_levels_begin(tile_levels *t, hs_context *c, const source_view *source,
   t->context = c;
   t->source = source;
   t->octave = octave;
-  t->margins = tile_margins_of(&c->plan.request, g->octave_count - octave);
-  for (int32_t i = 0; i < t->margins.octaves; i++)
+  t->halos = tile_halos_of(&c->plan.request, g->octave_count - octave);
+  for (int32_t i = 0; i < t->halos.octaves; i++)
     t->views[i] = (octave_view){.level_floats = c->plan.level_floats[i],
                                 .stride = c->plan.stride[i],
                                 .width = g->width[octave + i],
@@ -39,20 +39,20 @@ void tile_levels_begin(tile_levels *t, hs_context *c, const source_view *source,
                                 .octave = g->first_octave + octave + i};
 }
 
-/* Sample (0, 0) of each octave lies so far before the first one in memory that (x, y) is that one. The address is computed
-   as a number, because it may belong to no object. */
+/* The address of sample (0, 0) of each octave is set so that (x, y) is the first sample in memory. It is computed as a
+   number, because it may belong to no object. */
 static void place_views(tile_levels *t) {
   const hs_context *c = t->context;
-  for (int32_t i = 0; i < t->margins.octaves; i++) {
+  for (int32_t i = 0; i < t->halos.octaves; i++) {
     int32_t x, y;
-    tile_origin(&t->margins, &c->plan.request, &c->plan.geometry, t->octave, &t->core, i, &x, &y);
+    tile_origin(&t->halos, &c->plan.request, &c->plan.geometry, t->octave, &t->core, i, &x, &y);
     const uintptr_t before = (uintptr_t)y * t->views[i].stride + (uintptr_t)x;
     t->views[i].levels = (float *)((uintptr_t)memory_of(c, i) - sizeof(float) * before);
   }
 }
 
 static plane_region region_of(const tile_levels *t, int32_t index, int32_t level) {
-  return tile_region(&t->margins, &t->context->plan.geometry, t->octave, &t->core, index, level);
+  return tile_region(&t->halos, &t->context->plan.geometry, t->octave, &t->core, index, level);
 }
 
 /* Scratch of the steps; of a plane's size where a step wants one. */
@@ -108,7 +108,7 @@ static stage_status make_level_0(const tile_levels *t, int32_t index) {
 static stage_status make_octave(const tile_levels *t, int32_t index) {
   const hs_context *c = t->context;
   stage_status st = make_level_0(t, index);
-  for (int32_t s = 1; s < t->margins.levels[index] && st == STAGE_OK; s++) {
+  for (int32_t s = 1; s < t->halos.levels[index] && st == STAGE_OK; s++) {
     const blur_args args = {.in = octave_level(&t->views[index], s - 1),
                             .out = octave_level(&t->views[index], s),
                             .work = work_of(t, index),
@@ -124,7 +124,7 @@ stage_status tile_levels_make(tile_levels *t, const plane_region *core) {
   stage_status st = STAGE_OK;
   t->core = *core;
   place_views(t);
-  for (int32_t i = 0; i < t->margins.octaves && st == STAGE_OK; i++) st = make_octave(t, i);
+  for (int32_t i = 0; i < t->halos.octaves && st == STAGE_OK; i++) st = make_octave(t, i);
   return st;
 }
 
@@ -155,7 +155,7 @@ bool row_band_begin(row_band *b, row_feed *feed, int32_t height, void *memory, s
 
 static uint8_t *row_at(const row_band *b, int32_t y) { return b->memory + (size_t)(y - b->first) * b->feed->row_bytes; }
 
-/* Drops the rows above y. Those of them that were not read yet are read one over the other. */
+/* Drops the rows above y. Rows of them not read yet are read and overwritten. */
 static bool move_to(row_band *b, int32_t y) {
   bool ok = true;
   if (y >= b->end) {

@@ -1,4 +1,4 @@
-/* From a tile's pinned lists to those of the frame. */
+/* Copies a tile's pinned lists to the lists of the frame. */
 #include "pipeline/frame/tiles.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void copy_keypoint(const keypoint_list *to, uint32_t n, const keypoint_li
   to->level[n] = from->level[i];
 }
 
-/* Appends the features of keypoint i, from feature *next on, as those of keypoint n. */
+/* Appends the features of keypoint i, from feature *next on, with keypoint index n. */
 static void append_features(const device_tile_result *t, uint32_t i, uint32_t n, size_t descriptor_bytes,
                             uint32_t *next, workspace *w) {
   const feature_list *from = &t->feature_list, *to = &w->features;
@@ -66,7 +66,7 @@ static uint32_t append_kept(const device_tile_result *t, const place_filter *fil
 
 enum { CHUNK_ITEMS = 4096 };
 
-/* A tile's lists on their way behind those of the frame. */
+/* A tile's lists while they are appended to the frame's. */
 typedef struct append_job {
   const device_tile_result *tile;
   workspace *lists;

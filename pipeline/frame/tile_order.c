@@ -203,7 +203,7 @@ static void sort_rows(void *job, int32_t chunk, int32_t worker) {
     const uint32_t row = (uint32_t)row_of(s, i);
     if (row - rows.first < rows.end - rows.first) s->spare[(*counter(s, level_of(s, i), row))++] = i;
   }
-  /* Each counter is the place behind its row now. */
+  /* Each counter is now the position after its row. */
   for (int32_t level = 1; level <= s->scales; level++)
     sort_by_column(s, first[level], *counter(s, level, rows.end - 1));
 }
@@ -286,7 +286,7 @@ static void count_features(void *job, int32_t chunk, int32_t worker) {
   s->before[chunk + 1] = count;
 }
 
-/* The features of sorted keypoints first..end-1 from place `at` on. Returns the place behind them. */
+/* Writes the features of sorted keypoints first..end-1 from position `at` on. Returns the position after them. */
 static uint32_t list_features(const tile_sort *s, chunk_range r, uint32_t at) {
   for (uint32_t i = r.first; i < r.end; i++) {
     const uint32_t k = s->sorted[i], count = features_of(s, k);

@@ -15,7 +15,7 @@ typedef struct tiled_frame {
   tile_levels tile;
   bool on_device;
   device_tile_result result; /* of the device's last tile */
-  int32_t octave;            /* whose tiles are worked off */
+  int32_t octave;            /* whose tiles are processed */
   uint64_t candidates;
   uint64_t keypoints;   /* counted so far, also without room */
   bool full;            /* a list has no room: keypoints are counted, nothing else is done */
@@ -47,7 +47,7 @@ static void *buffer_of(const tiled_frame *f, plan_buffer which) {
   return e ? f->context->slab + e->offset : NULL;
 }
 
-/* The list from item `first` on, with a count of its own. */
+/* The list from item `first` on, with its own count. */
 static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t most, uint32_t *count) {
   const uint32_t room = k->capacity - first;
   *count = 0;
@@ -63,7 +63,7 @@ static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t 
                          .level = k->level + first};
 }
 
-/* Makes a tile's levels, finds its keypoints and puts them behind those that are listed. */
+/* Computes a tile's levels, finds its keypoints and appends them to the list. */
 static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_findings *found) {
   stage_status st = tile_levels_make(&f->tile, &work->core);
   if (st == STAGE_OK && work->gives_base) st = tile_levels_give_base(&f->tile);
@@ -72,7 +72,7 @@ static stage_status find_keypoints(tiled_frame *f, const tile_work *work, tile_f
   const keypoint_list *all = &f->lists->keypoints;
   const plane_view plane = octave_level(&f->tile.views[0], 0);
   const detect_part part = {.search = work->core,
-                            .reach = region_about(work->core, TILE_REACH, &plane),
+                            .reach = region_about(work->core, TILE_HALO, &plane),
                             .seed = work->seed,
                             .escaped = work->escaped,
                             .escaped_capacity = work->escaped_capacity,
@@ -176,7 +176,7 @@ static void take_from_device(tiled_frame *f, const tile_work *work) {
   if (!f->full) tile_prune_features(&f->prune, w, descriptor_bytes, first, work->seed ? NULL : &work->core);
 }
 
-/* Lists what was found on the CPU, whose keypoints stand behind the list already. */
+/* Lists the CPU's results, whose keypoints are already appended. */
 static stage_status take_from_cpu(tiled_frame *f, const tile_work *work, uint32_t keypoints) {
   const keypoint_list *k = &f->lists->keypoints;
   const uint32_t first = *k->count;
@@ -269,7 +269,7 @@ static stage_status hold_rows(tiled_frame *f, const plane_region *core) {
   if (f->on_device)
     f->context->engine->tiles->rows(f->context, core, &y0, &y1);
   else
-    tile_rows(&f->tile.margins, &plan->request, &plan->geometry, core, &y0, &y1);
+    tile_rows(&f->tile.halos, &plan->request, &plan->geometry, core, &y0, &y1);
   return row_band_hold(&f->band, y0, y1, &f->source) ? STAGE_OK : STAGE_CANCELLED;
 }
 
@@ -325,7 +325,7 @@ static stage_status run_octave(tiled_frame *f, int32_t octave) {
 }
 
 /* The room that the lists should have; features as many as usual for the keypoints, where they could not be counted. */
-static void ask_for_room(const tiled_frame *f) {
+static void ask_for_capacity(const tiled_frame *f) {
   const uint64_t keypoints = f->keypoints, features = keypoints + keypoints / 2;
   const uint32_t counted = *f->lists->features.count;
   *f->lists->keypoints.count = keypoints < UINT32_MAX ? (uint32_t)keypoints : UINT32_MAX;
@@ -365,6 +365,6 @@ stage_status tiled_frame_run(hs_context *c, const frame_request *r, workspace *l
   if (st != STAGE_OK) return st;
   *candidates = f.candidates;
   if (!f.full) return finish(&f);
-  ask_for_room(&f);
+  ask_for_capacity(&f);
   return STAGE_OK;
 }

@@ -29,7 +29,7 @@ void tile_order_octave(tile_order *order);
 
 enum { TILE_SORT_CHUNKS = 64 };
 
-/* What is sorted, and in which memory. Numbers are those of the lists, less first_keypoint or first_feature. */
+/* What is sorted, and in which memory. Numbers are indices of the lists, less first_keypoint or first_feature. */
 typedef struct tile_sort {
   const keypoint_list *keypoint_list;
   const feature_list *feature_list;
@@ -45,12 +45,12 @@ typedef struct tile_sort {
   uint32_t before[TILE_SORT_CHUNKS + 1]; /* items of the chunks before each */
 } tile_sort;
 
-/* sorted: the keypoints by level, row and column, with those that stand there a second time behind all others; once: how
-   many others there are. */
+/* Sets `sorted`, the keypoints by level, row and column, duplicates after all others, and `once`, the number without
+   duplicates. */
 void tile_sort_keypoints(tile_sort *sort);
 
-/* After that: start, each keypoint's first feature, and source, the features in the order of the sorted keypoints.
-   Returns how many those of the first `once` have. */
+/* After tile_sort_keypoints: sets `start`, each keypoint's first feature, and `source`, the features in the order of the
+   sorted keypoints. Returns the number of features of the first `once` keypoints. */
 uint32_t tile_sort_features(tile_sort *sort);
 
 /* Leaving out, before they are described, features of a tile that max_features will drop whatever the other tiles have.
@@ -77,12 +77,12 @@ void tile_prune_features(tile_prune *prune, const workspace *lists, size_t descr
 
 /* ------------------------------------------------------------------ levels of a tile (tile_levels.c) */
 
-/* The memory of a tile, and where it lies in the picture. */
+/* The memory of a tile, and its position in the picture. */
 typedef struct tile_levels {
   hs_context *context;
   const source_view *source;
   int32_t octave; /* of the plan's geometry */
-  tile_margins margins;
+  tile_halos halos;
   plane_region core; /* the tile, in samples of that octave */
   /* Of the octaves from that one on: whole octaves, of which only the tile is in memory. */
   octave_view views[TILE_OCTAVES_MAX];

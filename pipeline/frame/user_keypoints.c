@@ -1,4 +1,4 @@
-/* Given keypoints: their place in the pyramid, and their lists. */
+/* User keypoints: their place in the pyramid, and their lists. */
 #include "pipeline/frame/run_frame.h"
 
 #include <math.h>
@@ -48,11 +48,11 @@ static bool within_picture(const source_view *picture, const hs_keypoint *k) {
 /* False for NaN. */
 static bool has_size(const hs_keypoint *k) { return k->sigma > 0.0f && k->sigma <= 1.0e9f; }
 
-given_place given_place_of(const pyramid_geometry *g, const sift_params *p, const source_view *picture,
-                           const hs_keypoint *k) {
+user_position user_position_of(const pyramid_geometry *g, const sift_params *p, const source_view *picture,
+                               const hs_keypoint *k) {
   int32_t octave = k->octave, level = k->level;
   if (g->octave_count < 1 || !within_picture(picture, k) || !has_size(k) || isinf(k->orientation))
-    return (given_place){-1, 0, 0.0f};
+    return (user_position){-1, 0, 0.0f};
   const int32_t first = g->first_octave, last = first + g->octave_count - 1;
   bool fits = level >= 1 && level <= p->scales && octave >= first && octave <= last;
   sigma_range range = {0.0f, 0.0f};
@@ -66,24 +66,24 @@ given_place given_place_of(const pyramid_geometry *g, const sift_params *p, cons
     range = sigmas_described(&p->domain, g->width[octave - first], g->height[octave - first]);
   }
   const float sigma = k->sigma * hs_power_of_two(-octave);
-  given_place place = {octave - first, level, k->sigma};
+  user_position place = {octave - first, level, k->sigma};
   if (sigma < range.least) place.sigma = range.least * hs_power_of_two(octave);
   if (sigma > range.most) place.sigma = range.most * hs_power_of_two(octave);
   return place;
 }
 
-int32_t given_octaves_needed(const pyramid_geometry *g, const hs_context *c, const frame_request *r) {
+int32_t user_octaves_needed(const pyramid_geometry *g, const hs_context *c, const frame_request *r) {
   int32_t needed = 0;
-  for (uint32_t i = 0; i < r->given_count; i++) {
-    const given_place place = given_place_of(g, &c->params, &r->source, &r->given[i]);
-    r->given_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
+  for (uint32_t i = 0; i < r->user_count; i++) {
+    const user_position place = user_position_of(g, &c->params, &r->source, &r->user_keypoints[i]);
+    r->user_statuses[i] = place.octave_index < 0 ? HS_ERR_KEYPOINT : HS_OK;
     if (place.octave_index + 1 > needed) needed = place.octave_index + 1;
   }
   if (needed > 0) needed += domain_octaves(&c->params.domain, c->params.scales);
   return needed < g->octave_count ? needed : g->octave_count;
 }
 
-float given_angle(float a) {
+float user_angle(float a) {
   if (a >= 0.0f && a < TWO_PI_FLOAT) return a;
   const double two_pi = 6.283185307179586476925;
   const double turns = (double)a / two_pi;
@@ -93,7 +93,7 @@ float given_angle(float a) {
 
 /* place: of the keypoint, in the octave. */
 static void append(const workspace *w, float shift, const hs_keypoint *k, uint32_t source, int32_t octave,
-                   const given_place *place) {
+                   const user_position *place) {
   const keypoint_list *list = &w->keypoints;
   const uint32_t n = (*list->count)++;
   if (n >= list->capacity) return;
@@ -110,16 +110,16 @@ static void append(const workspace *w, float shift, const hs_keypoint *k, uint32
   const uint32_t m = (*w->features.count)++;
   if (m >= w->features.capacity) return;
   w->features.keypoint[m] = n;
-  w->features.orientation[m] = given_angle(k->orientation);
+  w->features.orientation[m] = user_angle(k->orientation);
 }
 
-void given_append(const pyramid_geometry *g, const hs_context *c, const frame_request *r, int32_t o, bool oriented,
-                  workspace *w) {
-  for (uint32_t i = 0; i < r->given_count; i++) {
-    const hs_keypoint *k = &r->given[i];
+void user_append(const pyramid_geometry *g, const hs_context *c, const frame_request *r, int32_t o, bool oriented,
+                 workspace *w) {
+  for (uint32_t i = 0; i < r->user_count; i++) {
+    const hs_keypoint *k = &r->user_keypoints[i];
     if (isnan(k->orientation) == oriented) continue;
-    const given_place place = given_place_of(g, &c->params, &r->source, k);
-    if (place.octave_index < 0 || (o != GIVEN_EVERY_OCTAVE && place.octave_index != o)) continue;
+    const user_position place = user_position_of(g, &c->params, &r->source, k);
+    if (place.octave_index < 0 || (o != EVERY_OCTAVE && place.octave_index != o)) continue;
     append(w, c->params.grid_shift, k, i, g->first_octave + place.octave_index, &place);
   }
 }

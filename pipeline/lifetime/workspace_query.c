@@ -58,7 +58,7 @@ static hs_status query_host(const hs_options *o, const stage_ops *ops, int32_t w
                           .detect_work_bytes = ops->detect_work_bytes,
                           .detect_reads_top = ops->detect_reads_top,
                           .octave_floats = fused_pass_floats(ops, threads, &base, step, o->scales),
-                          .octave_bytes_least = PASS_BYTES_MIN,
+                          .octave_bytes_min = PASS_BYTES_MIN,
                           .graph_bytes = frame_graph_sizes(ops, threads),
                           .params = &params,
                           .base_filter = &base,

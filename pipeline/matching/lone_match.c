@@ -48,7 +48,7 @@ uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_co
   return (uint64_t)work + nearest_bytes(first_count, second_count);
 }
 
-/* Puts the places of a guide behind the nearest. */
+/* Puts the positions of a guide after the nearest. */
 static void place_features(const match_request *r, unsigned char *memory, match_args *args) {
   match_place *first = (match_place *)(void *)memory,
               *second = (match_place *)(void *)(memory + padded(r->first.count * sizeof(match_place)));

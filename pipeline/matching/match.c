@@ -157,21 +157,21 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 /* ------------------------------------------------------------------ room */
 
 /* What a call works in: the nearest both ways, the places of a guide, the backend's memory. */
-typedef struct match_room {
+typedef struct match_memory_for {
   match_nearest *forward, *backward; /* null: not asked for */
   match_nearest *slice;              /* backward of a slice */
   match_place *first, *second;
   unsigned char *work;
   unsigned char *memory; /* all of it */
-} match_room;
+} match_memory_for;
 
-enum { ROOM_ALIGNMENT = 64 };
+enum { MATCH_ALIGNMENT = 64 };
 
 bool match_place_part(size_t *total, size_t count, size_t size, size_t *offset) {
   size_t bytes;
   *offset = *total;
-  return hs_size_mul(count, size, &bytes) && hs_size_add(bytes, ROOM_ALIGNMENT - 1, &bytes) &&
-         hs_size_add(*total, bytes & ~(size_t)(ROOM_ALIGNMENT - 1), total);
+  return hs_size_mul(count, size, &bytes) && hs_size_add(bytes, MATCH_ALIGNMENT - 1, &bytes) &&
+         hs_size_add(*total, bytes & ~(size_t)(MATCH_ALIGNMENT - 1), total);
 }
 
 hs_status match_take_memory(hs_context *c, size_t bytes, unsigned char **memory) {
@@ -196,7 +196,7 @@ hs_status match_take_memory(hs_context *c, size_t bytes, unsigned char **memory)
 }
 
 static hs_status make_room(hs_context *c, const match_request *r, bool backward, size_t places, size_t work_bytes,
-                           match_room *room) {
+                           match_memory_for *room) {
   size_t total = 0, at[6];
   const bool fits = match_place_part(&total, r->first.count, sizeof *room->forward, &at[0]) &&
                     match_place_part(&total, backward ? r->second.count : 0, sizeof *room->backward, &at[1]) &&
@@ -265,7 +265,7 @@ static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *
   return st;
 }
 
-static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_room *room) {
+static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_memory_for *room) {
   stage_ops chosen;
   const stage_ops *ops = c ? &c->ops : &chosen;
   stage_queue *queue = c ? c->queue : NULL;
@@ -334,7 +334,7 @@ static hs_status collect(hs_context *c, const match_request *r, const match_near
 
 /* On the CPU; *matches or nearest[] is wanted. */
 static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches *matches, hs_nearest *nearest) {
-  match_room room = {0};
+  match_memory_for room = {0};
   hs_status st = run_cpu(c, r, matches && r->mutual, &room);
   if (st == HS_OK && matches) st = collect(c, r, room.forward, room.backward, matches);
   if (st == HS_OK && nearest && r->first.count > 0)

@@ -124,7 +124,7 @@ static hs_status make_room(hs_context *c, const match_request *r, neighbour_sear
 }
 
 /* The same, of smaller chunks where there is no memory for those that were chosen. */
-static hs_status make_some_room(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
+static hs_status make_some_memory(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
   hs_status st = make_room(c, r, s, memory);
   while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && s->chunk_rows > s->block_rows) {
     s->chunk_rows = s->chunk_rows / 2 > s->block_rows ? s->chunk_rows / 2 : s->block_rows;
@@ -174,7 +174,7 @@ static hs_status search_on_cpu(hs_context *c, const match_request *r, float boun
                         .k = k,
                         .nearest = (match_neighbour *)(void *)nearest};
   choose_rows(&s, queue_threads(queue));
-  hs_status st = make_some_room(c, r, &s, &memory);
+  hs_status st = make_some_memory(c, r, &s, &memory);
   if (st == HS_OK) st = search_chunks(c, queue, &s, lists);
   match_drop_memory(c, memory);
   return st;
@@ -296,7 +296,7 @@ void neighbours_nearest(const float *squares, uint32_t count, float bound, uint3
       nearest[0] = candidate;
       sift_down(nearest, 0, k);
     }
-    /* Indices ascend, so that one as far as the last of k comes behind it. */
+    /* Indices ascend, so an equally distant one comes after the last of k. */
     if (have == k) bound = nearest[0].squared;
   }
   if (have < k) make_heap(nearest, have);

@@ -28,7 +28,7 @@ static void fail_stage(hs_pairs *run, stage_status status) {
   pair_run_fail(run, status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE, run->engine->error_text());
 }
 
-/* A taken pair's record goes on to verification, or is the result. Under the lock. */
+/* Passes a taken pair's record to verification, or stores it as the result. Under the lock. */
 static void hand_on(hs_pairs *run, size_t index, pair_record *record) {
   if (record && record->result.status == HS_OK && run->options.verify)
     pair_run_put_matched(run, record);
@@ -160,7 +160,7 @@ void *pair_device_main(void *argument) {
   device_work w = {.run = argument};
   hs_pairs *run = w.run;
   int32_t previous;
-  const stage_status entered = run->engine->enter(run->device, &previous);
+  const stage_status entered = run->engine->push(run->device, &previous);
   pthread_mutex_lock(&run->lock);
   if (entered != STAGE_OK) fail_stage(run, entered);
   while (!has_ended(run))
@@ -176,6 +176,6 @@ void *pair_device_main(void *argument) {
     w.oldest = (w.oldest + 1) % PAIR_BATCHES;
     w.in_flight--;
   }
-  if (entered == STAGE_OK) run->engine->leave(previous);
+  if (entered == STAGE_OK) run->engine->pop(previous);
   return NULL;
 }

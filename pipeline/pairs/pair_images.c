@@ -33,27 +33,27 @@ static bool is_lone(const hs_pairs *run, const hs_features *f) {
 }
 
 /* Copies an image to the device, if there is one that takes it. */
-static hs_status bring(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
+static hs_status upload(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
   const hs_features *f = i->features;
   int32_t previous;
   if (!run->device || f->count >= MATCH_NONE || is_lone(run, f) ||
       (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
     return HS_OK;
-  stage_status st = run->engine->enter(run->device, &previous);
+  stage_status st = run->engine->push(run->device, &previous);
   if (st == STAGE_OK) {
     st = run->engine->upload(run->device, f->descriptors, (uint32_t)f->count, &i->on_device);
     if (st != STAGE_OK) hs_message_set(message, PAIR_MESSAGE_BYTES, "the device: %s", run->engine->error_text());
-    run->engine->leave(previous);
+    run->engine->pop(previous);
   }
   return st == STAGE_OK ? HS_OK : (st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE);
 }
 
 static void drop(const hs_pairs *run, pair_image *i) {
   int32_t previous;
-  if (!i->on_device || run->engine->enter(run->device, &previous) != STAGE_OK) return;
-  run->engine->drop(run->device, i->on_device);
+  if (!i->on_device || run->engine->push(run->device, &previous) != STAGE_OK) return;
+  run->engine->free_image(run->device, i->on_device);
   i->on_device = NULL;
-  run->engine->leave(previous);
+  run->engine->pop(previous);
 }
 
 void pair_images_leave_device(hs_pairs *run) {
@@ -73,7 +73,7 @@ void pair_image_read(hs_pairs *run, uint32_t image) {
     found.features = &i->own;
   }
   if (found.status == HS_OK) found.status = check(run, image, found.features, message);
-  if (found.status == HS_OK) found.status = bring(run, &found, message);
+  if (found.status == HS_OK) found.status = upload(run, &found, message);
   if (found.status != HS_OK) keep_message(run, &found, message);
   pthread_mutex_lock(&run->lock);
   i->status = found.status;

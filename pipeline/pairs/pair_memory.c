@@ -34,7 +34,7 @@ static size_t descriptor_bytes(const hs_collection_image *i) {
 }
 
 /* The largest number of features that an image has, of those with at most `limit`. */
-static size_t most_features(const hs_collection *c, size_t limit) {
+static size_t features_allowed(const hs_collection *c, size_t limit) {
   size_t most = 0;
   for (size_t i = 0; i < c->image_count; i++)
     if (count_of(&c->images[i]) > most && count_of(&c->images[i]) <= limit) most = count_of(&c->images[i]);
@@ -53,8 +53,8 @@ static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
   const uint64_t matching = matches ? lone_match_bytes(&run->ops, type, most, most) : 0;
   const uint64_t verifying = run->options.verify ? verify_scratch_bytes(most) : 0;
   if (matching == UINT64_MAX) return matching;
-  /* Results that it may make of pairs near the head when the memory for results is used up, and the one at hand, twice
-     while a guided one may replace it. */
+  /* Results of pairs near the head that it may add when the memory for results is full, and its current one, twice if a
+     guided one may replace it. */
   const uint64_t result = sizeof(pair_record) + (uint64_t)most * RESULT_BYTES;
   return sizeof(pair_worker) + matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0) +
          (LOOKAHEAD_A_WORKER + 2) * result;
@@ -72,7 +72,7 @@ static size_t most_within(const hs_pairs *run, uint64_t bytes) {
     else
       beyond = middle;
   }
-  return most_features(&run->collection, fits);
+  return features_allowed(&run->collection, fits);
 }
 
 static bool list_images(hs_pairs *run) {
@@ -95,7 +95,7 @@ static bool plan_device(hs_pairs *run) {
   for (size_t i = 0; bytes && i < c->image_count; i++) bytes[i] = run->engine->image_bytes(count_of(&c->images[i]));
   const uint64_t pairs = run->count < PAIRS_PER_BATCH ? run->count : PAIRS_PER_BATCH;
   run->batch_bytes = all / 8 < BATCH_BYTES_MAX ? all / 8 : BATCH_BYTES_MAX;
-  const size_t most = most_features(c, MATCH_NONE);
+  const size_t most = features_allowed(c, MATCH_NONE);
   const uint64_t each = run->engine->pair_bytes(most, most);
   if (run->batch_bytes / each >= pairs) run->batch_bytes = pairs * each;
   run->image_budget[PAIR_SPACE_DEVICE] = all - PAIR_BATCHES * run->batch_bytes;
@@ -113,8 +113,8 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
                        (run->count + 1) * (sizeof *run->records + sizeof *run->phase.pairs + sizeof *run->is_done) +
                        host_bytes_of_batches(run);
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
-  run->features_most = most_within(run, all);
-  const uint64_t each = worker_bytes(run, most_features(&run->collection, run->features_most));
+  run->features_max = most_within(run, all);
+  const uint64_t each = worker_bytes(run, features_allowed(&run->collection, run->features_max));
   /* Workers get up to half; of what they leave three quarters are for images, the rest for results. */
   uint64_t workers = each > 0 ? all / 2 / each : (uint64_t)threads;
   if (workers == 0 && each <= all) workers = 1;
@@ -128,7 +128,7 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
 
 bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair) {
   const hs_collection_image *images = run->collection.images;
-  if (count_of(&images[pair->first]) > run->features_most || count_of(&images[pair->second]) > run->features_most)
+  if (count_of(&images[pair->first]) > run->features_max || count_of(&images[pair->second]) > run->features_max)
     return false;
   for (int s = 0; s < PAIR_SPACES; s++)
     if (run->image_bytes[s] &&

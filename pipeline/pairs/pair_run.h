@@ -1,9 +1,9 @@
 /*
  * A run over many pairs: what its threads share.
  *
- * The conductor plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images are
- * there, match and verify them, and leave a record; hs_pairs_next gives records out in the order of the pairs. Where a
- * GPU matches, the device's thread takes the pairs, many at a time, and workers verify what it leaves in a queue.
+ * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images are
+ * read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a GPU
+ * matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue.
  * Everything below `lock` is read and written under it, unless a comment says whose it is.
  */
 #ifndef HARTSIFT_PAIRS_PAIR_RUN_H
@@ -40,7 +40,7 @@ typedef struct pair_phase_request {
   bool in_order; /* only candidates in a row from the first on */
 } pair_phase_request;
 
-/* marks [image_count]: the phase's images have its number, which is above those of all phases before. */
+/* marks [image_count]: the phase's images have its number, larger than of all earlier phases. */
 typedef struct pair_phase {
   uint32_t *marks, number;
   uint32_t *pairs; /* [number of candidates]: indices of the phase's, ascending */
@@ -72,14 +72,14 @@ typedef struct pair_image {
   device_descriptors *on_device; /* null: none, or its descriptors are floats */
 } pair_image;
 
-/* A pair that has been worked on; one allocation with the matches and the inliers behind. */
+/* A processed pair; one allocation, followed by the matches and the inliers. */
 typedef struct pair_record {
   hs_pair_result result;
   hs_pair_geometry found;
   hs_match_pair *matches;
   uint8_t *inliers;
   size_t bytes;
-  char *message;            /* of a failed one, behind the struct */
+  char *message;            /* of a failed one, stored after the struct */
   struct pair_record *next; /* of those that wait for verification */
 } pair_record;
 
@@ -103,7 +103,7 @@ struct hs_pairs {
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
-  size_t features_most;       /* of an image that workers have memory for */
+  size_t features_max;        /* of an image that workers have memory for */
   const engine_pairs *engine; /* null: workers match */
   pair_matcher *device;       /* null: workers match; otherwise the device's thread does */
   uint64_t batch_bytes;
@@ -111,7 +111,7 @@ struct hs_pairs {
   pthread_mutex_t lock;
   pthread_cond_t work;     /* for workers: a pair may be taken, or the run ends */
   pthread_cond_t matching; /* for the device's thread: the same */
-  pthread_cond_t progress; /* for the conductor: a pair has ended, or has been given out */
+  pthread_cond_t progress; /* for the scheduler: a pair has ended, or has been given out */
   pthread_cond_t ready;    /* for hs_pairs_next */
   bool is_ending;
   hs_status failure; /* that ended the run */
@@ -126,8 +126,7 @@ struct hs_pairs {
   uint8_t *is_done; /* of each pair */
   pair_record **records;
   size_t head;           /* the pair to be given out next */
-  uint64_t held_bytes;   /* of records not given out: those of pairs that are done, and of those that wait for
-                            verification */
+  uint64_t held_bytes;   /* of records not returned yet: finished, or waiting for verification */
   uint64_t record_bytes; /* of all records so far, and how many: what one takes on average */
   size_t record_count;
   size_t lookahead;                    /* pairs from head on that are worked on however much is held */
@@ -135,8 +134,8 @@ struct hs_pairs {
   pair_record *matched, *last_matched; /* wait for verification, oldest first */
   size_t matched_count;
 
-  pthread_t conductor;
-  bool has_conductor;
+  pthread_t scheduler;
+  bool has_scheduler;
   pthread_t device_thread;
   bool has_device_thread;
   int32_t worker_count;
@@ -174,13 +173,13 @@ void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
 
 /* ---- threads */
 
-void *pair_conductor_main(void *run);
+void *pair_scheduler_main(void *run);
 void *pair_worker_main(void *worker);
 void *pair_device_main(void *run);
 
 /* ---- pair_images.c */
 
-/* Reads an image that is absent, without the lock; by the conductor. */
+/* Reads an image that is absent, without the lock; by the scheduler. */
 void pair_image_read(hs_pairs *run, uint32_t image);
 void pair_image_forget(hs_pairs *run, uint32_t image);
 /* Frees what the device holds of all images, before the run's device goes. */

@@ -82,7 +82,7 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase) {
 
 enum { HORIZON_MIN = 1024, RECORD_GUESS_BYTES = 4096 };
 
-/* How far ahead of what is given out pairs may be worked on so that their results fit. */
+/* The end of the pairs that may be processed out of order, so that the waiting results fit their memory. */
 static size_t horizon(const hs_pairs *run) {
   const uint64_t each =
       run->record_count > 0 ? run->record_bytes / run->record_count + 1 : (uint64_t)RECORD_GUESS_BYTES;
@@ -91,7 +91,7 @@ static size_t horizon(const hs_pairs *run) {
   return ahead < run->count - run->head ? run->head + ahead : run->count;
 }
 
-/* Images that the phase does not have are forgotten as far as the others need the room. No pair is active. */
+/* Frees images outside the phase as far as the phase's need the memory. No pair is active. */
 static void make_room(hs_pairs *run) {
   uint64_t used[PAIR_SPACES] = {0};
   for (int kept = 1; kept >= 0; kept--)
@@ -141,7 +141,7 @@ static void read_images(hs_pairs *run) {
   }
 }
 
-void *pair_conductor_main(void *argument) {
+void *pair_scheduler_main(void *argument) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_pairs *run = argument;
   bool in_order = false;

@@ -1,5 +1,5 @@
 /*
- * How a run goes on: which pair may be taken, when a phase is over, what is done. See pair_run.h; all under its lock.
+ * The state of a run: which pair may be taken, when a phase is over, what is done. See pair_run.h; all under its lock.
  */
 #include <math.h>
 #include <string.h>

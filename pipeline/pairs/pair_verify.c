@@ -20,7 +20,7 @@
 #include "pipeline/matching/match_call.h"
 #include "pipeline/pairs/pair_run.h"
 
-/* A homography is worth estimating when so much of another model's support lies in one plane. */
+/* A homography is estimated if this share of another model's support is in one plane. */
 static const double plane_share = 0.5;
 /* COLMAP's: cameras are believed where their essential matrix has this share of the fundamental matrix' inliers. */
 static const double essential_share = 0.95;

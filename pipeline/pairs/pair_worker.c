@@ -54,7 +54,7 @@ static pair_record *verified(pair_job *job, pair_record *record) {
   return NULL;
 }
 
-/* Replaces a verified record by that of guided matching, if this has as much support. */
+/* Replaces a verified record by guided matching's, if that has as much support. */
 static pair_record *guide(pair_job *job, pair_record *record) {
   const hs_pairs *run = job->worker->run;
   hs_match_options guided;

@@ -156,9 +156,9 @@ static bool start_threads(hs_pairs *run) {
   run->worker_count = 0;
   if (wanted == 0) return true;
   if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return false;
-  run->has_conductor = pthread_create(&run->conductor, NULL, pair_conductor_main, run) == 0;
+  run->has_scheduler = pthread_create(&run->scheduler, NULL, pair_scheduler_main, run) == 0;
   if (run->device) run->has_device_thread = pthread_create(&run->device_thread, NULL, pair_device_main, run) == 0;
-  while (run->has_conductor && run->worker_count < wanted) {
+  while (run->has_scheduler && run->worker_count < wanted) {
     pair_worker *w = &run->workers[run->worker_count];
     *w = (pair_worker){.run = run,
                        .matcher = {.ops = &run->ops, .allocator = run->allocator},
@@ -167,7 +167,7 @@ static bool start_threads(hs_pairs *run) {
     run->worker_count++;
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
-  return run->has_conductor && run->worker_count == wanted && (!run->device || run->has_device_thread);
+  return run->has_scheduler && run->worker_count == wanted && (!run->device || run->has_device_thread);
 }
 
 static void stop_threads(hs_pairs *run) {
@@ -179,8 +179,8 @@ static void stop_threads(hs_pairs *run) {
   pthread_mutex_unlock(&run->lock);
   if (run->has_device_thread) pthread_join(run->device_thread, NULL);
   run->has_device_thread = false;
-  if (run->has_conductor) pthread_join(run->conductor, NULL);
-  run->has_conductor = false;
+  if (run->has_scheduler) pthread_join(run->scheduler, NULL);
+  run->has_scheduler = false;
   for (int32_t i = 0; i < run->worker_count; i++) {
     pthread_join(run->workers[i].thread, NULL);
     lone_match_free(&run->workers[i].matcher);

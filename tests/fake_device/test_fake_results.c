@@ -106,7 +106,7 @@ static void test_detection_and_floats(void **state) {
 /* Results beyond the number of blocks are copied, and no more blocks are allocated. */
 static void test_too_much_is_copied(void **state) {
   (void)state;
-  enum { KEPT = RESULT_BLOCKS_LENT + 5 };
+  enum { KEPT = RESULT_BLOCKS_BORROWED + 5 };
   hs_context *c = fake_context(0);
   hs_features kept[KEPT] = {{0}};
   int lent = 0;
@@ -114,7 +114,7 @@ static void test_too_much_is_copied(void **state) {
     assert_int_equal(hs_extract(c, i % 2 ? &large : &other, NULL, &kept[i]), HS_OK);
     lent += kept[i].allocator != NULL;
   }
-  assert_int_equal(lent, RESULT_BLOCKS_LENT);
+  assert_int_equal(lent, RESULT_BLOCKS_BORROWED);
   for (int i = 0; i < KEPT; i++) extraction_check_equal(i % 2 ? &expected : &other_expected, &kept[i], "one of many");
   hs_features_free(&kept[3]);
   assert_int_equal(hs_extract(c, &large, NULL, &kept[KEPT - 1]), HS_OK);
@@ -170,7 +170,7 @@ static int run_in_flight(hs_context *c, int images) {
     const bool in_any_order = c->options.workload == HS_WORKLOAD_THROUGHPUT;
     const hs_status st = in_any_order ? hs_wait_any(c, &f, &image) : hs_wait(c, &f);
     assert_true(st == HS_OK || st == HS_ERR_MEMORY);
-    if (st == HS_OK) extraction_check_equal(&small_expected, &f, "beside lanes that failed");
+    if (st == HS_OK) extraction_check_equal(&small_expected, &f, "next to workers that failed");
     done += st == HS_OK;
   }
   hs_features_free(&f);
@@ -178,15 +178,15 @@ static int run_in_flight(hs_context *c, int images) {
 }
 
 /* A failing call costs a worker, or images of that worker. Workers start one by one, and existing ones do the work. */
-static void test_lanes_that_cannot_be_had(void **state) {
+static void test_workers_that_cannot_start(void **state) {
   (void)state;
-  enum { LANES = 5, STEP = 29 };
+  enum { WORKERS = 5, STEP = 29 };
   bool all_called = false;
   for (uint64_t at = 1; !all_called; at += STEP) {
-    hs_context *c = fake_context(LANES);
+    hs_context *c = fake_context(WORKERS);
     fake.fail_at = fake.calls + at;
-    const int first = run_in_flight(c, LANES), second = run_in_flight(c, LANES);
-    assert_true(first == LANES || second == LANES); /* one call fails */
+    const int first = run_in_flight(c, WORKERS), second = run_in_flight(c, WORKERS);
+    assert_true(first == WORKERS || second == WORKERS); /* one call fails */
     hs_destroy(c);
     all_called = fake.calls < fake.fail_at;
     assert_int_equal(fake.alive, 0);
@@ -194,27 +194,27 @@ static void test_lanes_that_cannot_be_had(void **state) {
   }
 }
 
-/* Throughput has more workers; those beyond CUDA_LANES leave large images to the others. */
-static void test_more_lanes(void **state) {
+/* Throughput has more workers; those beyond GPU_WORKERS leave large images to the others. */
+static void test_more_workers(void **state) {
   (void)state;
-  enum { LANES = 12, SIDE = 2048 };
+  enum { WORKERS = 12, SIDE = 2048 };
   hs_options on_gpu = extraction_options(HS_PROFILE_LOWE);
   on_gpu.device = HS_DEVICE_CUDA;
-  on_gpu.in_flight = LANES;
+  on_gpu.in_flight = WORKERS;
   on_gpu.workload = HS_WORKLOAD_THROUGHPUT;
   fake_reset(1);
   hs_context *c = extraction_context(&on_gpu);
-  assert_int_equal(run_in_flight(c, LANES), LANES);
-  assert_int_equal(c->in_flight->lane_most, LANES);
+  assert_int_equal(run_in_flight(c, WORKERS), WORKERS);
+  assert_int_equal(c->in_flight->worker_max, WORKERS);
   hs_destroy(c);
   assert_int_equal(fake.alive, 0);
   on_gpu.in_flight = 0;
   fake_reset(1);
   fake.gpus[0].memory_bytes = (size_t)1 << 40;
   c = extraction_context(&on_gpu);
-  assert_true(c->engine->frames_in_memory(c, SIDE + 1, SIDE) > LANES);
-  assert_int_equal(in_flight_lanes_for(c, SIDE, SIDE), c->engine->frames_in_memory(c, SIDE, SIDE));
-  assert_int_equal(in_flight_lanes_for(c, SIDE + 1, SIDE), CUDA_LANES);
+  assert_true(c->engine->frames_in_memory(c, SIDE + 1, SIDE) > WORKERS);
+  assert_int_equal(in_flight_workers_for(c, SIDE, SIDE), c->engine->frames_in_memory(c, SIDE, SIDE));
+  assert_int_equal(in_flight_workers_for(c, SIDE + 1, SIDE), GPU_WORKERS);
   hs_destroy(c);
   assert_int_equal(fake.alive, 0);
 }
@@ -368,7 +368,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lists_outlive_frames),        cmocka_unit_test(test_detection_and_floats),
       cmocka_unit_test(test_too_much_is_copied),          cmocka_unit_test(test_in_flight),
-      cmocka_unit_test(test_lanes_that_cannot_be_had),    cmocka_unit_test(test_more_lanes),
+      cmocka_unit_test(test_workers_that_cannot_start),   cmocka_unit_test(test_more_workers),
       cmocka_unit_test(test_more_than_expected),          cmocka_unit_test(test_callers_allocator),
       cmocka_unit_test(test_lent_lists_filled_by_others), cmocka_unit_test(test_fork),
       cmocka_unit_test(test_lent_list_gets_frames),       cmocka_unit_test(test_where_pictures_lie),

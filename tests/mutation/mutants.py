@@ -60,7 +60,7 @@ MUTANTS = (
     # Threads, signals, processes
     _mutant("workers_take_signals", "cpu/schedule/threads.c", "pthread_sigmask(SIG_SETMASK, &blocked, &saved)", "pthread_sigmask(SIG_SETMASK, NULL, &saved)",
             "unit.threads"),
-    _mutant("lanes_take_signals", _FLIGHT,
+    _mutant("workers_in_flight_take_signals", _FLIGHT,
             "if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0)\n    return", "if (pthread_sigmask(SIG_SETMASK, NULL, &saved) != 0)\n    return",
             "unit.thread_signals"),
     _mutant("pairs_take_signals", "pipeline/pairs/pairs.c", "pthread_sigmask(SIG_SETMASK, &blocked, &saved)",
@@ -73,7 +73,7 @@ MUTANTS = (
     _mutant("match_float_environment", "pipeline/matching/match.c", "hs_matches *matches) {\n  FLOAT_ENVIRONMENT_OF_LIBRARY;",
             "hs_matches *matches) {", "api.rounding_modes", "api.float_environment"),
     _mutant("forked_child_waits", "pipeline/context/engine.c", "if (c->process == getpid()) {", "if (1) {", "api.in_flight_ends"),
-    _mutant("forked_child_waits_for_lanes", _FLIGHT, "if (c->process == getpid()) stop_lanes", "if (1) stop_lanes", "api.in_flight_ends"),
+    _mutant("forked_child_waits_for_workers", _FLIGHT, "if (c->process == getpid()) stop_workers", "if (1) stop_workers", "api.in_flight_ends"),
     # Sizes and limits
     _mutant("product_overflows", "pipeline/base/memory.c", "if (a != 0 && b > (size_t)-1 / a) return false;", "", "unit.memory_message"),
     _mutant("sum_overflows", "pipeline/base/memory.c", "if (b > (size_t)-1 - a) return false;", "", "unit.memory_message"),

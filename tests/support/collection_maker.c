@@ -52,14 +52,14 @@ static void fill_image(test_collection *c, size_t image, size_t count, hs_descri
   c->cameras[image] = (hs_camera){400.0, 400.0, 320.0, 240.0};
 }
 
-void collection_maker_fill(test_collection *c, size_t images, size_t most_features, hs_descriptor_type type,
+void collection_maker_fill(test_collection *c, size_t images, size_t features_allowed, hs_descriptor_type type,
                            uint32_t seed) {
   memset(c, 0, sizeof *c);
   if (images > COLLECTION_IMAGES_MAX) abort();
   uint32_t state = seed;
   c->count = images;
   for (size_t i = 0; i < images; i++) {
-    size_t count = most_features / 2 + feature_maker_random(&state) % (most_features / 2 + 1);
+    size_t count = features_allowed / 2 + feature_maker_random(&state) % (features_allowed / 2 + 1);
     if (images >= 4 && (i == 1 || i == 2)) count = i - 1;
     fill_image(c, i, count, type, seed);
   }

@@ -21,9 +21,9 @@ typedef struct test_collection {
   size_t pair_count;
 } test_collection;
 
-/* Images of up to most_features features each; with 4 images or more, the second has none and the third one. Every
+/* Images of up to features_allowed features each; with 4 images or more, the second has none and the third one. Every
  * second pair of neighbours overlaps little. */
-void collection_maker_fill(test_collection *collection, size_t images, size_t most_features, hs_descriptor_type type,
+void collection_maker_fill(test_collection *collection, size_t images, size_t features_allowed, hs_descriptor_type type,
                            uint32_t seed);
 void collection_maker_free(test_collection *collection);
 

@@ -9,12 +9,12 @@
 
 hs_context *twin_gpu;
 cuda_stream twin_stream;
-static size_t most_elements = SIZE_MAX;
+static size_t elements_max = SIZE_MAX;
 
 int twins_set_up(void **state) {
   (void)state;
   const char *most = getenv("HARTSIFT_TEST_ELEMENTS");
-  if (most) most_elements = (size_t)strtoull(most, NULL, 10);
+  if (most) elements_max = (size_t)strtoull(most, NULL, 10);
   if (device_count(NULL, 0) == 0) return 0;
   hs_options o;
   hs_options_init(&o, HS_PROFILE_LOWE);
@@ -72,6 +72,6 @@ const twin_shape twin_shapes[TWIN_SHAPES] = {
     {1024, 1, 0, 5},  {1025, 1, 0, 1},  {5, 700, 0, 0},     {1, 900, 3, 0},    {40, 40, 24, 2},   {641, 37, 3, 1},
     {2048, 33, 0, 0}, {1000, 17, 1, 0}, {4096, 300, 16, 0}, {1500, 901, 0, 3}, {2100007, 1, 0, 0}};
 
-bool twin_left_out(const twin_shape *s) { return s->width * s->height > most_elements; }
+bool twin_left_out(const twin_shape *s) { return s->width * s->height > elements_max; }
 
 #endif

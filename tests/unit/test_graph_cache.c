@@ -46,7 +46,7 @@ static void test_met_again(void **state) {
   assert_ptr_not_equal(first, second);
   graph_key k = key_of_width(640);
   bool again = true;
-  k.given = 1; /* any field tells keys apart */
+  k.user_keypoints = 1; /* any field tells keys apart */
   (void)graph_cache_meet(&cache, &k, &again);
   assert_false(again);
   assert_true(meet(640, NULL));

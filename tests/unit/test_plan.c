@@ -146,7 +146,7 @@ static void test_layout_for_many_sizes(void **state) {
       r.detect_reads_top = (i + j) % 3 == 0;
       if (i % 3 != 0) r.graph_bytes = frame_graph_bytes;
       if (i % 4 != 3) r.octave_floats = 1000 * (i + 1);
-      r.octave_bytes_least = (size_t)(j + 1) << 20;
+      r.octave_bytes_min = (size_t)(j + 1) << 20;
       r.skipped_octaves = i % 5 == 4 && sides[i] > 256 && sides[j] > 256;
       assert_int_equal(plan_make(&r, &p), HS_OK);
       check_layout(&p);
@@ -161,7 +161,7 @@ static void test_passes(void **state) {
   plan_request r = request_of(1400, 1200, HS_PROFILE_LOWE);
   r.graph_bytes = frame_graph_bytes;
   r.octave_floats = 5000;
-  r.octave_bytes_least = sizeof(float) * 2800 * 2400;
+  r.octave_bytes_min = sizeof(float) * 2800 * 2400;
   assert_int_equal(plan_make(&r, &p), HS_OK);
   assert_true(p.passes == 3 && !p.request.graph_bytes); /* levels of 27, 7 and 2 MB */
   check_layout(&p);
@@ -179,7 +179,7 @@ static void test_passes(void **state) {
     r.width = 512;
     r.height = heights[i];
     r.rules.first_octave = 0;
-    r.octave_bytes_least = 1;
+    r.octave_bytes_min = 1;
     assert_int_equal(plan_make(&r, &p), HS_OK);
     assert_int_equal(p.passes, 1);
     r.rules.first_octave = -1;

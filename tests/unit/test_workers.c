@@ -19,31 +19,31 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 }
 
 /* Renamed, because the library defines these functions too. */
-#define in_flight_end            lanes_end
-#define in_flight_add_statistics lanes_add_statistics
-#define hs_submit                lanes_submit
-#define hs_submit_source         lanes_submit_source
-#define hs_submit_file           lanes_submit_file
-#define hs_submit_encoded        lanes_submit_encoded
-#define hs_wait                  lanes_wait
-#define hs_wait_view             lanes_wait_view
-#define hs_count_in_flight       lanes_count_in_flight
-#define hs_wait_any              lanes_wait_any
-#define in_flight_most           lanes_most_in_flight
-#define in_flight_on_device      lanes_on_device
-#define in_flight_fallback       lanes_fallback
+#define in_flight_end            workers_end
+#define in_flight_add_statistics workers_add_statistics
+#define hs_submit                workers_submit
+#define hs_submit_source         workers_submit_source
+#define hs_submit_file           workers_submit_file
+#define hs_submit_encoded        workers_submit_encoded
+#define hs_wait                  workers_wait
+#define hs_wait_view             workers_wait_view
+#define hs_count_in_flight       workers_count_in_flight
+#define hs_wait_any              workers_wait_any
+#define in_flight_max            workers_most_in_flight
+#define in_flight_on_device      workers_on_device
+#define in_flight_fallback       workers_fallback
 #define pthread_cond_wait        counted_wait
-#define in_flight_lane_main      lanes_lane_main
-#define in_flight_wake_lanes     lanes_wake_lanes
-#define in_flight_group_most     lanes_group_most
-#define in_flight_lane_threads   lanes_lane_threads
-#define in_flight_lanes_for      lanes_lanes_for
-#define in_flight_read_slot      lanes_read_slot
-#define in_flight_start_readers  lanes_start_readers
+#define in_flight_worker_main    workers_worker_main
+#define in_flight_wake_workers   workers_wake_workers
+#define in_flight_group_max      workers_group_most
+#define in_flight_worker_threads workers_worker_threads
+#define in_flight_workers_for    workers_workers_for
+#define in_flight_read_slot      workers_read_slot
+#define in_flight_start_readers  workers_start_readers
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_workers.c"
 
-enum { SLOTS = 8, LANES = 2, PATIENCE_MS = 10000 };
+enum { SLOTS = 8, WORKERS = 2, PATIENCE_MS = 10000 };
 
 static void sleep_ms(long ms) {
   const struct timespec t = {0, ms * 1000000};
@@ -55,9 +55,9 @@ static in_flight_ring *ring_make(void) {
   assert_non_null(f);
   assert_true(open_lock(f));
   f->on_device = true;
-  f->lane_count = f->lane_most = LANES;
+  f->worker_count = f->worker_max = WORKERS;
   f->slot_count = SLOTS;
-  for (int32_t i = 0; i < LANES; i++) f->lanes[i].ring = f;
+  for (int32_t i = 0; i < WORKERS; i++) f->workers[i].ring = f;
   return f;
 }
 
@@ -69,23 +69,23 @@ static void ring_free(in_flight_ring *f) {
   free(f);
 }
 
-static void add_image(in_flight_ring *f, int32_t lanes_most, int32_t group_most) {
+static void add_image(in_flight_ring *f, int32_t worker_limit, int32_t group_max) {
   in_flight_slot *s = ring_slot(f, f->end);
   pthread_mutex_lock(&f->lock);
   s->picture.source.image = (hs_image){.width = 10, .height = 10};
-  s->lanes_most = lanes_most;
-  s->group_most = group_most;
+  s->worker_limit = worker_limit;
+  s->group_max = group_max;
   s->state = SLOT_READY;
-  s->lane = -1;
+  s->worker = -1;
   f->end++;
   f->waited_for++;
-  in_flight_wake_lanes(f);
+  in_flight_wake_workers(f);
   pthread_mutex_unlock(&f->lock);
 }
 
 /* A worker that takes images until the end without processing them. */
-static void *taking(void *lane) {
-  in_flight_lane *l = lane;
+static void *taking(void *worker) {
+  in_flight_worker *l = worker;
   uint64_t first;
   pthread_mutex_lock(&l->ring->lock);
   while (take(l, &first) > 0) {}
@@ -106,43 +106,43 @@ static void wait_for_waits(in_flight_ring *f, int wanted) {
 }
 
 /* Starts a worker that finds no image, and waits until it waits. */
-static void begin(in_flight_lane *lane) {
-  pthread_mutex_lock(&lane->ring->lock);
+static void begin(in_flight_worker *worker) {
+  pthread_mutex_lock(&worker->ring->lock);
   const int before = waits;
-  pthread_mutex_unlock(&lane->ring->lock);
-  assert_int_equal(pthread_create(&lane->thread, NULL, taking, lane), 0);
-  wait_for_waits(lane->ring, before + 1);
+  pthread_mutex_unlock(&worker->ring->lock);
+  assert_int_equal(pthread_create(&worker->thread, NULL, taking, worker), 0);
+  wait_for_waits(worker->ring, before + 1);
 }
 
-static void end(in_flight_ring *f, int32_t first_lane) {
+static void end(in_flight_ring *f, int32_t first_worker) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
   pthread_cond_broadcast(&f->work);
   pthread_mutex_unlock(&f->lock);
-  for (int32_t i = first_lane; i < LANES; i++) pthread_join(f->lanes[i].thread, NULL);
+  for (int32_t i = first_worker; i < WORKERS; i++) pthread_join(f->workers[i].thread, NULL);
 }
 
 /* Number of the worker that has taken an image, -1: none before the timeout. */
 static int32_t taken_by(in_flight_ring *f, uint64_t image) {
-  int32_t lane = -1;
-  for (int ms = 0; ms < PATIENCE_MS && lane < 0; ms++) {
+  int32_t worker = -1;
+  for (int ms = 0; ms < PATIENCE_MS && worker < 0; ms++) {
     if (ms > 0) sleep_ms(1);
     pthread_mutex_lock(&f->lock);
-    lane = ring_slot(f, image)->lane;
+    worker = ring_slot(f, image)->worker;
     pthread_mutex_unlock(&f->lock);
   }
-  return lane;
+  return worker;
 }
 
 /* The worker whose results are not yet returned has waited longest but may not take the image: the other one is
  * woken. */
-static void test_full_lane_passes_on(void **state) {
+static void test_full_worker_passes_on(void **state) {
   (void)state;
   in_flight_ring *f = ring_make();
-  for (int32_t i = 0; i < RESULT_SETS; i++) f->lanes[0].held[i] = 1;
-  begin(&f->lanes[0]);
-  begin(&f->lanes[1]);
-  add_image(f, LANES, 1);
+  for (int32_t i = 0; i < RESULT_SETS; i++) f->workers[0].held[i] = 1;
+  begin(&f->workers[0]);
+  begin(&f->workers[1]);
+  add_image(f, WORKERS, 1);
   assert_int_equal(taken_by(f, 0), 1);
   end(f, 0);
   ring_free(f);
@@ -153,14 +153,14 @@ static void test_behind_a_large_image(void **state) {
   (void)state;
   uint64_t first;
   in_flight_ring *f = ring_make();
-  begin(&f->lanes[1]);
+  begin(&f->workers[1]);
   const int before = waits; /* no other thread can change it */
   add_image(f, 1, 1);
-  add_image(f, LANES, 1);
+  add_image(f, WORKERS, 1);
   wait_for_waits(f, before + 1); /* it woke up, looked and left the images */
   pthread_mutex_lock(&f->lock);
   assert_int_equal(f->next, 0);
-  assert_int_equal(take(&f->lanes[0], &first), 1);
+  assert_int_equal(take(&f->workers[0], &first), 1);
   pthread_mutex_unlock(&f->lock);
   assert_int_equal(first, 0);
   assert_int_equal(taken_by(f, 1), 1);
@@ -173,17 +173,17 @@ static void test_shares(void **state) {
   (void)state;
   uint64_t first;
   in_flight_ring *f = ring_make();
-  for (int i = 0; i < 7; i++) add_image(f, LANES, i == 5 ? 1 : 16);
+  for (int i = 0; i < 7; i++) add_image(f, WORKERS, i == 5 ? 1 : 16);
   pthread_mutex_lock(&f->lock);
-  assert_int_equal(take(&f->lanes[0], &first), 4); /* of 7, half of them */
-  assert_int_equal(f->lanes[0].held[0], 4);
-  assert_int_equal(take(&f->lanes[1], &first), 1); /* the next but one goes alone */
+  assert_int_equal(take(&f->workers[0], &first), 4); /* of 7, half of them */
+  assert_int_equal(f->workers[0].held[0], 4);
+  assert_int_equal(take(&f->workers[1], &first), 1); /* the next but one goes alone */
   assert_int_equal(first, 4);
-  assert_int_equal(take(&f->lanes[0], &first), 1);
-  assert_int_equal(f->lanes[0].held[1], 1);
-  assert_false(may_take(&f->lanes[0], &first));
+  assert_int_equal(take(&f->workers[0], &first), 1);
+  assert_int_equal(f->workers[0].held[1], 1);
+  assert_false(may_take(&f->workers[0], &first));
   for (uint64_t i = 0; i < 4; i++) give_back(f, i);
-  assert_true(may_take(&f->lanes[0], &first));
+  assert_true(may_take(&f->workers[0], &first));
   pthread_mutex_unlock(&f->lock);
   ring_free(f);
 }
@@ -193,23 +193,23 @@ static void test_overtaking(void **state) {
   (void)state;
   uint64_t first;
   in_flight_ring *f = ring_make();
-  for (int i = 0; i < 4; i++) add_image(f, LANES, 1);
+  for (int i = 0; i < 4; i++) add_image(f, WORKERS, 1);
   pthread_mutex_lock(&f->lock);
   ring_slot(f, 0)->state = ring_slot(f, 2)->state = SLOT_READING;
-  assert_false(may_take(&f->lanes[0], &first));
+  assert_false(may_take(&f->workers[0], &first));
   f->any_order = true;
-  assert_int_equal(take(&f->lanes[0], &first), 1);
+  assert_int_equal(take(&f->workers[0], &first), 1);
   assert_int_equal(first, 1);
-  assert_int_equal(take(&f->lanes[1], &first), 1);
+  assert_int_equal(take(&f->workers[1], &first), 1);
   assert_int_equal(first, 3);
   assert_int_equal(f->next, 0);
-  assert_false(may_take(&f->lanes[0], &first));
+  assert_false(may_take(&f->workers[0], &first));
   ring_slot(f, 0)->state = SLOT_READY;
-  assert_int_equal(take(&f->lanes[0], &first), 1);
+  assert_int_equal(take(&f->workers[0], &first), 1);
   assert_int_equal(first, 0);
   assert_int_equal(f->next, 2); /* the first image that nobody has */
   ring_slot(f, 2)->state = SLOT_READY;
-  assert_int_equal(take(&f->lanes[1], &first), 1);
+  assert_int_equal(take(&f->workers[1], &first), 1);
   assert_int_equal(f->next, 4);
   pthread_mutex_unlock(&f->lock);
   ring_free(f);
@@ -234,7 +234,7 @@ static void test_given_as_they_end(void **state) {
   assert_non_null(c);
   f->on_device = false;
   c->in_flight = f;
-  for (int i = 0; i < 3; i++) add_image(f, LANES, 1);
+  for (int i = 0; i < 3; i++) add_image(f, WORKERS, 1);
   end_image(f, 2, HS_OK);
   assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
   assert_int_equal(image, 2);
@@ -266,7 +266,7 @@ static void test_ring_is_longer(void **state) {
   hs_features expected = {0}, list = {0};
   assert_int_equal(hs_options_init(&options, HS_PROFILE_LOWE), HS_OK);
   options.device = HS_DEVICE_CPU;
-  options.threads = LANES;
+  options.threads = WORKERS;
   options.in_flight = IMAGES;
   options.workload = HS_WORKLOAD_THROUGHPUT;
   assert_int_equal(hs_create(&c, &options), HS_OK);
@@ -276,7 +276,7 @@ static void test_ring_is_longer(void **state) {
   for (int i = 0; i < IMAGES; i++) assert_int_equal(hs_submit(c, &picture, NULL), HS_OK);
   assert_int_equal(hs_submit(c, &picture, NULL), HS_ERR_CAPACITY);
   assert_int_equal(hs_count_in_flight(c), IMAGES);
-  assert_int_equal(c->in_flight->lane_count, LANES);
+  assert_int_equal(c->in_flight->worker_count, WORKERS);
   assert_true(c->in_flight->slot_count > 2 * IMAGES);
   assert_int_equal(hs_wait(c, &list), HS_ERR_ARGUMENT);
   assert_non_null(strstr(c->error, "options.workload is HS_WORKLOAD_THROUGHPUT: expected hs_wait_any"));
@@ -308,7 +308,7 @@ static void test_any_among_oldest(void **state) {
   f->on_device = false;
   c->in_flight = f;
   f->most = 4;
-  for (int i = 0; i < 4; i++) add_image(f, LANES, 1);
+  for (int i = 0; i < 4; i++) add_image(f, WORKERS, 1);
   end_image(f, 1, HS_OK);
   assert_int_equal(hs_wait_any(c, &list, &image), HS_OK);
   assert_int_equal(image, 1);
@@ -335,7 +335,7 @@ static void test_any_among_oldest(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_full_lane_passes_on),
+      cmocka_unit_test(test_full_worker_passes_on),
       cmocka_unit_test(test_behind_a_large_image),
       cmocka_unit_test(test_shares),
       cmocka_unit_test(test_overtaking),

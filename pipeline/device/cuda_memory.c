@@ -30,17 +30,18 @@ static uint64_t first_samples(const frame_plan *plan) {
 
 /* How many of the listed features the results have room for: as many as the selection keeps, which by levels of detail may
    be more than max_features; without one, of pictures in flight, as many as those seen before lead to expect. */
-static void decide_kept(const hs_context *c, const frame_placement *place) {
+static void decide_kept(const hs_context *c, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
-  const uint32_t listed = s->plan.request.feature_capacity, most = options_device_most(&c->options);
-  const bool is_bound = most > 0 && place->given.count == 0 && c->options.selection != HS_SELECT_LEVELS;
+  const uint32_t listed = s->plan.request.feature_capacity, most = options_device_max(&c->options);
+  const bool is_bound = most > 0 && placement->user_keypoints.count == 0 && c->options.selection != HS_SELECT_LEVELS;
   uint32_t kept = listed;
   s->expected_samples = 0;
   if (is_bound) {
     kept = (most + 31u) & ~31u; /* as lists are rounded */
-  } else if (c->is_lane && most == 0 && place->given.count == 0 && !place->resident && place->octaves == 0) {
+  } else if (c->is_worker && most == 0 && placement->user_keypoints.count == 0 && !placement->resident &&
+             placement->octaves == 0) {
     s->expected_samples = first_samples(&s->plan);
-    kept = cuda_result_pool_room(s->pool, s->expected_samples);
+    kept = cuda_result_pool_capacity(s->pool, s->expected_samples);
   }
   s->kept_capacity = kept < listed ? kept : listed;
 }
@@ -62,7 +63,7 @@ static int32_t octaves_described(const hs_context *c, const source_view *v, int3
 }
 
 /* The plan of a frame: state->plan and what goes with it. */
-static hs_status make_plan(hs_context *c, const frame_request *r, const frame_placement *place) {
+static hs_status make_plan(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const source_view *v = &r->source;
   plan_request request = {.width = v->width,
@@ -71,13 +72,13 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const frame_pl
                           .keypoint_capacity = c->keypoint_capacity,
                           .feature_capacity = c->feature_capacity,
                           .descriptor_bytes = r->descriptor_bytes};
-  const user_keypoints *given = &place->given;
-  if (place->octaves > 0) request.rules.octaves = octaves_described(c, v, place->octaves);
-  if (given->count > 0) {
-    const uint32_t room = given->capacity + given->capacity / 2;
-    request.rules.octaves = given->octaves;
-    request.keypoint_capacity = given->capacity;
-    request.feature_capacity = given->oriented ? given->capacity : s->given_features > room ? s->given_features : room;
+  const user_keypoints *user = &placement->user_keypoints;
+  if (placement->octaves > 0) request.rules.octaves = octaves_described(c, v, placement->octaves);
+  if (user->count > 0) {
+    const uint32_t room = user->capacity + user->capacity / 2;
+    request.rules.octaves = user->octaves;
+    request.keypoint_capacity = user->capacity;
+    request.feature_capacity = user->oriented ? user->capacity : s->user_overflow > room ? s->user_overflow : room;
   }
   s->picture_pitch = align((size_t)v->width * source_pixel_bytes(v->type, v->layout));
   s->mask_pitch = align((size_t)v->width);
@@ -87,49 +88,49 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const frame_pl
                                  .gray_bytes = r->equalize ? cuda_equalized_pitch(v) * (size_t)v->height : 0,
                                  .blur_work = cuda_wants_blur_work(c),
                                  .dog = s->variants.pyramid == PYRAMID_UBER && !cuda_wants_blur_work(c),
-                                 .selection = options_device_most(&c->options) > 0,
-                                 .resident = place->resident,
+                                 .selection = options_device_max(&c->options) > 0,
+                                 .resident = placement->resident,
                                  .affine = c->options.affine != 0,
                                  .grid_cells = options_device_cells(&c->options),
                                  .scratch_bytes = scratch_bytes};
   const hs_status st = plan_make_device(&request, &device, &s->plan, s->mask_offset, &s->mask_words);
   if (st != HS_OK)
     return CONTEXT_FAIL(c, st, "a %d x %d picture is too large for the device plan", v->width, v->height);
-  decide_kept(c, place);
-  s->octaves_searched = place->octaves > 0 ? place->octaves : s->plan.geometry.octave_count;
+  decide_kept(c, placement);
+  s->octaves_searched = placement->octaves > 0 ? placement->octaves : s->plan.geometry.octave_count;
   return HS_OK;
 }
 
-/* Bytes that a decoded picture takes on the device beside the frame. One that this frame does not use is given back where
-   max_memory_bytes has no room for both. */
-static size_t bytes_beside(hs_context *c, const frame_placement *place, size_t frame_bytes) {
+/* Device bytes of a decoded picture in addition to the frame. Frees one that this frame does not use if max_memory_bytes
+   does not allow both. */
+static size_t bytes_beside(hs_context *c, const frame_placement *placement, size_t frame_bytes) {
   cuda_state *s = cuda_of(c);
   const uint64_t limit = c->options.max_memory_bytes;
-  if (place->decoded) return s->decoded_bytes;
+  if (placement->decoded) return s->decoded_bytes;
   if (limit > 0 && frame_bytes > limit - s->decoded_bytes) cuda_jpeg_drop(s);
   return 0;
 }
 
-hs_status cuda_plan_room(hs_context *c, const frame_request *r, const frame_placement *place) {
+hs_status cuda_plan_memory(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   size_t bytes;
   s->untiled_bytes = SIZE_MAX;
-  const hs_status st = make_plan(c, r, place);
-  if (st == HS_OK && hs_size_mul(s->plan.device_bytes, cuda_group_of(place), &bytes)) s->untiled_bytes = bytes;
+  const hs_status st = make_plan(c, r, placement);
+  if (st == HS_OK && hs_size_mul(s->plan.device_bytes, cuda_group_of(placement), &bytes)) s->untiled_bytes = bytes;
   return st;
 }
 
-hs_status cuda_make_room(hs_context *c, const frame_request *r, const frame_placement *place) {
+hs_status cuda_make_memory(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const source_view *v = &r->source;
-  const hs_status st = cuda_plan_room(c, r, place);
+  const hs_status st = cuda_plan_memory(c, r, placement);
   if (st != HS_OK) return st;
   const uint64_t limit = c->options.max_memory_bytes;
   const size_t bytes = s->untiled_bytes;
-  if (bytes == SIZE_MAX || (limit > 0 && bytes > limit - bytes_beside(c, place, bytes)))
+  if (bytes == SIZE_MAX || (limit > 0 && bytes > limit - bytes_beside(c, placement, bytes)))
     return CONTEXT_FAIL(c, HS_ERR_LIMIT,
                         "%zu images of %d x %d need %zu bytes each on the device, max_memory_bytes is %llu",
-                        cuda_group_of(place), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
+                        cuda_group_of(placement), v->width, v->height, s->plan.device_bytes, (unsigned long long)limit);
   return cuda_make_slab(c, bytes);
 }
 
@@ -157,10 +158,10 @@ static size_t frames_bytes(const hs_context *c, size_t features) {
   return c->options.affine ? align(features * sizeof(hs_frame)) : 0;
 }
 
-hs_status cuda_make_result_room(hs_context *c, size_t group, size_t descriptor_bytes) {
+hs_status cuda_make_result_memory(hs_context *c, size_t group, size_t descriptor_bytes) {
   cuda_state *s = cuda_of(c);
   result_set *r = &s->results[s->set];
-  const size_t features = s->kept_capacity * group + s->room_beyond;
+  const size_t features = s->kept_capacity * group + s->extra_capacity;
   if (features > UINT32_MAX) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu features are too many for a frame", features);
   const size_t records = align(features * sizeof *r->records), frames = frames_bytes(c, features);
   const stage_status st = cuda_result_pool_hold(s->pool, records + frames + features * descriptor_bytes, &r->block);
@@ -181,7 +182,7 @@ plane_view cuda_handover_plane(const cuda_state *s, float *data) {
   return (plane_view){data, width, height, PLANE_ROUND_UP((size_t)width, PLANE_STRIDE_FLOATS)};
 }
 
-hs_status cuda_make_handover_room(hs_context *c) {
+hs_status cuda_make_handover_memory(hs_context *c) {
   cuda_state *s = cuda_of(c);
   const plane_view level = cuda_handover_plane(s, NULL);
   const size_t floats = level.stride * (size_t)level.height;
@@ -201,7 +202,7 @@ hs_status cuda_make_handover_room(hs_context *c) {
 }
 
 void cuda_frame_want_capacity(hs_context *c, uint32_t features) {
-  if (features > cuda_of(c)->room_beyond) cuda_of(c)->room_beyond = features;
+  if (features > cuda_of(c)->extra_capacity) cuda_of(c)->extra_capacity = features;
 }
 
 uint32_t cuda_frame_records(const hs_context *c, feature_records *records) {
@@ -215,10 +216,10 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   *device_bytes = s ? s->slab_bytes + sizeof(vote_scales) + cuda_primitives_bytes(&s->primitives) : 0;
   if (s && s->zeros) *device_bytes += CUDA_EQUALIZE_BYTES;
   if (s) *device_bytes += s->decoded_bytes;
-  *pinned_bytes = s ? sizeof *s->mail + s->handover_floats * sizeof(float) + cuda_user_keypoints_bytes(s) +
+  *pinned_bytes = s ? sizeof *s->readback + s->handover_floats * sizeof(float) + cuda_user_keypoints_bytes(s) +
                           s->slot_bytes * STAGING_SLOTS + s->packed_bytes
                     : 0;
-  if (s && !c->is_lane) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its lanes' results too */
+  if (s && !c->is_worker) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its workers' results too */
   if (s && s->matching) {
     *device_bytes += s->matching->slab_bytes;
     *pinned_bytes += s->matching->pinned_bytes;
@@ -231,19 +232,19 @@ hs_status cuda_frame_query(hs_context *c, int32_t width, int32_t height, uint64_
   const frame_request request = {.source = {.width = width, .height = height, .type = SOURCE_U8, .layout = SOURCE_GRAY},
                                  .descriptor_bytes = descriptor_bytes,
                                  .equalize = c->options.equalize != 0};
-  const frame_placement place = {0};
-  const hs_status st = make_plan(c, &request, &place);
+  const frame_placement placement = {0};
+  const hs_status st = make_plan(c, &request, &placement);
   if (st != HS_OK) return st;
   const cuda_state *s = cuda_of(c);
   *device_bytes = s->plan.device_bytes + sizeof(vote_scales) + (request.equalize ? CUDA_EQUALIZE_BYTES : 0);
   *pinned_bytes = align(s->kept_capacity * sizeof(hs_keypoint)) + frames_bytes(c, s->kept_capacity) +
-                  s->kept_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) + sizeof *s->mail;
+                  s->kept_capacity * descriptor_bytes + cuda_staging_bytes(&request.source) + sizeof *s->readback;
   return HS_OK;
 }
 
 int32_t cuda_frames_in_memory(hs_context *c, int32_t width, int32_t height) {
   uint64_t device_bytes = 0, pinned = 0;
   if (cuda_frame_query(c, width, height, &device_bytes, &pinned) != HS_OK) return 1;
-  const uint64_t lanes = cuda_of(c)->info.memory_bytes / 2 / device_bytes;
-  return lanes < 1 ? 1 : lanes > INT32_MAX ? INT32_MAX : (int32_t)lanes;
+  const uint64_t workers = cuda_of(c)->info.memory_bytes / 2 / device_bytes;
+  return workers < 1 ? 1 : workers > INT32_MAX ? INT32_MAX : (int32_t)workers;
 }
