@@ -28,6 +28,9 @@ void in_flight_end(hs_context *context);
    the first is a file. */
 int32_t in_flight_max(const hs_context *context, bool for_files);
 
+/* The way of the image that the last hs_wait... of this context returned. */
+hs_frame_way in_flight_way(const hs_context *context);
+
 /* Adds what the workers hold and have done to *statistics. null is allowed. */
 void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);
 
@@ -59,6 +62,7 @@ typedef struct in_flight_slot {
   bool fell_back;               /* error says why */
   bool is_own;                  /* GPU: features views `own` */
   hs_status status;
+  hs_frame_way way;     /* of the frame that found the features */
   hs_features features; /* CPU: the slot's own list; GPU: a view of the worker's pinned results, or of `own` */
   hs_features own;      /* GPU: of an image too large for the device: computed by the CPU or in tiles */
   int32_t group_max;    /* images like this one that may share its launches; 1: it goes alone; 0: not known yet */
@@ -89,6 +93,7 @@ struct in_flight_ring {
   pthread_t readers[READERS_MAX];                   /* GPU: read files ahead of the workers */
   int32_t reader_count;
   pthread_cond_t unread;
+  hs_frame_way waited_way;    /* of the image that the caller waited for last */
   uint64_t oldest, next, end; /* first not waited for, first that no worker has taken, one past the last */
   in_flight_worker workers[CPU_WORKERS];
   in_flight_slot slots[];

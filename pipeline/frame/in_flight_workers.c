@@ -26,6 +26,7 @@ static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
   hs_context *c = worker->context;
   keep_error(s, c);
   s->status = extract_picture(c, &s->picture, true, &s->own);
+  s->way = c->statistics.way;
   s->features = s->own;
   s->fell_back = s->is_own = s->status == HS_OK;
   if (s->status != HS_OK) keep_error(s, c);
@@ -56,6 +57,7 @@ static void run_image(in_flight_worker *worker, in_flight_slot *s) {
   } else {
     s->status = extract_picture(c, &s->picture, false, &s->features);
   }
+  s->way = c->statistics.way;
   if (s->status != HS_OK) keep_error(s, c);
 }
 
@@ -99,6 +101,7 @@ static void run_group(in_flight_worker *worker, uint64_t first, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(f, first + (uint64_t)i);
     s->status = st;
+    s->way = worker->context->statistics.way;
     if (st == HS_OK) s->features = views[i];
     if (backend_falls_back(worker->context, st))
       fall_back(worker, s);

@@ -51,7 +51,7 @@ typedef struct hs_batch_result {
   const hs_features *features; /* null after a failure, where skipped, and after hs_batch_take_features */
   int32_t width, height;       /* of the original; 0: the image could not be read */
   int32_t device;              /* its index in hs_batch_options.devices; -1: none */
-  int32_t unused;              /* 0 */
+  int32_t way;                 /* hs_frame_way of its frame; 0 without features */
   double milliseconds;         /* from its submission to the device to its features */
   const hs_exif *exif;         /* of the file; all 0 for pixels */
   const hs_load_notes *notes;  /* on the file; all 0 for pixels */

@@ -61,7 +61,7 @@ class HsBatchResult(ctypes.Structure):
         ("width", c_int32),
         ("height", c_int32),
         ("device", c_int32),
-        ("unused", c_int32),
+        ("way", c_int32),
         ("milliseconds", c_double),
         ("exif", POINTER(HsExif)),
         ("notes", POINTER(HsLoadNotes)),

@@ -39,6 +39,7 @@ static int counted_wait(pthread_cond_t *condition, pthread_mutex_t *lock) {
 #define in_flight_worker_threads workers_worker_threads
 #define in_flight_workers_for    workers_workers_for
 #define in_flight_read_slot      workers_read_slot
+#define in_flight_way            workers_way
 #define in_flight_start_readers  workers_start_readers
 #include "pipeline/frame/in_flight.c"
 #include "pipeline/frame/in_flight_workers.c"

@@ -20,6 +20,7 @@ typedef struct batch_pending {
   batch_record record;
   int32_t device;
   double milliseconds;
+  int32_t way; /* hs_frame_way */
 } batch_pending;
 
 typedef struct batch_job batch_job;

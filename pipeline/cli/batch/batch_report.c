@@ -16,7 +16,7 @@ void batch_report_begin(batch_report *report, const option_set *set, size_t tota
   progress_line_begin(&report->line, report->is_quiet);
 }
 
-static void print_record(const char *name, const batch_record *record, double milliseconds) {
+static void print_record(const char *name, const batch_record *record, double milliseconds, int32_t way) {
   const bool is_done = record->status == HS_OK;
   printf("{\"image\": ");
   cli_write_json_string(stdout, name);
@@ -29,9 +29,9 @@ static void print_record(const char *name, const batch_record *record, double mi
   else
     printf(", \"features\": null");
   if (record->state == BATCH_DONE)
-    printf(", \"milliseconds\": %.3f", milliseconds);
+    printf(", \"milliseconds\": %.3f, \"way\": \"%s\"", milliseconds, hs_frame_way_name((hs_frame_way)way));
   else
-    printf(", \"milliseconds\": null");
+    printf(", \"milliseconds\": null, \"way\": null");
   if (is_done)
     printf(", \"digest\": \"%016" PRIx64 "\"", record->digest);
   else
@@ -44,7 +44,7 @@ static void print_record(const char *name, const batch_record *record, double mi
 }
 
 void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
-                        double milliseconds) {
+                        double milliseconds, int32_t way) {
   if (record->state == BATCH_KEPT)
     report->kept++;
   else if (record->state == BATCH_DONE)
@@ -53,7 +53,7 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
     report->failed++;
   report->empty += record->state != BATCH_FAILED && record->features == 0;
   if (device >= 0 && record->state == BATCH_DONE) report->of_device[device]++;
-  if (report->has_json) print_record(name, record, milliseconds);
+  if (report->has_json) print_record(name, record, milliseconds, way);
   if (record->state == BATCH_FAILED) {
     progress_line_clear(&report->line);
     cli_error_about(COMMAND_BATCH, name, record->message ? record->message : hs_status_string(record->status));

@@ -70,7 +70,7 @@ void batch_report_begin(batch_report *report, const option_set *set, size_t tota
 
 /* Counts an image with its record; reports it if it failed. device: -1 for none. */
 void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
-                        double milliseconds);
+                        double milliseconds, int32_t way);
 
 /* Counts a file's damage and low range: reports each damaged image, and the first of a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);
