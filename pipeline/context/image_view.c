@@ -1,6 +1,8 @@
 /* What a caller hands in, checked and turned into what the stages take. */
 #include "pipeline/context/image_view.h"
 
+#include <stdlib.h>
+
 #include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "pipeline/base/adopt.h"
@@ -144,7 +146,9 @@ hs_status equalize_picture(hs_context *c, source_view *s) {
     picture.stride_bytes = width;
   }
   const prim_place place = {c->queue, cpu_choose_prims()};
-  if (!place.ops) return CONTEXT_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU names no instruction set of this machine");
+  if (!place.ops)
+    return CONTEXT_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU is \"%s\", which is no instruction set of this machine",
+                        getenv("HARTSIFT_CPU"));
   prim_equalize(place, &picture, out, width);
   s->data = out;
   s->stride_bytes = width;

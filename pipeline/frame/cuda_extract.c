@@ -20,7 +20,7 @@ static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask,
   if (placement->resident && options_use_grid(&c->options) && options_device_cells(&c->options) == 0)
     return CONTEXT_FAIL(
         c, HS_ERR_UNSUPPORTED,
-        "options.grid_columns x grid_rows is %d x %d: for results that stay on the device at most %d cells",
+        "options.grid_columns x grid_rows is %d x %d; results that stay on the device allow at most %d cells",
         c->options.grid_columns, c->options.grid_rows, OPTIONS_DEVICE_CELLS_MAX);
   st = c->engine->run(c, &request, placement, result);
   if (st == HS_OK && !placement->resident) st = grid_choice_result(c, &request, result);

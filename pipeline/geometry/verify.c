@@ -480,7 +480,7 @@ static void search_and_report(verification *v, random_state *random, uint8_t *in
 
 static hs_status check_count(const hs_verify_options *options, size_t count) {
   if (count <= GEOMETRY_MATCHES_MAX) return HS_OK;
-  hs_message_set(options->message, options->message_bytes, "more than 2^26 matches");
+  hs_message_set(options->message, options->message_bytes, "%zu matches: at most 2^26 can be verified at once", count);
   return HS_ERR_LIMIT;
 }
 

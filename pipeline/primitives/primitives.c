@@ -1,4 +1,6 @@
 /* Public primitives on host memory: argument checks, then the CPU's functions. */
+#include <stdlib.h>
+
 #include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/float_environment.h"
@@ -18,7 +20,9 @@ typedef struct primitive_call {
 /* Starts a call after its arguments were checked. A GPU context starts its CPU threads on first use. */
 static hs_status begin(hs_context *c, const prim_view *view, primitive_call *call) {
   call->place = (prim_place){.ops = cpu_choose_prims()};
-  if (!call->place.ops) return ARRAY_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU names no instruction set of this machine");
+  if (!call->place.ops)
+    return ARRAY_FAIL(c, HS_ERR_OPTION, "HARTSIFT_CPU is \"%s\", which is no instruction set of this machine",
+                      getenv("HARTSIFT_CPU"));
   if (c && !c->queue && prim_place_shares(view->width * view->height * prim_element_bytes(view->type), PRIM_WORK)) {
     const hs_status st = context_start_queue(c);
     if (st != HS_OK) return st;

@@ -74,13 +74,13 @@ class OptionsBesideSigma(TypedDict, total=False):
     #: except for small files where the CPU has time; gpu: fails where there is none [auto]
     decoder: Literal["auto", "cpu", "gpu"]
     affine: bool  #: describe keypoints with affine shape adaptation
-    octave_rule: Rule  #: how many octaves
-    blur_radius_rule: Rule  #: radius of a Gaussian filter
+    octave_rule: Rule  #: whose number of octaves
+    blur_radius_rule: Rule  #: whose radius of a Gaussian filter
     border_rule: Literal["reflect-101", "replicate"]  #: samples outside of a level while filtering
-    candidate_rule: Rule  #: first threshold of the contrast
-    refine_rule: Rule  #: steps of the fit of a keypoint
-    orientation_rule: Rule  #: histogram of orientations
-    descriptor_rule: Rule  #: centre and norm of a descriptor
+    candidate_rule: Rule  #: whose first threshold of the contrast
+    refine_rule: Rule  #: whose steps of the fit of a keypoint
+    orientation_rule: Rule  #: whose histogram of orientations
+    descriptor_rule: Rule  #: whose centre and norm of a descriptor
     variant: str  #: implementations of stages, "stage=name,...", for measurements
 
 

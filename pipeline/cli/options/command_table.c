@@ -73,9 +73,9 @@ static const char *const batch_more[] = {
     "Takes all files below DIR with the endings of PNG, JPEG, TIFF, WebP, BMP, PBM, PGM, PPM, PNM and PAM, sorted by "
     "name, and counts the others by their endings. Names beginning with '.' are skipped. Links are followed; each "
     "folder is searched once. A LIST may have @scene names.",
-    "The format of the files is npz unless --format says otherwise. Names are as for extract, in the image's "
-    "subfolder of DIR or of its line (without a leading '/', '..' resolved). If several images have the same output, "
-    "the first one gets it and the others fail. The EXIF orientation is applied as for extract.",
+    "The format of the files is npz unless --format says otherwise. Names are as for extract. Subfolders of DIR, or "
+    "of the path in LIST, are kept; a leading '/' is removed and '..' resolved. If several images have the same "
+    "output, the first one gets it and the others fail. The EXIF orientation is applied as for extract.",
     "With -o NAME.db (or --format colmap-db) all features go to that COLMAP database, in the order of the images, "
     "with their names below DIR or in the list; the manifest is NAME.db.manifest.csv. An image whose features in the "
     "database differ fails, unless --replace is given.",

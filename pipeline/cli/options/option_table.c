@@ -149,7 +149,8 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .commands = OF_EXTRACTION,
          .field = AT(split),
          .group = HS_OPTIONS_WORK,
-         .help = "with --device hybrid, octaves on the GPU, the smaller ones go to the CPU; auto measures [auto]"},
+         .help =
+             "with --device hybrid: how many octaves the GPU computes, the CPU the smaller ones; auto measures [auto]"},
     [OPTION_JOBS] =
         INTEGER("jobs", 0, 1024, IN_BATCH, OPTION_NO_FIELD,
                 "threads that read images, and as many that write features, 0: chosen by devices and cores [0]"),
