@@ -1,11 +1,11 @@
 /*
- * The functions of the CUDA engine; pipeline/context/engine.h says what each does, pipeline/lifetime/engines.c puts them
- * into its tables. Each subject has its file: cuda_frame.c, cuda_user_keypoints.c, cuda_tiles.c and cuda_tile_run.c,
+ * The functions of the CUDA engine. pipeline/context/engine.h says what each does; pipeline/lifetime/engines.c puts
+ * them into its tables. Each subject has a file: cuda_frame.c, cuda_user_keypoints.c, cuda_tiles.c and cuda_tile_run.c,
  * cuda_match.c, cuda_pairs.c, cuda_jpeg.c.
  *
- * One frame is one graph, recorded for the second frame of a geometry and then replayed. All device memory is one slab
- * laid out by cuda_plan.c; results are written by the kernels straight into pinned host memory. Many pairs are matched by
- * two threads with a stream each; matching grows its memory to the largest request.
+ * One frame is one graph. It is recorded for the second frame of a geometry and then replayed. All device memory of
+ * frames is one slab laid out by cuda_plan.c. Kernels write the results straight into pinned host memory. Two threads
+ * with a stream each match many pairs. The memory for matching grows to the largest request.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_ENGINE_H
 #define HARTSIFT_DEVICE_CUDA_ENGINE_H
@@ -13,7 +13,7 @@
 #include "pipeline/context/engine.h"
 
 int32_t cuda_frame_devices(char *reason, size_t reason_bytes);
-/* owner: its variants, its decoder and its results are shared. */
+/* owner: the context whose variants, decoder and results are shared. */
 hs_status cuda_frame_open(hs_context *context, const hs_context *owner, const char *variant, char *message,
                           size_t message_bytes);
 void cuda_frame_close(hs_context *context);
@@ -26,8 +26,8 @@ int32_t cuda_frames_in_memory(hs_context *context, int32_t width, int32_t height
 hs_status cuda_frame_run(hs_context *context, const frame_request *request, const frame_placement *placement,
                          frame_result *result);
 void cuda_frame_use_results(hs_context *context, int32_t set);
-/* The list borrows the pinned memory (cuda_result_pool.h). Copied instead: few features, features for a caller's allocator,
-   features beyond the limit of borrowed blocks. */
+/* Lets the list borrow the pinned memory (cuda_result_pool.h). Copies the features instead if they are few, if the
+   caller has an allocator, or if the limit of borrowed blocks is reached. */
 hs_status cuda_frame_give(hs_context *context, int32_t set, const hs_features *found, hs_features *features);
 
 /* engine_split */

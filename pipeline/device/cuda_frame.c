@@ -1,4 +1,4 @@
-/* A context's device: opening, the graphs kept, and one frame; its memory is in cuda_memory.c. */
+/* Opening of a context's device, and the run of one frame. Its memory is in cuda_memory.c. */
 #include "pipeline/device/cuda_engine.h"
 
 #include <stdatomic.h>
@@ -21,8 +21,8 @@ _Static_assert(sizeof(cuda_feature_record) == sizeof(hs_keypoint) && sizeof(cuda
 int32_t cuda_frame_devices(char *reason, size_t bytes) { return device_count(reason, bytes); }
 
 static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
-  /* The levels that other octaves wait for go first, then their searches, then the keypoints: with several frames in
-     flight, a long kernel on the keypoints of one must not delay the chain of short kernels of another. */
+  /* Priorities: first the levels that other octaves wait for, then the searches, then the keypoints. With several
+     frames in flight, a long kernel on one frame's keypoints must not delay another frame's chain of short kernels. */
   stage_status st = device_stream_create_urgent(&s->stream, 2);
   if (st == STAGE_OK) st = device_stream_create_urgent(&s->keypoint, 0);
   if (st == STAGE_OK) st = device_event_create(&s->begun, false);
@@ -58,8 +58,8 @@ static stage_status open_streams(cuda_state *s, const vote_scales *scales) {
   return st;
 }
 
-/* Allocates what a context holds on the device besides the memory of a frame; this also shows that the device is usable
-   and runs the code of this build. */
+/* Allocates what a context holds on the device besides frame memory. This also shows that the device is usable and runs
+   this build's code. */
 static hs_status start_device(hs_context *c, char *message, size_t bytes) {
   cuda_state *s = cuda_of(c);
   char reason[320];
@@ -177,7 +177,7 @@ hs_status cuda_frame_open(hs_context *c, const hs_context *owner, const char *va
   return HS_OK;
 }
 
-/* Frames with fewer bytes of results are copied, which takes some 10 us: lending would tie up a block for little. */
+/* Results with fewer bytes are copied, which takes about 10 us: lending would tie up a block for little. */
 enum { LENT_BYTES_MIN = 128 << 10 };
 
 hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, hs_features *features) {
@@ -197,7 +197,7 @@ hs_status cuda_frame_give(hs_context *c, int32_t set, const hs_features *found, 
 
 void cuda_frame_use_results(hs_context *c, int32_t set) { cuda_of(c)->set = set; }
 
-/* Where the frame's picture is and its results go. */
+/* Returns the addresses of the frame's picture and of its results. */
 static record_target target_of(const cuda_state *s, const frame_request *r, const frame_placement *placement) {
   record_target t = {
       .source = r->source, .group = (int32_t)cuda_group_of(placement), .user_keypoints = placement->user_keypoints};
@@ -230,7 +230,7 @@ static cuda_stream stream_of(const cuda_state *s, const frame_placement *placeme
   return placement->stream ? placement->stream : s->stream;
 }
 
-/* Starts a frame that has its room. */
+/* Starts a frame whose memory is allocated. */
 static hs_status launch(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   cuda_graph graph = NULL;
@@ -248,7 +248,7 @@ static hs_status launch(hs_context *c, const frame_request *r, const frame_place
   if (done == STAGE_OK) done = cuda_launch_frame(c, r, &target, graph, stream);
   if (done == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_failure(c, done, "starting the frame");
-  /* Waits, because copies may still be reading the caller's picture, and kernels launched before the failure may run. */
+  /* Waits: copies may still be reading the caller's picture, and kernels launched before the failure may run. */
   (void)device_stream_wait(stream);
   (void)device_stream_wait(s->upload);
   (void)device_stream_wait(s->stream);
@@ -257,13 +257,13 @@ static hs_status launch(hs_context *c, const frame_request *r, const frame_place
   return failed;
 }
 
-/* Clears the masks whenever their layout changes, because refinement reads the words between octaves too, and a frame of
-   another size has left bits there. */
+/* Clears the masks whenever their layout changes: refinement also reads the words between octaves, where a frame of
+   another size may have left bits. */
 static hs_status clear_masks(hs_context *c, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const plan_entry *e = plan_find(&s->plan, BUFFER_CANDIDATES, 0);
   mask_layout layout;
-  memset(&layout, 0, sizeof layout); /* padding too: layouts are compared as bytes */
+  memset(&layout, 0, sizeof layout); /* clears the padding too: layouts are compared as bytes */
   layout.first_byte = e->offset;
   layout.picture_bytes = s->plan.device_bytes;
   layout.group = (int32_t)cuda_group_of(placement);
@@ -318,7 +318,7 @@ hs_status cuda_frame_begin(hs_context *c, const frame_request *r, const frame_pl
   return st;
 }
 
-/* Waits for what was enqueued; spins where nothing is said, which is sooner. */
+/* Waits for the enqueued work. Spins unless the context works for throughput, because spinning ends sooner. */
 static stage_status finish(const hs_context *c, cuda_stream stream) {
   if (!context_for_throughput(c)) return device_stream_wait(stream);
   const stage_status st = device_event_record(cuda_of(c)->ended, stream);
@@ -335,7 +335,7 @@ static hs_status end(hs_context *c, const frame_placement *placement, bool *repe
     (void)device_stream_wait(s->upload);
     return failed;
   }
-  if (placement->decoded && cuda_jpeg_refused(c) >= 0) return HS_OK; /* for wrong pixels no list is grown */
+  if (placement->decoded && cuda_jpeg_refused(c) >= 0) return HS_OK; /* wrong pixels: no list is grown */
   cuda_frame_counts most = {0};
   for (size_t i = 0; i < cuda_group_of(placement); i++) {
     const cuda_frame_counts *counts = &s->readback->counts[i];
@@ -401,8 +401,8 @@ hs_status cuda_frame_run(hs_context *c, const frame_request *r, const frame_plac
   return st;
 }
 
-/* Spins, because the device sets the flag within a fraction of a millisecond. Now and then it queries the stream, which
-   finds a frame that failed. */
+/* Spins, because the device sets the flag within a fraction of a millisecond. Queries the stream now and then, to
+   notice a frame that failed. */
 hs_status cuda_frame_level(hs_context *c, plane_view *level) {
   cuda_state *s = cuda_of(c);
   const volatile uint32_t *flag = &s->readback->handed_over;
@@ -423,7 +423,7 @@ hs_status cuda_frame_level(hs_context *c, plane_view *level) {
   return HS_OK;
 }
 
-/* The decoder of JPEGs, once somebody has asked for it. */
+/* Writes the line on the JPEG decoder, once it has been asked for. */
 static void write_decoder(const hs_context *c, char *text, size_t bytes) {
   const cuda_jpeg *j = cuda_of(c)->jpeg;
   if (j->state == DECODER_READY)

@@ -1,13 +1,14 @@
 /*
  * The kinds of frames that a context has run, and their graphs.
  *
- * Recording a graph and making it ready takes milliseconds, which a frame that does not come again never earns back. So only
- * the second frame of a kind becomes a graph. The entry used least recently is dropped first: where more sizes
- * alternate than the table has entries, none is ever recorded.
+ * Recording a graph and making it ready takes milliseconds. A frame that does not come again never earns them back, so
+ * only the second frame of a kind is recorded. The entry used least recently is replaced first: if more kinds alternate
+ * than the table has entries, none is ever recorded.
  *
- * The first frame of a kind is launched kernel by kernel where its context works on one frame at a time. Workers would
- * wait for each other at each of these launches, because the driver takes one at a time. They list the frame's
- * launches, which needs no driver, and change a spare graph to them, in a tenth of the time of making one.
+ * The first frame of a kind is launched kernel by kernel if its context works on one frame at a time. Workers would
+ * wait for each other at each of these launches, because the driver takes one at a time. Instead they list the frame's
+ * launches, which needs no driver, and change a spare graph to that list. This takes a tenth of the time of making a
+ * graph.
  */
 #ifndef HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
 #define HARTSIFT_DEVICE_CUDA_GRAPH_CACHE_H
@@ -15,7 +16,7 @@
 #include "cuda/runtime/launch_list.h"
 #include "cuda/keypoints/frame_view.h"
 
-/* What a recorded graph depends on. Compared as bytes: padding is zero. */
+/* What a recorded graph depends on. Keys are compared as bytes, so their padding must be zero. */
 typedef struct graph_key {
   int32_t width, height, type, layout;
   float range_low, range_high;
@@ -28,22 +29,22 @@ typedef struct graph_key {
 
 typedef struct graph_entry {
   graph_key key;
-  uint64_t met;     /* number of the frame that was the last of this key; 0: none was */
-  uint64_t first;   /* and of the first one */
+  uint64_t met;     /* number of the last frame of this key; 0: there was none */
+  uint64_t first;   /* number of the first frame of this key */
   cuda_graph graph; /* null until the key is met again */
-  /* Device memory for the views of a group, FRAME_GROUP_MAX of them; null until a group needs it. It stays when the entry
-     is taken over, because freeing device memory waits for all work on the device. */
+  /* Device memory for the views of a group: FRAME_GROUP_MAX of them; null until a group needs it. It stays when another
+     key takes the entry, because freeing device memory waits for all work on the device. */
   cuda_frame_view *views;
 } graph_entry;
 
-/* A graph that frames met first share, each of which changes it. */
+/* A graph shared by frames met for the first time; each changes it to its own launches. */
 typedef struct graph_spare {
   listed_graph listed;
-  uint64_t shape; /* of its list; 0: there is no graph */
-  uint64_t frame; /* number of the frame that it runs; 0: there is none */
+  uint64_t shape; /* shape of the list that it was made from; 0: there is no graph */
+  uint64_t frame; /* number of the frame whose launches it has; 0: none */
 } graph_spare;
 
-/* Lists of one context have about two shapes for each number of octaves. */
+/* Launch lists of one context have about two shapes for each number of octaves. */
 enum { GRAPHS_KEPT = 32, SPARES_KEPT = 16 };
 
 typedef struct graph_cache {
@@ -52,13 +53,13 @@ typedef struct graph_cache {
   uint64_t frames;
 } graph_cache;
 
-/* The entry of a frame of this key; *again: the key has been seen before. If not, the least recently used entry is reused
-   for it; the entry still holds the old graph, which the caller destroys. */
+/* Finds the entry of this key; *again: the key was met before. Otherwise reuses the entry used least recently, which
+   still holds its old graph: the caller destroys that. */
 graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again);
-/* The spare of this shape, else the one used least recently. */
+/* Returns the spare of this shape, else the one used least recently. */
 graph_spare *graph_cache_spare(graph_cache *cache, uint64_t shape);
-/* For an entry met again: the spare that still runs its first frame, which the caller takes the graph of; null: none
-   does. */
+/* Returns the spare that still has the launches of the entry's first frame, for an entry met again. The caller takes
+   its graph. Null: there is none. */
 graph_spare *graph_cache_spare_of(graph_cache *cache, const graph_entry *entry);
 
 #endif

@@ -8,7 +8,7 @@
 static graph_key key_of(const cuda_state *s, const frame_request *r, const frame_placement *placement,
                         const record_target *target) {
   graph_key k;
-  memset(&k, 0, sizeof k); /* padding too: keys are compared as bytes */
+  memset(&k, 0, sizeof k); /* clears the padding too: keys are compared as bytes */
   k.width = r->source.width;
   k.height = r->source.height;
   k.type = (int32_t)r->source.type;
@@ -31,7 +31,7 @@ static graph_key key_of(const cuda_state *s, const frame_request *r, const frame
   return k;
 }
 
-/* The views of a group, which its kernels read. */
+/* Makes the views of a group, which its kernels read, in device memory. */
 static hs_status make_views(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
   const cuda_state *s = cuda_of(c);
   const size_t bytes = sizeof(cuda_frame_view) * (size_t)target->group;
@@ -50,7 +50,7 @@ static hs_status make_views(hs_context *c, const frame_request *r, const record_
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "device memory for a group");
 }
 
-/* The graph of an entry met again. */
+/* Makes the graph of an entry met for the second time: takes a spare's graph or records one. */
 static hs_status make_graph(hs_context *c, const frame_request *r, const record_target *target, graph_entry *e) {
   const cuda_stream stream = cuda_of(c)->stream;
   graph_spare *spare = graph_cache_spare_of(&cuda_of(c)->graphs, e);
@@ -79,8 +79,8 @@ static launch_list *list_of(const hs_context *c) {
   return s->launches;
 }
 
-/* The graph of a frame met first: a spare one that is changed to it. Null: the frame has more launches than a list, or
-   there is no memory for one; it goes kernel by kernel then. */
+/* Changes a spare graph to a frame met for the first time. *graph stays null if the frame has more launches than a list
+   holds or there is no memory for a list; the frame is then launched kernel by kernel. */
 static hs_status change_spare(hs_context *c, const frame_request *r, const record_target *target, uint64_t frame,
                               cuda_graph *graph) {
   cuda_state *s = cuda_of(c);
@@ -129,7 +129,7 @@ stage_status cuda_launch_frame(const hs_context *c, const frame_request *r, cons
   const cuda_state *s = cuda_of(c);
   if (graph) return device_graph_launch(graph, stream);
   if (stream == s->stream) return cuda_record_frame(c, r, target);
-  /* The frame runs on the context's streams; they wait for the caller's stream, and it waits for them. */
+  /* The frame runs on the context's streams: these wait for the caller's stream, which then waits for them. */
   stage_status st = device_event_record(s->crossed, stream);
   if (st == STAGE_OK) st = device_event_wait(s->crossed, s->stream);
   if (st == STAGE_OK) st = cuda_record_frame(c, r, target);

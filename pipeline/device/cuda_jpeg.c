@@ -6,23 +6,23 @@
 #include "pipeline/base/text.h"
 #include "pipeline/device/cuda_state.h"
 
-/* DEVICE_SHARE: a worker decodes what needs no more than one part in so many of the device's memory. PACKED_MAX: of pinned
-   memory, which a file of any content could ask for. */
+/* DEVICE_SHARE: a worker decodes only what fits into 1 / DEVICE_SHARE of the device's memory. PACKED_MAX: bytes of
+   pinned memory; bounds what a file of any content can ask for. */
 enum { ROW_ALIGNMENT = 128, ALIGNMENT = 256, DEVICE_SHARE = 64, PACKED_MAX = 64 << 20, CLASS_MIN = 1 << 20 };
 
 _Static_assert(sizeof(uint32_t) * JPEG_GROUP_MAX <= ALIGNMENT, "the words stand in front of the pictures");
 
 static size_t align(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-/* Memory is taken in sizes of four to a doubling, so that pictures of many sizes seldom need new memory. */
+/* Rounds a size up to one of four sizes per doubling, so that pictures of many sizes seldom need new memory. */
 static size_t size_class(size_t bytes) {
   size_t step = CLASS_MIN / 4;
   while (8 * step < bytes) step *= 2;
   return bytes <= CLASS_MIN ? CLASS_MIN : align(bytes, step);
 }
 
-/* As much as any worker has wanted: freeing waits for the device, and pictures of the same sizes come to all of them. Within
-   max_memory_bytes only what this worker wants. */
+/* Returns the largest request of any worker: pictures of the same sizes come to all workers, and growing later would
+   free memory, which waits for the device. With max_memory_bytes, returns only this worker's request. */
 static size_t wanted_by_all(const hs_context *c, atomic_size_t *most, size_t bytes) {
   size_t seen = atomic_load(most);
   if (c->options.max_memory_bytes > 0) return bytes;
@@ -51,7 +51,7 @@ decoder_state cuda_jpeg_state(const hs_context *c, const char **reason) {
   return cuda_of(c)->jpeg->state;
 }
 
-/* Waits until what was enqueued has read the packed pictures. */
+/* Waits until the enqueued work has read the packed pictures. */
 static stage_status finish(cuda_state *s) {
   const stage_status st = s->decoding ? device_stream_wait(s->stream) : STAGE_OK;
   s->decoding = false;
@@ -89,7 +89,7 @@ static size_t pitch_of(const packed_jpeg *p) { return align((size_t)p->width, RO
 
 static size_t bytes_of(const packed_jpeg *p) { return align(pitch_of(p) * (size_t)p->height, ALIGNMENT); }
 
-/* Memory for decoding pictures one after another, without their pixels. */
+/* Returns the scratch bytes for decoding pictures one after another, without their pixels. */
 static size_t scratch_of(const packed_jpeg *pictures, int32_t count) {
   size_t most = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ static size_t scratch_of(const packed_jpeg *pictures, int32_t count) {
   return align(most, ALIGNMENT);
 }
 
-/* max_memory_bytes is for the frame and for what it is decoded with. */
+/* Returns whether decoding fits: max_memory_bytes bounds the frame and the decoder's memory together. */
 static bool is_within_limit(hs_context *c, const packed_jpeg *first, size_t bytes) {
   const uint64_t limit = c->options.max_memory_bytes;
   uint64_t frame = 0, pinned = 0;
@@ -122,7 +122,7 @@ static stage_status make_device_memory(hs_context *c, size_t bytes) {
   return st;
 }
 
-/* A step of pixels without gaps between rows, in rows of `pitch`. */
+/* Converts a step between pixels of a picture without gaps between rows to one with rows of `pitch` bytes. */
 static int64_t step_in_rows(int64_t step, int32_t width, size_t pitch) {
   const int64_t row = (int64_t)pitch;
   return step == width ? row : step == -(int64_t)width ? -row : step;
@@ -141,7 +141,8 @@ static jpeg_decode_args args_of(const packed_jpeg *p, unsigned char *gray, unsig
                             .refused = refused};
 }
 
-/* The words that say what was refused, the pictures, and what each is decoded with in turn. */
+/* Decodes pictures one after another. Layout of `decoded`: the refusal words, the scratch that all pictures share in
+   turn, the pixels. */
 static stage_status decode(cuda_state *s, const packed_jpeg *pictures, int32_t count, size_t scratch_bytes,
                            decoded_rows *rows) {
   uint32_t *words = (uint32_t *)(void *)s->decoded;

@@ -1,4 +1,4 @@
-/* Matching on a context's CUDA device, and more neighbours than two. */
+/* Matching on a context's CUDA device: the two nearest neighbours, the k nearest, and all within a radius. */
 #include <string.h>
 
 #include "cuda/match/match_cuda.h"
@@ -6,31 +6,32 @@
 #include "pipeline/device/cuda_engine.h"
 #include "pipeline/device/cuda_state.h"
 
-/* A request on the device: arguments of the kernels, offsets in the slab and in pinned memory. */
+/* A request laid out on the device: kernel arguments, and addresses in the slab. */
 typedef struct device_matching {
   match_args args;
   cuda_match_work work;
-  void *descriptors[2]; /* copies; null: the caller's own are used */
+  void *descriptors[2]; /* copies on the device; null: the caller's memory is used */
   void *keypoints[2];
-  void *extra; /* as many bytes as were asked for, aligned to 256 */
+  void *extra; /* extra_bytes of lay_out, aligned to 256 */
   size_t slab_bytes, pinned_bytes;
 } device_matching;
 
-/* What comes back. */
+/* Results that a request brings to the host. */
 typedef enum match_wanted { WANTED_NEAREST, WANTED_BOTH_NEAREST, WANTED_PAIRS, WANTED_MUTUAL_PAIRS } match_wanted;
 
 enum { ALIGNMENT = 256, VECTOR_BYTES = 16 };
 
 /* ------------------------------------------------------------------ room */
 
-/* The next part of the slab. Counts are below 2^31 and elements below 1 KiB: sums fit. */
+/* Returns the next part of the slab, or null without a slab. Counts are below 2^31 and elements below 1 KiB, so sums
+   fit. */
 static void *part(unsigned char *slab, size_t *offset, size_t bytes) {
   void *at = slab ? slab + *offset : NULL;
   *offset += (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
   return at;
 }
 
-/* Lists in host memory are copied, and those that vector loads cannot read. */
+/* Returns whether a list must be copied: if it is in host memory, or not aligned for vector loads. */
 static bool needs_copy(const match_list *list, const match_placement *placement) {
   return !placement->on_device || (uintptr_t)list->descriptors % VECTOR_BYTES != 0;
 }
@@ -39,7 +40,7 @@ static bool wants_backward(match_wanted wanted) {
   return wanted == WANTED_BOTH_NEAREST || wanted == WANTED_MUTUAL_PAIRS;
 }
 
-/* Lays a request out in a slab (null: only its sizes). */
+/* Lays out a request in a slab; null: computes only the sizes. */
 static void lay_out(const match_request *r, const match_placement *placement, match_wanted wanted, size_t extra_bytes,
                     unsigned char *slab, device_matching *d) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
@@ -95,7 +96,7 @@ static hs_status grow_pinned(hs_context *c, size_t bytes) {
   return HS_OK;
 }
 
-/* The state, made when it is first wanted, and all memory of a request. On the context's device. */
+/* Makes the state on first use, and all memory of a request. The context's device must be the current one. */
 static hs_status make_room(hs_context *c, const match_request *r, const match_placement *placement, match_wanted wanted,
                            size_t extra_bytes, device_matching *d) {
   if (r->first.count > CUDA_MATCH_COUNT_MAX || r->second.count > CUDA_MATCH_COUNT_MAX)
@@ -144,7 +145,8 @@ static stage_status upload_list(const match_request *r, const match_placement *p
   return st == STAGE_OK ? cuda_match_places_launch(&r->guide, which == 1, keypoints, list->count, places, stream) : st;
 }
 
-/* Enqueues a request and what comes back to pinned memory: a count and pairs ALIGNMENT bytes on, or both nearest. */
+/* Enqueues a request and the copy of its results to pinned memory. Pairs: their count and, ALIGNMENT bytes further, the
+   pairs. Otherwise: the nearest neighbours of one list or both. */
 static stage_status enqueue(const cuda_match_state *s, const match_request *r, const match_placement *placement,
                             match_wanted wanted, const device_matching *d, cuda_stream stream) {
   unsigned char *results = (unsigned char *)s->pinned + ALIGNMENT,
@@ -171,7 +173,7 @@ static stage_status enqueue(const cuda_match_state *s, const match_request *r, c
   return st;
 }
 
-/* Runs a request; the results are in pinned memory then. */
+/* Runs a request; its results are then in pinned memory. */
 static hs_status run(hs_context *c, const match_request *r, const match_placement *placement, match_wanted wanted) {
   const cuda_stream stream = placement->stream ? placement->stream : cuda_of(c)->stream;
   device_matching d;
@@ -181,7 +183,7 @@ static hs_status run(hs_context *c, const match_request *r, const match_placemen
   hs_status st = make_room(c, r, placement, wanted, 0, &d);
   if (st == HS_OK) {
     stage_status done = enqueue(cuda_of(c)->matching, r, placement, wanted, &d, stream);
-    /* Copies may still be reading the caller's lists, also after a failure. */
+    /* Waits even after a failure: copies may still be reading the caller's lists. */
     const stage_status waited = device_stream_wait(stream);
     if (done == STAGE_OK) done = waited;
     if (done != STAGE_OK) st = cuda_failure(c, done, "matching");
@@ -226,24 +228,24 @@ void cuda_match_destroy(hs_context *c) {
 /* ------------------------------------------------- More neighbours than two on a context's CUDA device */
 
 enum {
-  TILE_ROWS = 128,        /* rows of a chunk come in whole tiles of the kernel */
-  CHUNK_FLOATS = 1 << 26, /* squares of a chunk, and as much for its k nearest: 256 MiB each */
-  FOUND_MIN = 1 << 20     /* neighbours that are brought home at once, or as many as one row may have */
+  TILE_ROWS = 128,        /* a chunk's rows are a multiple of the kernel's tile */
+  CHUNK_FLOATS = 1 << 26, /* squares per chunk, and as much for its k nearest: 256 MiB each */
+  FOUND_MIN = 1 << 20     /* neighbours fetched at once; more if one row can have more */
 };
 
-/* A search on the device: rows in chunks, whose squares are there at once. */
+/* A search on the device, in chunks of rows. All squares of a chunk are in memory at once. */
 typedef struct device_search {
   device_matching room;
-  squares_args squares; /* of the chunk at work */
+  squares_args squares; /* of the current chunk */
   uint32_t chunk_rows, found_capacity;
   float bound;
   match_neighbour *nearest;  /* device; of a chunk's rows */
   uint32_t *counts, *starts; /* device; of a chunk's rows */
   match_neighbour *found;    /* device; found_capacity */
-  uint32_t *host_counts;     /* pinned: of a chunk, followed by as many starts */
+  uint32_t *host_counts;     /* pinned: counts of a chunk's rows, followed by as many starts */
 } device_search;
 
-/* Lays out what a search wants besides the lists; returns its bytes. k 0: lists of any length. */
+/* Lays out a search's memory beyond the lists and returns its bytes. k 0: lists of any length. */
 static size_t lay_out_search(const match_request *r, uint32_t k, unsigned char *base, device_search *s) {
   const size_t rows = s->chunk_rows, squares = rows * s->squares.pitch * sizeof(float);
   s->found_capacity = r->second.count > FOUND_MIN ? r->second.count : FOUND_MIN;
@@ -257,7 +259,7 @@ static size_t lay_out_search(const match_request *r, uint32_t k, unsigned char *
   return squares + results + (k > 0 ? 0 : 2 * rows * sizeof(uint32_t));
 }
 
-/* Memory of a search: as large a chunk as there is memory for. */
+/* Allocates the memory of a search, with the largest chunk that fits. */
 static hs_status make_search_memory(hs_context *c, const match_request *r, const match_placement *placement, uint32_t k,
                                     device_search *s) {
   const uint64_t nearest = (uint64_t)k * sizeof(match_neighbour) / sizeof(float), pitch = s->squares.pitch;
@@ -279,7 +281,7 @@ static hs_status make_search_memory(hs_context *c, const match_request *r, const
   return HS_OK;
 }
 
-/* Lists, places and norms; then the squares of a chunk. */
+/* Uploads both lists, and computes their places and norms. */
 static stage_status upload_lists(const match_request *r, const match_placement *placement, const device_search *s,
                                  cuda_stream stream) {
   stage_status st = upload_list(r, placement, 0, &s->room, stream);
@@ -327,7 +329,7 @@ hs_status cuda_match_k_nearest(hs_context *c, const match_request *r, float boun
   hs_status st = make_search_memory(c, r, &placement, k, &s);
   if (st == HS_OK) {
     stage_status done = nearest_chunks(r, &placement, k, &s, nearest, cuda_of(c)->stream);
-    /* Copies may still be at work, also after a failure. */
+    /* Waits even after a failure: copies may still be running. */
     const stage_status waited = device_stream_wait(cuda_of(c)->stream);
     if (done == STAGE_OK) done = waited;
     if (done != STAGE_OK) st = cuda_failure(c, done, "looking for neighbours");
@@ -338,7 +340,7 @@ hs_status cuda_match_k_nearest(hs_context *c, const match_request *r, float boun
 
 /* ------------------------------------------------------------------ all within */
 
-/* Brings home the lists of rows [first, end) of a chunk, whose counts are there, as many rows at once as fit. */
+/* Fetches the neighbour lists of a chunk whose counts are on the host, as many rows at once as fit. */
 static hs_status fetch_lists(hs_context *c, device_search *s, match_neighbour *found) {
   const cuda_stream stream = cuda_of(c)->stream;
   uint32_t *starts = s->host_counts + s->squares.rows;
@@ -357,7 +359,7 @@ static hs_status fetch_lists(hs_context *c, device_search *s, match_neighbour *f
       st = device_copy_to(s->starts, starts, rows * sizeof *starts, stream);
       if (st == STAGE_OK) st = cuda_neighbours_list_launch(&part, s->bound, s->starts, s->found, stream);
       if (st == STAGE_OK) st = device_copy_from(found, s->found, total * sizeof *found, stream);
-      const stage_status waited = device_stream_wait(stream); /* starts are written again */
+      const stage_status waited = device_stream_wait(stream); /* the next rows overwrite starts */
       if (st == STAGE_OK) st = waited;
     }
     found += total;
@@ -366,7 +368,7 @@ static hs_status fetch_lists(hs_context *c, device_search *s, match_neighbour *f
   return st == STAGE_OK ? HS_OK : cuda_failure(c, st, "fetching neighbours");
 }
 
-/* Counts the rows of a chunk and brings them home. */
+/* Counts the neighbours of a chunk's rows and fetches their lists. */
 static hs_status within_chunk(hs_context *c, const match_request *r, uint32_t first, device_search *s,
                               neighbours_take take, void *user) {
   const cuda_stream stream = cuda_of(c)->stream;
@@ -388,7 +390,7 @@ hs_status cuda_match_within(hs_context *c, const match_request *r, float bound, 
   if (device_enter(cuda_of(c)->device, &previous) != STAGE_OK)
     return cuda_failure(c, STAGE_DEVICE, "entering the device");
   hs_status st = make_search_memory(c, r, &placement, 0, &s);
-  /* Pinned memory has room for a pair, four words, for each row of the first list; this takes two. */
+  /* Pinned memory has room for a pair (four words) for each row of the first list; counts and starts take two words. */
   if (st == HS_OK) {
     s.host_counts = cuda_of(c)->matching->pinned;
     const stage_status done = upload_lists(r, &placement, &s, cuda_of(c)->stream);
@@ -396,7 +398,7 @@ hs_status cuda_match_within(hs_context *c, const match_request *r, float bound, 
   }
   for (uint32_t first = 0; st == HS_OK && first < r->first.count; first += s.squares.rows)
     st = within_chunk(c, r, first, &s, take, user);
-  (void)device_stream_wait(cuda_of(c)->stream); /* copies may still be at work after a failure */
+  (void)device_stream_wait(cuda_of(c)->stream); /* after a failure copies may still be running */
   device_leave(previous);
   return st;
 }

@@ -28,8 +28,9 @@ static uint64_t first_samples(const frame_plan *plan) {
   return g->octave_count > 0 ? (uint64_t)g->width[0] * (uint64_t)g->height[0] : 0;
 }
 
-/* How many of the listed features the results have room for: as many as the selection keeps, which by levels of detail may
-   be more than max_features; without one, of pictures in flight, as many as those seen before lead to expect. */
+/* Decides how many of the listed features the results have room for. With max_features: as many as selection keeps;
+   selection by levels may keep more, so all listed ones. For pictures in flight without max_features: as many as
+   earlier pictures lead to expect. */
 static void decide_kept(const hs_context *c, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const uint32_t listed = s->plan.request.feature_capacity, most = options_device_max(&c->options);
@@ -37,7 +38,7 @@ static void decide_kept(const hs_context *c, const frame_placement *placement) {
   uint32_t kept = listed;
   s->expected_samples = 0;
   if (is_bound) {
-    kept = (most + 31u) & ~31u; /* as lists are rounded */
+    kept = (most + 31u) & ~31u; /* rounded as list capacities are */
   } else if (c->is_worker && most == 0 && placement->user_keypoints.count == 0 && !placement->resident &&
              placement->octaves == 0) {
     s->expected_samples = first_samples(&s->plan);
@@ -54,15 +55,16 @@ bool cuda_outgrows_results(hs_context *c, uint32_t features) {
   return true;
 }
 
-/* How many octaves there are of a frame whose first so many are searched: with pooling, those that its windows reach too. */
+/* Returns how many octaves a frame has of which the first `searched` are searched: with pooling, also those that its
+   windows reach. */
 static int32_t octaves_described(const hs_context *c, const source_view *v, int32_t searched) {
   const int32_t octaves = searched + domain_octaves(&c->params.domain, c->params.scales);
   pyramid_geometry whole;
-  (void)pyramid_geometry_of(v->width, v->height, &c->rules, &whole); /* a picture too large is refused by the plan */
+  (void)pyramid_geometry_of(v->width, v->height, &c->rules, &whole); /* the plan refuses a picture that is too large */
   return whole.octave_count > searched && whole.octave_count < octaves ? whole.octave_count : octaves;
 }
 
-/* The plan of a frame: state->plan and what goes with it. */
+/* Makes the plan of a frame: state->plan and the fields that depend on it. */
 static hs_status make_plan(hs_context *c, const frame_request *r, const frame_placement *placement) {
   cuda_state *s = cuda_of(c);
   const source_view *v = &r->source;
@@ -101,8 +103,8 @@ static hs_status make_plan(hs_context *c, const frame_request *r, const frame_pl
   return HS_OK;
 }
 
-/* Device bytes of a decoded picture in addition to the frame. Frees one that this frame does not use if max_memory_bytes
-   does not allow both. */
+/* Returns the device bytes of the decoded picture that this frame uses. If the frame uses none and max_memory_bytes
+   does not allow both, frees the decoded picture. */
 static size_t bytes_beside(hs_context *c, const frame_placement *placement, size_t frame_bytes) {
   cuda_state *s = cuda_of(c);
   const uint64_t limit = c->options.max_memory_bytes;
@@ -145,7 +147,7 @@ hs_status cuda_make_slab(hs_context *c, size_t bytes) {
   const stage_status got = device_alloc(&slab, bytes);
   s->slab = slab;
   if (got != STAGE_OK) return cuda_memory_failure(c, got, "the frame", bytes);
-  /* Clears the floats between a row's end and its stride, because kernels may read them, though they never use them. */
+  /* Clears the floats between each row's end and its stride: kernels may read them, but never use the values. */
   stage_status cleared = device_clear(slab, bytes, s->stream);
   if (cleared == STAGE_OK) cleared = device_stream_wait(s->stream);
   if (cleared != STAGE_OK) return cuda_failure(c, cleared, "clearing device memory");
@@ -153,7 +155,7 @@ hs_status cuda_make_slab(hs_context *c, size_t bytes) {
   return HS_OK;
 }
 
-/* Of results with shapes. */
+/* Returns the bytes of the results' frames: 0 without shapes. */
 static size_t frames_bytes(const hs_context *c, size_t features) {
   return c->options.affine ? align(features * sizeof(hs_frame)) : 0;
 }
@@ -219,7 +221,7 @@ void cuda_frame_memory(const hs_context *c, uint64_t *device_bytes, uint64_t *pi
   *pinned_bytes = s ? sizeof *s->readback + s->handover_floats * sizeof(float) + cuda_user_keypoints_bytes(s) +
                           s->slot_bytes * STAGING_SLOTS + s->packed_bytes
                     : 0;
-  if (s && !c->is_worker) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* its workers' results too */
+  if (s && !c->is_worker) *pinned_bytes += cuda_result_pool_bytes(s->pool); /* includes its workers' results */
   if (s && s->matching) {
     *device_bytes += s->matching->slab_bytes;
     *pinned_bytes += s->matching->pinned_bytes;

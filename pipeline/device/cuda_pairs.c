@@ -14,7 +14,7 @@ struct device_descriptors {
   cuda_match_image view;
 };
 
-/* A batch: tasks, counts and matches in pinned memory; tasks, keys and nearest on the device. */
+/* A batch of pairs. Pinned memory: tasks, counts and matches. Device memory: tasks, keys and nearest neighbours. */
 typedef struct pair_batch {
   cuda_event finished;
   unsigned char *slab, *pinned, *d_pinned;
@@ -35,7 +35,7 @@ struct pair_matcher {
 enum {
   TASKS_BYTES = PAIRS_PER_BATCH * sizeof(cuda_match_task),
   COUNTS_BYTES = PAIRS_PER_BATCH * sizeof(uint32_t),
-  LAYOUT_SLACK = 6 * PINNED_ALIGNMENT /* of a task's parts */
+  LAYOUT_SLACK = 6 * PINNED_ALIGNMENT /* for the alignment of a task's parts */
 };
 
 uint64_t cuda_pairs_image_bytes(size_t count) {
@@ -43,7 +43,7 @@ uint64_t cuda_pairs_image_bytes(size_t count) {
   return count <= CUDA_MATCH_COUNT_MAX ? cuda_match_image_layout((uint32_t)count, NULL, &unused) : UINT64_MAX / 4;
 }
 
-/* Keys and nearest, 32 bytes a feature; its matches take less on the host. */
+/* 32 bytes per feature for keys and nearest neighbours; the matches take less on the host. */
 uint64_t cuda_pairs_pair_bytes(size_t first_count, size_t second_count) {
   return ((uint64_t)first_count + second_count) * 2 * sizeof(match_nearest) + LAYOUT_SLACK;
 }
@@ -70,7 +70,8 @@ static stage_status make_batch(const pair_matcher *p, pair_batch *b) {
   stage_status st = device_event_create(&b->finished, false);
   if (st == STAGE_OK) st = device_alloc(&slab, (size_t)p->batch_bytes + TASKS_BYTES);
   b->slab = slab;
-  /* A pair's matches are at most as many as the first image's features: 16 of its 32 bytes each. */
+  /* A pair has at most as many matches as its first image has features: 16 bytes each, where the slab has 32 per
+     feature. So half of batch_bytes suffices. */
   if (st == STAGE_OK)
     st = device_alloc_pinned(&pinned, &d_pinned, TASKS_BYTES + COUNTS_BYTES + (size_t)p->batch_bytes / 2);
   b->pinned = pinned;
@@ -118,7 +119,7 @@ void cuda_pairs_close(pair_matcher *p) {
   int32_t previous;
   if (!p) return;
   if (device_enter(p->device, &previous) == STAGE_OK) {
-    (void)device_stream_wait(p->batches); /* batches that nobody waited for */
+    (void)device_stream_wait(p->batches); /* batches may still be running */
     free_all(p);
     device_leave(previous);
   }
@@ -160,7 +161,7 @@ void cuda_pairs_free(pair_matcher *p, device_descriptors *image) {
 
 static uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* Lays the tasks of a batch out, keys before nearest, and their matches on the host. */
+/* Lays out the tasks of a batch: on the device, all keys before all nearest neighbours; on the host, the matches. */
 static void lay_out(pair_batch *b, const descriptor_pair *images, bool mutual, cuda_match_many_args *args) {
   cuda_match_task *tasks = (cuda_match_task *)(void *)b->pinned;
   unsigned char *const keys = b->slab + TASKS_BYTES;

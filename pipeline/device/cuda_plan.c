@@ -1,4 +1,4 @@
-/* What a device's frame needs, decided on the host: the plan of its memory, and the table of its graphs. */
+/* Plans made on the host for a frame on a device: the plan of its memory, and the table of its graphs. */
 #include <string.h>
 
 #include "cuda/pyramid/pyramid_cuda.h"
@@ -31,7 +31,7 @@ static bool add_octave(frame_plan *plan, const device_request *device, int32_t o
          add(plan, BUFFER_DOG, o, device->dog ? (size_t)plan->request.rules.scales + 2 : 0, floats * sizeof(float));
 }
 
-/* Where each octave's masks begin, and how many words all take; false when they are too many for 32 bits. */
+/* Finds where each octave's masks begin and how many words all masks take. False: they exceed 32 bits. */
 static bool lay_masks(const frame_plan *plan, uint32_t mask_offset[OCTAVES_MAX], uint32_t *mask_words) {
   const pyramid_geometry *g = &plan->geometry;
   uint64_t at = 0;
@@ -73,7 +73,7 @@ hs_status plan_make_device(const plan_request *request, const device_request *de
   return ok ? HS_OK : HS_ERR_LIMIT;
 }
 
-/* ---- the table of graphs; searched from end to end, because it is short */
+/* ---- the table of graphs; it is short, so a linear search suffices */
 
 graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *again) {
   graph_entry *oldest = &cache->entries[0], *found = NULL;
@@ -85,7 +85,7 @@ graph_entry *graph_cache_meet(graph_cache *cache, const graph_key *key, bool *ag
   *again = found != NULL;
   if (!found) {
     found = oldest;
-    memcpy(&found->key, key, sizeof *key); /* with its padding */
+    memcpy(&found->key, key, sizeof *key); /* including the padding */
   }
   found->met = ++cache->frames;
   if (!*again) found->first = found->met;

@@ -1,4 +1,4 @@
-/* The public primitives on device memory: arguments checked, scratch memory, order between streams, launches. */
+/* The public primitives on device memory: checks of arguments, scratch memory, order between streams, launches. */
 #include "pipeline/include/hartsift_cuda.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct zero_words {
   histogram_scratch histogram;
 } zero_words;
 
-/* One call: its stream, and what to go back to. */
+/* One call: its stream, and the device to return to. */
 typedef struct device_call {
   hs_context *context;
   cuda_primitives *memory;
@@ -33,7 +33,7 @@ void cuda_primitives_free(cuda_primitives *p, const hs_allocator *allocator) {
 
 size_t cuda_primitives_bytes(const cuda_primitives *p) { return p->slab_bytes + (p->zeros ? sizeof(zero_words) : 0); }
 
-/* What a context's first call needs. */
+/* Allocates what a context's first call needs. */
 static stage_status open_memory(cuda_primitives *p, cuda_stream stream) {
   void *zeros = NULL;
   stage_status st = p->done ? STAGE_OK : device_event_create(&p->done, false);
@@ -47,7 +47,8 @@ static stage_status open_memory(cuda_primitives *p, cuda_stream stream) {
   return st;
 }
 
-/* Scratch memory for this call; what is replaced may still be in use. */
+/* Makes the scratch memory large enough for this call. Waits before it frees the old memory, which may still be in
+   use. */
 static stage_status make_room(cuda_primitives *p, size_t bytes) {
   if (bytes <= p->slab_bytes) return STAGE_OK;
   stage_status st = device_event_finish(p->done);
@@ -61,7 +62,7 @@ static stage_status make_room(cuda_primitives *p, size_t bytes) {
   return st;
 }
 
-/* After the arguments have passed; a call that has begun is to be ended. */
+/* Begins a call whose arguments are valid. A call that has begun must be ended. */
 static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device_call *call) {
   if (!cuda_of(c)) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
   cuda_primitives *p = &cuda_of(c)->primitives;
@@ -69,8 +70,8 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
   stage_status st = device_enter(cuda_of(c)->device, &call->previous);
   if (st == STAGE_OK && !p->zeros) st = open_memory(p, cuda_of(c)->stream);
   if (st == STAGE_OK) st = make_room(p, scratch_bytes);
-  /* On every stream, because one handle can mean several streams: cudaStreamPerThread does, and so does the handle of a
-     destroyed stream that is used again. Before the first call the event has not been recorded, and nothing waits. */
+  /* Waits on every stream, because one handle can mean several streams: cudaStreamPerThread, or the reused handle of a
+     destroyed stream. Before the first call the event is not recorded, so nothing waits. */
   if (st == STAGE_OK) st = device_event_wait(p->done, call->stream);
   if (st == STAGE_OK) return HS_OK;
   const hs_status failed = cuda_memory_failure(c, st, "an array's scratch memory", scratch_bytes);
@@ -78,7 +79,7 @@ static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device
   return failed;
 }
 
-/* st: of the launches. */
+/* Ends a call. st: the launches' status. */
 static hs_status end(device_call *call, stage_status st) {
   cuda_primitives *p = call->memory;
   const stage_status recorded = device_event_record(p->done, call->stream);
@@ -214,8 +215,8 @@ hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream,
 
 /* ------------------------------------------------------------------ convolution */
 
-/* The taps as the signal's type has them, in memory of the context. Earlier copies have already read
-   it, because it is not pinned. */
+/* Rounds the taps to the signal's type, into memory of the context. The memory is not pinned, so earlier copies have
+   already read it. */
 static hs_status round_taps(hs_context *c, const double *taps, size_t count, prim_element type) {
   cuda_primitives *p = &cuda_of(c)->primitives;
   if (count > p->tap_capacity) {

@@ -1,4 +1,4 @@
-/* The stages of a frame in the order in which a device runs them: recorded once into a graph. */
+/* Records the stages of a frame into a graph, in the order in which the device runs them. */
 #include "pipeline/device/cuda_state.h"
 
 #include "cuda/keypoints/keypoints_cuda.h"
@@ -18,9 +18,9 @@ typedef struct recording {
   plane_view blur_work[OCTAVES_MAX];
   float *dog[OCTAVES_MAX];
   plane_view handover;
-  unsigned char *slab; /* of the picture that the view is of */
+  unsigned char *slab; /* slab part of the viewed picture */
   picture_group group;
-  bool user_keypoints; /* the lists are the caller's keypoints */
+  bool user_keypoints; /* the lists hold user keypoints */
 } recording;
 
 static unsigned char *buffer(const cuda_state *s, unsigned char *slab, plan_buffer which, int32_t octave) {
@@ -77,13 +77,13 @@ static void view_lists(recording *r) {
   v->selection = (select_rule)r->context->options.selection;
   const uint32_t cells = options_device_cells(&r->context->options);
   if (cells > 0 && v->selection == SELECT_LEVELS) v->selection = SELECT_LARGEST;
-  if (cells > 1) /* one cell's ranks are the order of plain selection */
+  if (cells > 1) /* with one cell, ranks equal the order of plain selection */
     v->grid = (grid_shape){r->context->options.grid_columns, r->context->options.grid_rows, p->width, p->height};
   v->keypoints = workspace_keypoints(buffer(s, r->slab, BUFFER_KEYPOINTS, 0), p->keypoint_capacity, &counts[0]);
   v->shapes = (affine_shape *)(void *)buffer(s, r->slab, BUFFER_SHAPES, 0);
   v->oriented = workspace_features(buffer(s, r->slab, BUFFER_FEATURES, 0), p->feature_capacity, &counts[1]);
   v->features = v->oriented;
-  if (s->expected_samples > 0) v->features.capacity = s->kept_capacity; /* the list is as long as the plan says */
+  if (s->expected_samples > 0) v->features.capacity = s->kept_capacity; /* the list itself has the plan's capacity */
   if (v->max_features > 0)
     v->features = workspace_features(buffer(s, r->slab, BUFFER_SELECTED, 0), s->kept_capacity, &counts[2]);
   v->scales = s->scales;
@@ -92,8 +92,8 @@ static void view_lists(recording *r) {
 
 base_args cuda_base_args(const hs_context *c, const source_view *source) {
   const octave_view o = view_octave(cuda_of(c), cuda_of(c)->slab, 0);
-  /* Levels 1 to 3 are still free: they hold the plain picture, the doubled one and filtered rows where no kernel does
-     it all at once. */
+  /* Levels 1 to 3 are still free. Unless one kernel does all steps at once, they hold the doubled picture, the gray
+     picture and filtered rows. */
   base_args args = {.source = *source,
                     .first_octave = c->options.first_octave,
                     .grid = options_upsample_grid(&c->options),
@@ -110,14 +110,15 @@ base_args cuda_base_args(const hs_context *c, const source_view *source) {
   return args;
 }
 
-/* Where the level 0 after octave o goes: to the next octave, or to the host where it makes that one. */
+/* Returns where level 0 of octave o + 1 is written: to that octave, or to the host if the host makes that octave. */
 static plane_view next_base(const recording *r, int32_t o) {
   const plane_view none = {0};
   if (o + 1 < r->view.octave_count) return octave_level(&r->view.octaves[o + 1], 0);
   return o + 1 == r->state->octaves_searched ? r->handover : none;
 }
 
-/* The host's copy of level 0 of its first octave, which with pooling the device has too. */
+/* Copies level 0 of the host's first octave to the host and sets handed_over. With pooling the device has that octave
+   too. */
 static stage_status record_handover(const recording *r) {
   const cuda_state *s = r->state;
   const int32_t first = s->octaves_searched;
@@ -130,7 +131,7 @@ static stage_status record_handover(const recording *r) {
   return st == STAGE_OK ? handover_launch(&s->d_readback->handed_over, s->stream) : st;
 }
 
-/* Level s of octave o from the level before; `halved` as the next octave's level 0 too. */
+/* Makes level s of octave o from level s - 1. `halved`: also writes it as level 0 of the next octave. */
 static stage_status record_level(const recording *r, int32_t o, int32_t s, bool halved, cuda_stream stream) {
   const hs_context *c = r->context;
   const octave_view *v = &r->view.octaves[o];
@@ -146,7 +147,8 @@ static stage_status record_level(const recording *r, int32_t o, int32_t s, bool 
   return uber_level_launch(&args, stream);
 }
 
-/* Levels first..last of octave o, in one launch where a chain fits; `halved`: the last is the next octave's base too. */
+/* Makes levels first..last of octave o, in one launch if a chain fits. `halved`: also writes the last as level 0 of the
+   next octave. */
 static stage_status record_levels(const recording *r, int32_t o, int32_t first, int32_t last, bool halved,
                                   cuda_stream stream) {
   const hs_context *c = r->context;
@@ -163,7 +165,7 @@ static stage_status record_levels(const recording *r, int32_t o, int32_t first, 
   return st;
 }
 
-/* The side stream of an octave's levels S+1 and S+2 and its search, which no other octave waits for. */
+/* Returns the side stream for an octave's levels S+1 and S+2 and its search. No other octave waits for these. */
 static cuda_stream side_of(const recording *r, int32_t o) {
   return r->state->side[o < SIDE_STREAMS ? o : SIDE_STREAMS - 1];
 }
@@ -185,13 +187,14 @@ static stage_status record_extrema(const recording *r, int32_t o) {
   return extrema_launch(&args, side_of(r, o));
 }
 
-/* A stream waits for a side stream. */
+/* Makes `waiting` wait for a side stream. */
 static stage_status join(const cuda_state *s, int side, cuda_stream waiting) {
   const stage_status st = device_event_record(s->joined[side], s->side[side]);
   return st == STAGE_OK ? device_event_wait(s->joined[side], waiting) : st;
 }
 
-/* Levels 0..S of the octaves from `first` on, which is what orientation and descriptors read. */
+/* Makes levels 1..S of the octaves from `first` on, each octave's level 0 with the one before. Orientation and
+   descriptors read levels 0..S. */
 static stage_status record_described_levels(const recording *r, int32_t first) {
   stage_status st = STAGE_OK;
   for (int32_t o = first; o < r->view.octave_count && st == STAGE_OK; o++)
@@ -204,8 +207,8 @@ static stage_status record_base(const recording *r, const record_target *target)
   return target->base_apart ? STAGE_OK : base_group_launch(&base, r->group, r->state->stream);
 }
 
-/* All levels and candidate masks: levels 1..S octave after octave; on other streams at the same time the work that no later
-   level needs. */
+/* Makes all levels and candidate masks. Levels 1..S are made octave after octave; work that no later level needs runs
+   at the same time on side streams. */
 static stage_status record_pyramid(const recording *r, const record_target *target) {
   const int32_t octaves = r->state->octaves_searched;
   stage_status st = record_base(r, target);
@@ -221,7 +224,7 @@ static stage_status record_pyramid(const recording *r, const record_target *targ
   return st;
 }
 
-/* Where the results go, in the frame's own memory. */
+/* The addresses of the results, in the frame's own memory. */
 _Static_assert(DEVICE_OUTPUTS_AT % sizeof(void *) == 0 &&
                    DEVICE_OUTPUTS_AT + sizeof(cuda_outputs) <= DEVICE_COUNTS_BYTES,
                "room for where the results go");
@@ -229,7 +232,7 @@ static cuda_outputs *outputs_of(const recording *r) {
   return (cuda_outputs *)(void *)(buffer(r->state, r->slab, BUFFER_COUNTS, 0) + DEVICE_OUTPUTS_AT);
 }
 
-/* The public records, at the same time as the descriptors: neither waits for the other. */
+/* Writes the public records at the same time as the descriptors: neither waits for the other. */
 static stage_status record_results(const recording *r) {
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->listed, s->keypoint);
@@ -240,7 +243,7 @@ static stage_status record_results(const recording *r) {
   return st == STAGE_OK ? join(s, 0, s->keypoint) : st;
 }
 
-/* Selection has no kernels for groups: one picture after another. */
+/* Selects the pictures of a group one after another, because selection has no kernels for groups. */
 static stage_status record_selection(const recording *r) {
   stage_status st = STAGE_OK;
   for (int32_t i = 0; i < r->group.count && st == STAGE_OK; i++) {
@@ -257,7 +260,8 @@ static stage_status record_shapes(const recording *r) {
   return r->view.shapes ? cuda_affine_shape_launch(&r->view, r->state->keypoint) : STAGE_OK;
 }
 
-/* What follows the search, on its own stream between the main one's levels and the frame's end. */
+/* Records the stages after the search on the keypoint stream. They begin when the main stream's levels are made, and
+   the main stream waits for them. */
 static stage_status record_keypoints(const recording *r) {
   const cuda_state *s = r->state;
   const cuda_frame_view *v = &r->view;
@@ -273,12 +277,12 @@ static stage_status record_keypoints(const recording *r) {
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
-/* User keypoints: orientations if they have none, and descriptors. */
+/* Records a frame with user keypoints: levels, missing orientations, descriptors. */
 static stage_status record_user(const recording *r, const record_target *target) {
   const cuda_state *s = r->state;
   stage_status st = record_base(r, target);
   if (st == STAGE_OK) st = record_described_levels(r, 0);
-  if (st == STAGE_OK) st = join(s, 0, s->stream); /* the counters are cleared */
+  if (st == STAGE_OK) st = join(s, 0, s->stream); /* after this, the counters are cleared */
   if (st == STAGE_OK) st = device_event_record(s->searched, s->stream);
   if (st == STAGE_OK) st = device_event_wait(s->searched, s->keypoint);
   if (st == STAGE_OK) st = record_shapes(r);
@@ -290,8 +294,8 @@ static stage_status record_user(const recording *r, const record_target *target)
   return st == STAGE_OK ? device_event_wait(s->described, s->stream) : st;
 }
 
-/* Clears the counters and reads the host's words while the pyramid is computed; the first octave's side stream is joined
-   before their use. */
+/* Clears the counters and copies the host's words while the pyramid is computed. They run on the first side stream,
+   which is joined before their use. */
 static stage_status record_reset(const recording *r) {
   const cuda_state *s = r->state;
   stage_status st = device_event_record(s->begun, s->stream);
@@ -338,7 +342,7 @@ stage_status cuda_record_frame(const hs_context *c, const frame_request *request
   return st == STAGE_OK ? record_keypoints(&r) : st;
 }
 
-/* ------------------------------------------------- equalization: two kernels a picture, groups at the same time */
+/* ------------------------------------------------- equalization: two kernels per picture, pictures in parallel */
 
 size_t cuda_equalized_pitch(const source_view *v) {
   return v->layout == SOURCE_GRAY ? 0 : ((size_t)v->width + 127) & ~(size_t)127;
@@ -357,7 +361,8 @@ stage_status cuda_equalize_memory(cuda_state *s) {
   return st;
 }
 
-/* Picture i, on a stream with its own scratch. */
+/* Equalises picture i on `stream`. scratch: index of the histogram; streams that run at the same time use different
+   ones. */
 static stage_status equalize_one(const hs_context *c, const record_target *target, int32_t i, int32_t scratch,
                                  cuda_stream stream) {
   const cuda_state *s = cuda_of(c);

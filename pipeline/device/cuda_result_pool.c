@@ -1,4 +1,4 @@
-/* The list of blocks, searched from end to end, because it is short. */
+/* The list of blocks. It is short, so a linear search suffices. */
 #include "pipeline/device/cuda_result_pool.h"
 
 #include <pthread.h>
@@ -8,22 +8,23 @@
 #include "cuda/runtime/device.h"
 #include "pipeline/base/memory.h"
 
-/* Of pictures in flight, before any was seen: features of a million samples, and besides. Photographs have fewer; those
-   that have more are repeated once, which costs less than pinning memory that is not needed. */
+/* Room for features of pictures in flight, before any of that size was seen: FEATURES_OF_MILLION per million samples,
+   and FEATURES_BESIDES more. Most photographs have fewer features. Those with more are repeated once, which costs less
+   than pinning memory that is not needed. */
 enum { FEATURES_OF_MILLION = 1000, FEATURES_BESIDES = 1024, SIZE_CLASSES = 64 };
 
-/* Free blocks stay as long as they have no more bytes than so many of the block that is made. */
+/* When a block is made, free blocks may stay that together have at most FREE_BLOCKS_KEPT times its bytes. */
 enum { FREE_BLOCKS_KEPT = 4 };
 
 struct cuda_result_pool {
-  hs_allocator allocator; /* of the lists that have blocks; user: this pool */
+  hs_allocator allocator; /* of lists that borrow blocks; its user is this pool */
   pthread_mutex_t lock;
   cuda_result_block *blocks;
   int32_t device;
-  pid_t process;                              /* whose device it is */
-  uint32_t owners;                            /* contexts */
-  uint32_t borrowed;                          /* blocks */
-  uint32_t features_of_million[SIZE_CLASSES]; /* by the bits of the number of samples; 0: none was seen */
+  pid_t process;                              /* process that owns the device */
+  uint32_t owners;                            /* contexts that share the pool */
+  uint32_t borrowed;                          /* number of lent blocks */
+  uint32_t features_of_million[SIZE_CLASSES]; /* by the bit length of the number of samples; 0: none seen */
 };
 
 static void *allocate(size_t bytes, void *user) {
@@ -31,7 +32,7 @@ static void *allocate(size_t bytes, void *user) {
   return hs_memory_alloc(NULL, bytes);
 }
 
-/* The block that contains a pointer, null if none does. Under the lock. */
+/* Returns the block that contains a pointer, null if none does. Under the lock. */
 static cuda_result_block *block_of(const cuda_result_pool *p, const void *pointer) {
   const uintptr_t at = (uintptr_t)pointer;
   for (cuda_result_block *b = p->blocks; b; b = b->next)
@@ -39,8 +40,8 @@ static cuda_result_block *block_of(const cuda_result_pool *p, const void *pointe
   return NULL;
 }
 
-/* Takes the smallest block that is neither held nor lent out of the list, where all such blocks have more than so many
-   bytes; null: they have not. Under the lock. */
+/* Takes the smallest free block (neither held nor lent) out of the list, if all free blocks together have more than
+   most_bytes; else returns null. Under the lock. */
 static cuda_result_block *take_out(cuda_result_pool *p, size_t most_bytes) {
   cuda_result_block **smallest = NULL;
   size_t bytes = 0;
@@ -60,12 +61,12 @@ static void free_block(cuda_result_block *b) {
   hs_memory_release(NULL, b);
 }
 
-/* Frees every block that is neither held nor lent. Under the lock, on the device. */
+/* Frees every block that is neither held nor lent. Under the lock; the device must be entered. */
 static void free_blocks(cuda_result_pool *p) {
   for (cuda_result_block *b = take_out(p, 0); b; b = take_out(p, 0)) free_block(b);
 }
 
-/* Frees a pool of which nobody has anything any more. */
+/* Frees a pool without owners and without lent blocks. */
 static void end_pool(cuda_result_pool *p) {
   int32_t previous = -1;
   const bool entered = device_enter(p->device, &previous) == STAGE_OK;
@@ -78,7 +79,7 @@ static void end_pool(cuda_result_pool *p) {
 static void release(void *pointer, void *user) {
   cuda_result_pool *p = user;
   if (!pointer) return;
-  /* In a forked child the lock may be held by a thread that exists only in the parent, and nothing changes. */
+  /* In a forked child nothing changes: the lock may be held by a thread that exists only in the parent. */
   const bool forked = p->process != getpid();
   if (!forked) pthread_mutex_lock(&p->lock);
   cuda_result_block *b = block_of(p, pointer);
@@ -114,7 +115,7 @@ void cuda_result_pool_leave(cuda_result_pool *p) {
   if (last) end_pool(p);
 }
 
-/* The smallest block that will do, null: none does. Under the lock. */
+/* Returns the smallest free block of at least `bytes`, null if there is none. Under the lock. */
 static cuda_result_block *find_free(const cuda_result_pool *p, size_t bytes) {
   cuda_result_block *found = NULL;
   for (cuda_result_block *b = p->blocks; b; b = b->next)
@@ -122,9 +123,9 @@ static cuda_result_block *find_free(const cuda_result_pool *p, size_t bytes) {
   return found;
 }
 
-/* A new block, held, where the free ones are too small; those stay for smaller pictures, as long as they are no more than a
-   few of its size. Under the lock, which is released while the driver works: it takes half a millisecond a megabyte, and
-   others want to lend and to give back. */
+/* Makes a new, held block, for use when the free ones are too small. Free blocks stay for smaller pictures, up to
+   FREE_BLOCKS_KEPT times its size. Under the lock, which is released while the driver works: it takes half a
+   millisecond per megabyte, and others want to lend and to give back. */
 static stage_status make_block(cuda_result_pool *p, size_t bytes, cuda_result_block **made) {
   cuda_result_block *b = hs_memory_alloc(NULL, sizeof *b);
   void *host = NULL, *device = NULL;

@@ -45,7 +45,7 @@ static void set_value(cuda_variants *v, const variant_name *n) {
     v->describe = (cuda_describe_variant)n->value;
 }
 
-/* The entry that "stage=name" of this length names, or null. */
+/* Returns the entry whose "stage=name" equals text[0..length-1], or null. */
 static const variant_name *find(const char *text, size_t length) {
   for (int i = 0; i < NAME_COUNT; i++) {
     const size_t stage = strlen(names[i].stage), name = strlen(names[i].name);
@@ -105,7 +105,7 @@ hs_status cuda_failure(hs_context *c, stage_status st, const char *what) {
 hs_status cuda_memory_failure(hs_context *c, stage_status st, const char *what, size_t needed) {
   char reason[ERROR_TEXT_BYTES / 2];
   if (st != STAGE_OUT_OF_MEMORY) return cuda_failure(c, st, what);
-  (void)device_error_text(); /* clears it */
+  (void)device_error_text(); /* clears the error */
   cuda_memory_reason(cuda_of(c), what, needed, reason, sizeof reason);
   return CONTEXT_FAIL(c, HS_ERR_MEMORY, "CUDA device %d: %s", cuda_of(c)->device, reason);
 }
@@ -119,7 +119,7 @@ void cuda_jpeg_drop_decoded(cuda_state *s) {
 }
 
 void cuda_jpeg_drop(cuda_state *s) {
-  cuda_jpeg_drop_decoded(s); /* waits for the device */
+  cuda_jpeg_drop_decoded(s); /* freeing waits for the device */
   device_free_pinned(s->packed);
   s->packed = NULL;
   s->packed_bytes = 0;

@@ -10,17 +10,17 @@
 #include "stages/detect.h"
 #include "stages/refine.h"
 
-/* Crops begin on whole alignments of planes and end on even samples of every octave that a tile has. */
+/* Crops begin at the alignment of planes. They begin and end on even samples of every octave that a tile has. */
 enum { CROP_COLUMNS = PLANE_ALIGNMENT_FLOATS, CROP_ROWS = 16, PICTURE_ALIGNMENT = 128 };
 _Static_assert(CROP_ROWS % (2 << (TILE_OCTAVES_MAX - 1)) == 0, "coarser octaves begin on whole samples");
 
-/* Samples about a tile's level 0 that the first octave's base needs of the picture: its filter's, and a pixel of the
-   doubling. */
+/* Returns how many samples around a tile's level 0 the first octave's base needs: the filter's radius, and one pixel
+   for the doubling. */
 static int32_t base_halo(const plan_request *r, int32_t octave) { return octave == 0 ? r->base_filter->radius + 2 : 0; }
 
 static int32_t align_down(int32_t n, int32_t to) { return n / to * to; }
 
-/* The first multiple from n on, or the end. */
+/* Rounds n up to a multiple of `to`, or to `end` if that is less than `to` away. */
 static int32_t align_within(int32_t n, int32_t to, int32_t end) {
   return n >= end || end - n < to ? end : (n + to - 1) / to * to;
 }
@@ -63,7 +63,7 @@ bool cuda_tile_band_bytes(const frame_plan *plan, size_t row_bytes, size_t *byte
 
 static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
-/* The sides of the largest crop. */
+/* Finds the sides of the largest crop. */
 static void crop_sides(const frame_plan *plan, int32_t *width, int32_t *height) {
   const pyramid_geometry *g = &plan->geometry;
   *width = *height = 0;
@@ -82,7 +82,7 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
   return plan_add(plan, e, count, item);
 }
 
-/* The levels of a crop, and of the coarser octaves that descriptors are pooled over. */
+/* Adds the levels of a crop and of the coarser octaves over which descriptors are pooled. */
 static bool add_levels(frame_plan *plan, const cuda_tile_needs *needs, int32_t width, int32_t height) {
   const plan_request *r = &plan->request;
   const int32_t octaves = tile_halos_of(r, plan->geometry.octave_count).octaves;
@@ -101,7 +101,7 @@ size_t cuda_tile_base_stride(const frame_plan *plan, int32_t octave) {
   return PLANE_ROUND_UP((size_t)plan->geometry.width[octave], PLANE_STRIDE_FLOATS);
 }
 
-/* Level 0 of the octaves after the first, two at a time. */
+/* Adds level 0 of the octaves after the first. Two are in memory at a time: the present octave's and the next one's. */
 static bool add_bases(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   bool ok = true;
@@ -113,7 +113,7 @@ static bool add_bases(frame_plan *plan) {
   return ok;
 }
 
-/* Lists of a tile: room for a keypoint in 64 samples of it. A tile that has more is divided. */
+/* Decides the capacities of a tile's lists: one keypoint per 64 samples. A tile with more is divided. */
 static void decide_capacities(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   const int32_t side = plan->tile_side + 2 * TILE_HALO;

@@ -1,4 +1,4 @@
-/* One tile on a device: the stages of cuda_record.c on a crop, one after another on the context's stream. */
+/* Runs one tile on a device: the stages of cuda_record.c on a crop, one after another on the context's stream. */
 #include <string.h>
 
 #include "cuda/keypoints/keypoints_cuda.h"
@@ -7,7 +7,7 @@
 #include "pipeline/device/cuda_engine.h"
 #include "pipeline/device/cuda_state.h"
 
-/* What BUFFER_COUNTS holds of a tile. */
+/* Indices of a tile's counts in BUFFER_COUNTS. */
 enum { COUNT_KEYPOINTS, COUNT_FEATURES, COUNT_ESCAPED = 3, COUNTS_BYTES = 4 * sizeof(uint32_t) };
 
 /* A tile being run. */
@@ -16,9 +16,9 @@ typedef struct tile_run {
   cuda_state *state;
   const frame_request *request;
   const device_tile *tile;
-  int32_t octaves;                     /* its own, and those that descriptors are pooled over */
-  plane_region crop;                   /* in samples of its octave */
-  octave_view crops[TILE_OCTAVES_MAX]; /* what is made of each, as if there were no more of the picture */
+  int32_t octaves;                     /* the tile's own octave and those over which descriptors are pooled */
+  plane_region crop;                   /* in samples of the tile's octave */
+  octave_view crops[TILE_OCTAVES_MAX]; /* crop of each octave, viewed as if it were all of it */
   plane_view blur_work[TILE_OCTAVES_MAX];
   cuda_frame_view view;
 } tile_run;
@@ -44,7 +44,8 @@ static void view_octaves(tile_run *t) {
                                 .height = height,
                                 .octave = g->first_octave + o};
     t->blur_work[i] = (plane_view){buffer(t->state, BUFFER_BLUR_WORK, i), width, height, plan->stride[i]};
-    /* Where sample (0, 0) of the whole would be, as a number: the address may belong to nothing. */
+    /* Address at which sample (0, 0) of the octave would be, computed as a number, because it may belong to no
+       object. */
     const size_t before = (size_t)(t->crop.y0 >> i) * plan->stride[i] + (size_t)(t->crop.x0 >> i);
     v->octaves[i] = t->crops[i];
     v->octaves[i].levels = (float *)((uintptr_t)t->crops[i].levels - sizeof(float) * before);
@@ -105,14 +106,14 @@ static void view_tile(tile_run *t) {
 
 /* ------------------------------------------------- levels */
 
-/* Level 0 of an octave but the first, whole. */
+/* Returns level 0 of an octave after the first. It is in memory for all tiles. */
 static plane_view base_of(const cuda_state *s, int32_t octave) {
   const pyramid_geometry *g = &s->plan.geometry;
   return (plane_view){buffer(s, BUFFER_BASE, octave & 1), g->width[octave], g->height[octave],
                       cuda_tile_base_stride(&s->plan, octave)};
 }
 
-/* Copies a rectangle of samples from a place in one plane to a place in another. */
+/* Copies a rectangle of samples from (from_x, from_y) of one plane to (to_x, to_y) of another. */
 static stage_status copy_plane(const plane_view *to, int32_t to_x, int32_t to_y, const plane_view *from, int32_t from_x,
                                int32_t from_y, int32_t width, int32_t height, cuda_stream stream) {
   if (width <= 0 || height <= 0) return STAGE_OK;
@@ -121,14 +122,14 @@ static stage_status copy_plane(const plane_view *to, int32_t to_x, int32_t to_y,
                              (size_t)width * sizeof(float), (size_t)height, stream);
 }
 
-/* The pixels of the crop to the device. */
+/* Uploads the pixels of the crop. */
 static stage_status upload(const tile_run *t, source_view *crop) {
   cuda_state *s = t->state;
   const source_view *whole = &t->tile->source;
   const size_t pixel_bytes = source_pixel_bytes(whole->type, whole->layout);
   const plane_region r = cuda_tile_pixels(&s->plan.request, &s->plan.geometry, &t->crop);
   frame_request request = {.source = *whole};
-  /* As a number: where row 0 would be may belong to nothing. */
+  /* Computed as a number: where row 0 would be may belong to no object. */
   request.source.data =
       (const void *)((uintptr_t)whole->data + (uintptr_t)r.y0 * whole->stride_bytes + (uintptr_t)r.x0 * pixel_bytes);
   request.source.width = r.x1 - r.x0;
@@ -139,21 +140,21 @@ static stage_status upload(const tile_run *t, source_view *crop) {
   target.source.data = buffer(s, BUFFER_PICTURE, t->tile->slot);
   target.source.stride_bytes = s->picture_pitch;
   *crop = target.source;
-  stage_status st = device_stream_wait(s->upload); /* the tile before has left the staging memory */
+  stage_status st = device_stream_wait(s->upload); /* the previous tile has left the staging memory */
   if (st == STAGE_OK) st = cuda_upload_memory(t->context, &request, &placement);
   if (st == STAGE_OK) st = cuda_upload(t->context, &request, &target, 1, s->upload);
   if (st == STAGE_OK) st = device_event_record(s->uploaded[0], s->upload);
   return st == STAGE_OK ? device_event_wait(s->uploaded[0], s->stream) : st;
 }
 
-/* Level 0 of the first octave. */
+/* Makes level 0 of the first octave's crop from the picture. */
 static stage_status make_first_base(const tile_run *t) {
   const hs_context *c = t->context;
   const octave_view *o = &t->crops[0];
   const picture_group one = {1, 0};
   source_view source;
   const stage_status st = upload(t, &source);
-  /* Levels 1 to 3 are still free: cuda_base_args. */
+  /* Levels 1 to 3 are still free, as in cuda_base_args. */
   base_args args = {.source = source,
                     .first_octave = c->options.first_octave,
                     .grid = options_upsample_grid(&c->options),
@@ -176,8 +177,8 @@ static stage_status make_base(const tile_run *t) {
   return copy_plane(&to, 0, 0, &from, t->crop.x0, t->crop.y0, to.width, to.height, t->state->stream);
 }
 
-/* Where level S of octave `index` goes, every second sample of it: to the next octave of the tile, or, on the way to the
-   next octave's base, to level S+1, which is made later. */
+/* Returns where every second sample of level S of octave `index` is written: to level 0 of the tile's next octave. If
+   the tile has none: to the memory of level S+1, which is made later; from there give_base copies it. */
 static plane_view halved_of(const tile_run *t, int32_t index) {
   const plane_view none = {0};
   if (index + 1 < t->octaves) return octave_level(&t->crops[index + 1], 0);
@@ -199,7 +200,7 @@ static stage_status make_level(const tile_run *t, int32_t index, int32_t level, 
   return blur_launch(&args, t->state->stream);
 }
 
-/* The samples of the next octave's base that lie in the tile. */
+/* Copies the samples in the tile to the next octave's base. */
 static stage_status give_base(const tile_run *t, const plane_view *halved) {
   const int32_t next = t->tile->octave + 1;
   if (!t->tile->gives_base || next >= t->state->plan.geometry.octave_count) return STAGE_OK;
@@ -234,13 +235,13 @@ static stage_status search(const tile_run *t) {
   return st == STAGE_OK ? cuda_tile_candidates_launch(v, t->state->stream) : st;
 }
 
-/* A tile's results in the pinned block, at an address of the host's or the device's; its lists are laid out as on the
-   device. */
+/* Returns views of a tile's results in the pinned block, at an address of the host or of the device. The lists are laid
+   out as on the device. */
 static cuda_tile_lists view_results(const cuda_state *s, int32_t slot, unsigned char *block, frame_readback *readback) {
   const plan_request *p = &s->plan.request;
   cuda_tile_lists lists = {.counts = &readback->tile_counts[slot]};
   block += (size_t)slot * cuda_tile_result_bytes(&s->plan);
-  block += (size_t)p->feature_capacity * p->descriptor_bytes; /* first, because kernels write them in vectors */
+  block += (size_t)p->feature_capacity * p->descriptor_bytes; /* first: kernels write them as vectors */
   lists.keypoints = workspace_keypoints(block, p->keypoint_capacity, &lists.counts->keypoints);
   block += (size_t)p->keypoint_capacity * KEYPOINT_BYTES;
   lists.features = workspace_features(block, p->feature_capacity, &lists.counts->features);
@@ -276,7 +277,8 @@ static stage_status find_keypoints(const tile_run *t) {
 
 /* ------------------------------------------------- calls */
 
-/* Copies may still be reading the caller's picture, and kernels launched before the failure may run. */
+/* Waits for both streams: copies may still be reading the caller's picture, and kernels launched before the failure may
+   run. */
 static void wait_for_all(const cuda_state *s) {
   (void)device_stream_wait(s->upload);
   (void)device_stream_wait(s->stream);
@@ -289,7 +291,7 @@ void cuda_tiles_abandon(hs_context *c) {
   device_leave(previous);
 }
 
-/* What a call's stages came to. */
+/* Ends a call: turns the stages' status into the call's, and waits for all work after a failure. */
 static hs_status end_call(hs_context *c, stage_status st, int32_t previous) {
   const hs_status status = st == STAGE_OK ? HS_OK : cuda_failure(c, st, "running a tile");
   if (st != STAGE_OK) wait_for_all(cuda_of(c));

@@ -1,4 +1,4 @@
-/* The memory of a tiled frame on its device, within what the options allow and what is free there. */
+/* Memory of a tiled frame on its device: bounded by the options and by the device's free memory. */
 #include "pipeline/device/cuda_engine.h"
 
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "pipeline/context/tile_plan.h"
 #include "pipeline/device/cuda_state.h"
 
-/* Of a device's free memory a frame in tiles leaves a part to others: an eighth. */
+/* A frame in tiles leaves 1 / FREE_LEFT of the device's free memory to others. */
 enum { FREE_LEFT = 8 };
 
-/* What a frame in tiles may take, and what it does. */
+/* Memory that a frame in tiles may take (..._max) and takes (..._bytes). */
 typedef struct tiled_memory {
   uint64_t device_max, host_max;
   uint64_t device_bytes, host_bytes;
@@ -35,7 +35,7 @@ static plan_request request_of(const hs_context *c, const frame_request *r) {
                         .step_filter = c->step_filter};
 }
 
-/* Bytes of a crop on its way from ordinary memory. */
+/* Returns the pinned bytes through which a crop in pageable memory is staged. */
 static size_t staging_bytes(const frame_plan *device, const source_view *source) {
   source_view crop = *source;
   crop.width = (int32_t)(cuda_tile_pitch(device, 1));
@@ -59,7 +59,7 @@ static bool plan_side(const hs_context *c, const frame_request *r, int32_t side,
   return true;
 }
 
-/* The largest tiles that fit, the smallest where none do. False: a size fits no type. */
+/* Plans the largest tiles that fit, or the smallest if none do. False: a size overflows its type. */
 static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_memory *room) {
   for (int32_t side = TILE_SIDE_MAX; side >= TILE_SIDE_MIN; side = plan_smaller_tile(side))
     if (plan_side(c, r, side, room) && room->device_bytes <= room->device_max && room->host_bytes <= room->host_max)
@@ -67,7 +67,8 @@ static bool plan_tiles(const hs_context *c, const frame_request *r, tiled_memory
   return plan_side(c, r, TILE_SIDE_MIN, room);
 }
 
-/* Where the free memory of the device bounds the frame, its own slab counts as free. */
+/* Returns the device bytes that the frame may take. If the device's free memory bounds it, its own slab counts as
+   free. */
 static uint64_t device_max(hs_context *c, hs_status status) {
   const uint64_t limit = c->options.max_memory_bytes > 0 ? c->options.max_memory_bytes : UINT64_MAX;
   size_t free_bytes = 0, all = 0;
@@ -95,7 +96,7 @@ static hs_status prepare(hs_context *c, const frame_request *r, hs_status status
   s->plan = room.device;
   s->kept_capacity = 0;
   s->expected_samples = 0;
-  memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* tiles lay their own masks there */
+  memset(&s->cleared_masks, 0, sizeof s->cleared_masks); /* tiles lay out other masks there */
   const stage_status held =
       cuda_result_pool_hold(s->pool, TILE_SLOTS * cuda_tile_result_bytes(&s->plan), &s->results[s->set].block);
   if (held != STAGE_OK) {
@@ -123,7 +124,7 @@ void cuda_tiles_rows(const hs_context *c, const plane_region *core, int32_t *y0,
   cuda_tile_rows(&plan->request, &plan->geometry, core, y0, y1);
 }
 
-/* What a frame of this room holds. */
+/* Returns all bytes that a frame with this memory holds on the device and on the host. */
 static void bytes_of(const hs_context *c, const tiled_memory *room, uint64_t *device_bytes, uint64_t *host_bytes) {
   *device_bytes = room->device_bytes + sizeof(vote_scales);
   *host_bytes = room->host_bytes + sizeof *cuda_of(c)->readback;
@@ -142,7 +143,7 @@ bool cuda_tiles_query_rows(hs_context *c, const frame_request *r, uint64_t *devi
   const uint64_t limit = c->options.max_memory_bytes;
   const frame_placement whole = {.octaves = c->options.device == HS_DEVICE_HYBRID ? c->options.split : 0};
   tiled_memory room = {.device_max = limit, .host_max = limit};
-  (void)cuda_plan_memory(c, r, &whole); /* what does not even have a plan needs tiles */
+  (void)cuda_plan_memory(c, r, &whole); /* a frame without any plan needs tiles */
   if (cuda_of(c)->untiled_bytes <= limit || !plan_tiles(c, r, &room) || room.device_bytes > limit ||
       room.host_bytes > limit)
     return false;

@@ -1,4 +1,4 @@
-/* The upload of the picture: in one copy, or in bands, so that the base of one is computed while the next is copied. */
+/* Upload of the picture, in one copy or in bands: the base of one band is computed while the next is copied. */
 #include <string.h>
 
 #include "cpu/schedule/threads.h"
@@ -6,7 +6,8 @@
 #include "pipeline/context/options.h"
 #include "pipeline/device/cuda_state.h"
 
-/* A band costs about 5 us of launches, a copy takes 21 us a million pixels, and only the last band's base is not hidden. */
+/* A band costs about 5 us of launches; a copy takes 21 us per million pixels. Only the last band's base is not
+   hidden. */
 static int32_t bands_for(int64_t pixels) {
   if (pixels < 1000000) return 1;
   if (pixels < 1500000) return 2;
@@ -15,8 +16,8 @@ static int32_t bands_for(int64_t pixels) {
 
 int32_t cuda_upload_bands(const hs_context *c, const frame_placement *placement, const source_view *source) {
   const base_args args = cuda_base_args(c, source);
-  if (c->is_worker) return 1; /* other frames' kernels hide the upload anyway, and one launch is cheaper than several */
-  /* Pictures on the device were written on the frame's stream, for which the upload stream does not wait. */
+  if (c->is_worker) return 1; /* other frames' kernels hide the upload, and one launch is cheaper than several */
+  /* The upload stream does not wait for the frame's stream, on which pictures on the device were written. */
   if (placement->source_on_device || placement->stream || placement->resident || placement->group > 1 ||
       !base_is_fused(&args))
     return 1;
@@ -31,12 +32,12 @@ typedef struct row_copy {
   size_t to_pitch;
 } row_copy;
 
-/* Pictures in ordinary memory go through a slot of pinned memory while the other slot is copied to the device. Enqueuing
-   such a copy and waiting for its slot takes 7 us, so slots hold a band of most pictures. */
+/* Pictures in pageable memory go through one slot of pinned memory while the other is copied to the device. Enqueuing
+   such a copy and waiting for its slot takes 7 us, so a slot is large enough for a band of most pictures. */
 enum { STAGING_SLOT_BYTES = 1 << 20 };
 
-/* One thread copies 13 GB/s, 160 us for 1920 x 1080, which nothing hides; a few threads share it. A job for less than
-   COPIED_MIN bytes is not worth waking them. */
+/* One thread copies 13 GB/s: 160 us for 1920 x 1080, which nothing hides. So up to COPIERS_MAX threads share the copy.
+   A job of less than COPIED_MIN bytes is not worth waking them. */
 enum { COPIERS_MAX = 4, COPIED_MIN = 256 << 10, COPIED_CHUNK = 64 << 10 };
 
 static size_t source_row(const source_view *v) { return (size_t)v->width * source_pixel_bytes(v->type, v->layout); }
@@ -48,8 +49,8 @@ static size_t slot_for(const source_view *v) {
 
 size_t cuda_staging_bytes(const source_view *v) { return slot_for(v) * STAGING_SLOTS; }
 
-/* Starts the threads that share the copies of a picture; without them the caller copies alone. Workers have none: they
-   copy at the same time. */
+/* Starts the threads that share the copies of a picture; without them the caller copies alone. Workers start none,
+   because several workers copy at the same time. */
 static void start_copiers(hs_context *c) {
   cuda_state *s = cuda_of(c);
   const int32_t wanted = options_threads(&c->options), threads = wanted < COPIERS_MAX ? wanted : COPIERS_MAX;
@@ -80,7 +81,7 @@ stage_status cuda_upload_memory(hs_context *c, const frame_request *r, const fra
   return st;
 }
 
-/* Rows on their way to a slot. */
+/* Rows to be copied into a slot. */
 typedef struct gather_job {
   const row_copy *copy;
   unsigned char *to;
@@ -112,7 +113,7 @@ static void gather_rows(const cuda_state *s, unsigned char *to, const row_copy *
   queue_run(s->copiers, (int32_t)((rows + job.rows_a_chunk - 1) / job.rows_a_chunk), gather_chunk, &job);
 }
 
-/* Through the slots. *turn: copies that the frame has staged so far. */
+/* Uploads rows through the slots. *turn: number of copies that the frame has staged so far. */
 static stage_status copy_staged(const cuda_state *s, const row_copy *c, uint32_t *turn, cuda_stream stream) {
   const size_t most = s->slot_bytes / c->row_bytes;
   stage_status st = STAGE_OK;
@@ -136,7 +137,7 @@ static stage_status copy_rows(const cuda_state *s, const row_copy *c, uint32_t *
   return device_copy_rows_to(c->to, c->to_pitch, c->from, c->from_stride, c->row_bytes, c->rows, stream);
 }
 
-/* Rows first..end-1 of a picture. */
+/* Returns the copy of rows first..end-1 of a picture. */
 static row_copy rows_of(const cuda_state *s, const source_view *v, unsigned char *picture, int32_t first, int32_t end) {
   return (row_copy){.from = (const unsigned char *)v->data + (size_t)first * v->stride_bytes,
                     .from_stride = v->stride_bytes,
@@ -146,8 +147,8 @@ static row_copy rows_of(const cuda_state *s, const source_view *v, unsigned char
                     .to_pitch = s->picture_pitch};
 }
 
-/* Bands from top to bottom: copied on the upload stream, their base made on the frame's; and from ordinary memory, each
-   band is staged by the host while the device works on those before. */
+/* Uploads bands from top to bottom: copies them on the upload stream and makes their base on the frame's stream. From
+   pageable memory, the host stages each band while the device works on earlier ones. */
 static stage_status upload_bands(const hs_context *c, const frame_request *r, const record_target *target,
                                  int32_t bands, uint32_t *turn, cuda_stream stream) {
   const cuda_state *s = cuda_of(c);

@@ -1,10 +1,12 @@
-/* User keypoints: one pinned block holds their lists, laid out as on the device, so that each is one copy. */
+/* User keypoints. One pinned block holds their lists in the device's layout, so that each list is uploaded with one
+   copy. */
 #include "pipeline/device/cuda_engine.h"
 
 #include "pipeline/context/engine.h"
 #include "pipeline/device/cuda_state.h"
 
-/* Capacities are powers of two from here on, so that calls with other numbers of keypoints use the same graph. */
+/* Capacities are powers of two, GIVEN_MIN or more, so that calls with different numbers of keypoints use the same
+   graph. */
 enum { GIVEN_MIN = 1024, COUNTS_BYTES = 256 };
 
 static uint32_t capacity_for(uint32_t count) {
