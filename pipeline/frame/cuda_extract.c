@@ -1,4 +1,4 @@
-/* The public calls from and to device memory. */
+/* The public calls on pictures or results in device memory. */
 #include "pipeline/include/hartsift_cuda.h"
 
 #include "cpu/schedule/float_environment.h"

@@ -1,5 +1,5 @@
-/* The public call on keypoints that the caller gives: they are described on the context's device, and come out in the
-   order in which they were given. */
+/* The public call that describes keypoints of the caller on the context's device. The features come out in the order of
+   these keypoints. */
 #include <math.h>
 #include <string.h>
 
@@ -11,18 +11,18 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/frame/run_frame.h"
 
-/* Features of some of the user keypoints, from the lists of the CPU's workspace or as a device's records. */
+/* Features of some of the user keypoints: from the lists of the CPU's workspace, or as records of a device. */
 typedef struct user_part {
   uint32_t count;
-  const uint32_t *keypoint;   /* [count]: place of a feature's keypoint in the list; null: the feature's own */
-  const uint32_t *source;     /* of each listed keypoint: which of those given it is */
-  const workspace *lists;     /* null: records */
+  const uint32_t *keypoint;   /* [count]: index in the list of each feature's keypoint; null: same as the feature's */
+  const uint32_t *source;     /* index of the user keypoint of each listed keypoint */
+  const workspace *lists;     /* null: the features are records */
   const hs_keypoint *records; /* [count] */
   const unsigned char *descriptors;
-  const hs_frame *frames; /* of records */
+  const hs_frame *frames; /* with records only */
 } user_part;
 
-/* On a device there are two, because those that bring their orientation need no stage but the descriptor's. */
+/* A device runs two parts: keypoints with an orientation need only the descriptor stage. */
 enum { USER_PARTS = 2 };
 
 typedef struct user_output {
@@ -34,7 +34,7 @@ static uint32_t source_of(const user_part *p, uint32_t feature) {
   return p->source[p->keypoint ? p->keypoint[feature] : feature];
 }
 
-/* First slot of each user keypoint, from how many features it has; returns their sum. */
+/* Counts each user keypoint's features and turns the counts into first slots. Returns the sum of the counts. */
 static uint64_t count_slots(const frame_request *r, const user_output *found, uint32_t *slot) {
   memset(slot, 0, sizeof *slot * ((size_t)r->user_count + 1));
   for (const user_part *p = found->part; p < found->part + USER_PARTS; p++)
@@ -48,7 +48,7 @@ static uint64_t count_slots(const frame_request *r, const user_output *found, ui
   return at;
 }
 
-/* Those that cannot be described are given back as they came, with zero descriptors. */
+/* Copies keypoints that cannot be described, as they came, with zero descriptors. */
 static void copy_refused(const frame_request *r, const uint32_t *slot, hs_features *out) {
   const size_t bytes = r->descriptor_bytes;
   for (uint32_t i = 0; i < r->user_count; i++) {
@@ -62,7 +62,7 @@ static void copy_refused(const frame_request *r, const uint32_t *slot, hs_featur
   }
 }
 
-/* A keypoint that was described with another size gets its own back. */
+/* Restores the caller's size of a keypoint that was described with another one. */
 static void restore_size(hs_keypoint *k, hs_frame *frame, float sigma) {
   const float grown = sigma / k->sigma;
   if (k->sigma == sigma) return;
@@ -70,7 +70,8 @@ static void restore_size(hs_keypoint *k, hs_frame *frame, float sigma) {
   if (frame) *frame = (hs_frame){frame->a11 * grown, frame->a12 * grown, frame->a21 * grown, frame->a22 * grown};
 }
 
-/* A part's features into the order of the user keypoints. slot[i]: where keypoint i's next feature goes. */
+/* Copies a part's features to their slots in the order of the user keypoints. slot[i]: slot of keypoint i's next
+   feature. */
 static void copy_part(const user_part *p, const frame_request *r, uint32_t *slot, hs_features *out) {
   const size_t bytes = r->descriptor_bytes;
   for (uint32_t f = 0; f < p->count; f++) {
@@ -104,8 +105,8 @@ static uint32_t count_part(const frame_request *r, bool oriented) {
   return count;
 }
 
-/* Describes the keypoints that bring their orientation, or those that do not. memory: room for the sources and the
-   keypoints of features. */
+/* Describes the keypoints that have an orientation, or those that have none. Sources and keypoints of features stay in
+   the context's scratch. */
 static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_geometry *g, bool oriented,
                           user_part *part) {
   const uint32_t count = count_part(r, oriented);
@@ -120,7 +121,7 @@ static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_g
   if (st != HS_OK) return st;
   w.sources = memory;
   user_append(g, c, r, EVERY_OCTAVE, oriented, &w);
-  c->engine->use_results(c, oriented ? 0 : 1); /* the results of both parts are used together */
+  c->engine->use_results(c, oriented ? 0 : 1); /* a set for each part, because both are used together */
   st = c->engine->run(c, r, &placement, &result);
   *part = (user_part){.count = result.count,
                       .source = w.sources,
@@ -152,7 +153,7 @@ static hs_status run_on_device(hs_context *c, const frame_request *r, user_outpu
 static hs_status run(hs_context *c, const hs_image *image, frame_request *r, user_output *out) {
   hs_status st = image_view_source(c, image, &r->source);
   if (st != HS_OK) return st;
-  image_view_everywhere(image, &r->filter); /* neither mask nor region applies */
+  image_view_everywhere(image, &r->filter); /* mask and region do not apply to user keypoints */
   r->equalize = c->options.equalize && c->engine->equalizes;
   if (!c->engine->user_lists) return run_on_cpu(c, r, out);
   st = context_progress(c, 0, 1);
@@ -182,7 +183,7 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
   return HS_OK;
 }
 
-/* Whether these keypoints are some of the list that the call fills, and so may be freed by it. */
+/* Returns whether the keypoints lie in the list that the call fills, and so may be freed by it. */
 static bool within(const hs_keypoint *keypoints, const hs_features *features) {
   const uintptr_t at = (uintptr_t)keypoints, first = (uintptr_t)features->keypoints;
   return keypoints && features->keypoints && at >= first && at < first + features->capacity * sizeof *keypoints;

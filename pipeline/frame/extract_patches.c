@@ -1,5 +1,5 @@
-/* The public call that cuts patches out: their places, the layers that they are sampled from, and the sampling. On the
-   CPU, whatever the context's device. */
+/* The public call that cuts out patches: their places, the layers from which they are sampled, and the sampling. It
+   runs on the CPU even if the context has a device. */
 #include <math.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ hs_status hs_patch_options_init_sized(hs_patch_options *options, size_t struct_s
   return options_give(options, struct_size, &defaults, kind);
 }
 
-/* What a call is about. */
+/* Arguments and intermediate results of one call. */
 typedef struct patch_call {
   const hs_keypoint *keypoints;
   const hs_frame *frames;
@@ -32,7 +32,7 @@ typedef struct patch_call {
   patch_map *maps;
   bool *valid;
   patch_layers layers;
-  int32_t octaves; /* that some patch is sampled from, or that are coarser than none of those */
+  int32_t octaves; /* number of octaves to build: up to the coarsest from which a patch is sampled */
   bool picture;    /* some patch is sampled from the picture */
 } patch_call;
 
@@ -59,7 +59,7 @@ static hs_status take_options(hs_context *c, const hs_patch_options *callers, co
 
 static bool within_reach(float v) { return v >= -(float)PYRAMID_SIDE_MAX && v <= (float)PYRAMID_SIDE_MAX; }
 
-/* The position of patch i; false: it cannot be taken. */
+/* Finds the position of patch i. False: the patch cannot be cut out. */
 static bool map_of(const patch_call *p, uint32_t i, patch_map *m) {
   const hs_keypoint *k = &p->keypoints[i];
   const float distance = p->options.scale / (float)p->options.size;
@@ -104,9 +104,10 @@ static void place_patches(patch_call *p, hs_status *statuses) {
   }
 }
 
-/* Three planes in one piece of memory: the gray picture, it again before a blur that changes nothing, and work. */
+/* Makes the gray picture. One piece of memory holds three planes: the result, the gray picture before an identity blur,
+   and work space. */
 static hs_status make_gray(hs_context *c, const source_view *source, plane_view *gray) {
-  enum { ROW = 16, SLACK = 64 }; /* as levels have them */
+  enum { ROW = 16, SLACK = 64 }; /* as for levels */
   static const gaussian_filter identity = {.radius = 1, .taps = {1.0f, 0.0f}};
   const int32_t width = source->width, height = source->height;
   const size_t stride = ((size_t)width + ROW - 1) & ~(size_t)(ROW - 1);

@@ -1,10 +1,11 @@
-/* The blocking calls from a source to its features: rows, pixels, or a JPEG that the device decodes before the frame. */
+/* The blocking calls that extract the features of a source: of rows, of pixels, or of a JPEG that the device decodes
+   before the frame. */
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/features.h"
 #include "pipeline/context/image_view.h"
 #include "pipeline/frame/extract.h"
 
-/* A mask is on the host, and so is the picture then. */
+/* Runs the frame of a picture. A masked picture is decoded on the host, because its mask is there. */
 static hs_status run_from(hs_context *c, const source_picture *p, bool on_device, frame_request *request,
                           frame_output *out) {
   const hs_source *source = &p->source;
@@ -13,7 +14,8 @@ static hs_status run_from(hs_context *c, const source_picture *p, bool on_device
   return st == HS_OK ? extract_request(c, request, out) : st;
 }
 
-/* A JPEG is decoded by libjpeg instead where the device refuses it, or has no room to decode it as well as the frame. */
+/* Runs the frame of a picture. libjpeg decodes a JPEG that the device refuses, or that the device has no memory to
+   decode along with the frame. */
 static hs_status run_picture(hs_context *c, const source_picture *p, bool on_cpu, frame_request *request,
                              frame_output *out) {
   *request = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor), .on_cpu = on_cpu};
@@ -40,8 +42,8 @@ hs_status extract_picture_view(hs_context *c, const source_picture *p, const hs_
   return st == HS_OK ? extract_view(c, &p->source.image, &out.result, features) : st;
 }
 
-/* Where the picture would be processed in tiles it is not held either, if its source can be read row by row. False: it is to
-   be held. */
+/* Extracts row by row if the picture needs tiles and its source can be read by rows; it is then never in memory as a
+   whole. False: the picture must be read as a whole. */
 static bool extract_in_rows(hs_context *c, const opened_source *opened, hs_features *features, hs_status *st) {
   source_rows rows;
   const hs_image *mask = opened->source.mask ? &opened->mask : NULL;
@@ -51,7 +53,7 @@ static bool extract_in_rows(hs_context *c, const opened_source *opened, hs_featu
   return done;
 }
 
-/* *again: the source is to be read anew, without keep_encoded. */
+/* Reads the source and extracts its features. *again: call again with keep_encoded false. */
 static hs_status extract_once(hs_context *c, const opened_source *opened, hs_features *features, bool *again) {
   char reason[SOURCE_REASON_BYTES];
   source_picture p;

@@ -11,8 +11,8 @@
 #include "stages/portable.h"
 #include "stages/select.h"
 
-/* Each split is timed TRIALS times and its best time counts. Splits are tried from "all on the GPU" downwards, until one
-   takes GIVE_UP_RATIO times as long as the best so far. */
+/* Each split is timed TRIALS times; its best time counts. Splits are tried from "all octaves on the GPU" downwards,
+   until one takes GIVE_UP_RATIO times as long as the best so far. */
 enum { TRIALS = 3 };
 static const double GIVE_UP_RATIO = 1.5;
 
@@ -22,7 +22,7 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Appends the CPU's features, of the smaller octaves, to the GPU's. False: they exceed the capacity. */
+/* Appends the CPU's features, those of the smaller octaves, to the GPU's. False: they exceed the capacity. */
 static bool append(hs_context *c, const workspace *w, frame_result *result) {
   feature_records r;
   const uint32_t count = *w->features.count, room = c->engine->split->records(c, &r), first = result->count;
@@ -41,7 +41,7 @@ static bool append(hs_context *c, const workspace *w, frame_result *result) {
 
 /* ------------------------------------------------- selection among finished features */
 
-/* Responses and sigmas are not negative, so their bits order as they do. */
+/* Returns the bits of the response. Responses and sigmas are not negative, so their bits have the same order. */
 static uint32_t response_key(const void *list, uint32_t i) {
   return hs_float_bits(((const hs_keypoint *)list)[i].response);
 }
@@ -53,7 +53,7 @@ static uint32_t level_key(const void *list, uint32_t i) {
   return select_level_key(k->octave, k->level);
 }
 
-/* But for the orientation the records are the same. */
+/* Returns whether records i - 1 and i are features of one keypoint: equal except for their orientation. */
 static bool joins(const void *list, uint32_t i) {
   const hs_keypoint *b = &((const hs_keypoint *)list)[i];
   hs_keypoint a = b[-1];
@@ -78,7 +78,8 @@ uint32_t select_records(const feature_records *r, uint32_t count, uint32_t most,
   return kept;
 }
 
-/* GPU and CPU each kept their best max_features (with a grid only the CPU did), so the best of all are among them. */
+/* Selects the best features of both parts. Each part kept its own best max_features (with a grid only the CPU did), so
+   the best of all are among them. */
 static hs_status select_best(hs_context *c, const frame_request *r, frame_result *result) {
   feature_records records;
   const uint32_t most = (uint32_t)c->options.max_features;
@@ -90,7 +91,7 @@ static hs_status select_best(hs_context *c, const frame_request *r, frame_result
   return HS_OK;
 }
 
-/* What both parts have counted. */
+/* Adds up the counts of both parts. */
 static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t features) {
   c->statistics.frames++;
   c->statistics.candidates += on_cpu->candidates;
@@ -98,8 +99,8 @@ static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t feat
   c->statistics.features = features;
 }
 
-/* One attempt with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short and has been
-   grown. */
+/* Runs the frame once with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short and
+   has been grown. */
 static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, frame_result *result, bool *repeat) {
   const frame_placement placement = {.octaves = octaves};
   const hs_statistics before = c->statistics;
@@ -115,7 +116,7 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
   const hs_statistics on_cpu = c->statistics;
   const hs_status ended = c->engine->split->finish(c, &placement, result, repeat);
   if (st == HS_OK) st = ended;
-  c->statistics.frames = before.frames; /* each part has counted its own: the frame counts once, when it is whole */
+  c->statistics.frames = before.frames; /* each part has counted a frame: the complete frame counts once */
   if (st != HS_OK || *repeat) return st;
   *repeat = !append(c, &work, result);
   if (*repeat) {
@@ -134,11 +135,11 @@ static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int
   hs_status st = HS_OK;
   for (bool repeat = true; repeat && st == HS_OK;) st = run_split(c, r, octaves, result, &repeat);
   const way_choice choice = plan_choose_way(&request);
-  context_note_way(c, &choice); /* the CPU's part has noted its own */
+  context_note_way(c, &choice); /* replaces the way that the CPU's part noted */
   return st;
 }
 
-/* The best time of a split; the first run, which may record a graph and grow lists, does not count. */
+/* Finds the best time of a split. The first run does not count, because it may record a graph and grow lists. */
 static hs_status time_split(hs_context *c, const frame_request *r, int32_t octaves, int32_t all, double *best) {
   frame_result result;
   hs_status st = HS_OK;
@@ -151,7 +152,7 @@ static hs_status time_split(hs_context *c, const frame_request *r, int32_t octav
   return st;
 }
 
-/* The fastest split for pictures like this one. */
+/* Measures the fastest split for pictures like this one. */
 static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   const hs_statistics before = c->statistics;
   double best = 0, spent = 0;
@@ -160,7 +161,7 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
     st = time_split(c, r, octaves, all, &spent);
     if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
-      /* The CPU lacks memory or threads for its octaves: this rules out such splits, but not the frame. */
+      /* The CPU lacks memory or threads for its octaves. This rules out further splits, but not the frame. */
       context_clear_error(c);
       st = HS_OK;
       break;
@@ -171,11 +172,11 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
     }
     if (spent > GIVE_UP_RATIO * best) break;
   }
-  c->statistics.frames = before.frames; /* trials are no frames of the caller's */
+  c->statistics.frames = before.frames; /* trials do not count as frames */
   return st;
 }
 
-/* The kept split for pictures of this size, 0: none. Under the lock. */
+/* Returns the kept split for pictures of this size, 0: none. Under the lock. */
 static int32_t kept_for(const split_table *table, const frame_request *r) {
   for (int i = 0; i < SPLITS_KEPT; i++) {
     const kept_split *k = &table->kept[i];
@@ -184,8 +185,8 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
   return 0;
 }
 
-/* The split of the options, or the measured one, which is kept for the size. Measuring holds the lock, because workers
-   that measure at the same time would disturb each other and choose different splits. */
+/* Chooses the split: from the options, or measured and kept for this size. Measuring holds the lock, because workers
+   that measured at the same time would disturb each other and choose different splits. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   split_table *table = c->splits;
   *split = c->options.split;

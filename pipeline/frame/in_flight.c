@@ -14,15 +14,16 @@
 
 enum {
   IN_FLIGHT_DEFAULT = 8,
-  IN_FLIGHT_FILES = 64,      /* where files are read for a GPU: each takes a core for longer than the GPU works on it */
-  IN_FLIGHT_THROUGHPUT = 48, /* on a GPU: enough for its workers and their next images */
-  /* The ring of HS_WORKLOAD_THROUGHPUT is longer than images are in flight: small ones pass a large one that came before. */
+  IN_FLIGHT_FILES = 64,      /* files for a GPU: reading one keeps a core busy longer than the GPU needs */
+  IN_FLIGHT_THROUGHPUT = 48, /* with HS_WORKLOAD_THROUGHPUT on a GPU: enough for its workers and their next images */
+  /* The ring of HS_WORKLOAD_THROUGHPUT has more slots than images are in flight: small images may overtake an earlier
+     large one. */
   THROUGHPUT_RING = 128
 };
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 
-/* The image's results are no longer needed. Under the lock. */
+/* Releases the results of an image. Under the lock. */
 static void give_back(in_flight_ring *f, uint64_t image) {
   in_flight_slot *s = ring_slot(f, image);
   if (!f->on_device) return;
@@ -41,7 +42,7 @@ static bool open_lock(in_flight_ring *f) {
   return false;
 }
 
-/* So many workers, with signals blocked as workers have them. */
+/* Starts `workers` workers, with the signals of worker_signals_blocked blocked. */
 static hs_status start_workers(in_flight_ring *f, hs_context *owner, int32_t workers) {
   sigset_t blocked, saved;
   hs_status st = HS_OK;
@@ -73,7 +74,8 @@ static bool has_worker(in_flight_ring *f, int32_t worker) {
   return runs;
 }
 
-/* No worker starts another once `ending` is set: after worker i is joined, has_worker(i + 1) no longer changes. */
+/* Ends the workers. Once `ending` is set no worker starts another, so after worker i is joined, has_worker(i + 1) no
+   longer changes. */
 static void stop_workers(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
@@ -97,8 +99,8 @@ static void stop_workers(in_flight_ring *f) {
 
 void in_flight_end(hs_context *c) {
   if (!c->in_flight) return;
-  /* In a forked child there are no workers, and what the parent's hold is in whatever state the fork found it in: that
-     memory is left to the end of the process. */
+  /* A forked child has no workers. What the parent's workers hold is in the state in which the fork found it, so its
+     memory is left until the process ends. */
   if (c->process == getpid()) stop_workers(c->in_flight);
   hs_memory_release(c->options.allocator, c->in_flight);
   c->in_flight = NULL;
@@ -117,7 +119,7 @@ static hs_status start(hs_context *owner, bool for_files) {
   const int32_t gpu_workers = throughput ? GPU_WORKERS_THROUGHPUT : GPU_WORKERS;
   const int32_t workers = least(in_flight, owner->engine->offloads ? gpu_workers : least(threads, CPU_WORKERS));
   const int32_t room = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
-  /* One slot more than may be in flight: the one whose results are being looked at. */
+  /* One slot more than images in flight: the caller may be reading the results in it. */
   const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
   in_flight_ring *f = hs_memory_alloc(owner->options.allocator, bytes);
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
@@ -156,7 +158,8 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* How many workers may have an image of this size on the device at once; computed again only when the size changes. */
+/* Returns how many workers may have an image of this size on the device at once. Computes it only when the size
+   changes. */
 static int32_t workers_for(hs_context *c, const hs_image *image) {
   in_flight_ring *f = c->in_flight;
   if (!f->on_device) return CPU_WORKERS;
@@ -169,12 +172,13 @@ static int32_t workers_for(hs_context *c, const hs_image *image) {
   return f->sized_workers;
 }
 
-/* Slots that were taken out of order become free with the oldest; not while the one before it is being looked at. */
+/* Frees slots that were taken out of order once they are the oldest. Waits while the slot before them is being
+   viewed. */
 static void skip_taken(in_flight_ring *f) {
   while (!f->viewed && f->oldest != f->end && ring_slot(f, f->oldest)->taken) f->oldest++;
 }
 
-/* The slot of the next image, cleared but for its lists; null: all are in use. Under the lock. */
+/* Returns the slot of the next image, cleared except for its lists; null: all are in use. Under the lock. */
 static in_flight_slot *open_slot(hs_context *c) {
   in_flight_ring *f = c->in_flight;
   skip_taken(f);
@@ -188,7 +192,7 @@ static in_flight_slot *open_slot(hs_context *c) {
   return s;
 }
 
-/* The slot is filled. Under the lock. */
+/* Submits a filled slot. Under the lock. */
 static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
   f->end++;
   f->waited_for++;
@@ -231,7 +235,7 @@ hs_status hs_submit(hs_context *c, const hs_image *image, const hs_image *mask) 
   return submit_picture(c, &source);
 }
 
-/* A source that the library is to read. */
+/* Submits a source that the library reads. */
 static hs_status submit_opened(hs_context *c, const opened_source *opened) {
   hs_status st = c->in_flight ? HS_OK : start(c, true);
   if (st != HS_OK) return st;
@@ -285,15 +289,15 @@ hs_status hs_submit_encoded(hs_context *context, const void *bytes, size_t size,
   return hs_submit_source(context, &source);
 }
 
-/* The first image that is done and not taken. Under the lock. */
+/* Finds the first image that is done and not taken. Under the lock. */
 static bool find_done(in_flight_ring *f, uint64_t *image) {
   for (*image = f->oldest; *image != f->end; ++*image)
     if (ring_slot(f, *image)->done && !ring_slot(f, *image)->taken) return true;
   return false;
 }
 
-/* Waits for an image, the oldest or any; its slot stays occupied until the next call, because the caller may be reading
-   it. */
+/* Waits for the oldest image, or for any. Its slot stays occupied until the next call, because the caller may be
+   reading it. */
 static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   in_flight_ring *f = c->in_flight;
   if (!f) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
@@ -308,7 +312,7 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   f->waited_for -= there;
   f->viewed = there && !any;
   if (f->viewed)
-    f->oldest++; /* alone: its slot is the one before the oldest */
+    f->oldest++; /* its slot is now the one before the oldest */
   else
     skip_taken(f);
   if (there && any && ring_slot(f, *image)->status != HS_OK) give_back(f, *image);
@@ -324,7 +328,8 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   return s->status;
 }
 
-/* Images that overtake others fill the workers' memory for results, so that the oldest might find none. */
+/* Waits for the oldest image. Refused with HS_WORKLOAD_THROUGHPUT: images that overtake others fill the workers' memory
+   for results, so the oldest might find none. */
 static hs_status wait_oldest(hs_context *c, uint64_t *image) {
   if (context_for_throughput(c))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "options.workload is HS_WORKLOAD_THROUGHPUT: expected hs_wait_any");
@@ -343,8 +348,8 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   return st;
 }
 
-/* Moves a result to the caller's list. On the CPU one that was not looked at before takes its memory along, as there may be
-   many more slots than images in flight. */
+/* Moves a result to the caller's list. On the CPU, a result that was not viewed before takes its memory along: there
+   may be many more slots than images in flight. */
 static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features) {
   in_flight_ring *f = c->in_flight;
   in_flight_slot *slot = ring_slot(f, image);

@@ -1,4 +1,4 @@
-/* What a worker does: it takes images out of the ring, alone or as a group of small ones, and runs them in its context. */
+/* The workers: each takes images out of the ring, alone or as a group of small ones, and runs them in its context. */
 #include <signal.h>
 #include <string.h>
 
@@ -14,14 +14,14 @@ static void keep_error(in_flight_slot *s, const hs_context *worker) {
   hs_message_set(s->location, sizeof s->location, "%s", worker->error_location);
 }
 
-/* A set of the worker's results that may be written, -1: none. */
+/* Returns a set of the worker's results that may be written, -1: none. */
 static int32_t free_set(const in_flight_worker *worker) {
   for (int32_t i = 0; i < RESULT_SETS; i++)
     if (worker->held[i] == 0) return i;
   return -1;
 }
 
-/* The CPU does an image that does not fit the device. */
+/* Runs an image on the CPU that does not fit the device. */
 static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
   hs_context *c = worker->context;
   keep_error(s, c);
@@ -32,7 +32,7 @@ static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Features that the worker's context has listed on the host, of a frame in tiles: the slot takes them over. */
+/* Moves features from the worker's context to the slot: those of a frame in tiles, which are listed on the host. */
 static void keep_own(hs_context *c, in_flight_slot *s) {
   hs_features_free(&s->own);
   s->own = c->view;
@@ -61,7 +61,8 @@ static void run_image(in_flight_worker *worker, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* A file that stayed encoded and turns out to be damaged is read again, for what is said of it then. */
+/* Runs one image. A file that stayed encoded and proves damaged is read again and decoded, which says what is wrong
+   with it. */
 static void run_slot(in_flight_worker *worker, in_flight_slot *s) {
   run_image(worker, s);
   if (!s->from_source || s->unreadable || !picture_wants_pixels(&s->picture, s->status)) return;
@@ -71,7 +72,7 @@ static void run_slot(in_flight_worker *worker, in_flight_slot *s) {
   run_image(worker, s);
 }
 
-/* One after another, each with its own list: a worker's results hold one frame. */
+/* Runs images one after another, each with a list of its own, because a worker's results hold only one frame. */
 static void run_apart(in_flight_worker *worker, uint64_t first, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(worker->ring, first + (uint64_t)i);
@@ -86,8 +87,8 @@ static void run_apart(in_flight_worker *worker, uint64_t first, int32_t count) {
   }
 }
 
-/* Runs a group. Its images share one device and one allocation, so they fail, or fall back to the CPU, together; but
-   for files that stayed encoded, of which one may be damaged. */
+/* Runs a group. Its images share one device and one allocation, so they fail or fall back to the CPU together. An
+   exception are files that stayed encoded, one of which may be damaged. */
 static void run_group(in_flight_worker *worker, uint64_t first, int32_t count) {
   in_flight_ring *f = worker->ring;
   const hs_source *pictures[FRAME_GROUP_MAX] = {NULL};
@@ -137,7 +138,7 @@ int32_t in_flight_workers_for(hs_context *c, int32_t width, int32_t height) {
   return (int64_t)width * height > LARGE_PIXELS && workers > GPU_WORKERS ? GPU_WORKERS : workers;
 }
 
-/* What of an image's size decides who takes it, for a file: it was not known at its submission. Under the lock. */
+/* Sets the limits of a file that depend on its size, which was unknown at submission. Under the lock. */
 static void size_file(const in_flight_worker *worker, in_flight_slot *s) {
   const in_flight_ring *f = worker->ring;
   if (s->worker_limit > 0) return;
@@ -148,15 +149,15 @@ static void size_file(const in_flight_worker *worker, in_flight_slot *s) {
   context_clear_error(worker->context);
 }
 
-/* The image that workers take next, f->end: none is ready. Where results are taken in their order only the first that waits:
-   workers that went ahead of it could fill all memory for results. Under the lock. */
+/* Returns the image that workers take next, f->end: none is ready. If results are taken in order, only the first that
+   waits counts: workers that overtook it could fill all memory for results. Under the lock. */
 static uint64_t first_ready(in_flight_ring *f) {
   uint64_t image = f->next;
   while (f->any_order && image != f->end && ring_slot(f, image)->state != SLOT_READY) image++;
   return image != f->end && ring_slot(f, image)->state == SLOT_READY ? image : f->end;
 }
 
-/* Whether an image waits and this worker may take it: *image. Under the lock. */
+/* Returns whether an image is ready that this worker may take: *image. Under the lock. */
 static bool may_take(in_flight_worker *worker, uint64_t *image) {
   in_flight_ring *f = worker->ring;
   *image = first_ready(f);
@@ -165,8 +166,8 @@ static bool may_take(in_flight_worker *worker, uint64_t *image) {
   return worker - f->workers < ring_slot(f, *image)->worker_limit && free_set(worker) >= 0;
 }
 
-/* How many of the waiting images the worker takes as one group: images alike, as many as are worth it, but no more than
-   its share, so that other workers get work too; a power of two, so that few graphs suffice. Under the lock. */
+/* Returns how many of the waiting images the worker takes as one group: images alike, up to group_max, but no more than
+   its share, so that other workers get work too. A power of two, so that few graphs suffice. Under the lock. */
 static int32_t group_to_take(const in_flight_worker *worker, uint64_t image) {
   in_flight_ring *f = worker->ring;
   const in_flight_slot *first = ring_slot(f, image);
@@ -194,7 +195,7 @@ void in_flight_wake_workers(in_flight_ring *f) {
     pthread_cond_broadcast(&f->work);
 }
 
-/* Waits for images and takes them; returns how many, 0 when the workers must end. Under the lock. */
+/* Waits for images and takes them. Returns how many, 0 if the worker must end. Under the lock. */
 static int32_t take(in_flight_worker *worker, uint64_t *first) {
   in_flight_ring *f = worker->ring;
   while (!f->ending && !may_take(worker, first)) pthread_cond_wait(&f->work, &f->lock);
@@ -216,8 +217,8 @@ int32_t in_flight_worker_threads(const in_flight_ring *f, int32_t worker) {
   return f->threads / f->worker_max + (worker < f->threads % f->worker_max ? 1 : 0);
 }
 
-/* Starts the next worker, as a copy of this one: memory and streams take a driver milliseconds, in which the workers that
-   are there work. Where it cannot be had, these do all the work. */
+/* Starts the next worker as a copy of this one. The driver needs milliseconds for its memory and streams, during which
+   the present workers work. If it cannot be started, they do all the work. */
 static void start_next(in_flight_worker *worker) {
   in_flight_ring *f = worker->ring;
   in_flight_worker *next = worker + 1;
@@ -267,7 +268,7 @@ void in_flight_read_slot(in_flight_slot *s) {
   hs_message_set(s->location, sizeof s->location, "%s at in_flight_workers.c:%d", hs_status_name(s->status), __LINE__);
 }
 
-/* The first image that nobody has begun to read, null: none. Under the lock. */
+/* Returns the first image that no thread has begun to read, null: none. Under the lock. */
 static in_flight_slot *take_unread(struct in_flight_ring *f) {
   for (uint64_t image = f->next; image != f->end; image++) {
     in_flight_slot *s = ring_slot(f, image);

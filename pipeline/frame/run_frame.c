@@ -1,8 +1,8 @@
-/* One frame on the host, in the order of the paper: scale space, extrema and refinement, orientation, descriptor. The plan
-   chooses its way (plan_choose_way, WAYS.md): stage after stage, as a graph of jobs (cpu/schedule/frame_graph.h), or with
-   large octaves in one pass each (cpu/schedule/fused_pass.h). The first octave is searched before the others are made, so
-   that these take the memory of its levels above S (plan.h). What is not made in a pass is searched together, and all
-   octaves are oriented and described together. */
+/* One frame on the host, in the order of the paper: scale space, extrema and refinement, orientation, descriptor. The
+   plan chooses its way (plan_choose_way, WAYS.md): stage after stage, as a graph of jobs (cpu/schedule/frame_graph.h),
+   or with large octaves in one pass each (cpu/schedule/fused_pass.h). The first octave is searched before the others
+   are made, so that these can take the memory of its levels above S (plan.h). Octaves without a pass of their own are
+   searched together. All octaves are oriented and described together. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -16,17 +16,17 @@ typedef struct frame {
   hs_context *context;
   const frame_request *request;
   workspace *work;
-  int32_t octaves; /* that are wanted */
+  int32_t octaves; /* number of octaves to compute */
   way_choice choice;
   bool levels_only;
-  bool is_oriented, is_described; /* where stages run at the same time */
+  bool is_oriented, is_described; /* whether the jobs have done this already */
   uint64_t candidates;
-  uint64_t done, total; /* samples of levels computed, and of all; the later stages count as further levels */
+  uint64_t done, total; /* samples of the levels computed so far, and of all; later stages count as further levels */
 } frame;
 
 /* ------------------------------------------------- the arguments of its stages */
 
-/* How many levels above level 0 are made: those that a later stage reads from memory. */
+/* Returns how many levels above level 0 are made: those that a later stage reads from memory. */
 static int32_t frame_levels_made(const frame *f) {
   const hs_context *c = f->context;
   if (f->request->user_keypoints || f->levels_only) return c->options.scales;
@@ -53,7 +53,7 @@ static base_args frame_base_args(const frame *f) {
   return args;
 }
 
-/* Detection in the octaves first..end-1: one alone, or all from one on. */
+/* Returns the arguments for detection in the octaves first..end-1: a single one, or all from one on. */
 static detect_args frame_detect_args(const frame *f, int32_t first, int32_t end, uint64_t *candidates) {
   const hs_context *c = f->context;
   const workspace *w = f->work;
@@ -68,7 +68,8 @@ static detect_args frame_detect_args(const frame *f, int32_t first, int32_t end,
                        .candidates = candidates};
 }
 
-/* Keypoints are of levels 1 to S; smaller sizes of pooled descriptors and shapes may read level 0 too. */
+/* Returns the arguments for a pass over one octave. It keeps level 0 only if pooled descriptors or shapes may read it;
+   keypoints are of levels 1 to S. */
 static octave_args frame_octave_args(const frame *f, int32_t octave_index, uint64_t *candidates) {
   const hs_context *c = f->context;
   const uint32_t but_the_top = (UINT32_C(2) << c->options.scales) - 1;
@@ -125,13 +126,13 @@ static affine_args frame_shape_args(const frame *f) {
 /* Progress weight of the keypoint stages, in blur levels. */
 enum { LEVELS_OF_STAGES = 6 };
 
-/* The samples of a level of an octave. */
+/* Returns the samples of one level of octave o. */
 static uint64_t samples_of(const frame *f, int32_t o) {
   const plane_view level = octave_level(&f->work->octaves[o], 0);
   return (uint64_t)level.width * (uint64_t)level.height;
 }
 
-/* Samples of one level of each of the octaves first..end-1. */
+/* Returns the samples of one level of each of the octaves first..end-1. */
 static uint64_t samples_of_range(const frame *f, int32_t first, int32_t end) {
   uint64_t samples = 0;
   for (int32_t o = first; o < end; o++) samples += samples_of(f, o);
@@ -140,21 +141,22 @@ static uint64_t samples_of_range(const frame *f, int32_t first, int32_t end) {
 
 static uint64_t samples_of_all(const frame *f) { return samples_of_range(f, 0, f->octaves); }
 
-/* Reports progress after a step, unless a device computes a part of the frame, which cannot be interrupted. */
+/* Reports progress after a step. Does not if a device computes part of the frame, because that part cannot be
+   interrupted. */
 static stage_status step(frame *f, stage_status st, uint64_t samples) {
   f->done += samples;
   if (st != STAGE_OK || !f->context->engine->reports_progress) return st;
   return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
 }
 
-/* Copies the GPU's last level to the CPU's first octave (hybrid). */
+/* Copies the level that the GPU handed over to the CPU's first octave (hybrid). */
 static void copy_handed_over(const plane_view *from, const plane_view *to) {
   assert(from->width == to->width && from->height == to->height);
   for (int32_t y = 0; y < to->height; y++)
     memcpy(to->data + (size_t)y * to->stride, from->data + (size_t)y * from->stride, sizeof(float) * (size_t)to->width);
 }
 
-/* Level 0 of an octave: from the picture for the first, else every second sample of the octave before. */
+/* Makes level 0 of an octave: the first from the picture, the others from every second sample of the octave before. */
 static stage_status build_base(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
@@ -172,7 +174,7 @@ static stage_status build_base(frame *f, int32_t o) {
   return c->ops.base(c->queue, &args);
 }
 
-/* Level 0, and the others each from the one before. */
+/* Makes level 0 and, one from another, the levels above it. */
 static stage_status build_levels(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
@@ -189,7 +191,7 @@ static stage_status build_levels(frame *f, int32_t o) {
   return st;
 }
 
-/* Appends the keypoints of these octaves, in the defined order. */
+/* Appends the keypoints of octaves first..end-1, in the defined order. */
 static stage_status detect(frame *f, int32_t first, int32_t end) {
   hs_context *c = f->context;
   uint64_t candidates = 0;
@@ -200,13 +202,13 @@ static stage_status detect(frame *f, int32_t first, int32_t end) {
   return step(f, st, samples_of_range(f, first, end) * (LEVELS_OF_STAGES / 3));
 }
 
-/* Progress of a fused pass, after each strip. */
+/* Reports progress of a fused pass after each strip. */
 static bool report_strip(void *frame_run, uint64_t samples) {
   frame *f = frame_run;
   return step(f, STAGE_OK, samples * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES / 3)) == STAGE_OK;
 }
 
-/* An octave's levels and keypoints at the same time. */
+/* Makes the levels and finds the keypoints of an octave in one pass. */
 static stage_status pass_octave(frame *f, int32_t o) {
   uint64_t candidates = 0;
   octave_args args = frame_octave_args(f, o, &candidates);
@@ -217,7 +219,7 @@ static stage_status pass_octave(frame *f, int32_t o) {
   return st;
 }
 
-/* The levels of all octaves, and the keypoints unless the caller supplies them. */
+/* Makes the levels of all octaves and, unless the caller supplies them, finds the keypoints. */
 static stage_status build_and_detect(frame *f) {
   const bool has_user_keypoints = f->request->user_keypoints != NULL;
   const int32_t passes = f->choice.way == HS_WAY_CPU_FUSED_PASS ? f->context->plan.passes : 0;
@@ -229,19 +231,19 @@ static stage_status build_and_detect(frame *f) {
   return st == STAGE_OK && !has_user_keypoints ? detect(f, passes > 0 ? passes : 1, f->octaves) : st;
 }
 
-/* Appends the user keypoints with an orientation, or the ones without. */
+/* Appends the user keypoints that have an orientation, or those that have none. */
 static void append_user(frame *f, bool oriented) {
   for (int32_t o = 0; o < f->octaves; o++)
     user_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
 }
 
-/* The keypoints get their orientations. */
+/* Orients the keypoints. */
 static stage_status orient(frame *f) {
   const orient_args args = frame_orient_args(f);
   return f->context->ops.orient(f->context->queue, &args);
 }
 
-/* The keypoints that are listed and have none yet get their shapes. */
+/* Finds the shapes of the keypoints from `first` on. */
 static stage_status find_shapes(frame *f, uint32_t first) {
   hs_context *c = f->context;
   if (!c->options.affine) return STAGE_OK;
@@ -277,7 +279,8 @@ static bool report_samples(void *frame_run, uint64_t samples) {
   return step(f, STAGE_OK, samples) == STAGE_OK;
 }
 
-/* Levels, keypoints unless the caller supplies them, and the stages that need no complete list of keypoints. */
+/* Runs, as a graph of jobs, the levels, the search unless the caller supplies keypoints, and the stages that need no
+   complete list of keypoints. */
 static stage_status run_graph(frame *f) {
   hs_context *c = f->context;
   const frame_request *r = f->request;
@@ -327,7 +330,7 @@ static stage_status run_stages(frame *f) {
   const uint32_t shaped = *f->work->keypoints.count;
   if (st == STAGE_OK && f->request->user_keypoints) append_user(f, true);
   if (st == STAGE_OK) st = find_shapes(f, shaped);
-  /* Those that are dropped are not described. */
+  /* Selects first, so that dropped features are not described. */
   if (st == STAGE_OK) st = select_features(f->context, f->request, f->work, 0);
   if (st == STAGE_OK && !f->is_described) st = describe(f);
   return st == STAGE_OK ? step(f, st, f->total - f->done) : st;
@@ -335,15 +338,15 @@ static stage_status run_stages(frame *f) {
 
 static hs_status status_of(hs_context *c, stage_status st) {
   if (st == STAGE_OK) return HS_OK;
-  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED;                 /* context_progress has said so */
-  if (st == STAGE_OUT_OF_MEMORY && c->error[0]) return HS_ERR_MEMORY; /* a device has */
+  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED;                 /* context_progress has recorded it */
+  if (st == STAGE_OUT_OF_MEMORY && c->error[0]) return HS_ERR_MEMORY; /* a device has recorded it */
   if (st == STAGE_DEVICE && c->error[0]) return HS_ERR_DEVICE;
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
   if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a size does not fit its type");
   return CONTEXT_FAIL(c, HS_ERR_DEVICE, "a stage failed on its device");
 }
 
-/* Plan and memory: of the host, or of tiles on the device. */
+/* Makes plan and memory for the frame: of the host, or of tiles on the device. */
 static hs_status make_room(hs_context *c, const frame_request *r) {
   if (r->untiled_status == HS_OK) return context_prepare(c, r);
   return c->engine->tiles->prepare(c, r, r->untiled_status);
@@ -351,8 +354,8 @@ static hs_status make_room(hs_context *c, const frame_request *r) {
 
 static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity > 0 || c->feature_capacity > 0; }
 
-/* Lists as long as earlier frames needed may be what does not fit: then this frame begins with short ones. *grown: whether
-   there are such lists; false from then on, when they have only what this frame needs. */
+/* Makes plan and memory. Lists that earlier frames made long may be what does not fit: the frame then begins with short
+   ones. *grown: there are such lists; false once they are short. */
 static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
   const hs_status st = make_room(c, r);
   if (st != HS_ERR_LIMIT || !*grown) return st;
@@ -361,7 +364,7 @@ static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
   return make_room(c, r);
 }
 
-/* The way of the frame, from the plan that was made for it. */
+/* Chooses the way of the frame from the plan that was made for it. */
 static void choose_way(frame *f) {
   const frame_plan *plan = &f->context->plan;
   const frame_request *r = f->request;

@@ -1,4 +1,4 @@
-/* Grid selection over the two forms that features take: lists within a frame, records after it. */
+/* Grid selection among features in either form: lists within a frame, records after it. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -17,7 +17,8 @@ static grid_shape shape_of(const hs_context *c, int32_t width, int32_t height) {
   return (grid_shape){c->options.grid_columns, c->options.grid_rows, width, height};
 }
 
-/* Responses and sigmas are not negative, so their bits order as they do. */
+/* Returns the key by which features are ranked. Responses and sigmas are not negative, so their bits have the same
+   order. */
 static uint32_t list_key(const select_args *a, uint32_t feature) {
   const uint32_t k = a->features.keypoint[feature];
   return hs_float_bits(a->rule == SELECT_STRONGEST ? a->keypoints.response[k] : a->keypoints.sigma[k]);
@@ -71,7 +72,7 @@ hs_status grid_choice_records(hs_context *c, const feature_records *r, int32_t w
 }
 
 hs_status grid_choice_result(hs_context *c, const frame_request *r, frame_result *result) {
-  /* The pinned results are the context's own. */
+  /* The context owns the pinned results, so they may be changed. */
   const feature_records records = {.keypoints = (hs_keypoint *)(uintptr_t)result->keypoints,
                                    .frames = (hs_frame *)(uintptr_t)result->frames,
                                    .descriptors = (void *)(uintptr_t)result->descriptors,
@@ -82,7 +83,7 @@ hs_status grid_choice_result(hs_context *c, const frame_request *r, frame_result
   return st;
 }
 
-/* ------------------------------------------------- By the stage, or over a grid */
+/* ------------------------------------------------- by the stage, or over a grid */
 
 stage_status select_features(hs_context *c, const frame_request *r, workspace *w, uint32_t described) {
   const source_view *picture = &r->source;

@@ -1,4 +1,4 @@
-/* Frames of several images at once, on a GPU. */
+/* Groups of small images: frames of several images that share their launches on a GPU. */
 #include "pipeline/frame/in_flight.h"
 
 #include "pipeline/base/features.h"
@@ -6,13 +6,12 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/options.h"
 
-/* GROUP_SAMPLES: a group is so large that its first octaves together have this many samples, because beyond that the
-   launches no longer decide its time. Each picture of a group has its own lists, so capacities that grew for a larger
-   picture are cut: to one keypoint in SAMPLES_PER_KEYPOINT_MIN samples and KEYPOINTS_BESIDES more, which is more than
-   pictures have. */
+/* GROUP_SAMPLES: samples of the first octaves of a group together; with more, launches no longer decide its time. Each
+   picture of a group has its own lists. So capacities that grew for a larger picture are cut to one keypoint per
+   SAMPLES_PER_KEYPOINT_MIN samples and KEYPOINTS_BESIDES more, which is more than pictures have. */
 enum { GROUP_SAMPLES = 4 << 20, GROUP_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_MIN = 32, KEYPOINTS_BESIDES = 1024 };
 
-/* Samples of the first octave. */
+/* Returns the samples of the first octave. */
 static int64_t samples_of(const hs_options *o, const hs_image *image) {
   const int64_t pixels = (int64_t)image->width * image->height;
   return o->first_octave < 0 ? 4 * pixels : pixels >> (2 * o->first_octave);
@@ -40,7 +39,8 @@ bool small_images_alike(const hs_source *first, const hs_source *second) {
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* Runs the frame with lists of a group's length, and leaves the context's at their longest. */
+/* Runs the frame with the list capacities of a group. Afterwards the context has the larger of its old and new
+   capacities. */
 static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests,
                      const frame_placement *placement, frame_result *results) {
   const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
@@ -55,7 +55,7 @@ static hs_status run(hs_context *c, const hs_image *image, const frame_request *
   return HS_OK;
 }
 
-/* Pixels as they are, or JPEGs decoded; the frame. */
+/* Prepares the pictures, pixels or JPEGs to decode, and runs their frame. */
 static hs_status run_from(hs_context *c, const hs_source *const *pictures, bool on_device, int32_t count,
                           frame_request *requests, frame_result *results) {
   hs_status st = picture_sources(c, pictures, count, on_device, requests);

@@ -1,4 +1,4 @@
-/* The steps of the pyramid on the regions about one tile. */
+/* The steps of the pyramid on the regions around one tile, and the band of picture rows. */
 #include "pipeline/frame/tiles.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static void *buffer_of(const hs_context *c, plan_buffer which, int32_t index) {
   return e ? c->slab + e->offset : NULL;
 }
 
-/* Level 0 of an octave but the first, whole. */
+/* Level 0 of an octave after the first. It is in memory for all tiles. */
 static plane_view base_of(const hs_context *c, int32_t octave) {
   const pyramid_geometry *g = &c->plan.geometry;
   return (plane_view){.data = buffer_of(c, BUFFER_BASE, octave & 1),
@@ -19,7 +19,7 @@ static plane_view base_of(const hs_context *c, int32_t octave) {
                       .stride = ((size_t)g->width[octave] + TILE_ALIGNMENT - 1) & ~(size_t)(TILE_ALIGNMENT - 1)};
 }
 
-/* The first sample in memory of level 0 of octave `index`. */
+/* Returns the first sample in memory of level 0 of octave `index`. */
 static float *memory_of(const hs_context *c, int32_t index) {
   return (float *)buffer_of(c, BUFFER_LEVELS, index) + TILE_SLACK_FLOATS;
 }
@@ -39,8 +39,8 @@ void tile_levels_begin(tile_levels *t, hs_context *c, const source_view *source,
                                 .octave = g->first_octave + octave + i};
 }
 
-/* The address of sample (0, 0) of each octave is set so that (x, y) is the first sample in memory. It is computed as a
-   number, because it may belong to no object. */
+/* Sets each octave's address of sample (0, 0) such that (x, y) is the first sample in memory. The address is computed
+   as a number, because it may belong to no object. */
 static void place_views(tile_levels *t) {
   const hs_context *c = t->context;
   for (int32_t i = 0; i < t->halos.octaves; i++) {
@@ -55,13 +55,13 @@ static plane_region region_of(const tile_levels *t, int32_t index, int32_t level
   return tile_region(&t->halos, &t->context->plan.geometry, t->octave, &t->core, index, level);
 }
 
-/* Scratch of the steps; of a plane's size where a step wants one. */
+/* Returns the scratch of the steps, of a plane's size if a step needs one. */
 static plane_view work_of(const tile_levels *t, int32_t index) {
   const octave_view *v = &t->views[index];
   return (plane_view){buffer_of(t->context, BUFFER_BLUR_WORK, 0), v->width, v->height, v->stride};
 }
 
-/* Level 0 of the first octave, from the picture. Levels 1 and 2 are still free: they hold the doubled and the plain
+/* Makes level 0 of the first octave from the picture. Levels 1 and 2 are still free: they hold the doubled and the gray
    picture. */
 static stage_status make_first_base(const tile_levels *t) {
   const hs_context *c = t->context;
@@ -83,7 +83,7 @@ static stage_status make_first_base(const tile_levels *t) {
   return c->ops.base(c->queue, &args);
 }
 
-/* Level 0 of a later octave, which is in memory. */
+/* Copies level 0 of a later octave, which is in memory for all tiles. */
 static void copy_base(const tile_levels *t) {
   const plane_view from = base_of(t->context, t->octave), to = octave_level(&t->views[0], 0);
   const plane_region r = region_of(t, 0, 0);
@@ -139,7 +139,7 @@ stage_status tile_levels_give_base(const tile_levels *t) {
   return c->ops.halve(c->queue, &args);
 }
 
-/* ------------------------------------------------- Rows on their way from a file to tiles */
+/* ------------------------------------------------- the band of rows of a picture that is read from a file */
 
 static bool keep(row_feed *feed, hs_status st) {
   feed->failure = st;
@@ -155,7 +155,7 @@ bool row_band_begin(row_band *b, row_feed *feed, int32_t height, void *memory, s
 
 static uint8_t *row_at(const row_band *b, int32_t y) { return b->memory + (size_t)(y - b->first) * b->feed->row_bytes; }
 
-/* Drops the rows above y. Rows of them not read yet are read and overwritten. */
+/* Drops the rows above y. Those not read yet are read and overwritten. */
 static bool move_to(row_band *b, int32_t y) {
   bool ok = true;
   if (y >= b->end) {
@@ -172,7 +172,7 @@ bool row_band_hold(row_band *b, int32_t y0, int32_t y1, source_view *source) {
   assert(y0 >= b->first && y1 - y0 <= b->capacity);
   bool ok = y0 == b->first || move_to(b, y0);
   for (; ok && b->end < y1; b->end++) ok = keep(b->feed, b->feed->read(b->feed->reader, row_at(b, b->end)));
-  /* As a number: the address may belong to nothing. */
+  /* Computed as a number: the address may belong to no object. */
   source->data = (const void *)((uintptr_t)b->memory - (uintptr_t)b->first * b->feed->row_bytes);
   source->stride_bytes = b->feed->row_bytes;
   return ok;

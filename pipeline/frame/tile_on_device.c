@@ -18,7 +18,7 @@ stage_status tile_on_device_finish(hs_context *c, const device_tile *tile, devic
   return stage_status_of(c->engine->tiles->finish(c, tile, result));
 }
 
-/* ------------------------------------------------- some of the keypoints */
+/* ------------------------------------------------- appending some of the keypoints */
 
 static void copy_keypoint(const keypoint_list *to, uint32_t n, const keypoint_list *from, uint32_t i) {
   to->x[n] = from->x[i];
@@ -62,7 +62,7 @@ static uint32_t append_kept(const device_tile_result *t, const place_filter *fil
   return kept;
 }
 
-/* ------------------------------------------------- all of them */
+/* ------------------------------------------------- appending all keypoints */
 
 enum { CHUNK_ITEMS = 4096 };
 
@@ -74,7 +74,7 @@ typedef struct append_job {
   size_t descriptor_bytes;
 } append_job;
 
-/* How many items of a list of so many the chunk that begins at `first` has. */
+/* Returns how many of `count` items the chunk that begins at `first` has. */
 static uint32_t items_from(uint32_t first, uint32_t count) {
   if (first >= count) return 0;
   return count - first < CHUNK_ITEMS ? count - first : CHUNK_ITEMS;

@@ -8,18 +8,19 @@
 
 enum { ITEM_BYTES_MAX = 4 * 128 };
 
-/* What moves, and in which order. */
+/* The lists to reorder, and their order. */
 typedef struct order_move {
   const tile_order *order;
   tile_sort sort;
 } order_move;
 
-/* Item `from` of an array becomes item `to`. */
+/* Copies item `from` of an array to item `to`. */
 static void copy_item(void *array, size_t bytes, uint32_t from, uint32_t to) {
   memcpy((unsigned char *)array + to * bytes, (unsigned char *)array + from * bytes, bytes);
 }
 
-/* Item i becomes what item source[i] was. source comes back as it was: `moved` marks, in its highest bit, what is done. */
+/* Reorders an array: item i becomes what item source[i] was. Marks finished items in the highest bit of source[i]
+   (`moved`), and clears the marks at the end. */
 static void gather(void *array, size_t bytes, uint32_t *source, uint32_t count) {
   const uint32_t moved = 1u << 31;
   unsigned char first[ITEM_BYTES_MAX];
@@ -62,7 +63,7 @@ static void gather_features(const order_move *w) {
            w->sort.features);
 }
 
-/* Features in order name their keypoints by the place that these had before. */
+/* Renumbers the keypoints of the ordered features, which still have the indices from before the sort. */
 static void renumber(const order_move *w, uint32_t once) {
   const tile_order *o = w->order;
   const feature_list *f = &o->lists->features;
@@ -107,11 +108,12 @@ void tile_order_octave(tile_order *o) {
 
 /* ------------------------------------------------- sort */
 
-/* A counting sort by level and row, then of each row by its columns; threads take chunks of rows, or of indices. */
+/* Counting sort by level and row, followed by an insertion sort of each row by column. Threads take chunks of rows, or
+   of indices. */
 
 enum { NO_FEATURE = -1, ITEMS_A_CHUNK = 1 << 14 };
 
-/* Numbers first..end-1 of `count`, which are the chunk's. */
+/* Items first..end-1 of a chunk. */
 typedef struct chunk_range {
   uint32_t first, end;
 } chunk_range;
@@ -122,14 +124,15 @@ static chunk_range range_of(const tile_sort *s, uint32_t count, int32_t chunk) {
                        (uint32_t)(count * (uint64_t)(chunk + 1) / chunks)};
 }
 
-/* As many chunks as threads, fewer for short lists. */
+/* Returns the number of chunks: one per thread, fewer for short lists. */
 static int32_t chunks_for(const tile_sort *s) {
   const uint32_t threads = (uint32_t)queue_threads(s->queue), wanted = s->keypoints / ITEMS_A_CHUNK + 1;
   const uint32_t chunks = threads < wanted ? threads : wanted;
   return chunks < TILE_SORT_CHUNKS ? (int32_t)chunks : TILE_SORT_CHUNKS;
 }
 
-/* before: counts of the chunks, from its second item on, become how many items those before each have. */
+/* Turns the chunks' counts, in before[1..], into running sums: before[i] is how many items the chunks before chunk i
+   have. */
 static void add_up(tile_sort *s) {
   s->before[0] = 0;
   for (int32_t i = 0; i < s->chunks; i++) s->before[i + 1] += s->before[i];
@@ -149,7 +152,7 @@ static int32_t level_of(const tile_sort *s, uint32_t keypoint) {
   return s->keypoint_list->level[s->first_keypoint + keypoint];
 }
 
-/* The counter of a row of a level. */
+/* Returns the counter of a row of a level. */
 static uint32_t *counter(const tile_sort *s, int32_t level, uint32_t row) {
   return s->counters + (size_t)(level - 1) * (size_t)s->height + row;
 }
@@ -167,7 +170,7 @@ static void count_rows(void *job, int32_t chunk, int32_t worker) {
   }
 }
 
-/* Counters become the places of each row's first keypoint. */
+/* Turns each row's counter into the position of its first keypoint. */
 static void place_counters(const tile_sort *s) {
   const size_t count = (size_t)s->height * (size_t)s->scales;
   uint32_t sum = 0;
@@ -178,8 +181,8 @@ static void place_counters(const tile_sort *s) {
   }
 }
 
-/* Puts spare[first..end-1], rows of one level, in the order of their columns by insertion: tiles come from left to right,
-   each in order, so only escaped candidates and what is between two tiles have to move. */
+/* Sorts spare[first..end-1], rows of one level, by column with insertion. Tiles come from left to right, each in order,
+   so only escaped candidates and keypoints between two tiles move. */
 static void sort_by_column(const tile_sort *s, uint32_t first, uint32_t end) {
   uint32_t *to = s->spare;
   for (uint32_t i = first + 1; i < end; i++) {
@@ -248,7 +251,7 @@ void tile_sort_keypoints(tile_sort *s) {
 
 /* ------------------------------------------------- features */
 
-/* The keypoint that a feature is of. */
+/* Returns the keypoint of a feature. */
 static uint32_t keypoint_of(const tile_sort *s, uint32_t feature) {
   return s->feature_list->keypoint[s->first_feature + feature] - s->first_keypoint;
 }
@@ -260,7 +263,7 @@ static void clear_starts(void *job, int32_t chunk, int32_t worker) {
   for (uint32_t i = r.first; i < r.end; i++) s->start[i] = (uint32_t)NO_FEATURE;
 }
 
-/* A keypoint's features follow one another. */
+/* Finds each keypoint's first feature; a keypoint's features follow one another. */
 static void find_starts(void *job, int32_t chunk, int32_t worker) {
   const tile_sort *s = job;
   const chunk_range r = range_of(s, s->features, chunk);
@@ -269,7 +272,7 @@ static void find_starts(void *job, int32_t chunk, int32_t worker) {
     if (i == 0 || keypoint_of(s, i - 1) != keypoint_of(s, i)) s->start[keypoint_of(s, i)] = i;
 }
 
-/* How many features keypoint k has. */
+/* Returns how many features keypoint k has. */
 static uint32_t features_of(const tile_sort *s, uint32_t k) {
   uint32_t end = s->start[k];
   if (end == (uint32_t)NO_FEATURE) return 0;
@@ -312,7 +315,7 @@ uint32_t tile_sort_features(tile_sort *s) {
   return kept;
 }
 
-/* ------------------------------------------------- Counts of keys by classes, and the cut they allow */
+/* ------------------------------------------------- pruning: counts of keys by class, and the cut that they allow */
 
 void tile_prune_begin(tile_prune *p, const hs_options *o) {
   memset(p, 0, sizeof *p);
@@ -320,13 +323,13 @@ void tile_prune_begin(tile_prune *p, const hs_options *o) {
   p->rule = (select_rule)o->selection;
 }
 
-/* As selection has it: the larger, the better. */
+/* Returns the key by which selection ranks a feature: the larger, the better. */
 static uint32_t key_of(const tile_prune *p, const keypoint_list *k, uint32_t keypoint) {
   if (p->rule == SELECT_LEVELS) return select_level_key(k->octave[keypoint], k->level[keypoint]);
   return hs_float_bits(p->rule == SELECT_LARGEST ? k->sigma[keypoint] : k->response[keypoint]);
 }
 
-/* Whole levels are chosen by their keypoints, which count once. */
+/* Counts features by the class of their key. Selection by levels counts keypoints, so each keypoint counts once. */
 static void count(tile_prune *p, const keypoint_list *k, const feature_list *f, uint32_t first,
                   const plane_region *core) {
   for (uint32_t i = first; i < *f->count; i++) {
@@ -336,7 +339,8 @@ static void count(tile_prune *p, const keypoint_list *k, const feature_list *f, 
   }
 }
 
-/* The smallest key of the class with which there are more than are asked for. */
+/* Returns the smallest key that may stay: the lower end of the class at which the count from the top exceeds
+   max_features. */
 static uint32_t least_of(const tile_prune *p) {
   uint64_t sum = 0;
   for (uint32_t i = PRUNE_CLASSES; i > 0; i--) {

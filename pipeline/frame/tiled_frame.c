@@ -1,4 +1,5 @@
-/* Octave after octave, tile after tile: levels, keypoints, orientations, descriptors; then the octave is put in order. */
+/* A frame in tiles: octave after octave, tile after tile: levels, keypoints, orientations, descriptors. Each finished
+   octave is then put in order. */
 #include "pipeline/frame/run_frame.h"
 
 #include "cpu/schedule/stage_jobs.h"
@@ -9,26 +10,26 @@
 typedef struct tiled_frame {
   hs_context *context;
   const frame_request *request;
-  source_view source; /* the picture, or what its band has of it */
+  source_view source; /* the picture, or the rows of it that the band holds */
   row_band band;
   workspace *lists;
   tile_levels tile;
   bool on_device;
-  device_tile_result result; /* of the device's last tile */
-  int32_t octave;            /* whose tiles are processed */
+  device_tile_result result; /* results of the device's last tile */
+  int32_t octave;            /* octave whose tiles are processed */
   uint64_t candidates;
-  uint64_t keypoints;   /* counted so far, also without room */
-  bool full;            /* a list has no room: keypoints are counted, nothing else is done */
-  uint64_t done, total; /* samples of tiles */
+  uint64_t keypoints;   /* counted so far, even beyond the lists' room */
+  bool full;            /* a list is full: keypoints are only counted */
+  uint64_t done, total; /* samples of the tiles processed, and of all */
   tile_prune prune;
   tile_order order;
 } tiled_frame;
 
-/* What was found in a tile. */
+/* Counts of what was found in a tile. */
 typedef struct tile_findings {
   uint32_t keypoints, escaped;
   uint64_t candidates;
-  bool complete; /* the tile's scratch had room for it */
+  bool complete; /* the tile's scratch had room for all of it */
 } tile_findings;
 
 /* A tile, or the surroundings of an escaped candidate. */
@@ -38,8 +39,8 @@ typedef struct tile_work {
   escaped_candidate *escaped;
   uint32_t escaped_capacity;
   bool gives_base;
-  int32_t slot; /* on a device */
-  bool begun;   /* there */
+  int32_t slot; /* device only: the tile's slot */
+  bool begun;   /* device only: it has been started */
 } tile_work;
 
 static void *buffer_of(const tiled_frame *f, plan_buffer which) {
@@ -47,7 +48,7 @@ static void *buffer_of(const tiled_frame *f, plan_buffer which) {
   return e ? f->context->slab + e->offset : NULL;
 }
 
-/* The list from item `first` on, with its own count. */
+/* Returns the part of the list from item `first` on, with a count of its own. */
 static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t most, uint32_t *count) {
   const uint32_t room = k->capacity - first;
   *count = 0;
@@ -96,7 +97,7 @@ static device_tile tile_of(const tiled_frame *f, const tile_work *work) {
   return (device_tile){f->octave, work->core, work->seed, work->gives_base, work->slot, f->source};
 }
 
-/* The same on the device, which describes them as well; they stay in its memory. */
+/* Like find_keypoints, on the device, which also describes the keypoints. They stay in its memory. */
 static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_findings *found) {
   const device_tile tile = tile_of(f, work);
   stage_status st = work->begun ? STAGE_OK : tile_on_device_begin(f->context, f->request, &tile);
@@ -109,7 +110,7 @@ static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_f
   return STAGE_OK;
 }
 
-/* The arguments of the stages on shapes, of what the lists have from these items on. */
+/* Returns the arguments of the stages on shapes, for the lists from first_keypoint and first_feature on. */
 static affine_args shape_args(const tiled_frame *f, uint32_t first_keypoint, uint32_t first_feature) {
   const hs_context *c = f->context;
   const workspace *w = f->lists;
@@ -150,7 +151,7 @@ static stage_status describe(tiled_frame *f, uint32_t first_feature) {
                            : c->ops.describe(c->queue, &args);
 }
 
-/* Orients and describes what the lists have from these items on. */
+/* Orients and describes the keypoints from first_keypoint on. */
 static stage_status finish_features(tiled_frame *f, const tile_work *work, uint32_t first_keypoint) {
   const workspace *w = f->lists;
   const uint32_t first_feature = *w->features.count;
@@ -161,12 +162,12 @@ static stage_status finish_features(tiled_frame *f, const tile_work *work, uint3
   return f->request->descriptor_bytes == 0 ? st : describe(f, first_feature);
 }
 
-/* Lists what the device found. */
+/* Appends the device's results to the lists. */
 static void take_from_device(tiled_frame *f, const tile_work *work) {
   workspace *w = f->lists;
   const size_t descriptor_bytes = f->request->descriptor_bytes;
   const uint32_t first = *w->features.count;
-  if (!f->result.complete) { /* it is only counted, because the lists are full */
+  if (!f->result.complete) { /* the lists are full, so it is only counted */
     f->keypoints += f->result.keypoints;
     f->full = true;
     return;
@@ -176,7 +177,7 @@ static void take_from_device(tiled_frame *f, const tile_work *work) {
   if (!f->full) tile_prune_features(&f->prune, w, descriptor_bytes, first, work->seed ? NULL : &work->core);
 }
 
-/* Lists the CPU's results, whose keypoints are already appended. */
+/* Adds the CPU's results to the lists; their keypoints are already appended. */
 static stage_status take_from_cpu(tiled_frame *f, const tile_work *work, uint32_t keypoints) {
   const keypoint_list *k = &f->lists->keypoints;
   const uint32_t first = *k->count;
@@ -189,7 +190,7 @@ static stage_status take_from_cpu(tiled_frame *f, const tile_work *work, uint32_
 
 static stage_status process_tile(tiled_frame *f, const tile_work *work);
 
-/* A tile with too many keypoints for its scratch becomes two. */
+/* Divides a tile that has too many keypoints for its scratch, and processes both halves. */
 static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
   tile_work half[2] = {*work, *work};
   const plane_region *r = &work->core;
@@ -203,7 +204,7 @@ static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
   return st == STAGE_OK ? process_tile(f, &half[1]) : st;
 }
 
-/* Those that left the tile are followed on, each about the sample where it is now. */
+/* Follows candidates that left the tile, each around its present sample. */
 static stage_status follow_escaped(tiled_frame *f, const tile_work *work, uint32_t count) {
   stage_status st = STAGE_OK;
   for (uint32_t i = 0; i < count && st == STAGE_OK; i++) {
@@ -222,7 +223,7 @@ static stage_status follow_escaped(tiled_frame *f, const tile_work *work, uint32
   return st;
 }
 
-/* A tile from its levels to its descriptors. */
+/* Processes a tile, from its levels to its descriptors. */
 static stage_status process_tile(tiled_frame *f, const tile_work *work) {
   const plane_region *r = &work->core;
   tile_findings found = {0};
@@ -239,14 +240,14 @@ static stage_status process_tile(tiled_frame *f, const tile_work *work) {
   return follow_escaped(f, work, found.escaped);
 }
 
-/* After a tile: says how far the frame is. */
+/* Reports progress after a tile. */
 static stage_status step(tiled_frame *f, stage_status st, const plane_region *tile) {
   f->done += (uint64_t)(tile->x1 - tile->x0) * (uint64_t)(tile->y1 - tile->y0);
   if (st != STAGE_OK) return st;
   return context_progress(f->context, f->done, f->total) == HS_OK ? STAGE_OK : STAGE_CANCELLED;
 }
 
-/* Tile n of an octave, from left to right and top to bottom; false: there are no more. */
+/* Finds tile n of the octave, from left to right and top to bottom. False: there are no more. */
 static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
   const frame_plan *plan = &f->context->plan;
   const int32_t side = plan->tile_side, width = plan->geometry.width[f->octave],
@@ -261,7 +262,7 @@ static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
   return true;
 }
 
-/* The rows that a tile of the first octave wants, where the picture comes in rows. */
+/* Makes the band hold the rows that a tile of the first octave needs, if the picture comes in rows. */
 static stage_status hold_rows(tiled_frame *f, const plane_region *core) {
   const frame_plan *plan = &f->context->plan;
   int32_t y0, y1;
@@ -281,8 +282,8 @@ static stage_status begin_rows(tiled_frame *f) {
   return begun ? STAGE_OK : STAGE_CANCELLED;
 }
 
-/* A device begins each tile before the host lists what the one before has, unless its rows would take the place of that
-   one's, of which parts and escaped candidates may still be wanted. */
+/* Returns whether the device begins `next` before the host lists the results of `now`. It does not if the rows of
+   `next` would replace those of `now`, which parts of that tile and escaped candidates may still need. */
 static bool begins_early(const tiled_frame *f, const tile_work *now, const tile_work *next) {
   const bool in_rows = f->band.feed && f->octave == 0;
   return f->on_device && (!in_rows || next->core.y0 == now->core.y0);
@@ -324,20 +325,22 @@ static stage_status run_octave(tiled_frame *f, int32_t octave) {
   return st;
 }
 
-/* The room that the lists should have; features as many as usual for the keypoints, where they could not be counted. */
+/* Sets the counts to the room that the lists need. Features that could not be counted are estimated from the
+   keypoints. */
 static void ask_for_capacity(const tiled_frame *f) {
   const uint64_t keypoints = f->keypoints, features = keypoints + keypoints / 2;
   const uint32_t counted = *f->lists->features.count;
   *f->lists->keypoints.count = keypoints < UINT32_MAX ? (uint32_t)keypoints : UINT32_MAX;
   *f->lists->features.count = features < UINT32_MAX ? (uint32_t)features : UINT32_MAX;
   if (*f->lists->features.count < counted) *f->lists->features.count = counted;
-  /* One of them at least was too long. */
+  /* At least one of the lists was too short. */
   if (*f->lists->keypoints.count <= f->lists->keypoints.capacity &&
       *f->lists->features.count <= f->lists->features.capacity)
     *f->lists->features.count = f->lists->features.capacity + 1;
 }
 
-/* The lists are whole: features are selected, which wants them in their places, or all are handed out in their order. */
+/* Ends the lists. With max_features, selects: selection needs features in their places. Otherwise hands out all
+   features through their order. */
 static stage_status finish(const tiled_frame *f) {
   workspace *w = f->lists;
   if (f->order.in_place) return select_features(f->context, f->request, w, *w->features.count);

@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-/* Octave (relative to original pixels) and level nearest to sigma: t = S log2(sigma / sigma0), rounded, counts the
-   levels of all octaves, S in each. Finer than the first octave: its level 1; coarser than the last: its level S. */
+/* Finds the octave (relative to original pixels) and level nearest to sigma. t = S log2(sigma / sigma0), rounded,
+   counts the levels of all octaves, S per octave. A sigma finer than the first octave gets its level 1; one coarser
+   than the last octave gets its level S. */
 static void nearest_level(const sift_params *p, int32_t first_octave, int32_t last_octave, float sigma, int32_t *octave,
                           int32_t *level) {
   const float t = (float)p->scales * hs_log2(sigma / p->sigma0);
@@ -22,16 +23,20 @@ static void nearest_level(const sift_params *p, int32_t first_octave, int32_t la
   *octave = o;
 }
 
-/* Scales whose windows can be taken, in samples of an octave. */
+/* Range of scales for which there is a window, in samples of an octave. */
 typedef struct sigma_range {
   float least, most;
 } sigma_range;
 
-/* Below the least scale a window at the corner of the picture may have no sample that votes: the last voting column and
-   row can be 3 samples away. At the largest one the patch's four middle cells cover the octave from any of its samples;
-   the descriptor's window is larger, and its radius is within WINDOW_RADIUS_MAX, because a larger one costs votes their
-   bits (fixed_point.h). Detected keypoints are between them: sigma0 = 0.8 gives more than the least, sigma0 = 4 and S =
-   1 give 22.6. */
+/* Returns the range of scales for which there is a window.
+
+   Least: below it, a window at the corner of the picture may have no sample that votes, because the last voting column
+   and row can be 3 samples away.
+
+   Most: at it, the patch's four middle cells cover the octave from any of its samples. The descriptor's window is
+   larger. Its radius is within WINDOW_RADIUS_MAX, because a larger one costs votes their bits (fixed_point.h).
+
+   Detected keypoints are in the range: sigma0 = 0.8 gives more than the least; sigma0 = 4 and S = 1 give 22.6. */
 static sigma_range sigmas_described(const domain_sizes *d, int32_t width, int32_t height) {
   const float largest = d->count > 0 && d->size[d->count - 1] > 1.0f ? d->size[d->count - 1] : 1.0f;
   const float windows = (float)WINDOW_RADIUS_MAX / (DESCRIBE_CELL_SIGMA * DESCRIBE_WINDOW_CELLS * largest);
@@ -39,13 +44,14 @@ static sigma_range sigmas_described(const domain_sizes *d, int32_t width, int32_
   return (sigma_range){0.6f, covering < windows ? covering : windows};
 }
 
-/* False for NaN. The area of a pixel goes half a pixel beyond its centre. */
+/* Returns whether the keypoint is within the picture; false for NaN. A pixel's area extends half a pixel beyond its
+   centre. */
 static bool within_picture(const source_view *picture, const hs_keypoint *k) {
   return k->x >= -0.5f && k->y >= -0.5f && k->x <= (float)picture->width - 0.5f &&
          k->y <= (float)picture->height - 0.5f;
 }
 
-/* False for NaN. */
+/* Returns whether the keypoint's sigma is a size; false for NaN. */
 static bool has_size(const hs_keypoint *k) { return k->sigma > 0.0f && k->sigma <= 1.0e9f; }
 
 user_position user_position_of(const pyramid_geometry *g, const sift_params *p, const source_view *picture,
@@ -91,7 +97,7 @@ float user_angle(float a) {
   return wrapped < TWO_PI_FLOAT && wrapped >= 0.0f ? wrapped : 0.0f;
 }
 
-/* place: of the keypoint, in the octave. */
+/* Appends a user keypoint. place: its octave, level and sigma. */
 static void append(const workspace *w, float shift, const hs_keypoint *k, uint32_t source, int32_t octave,
                    const user_position *place) {
   const keypoint_list *list = &w->keypoints;
