@@ -1,4 +1,4 @@
-/* What an engine does for a context: reports, contexts that share one, statistics. */
+/* A context's use of its engine: reports, contexts that share an engine, statistics. */
 #include "pipeline/context/engine.h"
 
 #include <stdio.h>

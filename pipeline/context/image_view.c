@@ -1,4 +1,4 @@
-/* What a caller hands in, checked and turned into what the stages take. */
+/* The caller's images and arrays: checked and turned into views for the stages. */
 #include "pipeline/context/image_view.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ _Static_assert((int)SOURCE_GRAY == HS_GRAY && (int)SOURCE_GRAY_ALPHA == HS_GRAY_
                    (int)SOURCE_BGR == HS_BGR && (int)SOURCE_RGBA == HS_RGBA && (int)SOURCE_BGRA == HS_BGRA,
                "pixel layouts");
 
-/* Refuses sides that the pyramid cannot number, before memory is asked for. */
+/* Refuses sides that the pyramid cannot number, before any memory is allocated. */
 static hs_status check_sides(hs_context *c, const hs_image *image) {
   const int32_t first = c->options.first_octave;
   const bool wide = pyramid_first_side(image->width, first) > PYRAMID_SIDE_MAX;
@@ -118,7 +118,7 @@ hs_status image_view_filter(hs_context *c, const hs_image *image, const hs_image
 
 /* ------------------------------------------------- equalization, on the host */
 
-/* Red, green and blue of a pixel of each layout, by their byte. */
+/* Writes the gray of each pixel, from the positions of red, green and blue in its layout. */
 static void gray_of_colour(const source_view *s, uint8_t *out) {
   const size_t step = source_channels(s->layout);
   const bool blue_first = s->layout == SOURCE_BGR || s->layout == SOURCE_BGRA, colour = step >= 3;
@@ -212,11 +212,11 @@ hs_status array_view_tiling(hs_context *c, const prim_view *view, const hs_tilin
   out->tile_height = tiling->height < view->height ? tiling->height : view->height;
   out->columns = (view->width - 1) / out->tile_width + 1;
   out->rows = (view->height - 1) / out->tile_height + 1;
-  out->count = out->columns * out->rows; /* at most the array's elements */
+  out->count = out->columns * out->rows; /* at most the number of the array's elements */
   return HS_OK;
 }
 
-/* Bytes from a view's first to beyond its last. */
+/* Returns the bytes from a view's first element to the end of its last. */
 static size_t span_of(const prim_view *view, size_t stride) {
   return (view->height - 1) * stride + view->width * prim_element_bytes(view->type);
 }

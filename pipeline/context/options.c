@@ -1,4 +1,4 @@
-/* Defaults, ranges and descriptions of options, made from options_table.inc, and the thresholds the stages compare with. */
+/* Defaults, ranges and descriptions of options, made from options_table.inc, and the thresholds that the stages use. */
 #include "pipeline/context/options.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@
 #define OPTIONS_TABLE "pipeline/context/options_table.inc"
 #define UINT64_LIMIT  18446744073709551615.0
 
-/* The structs again, made from the table: a field that is missing there does not compile, and so no padding follows the
-   last one, which would be read as the next field that is appended. */
+/* The structs again, made from the table. A field missing there does not compile. So the last field has no padding
+   behind it, which would be read as the next field that is appended. */
 typedef struct option_fields {
   size_t struct_size;
 #define OPTION(kind, type, field, ...) type field;
@@ -153,7 +153,7 @@ enum { OPTION_INFOS = sizeof option_infos / sizeof option_infos[0] };
 
 const hs_option_info *hs_option_describe(size_t index) { return index < OPTION_INFOS ? &option_infos[index] : NULL; }
 
-/* Narrows a field's range where it depends on other fields. */
+/* Narrows a field's range if it depends on other fields. */
 static void limits_of(const hs_options *o, const hs_option_info *info, double *low, double *high) {
   *low = info->low;
   *high = info->high;
@@ -223,7 +223,7 @@ pyramid_rules options_pyramid_rules(const hs_options *o) {
   return pyramid;
 }
 
-/* The next smaller float: turns "at least t" into "above the result". */
+/* Returns the next smaller float, which turns "at least t" into "above the result". */
 static float below(float t) { return nextafterf(t, -1.0f); }
 
 static float candidate_threshold(const hs_options *o) {
@@ -234,7 +234,8 @@ static float candidate_threshold(const hs_options *o) {
   return (float)(0.5 * contrast);
 }
 
-/* The sizes, and how many levels off each is sampled: scale-space levels lie a factor of 2^(1/S) apart. */
+/* Returns the sizes of domain-size pooling, and by how many levels each is sampled away. Scale-space levels lie a
+   factor of 2^(1/S) apart. */
 static domain_sizes domain_sizes_of(const hs_options *o) {
   domain_sizes d = {.count = o->dsp ? o->dsp_sizes : 0};
   const double least = (double)o->dsp_smallest, step = ((double)o->dsp_largest - least) / (double)(o->dsp_sizes - 1);

@@ -1,15 +1,15 @@
 /*
- * Options: profiles, validation, and their translation into what the stages take. Which of them change bytes: the three
- * groups of hs_options in hartsift.h; what each profile takes: stages/METHOD.md, section 4.
+ * Options: profiles, validation, and their translation into the stages' parameters. The three groups of hs_options in
+ * hartsift.h say which options change bytes; stages/METHOD.md, section 4, says what each profile sets.
  *
  * To add an option:
- *   1. its field in place of `unused` at the end of hs_options (or after the last one), with unit, range, default, source:
- *      pipeline/include/hartsift.h;
+ *   1. its field in place of `unused` at the end of hs_options (or after the last one), with unit, range, default,
+ *      source: pipeline/include/hartsift.h;
  *   2. its row in pipeline/context/options_table.inc: without it options.c does not compile;
- *   3. where the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h.
- * Defaults, ranges, messages, help, manual pages, completions, the settings of a batch and Python's keywords come from the
- * row. Then write what acts on it (options_params and stages/keypoint.h for a stage), its test, the text of stages/METHOD.md
- * where it changes features, and Python's type hints by tests/support/make_python_hints.py.
+ *   3. if the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h.
+ * Defaults, ranges, messages, help, manual pages, completions, the settings of a batch and Python's keywords come from
+ * the row. Then write the code that uses it (options_params and stages/keypoint.h for a stage), its test and, if it
+ * changes features, the text of stages/METHOD.md. Renew Python's type hints with tests/support/make_python_hints.py.
  */
 #ifndef HARTSIFT_CONTEXT_OPTIONS_H
 #define HARTSIFT_CONTEXT_OPTIONS_H
@@ -22,33 +22,33 @@
 /* Checks every field; on failure writes which field, its value and its range. */
 hs_status options_validate(const hs_options *options, char *message, size_t message_bytes);
 
-/* A copy of the caller's options that has every field this library knows: one from an older header is shorter, and gets
-   its profile's defaults for the rest. Where they have expert options *expert becomes a copy of those, and
-   mine->expert points to it. */
+/* Copies the caller's options and fills in every field that this library knows: options from an older header are
+   shorter and get their profile's defaults for the rest. If they have expert options, copies these to *expert, and
+   mine->expert points to the copy. */
 hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs_options *callers, char *message,
                            size_t message_bytes);
 
-/* The rules in force: the expert's, else the profile's. */
+/* Returns the rules in force: the expert options' if there are any, else the profile's. */
 const hs_expert_options *options_rules(const hs_options *options);
 
-/* The stages' parameters of valid options. */
+/* Return the stages' parameters of valid options. */
 sift_params options_params(const hs_options *options);
 pyramid_rules options_pyramid_rules(const hs_options *options);
-/* The samples of their doubling; where those lie is sift_params.grid_shift. */
+/* Returns the grid of the samples of a doubled picture; sift_params.grid_shift says where they lie. */
 upsample_grid options_upsample_grid(const hs_options *options);
-/* Their filters: of the base and of the steps [1..S+2]. Returns the largest radius. */
+/* Makes the filters of the base and of the steps [1..S+2]. Returns the largest radius. */
 int32_t options_filters(const hs_options *options, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]);
 
-/* The number of CPU threads that they ask for, 1 or more. */
+/* Returns the number of CPU threads that the options ask for, 1 or more. */
 int32_t options_threads(const hs_options *options);
 
-/* Whether max_features is spread over a grid. */
+/* Returns whether max_features is spread over a grid. */
 bool options_use_grid(const hs_options *options);
-/* The cells over which a device selects; 0: there is no grid, or the host selects: over very many cells, and where it has
-   octaves of its own. */
+/* Returns the number of cells over which a device selects. 0: there is no grid, or the host selects, because there are
+   very many cells or the host has octaves of its own. */
 enum { OPTIONS_DEVICE_CELLS_MAX = 1 << 16 };
 uint32_t options_device_cells(const hs_options *options);
-/* The most features that a device keeps by itself; 0: all. */
+/* Returns the most features that a device itself selects; 0: it keeps all. */
 uint32_t options_device_max(const hs_options *options);
 
 #endif

@@ -1,4 +1,4 @@
-/* Pointers into the slab. */
+/* Views of a frame's buffers in the slab. */
 #include "pipeline/context/engine.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ static void *buffer(const frame_plan *plan, unsigned char *slab, plan_buffer whi
   return e ? slab + e->offset : NULL;
 }
 
-/* The arrays of the keypoint list, widest items first, so that each is aligned: the capacity is a multiple of 32. */
+/* Lays out the arrays of the keypoint list: widest items first and the capacity a multiple of 32, so that each array is
+   aligned. */
 keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count) {
   float *f = (float *)(void *)memory;
   keypoint_list k = {.count = count, .capacity = capacity};
@@ -71,7 +72,7 @@ hs_frame workspace_frame(const workspace *w, uint32_t n) {
   return (hs_frame){a[0], a[1], a[2], a[3]};
 }
 
-/* ------------------------------------------------- Copies in chunks, which threads share */
+/* ------------------------------------------------- copies in chunks, which threads share */
 
 enum { FEATURES_A_CHUNK = 1024 };
 
