@@ -1,4 +1,4 @@
-/* Making and ending contexts, and what one tells of itself. */
+/* Making and ending contexts, and a context's description of itself. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

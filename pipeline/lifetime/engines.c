@@ -1,4 +1,4 @@
-/* The engines of this build, the only file that asks whether CUDA is part of it. */
+/* The engines of this build. Only this file depends on whether the build has CUDA. */
 #include "pipeline/lifetime/engines.h"
 
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static const engine_decoder decoder = {.open = cuda_jpeg_open,
                                        .refused = cuda_jpeg_refused,
                                        .fetch = cuda_jpeg_fetch};
 
-/* What the hybrid engine has of the device. */
+/* Members that the CUDA engine and the hybrid engine share. */
 #  define ON_CUDA                                                                                                      \
     .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .open = cuda_frame_open,                       \
     .close = cuda_frame_close, .memory = cuda_frame_memory, .query = cuda_frame_query,                                 \
@@ -88,7 +88,8 @@ static const engine cuda_engine = {.name = "cuda",
                                    .decoder = &decoder,
                                    ON_CUDA};
 
-/* It has no groups, because each frame is divided by itself, and no decoder, because the CPU needs the pixels too. */
+/* The hybrid engine has no groups, because it divides each frame by itself, and no decoder, because the CPU needs the
+   pixels too. */
 static const engine hybrid_engine = {.name = "hybrid",
                                      .no_decoder = "the context is a hybrid one",
                                      .report = gpu_cpu_split_report,
@@ -118,7 +119,7 @@ static hs_status open_device(hs_context *c, const char *variant, char *message, 
   return HS_ERR_NO_DEVICE;
 }
 
-/* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO; without a number
+/* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO. Without N,
    options.device_index stays. */
 static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
   const char *text = getenv("HARTSIFT_DEVICE");
