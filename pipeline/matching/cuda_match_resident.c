@@ -1,10 +1,10 @@
-/* Matching of lists in device memory: the public calls. */
+/* The public calls that match lists in device memory. */
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/base/adopt.h"
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/matching/match_call.h"
 
-/* The lists on the device as the host's calls take them; only pointers are looked at. */
+/* Returns a list in device memory in the form of the host's calls, which look only at its pointers. */
 static hs_features device_list(const hs_cuda_features *f) {
   return (hs_features){.count = f->count,
                        .keypoints = (hs_keypoint *)(uintptr_t)f->keypoints,

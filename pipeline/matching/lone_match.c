@@ -1,8 +1,8 @@
 /*
  * Matching of one pair on one thread.
  *
- * A guided request is run as it is. Of another the lists change places: the stage packs its second list, and pairs in a
- * row mostly share their first one. The order of candidates is total, so that changes no result.
+ * A guided request runs as it is. For other requests the lists change places: the stage packs its second list, and
+ * successive pairs mostly share their first one. The order of candidates is total, so this changes no result.
  */
 #include "pipeline/matching/match_call.h"
 
@@ -28,7 +28,7 @@ void lone_match_free(lone_matcher *m) {
   *m = (lone_matcher){.ops = m->ops, .allocator = m->allocator};
 }
 
-/* Counts are below 2^32, so that these sums fit 64 bits. */
+/* Returns the bytes of the nearest neighbours of both lists. Counts are below 2^32, so the sums fit 64 bits. */
 static size_t nearest_bytes(size_t first, size_t second) {
   return padded(first * sizeof(match_nearest)) + padded(second * sizeof(match_nearest));
 }
@@ -38,7 +38,7 @@ static size_t place_bytes(size_t first, size_t second) {
 }
 
 uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
-  match_nearest asked; /* never read */
+  match_nearest asked; /* never read: the size depends only on whether backward is null */
   const match_args args = {.type = type,
                            .first = {NULL, NULL, (uint32_t)second_count},
                            .second = {NULL, NULL, (uint32_t)first_count},
@@ -48,7 +48,7 @@ uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_co
   return (uint64_t)work + nearest_bytes(first_count, second_count);
 }
 
-/* Puts the positions of a guide after the nearest. */
+/* Writes the positions for a guide to `memory`, behind the nearest neighbours. */
 static void place_features(const match_request *r, unsigned char *memory, match_args *args) {
   match_place *first = (match_place *)(void *)memory,
               *second = (match_place *)(void *)(memory + padded(r->first.count * sizeof(match_place)));
@@ -75,7 +75,7 @@ hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first
   const size_t places = guided ? place_bytes(first.count, second.count) : 0;
   hs_status status = grow(m->allocator, found + places, &m->nearest, &m->nearest_bytes);
   if (status != HS_OK) return status;
-  /* Nothing on either side needs no memory, and there may be none to point into. */
+  /* Two empty lists need no memory, so there may be none to point into. */
   if (found == 0) {
     *nearest = (lone_nearest){NULL, NULL};
     return HS_OK;

@@ -1,4 +1,5 @@
-/* The public calls of matching: checks, the nearest of both lists from the CPU or the device, and the pairs kept. */
+/* The public calls of matching: checks, nearest neighbours of both lists from the CPU or the device, and selection of
+   pairs. */
 #include "pipeline/matching/match_call.h"
 
 #include <float.h>
@@ -46,7 +47,7 @@ void hs_matches_free(hs_matches *matches) {
 
 /* ------------------------------------------------------------------ checks */
 
-/* Where the reason of a refusal goes. */
+/* Place for the reason of a refusal. */
 typedef struct match_reason {
   char *message;
   size_t bytes;
@@ -56,7 +57,7 @@ typedef struct match_reason {
 
 enum { MATCH_REASON_BYTES = 256 };
 
-/* The caller's options over the defaults. */
+/* Sets *mine to the defaults, overridden by the caller's options. */
 static hs_status adopt(const match_reason *why, const hs_match_options *callers, hs_match_options *mine) {
   char reason[ADOPT_REASON_BYTES];
   *mine = defaults;
@@ -97,7 +98,7 @@ static hs_status check_list(const match_reason *why, const hs_features *f, bool 
   return HS_OK;
 }
 
-/* The square of a limit. 0 means no limit, so the square of a tiny limit must not become 0. */
+/* Returns the square of a limit. 0 means no limit, so the square of a tiny limit must not become 0. */
 static double limit_squared(double limit) {
   const double squared = limit * limit;
   return limit > 0.0 && squared < DBL_MIN ? DBL_MIN : squared;
@@ -111,7 +112,7 @@ static hs_status check(const match_reason *why, const hs_features *first, const 
   if (st == HS_OK) st = check_options(why, &o);
   if (st != HS_OK) return st;
   memset(r, 0, sizeof *r);
-  /* A tolerance whose square is beyond doubles counts as infinity. */
+  /* A tolerance whose square exceeds a double counts as infinite. */
   const double tolerance_squared = o.guide_tolerance * o.guide_tolerance;
   if (o.guide != HS_GUIDE_NONE && tolerance_squared < INFINITY) {
     r->guide.kind = (match_guide_kind)o.guide;
@@ -128,8 +129,9 @@ static hs_status check(const match_reason *why, const hs_features *first, const 
   if (!origin_comparable(first, second, reason, sizeof reason)) return REFUSE(why, HS_ERR_ARGUMENT, "%s", reason);
   r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
   r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
-  /* In a list of one feature there is no second nearest for the ratio, and every feature would pass: so the features of
-     the other list are compared. With a guide a lone candidate is one of many that were ruled out. */
+  /* A list of one feature has no second nearest neighbour for the ratio, so every feature would pass. So matches must
+     then be mutual, which compares the features of the other list. With a guide, a lone candidate remains from many
+     that were ruled out. */
   r->mutual = o.mutual != 0 || (o.ratio > 0.0 && second->count == 1 && !guided);
   return HS_OK;
 }
@@ -156,13 +158,13 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 
 /* ------------------------------------------------------------------ room */
 
-/* What a call works in: the nearest both ways, the places of a guide, the backend's memory. */
+/* Memory of a call: nearest neighbours in both directions, places of a guide, memory of the backend. */
 typedef struct match_memory_for {
-  match_nearest *forward, *backward; /* null: not asked for */
-  match_nearest *slice;              /* backward of a slice */
+  match_nearest *forward, *backward; /* backward is null if not wanted */
+  match_nearest *slice;              /* backward neighbours of one slice; null: not needed */
   match_place *first, *second;
   unsigned char *work;
-  unsigned char *memory; /* all of it */
+  unsigned char *memory; /* the one allocation that holds all parts */
 } match_memory_for;
 
 enum { MATCH_ALIGNMENT = 64 };
@@ -220,8 +222,8 @@ static hs_status make_room(hs_context *c, const match_request *r, bool backward,
 
 /* ------------------------------------------------------------------ the nearest */
 
-/* So many rows of the first list at a time that a progress function is heard often enough, and that joining what slices
-   found backwards costs little. */
+/* Rows of a slice: few enough that a progress function is called often, and enough that joining the backward neighbours
+   of slices costs little. SLICE_PAIRS: about this many pairs of features per slice. */
 enum { SLICE_PAIRS = 1 << 28, SLICE_ROWS_MIN = 256 };
 
 static uint32_t slice_rows(const hs_context *c, const match_request *r) {
@@ -230,7 +232,7 @@ static uint32_t slice_rows(const hs_context *c, const match_request *r) {
   return c && c->progress && wanted < r->first.count ? (uint32_t)wanted : r->first.count;
 }
 
-/* Takes what a slice that begins at row `first` found backwards into the whole. */
+/* Joins the backward neighbours of a slice that begins at row `first` to those of all rows. */
 static void join_slice(const match_nearest *slice, uint32_t first, uint32_t count, match_nearest *backward) {
   for (uint32_t j = 0; j < count; j++) {
     const match_nearest *n = &slice[j];
@@ -239,7 +241,8 @@ static void join_slice(const match_nearest *slice, uint32_t first, uint32_t coun
   }
 }
 
-/* All rows in slices; candidates have a total order, so slices do not show. args: of all rows. */
+/* Matches all rows in slices. Candidates have a total order, so the result does not depend on slices. all: arguments
+   for all rows. */
 static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *ops, const match_args *all,
                             uint32_t rows, match_nearest *slice) {
   const size_t bytes = MATCH_LENGTH * (all->type == MATCH_F32 ? sizeof(float) : 1);
@@ -249,7 +252,7 @@ static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *
   do {
     const uint32_t left = all->first.count - first, count = left < rows ? left : rows;
     match_args args = *all;
-    if (first > 0) { /* of no features the pointers may be null */
+    if (first > 0) { /* in an empty list the pointers may be null */
       args.first.descriptors = (const unsigned char *)all->first.descriptors + first * bytes;
       args.first.places = all->first.places ? all->first.places + first : NULL;
       args.forward = all->forward + first;
@@ -282,7 +285,7 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   if (!ops->match_work_bytes(&args, queue_threads(queue), &work_bytes))
     return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
   const uint32_t rows = slice_rows(c, r);
-  room->slice = backward && rows < r->first.count ? &asked : NULL; /* wanted */
+  room->slice = backward && rows < r->first.count ? &asked : NULL; /* not null: make_room allocates it */
   const hs_status st = make_room(c, r, backward, guided, work_bytes, room);
   if (st != HS_OK) return st;
   for (uint32_t i = 0; guided && i < r->first.count; i++)
@@ -303,7 +306,7 @@ void match_drop_memory(const hs_context *c, unsigned char *memory) {
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Room for count pairs. */
+/* Makes room for `count` pairs. */
 static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
   const hs_allocator *allocator = c ? c->options.allocator : NULL;
   size_t bytes;
@@ -315,8 +318,8 @@ static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
   return HS_OK;
 }
 
-/* The pairs of a request from forward [first.count] and, if mutual, backward [second.count]. *matches is changed only on
-   success. */
+/* Collects the pairs of a request from forward [first.count] and, if mutual, backward [second.count]. Changes *matches
+   only on success. */
 static hs_status collect(hs_context *c, const match_request *r, const match_nearest *forward,
                          const match_nearest *backward, hs_matches *matches) {
   size_t count = 0, k = 0;
@@ -332,7 +335,7 @@ static hs_status collect(hs_context *c, const match_request *r, const match_near
   return HS_OK;
 }
 
-/* On the CPU; *matches or nearest[] is wanted. */
+/* Runs a request on the CPU. Either matches or nearest is not null. */
 static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches *matches, hs_nearest *nearest) {
   match_memory_for room = {0};
   hs_status st = run_cpu(c, r, matches && r->mutual, &room);
@@ -343,7 +346,7 @@ static hs_status match_on_cpu(hs_context *c, const match_request *r, hs_matches 
   return st;
 }
 
-/* On the context's device. */
+/* Runs a request on the context's device. */
 static hs_status match_on_device(hs_context *c, const match_request *r, const match_placement *device,
                                  hs_matches *matches, hs_nearest *nearest) {
   const match_pair *pairs;
@@ -351,7 +354,7 @@ static hs_status match_on_device(hs_context *c, const match_request *r, const ma
   hs_status st = context_progress(c, 0, 1);
   if (st != HS_OK) return st;
   if (nearest) return c->engine->matching->nearest(c, r, device, (match_nearest *)(void *)nearest, NULL);
-  if (!matches) return HS_OK; /* hs_find_nearest of no features: there is nothing to search */
+  if (!matches) return HS_OK; /* hs_find_nearest without features: there is nothing to search */
   st = c->engine->matching->pairs(c, r, device, &pairs, &count);
   if (st == HS_OK) st = reserve(c, count, matches);
   if (st != HS_OK) return st;

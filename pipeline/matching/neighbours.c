@@ -1,9 +1,9 @@
 /*
  * More neighbours than two: the k nearest descriptors, and all within a radius.
  *
- * On the CPU the first list is taken in chunks of rows. A chunk's squares with the whole second list are computed by all
- * threads, a block of rows each, which also looks for the wanted ones while the squares are in its cache. Lists of any
- * length are counted first, so that each has its place, and filled from the same squares.
+ * On the CPU the first list is processed in chunks of rows. All threads compute a chunk's squared distances to the
+ * complete second list, a block of rows each. They search a block while its squares are in their cache. Lists of any
+ * length are counted first, so that each has its place, and then filled from the same squares.
  */
 #include <math.h>
 #include <string.h>
@@ -20,28 +20,28 @@ _Static_assert(sizeof(hs_neighbour) == sizeof(match_neighbour) &&
                "the public neighbour is the stage's");
 
 enum {
-  BLOCK_FLOATS = 1 << 18, /* squares of a block, 1 MiB: about a core's cache */
-  BLOCK_ROWS = 4,         /* a block has a multiple of these, a tile of every backend */
+  BLOCK_FLOATS = 1 << 18, /* squares per block: 1 MiB, about a core's cache */
+  BLOCK_ROWS = 4,         /* a block's rows are a multiple of this, the tile of every backend */
   BLOCKS_A_THREAD = 4,    /* of a chunk */
-  CHUNK_FLOATS = 1 << 28  /* squares of a chunk, at most, 1 GiB; but a block at least */
+  CHUNK_FLOATS = 1 << 28  /* most squares per chunk: 1 GiB; but at least one block */
 };
 
 /* A search on the CPU. */
 typedef struct neighbour_search {
   const stage_ops *ops;
-  squares_args squares; /* of the chunk at work: first_row, rows, squares */
+  squares_args squares; /* first_row, rows and squares: of the current chunk */
   uint32_t block_rows, chunk_rows;
   float bound;
-  uint32_t k;               /* 0: all below the bound */
-  match_neighbour *nearest; /* k for each row of the first list */
-  uint32_t *counts;         /* of the chunk's rows */
-  const size_t *starts;     /* of the chunk's rows in the lists */
-  match_neighbour *found;   /* the first of them */
+  uint32_t k;               /* 0: find all below the bound */
+  match_neighbour *nearest; /* k per row of the first list */
+  uint32_t *counts;         /* counts of the chunk's rows */
+  const size_t *starts;     /* starts of the chunk's rows in the lists */
+  match_neighbour *found;   /* place of the chunk's first neighbour */
 } neighbour_search;
 
 /* ------------------------------------------------------------------ a chunk, block by block */
 
-/* Finds or counts the wanted ones of a row. */
+/* Finds the k nearest of a row, or counts all below the bound. */
 static void search_row(const neighbour_search *s, uint32_t row) {
   const float *squares = s->squares.squares + row * s->squares.pitch;
   const uint32_t count = s->squares.second.count;
@@ -63,7 +63,7 @@ static void search_task(void *argument, int32_t block, int32_t worker) {
   own.first_row += first;
   own.rows = end - first;
   own.squares += first * own.pitch;
-  (void)s->ops->squares(&own); /* of the CPU, where it cannot fail */
+  (void)s->ops->squares(&own); /* the CPU's, which cannot fail */
   for (uint32_t row = first; row < end; row++) search_row(s, row);
 }
 
@@ -72,7 +72,7 @@ static void fill_task(void *argument, int32_t block, int32_t worker) {
   const uint32_t first = (uint32_t)block * s->block_rows, end = block_end(s, first);
   (void)worker;
   for (uint32_t row = first; row < end; row++) {
-    if (s->counts[row] == 0) continue; /* where no row has any, found is null */
+    if (s->counts[row] == 0) continue; /* found is null if no row has neighbours */
     match_neighbour *found = s->found + (s->starts[row] - s->starts[0]);
     neighbours_list(s->squares.squares + row * s->squares.pitch, s->squares.second.count, s->bound, found);
     neighbours_finish(found, s->counts[row]);
@@ -83,9 +83,9 @@ static int32_t blocks_of(const neighbour_search *s) {
   return (int32_t)((s->squares.rows + s->block_rows - 1) / s->block_rows);
 }
 
-/* ------------------------------------------------------------------ the whole on the CPU */
+/* ------------------------------------------------------------------ the search on the CPU */
 
-/* How many rows a block has, and a chunk where there is memory for it. */
+/* Chooses the rows of a block, and of a chunk if there is memory for it. */
 static void choose_rows(neighbour_search *s, int32_t threads) {
   const size_t pitch = s->squares.pitch > 0 ? s->squares.pitch : 1;
   const size_t fit = BLOCK_FLOATS / pitch / BLOCK_ROWS * BLOCK_ROWS;
@@ -96,7 +96,7 @@ static void choose_rows(neighbour_search *s, int32_t threads) {
   s->chunk_rows = (uint32_t)(chunk < all ? chunk : all);
 }
 
-/* Memory of a search, and the places of a guide. */
+/* Allocates the memory of a search and computes the places of a guide. */
 static hs_status make_room(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   size_t total = 0, at[5];
@@ -123,7 +123,7 @@ static hs_status make_room(hs_context *c, const match_request *r, neighbour_sear
   return HS_OK;
 }
 
-/* The same, of smaller chunks where there is no memory for those that were chosen. */
+/* Like make_room, with smaller chunks if there is no memory for the chosen ones. */
 static hs_status make_some_memory(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
   hs_status st = make_room(c, r, s, memory);
   while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && s->chunk_rows > s->block_rows) {
@@ -134,7 +134,7 @@ static hs_status make_some_memory(hs_context *c, const match_request *r, neighbo
   return st;
 }
 
-/* The lists of a chunk whose rows are counted. */
+/* Fills the lists of a chunk whose rows are counted. */
 static hs_status fill_chunk(hs_context *c, stage_queue *queue, neighbour_search *s, hs_neighbour_lists *lists) {
   const hs_status st = neighbour_lists_take(c, lists, s->squares.first_row, s->squares.rows, s->counts, &s->found);
   if (st != HS_OK) return st;
@@ -180,7 +180,7 @@ static hs_status search_on_cpu(hs_context *c, const match_request *r, float boun
   return st;
 }
 
-/* ------------------------------------------------------------------ and on a device */
+/* ------------------------------------------------------------------ the search on a device */
 
 enum { FINISH_LISTS = 64 }; /* of a chunk */
 
@@ -194,7 +194,7 @@ static void finish_task(void *argument, int32_t chunk, int32_t worker) {
                       lists->starts[i + 1] - lists->starts[i]);
 }
 
-/* A device hands its lists over by index; the host's threads sort them. */
+/* Searches on a device. It hands over its lists by index; the host's threads sort them. */
 static hs_status search_on_device(hs_context *c, const match_request *r, float bound, hs_neighbour_lists *lists) {
   hs_status st = context_progress(c, 0, 1);
   if (st == HS_OK) st = c->engine->matching->within(c, r, bound, neighbour_lists_take, lists);
@@ -250,7 +250,7 @@ hs_status hs_find_within(hs_context *c, const hs_features *first, const hs_featu
 
 /* ------------------------------------------------------------------ order */
 
-/* Restores the heap, last neighbour on top, below `at`. */
+/* Restores the heap below `at`; its top is the last neighbour in order. */
 static void sift_down(match_neighbour *heap, size_t at, size_t count) {
   const match_neighbour moving = heap[at];
   for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
@@ -266,7 +266,7 @@ static void make_heap(match_neighbour *list, size_t count) {
   for (size_t i = count / 2; i-- > 0;) sift_down(list, i, count);
 }
 
-/* A heap into ascending order, with distances. */
+/* Sorts a heap into ascending order and computes distances. */
 static void finish_heap(match_neighbour *heap, size_t count) {
   for (size_t left = count; left-- > 1;) {
     const match_neighbour last = heap[0];
@@ -296,7 +296,7 @@ void neighbours_nearest(const float *squares, uint32_t count, float bound, uint3
       nearest[0] = candidate;
       sift_down(nearest, 0, k);
     }
-    /* Indices ascend, so an equally distant one comes after the last of k. */
+    /* Indices ascend, so a neighbour at the same distance comes after the last of the k. */
     if (have == k) bound = nearest[0].squared;
   }
   if (have < k) make_heap(nearest, have);
@@ -342,7 +342,8 @@ hs_status neighbour_lists_begin(hs_context *c, hs_neighbour_lists *lists, size_t
 
 hs_status neighbour_lists_grow(hs_context *c, hs_neighbour_lists *lists, size_t count) {
   if (count <= lists->capacity) return HS_OK;
-  /* Half more than there is, so that lists which grow chunk by chunk are not copied each time. */
+  /* Makes room for at least half more than there is, so that lists which grow chunk by chunk are not copied each
+     time. */
   size_t wanted = lists->capacity + lists->capacity / 2, bytes;
   if (wanted < count) wanted = count;
   hs_neighbour *room = hs_size_mul(wanted, sizeof *room, &bytes) ? hs_memory_alloc(lists->allocator, bytes) : NULL;
@@ -361,7 +362,7 @@ hs_status neighbour_lists_take(hs_context *c, void *user, uint32_t first_row, ui
   size_t total = before;
   for (uint32_t row = 0; row < rows; row++) lists->starts[first_row + row + 1] = total += counts[row];
   const hs_status st = neighbour_lists_grow(c, lists, total);
-  /* Nothing is held where nobody has had a neighbour yet. */
+  /* As long as no row had a neighbour, there is no memory. */
   *found = st == HS_OK && lists->neighbours ? (match_neighbour *)(void *)(lists->neighbours + before) : NULL;
   return st;
 }
