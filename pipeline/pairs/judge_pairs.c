@@ -1,5 +1,6 @@
 /*
- * Whether verified pairs show the same place, by the tracks that a collection's sure pairs make; see hartsift_pairs.h.
+ * Judges whether verified pairs show the same place, by the tracks that the sure pairs of a collection form. See
+ * hartsift_pairs.h.
  */
 #include <string.h>
 
@@ -10,24 +11,24 @@
 #include "pipeline/include/hartsift_pairs.h"
 
 enum {
-  DENIED_ALL = 4, /* inliers on tracks, none of them on one: no accident */
-  DENIED_MAX = 10 /* inliers on two tracks, more than on one */
+  DENIED_ALL = 4, /* fewest denying inliers that make a pair doubtful if none supports it: no accident */
+  DENIED_MAX = 10 /* fewest denying inliers that make a pair doubtful if fewer support it */
 };
 
-/* Sets of features (tracks) and of images (connected by sure pairs), as trees of parents. */
+/* Disjoint sets, as trees of parents: of features (tracks), and of images (connected by sure pairs). */
 typedef struct judge {
   const hs_allocator *allocator;
   const hs_pair_inliers *source;
   hs_judge_options options;
-  uint64_t *first_feature; /* of each image, in the numbering of all features */
-  uint32_t *parent;        /* of each feature */
-  uint8_t *is_on_track;    /* by feature: a sure pair has it */
+  uint64_t *first_feature; /* [image]: number of its first feature, counted over all images */
+  uint32_t *parent;        /* [feature] */
+  uint8_t *is_on_track;    /* [feature]: 1 if a sure pair has it as an inlier */
   uint32_t *image_parent;
-  uint64_t *neighbor_range; /* of each image in `neighbors`, and the end */
-  uint32_t *neighbors;      /* images of its sure pairs */
-  uint32_t marked_for;      /* number + 1 of the image of the last marks */
-  uint32_t *near_mark;      /* by image: number + 1 of the image that it was last found near to */
-  uint32_t *inliers;        /* of the current pair */
+  uint64_t *neighbor_range; /* [image + 1]: where its images start in `neighbors`; the last entry is the end */
+  uint32_t *neighbors;      /* for each image, the images that it has sure pairs with */
+  uint32_t marked_for;      /* number + 1 of the image that mark_near was last called for */
+  uint32_t *near_mark;      /* [image]: number + 1 of the last image that it was marked as near to */
+  uint32_t *inliers;        /* inliers of the current pair */
 } judge;
 
 static const options_kind kind = OPTIONS_KIND(hs_judge_options, sure_inliers);
@@ -74,14 +75,14 @@ static hs_status fail(const judge *j, hs_status status, const char *message) {
   return status;
 }
 
-/* An array of count + 1 elements, so that an empty one is no failure; null: no memory. */
+/* Allocates count + 1 elements, so that an empty array is no failure; null: no memory. */
 static void *allocate_array(const judge *j, size_t count, size_t element_bytes) {
   size_t elements, bytes;
   if (!hs_size_add(count, 1, &elements) || !hs_size_mul(elements, element_bytes, &bytes)) return NULL;
   return hs_memory_alloc(j->allocator, bytes);
 }
 
-/* Reads a pair's inliers and turns them into numbers of features. */
+/* Reads a pair's inliers and converts them to feature numbers. */
 static hs_status read_inliers(const judge *j, const hs_judged_pair *pair, size_t index) {
   const uint32_t image[2] = {pair->images.first, pair->images.second};
   const hs_status status = j->source->read(j->source->user, index, j->inliers);
@@ -110,9 +111,9 @@ static hs_status join_sure_pairs(judge *j, hs_judged_pair *pairs, size_t count) 
   return HS_OK;
 }
 
-/* ------------------------------------------------------------------ how far apart images are */
+/* ------------------------------------------------------------------ distances between images */
 
-/* Lists with which images each one has sure pairs. */
+/* Lists for each image the images that it has sure pairs with. */
 static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t count) {
   const size_t images = j->source->image_count;
   size_t sure = 0;
@@ -121,7 +122,7 @@ static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t co
   j->neighbors = allocate_array(j, sure, 2 * sizeof *j->neighbors);
   j->near_mark = allocate_array(j, images, sizeof *j->near_mark);
   if (!j->neighbor_range || !j->neighbors || !j->near_mark) return fail(j, HS_ERR_MEMORY, "out of memory");
-  uint64_t *const end = j->neighbor_range + 1; /* of each image's, while they are counted and filled */
+  uint64_t *const end = j->neighbor_range + 1; /* end[i]: end of image i's entries while they are counted and filled */
   memset(j->neighbor_range, 0, (images + 2) * sizeof *j->neighbor_range);
   memset(j->near_mark, 0, images * sizeof *j->near_mark);
   for (size_t p = 0; p < count; p++) {
@@ -139,7 +140,7 @@ static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t co
   return HS_OK;
 }
 
-/* Marks what one or two sure pairs join to an image. */
+/* Marks the images that one or two sure pairs connect to an image. */
 static void mark_near(judge *j, uint32_t image) {
   const uint64_t *const range = j->neighbor_range;
   const uint32_t mark = image + 1;
@@ -153,8 +154,8 @@ static void mark_near(judge *j, uint32_t image) {
   }
 }
 
-/* Whether at most three sure pairs join two images. Of images further apart, the tracks of one need not reach the other:
-   such a pair may close a loop, with the two features of a right inlier on two tracks. */
+/* True if at most three sure pairs connect two images. The tracks of an image need not reach an image further away:
+   such a pair may close a loop, and the two features of a correct inlier are then on two tracks. */
 static bool is_near(judge *j, hs_image_pair images) {
   const uint32_t mark = images.first + 1;
   mark_near(j, images.first);
@@ -171,7 +172,7 @@ static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
   if (root_of(j->image_parent, pair->images.first) != root_of(j->image_parent, pair->images.second))
     return HS_PAIR_ONLY_LINK;
   const size_t denied = pair->on_tracks - pair->supported;
-  /* No inlier on tracks says nothing: other pairs may not see that part. */
+  /* No inlier on tracks proves nothing: other pairs may not see that part. */
   const bool unsupported =
       denied > 0 && (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
   const bool mostly_denied = denied >= DENIED_MAX && denied > pair->supported;
@@ -198,7 +199,7 @@ static hs_status judge_others(judge *j, hs_judged_pair *pairs, size_t count) {
   return HS_OK;
 }
 
-/* Checks the pairs and counts the most inliers that one has. */
+/* Checks the pairs; *most: the largest number of inliers of a pair. */
 static hs_status check(const judge *j, const hs_judged_pair *pairs, size_t count, size_t *most) {
   const hs_judge_options *const o = &j->options;
   const hs_pair_inliers *const source = j->source;

@@ -1,5 +1,5 @@
 /*
- * The thread that has a run's pairs matched on its GPU, many at a time; see pair_run.h.
+ * The device's thread: matches a run's pairs on its GPU, many at a time; see pair_run.h.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct device_batch {
 
 typedef struct device_work {
   hs_pairs *run;
-  device_batch batches[PAIR_BATCHES]; /* in flight: in_flight of them from `oldest` on */
+  device_batch batches[PAIR_BATCHES]; /* ring: `in_flight` batches from `oldest` on are in flight */
   int32_t oldest, in_flight;
 } device_work;
 
@@ -36,15 +36,15 @@ static void hand_on(hs_pairs *run, size_t index, pair_record *record) {
     pair_run_finish(run, index, record);
 }
 
-/* The next pair of the phase; it is taken. Under the lock. */
+/* Takes the next pair of the phase; returns its index. Under the lock. */
 static size_t take(hs_pairs *run) {
   run->active++;
   return run->phase.pairs[run->next++];
 }
 
-/* ------------------------------------------------------------------ pairs by themselves */
+/* ------------------------------------------------------------------ pairs outside batches */
 
-/* Matches a pair that no batch takes: its images' floats, or more features than a batch has room for. */
+/* Matches a pair that fits no batch: its descriptors are floats, or it has more features than a batch has room for. */
 static pair_record *match_alone(hs_pairs *run, size_t index) {
   const hs_image_pair *pair = &run->pairs[index];
   const match_placement host = {NULL, false};
@@ -64,7 +64,7 @@ static pair_record *match_alone(hs_pairs *run, size_t index) {
   return record;
 }
 
-/* Whether the next pair fits a batch; bytes: what it takes of it. Under the lock. */
+/* True if the next pair fits a batch; *bytes: the batch memory that it takes. Under the lock. */
 static bool fits_batch(const hs_pairs *run, size_t index, match_request *request, uint64_t *bytes) {
   const hs_image_pair *pair = &run->pairs[index];
   const pair_image *a = &run->images[pair->first], *b = &run->images[pair->second];
@@ -75,7 +75,7 @@ static bool fits_batch(const hs_pairs *run, size_t index, match_request *request
   return *bytes <= run->batch_bytes;
 }
 
-/* Deals with a pair alone. Called and left with the lock. */
+/* Takes and matches a pair outside the batches. Called and left with the lock. */
 static void take_alone(hs_pairs *run) {
   const size_t index = take(run);
   const hs_image_pair *pair = &run->pairs[index];
@@ -99,7 +99,7 @@ static void take_alone(hs_pairs *run) {
 
 /* ------------------------------------------------------------------ batches */
 
-/* Takes pairs for a batch, as many as there are and as fit. Under the lock. */
+/* Takes pairs for a batch until none is left or the next does not fit. Under the lock. */
 static void fill(device_work *w, device_batch *batch) {
   hs_pairs *run = w->run;
   uint64_t used = 0, bytes = 0;
@@ -117,7 +117,7 @@ static void fill(device_work *w, device_batch *batch) {
   }
 }
 
-/* Begins another batch. Called and left with the lock. */
+/* Starts another batch. Called and left with the lock. */
 static void begin(device_work *w) {
   hs_pairs *run = w->run;
   const int32_t number = (w->oldest + w->in_flight) % PAIR_BATCHES;
@@ -171,7 +171,7 @@ void *pair_device_main(void *argument) {
     else
       pthread_cond_wait(&run->matching, &run->lock);
   pthread_mutex_unlock(&run->lock);
-  while (w.in_flight > 0) { /* what is in flight still writes */
+  while (w.in_flight > 0) { /* batches in flight still write to memory that is freed below */
     (void)run->engine->finish(run->device, w.oldest);
     w.oldest = (w.oldest + 1) % PAIR_BATCHES;
     w.in_flight--;

@@ -1,10 +1,10 @@
 /*
- * A run over many pairs: what its threads share.
+ * State that the threads of a run over many pairs share.
  *
- * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images are
- * read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a GPU
- * matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue.
- * Everything below `lock` is read and written under it, unless a comment says whose it is.
+ * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images
+ * are read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a
+ * GPU matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue.
+ * The fields of hs_pairs below `lock` are read and written under it, unless a comment says otherwise.
  */
 #ifndef HARTSIFT_PAIRS_PAIR_RUN_H
 #define HARTSIFT_PAIRS_PAIR_RUN_H
@@ -23,31 +23,34 @@
 
 /* ------------------------------------------------------------------ phases (pair_scheduler.c)
 
-   A phase is a set of images that memory holds at a time, and all pairs among them. Where everything fits there is one
-   phase. Where not, half of the memory is given to the first images of the next pairs and half to second images, so that
-   of n images, of which memory holds m, each is read about 2 n / m times. */
+   A phase is a set of images that memory holds at once, and all pairs among them. If all images fit, one phase is
+   enough.
+   Otherwise half of the memory is for first images of the next pairs and half for second images: of n images, of which
+   memory holds m, each is then read about 2 n / m times. */
 
-/* Memory spaces that images take: the host's and the device's. */
+/* Memory spaces that images take: host and device. */
 enum { PAIR_SPACES = 2 };
 
 typedef struct pair_phase_request {
   const hs_image_pair *pairs;
-  const uint8_t *is_done;             /* of each pair; not 0: it is no candidate */
-  size_t begin, end;                  /* those looked at, in order */
-  size_t horizon;                     /* the end for pairs out of order, whose results must wait; at most `end` */
-  const uint64_t *bytes[PAIR_SPACES]; /* that each image takes; null: nothing of this space */
+  const uint8_t *is_done;             /* [pair]: not 0 if it is no candidate */
+  size_t begin, end;                  /* range of the pairs considered, in order */
+  size_t horizon;                     /* end of the pairs that may be processed out of order, whose results must wait;
+                                         at most `end` */
+  const uint64_t *bytes[PAIR_SPACES]; /* [image]: bytes that it takes in the space; null: the space is not used */
   uint64_t budget[PAIR_SPACES];
-  bool in_order; /* only candidates in a row from the first on */
+  bool in_order; /* true: the phase gets consecutive candidates from the first on, without gaps */
 } pair_phase_request;
 
-/* marks [image_count]: the phase's images have its number, larger than of all earlier phases. */
+/* Images and pairs of a phase. marks[image_count]: equals `number` for the phase's images. `number` is larger than
+   that of all earlier phases. */
 typedef struct pair_phase {
   uint32_t *marks, number;
-  uint32_t *pairs; /* [number of candidates]: indices of the phase's, ascending */
+  uint32_t *pairs; /* [number of candidates]: indices of the phase's pairs, ascending */
   size_t count;
 } pair_phase;
 
-/* Fills the phase; it has at least the first candidate, if there is one, whether that fits or not. */
+/* Fills the phase. It contains at least the first candidate, if one exists, even if that exceeds the budget. */
 void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
 
 /* ------------------------------------------------------------------ the run */
@@ -55,21 +58,23 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
 enum {
   PAIR_MESSAGE_BYTES = 512,
-  PAIRS_MATCHED_MAX = 2048, /* on a device, not yet verified */
-  LOOKAHEAD_A_WORKER = 4    /* pairs near the head that are worked on however much is held */
+  PAIRS_MATCHED_MAX = 2048, /* most pairs that the device matched and no worker has verified yet */
+  LOOKAHEAD_A_WORKER = 4    /* pairs from the head on, for each worker, that are processed even if the memory for
+                               results is full */
 };
 
 typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
 
-/* An image of the collection. Between its reading and the end of the phase only `state` changes, from ABSENT. */
+/* An image of the collection. `state` leaves ABSENT when the image is read; the other fields then stay unchanged
+   until the phase ends. */
 typedef struct pair_image {
   pair_image_state state;
-  hs_status status; /* of a failed one, and why: null or an allocation */
+  hs_status status; /* failed image: the error; `message` says why (null or an allocation) */
   char *message;
-  const hs_features *features; /* of a ready one: the caller's, or own */
+  const hs_features *features; /* ready image: the caller's features, or `own` */
   hs_features own;
-  uint64_t number;               /* of its reading, from 1 on */
-  device_descriptors *on_device; /* null: none, or its descriptors are floats */
+  uint64_t number;               /* place of this image in the sequence of readings, from 1 on */
+  device_descriptors *on_device; /* null: not copied, or its descriptors are floats */
 } pair_image;
 
 /* A processed pair; one allocation, followed by the matches and the inliers. */
@@ -79,8 +84,8 @@ typedef struct pair_record {
   hs_match_pair *matches;
   uint8_t *inliers;
   size_t bytes;
-  char *message;            /* of a failed one, stored after the struct */
-  struct pair_record *next; /* of those that wait for verification */
+  char *message;            /* failed pair: the reason, stored after the struct */
+  struct pair_record *next; /* next record in the list of pairs waiting for verification */
 } pair_record;
 
 typedef struct pair_worker {
@@ -98,40 +103,40 @@ struct hs_pairs {
   const hs_image_pair *pairs;
   size_t count;
   hs_pairs_options options;
-  hs_match_options match;   /* options.match points here, */
-  hs_verify_options verify; /* and options.verify, if there is one */
+  hs_match_options match;   /* options.match points here */
+  hs_verify_options verify; /* options.verify points here, unless null */
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
-  size_t features_max;        /* of an image that workers have memory for */
+  size_t features_max;        /* largest feature count that workers have memory for */
   const engine_pairs *engine; /* null: workers match */
   pair_matcher *device;       /* null: workers match; otherwise the device's thread does */
   uint64_t batch_bytes;
 
   pthread_mutex_t lock;
-  pthread_cond_t work;     /* for workers: a pair may be taken, or the run ends */
-  pthread_cond_t matching; /* for the device's thread: the same */
-  pthread_cond_t progress; /* for the scheduler: a pair has ended, or has been given out */
-  pthread_cond_t ready;    /* for hs_pairs_next */
+  pthread_cond_t work;     /* wakes workers: a pair may be taken, or the run ends */
+  pthread_cond_t matching; /* wakes the device's thread: a pair may be taken, or the run ends */
+  pthread_cond_t progress; /* wakes the scheduler: a pair is done, or was returned to the caller */
+  pthread_cond_t ready;    /* wakes hs_pairs_next */
   bool is_ending;
-  hs_status failure; /* that ended the run */
+  hs_status failure; /* the failure that ended the run; else HS_OK */
   char message[PAIR_MESSAGE_BYTES];
-  bool has_told_failure; /* hs_pairs_next: it gives nothing more, whatever is done yet */
+  bool has_told_failure; /* hs_pairs_next has returned the failure: it returns no further results */
 
   pair_image *images;
   uint64_t readings;
   pair_phase phase;
-  size_t next;      /* of the phase's pairs, to be taken */
-  size_t active;    /* taken, not done */
-  uint8_t *is_done; /* of each pair */
+  size_t next;      /* index into the phase's pairs of the next one to take */
+  size_t active;    /* number of pairs taken and not done */
+  uint8_t *is_done; /* [pair] */
   pair_record **records;
-  size_t head;           /* the pair to be given out next */
-  uint64_t held_bytes;   /* of records not returned yet: finished, or waiting for verification */
-  uint64_t record_bytes; /* of all records so far, and how many: what one takes on average */
+  size_t head;           /* index of the pair that is returned next */
+  uint64_t held_bytes;   /* bytes of records not returned yet: finished, or waiting for verification */
+  uint64_t record_bytes; /* bytes of all record_count records so far, for the average size */
   size_t record_count;
-  size_t lookahead;                    /* pairs from head on that are worked on however much is held */
-  pair_record *given;                  /* the caller looks at it */
-  pair_record *matched, *last_matched; /* wait for verification, oldest first */
+  size_t lookahead;   /* pairs from the head on that are processed even if results exceed held_budget */
+  pair_record *given; /* record that the caller has; valid until its next call */
+  pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
   size_t matched_count;
 
   pthread_t scheduler;
@@ -144,31 +149,31 @@ struct hs_pairs {
 
 /* ---- pair_state.c: records */
 
-/* A record with room for matches; null: no memory. */
+/* Makes a record with room for the matches; null: no memory. */
 pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers);
-/* One of a pair that failed. */
+/* Makes the record of a pair that failed; null: no memory. */
 pair_record *pair_record_failed(const hs_pairs *run, size_t index, hs_status status, const char *message);
 void pair_record_free(const hs_pairs *run, pair_record *record);
 
-/* ---- pair_state.c; all under the lock */
+/* ---- pair_state.c: called under the lock */
 
-/* Ends the run with a failure, the first of which counts. */
+/* Ends the run with a failure. Only the first failure is kept. */
 void pair_run_fail(hs_pairs *run, hs_status status, const char *message);
 
-/* Wakes those who take pairs. */
+/* Wakes the threads that take pairs: the device's thread if a device matches, else the workers. */
 void pair_run_wake(hs_pairs *run);
 
-/* Hands a matched record on to verification, and takes the oldest one; null: none waits. */
+/* Appends a matched record to the list that waits for verification; takes the oldest (null: the list is empty). */
 void pair_run_put_matched(hs_pairs *run, pair_record *record);
 pair_record *pair_run_take_matched(hs_pairs *run);
 
-/* Whether the phase's next pair may be taken now. */
+/* True if the phase's next pair may be taken now. */
 bool pair_run_may_take(const hs_pairs *run);
 
-/* Whether nothing of the phase is left to do, or nothing of it may be done before other pairs are given out. */
+/* True if the phase has no pair left, or none that may be processed before other pairs are returned. */
 bool pair_run_phase_over(const hs_pairs *run);
 
-/* Puts a taken pair's record in its place; null: no memory for one. */
+/* Stores the record of a taken pair as its result. record null: no memory for one. */
 void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
 
 /* ---- threads */
@@ -179,40 +184,41 @@ void *pair_device_main(void *run);
 
 /* ---- pair_images.c */
 
-/* Reads an image that is absent, without the lock; by the scheduler. */
+/* Reads an absent image. Called by the scheduler, without the lock. */
 void pair_image_read(hs_pairs *run, uint32_t image);
 void pair_image_forget(hs_pairs *run, uint32_t image);
-/* Frees what the device holds of all images, before the run's device goes. */
+/* Frees the device memory of all images; required before the run's device is freed. */
 void pair_images_leave_device(hs_pairs *run);
 
 /* ---- pair_verify.c */
 
-/* The options of a caller, of this version or another, over the defaults. */
+/* Copies a caller's options, of any version, over the defaults. */
 hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine, char reason[ADOPT_REASON_BYTES]);
 
-/* What is wrong with a field of these, or null. */
+/* Returns what is wrong with a field; null: nothing. */
 const char *pairs_options_fault(const hs_pairs_options *options);
 
-/* Verifies a record's matches: fills what was found and the inliers. message: why it failed, PAIR_MESSAGE_BYTES. */
+/* Verifies a record's matches; fills record->found and the inliers. message[PAIR_MESSAGE_BYTES]: the reason of a
+   failure. */
 hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record *record, char *message);
 
-/* Options for matching a verified pair again along its model. */
+/* Makes the options for matching a verified pair again, guided by its model. */
 void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options *guided);
 
-/* How a run shares out the memory that it may take. */
+/* ---- pair_memory.c: how a run divides its memory */
 
 /* Fills image_bytes, the budgets and worker_count (0: not even one worker fits) of a run whose other inputs are
    complete. threads: the most workers. False: no memory. */
 bool pair_memory_plan(hs_pairs *run, int32_t threads);
 
-/* Whether a pair's images fit at all. */
+/* True if the memory suffices for the pair's two images. */
 bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair);
 
 /* ------------------------------------------------------------------ the end of a context */
 
 struct hs_context;
 
-/* Stops the run's threads; the run itself stays its caller's to end, and gives no more pairs than were done. */
+/* Stops the threads of the context's run. The caller must still end the run, which returns only pairs already done. */
 void pairs_detach(struct hs_context *context);
 
 #endif

@@ -1,8 +1,8 @@
-/* Phases of a run, and the scheduler's thread, which plans them and reads their images; see pair_run.h. */
+/* Plans the phases of a run; the scheduler's thread plans them and reads their images. See pair_run.h. */
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/pairs/pair_run.h"
 
-/* A phase being filled. */
+/* State of filling a phase. */
 typedef struct phase_filling {
   const pair_phase_request *request;
   pair_phase *phase;
@@ -24,7 +24,7 @@ static void add(phase_filling *f, uint32_t image) {
   f->phase->marks[image] = f->phase->number;
 }
 
-/* Adds an image if all of them fit a share of the budget then: 1 / parts. */
+/* Adds an image if the phase's images then fit 1 / parts of the budget. */
 static bool add_within(phase_filling *f, uint32_t image, uint64_t parts) {
   if (holds(f, image)) return true;
   for (int s = 0; s < PAIR_SPACES; s++)
@@ -33,7 +33,7 @@ static bool add_within(phase_filling *f, uint32_t image, uint64_t parts) {
   return true;
 }
 
-/* The candidates in order until an image does not fit; returns where that is. */
+/* Takes candidates in order until an image does not fit; returns the index of that candidate. */
 static size_t fill_in_order(phase_filling *f) {
   const pair_phase_request *r = f->request;
   begin(f);
@@ -49,7 +49,7 @@ static size_t fill_in_order(phase_filling *f) {
   return r->end;
 }
 
-/* First images up to half of the memory, then their pairs' second images. */
+/* Takes first images up to half of the memory, then second images of their pairs. */
 static void fill_in_blocks(phase_filling *f) {
   const pair_phase_request *r = f->request;
   bool is_first = true;
@@ -76,13 +76,13 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase) {
   if (fill_in_order(&f) == request->end || request->in_order) return;
   const size_t in_order = phase->count;
   fill_in_blocks(&f);
-  /* Lists whose pairs lie near each other need no blocks, and then no result waits for long. */
+  /* If the pairs of a list lie near each other, blocks are not needed; in order, no result waits for long. */
   if (in_order >= phase->count / 2) (void)fill_in_order(&f);
 }
 
 enum { HORIZON_MIN = 1024, RECORD_GUESS_BYTES = 4096 };
 
-/* The end of the pairs that may be processed out of order, so that the waiting results fit their memory. */
+/* Returns the end of the pairs that may be processed out of order: the waiting results must fit their memory. */
 static size_t horizon(const hs_pairs *run) {
   const uint64_t each =
       run->record_count > 0 ? run->record_bytes / run->record_count + 1 : (uint64_t)RECORD_GUESS_BYTES;
@@ -91,7 +91,7 @@ static size_t horizon(const hs_pairs *run) {
   return ahead < run->count - run->head ? run->head + ahead : run->count;
 }
 
-/* Frees images outside the phase as far as the phase's need the memory. No pair is active. */
+/* Frees images outside the phase until the phase's images fit. No pair is active. */
 static void make_room(hs_pairs *run) {
   uint64_t used[PAIR_SPACES] = {0};
   for (int kept = 1; kept >= 0; kept--)
@@ -109,7 +109,7 @@ static void make_room(hs_pairs *run) {
     }
 }
 
-/* Plans the next phase. in_order: the one before ended because results wait for the pair at the head. */
+/* Plans the next phase. in_order: the previous phase ended because results wait for the pair at the head. */
 static void plan(hs_pairs *run, bool in_order) {
   const pair_phase_request request = {.pairs = run->pairs,
                                       .is_done = run->is_done,
@@ -126,7 +126,7 @@ static void plan(hs_pairs *run, bool in_order) {
 
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
 
-/* Reads what the phase's pairs need, in their order. Called and left with the lock. */
+/* Reads the images of the phase's pairs, in the order of the pairs. Called and left with the lock. */
 static void read_images(hs_pairs *run) {
   for (size_t k = 0; k < run->phase.count; k++) {
     const hs_image_pair *pair = &run->pairs[run->phase.pairs[k]];

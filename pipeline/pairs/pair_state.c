@@ -1,5 +1,6 @@
 /*
- * The state of a run: which pair may be taken, when a phase is over, what is done. See pair_run.h; all under its lock.
+ * State of a run: which pair may be taken, whether a phase is over, which pairs are done. All functions are called
+ * under the run's lock. See pair_run.h.
  */
 #include <math.h>
 #include <string.h>
@@ -41,7 +42,7 @@ void pair_run_put_matched(hs_pairs *run, pair_record *record) {
 pair_record *pair_run_take_matched(hs_pairs *run) {
   pair_record *record = run->matched;
   if (!record) return NULL;
-  /* The device's thread may wait because as many as may be are matched, or as much as may be is held. */
+  /* Then the device's thread may be waiting: the queue or the memory for results was full. */
   const bool was_full = run->matched_count == PAIRS_MATCHED_MAX || run->held_bytes > run->held_budget;
   run->matched = record->next;
   run->matched_count--;
@@ -50,7 +51,8 @@ pair_record *pair_run_take_matched(hs_pairs *run) {
   return record;
 }
 
-/* Results wait for those before them; beyond the memory that is for them only pairs near the head go on. */
+/* True if the pair may be processed now. Results wait for earlier ones; if their memory is full, only pairs near the
+   head continue. */
 static bool has_room(const hs_pairs *run, size_t index) {
   return run->held_bytes <= run->held_budget || index < run->head + run->lookahead;
 }
@@ -84,7 +86,7 @@ void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {
   if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
 }
 
-/* ------------------------------------------------- What is left of a pair */
+/* ------------------------------------------------- records of pairs */
 
 static pair_record *make(const hs_pairs *run, size_t index, size_t extra) {
   pair_record *r = hs_memory_alloc(run->allocator, sizeof *r + extra);
@@ -97,7 +99,7 @@ static pair_record *make(const hs_pairs *run, size_t index, size_t extra) {
   return r;
 }
 
-/* Matches are fewer than 2^32, so that sizes do not overflow. */
+/* Match counts are below 2^32, so the sizes cannot overflow. */
 pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers) {
   const size_t inliers = has_inliers ? match_count : 0;
   pair_record *r = make(run, index, match_count * sizeof *r->matches + inliers);

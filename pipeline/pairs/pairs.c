@@ -1,5 +1,5 @@
 /*
- * The public calls of runs over many pairs: checks, threads, results in order.
+ * Public functions of runs over many pairs: checks, threads, results in order.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -41,7 +41,7 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
                                           : "find_essential");
     return HS_OK;
   }
-  /* Verifying no points checks the options; the cameras come with each pair. */
+  /* A verification without points checks the options; cameras are set for each pair. */
   hs_geometry none;
   status = geometry_adopt_options(o->verify, &run->verify);
   run->verify.allocator = NULL;
@@ -90,9 +90,9 @@ static hs_status check_collection(hs_context *c, const hs_collection *collection
   return HS_OK;
 }
 
-/* ------------------------------------------------------------------ making and ending */
+/* ------------------------------------------------------------------ start and end */
 
-/* Cleared memory: free_lists looks into the lists that were made before one was not. */
+/* Allocates cleared memory: free_lists reads all lists even if the allocation of a later one failed. */
 static void *cleared_list(const hs_pairs *run, size_t entries, size_t entry_bytes) {
   void *list = hs_memory_alloc(run->allocator, entries * entry_bytes);
   return list ? memset(list, 0, entries * entry_bytes) : NULL;
@@ -135,7 +135,7 @@ static bool make_locks(hs_pairs *run) {
   return made == CONDITIONS;
 }
 
-/* Pairs that cannot fit are done from the start. */
+/* Marks pairs that cannot fit the memory as done, with a failure. */
 static bool refuse_large(hs_pairs *run) {
   static const char text[] = "the features of the two images are more than max_memory_bytes allows for";
   for (size_t i = 0; i < run->count; i++) {
@@ -148,7 +148,7 @@ static bool refuse_large(hs_pairs *run) {
   return true;
 }
 
-/* Starts the threads with signals blocked, as workers have them. */
+/* Starts the threads with all signals blocked, as for other workers. */
 static bool start_threads(hs_pairs *run) {
   sigset_t blocked, saved;
   worker_signals_blocked(&blocked);
@@ -216,7 +216,7 @@ static void free_run(hs_pairs *run) {
 void hs_pairs_end(hs_pairs *run) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!run) return;
-  /* In a forked child there are no threads, and what the parent's hold is in whatever state the fork found it in. */
+  /* A forked child has none of the threads, and their locks and memory are in whatever state the fork found them. */
   if (run->process != getpid()) {
     if (run->context) run->context->pairs = NULL;
     return;
@@ -225,7 +225,7 @@ void hs_pairs_end(hs_pairs *run) {
   free_run(run);
 }
 
-/* Everything but the threads. */
+/* Prepares everything but the threads. */
 static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
   if (!pair_memory_plan(run, threads) || !make_lists(run) || !refuse_large(run))
     return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
@@ -242,7 +242,7 @@ static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
 static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
   const hs_status status = prepare(run, c, threads);
   if (status != HS_OK) {
-    run->worker_count = 0; /* planned, none is there */
+    run->worker_count = 0; /* planned only: no worker was started */
     return status;
   }
   if (!start_threads(run)) return CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot start threads for matching pairs");
@@ -301,7 +301,7 @@ static struct timespec deadline_after(int32_t wait_ms) {
   return t;
 }
 
-/* Waits until the next pair is done, the run has failed or time is over. Under the lock. */
+/* Waits until the next pair is done, the run has failed or wait_ms is over. Under the lock. */
 static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
   const struct timespec deadline = deadline_after(wait_ms > 0 ? wait_ms : 0);
   while (run->failure == HS_OK && run->context && run->head < run->count && !run->records[run->head])
@@ -311,7 +311,7 @@ static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
       return;
 }
 
-/* Hands the head's record to the caller. Under the lock. */
+/* Gives the head's record to the caller. Under the lock. */
 static void give(hs_pairs *run) {
   run->given = run->records[run->head];
   run->records[run->head] = NULL;
