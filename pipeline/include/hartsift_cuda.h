@@ -36,18 +36,19 @@ typedef struct hs_cuda_features {
 HS_API hs_status hs_cuda_extract(hs_context *context, const hs_image *image, const hs_image *mask, void *stream,
                                  hs_features *features);
 
-/* The same with the results left on the device. Blocks until they are complete there. */
+/* As hs_cuda_extract, but leaves the results on the device. Blocks until they are complete there. */
 HS_API hs_status hs_cuda_extract_resident(hs_context *context, const hs_image *image, const hs_image *mask,
                                           void *stream, hs_cuda_features *features);
 
 /* Matches two lists of features in device memory; as hs_match, with the pairs in host memory. The arrays may be a
-   context's results or the caller's own, on the context's device; two results of one context need a copy between, or a
-   context each. stream: as in hs_cuda_extract; the lists must be complete there in stream order. keypoints may be null
-   without a guide. Blocks. Statuses: as hs_match; HS_ERR_NO_DEVICE when the context works on the CPU. */
+   context's results or the caller's own, on the context's device. Two results of one context: copy the first before
+   the second extraction, or use two contexts. stream: as in hs_cuda_extract; the lists must be complete there in
+   stream order. keypoints may be null without a guide. Blocks. Statuses: as hs_match; HS_ERR_NO_DEVICE when the
+   context works on the CPU. */
 HS_API hs_status hs_cuda_match(hs_context *context, const hs_cuda_features *first, const hs_cuda_features *second,
                                const hs_match_options *options, void *stream, hs_matches *matches);
 
-/* hs_find_nearest for such lists; nearest: [first->count], host memory of the caller. */
+/* As hs_find_nearest for lists in device memory; nearest: [first->count], host memory of the caller. */
 HS_API hs_status hs_cuda_find_nearest(hs_context *context, const hs_cuda_features *first,
                                       const hs_cuda_features *second, const hs_match_options *options, void *stream,
                                       hs_nearest *nearest);

@@ -29,12 +29,12 @@ extern "C" {
 /* Models of two-view geometry. */
 typedef enum hs_geometry_model {
   HS_HOMOGRAPHY = 1,  /* from 4 matches */
-  HS_FUNDAMENTAL = 2, /* from 7 */
-  HS_ESSENTIAL = 3    /* from 5; needs both cameras */
+  HS_FUNDAMENTAL = 2, /* from 7 matches */
+  HS_ESSENTIAL = 3    /* from 5 matches; needs both cameras */
 } hs_geometry_model;
 
-/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion has to be removed from the points before. These four
-   fields stay; another camera model gets another struct. */
+/* Intrinsic parameters of a pinhole camera, pixels. Lens distortion must be removed from the points beforehand. These
+   four fields stay; another camera model gets another struct. */
 typedef struct hs_camera {
   double fx, fy; /* focal lengths; above 0 */
   double cx, cy; /* principal point; the centre of the top-left pixel is (0, 0) */
@@ -43,69 +43,72 @@ typedef struct hs_camera {
 /* Options of the search for a geometry. */
 typedef struct hs_verify_options {
   size_t struct_size;      /* sizeof(hs_verify_options), set by hs_verify_options_init; fields are only appended */
-  hs_geometry_model model; /* to search for */
+  hs_geometry_model model; /* model to search for */
   double tolerance;        /* largest error of an inlier, pixels; above 0; homography 3, others 2 */
-  double confidence; /* the search stops when a sample without outliers has been drawn with this probability, for the
-                              best model so far or one with min_inliers; 0..1, both excluded; 0.9999 */
-  int32_t min_iterations; /* samples drawn at least; 0..max_iterations; 50 */
-  int32_t max_iterations; /* samples drawn at most; 1..10^8; 10000 */
-  int32_t min_inliers;    /* a model with fewer is not reported as found, and fewer matches are not searched; 0 or more;
-                              homography 8, others 15. It also ends the search where nothing agrees: after 491 samples of
-                              seven, 15 inliers of 24 matches are found or not there. Wrong matches agree by chance: with a
-                              fundamental matrix about 10 of 30, 25 of 800. Raise it for many matches without a ratio test */
-  int32_t check_plane; /* 1: where most of a fundamental matrix' support is in one plane, which does not determine it,
-                          complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
-  uint64_t seed;       /* of the random samples; 0 */
+  double confidence;      /* the search stops when, with this probability, a sample without outliers has been drawn, for
+                             the best model so far or a model with min_inliers; 0..1, both excluded; 0.9999 */
+  int32_t min_iterations; /* fewest samples drawn; 0..max_iterations; 50 */
+  int32_t max_iterations; /* most samples drawn; 1..10^8; 10000 */
+  int32_t min_inliers;    /* a model with fewer inliers is not reported as found, and fewer matches are not searched;
+                             0 or more; homography 8, others 15. It also limits a search in which nothing agrees: for
+                             24 matches and samples of seven, 491 samples find 15 inliers if they exist. Wrong matches
+                             agree by chance: with a fundamental matrix about 10 of 30, 25 of 800. Raise it for many
+                             matches without a ratio test */
+  int32_t check_plane;    /* 1: if most of a fundamental matrix' support is in one plane, which does not determine the
+                             matrix, complete it from matches off the plane (Chum, Werner, Matas 2005); 0 or 1; 1 */
+  uint64_t seed;          /* of the random samples; 0 */
   hs_camera camera_a, camera_b;  /* HS_ESSENTIAL only; all 0 */
   const hs_allocator *allocator; /* for working memory; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;          /* capacity there */
-  int32_t refine;         /* fundamental, essential. 1: a second search among the inliers of the first that move as
-                              their neighbours do (disparity gradient at most 1: Burt and Julesz 1980; Pollard, Mayhew
-                              and Frisby 1985), with a smaller tolerance, measured from their errors, and at least 2
-                              pixels in the end. It leaves out wrong matches that agree within a wide tolerance, as
-                              along rows of equal windows. If a plane explains at least half of the inliers of a
-                              fundamental matrix, and no more matches off the plane agree than by chance, the plane's
-                              inliers are kept alone (plane_only). If that leaves too few, the first search's result stays.
-                              0: the first search alone; 0 or 1; 1 */
-  int32_t refine_matches; /* with fewer inliers there is no second search; 0 or more; 30 */
+  int32_t refine;         /* fundamental, essential. 1: search again among the inliers whose motion agrees with their
+                             neighbours' (disparity gradient at most 1: Burt and Julesz 1980; Pollard, Mayhew and
+                             Frisby 1985). The second search has a smaller tolerance, measured from their errors, and
+                             finally at least 2 pixels. It removes wrong matches that agree within a wide tolerance,
+                             as along rows of equal windows. If a plane explains at least half of the inliers of a
+                             fundamental matrix, and off the plane no more matches agree than by chance, only the
+                             plane's inliers are kept (plane_only). If too few are left, the result of the first
+                             search stays. 0: the first search alone; 0 or 1; 1 */
+  int32_t refine_matches; /* fewest inliers for a second search; 0 or more; 30 */
 } hs_verify_options;
 
 /* The geometry that most matches agree with. */
 typedef struct hs_geometry {
-  hs_geometry_model model; /* that was searched for */
-  int32_t found;           /* 1: matrix and inliers are valid; 0: no model has min_inliers: matrix all 0, no inliers */
-  double matrix[9];        /* H: last element 1 (Frobenius norm 1 should that be 0); F: Frobenius norm 1, the element of
-                              largest magnitude positive; E: singular values 1, 1, 0, sign as for F. The last singular
-                              value of F and E is 0 up to rounding */
-  size_t inlier_count;     /* matches that agree */
+  hs_geometry_model model; /* model that was searched for */
+  int32_t found;           /* 1: matrix and inliers are valid; 0: no model has min_inliers, the matrix is all 0, and
+                              there are no inliers */
+  double matrix[9];        /* H: last element 1 (Frobenius norm 1 if it is 0); F: Frobenius norm 1, element of largest
+                              magnitude positive; E: singular values 1, 1, 0, sign as for F. The last singular value
+                              of F and E is 0 up to rounding */
+  size_t inlier_count;     /* number of matches that agree with the matrix */
   double rms_error;        /* root mean square of the inliers' errors, pixels */
-  size_t plane_inliers;    /* F and E: inliers that one homography explains too, within the tolerance, as far as a short
-                              search finds; near inlier_count the scene is a plane or the camera only turned, and F is
-                              not determined. H: inlier_count */
-  int32_t iterations;      /* samples drawn in the first search; they are tried 16 at a time */
-  int32_t plane_only;      /* F: 1: matches off the plane are too few to determine the epipole: the inliers are the
-                              plane's, tolerance and rms_error are the plane's, and the matrix is one of many that fit; else
-                              0 */
+  size_t plane_inliers;    /* F and E: number of inliers that one homography explains too, within the tolerance, as
+                              found by a short search. Near inlier_count the scene is a plane or the camera only
+                              turned, and F is not determined. H: inlier_count */
+  int32_t iterations;      /* number of samples drawn in the first search; samples are tried 16 at a time */
+  int32_t plane_only;      /* 1 (F only): too few matches are off the plane to determine the epipole. Inliers,
+                              tolerance and rms_error are the plane's, and the matrix is one of many that fit. Else 0 */
   double tolerance;        /* largest error of an inlier, pixels: the option's tolerance, or the smaller one that the
                               second search measured (refine) */
   int32_t reserved[6];     /* 0 */
 } hs_geometry;
 
-/* The defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */
+/* Fills *options with the defaults above for a model. HS_ERR_ARGUMENT: null or no such model. */
 #define hs_verify_options_init(options, model)                                                                         \
   hs_verify_options_init_sized((options), sizeof(hs_verify_options), (model))
 HS_API hs_status hs_verify_options_init_sized(hs_verify_options *options, size_t struct_size, hs_geometry_model model);
 
-/* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, the caller's;
-   the i-th of each are a match. Matches with coordinates that are not finite or beyond 10^6 are never inliers. options
-   must not be null. inliers: null, or count bytes of the caller: 1 for an inlier, else 0. *geometry is filled in; that
-   nothing was found (too few matches, no agreement, all in one place or on one line) is HS_OK with found 0. Takes half a
-   millisecond for some hundred to 2000 matches that mostly agree; where nothing agrees no time below min_inliers, 0.03 ms
-   for up to 25 matches, and at most max_iterations x 0.2 us (essential: 2 us; with AVX-512, two to three times that
-   with SSE2). Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond
-   those that this version knows), HS_ERR_LIMIT (more than 2^26 matches), HS_ERR_MEMORY; then *geometry is all 0 where
-   it is not null. */
+/* Estimates options->model from matches of points. points_a, points_b: count x 2 doubles (x, y), pixels, of the
+   caller; point i of a matches point i of b. Matches with coordinates that are not finite or beyond 10^6 are never
+   inliers. options must not be null. inliers: null, or `count` bytes of the caller, which get 1 for an inlier, else
+   0. *geometry is filled in; if nothing is found (too few matches, no agreement, all in one place or on one line),
+   the status is HS_OK and found is 0.
+   Time: half a millisecond for some hundred to 2000 matches that mostly agree. If nothing agrees: none below
+   min_inliers, 0.03 ms for up to 25 matches, and at most max_iterations x 0.2 us (essential: 2 us) with AVX-512, two
+   to three times that with SSE2.
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those
+   that this version knows), HS_ERR_LIMIT (more than 2^26 matches), HS_ERR_MEMORY; *geometry, if not null, is all 0
+   then. */
 HS_API hs_status hs_verify_points(const double *points_a, const double *points_b, size_t count,
                                   const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
 

@@ -18,27 +18,31 @@
 extern "C" {
 #endif
 
-/* Restriction of candidates by position. */
+/* Restriction of candidates by position: the measured distance must be within guide_tolerance. */
 typedef enum hs_guide {
-  HS_GUIDE_NONE = 0,       /* all */
-  HS_GUIDE_HOMOGRAPHY = 1, /* distance of H (x, y, 1) of the first image from the position in the second */
+  HS_GUIDE_NONE = 0,       /* no restriction */
+  HS_GUIDE_HOMOGRAPHY = 1, /* distance between H (x, y, 1), for the first image's position, and the second image's
+                              position */
   HS_GUIDE_FUNDAMENTAL = 2 /* Sampson distance to x2^T F x1 = 0 (Hartley and Zisserman, section 11.4.3) */
 } hs_guide;
 
 /* Which pairs hs_match keeps. */
 typedef struct hs_match_options {
   size_t struct_size;  /* sizeof(hs_match_options), set by hs_match_options_init; fields are only appended */
-  double ratio;        /* keep a pair whose distance is below ratio times the second nearest's, 0: no such
-                              test; 0..1; 0.8 (Lowe, section 7.1). In squares: d1 < (ratio * ratio) * d2, in doubles.
-                              With a guide a candidate without a second nearest passes. Without a guide and with one
-                              feature in the second image, the test compares the features of the first image instead,
-                              so that at most one pair is kept */
-  double max_distance; /* keep a pair whose distance is at most this, unit of the descriptors, 0: any; 0 */
-  int32_t mutual;      /* 1: cross-check: both features must be each other's match, with all tests passed both ways, so
-                             that exchanging the images exchanges the members of the pairs. 0: one way; 0 or 1; 1 */
+  double ratio;        /* keep a pair if its distance is below ratio times the distance to the second nearest; 0: no
+                          such test; 0..1; 0.8 (Lowe, section 7.1). In squares: d1 < (ratio * ratio) * d2, in doubles.
+                          With a guide, a candidate without a second nearest passes. Without a guide, if the second
+                          image has one feature, the test compares the features of the first image instead, so that at
+                          most one pair is kept */
+  double max_distance; /* keep a pair if its distance is at most this, in the unit of the descriptors; 0: no limit; 0 */
+  int32_t mutual;      /* 1: cross-check: each feature must be the other's match, and all tests must pass in both
+                          directions, so that exchanging the images exchanges the members of the pairs. 0: one
+                          direction; 0 or 1; 1 */
   hs_guide guide;      /* restricts candidates by their positions; HS_GUIDE_NONE */
-  double guide_matrix[9]; /* row-major, any scale, from points of the first image to the second; identity */
-  double guide_tolerance; /* pixels of the second image, infinity: no restriction; above 0; 4 */
+  double guide_matrix[9]; /* guide's matrix from points of the first image to the second, row-major, any scale;
+                             identity */
+  double guide_tolerance; /* largest distance of a candidate, pixels of the second image; infinity: no restriction;
+                             above 0; 4 */
 } hs_match_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
@@ -48,43 +52,46 @@ HS_API hs_status hs_match_options_init_sized(hs_match_options *options, size_t s
 /* One pair. 16 bytes. */
 typedef struct hs_match_pair {
   uint32_t first, second; /* indices into the two lists of features */
-  float distance;         /* of their descriptors */
-  float next_distance;    /* of first's descriptor to its second nearest candidate; infinity when there is none */
+  float distance;         /* distance between their descriptors */
+  float next_distance;    /* distance from first's descriptor to its second nearest candidate; infinity if there is
+                             none */
 } hs_match_pair;
 
-/* Pairs by ascending first; no feature of the first list is in two of them, nor, if mutual, of the second. Start with
-   {0}; the library owns the array until hs_matches_free, or until the next call that fills the same struct. */
+/* Matches, by ascending first. A feature of the first list is in at most one pair; with mutual, so is a feature of
+   the second. Start with {0}; the library owns the array until hs_matches_free, or until the next call that fills the
+   same struct. */
 typedef struct hs_matches {
-  size_t count;                  /* pairs */
+  size_t count;                  /* number of pairs */
   hs_match_pair *pairs;          /* count entries */
-  size_t capacity;               /* the library's */
-  const hs_allocator *allocator; /* of the array; must outlive it. The library's */
+  size_t capacity;               /* entries that fit the array; the library's */
+  const hs_allocator *allocator; /* allocator of the array; must outlive it. The library's */
   int32_t reserved[8];           /* 0 */
 } hs_matches;
 
 /* Frees what the library filled in and clears the struct; null and {0} are allowed. */
 HS_API void hs_matches_free(hs_matches *matches);
 
-/* The two nearest of one descriptor. 16 bytes. */
+/* The two nearest candidates of one descriptor. 16 bytes. */
 typedef struct hs_nearest {
-  uint32_t nearest, second;              /* indices; HS_NO_FEATURE where there are not as many candidates */
-  float nearest_squared, second_squared; /* squared distances; infinity there */
+  uint32_t nearest, second;              /* their indices; HS_NO_FEATURE if there are fewer candidates */
+  float nearest_squared, second_squared; /* their squared distances; infinity for HS_NO_FEATURE */
 } hs_nearest;
 /* The index that stands for no feature. */
 #define HS_NO_FEATURE UINT32_MAX
 
 /* Matches two lists of features in host memory, of one descriptor type, each of fewer than 2^32 - 1 entries. context:
    its threads and instruction set do the work, or its GPU; null: the calling thread alone, memory from the C library.
-   options: null for the defaults. matches: in and out, see hs_matches; unchanged on failure. Blocks. Only a guide reads
-   the keypoints. After the context has had the largest lists, nothing is allocated when *matches has the capacity.
-   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing, of two types, or not comparable by their provenance: see
-   hs_origin), HS_ERR_OPTION, HS_ERR_LIMIT (more features, or more than options.max_memory_bytes of workspace),
-   HS_ERR_MEMORY, HS_ERR_DEVICE. */
+   options: null for the defaults. matches: in and out, see hs_matches; unchanged on failure. Blocks. Keypoints are
+   read only with a guide. Once the context has matched lists of the largest size, nothing is allocated if *matches
+   has the capacity.
+   Statuses: HS_ERR_ARGUMENT (null, or descriptors that are missing, of two types, or not comparable by their
+   provenance: see hs_origin), HS_ERR_OPTION, HS_ERR_LIMIT (more features, or more than options.max_memory_bytes of
+   workspace), HS_ERR_MEMORY, HS_ERR_DEVICE. */
 HS_API hs_status hs_match(hs_context *context, const hs_features *first, const hs_features *second,
                           const hs_match_options *options, hs_matches *matches);
 
-/* The two nearest in `second` of every feature of `first`. nearest: [first->count], host memory of the caller. Of the
-   options only the guide counts. Otherwise as hs_match. */
+/* Finds, for every feature of `first`, the two nearest in `second`. nearest: [first->count], host memory of the
+   caller. Only the guide of the options is used. Otherwise as hs_match. */
 HS_API hs_status hs_find_nearest(hs_context *context, const hs_features *first, const hs_features *second,
                                  const hs_match_options *options, hs_nearest *nearest);
 
@@ -92,39 +99,39 @@ HS_API hs_status hs_find_nearest(hs_context *context, const hs_features *first, 
 
 /* A neighbour of a feature. Always 8 bytes. */
 typedef struct hs_neighbour {
-  uint32_t index; /* into the second list; HS_NO_FEATURE where there is none */
-  float distance; /* of their descriptors; infinity there */
+  uint32_t index; /* index in the second list; HS_NO_FEATURE: no further candidate */
+  float distance; /* distance between the descriptors; infinity for HS_NO_FEATURE */
 } hs_neighbour;
 
-/* The largest k. */
+/* Largest k of hs_find_k_nearest. */
 enum { HS_NEIGHBOURS_MAX = 1024 /* neighbours */ };
 
-/* The k nearest in `second` of every feature of `first`, nearest first; by squared distance, then by index, as all
-   matching. k: 1..HS_NEIGHBOURS_MAX. neighbours: [first->count * k], host memory of the caller, a row for each feature;
-   where there are fewer than k candidates the row ends with HS_NO_FEATURE at infinity. Of the options only the guide
-   counts. Otherwise as hs_match. Statuses: as hs_match. */
+/* Finds, for every feature of `first`, the k nearest in `second`, by ascending squared distance, then by index, as
+   all matching. k: 1..HS_NEIGHBOURS_MAX. neighbours: [first->count * k], host memory of the caller, one row for each
+   feature; with fewer than k candidates the row ends with HS_NO_FEATURE at infinity. Only the guide of the options is
+   used. Otherwise as hs_match. Statuses: as hs_match. */
 HS_API hs_status hs_find_k_nearest(hs_context *context, const hs_features *first, const hs_features *second,
                                    const hs_match_options *options, int32_t k, hs_neighbour *neighbours);
 
-/* For every feature of a list its neighbours: feature i has neighbours[starts[i]] to neighbours[starts[i + 1] - 1].
-   Start with {0}; the library owns both arrays until hs_neighbour_lists_free, or until the next call that fills the same
+/* Neighbours of every feature of a list: feature i has neighbours[starts[i]] to neighbours[starts[i + 1] - 1]. Start
+   with {0}; the library owns both arrays until hs_neighbour_lists_free, or until the next call that fills the same
    struct. */
 typedef struct hs_neighbour_lists {
-  size_t feature_count;             /* of the first list */
-  size_t *starts;                   /* [feature_count + 1]; the last is the number of all neighbours */
-  hs_neighbour *neighbours;         /* of all features, one after another */
-  size_t starts_capacity, capacity; /* the library's */
-  const hs_allocator *allocator;    /* of the arrays; must outlive them. The library's */
+  size_t feature_count;             /* number of features of the first list */
+  size_t *starts;                   /* [feature_count + 1]; the last entry is the number of all neighbours */
+  hs_neighbour *neighbours;         /* neighbours of all features, one feature after another */
+  size_t starts_capacity, capacity; /* entries that fit the arrays; the library's */
+  const hs_allocator *allocator;    /* allocator of the arrays; must outlive them. The library's */
   int32_t reserved[8];              /* 0 */
 } hs_neighbour_lists;
 
 /* Frees what the library filled in and clears the struct; null and {0} are allowed. */
 HS_API void hs_neighbour_lists_free(hs_neighbour_lists *lists);
 
-/* All in `second` within a radius of every feature of `first`, nearest first as above. radius: largest distance, unit of
-   the descriptors, 0 or more; infinity: all that have a finite distance. lists: in and out; after a failure {0} or as it
-   was. Of the options only the guide counts. Otherwise as hs_match. Statuses: as hs_match; HS_ERR_MEMORY also if the lists,
-   8 bytes a neighbour, do not fit. */
+/* Finds, for every feature of `first`, all features in `second` within a radius, nearest first as above. radius:
+   largest distance, unit of the descriptors, 0 or more; infinity: all with a finite distance. lists: in and out;
+   after a failure {0} or unchanged. Only the guide of the options is used. Otherwise as hs_match. Statuses: as
+   hs_match; HS_ERR_MEMORY also if the lists, 8 bytes per neighbour, do not fit. */
 HS_API hs_status hs_find_within(hs_context *context, const hs_features *first, const hs_features *second,
                                 const hs_match_options *options, double radius, hs_neighbour_lists *lists);
 

@@ -23,23 +23,23 @@
 extern "C" {
 #endif
 
-/* One image. Start with {0}. */
+/* One image of a collection. Start with {0}. */
 typedef struct hs_collection_image {
-  const hs_features
-      *features;        /* host memory of the caller, unchanged until hs_pairs_end; null: hs_collection.read gives
-                                  them */
-  size_t feature_count; /* without features: as many as read will give; memory is planned by it */
-  hs_camera camera;     /* for HS_ESSENTIAL; fx 0: not known */
+  const hs_features *features; /* features of the image: host memory of the caller, unchanged until hs_pairs_end; null:
+                                  hs_collection.read gives them */
+  size_t feature_count; /* if features is null: number of features that read will give, used for planning memory */
+  hs_camera camera;     /* camera of the image; fx 0: unknown. Used for essential matrices */
   int32_t reserved[8];  /* 0 */
 } hs_collection_image;
 
-/* The images. The caller's, unchanged until hs_pairs_end. */
+/* Images of a collection. The caller's, unchanged until hs_pairs_end. */
 typedef struct hs_collection {
   const hs_collection_image *images; /* image_count entries */
   size_t image_count;                /* below 2^32 */
-  /* Fills the empty *features of an image that has none in the array; the library frees them. A failure applies to every
-     pair of the image; message (zero-terminated, at most message_bytes) may say why. Called from one thread at a time, none
-     of the caller's, once for an image, or again where memory was too small to keep it. May be null. */
+  /* Fills the empty *features of an image whose `features` is null; the library frees them. A failure applies to
+     every pair of the image; message (zero-terminated, at most message_bytes) may say why. Called by one thread at a
+     time, never by a thread of the caller. Called once per image, or again if memory was too small to keep the image.
+     May be null. */
   hs_status (*read)(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes);
   void *user;          /* the caller's, passed to read */
   int32_t reserved[8]; /* 0 */
@@ -48,26 +48,26 @@ typedef struct hs_collection {
 /* Options for the work on each pair. */
 typedef struct hs_pairs_options {
   size_t struct_size;            /* sizeof(hs_pairs_options), set by hs_pairs_options_init; fields are only appended */
-  const hs_match_options *match; /* null: the defaults; without a guide. Copied */
-  const hs_verify_options *verify; /* null: matches alone. Copied; allocator and message are not used, and the cameras
-                              are the collection's: HS_ESSENTIAL is estimated where both are known, HS_FUNDAMENTAL where
-                              not */
-  int32_t guided;         /* 1: where a geometry was found, features are matched again among candidates that agree with
-                              it within its tolerance, and verified again; the outcome replaces the first one if it has
-                              as many inliers. Needs verify; 0 or 1; 0 */
-  int32_t find_plane;     /* 1: where a homography explains half of the inliers of another model or more, it is
-                              estimated too (hs_pair_result.plane); needs verify; 0 or 1; 0 */
-  double plane_tolerance; /* of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
-  int32_t find_essential; /* 1: where both cameras are known an essential matrix is estimated too. It replaces the
-                              fundamental matrix if it has at least .95 of that one's inliers (COLMAP's rule). Needs a
-                              verify of HS_FUNDAMENTAL; 0 or 1; 0 */
+  const hs_match_options *match; /* options of matching, copied; a guide is not allowed; null: the defaults */
+  const hs_verify_options *verify; /* options of verification; null: no verification. Copied, without allocator,
+                                      message and cameras: the cameras are the collection's. HS_ESSENTIAL is estimated
+                                      if both cameras are known, else HS_FUNDAMENTAL */
+  int32_t guided;         /* 1: if a geometry was found, features are matched again, only among candidates within its
+                             tolerance, and verified again; this result replaces the first one if it has at least as
+                             many inliers. Needs verify; 0 or 1; 0 */
+  int32_t find_plane;     /* 1: if a homography explains at least half of the inliers of another model, it is
+                             estimated too (hs_pair_result.plane). Needs verify; 0 or 1; 0 */
+  double plane_tolerance; /* tolerance of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
+  int32_t find_essential; /* 1: if both cameras are known, an essential matrix is estimated too. It replaces the
+                             fundamental matrix if it has at least .95 of its inliers (COLMAP's rule). Needs verify
+                             with HS_FUNDAMENTAL; 0 or 1; 0 */
   int32_t reserved;       /* 0 */
 } hs_pairs_options;
 
-/* Sets guide, guide_matrix and guide_tolerance of *options, so that candidates for matching agree with a geometry that was
-   found, within geometry->tolerance (0: the tolerance of *verify). Of *verify, HS_ESSENTIAL also uses the cameras.
-   hs_pairs_options.guided does the same, with the homography where the geometry is plane_only. A homography's tolerance is
-   multiplied by sqrt 2, because guides measure in the second image alone.
+/* Sets guide, guide_matrix and guide_tolerance of *options to a geometry that was found: matching then considers only
+   candidates within geometry->tolerance (0: the tolerance of *verify). For HS_ESSENTIAL the cameras of *verify are
+   used too. hs_pairs_options.guided does the same; for a plane_only geometry it uses the homography. The tolerance of
+   a homography is multiplied by sqrt 2, because guides measure the error in the second image alone.
    Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (a struct_size that is not set). */
 HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geometry,
                                       const hs_verify_options *verify);
@@ -76,73 +76,76 @@ HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geomet
 #define hs_pairs_options_init(options) hs_pairs_options_init_sized((options), sizeof(hs_pairs_options))
 HS_API hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size);
 
-/* The result of a pair. The library's, host memory. */
+/* Result of a pair. Host memory of the library. */
 typedef struct hs_pair_result {
-  size_t index;         /* of the pair in the list */
+  size_t index;         /* index of the pair in the list */
   hs_image_pair images; /* pairs[index] */
-  hs_status status;     /* HS_OK, or why the rest is empty: the image's reading failed, descriptors of two types,
-                           HS_ERR_LIMIT where the two images alone are beyond max_memory_bytes, ... */
-  const char *message;  /* the reason, for HS_OK "" */
-  size_t match_count;   /* matches */
-  const hs_match_pair *matches;   /* match_count, by ascending first */
+  hs_status status;     /* HS_OK, or why the fields below are empty: the image could not be read, the descriptors have
+                           two types, the two images alone exceed max_memory_bytes (HS_ERR_LIMIT), ... */
+  const char *message;  /* reason of a failure; "" for HS_OK */
+  size_t match_count;   /* number of matches */
+  const hs_match_pair *matches;   /* match_count matches, by ascending first */
   const uint8_t *inliers;         /* match_count bytes, 1 for an inlier; null without verification */
   const hs_geometry *geometry;    /* null without verification */
-  const hs_geometry *plane;       /* of find_plane; null: not estimated */
-  const hs_geometry *fundamental; /* of find_essential, where geometry is the essential matrix; else null */
-  const hs_pose *pose;            /* of an essential matrix; null: none was found */
-  int32_t watermark;              /* 1: the inliers are a caption, a logo or a frame: at least 70 % are in the border of
-                              both images, which is a tenth of the diagonal wide, and one translation explains at least
-                              70 % (COLMAP's rule); else 0, also where a list has no image_width */
+  const hs_geometry *plane;       /* homography of find_plane; null: not estimated */
+  const hs_geometry *fundamental; /* fundamental matrix, if find_essential replaced it by the essential matrix in
+                                     `geometry`; else null */
+  const hs_pose *pose;            /* pose, if `geometry` is an essential matrix; null: none was found */
+  int32_t watermark;              /* 1: the images agree only in a caption, a logo or a frame (COLMAP's rule): at
+                                     least 70 % of the inliers are in the border of both images, which is a tenth of
+                                     the diagonal wide, and one translation explains at least 70 %. Else 0, also if a
+                                     list has no image_width */
   int32_t reserved;               /* 0 */
-  size_t unguided_matches; /* if the guided pass replaced the first one: the first one's matches and, next, its inliers,
-                              for hs_judge_pairs; else 0 */
-  size_t unguided_inliers; /* see unguided_matches */
+  size_t unguided_matches; /* matches of the first pass if the guided pass replaced it; else 0. hs_judge_pairs needs
+                              both numbers */
+  size_t unguided_inliers; /* inliers of the first pass if the guided pass replaced it; else 0 */
 } hs_pair_result;
 
 /* Result of verifying a pair. */
 typedef struct hs_pair_geometry {
-  hs_geometry model;       /* the inliers agree with it */
-  hs_geometry plane;       /* of find_plane, if has_plane */
-  hs_geometry fundamental; /* of find_essential, if model is the essential matrix; else all 0 */
-  hs_pose pose;            /* if model is an essential matrix; else all 0 */
+  hs_geometry model;       /* the model; `inliers` agree with it */
+  hs_geometry plane;       /* homography of find_plane; valid if has_plane is 1 */
+  hs_geometry fundamental; /* fundamental matrix, if find_essential replaced it by the essential matrix in `model`;
+                              else all 0 */
+  hs_pose pose;            /* pose, if model is an essential matrix; else all 0 */
   int32_t has_plane;       /* 1: plane was estimated */
   int32_t watermark;       /* see hs_pair_result */
   int32_t reserved[6];     /* 0 */
 } hs_pair_geometry;
 
-/* Verifies matches of two images as a run over pairs does. matches: `count` of them, the caller's. options: as for the run;
-   options->verify must not be null: its cameras are used for a and b (fx 0: not known), like its allocator and message.
-   inliers: count bytes of the caller, written: 1 for an inlier. Re-entrant; blocks, on the calling thread.
-   Statuses: HS_ERR_ARGUMENT (null, an index outside its list), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY; *found is all
-   0 then. */
+/* Verifies matches of two images as a run over pairs does. matches: `count` matches of the caller. options: as for
+   the run; options->verify must not be null, and its cameras (fx 0: unknown), allocator and message are used.
+   inliers: `count` bytes of the caller, which get 1 for an inlier, else 0. Re-entrant; blocks, on the calling thread.
+   Statuses: HS_ERR_ARGUMENT (null, an index outside its list), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY; *found is
+   all 0 then. */
 HS_API hs_status hs_verify_pair(const hs_features *a, const hs_features *b, const hs_match_pair *matches, size_t count,
                                 const hs_pairs_options *options, uint8_t *inliers, hs_pair_geometry *found);
 
 /* A run over a list of pairs. */
 typedef struct hs_pairs hs_pairs;
 
-/* Starts to match `pairs`, count of them (indices of the collection's images), the caller's and unchanged until
-   hs_pairs_end; an image may be in any number of them, but not twice in one. context: its threads, and its GPU if it has
-   one, do the work; until hs_pairs_end it must not be used for anything else but hs_destroy. Its max_memory_bytes
-   bounds what the run holds in host memory and on the device each; 0: half of the machine's and of the device's
-   memory. Its allocator is called from several threads at once. options: null for the defaults. Does not block.
+/* Starts to match `count` pairs of images of the collection. The list `pairs` stays the caller's and unchanged until
+   hs_pairs_end. An image may be in any number of pairs, but not twice in one. The threads of `context` do the work,
+   and its GPU if it has one; until hs_pairs_end the context may only be passed to hs_destroy. Its max_memory_bytes
+   limits what the run holds in host memory and, separately, on the device; 0: half of the machine's and of the
+   device's memory. Its allocator is called from several threads at once. options: null for the defaults. Does not
+   block.
    Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image with
-   neither features nor read, a run on this context that has not ended), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs or
-   more), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_DEVICE; *run is null then, and hs_last_error says why. */
+   neither features nor read, a run on this context that has not ended), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs
+   or more), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_DEVICE; *run is null then, and hs_last_error says why. */
 HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_collection *collection,
                                 const hs_image_pair *pairs, size_t count, const hs_pairs_options *options);
 
-/* Waits for the next pair of the list. *result: valid until the next call on the run; null with HS_OK: all have been
-   returned, or the next was not ready within wait_ms milliseconds (-1: waits as long as it takes). Statuses: HS_ERR_ARGUMENT
-   (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the run cannot continue; the results
-   returned so far are valid, and every further call fails with the same status. */
+/* Waits for the next pair of the list. *result is valid until the next call on the run. *result null with HS_OK: all
+   pairs have been returned, or the next was not ready within wait_ms milliseconds (-1: no time limit).
+   Statuses: HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the
+   run cannot continue. Results returned so far stay valid, and every further call fails with the same status. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
 
-/* Why hs_pairs_next failed, "" if it did not. Valid until hs_pairs_end. */
+/* Returns why hs_pairs_next failed; "" if it did not. Valid until hs_pairs_end. */
 HS_API const char *hs_pairs_last_error(const hs_pairs *run);
 
-/* Ends a run, finished or not, and frees all of it; pairs in progress are finished first. null is
-   allowed. */
+/* Ends a run, finished or not, and frees all its memory. Waits for pairs in progress. null is allowed. */
 HS_API void hs_pairs_end(hs_pairs *run);
 
 /* Judgement whether verified pairs show the same place.
@@ -155,46 +158,48 @@ HS_API void hs_pairs_end(hs_pairs *run);
  * stays. It cannot judge sure pairs that are wrong (a symmetric building), and collections without sure pairs.
  */
 typedef enum hs_pair_verdict {
-  HS_PAIR_SUPPORTED = 0, /* tracks confirm it, or do not contradict it */
-  HS_PAIR_SURE = 1,      /* it made the tracks */
-  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images, or only four or more in a row, so that it may close a
-                            loop */
-  HS_PAIR_DOUBTFUL = 3   /* sure pairs connect its images, and their tracks do not confirm it */
+  HS_PAIR_SUPPORTED = 0, /* tracks confirm the pair, or do not contradict it */
+  HS_PAIR_SURE = 1,      /* the pair is one of those whose inliers form the tracks */
+  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images, or only a chain of four or more does, so that the
+                            pair may close a loop */
+  HS_PAIR_DOUBTFUL = 3   /* sure pairs connect its images, and the tracks do not confirm the pair */
 } hs_pair_verdict;
 
 /* A verified pair of a collection. Start with {0}. */
 typedef struct hs_judged_pair {
   hs_image_pair images;    /* indices of two images of the collection */
-  size_t match_count;      /* matches before verification, without a guide */
-  size_t inlier_count;     /* of them */
-  hs_pair_verdict verdict; /* written, like the two below */
-  size_t on_tracks;        /* inliers with both features on tracks of sure pairs; 0 for a sure pair */
-  size_t supported;        /* of these, both on one track */
+  size_t match_count;      /* number of matches before verification, without a guide */
+  size_t inlier_count;     /* number of inliers among them */
+  hs_pair_verdict verdict; /* verdict; written, like on_tracks and supported */
+  size_t on_tracks;        /* inliers whose two features are both on tracks of sure pairs; 0 for a sure pair */
+  size_t supported;        /* inliers whose two features are on the same track */
   int32_t reserved[4];     /* 0 */
 } hs_judged_pair;
 
 /* The caller's source of pairs' inliers. */
 typedef struct hs_pair_inliers {
-  const size_t *feature_counts; /* image_count entries; below 2^32 in all */
-  size_t image_count;           /* of the collection */
-  /* Writes 2 x inlier_count indices of pairs[pair]: first image's feature, second image's feature, ... Called once for each
-     pair, sure pairs first, on the calling thread; a status other than HS_OK ends the call. */
+  const size_t *feature_counts; /* [image_count]: features of each image; their sum is below 2^32 */
+  size_t image_count;           /* number of images of the collection */
+  /* Writes 2 x inlier_count feature indices of the pair's inliers: for each the first image's, then the second
+     image's. Called once for each pair, sure pairs first, on the calling thread. A status other than HS_OK ends
+     hs_judge_pairs. */
   hs_status (*read)(void *user, size_t pair, uint32_t *inliers);
   void *user; /* the caller's, passed to read */
 } hs_pair_inliers;
 
 /* Options of the judgement. */
 typedef struct hs_judge_options {
-  size_t struct_size;    /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
-  size_t sure_inliers;   /* fewest inliers of a sure pair; 100 */
-  double sure_share;     /* their least share of the pair's matches; 0..1; 0.6 */
-  double doubtful_share; /* inliers support a pair if both features are on one track, and deny it if they are on two. A
-                              pair whose inliers are a smaller share of its matches is doubtful if at least one denies it
-                              and less than least_support of them support it, or if ten or more deny it and fewer support
-                              it. From this share to sure_share it is doubtful if four or more deny it and none supports
-                              it; 0..1; 0.5 */
-  double least_support;  /* share of inliers whose support is enough; 0..1; 0.15 */
-  const hs_allocator *allocator; /* for working memory: 5 bytes a feature; null: the C library's */
+  size_t struct_size;            /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
+  size_t sure_inliers;           /* fewest inliers of a sure pair; 100 */
+  double sure_share;             /* least share of a sure pair's matches that are inliers; 0..1; 0.6 */
+  double doubtful_share;         /* share of a pair's matches that are inliers; below it, less evidence makes the pair
+                            doubtful. An inlier supports a pair if its two features are on one track, and denies it if
+                            they are on two. With a smaller share than this, a pair is doubtful if at least one inlier
+                            denies it and less than least_support of its inliers support it, or if ten or more deny it
+                            and fewer support it. From this share to sure_share it is doubtful if four or more deny it
+                            and none supports it; 0..1; 0.5 */
+  double least_support;          /* share of supporting inliers that is enough; 0..1; 0.15 */
+  const hs_allocator *allocator; /* allocator of working memory, 5 bytes per feature; null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;          /* capacity there */
 } hs_judge_options;
@@ -203,7 +208,7 @@ typedef struct hs_judge_options {
 #define hs_judge_options_init(options) hs_judge_options_init_sized((options), sizeof(hs_judge_options))
 HS_API hs_status hs_judge_options_init_sized(hs_judge_options *options, size_t struct_size);
 
-/* Fills verdict, on_tracks and supported of `count` pairs, the caller's. The result does not depend on their order.
+/* Sets verdict, on_tracks and supported of `count` pairs of the caller. The result does not depend on their order.
    options: null for the defaults. Blocks, on the calling thread. Statuses: HS_ERR_ARGUMENT (null, an image or feature
    outside the collection), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY, and what source->read returned. */
 HS_API hs_status hs_judge_pairs(const hs_pair_inliers *source, hs_judged_pair *pairs, size_t count,
