@@ -37,65 +37,70 @@ extern "C" {
 /* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
-/* The camera of a new image. An image of the database must have the camera that the rule gives: HS_ERR_ARGUMENT
-   otherwise, or with options.replace it gets that camera. */
+/* Camera of a new image. If the image already exists, it must have the camera that the rule gives: otherwise
+   HS_ERR_ARGUMENT, or with options.replace it gets that camera. */
 enum {
-  HS_CAMERAS_OWN = 0,      /* a camera that no other image has; images that the database has keep their cameras */
-  HS_CAMERAS_BY_VALUE = 1, /* the first camera of the same model, size and parameters that is not in a rig of several */
-  HS_CAMERAS_BY_SIZE = 2,  /* the camera of the images of the same size; the first image decides its parameters, as with
-                              COLMAP's single_camera. If these images have several cameras, or one that is in a rig of
-                              several: HS_ERR_ARGUMENT */
-  HS_CAMERAS_BY_FOLDER = 3 /* the same among the images in its folder, as with COLMAP's single_camera_per_folder */
+  HS_CAMERAS_OWN = 0,      /* a camera that no other image has; existing images keep their cameras */
+  HS_CAMERAS_BY_VALUE = 1, /* the first camera with the same model, size and parameters that is not in a rig of
+                              several */
+  HS_CAMERAS_BY_SIZE = 2,  /* the camera of the images of the same size; the first image decides its parameters, as
+                              with COLMAP's single_camera. HS_ERR_ARGUMENT if these images have several cameras, or
+                              one in a rig of several */
+  HS_CAMERAS_BY_FOLDER = 3 /* as HS_CAMERAS_BY_SIZE among the images in its folder, as with COLMAP's
+                              single_camera_per_folder */
 };
 
 /* Options for opening a database. */
 typedef struct hs_colmap_options {
-  size_t struct_size; /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
-  int32_t read_only;  /* 1: the file must be there and is only read; 0 or 1; 0 */
-  int32_t replace;    /* features or matches that the database has and that differ from new ones: 0: HS_ERR_ARGUMENT; 1:
+  size_t struct_size;    /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
+  int32_t read_only;     /* 1: the file must exist and is only read; 0 or 1; 0 */
+  int32_t replace;       /* existing features or matches that differ from new ones: 0: HS_ERR_ARGUMENT; 1: they are
                             replaced, and new features drop all matches of the image; 0 or 1; 0 */
-  int32_t share_cameras; /* which camera a new image gets; HS_CAMERAS_OWN */
-  int32_t wait_ms;       /* how long to wait while another program writes to the database, milliseconds, 0: 10000;
-                              0..2^31 - 1; 0 */
-  hs_bin_layout layout;  /* the bin order of the caller's descriptors; HS_LAYOUT_UBC */
+  int32_t share_cameras; /* rule for the camera of a new image; HS_CAMERAS_OWN */
+  int32_t wait_ms;       /* longest wait while another program writes to the database, milliseconds, 0: 10000; 0..2^31
+                            - 1; 0 */
+  hs_bin_layout layout;  /* bin order of the caller's descriptors; HS_LAYOUT_UBC */
   uint64_t max_features; /* reading: refuse images that claim more; 0: 2^27 */
-  const hs_allocator *allocator; /* for the handle and what is read; must outlive both. Not for SQLite's memory */
+  const hs_allocator *allocator; /* allocator of the handle and of what is read; must outlive both. Not for SQLite's
+                                    memory */
   char *message;                 /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
   size_t message_bytes;          /* capacity there */
 } hs_colmap_options;
 
-/* The defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same. HS_ERR_ARGUMENT: null. */
+/* Fills *options with the defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same.
+   HS_ERR_ARGUMENT: null. */
 #define hs_colmap_options_init(options) hs_colmap_options_init_sized((options), sizeof(hs_colmap_options))
 HS_API hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct_size);
 
-/* Opens a database, making it if it is not there (it appears at the first commit). options may be null. On failure
-   *database is null. Blocks while another program writes to it.
-   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those that
-   this version knows), HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite database,
-   or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know), HS_ERR_MEMORY. */
+/* Opens a database, or creates it if it does not exist (the file appears at the first commit). options may be null.
+   On failure *database is null. Blocks while another program writes to it.
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those
+   that this version knows), HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite
+   database, or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know),
+   HS_ERR_MEMORY. */
 HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
-/* Makes everything added since opening, or since the last commit, permanent. After a
-   failure nothing more can be added. Statuses: HS_ERR_ARGUMENT (null, read_only), HS_ERR_IO. */
+/* Makes permanent everything that was added since opening or the last commit. After a failure nothing more can be
+   added. Statuses: HS_ERR_ARGUMENT (null, read_only), HS_ERR_IO. */
 HS_API hs_status hs_colmap_commit(hs_colmap_database *database);
 
-/* Closes; what was not committed is dropped, and with it a file that did not exist before. null is allowed. */
+/* Closes a database. What was not committed is dropped, and so is a file that did not exist before. null is allowed. */
 HS_API void hs_colmap_close(hs_colmap_database *database);
 
-/* Why the last failing call on this handle failed, with the name of the file; "" when none did. Valid until the next
-   call. */
+/* Says why the last failing call on this handle failed, with the name of the file; "" if none did. Valid until the
+   next call. */
 HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 
 /* ---- images and their features */
 
-/* Most parameters of any model. */
+/* Most parameters of a camera model. */
 enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
-/* Which parts of a camera are defaults. A new image without a shared camera gets all of it; an image that has a camera,
-   in the database or by a rule for sharing, may differ in what is a default. */
+/* Parts of a camera that are only defaults. A new image without a shared camera gets the complete camera. An image
+   that has a camera, in the database or by a rule for sharing, may differ in the defaults. */
 enum {
   HS_TENTATIVE_NOTHING = 0,    /* the image must have this camera */
-  HS_TENTATIVE_PARAMETERS = 1, /* parameters may differ, as when they are from EXIF; the model must be equal */
+  HS_TENTATIVE_PARAMETERS = 1, /* parameters may differ, for instance if they are from EXIF; the model must be equal */
   HS_TENTATIVE_CAMERA = 2      /* model and parameters may differ */
 };
 
@@ -105,72 +110,75 @@ typedef struct hs_colmap_camera {
                               3 RADIAL f cx cy k1 k2; 4 OPENCV fx fy cx cy k1 k2 p1 p2; and so on */
   int32_t width, height; /* 1 or more */
   int32_t prior_focal_length;              /* 1: the focal length is known (calibration, EXIF); 0: a guess */
-  int32_t parameter_count;                 /* as the model has; 1..16 */
-  uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the number of a camera
-                                                in the database, and the other fields are ignored */
+  int32_t parameter_count;                 /* number of parameters of the model; 1..16 */
+  uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the id of a camera
+                                              in the database, and the other fields are ignored */
   int32_t tentative;                       /* adding an image: which parts are defaults; HS_TENTATIVE_NOTHING */
   int32_t reserved[1];                     /* 0 */
-  double parameters[HS_COLMAP_PARAMETERS]; /* in the model's order; parameter_count of them */
+  double parameters[HS_COLMAP_PARAMETERS]; /* parameter_count parameters in the model's order */
 } hs_colmap_camera;
 
-/* COLMAP's default camera for an image: SIMPLE_RADIAL, principal point in the middle, no
-   distortion. focal_length: pixels, then prior_focal_length is 1; 0: unknown, 1.2 times the larger side, 0.
-   Statuses: HS_ERR_ARGUMENT. */
+/* Fills *camera with COLMAP's default for an image: SIMPLE_RADIAL, principal point in the middle, no distortion.
+   focal_length: pixels, and prior_focal_length becomes 1; 0: unknown: 1.2 times the larger side, and
+   prior_focal_length becomes 0. Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length);
-/* As above with another model, 0..17: parameters other than focal lengths and principal point are those without distortion,
-   as COLMAP begins with. Statuses: HS_ERR_ARGUMENT. */
+/* As hs_colmap_camera_init with another model, 0..17. Parameters other than focal lengths and principal point are
+   those of no distortion, COLMAP's initial values. Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, int32_t width, int32_t height,
                                              double focal_length);
-/* The number of a model by COLMAP's name for it, such as "OPENCV"; -1: no such model is known. */
+/* Returns the number of a model by COLMAP's name, such as "OPENCV"; -1: unknown. */
 HS_API int32_t hs_colmap_model_of_name(const char *name);
 
 /* An image of a database. */
 typedef struct hs_colmap_image {
-  int32_t found;           /* 1: the rest is valid; 0: no such image, the rest is 0 */
+  int32_t found;           /* 1: the other fields are valid; 0: no such image, and they are 0 */
   uint32_t image_id;       /* 0..2^31 - 2 */
-  uint32_t camera_id;      /* of its camera */
+  uint32_t camera_id;      /* id of its camera */
   int32_t reserved[9];     /* 0 */
   const char *name;        /* the database's; valid until the next call on the handle */
-  int64_t features;        /* keypoints; -1: none were ever written */
+  int64_t features;        /* number of keypoints; -1: none were ever written */
   hs_colmap_camera camera; /* its camera */
 } hs_colmap_image;
 
-/* Adds an image with its features. name: as COLMAP's, the path below the folder of images with '/' between folders;
-   UTF-8. camera: null for hs_colmap_camera_init with the features' image size, which then must be known. features with
-   HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets its number. In a database that has rigs and frames
-   the image gets a new frame, of its camera's rig; a new camera gets a new rig.
-   A camera that is not tentative must have its principal point in the picture: HS_ERR_ARGUMENT otherwise.
-   An image of that name keeps its number and frame. Without options.replace it must have the camera that `camera` and
-   options.share_cameras ask for (camera null: any of its size), and no features or the same bytes: HS_ERR_ARGUMENT
-   otherwise. With options.replace camera and features are replaced, but an image in a rig of several cameras keeps its
-   camera: HS_ERR_ARGUMENT if another is asked for. In either case the camera must be of the size of the features' image:
-   HS_ERR_ARGUMENT otherwise. With another camera the geometry of the image's pairs is dropped; with other features all its
-   matches are, because their indices are of the former features.
-   The provenance of features is kept in a table hartsift_origins, which COLMAP ignores; features of a picture that was
-   turned by its EXIF orientation, or of another layout than the options, are HS_ERR_ARGUMENT. Statuses: HS_ERR_ARGUMENT,
-   HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY, HS_ERR_IO. */
+/* Adds an image with its features. name: COLMAP's name, the path below the folder of images with '/' between folders;
+   UTF-8. camera: null for hs_colmap_camera_init with the features' image size, which must then be known. Features
+   with HS_DESCRIPTOR_NONE get keypoints alone. image_id: null, or gets the image's id. In a database with rigs and
+   frames the image gets a new frame of its camera's rig; a new camera gets a new rig. A camera that is not tentative
+   must have its principal point in the picture: HS_ERR_ARGUMENT otherwise.
+   If an image of that name exists, it keeps its id and frame. Without options.replace it must have the camera that
+   `camera` and options.share_cameras require (camera null: any of its size), and no features or the same bytes:
+   HS_ERR_ARGUMENT otherwise. With options.replace camera and features are replaced, but an image in a rig of several
+   cameras keeps its camera: HS_ERR_ARGUMENT if another is required. In either case the camera must have the size of
+   the features' image: HS_ERR_ARGUMENT otherwise. A new camera drops the geometry of the image's pairs. New features
+   drop all its matches, because these index the former features.
+   The provenance of features is stored in a table hartsift_origins, which COLMAP ignores. HS_ERR_ARGUMENT: features
+   of a picture that was turned by its EXIF orientation, or of another layout than the options'.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT (too many features for SQLite, about 7.8 million), HS_ERR_MEMORY,
+   HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
 
-/* Adds an image of another database under its name there, with its camera (HS_TENTATIVE_CAMERA) and, byte for byte, its
-   features (reading and adding them rounds), and their provenance; matches and position are not copied. new_id: null, or
-   gets its number. An image of that name: as in hs_colmap_add_image. `database` has the reason of a failure.
-   Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4 columns),
-   HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
+/* Copies an image of another database, under its name there, with its camera (HS_TENTATIVE_CAMERA), its features and
+   their provenance. Features are copied byte for byte, while reading and adding them would round. Matches and
+   position are not copied. new_id: null, or gets the new id. If an image of that name exists: as in
+   hs_colmap_add_image. The message of a failure is set on `database`.
+   Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4
+   columns), HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
 HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
                                       uint32_t *new_id);
 
-/* Looks an image up by name. Not there: HS_OK with found 0. Statuses: HS_ERR_ARGUMENT, HS_ERR_FORMAT, HS_ERR_IO. */
+/* Finds an image by name. If it does not exist: HS_OK with found 0. Statuses: HS_ERR_ARGUMENT, HS_ERR_FORMAT,
+   HS_ERR_IO. */
 HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image);
 
-/* The image with the smallest number above `after` (-1: the first one). The last one is followed by found 0. Statuses: as
-   above; HS_ERR_FORMAT also for a damaged file that has them in another order. */
+/* Finds the image with the smallest id above `after` (-1: the first one). After the last one found is 0. Statuses: as
+   hs_colmap_find_image; HS_ERR_FORMAT also for a damaged file whose rows are in another order. */
 HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image);
 
-/* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates come back to within
-   the rounding of x + 0.5, scale and orientation to within the affine shape's rounding; octave, level and response are 0;
-   of keypoints with x and y alone sigma is 1 and orientation 0. No features at all: count 0.
-   The provenance is known where this library has added them.
+/* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates are restored up to
+   the rounding of x + 0.5, scale and orientation up to the rounding of the affine shape. octave, level and response
+   are 0. Keypoints with only x and y get sigma 1 and orientation 0. No features at all: count 0. The provenance is
+   known if this library added the features.
    Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);
