@@ -12,28 +12,28 @@ extern "C" {
 
 /* ------------------------------------------------------------------ loading of images */
 
-/* Camera data from the EXIF of a JPEG, PNG, TIFF or WebP; missing values are 0. */
+/* Camera data from the EXIF of a JPEG, PNG, TIFF or WebP. Missing values are 0. */
 typedef struct hs_exif {
-  double focal_length; /* pixels of the picture as decoded; 0: unknown. From the 35 mm equivalent, else from FocalLength
-                          and the resolution of the focal plane, as COLMAP takes it */
+  double focal_length; /* focal length in pixels of the decoded picture; 0: unknown. From the 35 mm equivalent, else
+                          from FocalLength and the resolution of the focal plane, as COLMAP computes it */
   double latitude, longitude;      /* GPS, degrees, WGS 84, north and east above 0 */
   double altitude;                 /* metres above sea level */
-  int32_t has_place, has_altitude; /* 1: latitude and longitude, altitude are there */
+  int32_t has_place, has_altitude; /* 1: latitude and longitude are known; 1: altitude is known */
   int32_t reserved[14];            /* 0 */
 } hs_exif;
 
-/* Bytes of a text in hs_load_notes. */
+/* Size of a text in hs_load_notes. */
 enum { HS_NOTE_BYTES = 256 };
 
 /* Notes on a loaded file. Fields are 0 if there is nothing to note. */
 typedef struct hs_load_notes {
   int32_t damages;        /* number of damages that the decoder reported: wrong checksums, lost or surplus data, wrong
-                              headers. Pixels may be wrong then */
-  int32_t is_low_range;   /* 1: no value range was given, and the samples use so little of the type's range that few
-                              features or none will be found, as with 12 bits or temperatures in 16 bits */
-  double lowest, highest; /* if is_low_range: the least and the greatest sample */
-  float range_low, range_high;   /* if is_low_range: the value range that may be meant */
-  char damage[HS_NOTE_BYTES];    /* "NAME: " and the first report of damage, zero-terminated; "": none */
+                             headers. If not 0, pixels may be wrong */
+  int32_t is_low_range;   /* 1: no value range was given, and the samples use so little of their type's range that few
+                             features or none will be found, for instance 12-bit samples, or temperatures, in 16 bits */
+  double lowest, highest; /* if is_low_range: the smallest and the largest sample */
+  float range_low, range_high;   /* if is_low_range: the value range that the file probably uses */
+  char damage[HS_NOTE_BYTES];    /* "NAME: " and the first damage report, zero-terminated; "": none */
   char low_range[HS_NOTE_BYTES]; /* "NAME: " and the warning of a low range; "": is_low_range is 0 */
   int32_t reserved[16];          /* 0 */
 } hs_load_notes;
@@ -41,73 +41,77 @@ typedef struct hs_load_notes {
 /* Options of hs_load_image. */
 typedef struct hs_load_options {
   size_t struct_size;  /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
-  uint64_t max_pixels; /* refuse larger images before allocating, 0: 2^31; UINT64_MAX: no limit */
+  uint64_t max_pixels; /* largest image, checked before allocation, pixels; 0: 2^31; UINT64_MAX: no limit */
   uint64_t
-      max_memory_bytes; /* refuse images whose decoding needs more; 0: half the memory that this process may hold (the
-                                machine's, its control groups' on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
-  int32_t ignore_exif;  /* 1: leave a picture as stored; 0: apply its EXIF orientation */
-  int32_t keep_colour;  /* 1: RGB where the file has colour; 0: gray (luma of a YCbCr JPEG as stored) */
+      max_memory_bytes; /* largest memory for decoding an image, bytes; 0: half the memory that this process may hold
+                           (limited by the machine, its control groups on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
+  int32_t ignore_exif;  /* 1: keep the picture as stored; 0: apply its EXIF orientation */
+  int32_t keep_colour;  /* 1: RGB if the file has colour; 0: gray (the stored luma of a YCbCr JPEG) */
   int32_t jpeg_scale;   /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
-                                  transform; 0 means 1. The limits are for what is decoded, coordinates found are pixels
-                                  of it. Above 1 other files and scenes are HS_ERR_UNSUPPORTED. 0 */
-  const hs_allocator *allocator; /* of the result; must outlive it. null: the C library's */
+                           transform; 0 means 1. Limits and feature coordinates refer to the decoded picture. Above 1,
+                           other files and scenes are HS_ERR_UNSUPPORTED. 0 */
+  const hs_allocator *allocator; /* allocator of the result; must outlive it. null: the C library's */
   char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
   size_t message_bytes;          /* capacity there */
-  hs_exif *exif; /* null, or gets what the file says; all 0 after a failure and for files without; null */
+  hs_exif *exif; /* null, or gets the file's EXIF; all 0 after a failure and for files without EXIF; null */
   int64_t
-      max_image_size; /* pictures whose larger side has more pixels are reduced so that it has this many: by exact area
-                             averaging in integers (METHOD.md, section 2), the other side rounded down as COLMAP's
-                             max_image_size does. The limits apply to what is decoded. 0: never; 0 or more; 0 */
+      max_image_size; /* largest side of a picture, pixels: larger pictures are reduced to it by exact area averaging
+                         in integers (METHOD.md, section 2), the other side rounded down as with COLMAP's
+                         max_image_size. The limits apply to the picture before reduction. 0: never reduced; 0 or
+                         more; 0 */
   int32_t
-      keep_encoded; /* 1: hs_load_source, hs_extract_source and their kin leave a JPEG to the GPU that it may decode: a
-                           baseline one, gray or YCbCr in one scan. Damaged data is found when it is decoded. Others are
-                           decoded at once, as all are with keep_colour, jpeg_scale, max_image_size or a value range.
-                           hs_load_image and hs_load_image_memory ignore it. 0 */
-  int32_t only_files; /* 1: every path names a file: for names from users. 0: "-" is standard
-                         input, "@scene" a picture. 0 */
-  int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage that leaves a picture is noted
-                     (hs_load_notes). 0 */
+      keep_encoded;   /* 1: hs_load_source, hs_extract_source and related functions leave a JPEG encoded for the GPU if
+                         it can decode it: a baseline one, gray or YCbCr in one scan. Damaged data is then found when
+                         the GPU decodes it. Other JPEGs are decoded at once, and so are all with keep_colour,
+                         jpeg_scale, max_image_size or a value range. hs_load_image and hs_load_image_memory ignore the
+                         option. 0 */
+  int32_t only_files; /* 1: every path names a file: for names from users. 0: "-" is standard input, "@scene..." a
+                         generated picture. 0 */
+  int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage after which a picture remains
+                     is noted (hs_load_notes). 0 */
   int32_t unused; /* 0 */
-  hs_load_notes *notes; /* null, or gets what was noticed; all 0 after a failure; null */
-  /* The sample values of black and white, low < high, both finite. For integers that use another range than their type's
-     (12 bits, temperatures), and for signed or float samples of TIFF files. The picture is then HS_F32 of this range;
-     samples half a range or more outside are HS_ERR_ARGUMENT. 0, 0: the type's range, MinSampleValue and MaxSampleValue of
-     a 16-bit TIFF (scaled to 16 bits, like the maximum of a PNM), 0..1 for floats. 0, 0 */
+  hs_load_notes *notes; /* null, or gets the notes on the file; all 0 after a failure; null */
+  /* Sample values of black and white, low < high, both finite. For integers that use another range than their type's
+     (12 bits, temperatures), and for signed or float samples of TIFF files. The picture becomes HS_F32 with this
+     range; samples half a range or more outside it are HS_ERR_ARGUMENT. 0, 0: the range of the type; MinSampleValue
+     and MaxSampleValue of a 16-bit TIFF (scaled to 16 bits, like the maximum of a PNM); 0..1 for floats. 0, 0 */
   float range_low, range_high;
 } hs_load_options;
 
-/* The defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same. HS_ERR_ARGUMENT: null. */
+/* Fills *options with the defaults above: all 0, so {.struct_size = sizeof(hs_load_options)} is the same.
+   HS_ERR_ARGUMENT: null. */
 #define hs_load_options_init(options) hs_load_options_init_sized((options), sizeof(hs_load_options))
 HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t struct_size);
 
-/* Decodes PNG, JPEG, TIFF (the first picture that is no reduced copy), WebP, BMP or PGM/PPM/PAM, told apart by content, not
-   name; or renders a scene for a name "@scene[:WxH[:SEED]]" (see hs_render_scene). *image views memory that hs_image_free
-   releases. 16-bit files keep 16 bits; float, signed and 32-bit samples become HS_F32. A path "-" is standard input.
-   With options->only_files both are names of files. options may be null. Blocks.
-   options->message says why a call failed, in the words that the command prints: "NAME: reason".
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+/* Loads an image: decodes PNG, JPEG, TIFF (the first picture that is no reduced copy), WebP, BMP or PGM/PPM/PAM,
+   detected by content, not by name. A name "@scene[:WxH[:SEED]]" renders a scene (see hs_render_scene), and "-" is
+   standard input; with options->only_files both are names of files. *image views memory that hs_image_free releases.
+   16-bit files keep 16 bits; float, signed and 32-bit samples become HS_F32. options may be null. Blocks.
+   options->message gets the reason of a failure, in the words that the command prints: "NAME: reason".
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT,
+   HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
-/* The same from memory. */
+/* As hs_load_image, from the bytes of a file. */
 HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
 
-/* Puts features of a picture that loading made smaller (hs_load_options.max_image_size) into the pixels of the original: x,
-   y, sigma, image_width and image_height; octave and level stay the smaller picture's. Nothing is done where the image was
-   not reduced. Call it once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
+/* Converts features of a picture that loading reduced (hs_load_options.max_image_size) to pixels of the original: x,
+   y, sigma, image_width and image_height. octave and level stay those of the reduced picture. No effect if the image
+   was not reduced. Call it only once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
-/* 1: the context's GPU decodes JPEGs of sources, on its multiprocessors, to libjpeg's pixels; 0: the
-   context is a hybrid one, works on the CPU, or was asked for HS_DECODER_CPU; -1: its pixels differ from libjpeg's, or it
-   fails, and the CPU decodes. The first call compares 64 synthetic pictures. message: null, or gets what decodes, or why
-   not; at most message_bytes. */
+/* Tells whether the context's GPU decodes JPEGs of sources. 1: it does, on its multiprocessors, to libjpeg's pixels.
+   0: the context is a hybrid one, works on the CPU, or has HS_DECODER_CPU. -1: its pixels differ from libjpeg's, or
+   it fails, and the CPU decodes. The first call compares 64 synthetic pictures. message: null, or gets what decodes,
+   or why the GPU does not; at most message_bytes. */
 HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
 
-/* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct; a view of
-   the caller's pixels is only cleared. null is allowed. */
+/* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct. A view
+   of the caller's pixels is only cleared. null is allowed. */
 HS_API void hs_image_free(hs_image *image);
 
-/* Renders a picture of natural statistics (dead leaves: opaque discs, radii distributed as r^-3) of
-   exactly the same pixels everywhere, as 8-bit gray. homography: null, or 9 numbers, row-major, that map
-   points of the plain scene to points of the view rendered. HS_ERR_ARGUMENT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+/* Renders a picture with natural statistics (dead leaves: opaque discs, radii distributed as r^-3) as 8-bit gray; the
+   pixels are the same on every machine. homography: null, or 9 numbers, row-major, that map points of the plain scene
+   to points of the rendered view. HS_ERR_ARGUMENT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
                                  const hs_allocator *allocator, hs_image *image);
 
@@ -124,41 +128,41 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
 
 /* Kind of a source. */
 typedef enum hs_source_kind {
-  HS_SOURCE_PIXELS = 0,  /* image: the pixels. As hs_extract and hs_submit take them; load is ignored */
+  HS_SOURCE_PIXELS = 0,  /* image: the pixels, as for hs_extract and hs_submit; load is ignored */
   HS_SOURCE_FILE = 1,    /* path: a file, named as for hs_load_image */
   HS_SOURCE_ENCODED = 2, /* bytes[size]: a file in memory */
-  HS_SOURCE_ROWS = 3,    /* rows give the picture; image says its width, height, type and value range, data is null and
-                            layout HS_GRAY */
-  HS_SOURCE_JPEG = 4 /* made by hs_load_source alone: bytes[size] is a JPEG that waits for the GPU; image says what it
-                            will be decoded to, data is null. As pixels; load is ignored */
+  HS_SOURCE_ROWS = 3,    /* rows give the picture; image has its width, height, type and value range, with data null
+                            and layout HS_GRAY */
+  HS_SOURCE_JPEG = 4 /* made only by hs_load_source: bytes[size] is a JPEG that waits for the GPU; image describes the
+                        decoded picture, with data null. Used as pixels; load is ignored */
 } hs_source_kind;
 
-/* Gives the rows of a gray picture from the top, on the thread of the call. A status other than HS_OK ends the call, which
-   returns it. */
+/* Gives the rows of a gray picture from the top, on the thread of the call. A status other than HS_OK ends the call,
+   which returns that status. */
 typedef struct hs_row_reader {
-  hs_status (*rewind)(void *user); /* the next row is the first; called before the first read, and sometimes again */
-  hs_status (*read)(void *user, void *row); /* the next row: image.width samples of image.type, without a gap */
+  hs_status (*rewind)(void *user); /* restarts at the first row; called before the first read, and sometimes again */
+  hs_status (*read)(void *user, void *row); /* writes the next row: image.width samples of image.type, without gaps */
   void *user;                               /* the caller's, passed to both */
 } hs_row_reader;
 
 /* Source of a picture. Start with {0} or one of the functions below. */
 typedef struct hs_source {
-  hs_image image;      /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
-  hs_source_kind kind; /* which of the fields count */
-  int32_t
-      refuse_damage; /* HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: the call that decodes it
-                            refuses it with HS_ERR_FORMAT if libjpeg reports damage; hs_load_image gives the report */
-  const char *path;  /* HS_SOURCE_FILE */
-  const void *bytes; /* HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
-  size_t size;       /* of bytes */
-  hs_row_reader rows;          /* HS_SOURCE_ROWS */
-  const hs_load_options *load; /* how a file is decoded, and the limits of rows; null: the defaults */
-  const hs_image *mask; /* as in hs_extract; of the picture's size, or, where max_image_size made that smaller, of
-                                  the original's; null: none */
+  hs_image image;        /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
+  hs_source_kind kind;   /* kind of the source; determines the fields that are used */
+  int32_t refuse_damage; /* HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: the decoding call
+                            refuses the JPEG with HS_ERR_FORMAT if libjpeg reports damage; hs_load_image gives the
+                            report */
+  const char *path;      /* HS_SOURCE_FILE */
+  const void *bytes;     /* HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
+  size_t size;           /* size of bytes */
+  hs_row_reader rows;    /* HS_SOURCE_ROWS */
+  const hs_load_options *load; /* how a file is decoded, and the limits for rows; null: the defaults */
+  const hs_image *mask; /* mask as in hs_extract, of the picture's size or, if max_image_size reduced the picture, of
+                           the original's; null: none */
   int32_t reserved[8];  /* 0 */
 } hs_source;
 
-/* A source of this kind, with nothing else set. */
+/* Makes a source of this kind, with nothing else set. */
 static inline hs_source hs_source_of(hs_source_kind kind) {
 #ifdef __cplusplus
   hs_source source = {};
@@ -169,21 +173,21 @@ static inline hs_source hs_source_of(hs_source_kind kind) {
   return source;
 }
 
-/* The pixels that *image views; the struct is copied. */
+/* Makes a source of the pixels that *image views; the struct is copied. */
 static inline hs_source hs_source_pixels(const hs_image *image) {
   hs_source source = hs_source_of(HS_SOURCE_PIXELS);
   if (image) source.image = *image;
   return source;
 }
 
-/* A file, named as for hs_load_image. */
+/* Makes a source of a file, named as for hs_load_image. */
 static inline hs_source hs_source_file(const char *path) {
   hs_source source = hs_source_of(HS_SOURCE_FILE);
   source.path = path;
   return source;
 }
 
-/* A file's bytes. */
+/* Makes a source of a file's bytes. */
 static inline hs_source hs_source_encoded(const void *bytes, size_t size) {
   hs_source source = hs_source_of(HS_SOURCE_ENCODED);
   source.bytes = bytes;
@@ -191,7 +195,7 @@ static inline hs_source hs_source_encoded(const void *bytes, size_t size) {
   return source;
 }
 
-/* Rows of a gray picture; the struct is copied. */
+/* Makes a source of rows of a gray picture; the struct is copied. */
 static inline hs_source hs_source_rows(int32_t width, int32_t height, hs_sample_type type, const hs_row_reader *rows) {
   hs_source source = hs_source_of(HS_SOURCE_ROWS);
   source.image.width = width;
@@ -201,15 +205,16 @@ static inline hs_source hs_source_rows(int32_t width, int32_t height, hs_sample_
   return source;
 }
 
-/* Reads a source before its extraction, on the caller's thread: *loaded is of pixels, or of HS_SOURCE_JPEG where
-   load->keep_encoded is 1 and the file is such a JPEG; hs_decodes_jpeg says whether a GPU decodes. It has the mask of
-   *source, of which hs_extract_source then expects the loaded size, and no load. hs_source_free releases it; of bytes that
-   stay encoded, pixels and HS_SOURCE_JPEG it is a view.
-   Statuses: as hs_load_image; HS_ERR_ARGUMENT also for a source that lacks what its kind needs, and whatever rows return.
-   load->message says why, as for hs_load_image. */
+/* Reads a source before its extraction, on the caller's thread. *loaded becomes a source of pixels, or of
+   HS_SOURCE_JPEG if load->keep_encoded is 1 and the file is such a JPEG; hs_decodes_jpeg says whether a GPU decodes
+   it. *loaded has the mask of *source, for which hs_extract_source then expects the loaded size, and no load.
+   hs_source_free releases it. For bytes that stay encoded, pixels and HS_SOURCE_JPEG it is a view.
+   Statuses: as hs_load_image; HS_ERR_ARGUMENT also for a source that lacks what its kind needs, and whatever rows
+   return. load->message gets the reason, as for hs_load_image. */
 HS_API hs_status hs_load_source(const hs_source *source, hs_source *loaded);
 
-/* Frees what hs_load_source took and clears the struct; a source that is a view is only cleared. null is allowed. */
+/* Frees what hs_load_source allocated and clears the struct; a source that is a view is only cleared. null is
+   allowed. */
 HS_API void hs_source_free(hs_source *source);
 
 /* ------------------------------------------------------------------ from a source to features
@@ -221,23 +226,25 @@ HS_API void hs_source_free(hs_source *source);
    GPU where options.decoder is HS_DECODER_GPU, or where load->keep_encoded is 1, options.decoder HS_DECODER_AUTO and it
    decodes (the first such call compares it, see hs_decodes_jpeg); else, and with a mask, by libjpeg. */
 
-/* Extracts the features of a source. Blocks. A context whose max_memory_bytes requires tiles reads the picture row by
-   row meanwhile, on a CPU or a GPU, and holds a band of it and 64 KiB of a file. This applies to rows, PNG that is not
-   interlaced and JPEG of one scan that need not be turned, without max_image_size, equalize and HS_PROFILE_OPENCV's
-   refinement, rows also without a value range in load, and where a band fits. The workspace is the one
-   hs_workspace_query_rows promises; load->max_memory_bytes then bounds the additional memory of decoding. A file that is
-   damaged further down gives its status and no features. Statuses: as hs_load_source and hs_extract. */
+/* Extracts the features of a source. Blocks. If max_memory_bytes requires tiles, the picture is read row by row
+   meanwhile, on a CPU or a GPU; the context then holds a band of it and 64 KiB of a file. This applies to rows, to
+   PNG without interlacing, and to JPEG of one scan that needs no turning, if a band fits, without max_image_size,
+   equalize and HS_PROFILE_OPENCV's refinement; for rows also only without a value range in load. The workspace is
+   that of hs_workspace_query_rows; load->max_memory_bytes then limits the additional memory of decoding. A file that
+   is damaged further down gives its status and no features. Statuses: as hs_load_source and hs_extract. */
 HS_API hs_status hs_extract_source(hs_context *context, const hs_source *source, hs_features *features);
 
 /* Submits a source and returns without waiting until it is read. What it points to must stay valid until hs_wait has
-   returned this image's features: path, bytes, the pixels of image and mask, load->exif and load->notes, of which each file
-   in flight needs separate ones; *source, *load and *mask are copied. hs_wait reports what is wrong with a file or its mask.
-   With options.in_flight 0 a context of a GPU has 64 in flight if the first image that was submitted is a file. Statuses:
-   HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_UNSUPPORTED (rows), HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY, HS_ERR_THREAD,
-   HS_ERR_NO_DEVICE, of pixels and HS_SOURCE_JPEG also hs_submit's; then nothing was submitted. */
+   returned this image's features: path, bytes, the pixels of image and mask, load->exif and load->notes (a separate
+   exif and notes for each file in flight). *source, *load and *mask are copied. hs_wait reports faults of a file or
+   its mask. With options.in_flight 0 a context of a GPU allows 64 in flight if the first image submitted is a file.
+   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_UNSUPPORTED (rows), HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY,
+   HS_ERR_THREAD, HS_ERR_NO_DEVICE; for pixels and HS_SOURCE_JPEG also hs_submit's. After a failure nothing was
+   submitted. */
 HS_API hs_status hs_submit_source(hs_context *context, const hs_source *source);
 
-/* The same of a file (hs_source_file), and of bytes[size] of a file in memory (hs_source_encoded). */
+/* As hs_extract_source and hs_submit_source, for a file (hs_source_file), and for bytes[size] of a file in memory
+   (hs_source_encoded). */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);
 HS_API hs_status hs_extract_encoded(hs_context *context, const void *bytes, size_t size, const hs_load_options *load,

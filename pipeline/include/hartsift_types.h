@@ -16,7 +16,7 @@
 #  define HS_API
 #endif
 
-/* Marks a function or a type that a later version will drop; `instead` says what takes its place. */
+/* Marks a function or a type that a later version will drop; `instead` names its replacement. */
 #if defined(__GNUC__)
 #  define HS_DEPRECATED(instead) __attribute__((deprecated(instead)))
 #elif defined(_MSC_VER)
@@ -27,7 +27,7 @@
 
 /* ------------------------------------------------------------------ statuses */
 
-/* The outcome of a call. Its class (hs_status_class) says whether the context is usable afterwards: 1 to 31 are of the
+/* Outcome of a call. Its class (hs_status_class) says whether the context is usable afterwards: 1 to 31 are of the
    argument class, 32 to 63 of the resource class, from 64 on of the device class. */
 typedef enum hs_status {
   HS_OK = 0, /* done */
@@ -35,19 +35,20 @@ typedef enum hs_status {
   HS_ERR_ARGUMENT = 1, /* a pointer is null or a plain argument is out of its range */
   HS_ERR_OPTION = 2,   /* a field of a struct of options is out of range; the message names it */
   HS_ERR_IMAGE = 3,    /* an image view is inconsistent (size, stride, type, layout) */
-  HS_ERR_KEYPOINT = 4, /* a keypoint cannot be described: outside the picture, without a size, or not a number */
-  HS_ERR_CAPACITY = 5, /* the caller's arrays are too small: they were filled, and the count is the full one; hs_submit:
-                             options.in_flight images are in flight */
-  HS_ERR_LIMIT = 6,    /* the image exceeds max_pixels or 2^22 samples a side in its first octave (2^21 pixels
-                              where that is doubled), or the work max_memory_bytes */
+  HS_ERR_KEYPOINT = 4, /* a keypoint cannot be described: it is outside the picture, has no size, or a value is not a
+                          number */
+  HS_ERR_CAPACITY = 5, /* the caller's arrays are too small: they were filled, and the returned count is the full one;
+                          hs_submit: options.in_flight images are in flight */
+  HS_ERR_LIMIT = 6,    /* the image exceeds max_pixels, or 2^22 samples on a side of its first octave (2^21 pixels
+                          where that is doubled); or the work exceeds max_memory_bytes */
   HS_ERR_FORMAT = 7,   /* the content of a file is damaged or of an unknown kind */
-  HS_ERR_UNSUPPORTED = 8, /* valid, but outside what this build or this format can do */
-  HS_ERR_CANCELLED = 9,   /* the caller's hs_progress_function asked for it; results are as after a failure */
+  HS_ERR_UNSUPPORTED = 8, /* the input is valid, but this build or this format cannot handle it */
+  HS_ERR_CANCELLED = 9,   /* the caller's hs_progress_function ended the call; results are as after a failure */
   /* Resource class: usable again when the resource is available. */
   HS_ERR_MEMORY = 32,    /* an allocation failed */
   HS_ERR_IO = 33,        /* a file cannot be opened, read, written or renamed */
   HS_ERR_THREAD = 34,    /* a worker thread cannot be started */
-  HS_ERR_NO_DEVICE = 35, /* the device asked for is not usable; hs_last_error says why */
+  HS_ERR_NO_DEVICE = 35, /* the requested device is not usable; hs_last_error says why */
   /* Device class: destroy the context. */
   HS_ERR_DEVICE = 64,  /* the device reported an error */
   HS_ERR_INTERNAL = 65 /* a broken invariant: please report it */
@@ -63,18 +64,18 @@ typedef enum hs_status_class {
 
 /* ------------------------------------------------------------------ images */
 
-/* The type of an image's samples, and which values are black and white. */
+/* Type of an image's samples, and the values that are black and white. */
 typedef enum hs_sample_type {
   HS_U8 = 0,  /* 0..255, scaled by 1/255 */
   HS_U16 = 1, /* 0..65535, native byte order, scaled by 1/65535 */
-  HS_F32 = 2  /* hs_image.range_low..range_high; outside is clamped, NaN counts as the low end */
+  HS_F32 = 2  /* hs_image.range_low..range_high; values outside are clamped, NaN counts as range_low */
 } hs_sample_type;
 
 /* Interleaved channels. Colour becomes gray as (9798 R + 19235 G + 3735 B + 16384) >> 15 for
    integers (same weights for floats); alpha is dropped. */
 typedef enum hs_pixel_layout {
   HS_GRAY = 0,       /* one channel */
-  HS_GRAY_ALPHA = 1, /* two */
+  HS_GRAY_ALPHA = 1, /* two channels, gray first */
   HS_RGB = 2,        /* three, red first */
   HS_BGR = 3,        /* three, blue first, as OpenCV has them */
   HS_RGBA = 4,       /* four, red first */
@@ -84,38 +85,39 @@ typedef enum hs_pixel_layout {
 /* See struct hs_allocator below. */
 typedef struct hs_allocator hs_allocator;
 
-/* A view of pixels; the library reads them during the call only. Start with {0}, so that what is not set is 0. */
+/* A view of pixels, which the library reads only during the call. Start with {0}, so that fields that are not set are
+   0. */
 typedef struct hs_image {
   const void *data;              /* first row; aligned for the sample type */
   int32_t width, height;         /* pixels, 1 or more */
-  size_t stride_bytes;           /* from row to row, at least width * channels * sample size; 0: exactly that */
-  hs_sample_type type;           /* of every channel */
-  hs_pixel_layout layout;        /* which channels, in which order */
+  size_t stride_bytes;           /* bytes from row to row, at least width * channels * sample size; 0: exactly that */
+  hs_sample_type type;           /* type of the samples of every channel */
+  hs_pixel_layout layout;        /* number and order of the channels */
   float range_low, range_high;   /* HS_F32 only: values of black and white; 0, 0 means 0..1 */
-  void *memory;                  /* what hs_image_free releases; null for a view of the caller's memory */
-  const hs_allocator *allocator; /* of memory; null: the C library's */
-  int32_t exif_orientation; /* set by loading: the EXIF orientation that was applied, 2..8; 0: none, the picture is as
+  void *memory;                  /* memory that hs_image_free releases; null for a view of the caller's memory */
+  const hs_allocator *allocator; /* allocator of memory; null: the C library's */
+  int32_t exif_orientation;      /* set by loading: EXIF orientation that was applied, 2..8; 0: none, the picture is as
                                     stored */
-  /* set by loading: the size before max_image_size reduced the picture; 0: not reduced. Only hs_features_to_original uses
-     them */
+  /* set by loading: size before max_image_size reduced the picture; 0: not reduced. Used only by
+     hs_features_to_original */
   int32_t original_width, original_height;
   int32_t reserved[5]; /* 0 */
 } hs_image;
 
 /* ------------------------------------------------------------------ memory */
 
-/* Memory functions of the caller. alloc returns null when it fails, memory aligned to 64 bytes
-   otherwise; release takes null. Both are called from one thread at a time per context, with hs_submit from several. */
+/* Memory functions of the caller. alloc returns memory aligned to 64 bytes, or null on failure; release accepts null.
+   For one context both are called by one thread at a time, with hs_submit by several. */
 struct hs_allocator {
-  void *(*alloc)(size_t bytes, void *user);   /* new memory; null: out of memory */
-  void (*release)(void *pointer, void *user); /* frees it */
+  void *(*alloc)(size_t bytes, void *user);   /* allocates memory; null: out of memory */
+  void (*release)(void *pointer, void *user); /* frees memory */
   void *user;                                 /* the caller's, passed to both */
 };
 
 /* ------------------------------------------------------------------ results */
 
-/* A feature's position and scale, and where in the pyramid it was found. Always 24 bytes: further properties are separate
-   arrays of hs_features. */
+/* Position and scale of a feature, and where in the pyramid it was found. Always 24 bytes: further properties are
+   separate arrays of hs_features. */
 typedef struct hs_keypoint {
   float x, y;        /* pixels of the original image */
   float sigma;       /* scale, original pixels */
@@ -125,9 +127,9 @@ typedef struct hs_keypoint {
   int16_t level;     /* Gaussian level 1..S; as an input, 0: octave and level follow from sigma */
 } hs_keypoint;
 
-/* The frame of a keypoint: (u, v), in units of its scale, is at x + a11 u + a12 v, y + a21 u + a22 v of the image, pixels, y
-   down. A circular keypoint has a11 = a22 = sigma cos(orientation), a21 = -a12 = sigma sin(orientation); these are COLMAP's
-   four columns after x and y. Always 16 bytes. */
+/* Affine frame of a keypoint: the point (u, v), in units of its scale, is at (x + a11 u + a12 v, y + a21 u + a22 v)
+   in the image, pixels, y down. A circular keypoint has a11 = a22 = sigma cos(orientation), a21 = -a12 = sigma
+   sin(orientation); these are COLMAP's four columns after x and y. Always 16 bytes. */
 typedef struct hs_frame {
   float a11, a12, a21, a22; /* pixels */
 } hs_frame;
@@ -139,10 +141,10 @@ typedef enum hs_descriptor_type {
   HS_DESCRIPTOR_NONE = 2 /* keypoints with orientations only */
 } hs_descriptor_type;
 
-/* Entries of a descriptor. */
+/* Number of entries of a descriptor. */
 enum { HS_DESCRIPTOR_LENGTH = 128 /* 4 x 4 cells of 8 bins */ };
 
-/* Presets: parameters and rules of an author; METHOD.md, section 4, compares them. */
+/* Presets: parameters and rules of one implementation each; METHOD.md, section 4, compares them. */
 typedef enum hs_profile {
   HS_PROFILE_LOWE = 0,   /* the paper; its open points are decided by measurement */
   HS_PROFILE_OPENCV = 1, /* cv::SIFT of OpenCV 4.x */
@@ -153,55 +155,57 @@ typedef enum hs_profile {
 /* Normalisation of descriptors. */
 typedef enum hs_norm {
   HS_NORM_L2 = 0,  /* to unit length (Lowe) */
-  HS_NORM_ROOT = 1 /* square roots of the L1-normalised: RootSIFT (Arandjelovic, Zisserman, CVPR 2012) */
+  HS_NORM_ROOT = 1 /* to square roots of the L1-normalised values: RootSIFT (Arandjelovic, Zisserman, CVPR 2012) */
 } hs_norm;
-/* The order of the orientation bins in a cell. */
+/* Order of the orientation bins in a cell. */
 typedef enum hs_bin_layout {
   HS_LAYOUT_UBC = 0,   /* 0 1 2 3 4 5 6 7: Lowe's, OpenCV's, COLMAP's */
   HS_LAYOUT_VLFEAT = 1 /* 0 7 6 5 4 3 2 1 */
 } hs_bin_layout;
 
-/* Provenance of descriptors: hs_match refuses those whose norm, pooling or layout differs, and float ones of the opencv
-   profile together with others. Distances between method versions and other profiles have a meaning. */
+/* Provenance of descriptors. hs_match refuses descriptors whose norm, pooling or layout differs, and float
+   descriptors of the opencv profile together with others. Distances between method versions and between other
+   profiles are meaningful. */
 typedef struct hs_origin {
-  int32_t method_version; /* HS_METHOD_VERSION of the library that made them; 0: unknown, like the next three */
-  hs_profile profile;     /* used for them */
-  hs_norm norm;           /* of the descriptors */
-  hs_bin_layout layout;   /* of the descriptors */
-  int32_t
-      exif_orientation; /* applied to the picture before extraction, 2..8; 0: none, or unknown. Formats of programs that
-                               read the picture as stored refuse such features: set it to 0 where the program has turned
-                               copies */
-  int32_t dsp;          /* 1: pooled over domain sizes */
-  int32_t reserved[2];  /* 0 */
+  int32_t method_version;   /* HS_METHOD_VERSION of the library that made the descriptors; 0: unknown, and so are the
+                               next three fields */
+  hs_profile profile;       /* profile used for the descriptors */
+  hs_norm norm;             /* norm of the descriptors */
+  hs_bin_layout layout;     /* bin order of the descriptors */
+  int32_t exif_orientation; /* EXIF orientation applied to the picture before extraction, 2..8; 0: none, or unknown.
+                               Formats of programs that read the picture as stored refuse such features: set it to 0 if
+                               the program has turned copies */
+  int32_t dsp;              /* 1: descriptors are pooled over domain sizes */
+  int32_t reserved[2];      /* 0 */
 } hs_origin;
 
-/* A list of features in the defined order: octave, level, row, column of the settled sample,
-   orientation. Start with {0}; filled by the library, which owns both arrays until
-   hs_features_free, or until the next call that fills the same struct (its memory is used again, or exchanged). */
+/* A list of features in the defined order: octave, level, row, column of the settled sample, orientation. Start with
+   {0}. The library fills it and owns the arrays until hs_features_free, or until the next call that fills the same
+   struct (their memory is reused, or exchanged). */
 typedef struct hs_features {
-  size_t count;                       /* features */
+  size_t count;                       /* number of features */
   hs_keypoint *keypoints;             /* count entries */
   void *descriptors;                  /* count x 128 uint8_t or float, row-major; null for HS_DESCRIPTOR_NONE */
-  hs_descriptor_type descriptor_type; /* of descriptors */
-  int32_t image_width, image_height;  /* of the image they come from; 0 when unknown */
-  hs_origin origin; /* provenance, set by extraction, hs_describe and by reading files that have it; see FORMATS.md */
-  size_t capacity;  /* entries that both arrays can hold; the library's */
-  size_t descriptor_capacity_bytes; /* the library's */
-  const hs_allocator *allocator;    /* of the arrays; must outlive them. The library's */
-  /* count entries where the affine shape is known (options.affine; FORMATS.md), else null. Extracted, the short axis is
-     sigma; the first column has the direction of the orientation. The library's, as the other arrays */
+  hs_descriptor_type descriptor_type; /* type of descriptors */
+  int32_t image_width, image_height;  /* size of the image they come from; 0 if unknown */
+  hs_origin origin; /* provenance; set by extraction, hs_describe and reading of files that store it (FORMATS.md) */
+  size_t capacity;  /* entries that keypoints and descriptors can hold; the library's */
+  size_t descriptor_capacity_bytes; /* bytes that descriptors can hold; the library's */
+  const hs_allocator *allocator;    /* allocator of the arrays; must outlive them. The library's */
+  /* count entries if the affine shape is known (options.affine; FORMATS.md), else null. In extracted features the
+     short axis is sigma, and the first column has the direction of the orientation. The library's, as the other
+     arrays */
   hs_frame *frames;
   size_t frame_capacity;                                       /* entries that frames can hold; the library's */
   int32_t reserved[16 - 2 * sizeof(void *) / sizeof(int32_t)]; /* 0 */
 } hs_features;
 
-/* Two images of a collection, by their numbers there. Always 8 bytes. */
+/* Two images of a collection, by their numbers. Always 8 bytes. */
 typedef struct hs_image_pair {
-  uint32_t first, second; /* two different ones */
+  uint32_t first, second; /* two different numbers */
 } hs_image_pair;
 
-/* A context: options, chosen backend and working memory; made by hs_create. */
+/* A context: options, chosen backend and working memory. Made by hs_create. */
 typedef struct hs_context hs_context;
 
 #endif
