@@ -190,7 +190,7 @@ typedef struct hs_colmap_position {
   int32_t found; /* 1: the rest is valid; 0: none is known, the rest is 0 */
   int32_t
       is_cartesian; /* 0: latitude and longitude in degrees, north and east above 0, and altitude in metres, of WGS 84
-                              as EXIF has them; 1: x, y, z of a frame of the user's */
+                       as in EXIF; 1: x, y, z in a frame of the user */
   double coordinates[3]; /* finite */
   int32_t reserved[8];   /* 0 */
 } hs_colmap_position;
@@ -213,30 +213,32 @@ struct hs_pose;
 
 /* The matches of two images a and b, and their verified geometry. */
 typedef struct hs_colmap_matches {
-  const void *pairs; /* count records of pair_stride_bytes (0: 8), each beginning with two uint32_t: the index of the
-                              feature in a and in b (hs_match_pair is such a record); may be null when count is 0 */
-  size_t pair_stride_bytes; /* from record to record */
-  size_t count;             /* records */
-  const uint8_t *inliers; /* count bytes: 1 for matches that agree with the geometry; null: all, where one was found */
-  /* Results of hs_verify, each may be null; all null: not verified, left to COLMAP. With found 0 the pair is recorded as
-     verified without success. */
+  const void *pairs; /* count records of pair_stride_bytes, each beginning with two uint32_t: the index of the feature
+                        in a and of that in b (as hs_match_pair); may be null if count is 0 */
+  size_t pair_stride_bytes; /* bytes from record to record; 0: 8 */
+  size_t count;             /* number of records */
+  const uint8_t *inliers;   /* count bytes: 1 for matches that agree with the geometry; null: all agree, if a geometry
+                               was found */
+  /* Results of hs_verify, each may be null. All null: the pair is not verified, and left to COLMAP. With found 0 the
+     pair is recorded as verified without success. */
   const struct hs_geometry *fundamental, *essential, *homography;
-  const struct hs_pose *pose; /* of the essential matrix, for qvec and tvec; null: they stay empty */
+  const struct hs_pose *pose; /* pose of the essential matrix, for the columns qvec and tvec; null: they stay empty */
   int32_t watermark;          /* 1: configuration WATERMARK, whatever the geometry */
   int32_t reserved[5];        /* 0 */
 } hs_colmap_matches;
 
-/* Adds the matches of two images that are in the database with their features, and, if verified, the geometry for the
-   mapper, in COLMAP's coordinates: the matrices, the pose and the configuration, which is CALIBRATED (essential matrix),
-   UNCALIBRATED (fundamental), PLANAR_OR_PANORAMIC (a homography alone, or one with more than 0.8 of the other model's
-   inliers), WATERMARK or DEGENERATE (none found). A pair that has the same matches already is left, and gets the geometry if
-   it has none; other matches, inliers or configuration: see options.replace (matrices are not compared). Statuses:
-   HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY, HS_ERR_IO. */
+/* Adds the matches of two images of the database that have features, and, if verified, their geometry in COLMAP's
+   coordinates: the matrices, the pose and the configuration. The configuration is CALIBRATED (essential matrix),
+   UNCALIBRATED (fundamental matrix), PLANAR_OR_PANORAMIC (a homography alone, or one with more than 0.8 of the other
+   model's inliers), WATERMARK or DEGENERATE (none found). A pair that already has the same matches keeps them, and
+   gets the geometry if it has none. For other matches, inliers or configuration options.replace decides (matrices are
+   not compared). Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY,
+   HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);
 
-/* How many matches and verified matches a pair has, -1 each where it has no entry; either pointer may be null.
-   Statuses: HS_ERR_FORMAT (an entry of fewer rows than 0), HS_ERR_IO. */
+/* Counts the matches and the verified matches of a pair; -1: no entry. Either pointer may be null. Statuses:
+   HS_ERR_FORMAT (an entry with a negative number of rows), HS_ERR_IO. */
 HS_API hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                          int64_t *matches, int64_t *verified);
 

@@ -17,22 +17,22 @@ extern "C" {
 /* Features in the memory of the context's device; all arrays belong to the context and stay valid until its next call
    or its end. */
 typedef struct hs_cuda_features {
-  size_t count;                       /* features */
+  size_t count;                       /* number of features */
   const hs_keypoint *keypoints;       /* device memory, count entries */
   const void *descriptors;            /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
-  hs_descriptor_type descriptor_type; /* of descriptors */
-  int32_t image_width, image_height;  /* of the image they come from */
-  hs_origin origin;                   /* as in hs_features */
-  const hs_frame *frames;             /* device memory, count entries where options.affine is 1, else null */
+  hs_descriptor_type descriptor_type; /* type of descriptors */
+  int32_t image_width, image_height;  /* size of the image they come from */
+  hs_origin origin;                   /* provenance, as in hs_features */
+  const hs_frame *frames;             /* device memory, count entries if options.affine is 1, else null */
   int32_t reserved[14 - sizeof(void *) / sizeof(int32_t)]; /* 0 */
 } hs_cuda_features;
 
-/* Extracts from a picture in device memory: image->data is a pointer that the context's device can read (any type,
-   layout and stride of hs_image), mask null or likewise a device pointer. stream: a cudaStream_t of that device that is
-   not being captured; the picture must be complete there in stream order, and may be overwritten in stream order after
-   the call. null: the context's own stream, which does not wait for other streams, including the default stream: the picture
-   must be complete before the call. Blocks until the features are in *features (host memory, as hs_extract).
-   Statuses: as hs_extract; HS_ERR_NO_DEVICE when the context works on the CPU. */
+/* Extracts features from a picture in device memory. image->data: a pointer that the context's device can read, with
+   any type, layout and stride of hs_image; mask: null, or likewise with a device pointer. stream: a cudaStream_t of
+   that device that is not being captured; the picture must be complete there in stream order, and may be overwritten
+   in stream order after the call. stream null: the context's own stream, which does not wait for other streams,
+   including the default stream, so the picture must be complete before the call. Blocks until the features are in
+   *features (host memory, as hs_extract). Statuses: as hs_extract; HS_ERR_NO_DEVICE if the context works on the CPU. */
 HS_API hs_status hs_cuda_extract(hs_context *context, const hs_image *image, const hs_image *mask, void *stream,
                                  hs_features *features);
 

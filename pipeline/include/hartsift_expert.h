@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Authors of rules: profiles follow different authors in some rules. */
+/* Authors of rules. A profile may combine rules of different authors. */
 typedef enum hs_rule {
   HS_RULE_LOWE = 0,   /* the paper's */
   HS_RULE_OPENCV = 1, /* OpenCV's */
@@ -37,19 +37,20 @@ typedef struct hs_expert_options {
   hs_border_rule border_rule; /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
 
   /* Keypoints */
-  hs_rule candidate_rule; /* first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
-  hs_rule refine_rule;    /* how a Newton step moves, when it has settled, how unsettled ones are treated, and a second
-                             fit (HS_RULE_LOWE only): METHOD.md, section 4, from "settled" to "singular system" */
+  hs_rule candidate_rule; /* rule of the first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
+  hs_rule refine_rule;    /* rule of refinement: how a Newton step moves, when it has settled, how unsettled
+                             candidates are treated, and a second fit (HS_RULE_LOWE only): METHOD.md, section 4, from
+                             "settled" to "singular system" */
 
   /* Orientation and descriptor */
-  hs_rule orientation_rule; /* window, votes, smoothing and comparison of the 36-bin histogram; HS_RULE_LOWE */
+  hs_rule orientation_rule; /* rule of the 36-bin histogram: window, votes, smoothing and comparison; HS_RULE_LOWE */
   hs_rule
       descriptor_rule; /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE and, the
                                same here, HS_RULE_VLFEAT: centred on the position, unit norm */
 
-  /* Implementations: no byte depends on them */
-  const char *variant; /* "stage=name,...": variants of stages, by the names of the device in use (see
-                                  hs_backend_report); null: the fastest */
+  /* Implementations: no byte of the features depends on them */
+  const char *variant; /* "stage=name,...": implementations of stages, by the names that the device in use has for
+                          them (see hs_backend_report); null: the fastest */
 } hs_expert_options;
 
 /* Fills *options with a profile's rules and no variant. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */

@@ -42,7 +42,9 @@ public:
     options.contrast = static_cast<float>(contrastThreshold);
     options.edge = static_cast<float>(edgeThreshold);
     options.sigma = static_cast<float>(sigma);
-    options.input_blur = sigma < 1.0 ? static_cast<float>(0.5 * sigma) : 0.5f; /* of the doubled image at most sigma */
+    options.input_blur =
+        sigma < 1.0 ? static_cast<float>(0.5 * sigma) : 0.5f; /* the doubled image's blur is then at most
+                                                                 sigma */
     options.descriptor = descriptorType == CV_8U ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
     return create(options);
   }
@@ -57,9 +59,10 @@ public:
     hs_destroy(context_);
   }
 
-  /* keypoints: in and out. useProvidedKeypoints: they are described and nothing is detected; those that cannot be are
-     removed, and one without an angle (negative) gets its orientations and may become several. descriptors: a row of 128
-     for each keypoint, or noArray. mask: 8-bit, of the image's size, 0 where no keypoint is wanted, or empty. */
+  /* keypoints: in and out. useProvidedKeypoints: the given keypoints are described and nothing is detected. A
+     keypoint that cannot be described is removed; one without an angle (negative) gets its orientations and may
+     become several. descriptors: a row of 128 for each keypoint, or noArray. mask: empty, or 8-bit of the image's
+     size, 0 where keypoints are not wanted. */
   void detectAndCompute(cv::InputArray image, cv::InputArray mask, std::vector<cv::KeyPoint> &keypoints,
                         cv::OutputArray descriptors, bool useProvidedKeypoints = false) override {
     const cv::Mat pixels = image.getMat(), allowed = mask.getMat();
@@ -168,7 +171,7 @@ private:
     for (size_t i = 0; i < found_.count; i++) keypoints[i] = to_opencv(found_.keypoints[i]);
   }
 
-  /* Descriptors of the user's keypoints into found_; updates keypoints. */
+  /* Describes the user's keypoints into found_; updates keypoints. */
   void describe(const hs_image &view, std::vector<cv::KeyPoint> &keypoints) {
     std::vector<hs_keypoint> given;
     std::vector<hs_status> statuses;

@@ -16,35 +16,36 @@ extern "C" {
 
 /* Type of a patch's samples. */
 typedef enum hs_patch_type {
-  HS_PATCH_U8 = 0, /* uint8_t: floor(255 v + 0.5) of the next, 255 at most */
-  HS_PATCH_F32 = 1 /* float: intensity, 0 black, 1 white */
+  HS_PATCH_U8 = 0, /* uint8_t: floor(255 v + 0.5) of the float value v, at most 255 */
+  HS_PATCH_F32 = 1 /* float: intensity v, 0 black, 1 white */
 } hs_patch_type;
 
 /* Options of patches. */
 typedef struct hs_patch_options {
   size_t struct_size; /* sizeof(hs_patch_options), set by hs_patch_options_init; fields are only appended */
-  int32_t size;       /* samples a side; 1..1024; 32 */
+  int32_t size;       /* samples on a side; 1..1024; 32 */
   float scale;        /* length of a side, in units of the keypoint's sigma; (0, 1000]; 12: SIFT's 4 cells of 3 sigma */
-  float blur;      /* samples are taken from the most blurred Gaussian level whose blur is at most this many distances
-                         of samples, from the image itself where there is none; 0..16; 0.5. 0: from the image always */
-  int32_t upright; /* 1: orientations count as 0; 0 or 1, and 0 where frames are given; 0 */
-  hs_patch_type type; /* of the samples; HS_PATCH_U8 */
+  float blur;         /* largest blur of the Gaussian level that samples are taken from, in distances between samples.
+                         The most blurred level within it is used, or the image itself if there is none; 0..16; 0.5. 0:
+                         always the image */
+  int32_t upright;    /* 1: orientations count as 0; 0 or 1, and 0 where frames are given; 0 */
+  hs_patch_type type; /* type of the samples; HS_PATCH_U8 */
   int32_t unused;     /* 0 */
 } hs_patch_options;
 
-/* Fills in the defaults. HS_ERR_ARGUMENT: null. */
+/* Fills *options with the defaults. HS_ERR_ARGUMENT: null. */
 #define hs_patch_options_init(options) hs_patch_options_init_sized((options), sizeof(hs_patch_options))
 HS_API hs_status hs_patch_options_init_sized(hs_patch_options *options, size_t struct_size);
 
-/* Takes the patches of keypoints, which need not come from this library. Sample (i, j) of a patch, i to the right, is the
-   bilinear value at (u, v) = ((i + 0.5) / size - 0.5, (j + 0.5) / size - 0.5) * scale of the keypoint's frame; outside the
-   image its edge repeats. context: its options, all but the region, give the gray picture and the pyramid; the CPU does the
-   work, in a context on a GPU too.
-   image: as for hs_extract. keypoints: [count], host memory; x, y, sigma and orientation count.
-   frames: [count], host memory, instead of sigma and orientation; null: the keypoints are circular.
-   options: null for the defaults. patches: [count][size][size] of the options' type, host memory of the caller, aligned for
-   it. statuses: [count], host memory, or null: HS_OK, or HS_ERR_KEYPOINT for a keypoint with a number that is not finite
-   or is beyond 2^22 pixels, a sigma not above 0 or a frame that is singular, whose patch is 0.
+/* Extracts patches around keypoints, which need not come from this library. Sample (i, j) of a patch, i to the right,
+   is the bilinear value at (u, v) = ((i + 0.5) / size - 0.5, (j + 0.5) / size - 0.5) * scale of the keypoint's frame;
+   outside the image its edge repeats. context: its options, all but the region, determine the gray picture and the
+   pyramid. The CPU does the work, also in a context on a GPU. image: as for hs_extract. keypoints: [count], host
+   memory; x, y, sigma and orientation are used. frames: [count], host memory, instead of sigma and orientation; null:
+   the keypoints are circular. options: null for the defaults. patches: [count][size][size] of the options' type, host
+   memory of the caller, aligned for it. statuses: [count], host memory, or null: HS_OK or HS_ERR_KEYPOINT.
+   HS_ERR_KEYPOINT, and a patch of zeros: a number is not finite or is beyond 2^22 pixels, sigma is not above 0, or
+   the frame is singular.
    Blocks. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD,
    HS_ERR_UNSUPPORTED (options.equalize and an image that is not 8-bit), HS_ERR_CANCELLED. */
 HS_API hs_status hs_extract_patches(hs_context *context, const hs_image *image, const hs_keypoint *keypoints,

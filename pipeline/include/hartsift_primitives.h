@@ -27,13 +27,14 @@ typedef enum hs_element {
   HS_ELEMENT_F64 = 3  /* double */
 } hs_element;
 
-/* A view of elements, in rows; these five fields for good. The elements of an array in their order: row by row, each
-   from the left. */
+/* A view of elements in rows. The struct never grows. The order of elements is row by row, each row from the left. */
 typedef struct hs_array {
   const void *data;     /* first element; aligned for its type */
-  size_t width, height; /* elements in a row, rows: 1 or more each, 2^40 elements in all; 1-D: height 1 */
-  size_t stride_bytes;  /* from row to row, at least width * element size and a multiple of it; 0: exactly that */
-  hs_element type;      /* of the elements */
+  size_t width, height; /* elements in a row, and number of rows: each at least 1, at most 2^40 elements in all; 1-D:
+                           height 1 */
+  size_t stride_bytes;  /* bytes from row to row: at least width * element size, and a multiple of the element size;
+                           0: exactly a row */
+  hs_element type;      /* type of the elements */
 } hs_array;
 
 /* ------------------------------------------------------------------ reductions
@@ -43,49 +44,51 @@ typedef struct hs_array {
    Results are doubles, which hold the sum of any u8 and of up to 2^37 u16
    elements exactly. */
 
-/* The sum. u8, u16: exact in 64 bits, rounded to double once. f32, f64: by a fixed tree in double, with an error of at
-   most 36 L 2^-53 sum|x|, where L is 1 for up to 1024 elements, 2 for up to 2^20, 3 for up to 2^30, 4 beyond. NaN where
-   an element is NaN or both infinities occur. */
+/* Computes the sum. u8, u16: exact in 64 bits, then rounded to double once. f32, f64: by a fixed tree in double, with
+   an error of at most 36 L 2^-53 sum|x|, where L is 1 for up to 1024 elements, 2 for up to 2^20, 3 for up to 2^30, 4
+   beyond. NaN if an element is NaN or both infinities occur. */
 HS_API hs_status hs_reduce_sum(hs_context *context, const hs_array *array, double *sum);
-/* The sum / the number of elements. */
+/* Computes the mean: the sum divided by the number of elements. */
 HS_API hs_status hs_reduce_mean(hs_context *context, const hs_array *array, double *mean);
-/* The smallest and the largest element. NaN elements are passed over; NaN when there are no others. A zero is +0. */
+/* Find the smallest and the largest element. NaN elements are ignored; the result is NaN if there are no others. A
+   zero is returned as +0. */
 HS_API hs_status hs_reduce_min(hs_context *context, const hs_array *array, double *minimum);
 HS_API hs_status hs_reduce_max(hs_context *context, const hs_array *array, double *maximum);
-/* Both in one pass. */
+/* Finds minimum and maximum in one pass. */
 HS_API hs_status hs_reduce_range(hs_context *context, const hs_array *array, double *minimum, double *maximum);
 
 /* ------------------------------------------------------------------ tiles */
 
-/* How an array is cut into tiles: from its first element on, the last column and row as narrow and low as what is left.
-   ceil(array.width / width) tiles a row of tiles, ceil(array.height / height) rows; tiles row by row. */
+/* Division of an array into tiles, from its first element on; the last column and row of tiles are as narrow and low
+   as the rest of the array. A row has ceil(array.width / width) tiles, and there are ceil(array.height / height)
+   rows; tiles are numbered row by row. */
 typedef struct hs_tiling {
-  size_t width, height; /* of a tile, elements; 1 or more, may exceed the array's */
-  double threshold;     /* elements above it are counted; NaN: none is */
+  size_t width, height; /* size of a tile, elements; 1 or more, may exceed the array's */
+  double threshold;     /* threshold of hs_tile.above; NaN: no element is above it */
 } hs_tiling;
 
-/* One tile: what the reductions give for it, and how many elements are > threshold. 40 bytes. */
+/* Statistics of one tile. 40 bytes. */
 typedef struct hs_tile {
   double sum, mean, min, max; /* as hs_reduce_sum, _mean, _min and _max of the tile */
-  uint64_t above;             /* elements > threshold */
+  uint64_t above;             /* number of elements > threshold */
 } hs_tile;
 
-/* The figures of every tile. tiles[capacity]: written; may be null with capacity 0, to ask for *count, the number of
-   tiles. HS_ERR_CAPACITY: more tiles than capacity; the first `capacity` were written and *count is the full number.
-   Statuses: as the reductions, HS_ERR_CAPACITY. */
+/* Computes the statistics of every tile. tiles[capacity]: written; may be null with capacity 0, to get only *count,
+   the number of tiles. HS_ERR_CAPACITY: more tiles than capacity; the first `capacity` were written, and *count is
+   the full number. Statuses: as the reductions, HS_ERR_CAPACITY. */
 HS_API hs_status hs_tile_stats(hs_context *context, const hs_array *array, const hs_tiling *tiling, hs_tile *tiles,
                                size_t capacity, size_t *count);
 
 /* ------------------------------------------------------------------ histogram (8-bit) */
 
-/* counts[256] gets how many elements of array (HS_ELEMENT_U8) have each value. mask: null, or HS_ELEMENT_U8 of the same
-   width and height; elements where it is 0 are left out. Statuses: as the reductions. */
+/* Counts the elements of array (HS_ELEMENT_U8) with each value into counts[256]. mask: null, or HS_ELEMENT_U8 of the
+   same width and height; elements whose mask is 0 are not counted. Statuses: as the reductions. */
 HS_API hs_status hs_histogram256(hs_context *context, const hs_array *array, const hs_array *mask,
                                  uint64_t counts[256]);
 
-/* Spreads the levels of an 8-bit picture by its own histogram, with the bytes of OpenCV's equalizeHist. out: the
-   picture's size, out_stride_bytes from row to row (0: width); the picture itself (same data and stride) or memory
-   apart from it.
+/* Equalises an 8-bit picture by its histogram, with the bytes of OpenCV's equalizeHist. out: of the picture's size,
+   out_stride_bytes from row to row (0: width); either the picture itself (same data and stride) or memory that does
+   not overlap it.
    Statuses: as the reductions. */
 HS_API hs_status hs_equalize(hs_context *context, const hs_array *picture, uint8_t *out, size_t out_stride_bytes);
 
@@ -96,14 +99,14 @@ typedef enum hs_ends {
   HS_ENDS_ZERO = 0,       /* zeros */
   HS_ENDS_REPLICATE = 1,  /* the outermost sample */
   HS_ENDS_REFLECT_101 = 2 /* mirrored at the outermost sample, which is not repeated: x[-1] = x[1], x[-2] = x[2], ...;
-                              back and forth where the signal is short; a single sample is repeated */
+                             in a short signal back and forth; a single sample is repeated */
 } hs_ends;
 
-/* Convolves each row of signal (HS_ELEMENT_F32 or F64) with taps: out[i] = sum over j of taps[j] x[i + r - j], where
-   tap_count = 2 r + 1 is odd, 1..2^24 - 1, and may exceed the row. Taps are rounded to the signal's type. out: the
-   signal's type and size, out_stride_bytes from row to row (0: exactly a row), apart from the signal. The error is at
-   most 4 2^-53 sum|taps[j] x| for F64, 4 2^-24 sum|taps[j] x| for F32, ends included, where nothing under- or
-   overflows. Statuses: as the reductions. */
+/* Convolves each row of signal (HS_ELEMENT_F32 or F64) with taps: out[i] = sum over j of taps[j] x[i + r - j].
+   tap_count = 2 r + 1 is odd, 1..2^24 - 1, and may exceed the row. Taps are rounded to the signal's type. out: of the
+   signal's type and size, out_stride_bytes from row to row (0: exactly a row), not overlapping the signal. Unless a
+   value under- or overflows, the error is at most 4 2^-53 sum|taps[j] x| for F64 and 4 2^-24 sum|taps[j] x| for F32,
+   ends included. Statuses: as the reductions. */
 HS_API hs_status hs_convolve1d(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
                                hs_ends ends, void *out, size_t out_stride_bytes);
 

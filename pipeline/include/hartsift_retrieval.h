@@ -24,13 +24,13 @@
 extern "C" {
 #endif
 
-/* Pairs with first < second, by ascending first, then second, each once. Start with {0}; the library owns the array
-   until hs_image_pairs_free, or until the next call that fills the same struct (its memory is used again). After a
+/* Pairs with first < second, each once, by ascending first, then second. Start with {0}; the library owns the array
+   until hs_image_pairs_free, or until the next call that fills the same struct (its memory is reused). After a
    failure count is 0. */
 typedef struct hs_image_pairs {
-  size_t count;         /* pairs */
+  size_t count;         /* number of pairs */
   hs_image_pair *pairs; /* count entries */
-  size_t capacity;      /* the library's */
+  size_t capacity;      /* entries that fit the array; the library's */
   const hs_allocator
       *allocator;      /* of the array; null: the C library's. May be set before the first call; must outlive it */
   int32_t reserved[8]; /* 0 */
@@ -41,42 +41,44 @@ HS_API void hs_image_pairs_free(hs_image_pairs *pairs);
 
 /* ---- by names and positions */
 
-/* Pairs of each image with the `neighbors` that follow it in the order of names; quadratic 1: with those 1, 2, 4, ...,
-   2^(neighbors - 1) positions later as well, which closes loops of a video (COLMAP's sequential matching takes these instead
-   of the next ones). The order is natural: byte by byte, but digits by the number they make, so img2 stands before img10.
-   names: count zero-terminated texts. Statuses: HS_ERR_ARGUMENT (null, quadratic neither 0 nor 1), HS_ERR_LIMIT (more than
-   2^32 - 1 images), HS_ERR_MEMORY. */
+/* Pairs each image with the `neighbors` images that follow it in the order of names. quadratic 1: also with those 1,
+   2, 4, ..., 2^(neighbors - 1) positions later, which closes loops of a video (COLMAP's sequential matching takes
+   these instead of the next ones). The order is natural: byte by byte, but runs of digits as numbers, so img2 comes
+   before img10. names: count zero-terminated texts. Statuses: HS_ERR_ARGUMENT (null, quadratic neither 0 nor 1),
+   HS_ERR_LIMIT (more than 2^32 - 1 images), HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neighbors, int32_t quadratic,
                                   hs_image_pairs *pairs);
 
-/* Pairs of images at most `metres` apart. places: [count][3] x, y, z in metres of any Cartesian frame; an image with a
-   number that is not finite has no position and is in no pair. at_most: each image proposes only so many, the nearest (of
-   equally near ones the lower number), and a pair is taken when either proposes it; 0: any number. Exact: time grows with
-   the number of images, times the number within `metres` along the axis of largest spread. Statuses: HS_ERR_ARGUMENT (null,
-   metres below 0 or not a number), HS_ERR_LIMIT, HS_ERR_MEMORY. */
+/* Pairs images that are at most `metres` apart. places: [count][3] x, y, z in metres of any Cartesian frame; an image
+   with a number that is not finite has no position and is in no pair. at_most: number of pairs that each image
+   proposes, with its nearest images (at equal distance the lower number); a pair is taken if either image proposes
+   it; 0: no limit. Exact. Time grows with the number of images times the number of images within `metres` along the
+   axis of largest spread. Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT,
+   HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_nearby(const double *places, size_t count, double metres, uint32_t at_most,
                                 hs_image_pairs *pairs);
 
-/* A GPS position in the Cartesian frame of the earth: latitude and longitude in degrees, north and east above 0,
-   altitude in metres above the ellipsoid of WGS 84 (0 where altitudes are unreliable, as from cameras).
-   Statuses: HS_ERR_ARGUMENT (null, latitude beyond 90 or longitude beyond 360 degrees, a number that is not finite). */
+/* Converts a GPS position to the Cartesian frame of the earth. latitude, longitude: degrees, north and east above 0.
+   altitude: metres above the ellipsoid of WGS 84 (use 0 for unreliable altitudes, such as a camera's). Statuses:
+   HS_ERR_ARGUMENT (null, latitude beyond 90 or longitude beyond 360 degrees, a number that is not finite). */
 HS_API hs_status hs_earth_place(double latitude, double longitude, double altitude, double place[3]);
 
 /* ---- by similarity */
 
-/* What images of a collection have in common, learned from a sample of their descriptors, and how one differs from it: for
-   each of a number of centres (k-means) the sum of the residuals of the image's descriptors that are nearest to it, in the
-   directions in which residuals spread most, scaled to the same spread (VLAD: Jegou, Douze, Schmid, Perez, CVPR 2010);
-   of unit length for each centre (Arandjelovic, Zisserman, All about VLAD, CVPR 2013), then the square root of each
-   number's magnitude, rounded to 8 bits. After training several threads may describe with one handle. */
+/* Description of images by vectors, trained with a sample of a collection's descriptors. For each centre (k-means) a
+   vector has the sum of the residuals of the image's descriptors that are nearest to it, in the directions of largest
+   spread, scaled to equal spread (VLAD: Jegou, Douze, Schmid, Perez, CVPR 2010). Each centre's part is scaled to unit
+   length (Arandjelovic, Zisserman, All about VLAD, CVPR 2013); then the square root of each number's magnitude is
+   taken and rounded to 8 bits. After training several threads may describe with one handle. */
 typedef struct hs_retrieval hs_retrieval;
 
 /* Options: size and training of vectors. */
 typedef struct hs_retrieval_options {
   size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
-  int32_t centres;    /* at most, fewer where the sample has not 8 descriptors for each; 1..4096; 256 */
-  int32_t components; /* of the residuals at each centre; 1..128, centres * components at most 65536; 32 */
-  int32_t rounds;     /* of k-means at most; 1..1000; 15 */
+  int32_t centres;    /* most centres; fewer if the sample has not 8 descriptors for each; 1..4096; 256 */
+  int32_t components; /* number of directions of the residuals at each centre; 1..128, centres * components at most
+                         65536; 32 */
+  int32_t rounds;     /* most rounds of k-means; 1..1000; 15 */
   int32_t reserved;   /* 0 */
   const hs_allocator *allocator; /* for the handle and working memory; must outlive it. null: the C library's */
 } hs_retrieval_options;
@@ -85,15 +87,15 @@ typedef struct hs_retrieval_options {
 #define hs_retrieval_options_init(options) hs_retrieval_options_init_sized((options), sizeof(hs_retrieval_options))
 HS_API hs_status hs_retrieval_options_init_sized(hs_retrieval_options *options, size_t struct_size);
 
-/* Makes a handle. options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION,
-   HS_ERR_MEMORY. */
+/* Creates a handle. options may be null. On failure *retrieval is null. Statuses: HS_ERR_ARGUMENT (null),
+   HS_ERR_OPTION, HS_ERR_MEMORY. */
 HS_API hs_status hs_retrieval_create(hs_retrieval **retrieval, const hs_retrieval_options *options);
 
-/* Ends a handle and frees all that it holds; null is allowed. */
+/* Destroys a handle and frees its memory; null is allowed. */
 HS_API void hs_retrieval_destroy(hs_retrieval *retrieval);
 
-/* Takes `count` of an image's descriptors, evenly spread over the list (all, where there are fewer), into the sample. The
-   order of the calls counts. A few hundred thousand in all are enough, of images from the whole collection.
+/* Adds `count` descriptors of an image to the sample, evenly spread over its list (all, if it has fewer). The order
+   of the calls matters. A few hundred thousand descriptors in all are enough, of images from the whole collection.
    Statuses: HS_ERR_ARGUMENT (null, descriptors other than HS_DESCRIPTOR_U8, trained already), HS_ERR_LIMIT (2^31
    descriptors), HS_ERR_MEMORY. */
 HS_API hs_status hs_retrieval_sample(hs_retrieval *retrieval, const hs_features *features, size_t count);
@@ -103,26 +105,27 @@ HS_API hs_status hs_retrieval_sample(hs_retrieval *retrieval, const hs_features 
    hs_find_nearest. */
 HS_API hs_status hs_retrieval_train(hs_retrieval *retrieval, hs_context *context);
 
-/* Bytes of a vector: centres * components; 0 for null. */
+/* Returns the bytes of a vector: centres * components; 0 for null. */
 HS_API size_t hs_retrieval_length(const hs_retrieval *retrieval);
 
-/* Describes an image: vector gets hs_retrieval_length numbers, all 0 for no features. Statuses: HS_ERR_ARGUMENT (null, not
-   trained, descriptors other than HS_DESCRIPTOR_U8), and the statuses of hs_find_nearest. */
+/* Describes an image: vector gets hs_retrieval_length numbers, all 0 for an image without features. Statuses:
+   HS_ERR_ARGUMENT (null, not trained, descriptors other than HS_DESCRIPTOR_U8), and the statuses of hs_find_nearest. */
 HS_API hs_status hs_retrieval_describe(const hs_retrieval *retrieval, hs_context *context, const hs_features *features,
                                        int8_t *vector);
 
-/* Adds to each image's vector the vectors of the `neighbors` most similar others, each by the cosine of its angle to it:
-   what images of one thing share is strengthened, and more of the pairs that overlap are found (Turcot and Lowe 2009;
-   Arandjelovic and Zisserman, CVPR 2012). 3 measured best. vectors, blended: [count][length], not overlapping; a vector
-   of 0 stays so. Time, memory and statuses as hs_pair_similar. */
+/* Adds to each image's vector the vectors of the `neighbors` most similar other images, each weighted by the cosine
+   of its angle to it. This strengthens what images of one thing share, so that more of the overlapping pairs are
+   found (Turcot and Lowe 2009; Arandjelovic and Zisserman, CVPR 2012). 3 neighbors measured best. vectors, blended:
+   [count][length], not overlapping. A vector of zeros stays unchanged. Time, memory and statuses as hs_pair_similar. */
 HS_API hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                   uint32_t neighbors, int8_t *blended);
 
-/* Pairs of each image with the `neighbors` others whose vectors make the smallest angle with its vector (of equal ones the
-   lower number), whichever of the two proposes the pair; an image whose vector is all 0 is in none. vectors:
-   [count][length]. Exact: all vectors are compared, in blocks, by the context's threads (null: the calling thread); memory
-   in addition to the pairs is 16 * neighbors + 12 bytes an image. Statuses: HS_ERR_ARGUMENT (null, length 0 or above 65536),
-   HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_THREAD. */
+/* Pairs each image with the `neighbors` other images whose vectors make the smallest angle with its vector (at equal
+   angles the lower number). A pair is taken if either image proposes it; an image whose vector is all 0 is in no
+   pair. vectors: [count][length]. Exact: the context's threads (null: the calling thread) compare all vectors, in
+   blocks. Memory in addition to the pairs: 16 * neighbors + 12 bytes per image. Statuses: HS_ERR_ARGUMENT (null,
+   length 0 or above 65536), HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT, HS_ERR_MEMORY,
+   HS_ERR_THREAD. */
 HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                  uint32_t neighbors, hs_image_pairs *pairs);
 
