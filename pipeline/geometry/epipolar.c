@@ -25,7 +25,7 @@ static void turn_basis(double m[9], const double turn[3]) {
   memcpy(m, turned, sizeof turned);
 }
 
-/* U diag(s) V^T, each factor 3x3 row-major, s of three. */
+/* Computes U diag(s) V^T, each matrix 3x3 row-major, s of length three. */
 static void compose(const double u[9], const double s[9], const double v[9], double out[9]) {
   double vt[9], us[9];
   linear_transpose3(v, vt);
@@ -33,8 +33,8 @@ static void compose(const double u[9], const double s[9], const double v[9], dou
   linear_multiply3(us, vt, out);
 }
 
-/* The tangents of U diag(s0, s1, 0) V^T: rotations of U about its axes, rotations of V (about the third axis only if
-   s0 != s1, because otherwise it equals U's), and the change of s that keeps its length. Returns their number: 7 or
+/* Computes the tangents of U diag(s0, s1, 0) V^T: rotations of U about its axes; rotations of V (about the third axis
+   only if s0 != s1: otherwise it equals U's); and the change of s that keeps its length. Returns their number: 7 or
    5. */
 static int tangents(const double u[9], const double s[3], const double v[9], bool equal, double out[7][9]) {
   int count = 0;
@@ -55,8 +55,8 @@ static int tangents(const double u[9], const double s[3], const double v[9], boo
   return count;
 }
 
-/* Manifold point U diag(s) V^T of a model, its tangents, and both as matrices of the epipolar constraint, the
-   coordinates of the form. */
+/* A model as a point U diag(s) V^T of its manifold, with its tangents, and both as matrices of the epipolar
+   constraint in the coordinates of the form. */
 typedef struct manifold {
   double u[9], s[3], v[9];
   int count;
@@ -79,7 +79,7 @@ static bool manifold_at(const geometry_problem *problem, const double m[9], mani
   return true;
 }
 
-/* The Gauss-Newton step in the tangents' coordinates. */
+/* Solves for the Gauss-Newton step in coordinates of the tangents. */
 static bool solve_step(const geometry_form *form, const manifold *at, double step[7]) {
   const int count = at->count;
   double hessian[49], pushed[9], trace = 0.0, squares = 0.0;
@@ -112,7 +112,7 @@ static bool solve_step(const geometry_form *form, const manifold *at, double ste
   return true;
 }
 
-/* One Gauss-Newton step on the model's manifold, in place on m. */
+/* Makes one Gauss-Newton step on the model's manifold; m is replaced. */
 static bool manifold_step(const geometry_problem *problem, const geometry_form *form, double m[9]) {
   const bool equal = problem->model == HS_ESSENTIAL;
   manifold at;

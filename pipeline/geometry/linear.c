@@ -59,7 +59,7 @@ bool linear_null3(const double m[9], double out[3]) {
   return best > 0.0 && linear_normalize(out, 3);
 }
 
-/* The rotation that diagonalises (a b; b c): cosine and sine, with the smaller of the two angles. */
+/* Computes cosine and sine of the rotation that diagonalises (a b; b c); of the two angles the smaller one. */
 static void jacobi_rotation(double a, double b, double c, double *cosine, double *sine) {
   const double zeta = (c - a) / (2.0 * b);
   const double t = (zeta >= 0.0 ? 1.0 : -1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
@@ -77,7 +77,8 @@ static void rotate_columns(double m[9], int i, int j, double cosine, double sine
   }
 }
 
-/* Orthonormalises the columns of b, whose lengths s are descending; columns of length 0 are completed. */
+/* Makes the columns of b orthonormal, whose lengths s are descending. Columns of length 0 are replaced by orthogonal
+   unit vectors. */
 static void complete_columns(double b[9], const double s[3]) {
   const double tiny = 1.0e-14 * s[0];
   double columns[3][3];
@@ -117,7 +118,7 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]) {
     if (!turned) break;
   }
   for (int j = 0; j < 3; j++) s[j] = sqrt(u[j] * u[j] + u[3 + j] * u[3 + j] + u[6 + j] * u[6 + j]);
-  for (int pass = 0; pass < 3; pass++) { /* three passes of neighbour exchanges sort three */
+  for (int pass = 0; pass < 3; pass++) { /* three passes of neighbour exchanges sort three columns */
     const int i = pass & 1;
     if (!(s[i] < s[i + 1])) continue;
     const double swapped = s[i];
@@ -129,7 +130,8 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]) {
   complete_columns(u, s);
 }
 
-/* Reflects `vector` at the plane normal to `normal` (entries from `first`; squared length normal_squares). */
+/* Reflects `vector` at the plane with normal `normal` (entries from `first` on are used; normal_squares: its squared
+   length). */
 static void reflect9(const double *normal, double normal_squares, int first, double *vector) {
   double along = 0.0;
   for (int i = first; i < 9; i++) along += normal[i] * vector[i];

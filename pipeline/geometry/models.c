@@ -15,7 +15,7 @@ bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *ma
                               int count) {
   double transposed[9], epipole[3];
   linear_transpose3(matrix, transposed);
-  if (!linear_null3(transposed, epipole)) return false; /* in image b */
+  if (!linear_null3(transposed, epipole)) return false; /* epipole in image b */
   bool positive = false;
   for (int i = 0; i < count; i++) {
     const uint32_t k = sample[i];
@@ -30,7 +30,7 @@ bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *ma
   return true;
 }
 
-/* M = Kb^-T E Ka^-1 for cameras in working coordinates. */
+/* Computes M = Kb^-T E Ka^-1 for cameras in working coordinates. */
 void essential_to_matrix(const geometry_problem *problem, geometry_candidate *candidate) {
   const hs_camera ka = problem->camera_a, kb = problem->camera_b;
   double half[9];
@@ -51,7 +51,7 @@ bool geometry_camera_valid(const hs_camera *k) {
   return k->fx > 0.0 && k->fy > 0.0 && isfinite(k->fx) && isfinite(k->fy) && isfinite(k->cx) && isfinite(k->cy);
 }
 
-/* Candidates from minimal samples of any model. */
+/* ---- Candidates from minimal samples of any model. */
 
 static void homography_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch) {
   const int size = geometry_sample_size(HS_HOMOGRAPHY);
@@ -83,8 +83,8 @@ void geometry_solve(const geometry_problem *problem, const uint32_t *samples, ge
 
 enum { INVERSE_STEPS = 3 };
 
-/* Double areas of the triangles of four points: [i] without point i, with signs such that sum_i (+-) [i] p_i = 0.
-   False if a triangle's height is below `height`: noise decides its orientation. */
+/* Computes double areas of the triangles of four points: areas[i] without point i, with signs such that sum_i (+-)
+   areas[i] p_i = 0. False if a triangle's height is below `height`: noise then decides its orientation. */
 static bool triangles(const double *x, const double *y, double height, double areas[4]) {
   static const int corner[4][3] = {{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}};
   for (int i = 0; i < 4; i++) {
@@ -140,7 +140,8 @@ static void form_matrix(const geometry_form *form, double matrix[81]) {
     for (int c = 0; c < 9; c++) matrix[9 * r + c] = form->sum[6 * triangle[r / 3][c / 3] + triangle[r % 3][c % 3]];
 }
 
-/* Inverse iteration from the current matrix, which is close to the smallest eigenvector in every useful case. */
+/* Refits by inverse iteration from the current matrix, which is close to the smallest eigenvector in every useful
+   case. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate) {
   double matrix[81], damped[81], h[9], trace = 0.0, sign = 0.0;
   form_matrix(form, matrix);
@@ -162,8 +163,8 @@ bool homography_refit(const geometry_form *form, geometry_candidate *candidate) 
 
 enum { SAMPLE = TWO_VIEW_SEVEN };
 
-/* Matches related exactly by one homography, such as of an image and its copy, leave a null space of three
-   dimensions, all of rank 2: [v]x H for any v. H follows from six of them. */
+/* Finds candidates from seven matches that are related exactly by one homography, such as those of an image and its
+   copy. Their null space has three dimensions, all of rank 2: [v]x H for any v. H follows from six of the matches. */
 static void solve_dependent(const geometry_problem *problem, const uint32_t *sample, int index, geometry_batch *batch) {
   double rows[9 * SAMPLE], basis[27];
   for (int i = 0; i < SAMPLE - 1; i++) {

@@ -32,17 +32,18 @@ typedef struct geometry_problem {
   double threshold;             /* largest error of an inlier, working units */
 } geometry_problem;
 
-/* A candidate model. matrix: H or F in working coordinates, used for errors; essential: E, only for that model. */
+/* A candidate model, in working coordinates. matrix: H or F, used for errors. essential: E, only for essential
+   matrices. */
 typedef struct geometry_candidate {
   double matrix[9];
   double essential[9];
   double score; /* see scoring.h */
 } geometry_candidate;
 
-/* Size of a minimal sample. */
+/* Returns the number of matches in a minimal sample. */
 int geometry_sample_size(hs_geometry_model model);
 
-/* Candidates through minimal samples, without scores. */
+/* Candidates from minimal samples, without scores. */
 typedef struct geometry_batch {
   int count;
   struct {
@@ -51,24 +52,24 @@ typedef struct geometry_batch {
   } found[GEOMETRY_BATCH * GEOMETRY_SOLUTIONS_MAX];
 } geometry_batch;
 
-/* Candidates of GEOMETRY_BATCH samples of geometry_sample_size(model) matches each, in the order of the samples;
-   none for a degenerate sample. */
+/* Finds the candidates of GEOMETRY_BATCH samples of geometry_sample_size(model) matches each, in the order of the
+   samples. A degenerate sample has none. */
 void geometry_solve(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 void fundamental_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 void essential_solve_batch(const geometry_problem *problem, const uint32_t *samples, geometry_batch *batch);
 
-/* The candidate of one sample; returns 1, or 0 for a degenerate sample. */
+/* Finds the candidate of one sample; returns 1, or 0 for a degenerate sample. */
 int homography_solve(const geometry_problem *problem, const uint32_t *sample, geometry_candidate *candidate);
 
-/* The least-squares model of a form; false when the form does not determine one. */
+/* Finds the least-squares model of a form. False if the form does not determine one. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate);
 bool fundamental_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate);
 bool essential_refit(const geometry_problem *problem, const geometry_form *form, geometry_candidate *candidate);
 
-/* Focal lengths above 0, everything finite. */
+/* True if both focal lengths are above 0 and everything is finite. */
 bool geometry_camera_valid(const hs_camera *camera);
 
-/* candidate->matrix from candidate->essential. */
+/* Computes candidate->matrix from candidate->essential. */
 void essential_to_matrix(const geometry_problem *problem, geometry_candidate *candidate);
 
 /* True if two cameras with this epipolar geometry can see the sampled matches: each is on the same side of its
@@ -80,12 +81,12 @@ bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *ma
    HS_ERR_OPTION: unknown fields are set; with the message. */
 hs_status geometry_adopt_options(const hs_verify_options *callers, hs_verify_options *mine);
 
-/* The allocator of the caller's options; null if none is set or the options are invalid. */
+/* Returns the allocator of the caller's options; null if none is set or the options are invalid. */
 const hs_allocator *geometry_allocator(const hs_verify_options *callers);
 
-/* Shared by fundamental and essential matrices: the epipolar constraint as a row of nine. */
+/* ---- Shared by fundamental and essential matrices. */
 
-/* row . vec(F) = b^T F a for points of three coordinates. */
+/* Writes the epipolar constraint as a row: row . vec(F) = b^T F a for points of three coordinates. */
 static inline void epipolar_row(const double a[3], const double b[3], double row[9]) {
   for (int i = 0; i < 9; i++) row[i] = b[i / 3] * a[i % 3];
 }

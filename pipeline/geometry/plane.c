@@ -21,8 +21,8 @@ static void cross_matrix(const double v[3], double out[9]) {
   memcpy(out, m, sizeof m);
 }
 
-/* The homography that F and three matches determine (Hartley and Zisserman, result 13.6): H = [e']x F - e' (M^-1 b)^T.
-   */
+/* Computes the homography that F and three matches determine (Hartley and Zisserman, result 13.6): H = [e']x F - e'
+   (M^-1 b)^T. */
 static bool homography_of_three(const geometry_matches *matches, const double f[9], const double epipole[3],
                                 const uint32_t triple[3], double h[9]) {
   double cross[9], a_matrix[9], points[9], inverse[9], b[3], v[3];
@@ -74,7 +74,7 @@ static bool sample_plane(const geometry_problem *planar, const uint32_t *sample,
   return false;
 }
 
-/* F = [e']x H, with e' at the intersection of two matches' parallax lines. */
+/* Computes F = [e']x H, with e' at the intersection of two matches' parallax lines. */
 static bool matrix_from_parallax(const geometry_matches *matches, const double h[9], const uint32_t pair[2],
                                  double f[9]) {
   double lines[2][3], epipole[3], cross[9];
@@ -103,7 +103,7 @@ bool plane_epipolar(const double homography[9], double matrix[9]) {
   return true;
 }
 
-/* Collects the matches clearly off the plane in the scratch columns: parallax must exceed its own uncertainty. */
+/* Collects the matches clearly off the plane in the scratch columns. Their parallax must exceed its own uncertainty. */
 static geometry_matches matches_off(const geometry_problem *planar, const double h[9], const search_scratch *scratch) {
   const geometry_matches *const all = &planar->matches;
   const double limit = 4.0 * planar->threshold * planar->threshold;
@@ -130,7 +130,7 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   (void)geometry_improve(&planar, &plane);
   off.matches = matches_off(&planar, plane.matrix, scratch);
   if (off.matches.count < PARALLAX_MATCHES) return;
-  /* Matches of the plane fit any epipole, so the others decide. */
+  /* Matches of the plane fit any epipole, so only the matches off it decide. */
   int32_t needed = PARALLAX_TRIALS;
   for (int32_t trial = 0; trial < needed; trial++) {
     uint32_t pair[PARALLAX_MATCHES];
@@ -140,7 +140,7 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
     tried.score = geometry_score(&off, tried.matrix, best.score);
     if (!(tried.score > best.score)) continue;
     best = tried;
-    /* a score is at most the number of inliers */
+    /* the score is at most the number of inliers */
     needed = iterations_needed((size_t)best.score, off.matches.count, PARALLAX_MATCHES, PARALLAX_CONFIDENCE,
                                PARALLAX_TRIALS);
   }

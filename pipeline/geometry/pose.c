@@ -1,6 +1,6 @@
 /*
- * Relative pose of an essential matrix: of its four decompositions the one that puts most matches in
- * front of both cameras (Hartley and Zisserman, 9.6).
+ * Relative pose of an essential matrix. Of its four decompositions, selects the one that puts most matches in front
+ * of both cameras (Hartley and Zisserman, 9.6).
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,8 @@
 #include "pipeline/geometry/models.h"
 #include "pipeline/include/hartsift_geometry.h"
 
-/* The rotation U W V^T (or with W^T) of E = U diag(1, 1, 0) V^T, W a rotation by 90 degrees about the third axis. */
+/* Computes the rotation U W V^T of E = U diag(1, 1, 0) V^T, where W rotates by `quarter` (1 or -1) times 90 degrees
+   about the third axis. */
 static void rotation_of(const double u[9], const double v[9], double quarter, double out[9]) {
   const double w[9] = {0.0, -quarter, 0.0, quarter, 0.0, 0.0, 0.0, 0.0, 1.0};
   double vt[9], uw[9];
@@ -27,15 +28,15 @@ static void ray(const hs_camera *camera, const double point[2], double out[3]) {
   out[2] = 1.0;
 }
 
-/* Signs of a match's depths in cameras a and b for X_b = R X_a + t, at the closest point of its rays: 1 both in
-   front, -1 both at the back (in front for -t), else 0. */
+/* Returns the side of a match for X_b = R X_a + t, at the closest point of its two rays: 1 if in front of both
+   cameras, -1 if behind both (in front of both for -t), else 0. */
 static int side_of(const double rotation[9], const double t[3], const double a[3], const double b[3]) {
   double turned[3], normal[3], from_b[3], from_a[3];
   linear_apply3(rotation, a, turned);
   linear_cross3(turned, b, normal);
   linear_cross3(t, b, from_b);
   linear_cross3(turned, t, from_a);
-  /* depth_b b = depth_a R a + t, multiplied by b and by R a */
+  /* depth_b b = depth_a R a + t; the cross product with b or with R a leaves one depth */
   const double depth_a = -linear_dot3(normal, from_b), depth_b = linear_dot3(normal, from_a);
   if (depth_a > 0.0 && depth_b > 0.0) return 1;
   return depth_a < 0.0 && depth_b < 0.0 ? -1 : 0;

@@ -2,7 +2,7 @@
 #include "pipeline/geometry/scoring.h"
 
 #define SETTLED 1.0e-7
-#define NEAR    0.5 /* of the threshold */
+#define NEAR    0.5 /* share of the threshold */
 enum { IMPROVE_ROUNDS = 4, IMPROVE_MATCHES = 200, POLISH_ROUNDS = 30, BLOCK = 128 };
 
 static two_view_error error_of(const geometry_problem *problem) {
@@ -53,8 +53,8 @@ static bool fit(const geometry_problem *problem, const geometry_form *form, geom
   }
 }
 
-/* A least-squares fit weighted by the candidate's errors and the threshold, over at least `enough` matches of
-   positive weight (matches are in random order), or all. */
+/* Fits by least squares, weighted by the candidate's errors and the threshold, over at least `enough` matches of
+   positive weight (the first ones; matches are in random order), or all. */
 static bool refit(const geometry_problem *problem, double threshold, size_t enough, geometry_candidate *candidate) {
   geometry_form form;
   gather(problem, candidate->matrix, threshold, enough, &form);
@@ -73,8 +73,8 @@ bool geometry_improve(const geometry_problem *problem, geometry_candidate *candi
   return true;
 }
 
-/* Objective of polishing: the score, for an essential matrix plus the score at half the threshold. The direction of
-   a short baseline depends on the best matches, and five parameters need only few. */
+/* Returns the objective of polishing: the score; for an essential matrix plus the score at half the threshold. The
+   direction of a short baseline depends on the best matches, and five parameters need only few. */
 static double final_score(const geometry_problem *problem, const double matrix[9]) {
   const double score = geometry_score(problem, matrix, 0.0);
   if (problem->model != HS_ESSENTIAL) return score;
@@ -107,7 +107,7 @@ void geometry_polish(const geometry_problem *problem, geometry_candidate *candid
   }
 }
 
-/* base^exponent by squaring: sums and products only, so that every machine gives the same number of iterations. */
+/* Computes base^exponent by squaring: only products, so that every machine gives the same number of iterations. */
 static double power(double base, int32_t exponent) {
   double result = 1.0;
   for (; exponent > 0; exponent >>= 1) {
@@ -118,12 +118,13 @@ static double power(double base, int32_t exponent) {
 }
 
 int32_t iterations_needed(size_t inliers, size_t count, int sample, double confidence, int32_t most) {
-  double good = 1.0; /* probability of a sample without outliers */
+  double good = 1.0; /* probability that a sample has no outliers */
   for (int i = 0; i < sample; i++) {
     if (inliers <= (size_t)i) return most;
     good *= (double)(inliers - (size_t)i) / (double)(count - (size_t)i);
   }
-  int32_t low = 0, high = most; /* the least n in (low, high] with (1 - good)^n <= 1 - confidence, or most */
+  int32_t low = 0, high = most; /* search in (low, high] for the least n with (1 - good)^n <= 1 - confidence; else
+                                   `most` */
   while (high - low > 1) {
     const int32_t middle = low + (high - low) / 2;
     if (power(1.0 - good, middle) <= 1.0 - confidence)

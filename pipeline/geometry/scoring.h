@@ -12,28 +12,28 @@
 
 #include "pipeline/geometry/models.h"
 
-/* Squared errors under the candidate of `count` matches from `begin`. */
+/* Computes squared errors under the candidate, for `count` matches from `begin` on. */
 void geometry_errors(const geometry_problem *problem, const double matrix[9], size_t begin, size_t count,
                      double *squares);
 
-/* The candidate's score. Stops early with a negative result when the score cannot exceed `best`, or most probably
-   will not: it is over three standard deviations below the partial score of an equally good candidate. Matches must
-   be in random order. best <= 0: never stops early. */
+/* Returns the candidate's score. Stops early with a negative result if the score cannot exceed `best`, or most
+   probably will not: the partial score is over three standard deviations below that of an equally good candidate.
+   Matches must be in random order. best <= 0: never stops early. */
 double geometry_score(const geometry_problem *problem, const double matrix[9], double best);
 
 /* Counts matches with an error up to the threshold. mask: null, or a byte per match. squares: null, or receives the
    sum of the inliers' squared errors. */
 size_t geometry_count_inliers(const geometry_problem *problem, const double matrix[9], uint8_t *mask, double *squares);
 
-/* Local optimisation: a few rounds of reweighted least squares on about 200 fitting matches, from twice the
-   threshold down to it. Replaces *candidate and returns true if the score is higher. */
+/* Local optimisation: some rounds of reweighted least squares on about 200 fitting matches, with a threshold that
+   decreases from twice the problem's to the problem's. Replaces *candidate and returns true if the score is higher. */
 bool geometry_improve(const geometry_problem *problem, geometry_candidate *candidate);
 
 /* Reweighted least squares on all matches until the score converges; *candidate never becomes worse. */
 void geometry_polish(const geometry_problem *problem, geometry_candidate *candidate);
 
-/* Number of samples of `sample` matches until one is free of outliers with probability `confidence`, with `inliers`
-   of `count` matches correct; at most `most`. */
+/* Returns the number of samples of `sample` matches until one is free of outliers with probability `confidence`, if
+   `inliers` of `count` matches are correct; at most `most`. */
 int32_t iterations_needed(size_t inliers, size_t count, int sample, double confidence, int32_t most);
 
 #endif

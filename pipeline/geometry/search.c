@@ -7,12 +7,12 @@
 
 #include "pipeline/geometry/scoring.h"
 
-/* A homography across two surfaces may fit more matches than one of a single surface, so the search starts from several
-   candidates: of the first samples, those above this share of the best score are refined too. */
+/* A homography across two surfaces may fit more matches than one of a single surface, so the search starts from
+   several candidates. Of the first samples, all with more than this share of the best score are refined. */
 #define EARLY_SHARE 0.4
 enum {
   EARLY_SAMPLES = 64,
-  ROUND = 16 /* samples of a round: candidates compete with the best before the round, and one of them is refined */
+  ROUND = 16 /* samples per round: candidates compete with the best one before the round, and one of them is refined */
 };
 
 /* Each sample has its own random sequence, so samples can be drawn in any order. */
@@ -21,7 +21,7 @@ static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, 
   random_sample(&own, count, size, sample);
 }
 
-/* The best candidate of the samples [begin, end) that beats the previous best; its sample. */
+/* Finds the best candidate of the samples [begin, end) if it beats the previous best; *best_sample: its sample. */
 static bool best_of_round(const geometry_problem *problem, const search_scratch *scratch, uint64_t seed, int32_t begin,
                           int32_t end, geometry_candidate *best, uint32_t *best_sample) {
   const int size = geometry_sample_size(problem->model);
@@ -69,7 +69,7 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
   if (count < (size_t)size || count < limits->min_inliers) return false;
   int32_t needed = iterations_left(limits, 0, count, size), drawn = 0;
   const uint64_t seed = random_next(random);
-  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* best unrefined score, which a sample must beat */
+  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* best unrefined score, which a sample must exceed */
   while (drawn < needed) {
     uint32_t sample[GEOMETRY_SAMPLE_MAX];
     const int32_t end = limits->max_iterations - drawn > ROUND ? drawn + ROUND : limits->max_iterations;

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#define ENOUGH 0.3 /* share of the neighbours that must agree */
+#define ENOUGH 0.3 /* share of the neighbours that must have a similar displacement */
 enum { CELLS = 32, NEIGHBOURS = 12, LOOKED_AT = 24 };
 
 /* A square grid over points: the matches of cell c are order[start[c]..start[c + 1]). */
@@ -83,13 +83,13 @@ static cell_window window_around(const cell_grid *grid, size_t match) {
   }
 }
 
-/* True if enough neighbours agree with this match. In a crowded window every n-th is examined. */
+/* True if enough neighbours move as this match does. In a crowded window only every n-th neighbour is examined. */
 static bool moves_alike(const cell_grid *grid, const geometry_matches *matches, const smoothness_scratch *scratch,
                         size_t match, double floor) {
   const cell_window w = window_around(grid, match);
   const uint32_t step = (w.count + LOOKED_AT - 1) / LOOKED_AT;
   const double dx = matches->bx[match] - scratch->mapped_x[match], dy = matches->by[match] - scratch->mapped_y[match];
-  const double certain = ENOUGH * (double)((w.count + step - 1) / step); /* at most this many are examined */
+  const double certain = ENOUGH * (double)((w.count + step - 1) / step); /* share of the most that can be examined */
   uint32_t looked_at = 0, alike = 0, skip = 0;
   for (uint32_t r = w.top; r <= w.bottom; r++) {
     const uint32_t end = grid->start[CELLS * r + w.right + 1];
