@@ -188,7 +188,7 @@ hs_status hs_earth_place(double latitude, double longitude, double altitude, dou
   return HS_OK;
 }
 
-/* An image with a position, sorted along one axis. */
+/* A position of an image. The list is sorted along one axis. */
 typedef struct located {
   double place[3];
   uint32_t image;
@@ -214,7 +214,7 @@ static double distance_of(const located *a, const located *b) {
   return sqrt(x * x + y * y + z * z);
 }
 
-/* Pairs image `at` with later ones within the distance: without a limit on neighbours each pair is found once. */
+/* Pairs image `at` with later images within the distance. Without a limit on neighbours, each pair is found once. */
 static bool pair_with_later(const place_search *s, size_t at) {
   for (size_t i = at + 1; i < s->count && s->sorted[i].place[0] - s->sorted[at].place[0] <= s->metres; i++)
     if (distance_of(&s->sorted[at], &s->sorted[i]) <= s->metres &&

@@ -11,7 +11,7 @@
 /* Adds a pair, smaller index first. False: out of memory. */
 bool image_pairs_add(hs_image_pairs *pairs, uint32_t one, uint32_t other);
 
-/* Sorts by first, then second, and removes duplicates. */
+/* Sorts the pairs by first, then second, and removes duplicates. */
 void image_pairs_settle(hs_image_pairs *pairs);
 
 /* A candidate neighbour and its distance. */
@@ -20,8 +20,8 @@ typedef struct neighbor {
   uint32_t image;
 } neighbor;
 
-/* Keeps the `capacity` nearest of the candidates offered one by one: near[0..*count) is a heap with the farthest first.
-   At equal distance the smaller index is nearer. */
+/* Offers a candidate: near[0..*count) keeps the `capacity` nearest of all candidates offered, as a heap with the
+   farthest first. At equal distance the smaller index is nearer. */
 void neighbor_offer(neighbor *near, uint32_t *count, uint32_t capacity, neighbor offered);
 
 #endif

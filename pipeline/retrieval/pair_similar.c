@@ -10,11 +10,11 @@
 #include "pipeline/retrieval/image_pairs.h"
 #include "pipeline/retrieval/vocabulary.h"
 
-/* Working memory of describing an image. */
+/* Working memory for describing an image. */
 typedef struct description {
   hs_nearest *nearest; /* [ASSIGN_BLOCK] */
-  int32_t *block;      /* [centres][SIFT_LENGTH]: sums of residuals of a block */
-  double *sums;        /* [centres][SIFT_LENGTH]: of all; whole numbers */
+  int32_t *block;      /* [centres][SIFT_LENGTH]: sums of residuals over a block of descriptors */
+  double *sums;        /* [centres][SIFT_LENGTH]: sums of residuals over all descriptors; whole numbers */
   double *values;      /* [centres][components] */
 } description;
 
@@ -109,7 +109,7 @@ typedef struct similar_search {
 
 static void offer(const similar_search *s, size_t asking, size_t answering, int32_t product) {
   if (answering == asking || s->scale[answering] == 0.0) return;
-  /* The cosine up to the asking vector's length, which is constant. */
+  /* Minus the cosine, times the asking vector's length, which is constant. */
   const neighbor offered = {-(double)product * s->scale[answering], (uint32_t)answering};
   neighbor_offer(s->near + asking * s->neighbors, &s->found[asking], s->neighbors, offered);
 }
@@ -122,7 +122,7 @@ static void compare_with_block(const similar_search *s, size_t asking, size_t fi
     s->dot(vector, s->vectors + k * s->length, s->length, s->length, products);
     for (size_t i = 0; i < DOT_ANSWERS; i++) offer(s, asking, k + i, products[i]);
   }
-  for (; k < end; k++) { /* one, four times over */
+  for (; k < end; k++) { /* remaining vectors, one at a time: stride 0 */
     s->dot(vector, s->vectors + k * s->length, 0, s->length, products);
     offer(s, asking, k, products[0]);
   }

@@ -146,8 +146,8 @@ static bool move_centres(const hs_retrieval *r, clusters *c) {
 }
 
 static hs_status find_centres(hs_retrieval *r, hs_context *context, clusters *c) {
-  /* Centres with few descriptors, which may show the same object, coincide with them: residuals are 0, and such
-     images would be similar to none. */
+  /* If a centre has few descriptors, perhaps all of the same object, it coincides with them: their residuals are 0,
+     and such images would be similar to none. */
   const size_t wanted = (size_t)r->options.centres, most = 1 + r->sample_count / SHARING_A_CENTRE;
   const size_t count = wanted < most ? wanted : most;
   r->centre_count = (uint32_t)count;
