@@ -42,21 +42,21 @@ static inline bool source_is_picture(const hs_source *source) {
    the caller's thread. Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IMAGE. */
 hs_status source_open(hs_context *context, const hs_source *source, opened_source *opened);
 
-/* Checks the struct's fields that do not depend on its kind. HS_ERR_ARGUMENT. */
+/* Checks the fields of a source that do not depend on its kind. HS_ERR_ARGUMENT. */
 hs_status source_check(hs_context *context, const hs_source *source);
 
 /* Reads and decodes, on any thread. On failure *picture is empty and reason says why. Statuses: as hs_load_source. */
 hs_status source_read(const opened_source *opened, source_picture *picture, char *reason, size_t reason_bytes);
 
-/* A view of the mask. Of a mask of the original's size, where loading reduced the image: a scaled one in memory of the
-   allocator. The frame reports other errors of the mask. */
+/* Makes a view of the mask. If loading reduced the image and the mask has the original's size, it is a scaled copy in
+   memory of the allocator. The frame reports other errors of the mask. */
 hs_status source_fit_mask(const hs_image *image, const hs_image *mask, const hs_allocator *allocator, hs_image *fitted);
 
-/* A view of a source that is a picture, with its mask. */
+/* Makes a view of a source that is a picture, with its mask. */
 source_picture picture_view(const hs_source *source);
 
 /* True if a frame with this status must be repeated with decoded pixels (source_read without keep_encoded): the file
-   stayed encoded, and only reading it gives the reason. */
+   stayed encoded, and only reading it gives the reason of the failure. */
 bool picture_wants_pixels(const source_picture *picture, hs_status frame);
 
 /* Converts features to the pixels of the original image. */
@@ -85,8 +85,8 @@ typedef struct source_rows {
   char reason[SOURCE_REASON_BYTES];
 } source_rows;
 
-/* Reads the header of a source that supports row access, and gives its upright size. False: it must be read as a
-   whole, and nothing is open. *rows must not move until it is closed. */
+/* Reads the header of a source that supports row access, and gives its upright size. False: the source must be read
+   as a whole; nothing stays open. *rows must not be moved until it is closed. */
 bool source_rows_open(const opened_source *opened, source_rows *rows);
 
 void source_rows_close(source_rows *rows);
