@@ -29,7 +29,7 @@ static double thread_cpu_s(void) {
 
 /* ---- threads */
 
-/* Ends a thread of a role; the last reader closes the queue of ready images. */
+/* Ends a thread of a role. The last reader closes the queue of ready images. */
 static void role_ended(const batch_thread *thread, double cpu_s) {
   hs_batch *batch = thread->batch;
   const batch_role role = thread->role;
@@ -65,7 +65,7 @@ static void stop(hs_batch *batch) {
   pthread_mutex_unlock(&batch->lock);
 }
 
-/* Starts the threads, consumers before producers: if one cannot be started, those that run still come to an end. */
+/* Starts the threads, consumers before producers: if one cannot be started, those already running can still end. */
 static hs_status start_threads(hs_batch *batch) {
   sigset_t blocked, saved;
   size_t made = 0;
@@ -95,7 +95,7 @@ static void *clear_alloc(const hs_batch *batch, size_t count, size_t size) {
   return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-/* Opening of one context, in its own thread if there are several. */
+/* Opening of one context; in a separate thread if there are several. */
 typedef struct context_job {
   batch_feeder *feeder;
   pthread_t thread;
@@ -150,8 +150,9 @@ static bool make_lock(hs_batch *batch) {
   return made;
 }
 
-/* True if a device decodes JPEGs: then they stay encoded, whichever device takes them. With a mask, which is in host
-   memory, the picture must be there too. message: of the first device whose pixels differ from libjpeg's. */
+/* True if a device decodes JPEGs: files then stay encoded, whichever device takes them. False with a mask, which is
+   in host memory, so that the picture must be there too. *message: for the first device whose pixels differ from
+   libjpeg's. */
 static bool keeps_encoded(const hs_batch *batch, char *message, size_t message_bytes) {
   bool any = false;
   char reason[BATCH_MESSAGE_BYTES];
@@ -174,7 +175,8 @@ static void count_threads(hs_batch *batch) {
   batch->thread_count = (size_t)o->readers + (size_t)o->device_count;
   size_t flying = 0;
   for (int32_t i = 0; i < o->device_count; i++) flying += (size_t)batch->feeders[i].most;
-  /* Two lists for each result that the caller may hold (one held, one waiting) and one being filled for each device. */
+  /* Lists: two for each result that the caller may hold (one held, one waiting), and for each device one that is
+     being filled. */
   batch->list_count = 2 * (size_t)o->held + (size_t)o->device_count;
   /* For each reader one image being read and one ready. */
   batch->slot_count = 2 * (size_t)o->readers + flying + batch->list_count;
@@ -316,7 +318,7 @@ static const char *copy_text(unsigned char **place, const char *text) {
   return copy;
 }
 
-/* Copies all but the pixels and bytes. False without memory. */
+/* Copies a caller's image, without pixels and bytes. False: out of memory. */
 static bool copy_input(hs_batch *batch, const hs_batch_image *image, batch_input *input) {
   const char *name = image->name ? image->name : "";
   const size_t views = (size_t)(image->image != NULL) + (size_t)(image->mask != NULL);
@@ -358,7 +360,7 @@ static hs_status adding_status(const hs_batch *batch) {
   return batch->stopped ? HS_ERR_CANCELLED : batch->no_more ? HS_ERR_ARGUMENT : HS_OK;
 }
 
-/* Starts the threads before the first image is there: if that fails, none of them reads what the caller may free. */
+/* Starts the threads before the first image is added: if that fails, no thread reads what the caller may free. */
 static hs_status start_once(hs_batch *batch) {
   pthread_mutex_lock(&batch->lock);
   const hs_status status = adding_status(batch);
@@ -484,7 +486,7 @@ static batch_slot *slot_of(hs_batch *batch, const hs_batch_result *result) {
   return is_given ? slot : NULL;
 }
 
-/* Takes the slot's features back from the caller; is_end: the result too. */
+/* Takes the slot's features back from the caller. is_end: the result is released too. */
 static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
   hs_features *list = slot->features;
   slot->features = NULL;
@@ -552,8 +554,8 @@ hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress) {
 /* Share of the threads' lifetime that was not spent waiting for work. */
 static double busy_share(double waited_s, double lived_s) { return lived_s > 0 ? 1 - waited_s / lived_s : 0; }
 
-/* The first device's reason for falling back to the CPU; null: none did. A feeder may replace its context until the
-   threads have ended. */
+/* Returns the first device's reason for falling back to the CPU; null: no device fell back. A feeder may replace its
+   context until the threads have ended. */
 static const char *fallback_of(const hs_batch *batch) {
   const char *reason = NULL;
   for (int32_t i = 0; i < batch->options.device_count && !reason && threads_ended(batch); i++) {

@@ -37,10 +37,10 @@ bool bounded_queue_has_ended(bounded_queue *queue);
 /* Closes the queue: a waiting pop returns null once the queue is empty. */
 void bounded_queue_close(bounded_queue *queue);
 
-/* ---- pool: an allocator for pictures. Released buffers are reused, so that many pictures of different sizes need
-   no more memory than the largest set in use, and no page is cleared twice. The memory is not pinned: pinning would
-   serialise all threads in the driver, which costs more than the workers' copies into their own pinned memory. The
-   pool never holds more than its peak use. */
+/* ---- pool: an allocator for pictures. It reuses released buffers, so that many pictures of different sizes need no
+   more memory than the largest set in use, and no page is cleared twice. It never holds more than its peak use. The
+   memory is not pinned: pinning would serialise all threads in the driver, which costs more than the workers' copies
+   into their pinned memory. */
 
 typedef struct pool_buffer pool_buffer;
 
@@ -69,7 +69,7 @@ hs_allocator buffer_pool_allocator(buffer_pool *pool);
 
 buffer_pool_numbers buffer_pool_counts(buffer_pool *pool);
 
-/* Allocates from the source, outside the pool but under its lock: the source is never called by two threads at once. */
+/* Allocates from the source, outside the pool but under its lock, so that two threads never call the source at once. */
 void *buffer_pool_plain_alloc(buffer_pool *pool, size_t bytes);
 void buffer_pool_plain_release(buffer_pool *pool, void *memory);
 

@@ -81,7 +81,7 @@ static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
 
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
 
-/* After a device failure: makes a new context and submits the images in flight again. The loop ends, because each
+/* Replaces the context after a device failure and submits the images in flight again. The loop ends, because each
    call follows the failure of one image. */
 static void feeder_renew(batch_feeder *feeder) {
   hs_batch *batch = feeder->batch;
@@ -100,7 +100,7 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
-/* Ends the images in flight: the batch is destroyed while the caller holds all lists. */
+/* Drops the images in flight: the batch is destroyed while the caller holds all lists. */
 static void feeder_abandon(batch_feeder *feeder) {
   hs_destroy(feeder->context);
   feeder->context = NULL;
@@ -152,7 +152,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
       feeder_append(feeder, slot);
       return;
     }
-    /* Memory or threads may become available when the next image ends. */
+    /* Memory or threads may become available when an image in flight ends. */
     if (feeder->count > 0 && (status == HS_ERR_CAPACITY || kind == HS_CLASS_RESOURCE)) {
       feeder_collect(feeder);
       continue;
@@ -186,7 +186,8 @@ static device_share feeder_share(batch_feeder *feeder) {
     const double speed = other->is_lost ? 0 : device_speed_now(&other->speed, now);
     *(other == feeder ? &share.own : &share.others) += speed;
   }
-  /* If images wait for devices, unread ones will wait too; otherwise the devices wait for images. */
+  /* With as many ready images as readers the devices are slow, and unread images will wait too. Otherwise the devices
+     wait for images. */
   const bool devices_are_slow = ready >= (size_t)batch->options.readers;
   const double image = batch->images_read > 0 ? batch->pixels_read / (double)batch->images_read : 1;
   share.taken = feeder->flying_pixels + image;

@@ -19,8 +19,8 @@
 enum {
   BATCH_MESSAGE_BYTES = 1024,
   BATCH_DEVICES_MAX = 64,
-  BATCH_THREADS_MAX = 1024, /* range of readers and of held */
-  BATCH_FLYING_MAX = 256,   /* range of hs_options.in_flight */
+  BATCH_THREADS_MAX = 1024, /* largest number of readers, and of results held */
+  BATCH_FLYING_MAX = 256,   /* largest hs_options.in_flight */
   /* Largest JPEG that idle cores decode faster than a GPU: small files have little parallelism. */
   BATCH_SMALL_BYTES = 64 << 10
 };
@@ -77,7 +77,7 @@ typedef struct batch_feeder {
   hs_context *context;                  /* null: the device is lost */
   uint64_t submitted;                   /* images submitted to this context */
   batch_slot *flying[BATCH_FLYING_MAX]; /* image n of the context is at n % BATCH_FLYING_MAX; null: none */
-  int32_t count, most;                  /* of them */
+  int32_t count, most;                  /* count: images in flight; most: its maximum */
   device_speed speed;                   /* this and the next two fields under the batch's lock */
   bool is_lost;
   double flying_pixels;
@@ -162,11 +162,12 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
 /* Submits ready images while there is capacity, until no more will come. */
 void batch_run_feeder(batch_thread *thread);
 
-/* Inputs of the decision whether a device takes the next image or leaves it to the others: a slow device would still
+/* Inputs of the decision whether a device takes the next image or leaves it to the others. A slow device would still
    be busy when the fast ones have finished, and CPU extraction takes cores from the decoding that feeds a GPU. */
 typedef struct device_share {
-  double own, others;    /* pixels per second; others: sum over all other devices */
-  double taken, waiting; /* pixels: in flight on the device including the next image; waiting for any device */
+  double own, others;    /* speeds in pixels per second; others: sum over all other devices */
+  double taken, waiting; /* pixels; taken: in flight on the device, with the next image; waiting: waiting for any
+                            device */
 } device_share;
 
 /* Current speed in pixels per second. */
@@ -175,8 +176,8 @@ double device_speed_now(const device_speed *speed, double now_s);
 void device_speed_begin(device_speed *speed, double now_s);
 void device_speed_end(device_speed *speed, double now_s);
 
-/* True if the others are at least four times as fast. Below that, devices simply alternate: the measurement is
-   coarse. */
+/* True if the others are at least four times as fast. Below that the devices simply alternate, because the
+   measurement is coarse. */
 bool device_share_is_slow(const device_share *share);
 /* True if the others would finish all waiting images before this device finishes the next one. */
 bool device_share_leaves(const device_share *share);
