@@ -56,14 +56,14 @@ HS_API hs_status hs_cuda_find_nearest(hs_context *context, const hs_cuda_feature
 /* ------------------------------------------------------------------ primitives
 
    The functions of hartsift_primitives.h for a context on a GPU: same arguments, same bytes. "Device-readable" and
-   "device-writable" is memory that the context's device reaches: device, managed or pinned host memory. An hs_array's
-   data is device-readable, taps are host memory that is read during the call, *count is host memory and known at once.
+   "device-writable" mean memory that the context's device can access: device, managed or pinned host memory. The data
+   of an hs_array is device-readable. taps are host memory, read during the call. *count is host memory, set on return.
    stream: a cudaStream_t of that device that is not being captured. The work is enqueued there and the call returns;
    arrays are read and results written in stream order, so neither may be freed or changed before. Calls on different
-   streams with one context share its scratch memory and follow one another on the device. null: the context's own
-   stream, and the call blocks until the results are complete. The first calls of a size may allocate scratch memory on the
-   device.
-   Statuses: as the functions for the host, HS_ERR_NO_DEVICE when the context works on the CPU, HS_ERR_MEMORY,
+   streams with one context share its scratch memory, so the device executes them one after another. stream null: the
+   context's own stream, and the call blocks until the results are complete. The first calls with a size may allocate
+   scratch memory on the device.
+   Statuses: as the functions for the host, HS_ERR_NO_DEVICE if the context works on the CPU, HS_ERR_MEMORY,
    HS_ERR_DEVICE (which may also be the failure of earlier work on the stream). */
 
 /* *sum, *mean, *minimum, *maximum: device-writable. */
