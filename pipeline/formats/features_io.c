@@ -37,7 +37,8 @@ const feature_format *format_by_name(const char *name) {
   return NULL;
 }
 
-/* The longest ending wins: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: follows every ending. */
+/* Finds the format with the longest matching ending: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: must follow
+   the ending. */
 static const feature_format *by_ending(const char *path, const char *suffix) {
   const feature_format *found = NULL;
   size_t longest = 0;
@@ -73,7 +74,7 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size) {
   const feature_format *named = format_read_by_ending(path);
   const feature_format *format = format_by_content(bytes, size, named);
-  /* Damaged at its beginning: the format of the name's ending reports how. */
+  /* If the beginning is damaged, the format of the name's ending reports the damage. */
   return format ? format : named;
 }
 
@@ -152,8 +153,8 @@ static hs_status save_single(feature_target *target, const feature_format *forma
   return HS_OK;
 }
 
-/* Name of the second file, with the format's other ending; of a compressed first file the second may be compressed
-   or not. False if the name has another ending. */
+/* Writes the name of the second file, with the format's other ending. If the first file is compressed, the second may
+   be compressed or not. False if the name has another ending. */
 static bool beside_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
   char packed[FORMAT_ENDING_BYTES];
   (void)snprintf(packed, sizeof packed, "%s" GZIP_ENDING, format->endings[0]);
@@ -166,8 +167,8 @@ static bool beside_path_of(const char *path, const feature_format *format, char 
   return true;
 }
 
-/* Both files are complete under temporary names before either is renamed, and an old file of the first name is
-   removed before the second is replaced. So two existing files always belong together. */
+/* Renames both files. Both are complete under temporary names before either is renamed, and an old file with the
+   first name is removed before the second is replaced. So two existing files always belong together. */
 static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *beside) {
   bool written = fflush(beside->stream) == 0 && fflush(file->stream) == 0;
   if (!written || (file->temporary_exists && remove(file->target) != 0 && errno != ENOENT)) {

@@ -113,7 +113,8 @@ static void bin_put_frame(feature_sink *sink, const hs_frame *frame) {
   bytes_put_f32(record + 12, frame->a22);
 }
 
-/* Frames follow the descriptors; the header has no offset, because the count determines it. */
+/* Returns the offset of the frames. They follow the descriptors; the header does not store the offset, because the
+   count determines it. */
 static uint64_t bin_frames_at(const bin_header *header) {
   return bin_align(header->descriptors_at + header->count * header->descriptor_bytes);
 }
@@ -154,7 +155,7 @@ static hs_status bin_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* The checksum covers the whole file with its own field set to 0. */
+/* Computes the checksum of the complete file, with the checksum's field set to 0. */
 static uint32_t bin_check_of(const feature_source *source) {
   static const uint8_t zero[4];
   uint32_t check = crc_castagnoli(0, source->bytes, BIN_AT_CHECK);

@@ -11,9 +11,10 @@
 #include "pipeline/formats/common/json_text.h"
 
 enum { JSON_FIELDS = 7, JSON_FIELDS_NEEDED = 4, JSON_VERSION = 1 };
-/* Minimum bytes of {"x":0,"y":0,"sigma":1,"orientation":0}, and of a descriptor: two characters an entry. */
+/* Minimum bytes of a feature, {"x":0,"y":0,"sigma":1,"orientation":0}, and of a descriptor (two characters per
+   entry). */
 enum { JSON_FEATURE_MIN_BYTES = 39, JSON_DESCRIPTOR_MIN_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
-/* ,"frame":[1,0,0,1] */
+/* Minimum bytes of a frame, ,"frame":[1,0,0,1] */
 enum { JSON_FRAME_MIN_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
 
 static const char json_format_name[] = "hartsift-features";
@@ -96,7 +97,7 @@ static hs_status json_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Members of the outer object; the features are counted, and their position kept for a second pass. */
+/* Members of the outer object. The features are only counted; their position is kept for a second pass. */
 typedef struct json_head {
   double version, count, width, height, method_version, exif_orientation;
   int32_t profile, norm; /* -1: unknown */
@@ -133,7 +134,7 @@ static hs_status json_read_type(text_cursor *cursor, json_head *head) {
   return cursor_fail(cursor, "descriptor_type is none of u8, f32 and none");
 }
 
-/* Reads whether features have frames: true, or anything else for no. */
+/* Reads whether features have frames: true means yes, everything else no. */
 static hs_status json_read_framed(text_cursor *cursor, json_head *head) {
   static const char yes[] = "true";
   const size_t length = sizeof yes - 1;
@@ -243,7 +244,7 @@ static hs_status json_read_frame(text_cursor *cursor, hs_features *features, siz
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
-/* Reads one member of a feature; `seen` has a bit for each number, one for the descriptor and one for the frame. */
+/* Reads one member of a feature. seen: one bit for each number, one for the descriptor and one for the frame. */
 static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_FIELDS], unsigned *seen,
                                  hs_features *features, size_t index) {
   for (unsigned k = 0; k < JSON_FIELDS; k++) {

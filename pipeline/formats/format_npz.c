@@ -256,7 +256,7 @@ static double npz_column(const npz_arrays *all, int which, size_t row) {
   return npz_has(all, which) ? npy_value(&all->arrays[which], row, 0) : 0.0;
 }
 
-/* Fills a frame. Null, or why it is invalid. */
+/* Fills a frame. Returns null, or why it is invalid. */
 static const char *npz_fill_frame(const npy_array *frames, size_t row, hs_frame *frame) {
   double values[4];
   for (size_t k = 0; k < 4; k++) values[k] = npy_value(frames, row, k);

@@ -31,7 +31,7 @@ typedef struct yaml_matrix {
   text_cursor data; /* at null: none */
 } yaml_matrix;
 
-/* Callback for each number of a list; returns a status. */
+/* Called for each number of a list; returns a status. */
 typedef hs_status (*yaml_number)(const text_cursor *cursor, double value, void *user);
 
 static void yaml_skip_line(text_cursor *cursor) {
@@ -117,7 +117,7 @@ static hs_status yaml_flow_list(text_cursor *cursor, yaml_number take, void *use
   return HS_OK;
 }
 
-/* Numbers of the keypoints: counted in the first pass, stored in the second. */
+/* Numbers of the keypoints. A first pass counts them, a second one stores them. */
 typedef struct yaml_keypoints {
   hs_features *features; /* null: count only */
   uint64_t numbers;
@@ -150,7 +150,7 @@ static bool yaml_at_item(const text_cursor *cursor) {
          cursor->at[1] != '\0';
 }
 
-/* A value ends at a line that begins in column 0, or at the end of the file. */
+/* Ends a value: it ends at a line that begins in column 0, or at the end of the file. */
 static hs_status yaml_end_value(text_cursor *cursor) {
   cursor_skip_blanks(cursor, true);
   if (cursor->at == cursor->end || cursor->at[-1] == '\n') return HS_OK;
@@ -189,7 +189,7 @@ static bool yaml_is_matrix_tag(const char *word, size_t size) {
   return false;
 }
 
-/* The lines below "descriptors: !!opencv-matrix", up to the next key in column 0. */
+/* Reads the lines below "descriptors: !!opencv-matrix", up to the next key in column 0. */
 static hs_status yaml_read_matrix(text_cursor cursor, yaml_matrix *matrix) {
   *matrix = (yaml_matrix){.rows = -1, .cols = -1};
   const char *word;
@@ -325,8 +325,8 @@ static const double degrees_per_radian = 57.29577951308232087680;
 static const double opencv_sigma0 = 1.6;
 static const double opencv_scales = 3.0;
 
-/* round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list lacks xi; it is computed from
-   sigma if sigma0 and S can be OpenCV's, else the middle is written. */
+/* Returns round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list has no xi: it is computed
+   from sigma if sigma0 and S can be OpenCV's; otherwise the middle is written. */
 static int32_t opencv_level_part(const hs_keypoint *keypoint) {
   double level = opencv_scales * (table_log2((double)keypoint->sigma / opencv_sigma0) - (double)keypoint->octave);
   double offset = level - (double)keypoint->level;

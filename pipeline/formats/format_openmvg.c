@@ -101,7 +101,7 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
   return HS_OK;
 }
 
-/* Only for files with the right ending: otherwise four numbers a line are VLFeat's frames. */
+/* Accepts only files with the right ending: otherwise a line of four numbers is a frame of VLFeat. */
 static bool openmvg_probe(const uint8_t *bytes, size_t size) {
   if (size == 0) return true;
   return text_begins_with_number(bytes, size) &&

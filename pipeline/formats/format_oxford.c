@@ -9,7 +9,7 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-/* Numbers of a region's ellipse: u v a b c for a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
+/* Numbers of a region: u v a b c of the ellipse a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
 enum { OXFORD_ELLIPSE = 5 };
 /* Numbers before the descriptor in the second format of compute_descriptors. */
 enum { OXFORD_SECOND_FORMAT = 13 };
@@ -17,7 +17,7 @@ enum { OXFORD_SECOND_FORMAT = 13 };
 /* Squared radius of the measurement region in units of sigma^2: hesaff's factor is 3 sqrt(3). */
 static const double oxford_region = 27.0;
 
-/* Ellipse a, b, c of a keypoint's circle or frame. */
+/* Computes the ellipse (a, b, c) of a keypoint's circle, or of its frame. */
 static void oxford_ellipse(const hs_keypoint *keypoint, const hs_frame *frame, double abc[3]) {
   abc[0] = abc[2] = 1.0 / (oxford_region * (double)keypoint->sigma * (double)keypoint->sigma);
   abc[1] = 0.0;
@@ -76,7 +76,7 @@ static hs_status oxford_begin_frames(text_cursor *cursor, hs_features *features,
   return status;
 }
 
-/* The frame with orientation 0 that maps the circle to the ellipse. */
+/* Computes the frame with orientation 0 that maps the circle to the ellipse. */
 static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_features *features, size_t index,
                                    uint64_t count) {
   const double a = abc[0], b = abc[1], c = abc[2], square = oxford_region * (a * c - b * b);
@@ -91,7 +91,7 @@ static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
-/* Reads a region as the circle of the same area and the ellipse; these files have no orientations. */
+/* Reads a region as an ellipse and the circle of the same area; these files have no orientations. */
 static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
   static const char *const names[OXFORD_ELLIPSE] = {"u", "v", "a", "b", "c"};
   double values[OXFORD_ELLIPSE];
@@ -155,7 +155,7 @@ static hs_status oxford_read(const feature_source *source, hs_features *features
   return HS_OK;
 }
 
-/* True for two lines of one number, then nothing or a region. */
+/* True if the file begins with two lines of one number, followed by nothing or a region. */
 static bool oxford_probe(const uint8_t *bytes, size_t size) {
   size_t first = 0, second = 0;
   if (!text_begins_with_number(bytes, size) || text_count_words(bytes, size, 2, &first) != 1) return false;

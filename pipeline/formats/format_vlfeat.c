@@ -120,7 +120,7 @@ static hs_status vlfeat_read_binary(const feature_source *source, size_t record_
   return HS_OK;
 }
 
-/* ------------------------------------------------------------------ both */
+/* ------------------------------------------------------------------ text and binary */
 
 /* The first line decides whether there are descriptors; an empty file is an empty list with descriptors. */
 static hs_status vlfeat_read(const feature_source *source, hs_features *features) {
@@ -128,7 +128,7 @@ static hs_status vlfeat_read(const feature_source *source, hs_features *features
   if (record_bytes > 0) return vlfeat_read_binary(source, record_bytes, features);
   uint64_t count = vlfeat_count_lines(source);
   bool frames = text_count_words(source->bytes, source->size, VLFEAT_FRAME_WORDS + 1, NULL) == VLFEAT_FRAME_WORDS;
-  /* At most what the file's size supports, so that memory stays proportional. */
+  /* Reserves at most what the file's size can contain, so that memory stays proportional. */
   text_cursor cursor = cursor_make(source);
   uint64_t least_bytes = frames ? 2 * VLFEAT_FRAME_WORDS - 1 : 2 * VLFEAT_WORDS - 1;
   if (count > source->size / least_bytes + 1) {

@@ -22,18 +22,19 @@ typedef struct feature_format {
   hs_format id;
   const char *name;                    /* name on the command line */
   const char *summary;                 /* one line for lists of formats */
-  const char *endings[FORMAT_ENDINGS]; /* with the dot, lower case; unused ones null; the first one is written */
-  const char *beside_ending;           /* ending of the second file, instead of endings[0]; or null */
-  bool without_descriptors;            /* can hold HS_DESCRIPTOR_NONE */
-  bool as_stored;                      /* its program ignores EXIF orientations: FORMATS.md has the sources */
-  /* Write errors of the stream are found by the commit and need no report. */
+  const char *endings[FORMAT_ENDINGS]; /* endings with the dot, lower case; the first one is used for writing; unused
+                                          entries null */
+  const char *beside_ending;           /* ending of the second file, which replaces endings[0]; null: no second file */
+  bool without_descriptors;            /* the format can store HS_DESCRIPTOR_NONE */
+  bool as_stored;                      /* its program ignores EXIF orientations; FORMATS.md has the sources */
+  /* Writes the file. Write errors of the stream need no report: the commit finds them. */
   hs_status (*write)(const feature_target *target);
-  /* features: {0}; after a failure the caller frees its content. */
+  /* Reads the file. features: {0}; after a failure the caller frees its content. */
   hs_status (*read)(const feature_source *source, hs_features *features);
-  /* True if the content has this format; cheap, gets only the beginning. */
+  /* True if the content has this format. Must be fast; gets only the beginning. */
   bool (*probe)(const uint8_t *bytes, size_t size);
-  /* For a file of several lists that is opened by other means: replaces write and read, without stream and bytes.
-     Else null. */
+  /* For files with several lists, opened by the format itself: replace write and read, and get neither stream nor
+     bytes. Else null. */
   hs_status (*write_into)(const feature_target *target);
   hs_status (*read_from)(const feature_source *source, hs_features *features);
 } feature_format;
@@ -59,26 +60,26 @@ FEATURE_FORMATS(FORMAT_DECLARED)
 #define FORMAT_COUNTED(ID, word) +1
 enum { FORMAT_COUNT = FEATURE_FORMATS(FORMAT_COUNTED) };
 
-/* The i-th format in the order of the registry, null past the end. */
+/* Returns format number `index` in the order of the registry; null past the end. */
 const feature_format *format_at(size_t index);
-/* Null for HS_FORMAT_AUTO, unknown values and unknown names. */
+/* Find a format by id or name; null for HS_FORMAT_AUTO and for unknown values and names. */
 const feature_format *format_by_id(hs_format id);
 const feature_format *format_by_name(const char *name);
-/* By the name's ending, case-insensitive; null: none. */
+/* Finds a format by the name's ending, case-insensitive; null: none. */
 const feature_format *format_by_ending(const char *path);
-/* For reading: GZIP_ENDING may follow the format's ending. */
+/* As format_by_ending, for reading: GZIP_ENDING may follow the format's ending. */
 const feature_format *format_read_by_ending(const char *path);
 bool format_is_compressed_name(const char *path);
-/* By content; null: unknown. `first` (or null) is tried before the others. */
+/* Finds a format by the content; null: unknown. `first` (or null) is tried before the others. */
 const feature_format *format_by_content(const uint8_t *bytes, size_t size, const feature_format *first);
 
-/* By content if a format recognises it, else by ending; null: none. Used by hs_load_features. */
+/* Finds a format by the content if one recognises it, else by the ending; null: none. Used by hs_load_features. */
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size);
-/* As above for a file, by its beginning. */
+/* As format_of_content for a file, by its beginning. */
 const feature_format *format_of_file(const char *path);
 
-/* hs_save_features that also adds the written bytes to a digest (or null), the second file's after the first's.
-   is_staged: the file will be moved, see atomic_file. */
+/* As hs_save_features; also adds the written bytes to a digest (or null), those of a second file after those of the
+   first. is_staged: the file will be moved, see atomic_file. */
 hs_status features_save(const char *path, const hs_features *features, const hs_file_options *options, bool is_staged,
                         digest_state *written);
 

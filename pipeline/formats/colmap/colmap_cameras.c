@@ -170,7 +170,7 @@ hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool
   return database->schema.has_frames ? colmap_query(database, sql, camera_id, NULL, is_in_rig) : HS_OK;
 }
 
-/* The camera's rig; a camera without one gets a new rig. */
+/* Finds the camera's rig; a camera without one gets a new rig. */
 static hs_status rig_of(hs_colmap_database *database, int64_t camera_id, int64_t *rig_id) {
   static const char sql[] = "SELECT rig_id FROM rigs WHERE ref_sensor_type = 0 AND ref_sensor_id = ?1 UNION ALL"
                             " SELECT rig_id FROM rig_sensors WHERE sensor_type = 0 AND sensor_id = ?1";

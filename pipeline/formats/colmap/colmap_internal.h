@@ -57,7 +57,7 @@ typedef struct colmap_choice {
   hs_colmap_camera key;
   int64_t camera_id;
 } colmap_choice;
-/* True, false or unknown: pairs refer to images that do not exist yet. */
+/* Whether pairs refer to images that do not exist yet: unknown, no, or yes. */
 typedef enum colmap_strays { COLMAP_STRAYS_UNKNOWN, COLMAP_STRAYS_NONE, COLMAP_STRAYS_SOME } colmap_strays;
 
 struct hs_colmap_database {
@@ -68,12 +68,12 @@ struct hs_colmap_database {
   int64_t data_version; /* SQLite's data_version at the last transaction: changes when others write the file */
   bool is_new;          /* the file was created by opening, and nothing is committed yet */
   bool in_transaction;
-  bool is_broken;            /* a transaction was lost: nothing more can be added */
+  bool is_broken;            /* a transaction was lost; nothing more can be added */
   colmap_strays strays;      /* state within this transaction */
   hs_colmap_options options; /* complete */
   char *path;
-  const char *shown_path; /* the caller's form of the path: a suffix of path */
-  char *name_text;        /* of the last hs_colmap_image; from malloc through SQLite */
+  const char *shown_path; /* the path as the caller gave it: a suffix of path */
+  char *name_text;        /* strings of the last hs_colmap_image; from SQLite's malloc */
   char message[COLMAP_MESSAGE_BYTES];
 };
 
@@ -82,7 +82,7 @@ struct hs_colmap_database {
 /* Sets "path: reason" as the handle's message and returns `status`. */
 __attribute__((format(printf, 3, 4))) hs_status colmap_fail(hs_colmap_database *database, hs_status status,
                                                             const char *format, ...);
-/* As colmap_fail with SQLite's error text; the status follows from its last error. */
+/* As colmap_fail with SQLite's error text; SQLite's last error determines the status. */
 hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what);
 
 hs_status colmap_run(hs_colmap_database *database, const char *sql);
@@ -92,7 +92,7 @@ hs_status colmap_prepare(hs_colmap_database *database, const char *sql, sqlite3_
 void colmap_done(hs_colmap_database *database, sqlite3_stmt *statement);
 /* Finalises all statements; required before the database is closed. */
 void colmap_drop_statements(hs_colmap_database *database);
-/* code: or-ed results of binding the parameters. has_row null: no row is expected. */
+/* Runs a step of a statement. code: or-ed results of binding the parameters. has_row null: no row is expected. */
 hs_status colmap_step(hs_colmap_database *database, sqlite3_stmt *statement, int code, bool *has_row);
 /* Runs a statement with one integer parameter; *value: first column of the first row, *found: a row exists (both may
    be null). */
@@ -100,8 +100,8 @@ hs_status colmap_query(hs_colmap_database *database, const char *sql, int64_t pa
 
 /* ---- colmap_database.c */
 
-/* Bracket of an adding call: begins a transaction if none is open, and undoes the call's changes on failure.
-   colmap_leave returns `status`, or the error of ending. */
+/* Brackets an adding call: colmap_enter begins a transaction if none is open; colmap_leave undoes the call's changes
+   on failure, and returns `status` or the error of ending. */
 hs_status colmap_enter(hs_colmap_database *database);
 hs_status colmap_leave(hs_colmap_database *database, hs_status status);
 
@@ -112,7 +112,7 @@ hs_status colmap_enter_reading(hs_colmap_database *database);
 
 /* Stores the provenance of an image's features, if known; replaces an earlier entry. */
 hs_status colmap_write_origin(hs_colmap_database *database, int64_t image_id, const hs_features *features);
-/* As above for existing features; keeps an earlier entry. */
+/* As colmap_write_origin for existing features, but keeps an earlier entry. */
 hs_status colmap_renew_origin(hs_colmap_database *database, uint32_t image_id, const hs_features *features);
 hs_status colmap_drop_origin(hs_colmap_database *database, int64_t image_id);
 /* Sets the origin of read features, if known. */
@@ -132,9 +132,9 @@ enum { COLMAP_PAIR_BYTES = 8 };
 #define COLMAP_SELECT_MATCHES  "SELECT rows, data FROM matches WHERE pair_id = ?"
 #define COLMAP_SELECT_VERIFIED "SELECT rows, data FROM two_view_geometries WHERE pair_id = ?"
 
-/* COLMAP's id of a pair of images; -1: an image id is invalid. */
+/* Returns COLMAP's id of a pair of images; -1: an image id is invalid. */
 int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b);
-/* The list in a row of the two statements above. False: damaged, and *rows is 0. */
+/* Reads the list of a row of the two statements above. False: the list is damaged, and *rows is 0. */
 bool colmap_pair_bytes(sqlite3_stmt *statement, const uint8_t **bytes, size_t *rows);
 /* Raises largest[] to the largest indices of a list. */
 void colmap_pair_largest(const uint8_t *bytes, size_t rows, int64_t largest[2]);
@@ -164,7 +164,7 @@ hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to
 hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id);
 /* Removes all pairs of an image: their indices refer to its former features. */
 hs_status colmap_drop_pairs_of(hs_colmap_database *database, int64_t image_id);
-/* As above for a new image, whose id may have been another image's. */
+/* As colmap_drop_pairs_of for a new image, whose id may have been another image's. */
 hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id);
 
 /* ---- colmap_images.c */
@@ -194,8 +194,8 @@ typedef struct colmap_group {
   bool has_rigs;  /* the database has such rigs; set in colmap_cameras.c */
 } colmap_group;
 
-/* Cameras of the images with the camera's size and, unless tentative, its model and parameters. folder: only images
-   directly in this folder ("": in none); null: all images. */
+/* Finds the cameras of the images with the camera's size and, unless tentative, its model and parameters. folder:
+   only images directly in this folder ("": images in no folder); null: all images. */
 hs_status colmap_find_group(hs_colmap_database *database, const char *folder, const hs_colmap_camera *camera,
                             colmap_group *group);
 hs_status colmap_insert_camera(hs_colmap_database *database, const hs_colmap_camera *camera, int64_t *camera_id);
@@ -213,11 +213,11 @@ hs_status colmap_change_camera(hs_colmap_database *database, const hs_colmap_ima
 /* Finds the camera of a new image, or creates it if none is shared. */
 hs_status colmap_camera_for_new(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                 int64_t *camera_id);
-/* As above for an existing image: keeps its camera if that is as wanted; otherwise the option replace decides
-   between a change and a refusal. */
+/* As colmap_camera_for_new for an existing image. Keeps its camera if that is as wanted; otherwise the option replace
+   decides between a change and a refusal. */
 hs_status colmap_camera_of_old(hs_colmap_database *database, const hs_colmap_image *image,
                                const hs_colmap_camera *camera, bool *changed);
-/* Drops cached choices, which others may have changed or a rollback may have undone. */
+/* Drops cached choices: other programs may have changed them, or a rollback may have undone them. */
 void colmap_forget_choices(hs_colmap_database *database);
 
 /* ---- Write-behind VFS between SQLite and a database file: a thread writes the file while the caller continues,

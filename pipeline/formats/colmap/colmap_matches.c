@@ -36,7 +36,7 @@ static const double planar_share = 0.8;
 
 #define POSE_SLACK 1e-6 /* tolerance of the squared lengths of a pose's quaternion and direction, which are 1 */
 
-/* A call's arguments in the database's form: the image with the lower id first. */
+/* Arguments of a call in the database's form: the image with the lower id comes first. */
 typedef struct pair_entry {
   int64_t pair_id;
   size_t count, verified;
@@ -54,13 +54,13 @@ typedef struct pair_entry {
 
 /* COLMAP's pixel origin is the corner of the first pixel: x' = T x, T a shift by half a pixel in x and y. */
 
-/* T^-T F T^-1 */
+/* m becomes T^-T F T^-1. */
 static void shift_fundamental(double m[9]) {
   for (int row = 0; row < 3; row++) m[3 * row + 2] -= 0.5 * (m[3 * row] + m[3 * row + 1]);
   for (int column = 0; column < 3; column++) m[6 + column] -= 0.5 * (m[column] + m[3 + column]);
 }
 
-/* T H T^-1 */
+/* m becomes T H T^-1. */
 static void shift_homography(double m[9]) {
   for (int row = 0; row < 3; row++) m[3 * row + 2] -= 0.5 * (m[3 * row] + m[3 * row + 1]);
   for (int column = 0; column < 3; column++) {
@@ -79,7 +79,7 @@ static void transpose(double m[9]) {
   }
 }
 
-/* The inverse up to scale: the adjugate, normalised to last element 1 where possible. */
+/* Inverts a homography up to scale: the adjugate, normalised to last element 1 if possible. */
 static void invert_homography(double m[9]) {
   double a[9];
   matrix3_adjugate(m, a);
@@ -99,13 +99,13 @@ static bool put_matrix(const double m[9], uint8_t out[MATRIX_BYTES]) {
   return true;
 }
 
-/* The unit quaternion (w, x, y, z) with w >= 0 of a rotation, computed from its largest component for precision. */
+/* Computes the unit quaternion (w, x, y, z), w >= 0, of a rotation from its largest component, for precision. */
 static void quaternion_of(const double r[9], double q[4]) {
   const double squares[4] = {1.0 + r[0] + r[4] + r[8], 1.0 + r[0] - r[4] - r[8], 1.0 - r[0] + r[4] - r[8],
                              1.0 - r[0] - r[4] + r[8]};
   int largest = 0;
   for (int i = 1; i < 4; i++) largest = squares[i] > squares[largest] ? i : largest;
-  const double twice = sqrt(squares[largest]); /* of the largest component */
+  const double twice = sqrt(squares[largest]); /* twice the largest component */
   /* 4 times the products of components. */
   const double products[4][4] = {{squares[0], r[7] - r[5], r[2] - r[6], r[3] - r[1]},
                                  {r[7] - r[5], squares[1], r[1] + r[3], r[2] + r[6]},
@@ -115,7 +115,8 @@ static void quaternion_of(const double r[9], double q[4]) {
   for (int i = 0; i < 4; i++) q[i] = sign * 0.5 * products[largest][i] / twice;
 }
 
-/* X_b = R X_a + t, or its inverse if the images are swapped. False: not a rotation with a direction of length 1. */
+/* Converts the pose X_b = R X_a + t, or its inverse if the images are exchanged. False: it is not a rotation with a
+   direction of length 1. */
 static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry) {
   double rotation[9], numbers[POSE_NUMBERS], squares = 0.0, length = 0.0;
   memcpy(rotation, pose->rotation, sizeof rotation);
@@ -140,7 +141,7 @@ static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry)
 
 static bool is_found(const hs_geometry *geometry) { return geometry != NULL && geometry->found != 0; }
 
-/* False when a matrix is not finite. */
+/* Converts the matrices. False: one is not finite. */
 static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, pair_entry *entry) {
   const hs_geometry *const given[3] = {matches->fundamental, matches->essential, matches->homography};
   for (size_t i = 0; i < 3; i++) {
@@ -313,7 +314,8 @@ static hs_status refuse(hs_colmap_database *database, uint32_t image_a, uint32_t
                      (unsigned long)image_a, (unsigned long)image_b);
 }
 
-/* If existing matches differ, an existing geometry is meaningless too. */
+/* Adds the matches unless the pair already has the same ones. Different ones are replaced, with the geometry, which is
+   meaningless then, or refused. */
 static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const pair_entry *entry) {
   bool there = false, same = false;
@@ -434,7 +436,7 @@ static void exchange_list(copied_list *list) {
   }
 }
 
-/* Reads a list. limits: of the indices, in the source's order. */
+/* Reads a list. limits: feature counts that bound the indices, in the source's order. */
 static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t pair_id, const int64_t limits[2],
                            copied_list *list) {
   sqlite3_stmt *statement;
@@ -500,7 +502,7 @@ static bool invert(double m[MATRIX_NUMBERS]) {
   return is_finite;
 }
 
-/* From x' = R x + t to x = R^T x' - R^T t; the quaternion is (w, x, y, z), of length 1. */
+/* Inverts x' = R x + t to x = R^T x' - R^T t; the quaternion is (w, x, y, z), of length 1. */
 static void invert_pose(double q[QUATERNION_NUMBERS], double t[VECTOR_NUMBERS]) {
   for (int i = 1; i < QUATERNION_NUMBERS; i++) q[i] = -q[i];
   const double w = q[0], *v = q + 1;
@@ -521,7 +523,8 @@ static void exchange(pair_copy *copy) {
   invert_pose(copy->column[COLUMN_QVEC], copy->column[COLUMN_TVEC]);
 }
 
-/* Table that holds a pair's geometry. A geometry that was set aside is copied as it was: the target may confirm it. */
+/* Finds the table with a pair's geometry. A geometry that was set aside is copied as it was: the target may confirm
+   it. */
 static hs_status find_geometry(hs_colmap_database *source, int64_t pair_id, const char **table) {
   static const char sql[] = "SELECT 1 FROM hartsift_doubtful_pairs d WHERE d.pair_id = ? AND " COLMAP_IS_SET_ASIDE;
   bool is_aside = false;
@@ -556,7 +559,7 @@ static hs_status read_pair(hs_colmap_database *source, const uint32_t from[2], p
 
 /* ------------------------------------------------------------------ writing */
 
-/* *is_there: the target already has this list. A different list is removed or refused. */
+/* Compares a list with the target's. *is_there: the target already has it. A different list is removed or refused. */
 static hs_status settle_list(hs_colmap_database *database, const char *select, const char *const *drops,
                              int64_t pair_id, const copied_list *list, bool *is_there) {
   sqlite3_stmt *statement;
@@ -616,7 +619,7 @@ static hs_status write_numbers(hs_colmap_database *database, pair_column column,
   return status;
 }
 
-/* *has_written: the verified matches were added, not already present. */
+/* Writes a pair. *has_written: true if the verified matches were added, false if they were already present. */
 static hs_status write_pair(hs_colmap_database *database, int64_t pair_id, const pair_copy *copy, bool *has_written) {
   static const char drop_matches[] = "DELETE FROM matches WHERE pair_id = ?";
   static const char drop_verified[] = "DELETE FROM two_view_geometries WHERE pair_id = ?";

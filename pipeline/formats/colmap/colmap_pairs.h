@@ -32,20 +32,21 @@ hs_status colmap_read_keypoints(hs_colmap_database *database, uint32_t image_id,
 /* Removes both entries of a pair. */
 hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b);
 
-/* The next pair with an entry, by COLMAP's pair id; after: -1 at first. *pair_id -1: no more. */
+/* Finds the next pair with an entry, by COLMAP's pair id. after: -1 at first. *pair_id -1: no more. */
 hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t *pair_id, uint32_t images[2]);
 
 /* A verified pair with inliers. */
 typedef struct colmap_verified_pair {
   int64_t pair_id;
   uint32_t images[2];
-  size_t matches, inliers; /* matches before verification, and inliers; for a guided pair those of its first pass */
+  size_t matches, inliers; /* matches before verification, and inliers; of a guided pair's first pass */
   size_t stored;           /* inliers in the database */
   /* The list's length differs from the entry's count, or the pair id is invalid: the counts above are 0 */
   bool is_damaged;
 } colmap_verified_pair;
 
-/* The next verified pair by COLMAP's pair id, without watermarks; after: -1 at first. pair->pair_id -1: no more. */
+/* Finds the next verified pair by COLMAP's pair id, ignoring watermarks. after: -1 at first. pair->pair_id -1: no
+   more. */
 hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colmap_verified_pair *pair);
 
 /* Reads the inliers of a pair with ascending images: 2 x count indices, count from colmap_next_verified. */

@@ -27,7 +27,7 @@ hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct
 
 static bool is_switch(int32_t value) { return value == 0 || value == 1; }
 
-/* The first field that is out of range, or null. */
+/* Returns the first field that is out of range, or null. */
 static const char *fault_of(const hs_colmap_options *o) {
   if (!is_switch(o->read_only)) return "read_only: 0 or 1 expected";
   if (!is_switch(o->replace)) return "replace: 0 or 1 expected";
@@ -65,7 +65,7 @@ static const double default_focal_factor = 1.2;
 typedef struct camera_model {
   const char *name;
   int32_t parameters, focal_lengths;
-  double last; /* initial value of the last parameter, where no distortion is not 0 */
+  double last; /* initial value of the last parameter; in some models no distortion is not 0 */
 } camera_model;
 
 /* Indexed by COLMAP's model id; COLMAP 3.8 knows ids up to 10. */
@@ -166,7 +166,7 @@ static const double colmap_origin = 0.5;
 
 void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]) {
   const double sigma = (double)keypoint->sigma;
-  double sine, cosine; /* not the C library's functions, which differ in the last bits between machines */
+  double sine, cosine; /* not from the C library's functions, which differ in the last bits between machines */
   table_sincos((double)angle_wrap((double)keypoint->orientation), &sine, &cosine);
   const double along = sigma * cosine, across = sigma * sine;
   const double columns[COLMAP_COLUMNS] = {
@@ -184,7 +184,7 @@ void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_
   for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, columns[i]);
 }
 
-/* Of floats: their squares neither overflow nor vanish in double. */
+/* Computes the length in double: squares of floats neither overflow nor vanish there. */
 static double length(double x, double y) { return sqrt(x * x + y * y); }
 
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint) {

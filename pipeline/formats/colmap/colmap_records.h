@@ -17,11 +17,11 @@ hs_status colmap_complete_options(const hs_colmap_options *options, hs_colmap_op
 
 /* ---- checks of cameras */
 
-/* Null, or why the camera is invalid. */
+/* Returns null, or why the camera is invalid. */
 const char *colmap_camera_fault(const hs_colmap_camera *camera);
-/* Null, or why a calibrated camera does not fit pictures of its size: COLMAP's mapper would ignore them. */
+/* Returns null, or why a calibrated camera does not fit pictures of its size: COLMAP's mapper would ignore them. */
 const char *colmap_camera_misfit(const hs_colmap_camera *camera);
-/* COLMAP's name for a model; "?" for an unknown one. */
+/* Returns COLMAP's name for a model; "?" for an unknown one. */
 const char *colmap_model_name(int32_t model);
 
 /* ---- keypoints and descriptors in the database's byte form */
@@ -35,12 +35,12 @@ void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOIN
 /* As colmap_keypoint_put for a keypoint with a frame. */
 void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_t out[COLMAP_KEYPOINT_BYTES]);
 
-/* Reads a keypoint of 2, 4 (x, y, scale, orientation) or 6 columns. Null, or why the values are no keypoint. */
+/* Reads a keypoint of 2, 4 (x, y, scale, orientation) or 6 columns. Returns null, or why the values are no keypoint. */
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint);
 
 /* True if rows of 6 columns need frames: some are not circles, and all are invertible. */
 bool colmap_rows_are_framed(const uint8_t *rows, size_t count);
-/* The frame of a row of 6 columns. */
+/* Reads the frame of a row of 6 columns. */
 void colmap_frame_get(const uint8_t *row, hs_frame *frame);
 
 /* ---- An image's features in the database's form, made without a database: another thread can add images meanwhile. */
@@ -59,17 +59,18 @@ typedef struct colmap_rows {
 hs_status colmap_rows_make(const feature_target *target, colmap_rows *rows);
 void colmap_rows_free(colmap_rows *rows);
 
-/* digest_features of the list that hs_colmap_read_features will return. HS_ERR_FORMAT: it would refuse the rows. */
+/* Computes the digest_features of the list that hs_colmap_read_features will return. HS_ERR_FORMAT: that function
+   would refuse the rows. */
 hs_status colmap_rows_digest(const colmap_rows *rows, uint64_t *digest);
 
-/* hs_colmap_open for adding many rows: a separate thread writes the file. Only for programs that never unload the
+/* As hs_colmap_open for adding many rows: a separate thread writes the file. Only for programs that never unload the
    library. Without SQLite the same as hs_colmap_open. */
 hs_status colmap_open_behind(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
 /* CPU time of that thread so far, in seconds; 0: no such thread. */
 double colmap_writer_cpu_s(const hs_colmap_database *database);
 
-/* hs_colmap_add_image with converted features. Needs SQLite. */
+/* As hs_colmap_add_image with converted features. Needs SQLite. */
 hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                           const colmap_rows *rows, uint32_t *image_id);
 
@@ -78,12 +79,12 @@ hs_status colmap_add_rows(hs_colmap_database *database, const char *name, const 
 hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                               const colmap_rows *rows, uint32_t *image_id);
 
-/* colmap_add_rows within a transaction; `features` has the count, the image's size and the origin, which may differ
-   from the rows'. */
+/* As colmap_add_rows, within a transaction. `features` has the count, the image's size and the origin, which may
+   differ from those of the rows. */
 hs_status colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                            const colmap_rows *rows, const hs_features *features, int64_t *image_id);
 
-/* hs_colmap_copy_image; camera: the image's camera in the target, null: the source's. */
+/* As hs_colmap_copy_image. camera: the image's camera in the target; null: the source's. */
 hs_status colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
                             const hs_colmap_camera *camera, uint32_t *new_id);
 

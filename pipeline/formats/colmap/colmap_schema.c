@@ -197,7 +197,7 @@ static hs_status has_table(hs_colmap_database *database, const char *name, bool 
   return status;
 }
 
-/* Whether a table has a column of this name. */
+/* Checks whether a table has a column of this name. */
 static hs_status has_column(hs_colmap_database *database, const char *table, const char *column, bool *there) {
   sqlite3_stmt *statement;
   hs_status status = colmap_prepare(database, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", &statement);
@@ -216,7 +216,7 @@ static bool is_filled(const table_layout *layout, const char *column) {
   return layout->extra != NULL && strcmp(layout->extra, column) == 0;
 }
 
-/* Unknown columns are accepted if they may be omitted on insertion. */
+/* Checks the columns. Unknown columns are accepted if they may be omitted on insertion. */
 static hs_status check_columns(hs_colmap_database *database, const table_layout *layout) {
   static const char sql[] =
       "SELECT name, \"notnull\" AND dflt_value IS NULL AND pk = 0, pk = 1 AND upper(type) = 'INTEGER'"
@@ -294,7 +294,7 @@ static hs_status has_columns(hs_colmap_database *database, const char *table, co
   return status;
 }
 
-/* A table pose_priors with unknown columns is left unused. */
+/* Detects the version of pose_priors. A table with unknown columns is left unused. */
 static hs_status find_priors(hs_colmap_database *database) {
   static const char *const by_image[] = {"image_id", "position", "coordinate_system", "position_covariance"};
   static const char *const by_data[] = {"corr_data_id",      "corr_sensor_id",      "corr_sensor_type", "position",
@@ -309,7 +309,7 @@ static hs_status find_priors(hs_colmap_database *database) {
   return status == HS_OK ? has_columns(database, "images", in_images, 3, &database->schema.has_prior_columns) : status;
 }
 
-/* In the order of own_tables. */
+/* Returns the flag of a table, by its index in own_tables. */
 static bool *own_table_flag(colmap_schema *schema, size_t table) {
   bool *const flags[OWN_TABLES] = {&schema->has_origins, &schema->has_doubtful, &schema->has_guided};
   return flags[table];

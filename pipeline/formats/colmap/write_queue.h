@@ -22,7 +22,7 @@ typedef int (*write_function)(void *file, const void *bytes, size_t size, int64_
 
 typedef struct write_queue write_queue;
 
-/* Null: out of memory, or no thread. */
+/* Creates a queue. Null: out of memory, or no thread. */
 write_queue *write_queue_make(write_function write, void *file);
 /* Writes all pieces and ends the thread; null is allowed. */
 void write_queue_free(write_queue *queue);

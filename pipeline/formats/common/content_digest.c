@@ -33,7 +33,7 @@ void digest_add(digest_state *state, const void *bytes, size_t size) {
   const unsigned char *byte = bytes, *end = byte + size;
   while (byte < end && state->size % DIGEST_LANES != 0) digest_add_byte(state, *byte++);
   const size_t whole = (size_t)(end - byte) / DIGEST_LANES * DIGEST_LANES;
-  uint64_t lanes[DIGEST_LANES]; /* a local copy stays in registers */
+  uint64_t lanes[DIGEST_LANES]; /* a local copy, which stays in registers */
   memcpy(lanes, state->lanes, sizeof lanes);
   for (const unsigned char *last = byte + whole; byte < last; byte += DIGEST_LANES)
     for (int lane = 0; lane < DIGEST_LANES; lane++) lanes[lane] = (lanes[lane] ^ byte[lane]) * DIGEST_PRIME;
@@ -190,7 +190,7 @@ static size_t crc_slice(const uint32_t table[16], uint32_t *crc, const uint8_t *
 #if defined(__x86_64__)
 static bool crc_has_instructions(void) { return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"); }
 
-/* Folds 16 bytes: the result has the same remainder, `by` bytes further on. */
+/* Folds 16 bytes: moves `from` by the distance of the constants `by` and adds `to`, with the same remainder. */
 __attribute__((target("pclmul,sse4.1"))) static inline __m128i crc_carry(__m128i from, __m128i by, __m128i to) {
   return _mm_xor_si128(to, _mm_xor_si128(_mm_clmulepi64_si128(from, by, 0x00), _mm_clmulepi64_si128(from, by, 0x11)));
 }

@@ -22,7 +22,7 @@ typedef struct digest_state {
 
 void digest_start(digest_state *state);
 void digest_add(digest_state *state, const void *bytes, size_t size);
-/* The digest of everything added so far; more may be added afterwards. */
+/* Returns the digest of everything added so far. More may be added afterwards. */
 uint64_t digest_end(const digest_state *state);
 
 /* Starts a digest of features with the count; then add all keypoints, the descriptor entries by digest_add, and the
@@ -31,9 +31,9 @@ void digest_start_features(digest_state *state, size_t count);
 void digest_add_keypoints(digest_state *state, const hs_keypoint *keypoints, size_t count);
 void digest_add_frames(digest_state *state, const hs_frame *frames, size_t count);
 
-/* Digest of the count (8 bytes), each keypoint's x, y, sigma, orientation, response (4 bytes each), octave, level (2
-   each), then all descriptor entries (1 or 4 bytes), then each frame's a11, a12, a21, a22 (4 each) if the list has
-   frames; little-endian, floats by their bits. */
+/* Computes the digest of a list: the count (8 bytes); each keypoint's x, y, sigma, orientation, response (4 bytes
+   each), octave and level (2 each); then all descriptor entries (1 or 4 bytes); then, if the list has frames, each
+   frame's a11, a12, a21, a22 (4 each). Little-endian, floats by their bits. */
 uint64_t digest_features(const hs_features *features);
 
 /* Adds a file's content, read in pieces. Statuses: HS_ERR_IO (with errno), HS_ERR_MEMORY. */

@@ -153,7 +153,7 @@ const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double 
   return NULL;
 }
 
-/* In double: products of floats neither overflow nor vanish. */
+/* Computes the area in double: products of floats neither overflow nor vanish there. */
 bool frame_has_inverse(const hs_frame *f) {
   const double area = (double)f->a11 * (double)f->a22 - (double)f->a12 * (double)f->a21;
   return isfinite(area) && area != 0.0;

@@ -59,43 +59,44 @@ static inline float bytes_get_f32(const uint8_t *from) {
 /* How a list's descriptors are written. */
 typedef struct descriptor_codec {
   const hs_features *features;
-  bool swap_bins; /* the file has the other bin order */
-  float u8_scale; /* floats to bytes: 512 for unit norm, 1 if some value exceeds 1.5 (already scaled) */
+  bool swap_bins; /* true: the file has the other bin order */
+  float u8_scale; /* factor from floats to bytes: 512 for unit norm, 1 if some value exceeds 1.5 (already scaled) */
 } descriptor_codec;
 
 descriptor_codec descriptor_codec_make(const hs_features *features, hs_bin_layout memory, hs_bin_layout file);
-/* Writes descriptor `index` as bytes: bytes unchanged, floats min(255, floor(scale v + 0.5)), negative ones 0. */
+/* Converts descriptor `index` to bytes: bytes stay unchanged, floats become min(255, floor(scale v + 0.5)), negative
+   ones 0. */
 void descriptor_to_u8(const descriptor_codec *codec, size_t index, uint8_t out[HS_DESCRIPTOR_LENGTH]);
-/* Descriptor `index` of a float list. */
+/* Copies descriptor `index` of a float list. */
 void descriptor_to_f32(const descriptor_codec *codec, size_t index, float out[HS_DESCRIPTOR_LENGTH]);
-/* All descriptors in their own type as little-endian bytes. */
+/* Writes all descriptors in their type, as little-endian bytes. */
 void descriptors_put_bytes(const descriptor_codec *codec, feature_sink *sink);
-/* The 128 numbers in the descriptor's own type with `separator` between them. */
+/* Writes the 128 numbers of a descriptor in its type, with `separator` between them. */
 void descriptor_put_text(const descriptor_codec *codec, size_t index, const char *separator, feature_sink *sink);
-/* Index of a descriptor entry in the other bin order; its own inverse. */
+/* Returns the index of a descriptor entry in the other bin order. The function is its own inverse. */
 size_t descriptor_swapped(size_t index);
 /* Swaps the bin order of a byte descriptor; its own inverse. */
 void descriptor_swap_bins(uint8_t descriptor[HS_DESCRIPTOR_LENGTH]);
 
-/* The first byte of descriptor `index` of a list. */
+/* Return the first entry of descriptor `index` of a list. */
 uint8_t *descriptor_u8_at(const hs_features *features, size_t index);
 float *descriptor_f32_at(const hs_features *features, size_t index);
 
-/* Sets entry `entry` (0 .. count*128 - 1) of the list's descriptors. Null, or why the value is invalid. */
+/* Sets entry `entry` (0 .. count*128 - 1) of the list's descriptors. Returns null, or why the value is invalid. */
 const char *descriptor_store(const hs_features *features, size_t entry, double value);
 
-/* Wraps a finite angle in radians to [0, 2 pi), also after rounding to float. Floats in that range stay. */
+/* Wraps a finite angle in radians to [0, 2 pi), also after rounding to float. Floats in that range stay unchanged. */
 float angle_wrap(double radians);
 
-/* Sets x, y, sigma and orientation and clears the rest. Null, or why the values are invalid. */
+/* Sets x, y, sigma and orientation and clears the other fields. Returns null, or why the values are invalid. */
 const char *keypoint_fill(hs_keypoint *keypoint, double x, double y, double sigma, double orientation);
-/* Sets response, octave and level. Null, or why they are invalid. */
+/* Sets response, octave and level. Returns null, or why they are invalid. */
 const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double octave, double level);
-/* Sets a frame to a11, a12, a21, a22. Null, or why they are invalid. */
+/* Sets a frame to a11, a12, a21, a22. Returns null, or why they are invalid. */
 const char *frame_fill(hs_frame *frame, const double values[4]);
 /* True if the frame is finite and invertible. */
 bool frame_has_inverse(const hs_frame *frame);
-/* True if a double is finite, also as a float. */
+/* True if a double is finite, also after conversion to float. */
 bool fits_float(double value);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct feature_source {
   const char *beside_path; /* path of the second file, for formats with a beside_ending; else null */
   const uint8_t *beside_bytes;
   size_t beside_size;
-  const char *image_name; /* selects a list in a file that holds several; or null */
+  const char *image_name; /* name of the list, for a file that holds several; or null */
   uint64_t max_features;
   uint64_t max_memory_bytes; /* 0: a share of this process's memory; UINT64_MAX: no limit */
   const hs_allocator *allocator;
@@ -43,7 +43,7 @@ typedef struct feature_target {
   size_t message_bytes;
 } feature_target;
 
-/* Reads a regular file, whose size max_features must justify, and decompresses gzip content. *bytes: from
+/* Reads a regular file, and decompresses gzip content. max_features must justify the file's size. *bytes: from
    source->allocator, to be released also on failure. Statuses: HS_ERR_IO, HS_ERR_LIMIT, HS_ERR_MEMORY, for gzip also
    HS_ERR_FORMAT and HS_ERR_UNSUPPORTED, with a message. */
 hs_status source_load_file(const feature_source *source, const char *path, uint8_t **bytes, size_t *size);
@@ -69,7 +69,7 @@ hs_status features_check(const feature_target *target);
 /* Refuses features of an EXIF-rotated picture for a program that reads the picture as stored. HS_ERR_ARGUMENT. */
 hs_status features_check_unturned(const feature_target *target, const char *program);
 
-/* Refuses `bytes` of memory, in addition to the content, beyond max_memory_bytes. HS_ERR_LIMIT. */
+/* Checks that max_memory_bytes allows `bytes` of memory in addition to the content. HS_ERR_LIMIT. */
 hs_status source_check_memory(const feature_source *source, uint64_t bytes);
 
 /* Ensures capacity for a file's claimed count, which max_features and max_memory_bytes limit before allocation. The

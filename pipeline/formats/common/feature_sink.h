@@ -25,16 +25,16 @@ typedef struct feature_sink {
 
 /* Writes to a stream and a digest; written may be null. */
 void sink_begin(feature_sink *sink, FILE *stream, digest_state *written);
-/* Writes nothing. */
+/* Starts a sink that writes nothing and only measures. */
 void sink_begin_measure(feature_sink *sink, sink_check update);
 void sink_bytes(feature_sink *sink, const void *bytes, size_t size);
-/* Returns `size` bytes of buffer (at most its size), which the caller fills before the next call. */
+/* Returns `size` bytes of the buffer, at most its size, which the caller fills before the next call. */
 uint8_t *sink_reserve(feature_sink *sink, size_t size);
 void sink_text(feature_sink *sink, const char *text);
 void sink_float(feature_sink *sink, float value);
 void sink_double(feature_sink *sink, double value);
 void sink_int(feature_sink *sink, int64_t value);
-/* `count` zero bytes. */
+/* Writes `count` zero bytes. */
 void sink_zeros(feature_sink *sink, size_t count);
 /* Writes the buffer to the stream. Errors stay in the stream (ferror). */
 void sink_flush(feature_sink *sink);

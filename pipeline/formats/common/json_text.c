@@ -42,7 +42,7 @@ void json_put_string(feature_sink *sink, const char *text) {
 /* Maximum nesting in json_skip, more than any feature file has. */
 enum { JSON_DEPTH_MAX = 32 };
 
-/* The next character after blanks; 0 at the end (a zero byte in the file is an error as well). */
+/* Returns the next character after blanks, 0 at the end. A zero byte in the file is an error as well. */
 static char json_peek(text_cursor *cursor) {
   cursor_skip_blanks(cursor, true);
   return cursor->at < cursor->end ? *cursor->at : '\0';
@@ -62,7 +62,7 @@ static size_t json_digits(const char *text, size_t at, size_t size) {
   return at - start;
 }
 
-/* Length of a number by JSON's grammar, which is stricter than number_to_double's; 0: none. */
+/* Returns the length of a number by JSON's grammar, which is stricter than number_to_double's; 0: none. */
 static size_t json_number_size(const char *text, size_t size) {
   size_t at = size > 0 && text[0] == '-' ? 1 : 0;
   size_t digits = json_digits(text, at, size);
@@ -122,7 +122,7 @@ bool json_text_is(json_text text, const char *name) {
   return strlen(name) == text.size && memcmp(text.start, name, text.size) == 0;
 }
 
-/* After the opening bracket or a value: takes a comma, or the closing bracket. */
+/* Takes a comma or the closing bracket; called after the opening bracket or a value. */
 static hs_status json_next(text_cursor *cursor, bool *first, bool *more, char closing) {
   char found = json_peek(cursor);
   if (cursor->at < cursor->end && found == closing) {

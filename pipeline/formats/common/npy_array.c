@@ -190,7 +190,7 @@ static double npy_from_bits(const npy_array *array, uint64_t bits) {
   if (array->kind == 'u') return (double)bits;
   uint64_t sign = UINT64_C(1) << (8 * array->item_bytes - 1);
   if ((bits & sign) == 0) return (double)bits;
-  /* Two's complement: computes the magnitude first, so that large numbers lose no digits. */
+  /* Two's complement: the magnitude is computed first, so that large numbers lose no digits. */
   uint64_t mask = sign | (sign - 1);
   return -(double)((~bits + 1) & mask);
 }

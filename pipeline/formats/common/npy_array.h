@@ -14,7 +14,7 @@
 typedef struct npy_array {
   char kind; /* f, u, i, b as in NumPy; other kinds are not numeric */
   bool big_endian;
-  bool fortran; /* first index fastest */
+  bool fortran; /* true: the first index varies fastest */
   size_t item_bytes;
   size_t rank;         /* 0, 1 or 2 */
   uint64_t shape[2];   /* 1 for absent dimensions */
@@ -23,10 +23,10 @@ typedef struct npy_array {
 
 /* Writes a header; descr: dtype such as "<f4"; rank 0..2. */
 void npy_put_header(feature_sink *sink, const char *descr, size_t rank, uint64_t rows, uint64_t columns);
-/* Reads the header of an array in a file of `size` bytes from its first `held` bytes; shape and type must give
-   exactly that size. *data_at: offset of the items. array->data stays null. Null, or the reason of a failure. */
+/* Reads the header of an array in a file of `size` bytes from its first `held` bytes. Shape and type must give
+   exactly that size. *data_at: offset of the items. array->data stays null. Returns null, or the reason of a failure. */
 const char *npy_parse_header(const uint8_t *bytes, size_t held, uint64_t size, npy_array *array, size_t *data_at);
-/* Views the array in `size` bytes, which it must fill exactly. Null, or the reason of a failure. */
+/* Makes a view of the array in `size` bytes, which it must fill exactly. Returns null, or the reason of a failure. */
 const char *npy_parse(const uint8_t *bytes, size_t size, npy_array *array);
 /* True if npy_value can read the dtype: f2, f4, f8, and integers of 1 to 8 bytes. */
 bool npy_is_numeric(const npy_array *array);

@@ -14,10 +14,10 @@
 enum { NUMBER_TEXT_BYTES = 32, NUMBER_TEXT_LONGEST = 100 };
 
 /* Each writes a finite number, zero-terminated, and returns its length. */
-/* The fewest digits (6 to 9) that restore the same float. */
+/* Writes the fewest digits (6 to 9) that restore the same float. */
 size_t number_from_float(float value, char text[NUMBER_TEXT_BYTES]);
-/* 12 significant digits without trailing zeros: enough to restore a float that was shifted or converted in double
-   precision. */
+/* Writes 12 significant digits without trailing zeros: enough to restore a float that was shifted or converted in
+   double precision. */
 size_t number_from_double(double value, char text[NUMBER_TEXT_BYTES]);
 size_t number_from_int(int64_t value, char text[NUMBER_TEXT_BYTES]);
 
@@ -25,7 +25,7 @@ size_t number_from_int(int64_t value, char text[NUMBER_TEXT_BYTES]);
    words such as nan, empty text, more than NUMBER_TEXT_LONGEST characters, values beyond double. Digits may be
    missing on one side of the point ("2." and ".5"). */
 bool number_to_double(const char *text, size_t size, double *value);
-/* A decimal integer with optional sign. */
+/* Parses a decimal integer with optional sign. */
 bool number_to_int(const char *text, size_t size, int64_t *value);
 
 /* Replaces the locale's decimal point (never empty) by '.'; used by the fallback paths, and separate for tests
@@ -50,11 +50,11 @@ hs_status cursor_fail(const text_cursor *cursor, const char *format, ...)
     ;
 /* Skips spaces, tabs and carriage returns, with across_lines also line ends. */
 void cursor_skip_blanks(text_cursor *cursor, bool across_lines);
-/* True if only blanks and line ends are left; moves the cursor to the end then. */
+/* True if only blanks and line ends are left; the cursor is then moved to the end. */
 bool cursor_at_end(text_cursor *cursor);
-/* The next word of the line (or of the rest, with across_lines); false when there is none. */
+/* Takes the next word of the line (or of the rest, with across_lines). False if there is none. */
 bool cursor_word(text_cursor *cursor, bool across_lines, const char **word, size_t *size);
-/* The next word as a number; `what` names it in the message. */
+/* Takes the next word as a number; `what` names it in the message. */
 hs_status cursor_double(text_cursor *cursor, bool across_lines, const char *what, double *value);
 hs_status cursor_int(text_cursor *cursor, bool across_lines, const char *what, int64_t *value);
 /* Takes the next comma-separated field of the line, without surrounding blanks and quotes. False at the end of the
@@ -64,9 +64,9 @@ bool cursor_field(text_cursor *cursor, const char **field, size_t *size);
 hs_status cursor_number_field(text_cursor *cursor, size_t index, double *value);
 /* Counts the non-blank lines from here on. */
 uint64_t cursor_count_lines(text_cursor cursor);
-/* Entry `entry` of a descriptor, a number within 0..255. */
+/* Takes entry number `entry` of a descriptor, within 0..255. */
 hs_status cursor_descriptor_entry(text_cursor *cursor, bool across_lines, size_t entry, double *value);
-/* 128 whole numbers 0..255, which may be written as floats ("12.0"). */
+/* Takes 128 whole numbers 0..255, which may be written as floats ("12.0"). */
 hs_status cursor_descriptor(text_cursor *cursor, bool across_lines, uint8_t *descriptor);
 /* Ends a line, which must have only blanks left. */
 hs_status cursor_end_line(text_cursor *cursor);

@@ -7,7 +7,7 @@
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/content_digest.h"
 
-/* 1 January 1980, the earliest date: the bytes do not depend on the day. */
+/* 1 January 1980, the earliest date: the archive's bytes must not depend on the day. */
 static const uint16_t zip_date = 0x0021;
 /* Plain entries need version 2.0 of the format. */
 static const uint16_t zip_version = 20;
@@ -37,7 +37,7 @@ bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, 
   produce(&measure, user);
   sink_flush(&measure);
   uint64_t end = writer->sink.total + ZIP_LOCAL_BYTES + strlen(name) + measure.total;
-  /* Reserve for the directory. */
+  /* Keeps room for the directory. */
   if (end > UINT32_MAX - 65536u) return false;
   zip_written *entry = &writer->entries[writer->count++];
   *entry = (zip_written){
@@ -203,7 +203,7 @@ static void zip_inflate_release(voidpf user, voidpf pointer) {
   hs_memory_release(*allocator, pointer);
 }
 
-/* Inflates raw deflate data. *made: bytes written, up to `size`; *whole: the data ended with them. */
+/* Inflates raw deflate data. *made: bytes written, up to `size`; *whole: true if the data ended with them. */
 static hs_status zip_inflate(const feature_source *source, const uint8_t *packed, size_t packed_size, uint8_t *out,
                              size_t size, size_t *made, bool *whole) {
   const hs_allocator *allocator = source->allocator;
@@ -233,7 +233,7 @@ static hs_status zip_inflate(const feature_source *source, const uint8_t *packed
 static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t *packed, zip_entry *entry) {
   entry->size = (size_t)found->size;
-  /* One byte more: zlib needs a valid pointer even for no bytes. */
+  /* Allocates one byte more: zlib needs a valid pointer even if the entry is empty. */
   entry->owned = hs_memory_alloc(source->allocator, entry->size + 1);
   if (!entry->owned) return source_fail(source, HS_ERR_MEMORY, "out of memory for %s", name);
   entry->bytes = entry->owned;

@@ -27,7 +27,7 @@ typedef struct zip_writer {
   zip_written entries[ZIP_ENTRIES_MAX];
 } zip_writer;
 
-/* written: digest as in sink_begin. */
+/* Starts an archive. written: digest as in sink_begin. */
 void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written);
 /* Adds a stored entry; `name` must stay valid until zip_write_end. False if the archive would exceed 4 GiB (which
    needs zip64) or ZIP_ENTRIES_MAX entries. */
