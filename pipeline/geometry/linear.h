@@ -26,8 +26,8 @@ bool linear_normalize(double *vector, int length);
    below 2. */
 bool linear_null3(const double m[9], double out[3]);
 
-/* Decomposes m = u diag(s) v^T, with orthogonal u and v (determinants 1 or -1), s descending and not negative. One-
-   sided Jacobi. */
+/* Decomposes m = u diag(s) v^T, with orthogonal u and v (determinants 1 or -1), s descending and not negative.
+   One-sided Jacobi. */
 void linear_svd3(const double m[9], double u[9], double s[3], double v[9]);
 
 /* Computes an orthonormal basis of the null space of `count` rows of nine: 9 - count rows. Householder reflections;

@@ -32,7 +32,7 @@ typedef struct geometry_problem {
   double threshold;             /* largest error of an inlier, working units */
 } geometry_problem;
 
-/* A candidate model, in working coordinates. matrix: H or F, used for errors. essential: E, only for essential
+/* A candidate model. matrix: H or F in working coordinates, used for errors. essential: E, only for essential
    matrices. */
 typedef struct geometry_candidate {
   double matrix[9];

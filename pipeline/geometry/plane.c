@@ -21,8 +21,8 @@ static void cross_matrix(const double v[3], double out[9]) {
   memcpy(out, m, sizeof m);
 }
 
-/* Computes the homography that F and three matches determine (Hartley and Zisserman, result 13.6): H = [e']x F - e'
-   (M^-1 b)^T. */
+/* Computes the homography that F and three matches determine (Hartley and Zisserman, result 13.6):
+   H = [e']x F - e' (M^-1 b)^T. */
 static bool homography_of_three(const geometry_matches *matches, const double f[9], const double epipole[3],
                                 const uint32_t triple[3], double h[9]) {
   double cross[9], a_matrix[9], points[9], inverse[9], b[3], v[3];
