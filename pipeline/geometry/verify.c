@@ -16,15 +16,15 @@
 #include "pipeline/geometry/search.h"
 
 #define COORDINATE_MAX 1.0e6
-/* Tolerance of the second search: SEARCH_MEDIANS times the median error of the first search's smooth inliers; final
-   tolerance: INLIER_SEARCHES times that. Keypoint errors have heavy tails: 99 of 100 are within 16 medians
+/* The tolerance of the second search is SEARCH_MEDIANS times the median error of the first search's smooth inliers;
+   the final tolerance is INLIER_SEARCHES times that. Keypoint errors have heavy tails: 99 of 100 are within 16 medians
    (Strecha's castle and entry). */
 #define SEARCH_MEDIANS  3.0
 #define INLIER_SEARCHES 4.0
 #define PRECISION_MIN   0.5                 /* pixels; below it a keypoint's position is rounding and noise */
 #define SMOOTH_FLOOR    3.0                 /* pixels; difference always allowed between neighbours */
-#define SETTLED_SHARE   0.97                /* share of the first inliers that keeps the first matrix */
-#define SETTLED_PRECISE 0.25                /* share of the first tolerance, the maximum for SETTLED_SHARE */
+#define SETTLED_SHARE   0.97                /* least share of the first inliers that keeps the first matrix */
+#define SETTLED_PRECISE 0.25                /* largest share of the first tolerance with which SETTLED_SHARE applies */
 #define KEPT_SHARE      0.75                /* share of the smooth inliers below which the second search failed */
 #define PLANE_SHARE     0.5                 /* share of the inliers above which a plane replaces the model */
 #define POLISHED_SHARE  0.4                 /* share of the inliers below which a plane cannot replace the model */
@@ -46,7 +46,7 @@ typedef struct verification {
   double *smooth_columns[4]; /* smooth inliers only */
   smoothness_scratch smoothness;
   search_scratch search;
-  uint32_t *source; /* index of each among the caller's matches */
+  uint32_t *source; /* [match]: its index among the caller's matches */
   uint8_t *mask;
   uint8_t *smooth;
   double scale;
@@ -253,7 +253,7 @@ static geometry_problem planar_problem(const verification *v, const geometry_mat
   return planar;
 }
 
-/* The homography that explains most of these matches, searched in a random subset. False: none found. */
+/* Searches a random subset for the homography that explains most of these matches. False: none found. */
 static bool find_plane(const verification *v, const geometry_matches *matches, random_state *random,
                        geometry_candidate *plane) {
   const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false, true};
@@ -328,7 +328,7 @@ static geometry_matches smooth_matches(const verification *v, const geometry_mat
                             v->smooth_columns[3]};
 }
 
-/* Median squared error of the first matches, which are in random order. */
+/* Returns the median squared error of the first MEDIAN_OF matches; matches are in random order. */
 static double median_square(const geometry_problem *problem, const double matrix[9]) {
   double squares[MEDIAN_OF];
   const size_t count = problem->matches.count < MEDIAN_OF ? problem->matches.count : MEDIAN_OF;
@@ -373,7 +373,7 @@ static void keep_plane(const verification *v, outcome *found) {
   found->count = geometry_count_inliers(&planar, found->plane.matrix, v->mask, &found->squares);
 }
 
-/* Tolerance of the second search, measured from these matches' errors. */
+/* Returns the tolerance of the second search, measured from these matches' errors. */
 static double measured_tolerance(const verification *v, const geometry_matches *matches, const double matrix[9]) {
   geometry_problem problem = v->problem;
   problem.matches = *matches;
@@ -396,7 +396,7 @@ static bool is_settled(const verification *v, const geometry_problem *again, con
 }
 
 /* Searches again among the smooth inliers with a tolerance measured from their errors, so that wrong matches within
-   the first tolerance have no influence. `marked`: the first inliers. */
+   the first tolerance have no influence. marked: inliers of the first search. */
 static void refine(verification *v, const geometry_matches *marked, random_state *random, outcome *found) {
   const hs_verify_options *const o = v->options;
   const double most = v->problem.threshold;
