@@ -328,12 +328,13 @@ HS_API void hs_features_free(hs_features *features);
 
 /* ------------------------------------------------------------------ many images in flight
 
-   A context keeps several images in flight: uploads, computation and downloads of different images overlap, images of one
-   size may share launches, and on a CPU several images are worked on at once. Results come in the order of submission,
-   with the same bytes as hs_extract's. hs_submit and hs_wait are calls on the context like all others: one thread at a
-   time. hs_extract and the others may be called in between; they do not touch what is in flight. The first hs_submit
-   starts the workers, on a GPU as many as its memory suffices for; after each worker has had the largest image, nothing more
-   is allocated. A caller's allocator is then called from several threads at once. */
+   A context keeps several images in flight: uploads, computation and downloads of different images overlap, images of
+   one size may share launches, and on a CPU several images are processed at once. Results come in the order of
+   submission, with the same bytes as hs_extract's. One thread at a time may call hs_submit and hs_wait, as all
+   functions on a context. hs_extract and the others may be called in between; they do not affect the images in flight.
+   The first hs_submit starts the workers, on a GPU as many as its memory suffices for. Once each worker has processed
+   an image of the largest size, nothing more is allocated. A caller's allocator is then called from several threads at
+   once. */
 
 /* Submits an image and returns without waiting for it. The pixels of image and mask (null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:
@@ -361,10 +362,10 @@ HS_API int32_t hs_count_in_flight(const hs_context *context);
 
 /* ------------------------------------------------------------------ progress
 
-   Of a call that blocks, on the CPU: hs_extract, hs_extract_into, hs_extract_view, hs_detect, hs_describe, hs_match,
-   hs_find_nearest, hs_find_k_nearest, hs_find_within. (Between the images of hs_submit and hs_wait, and between the pairs of
-   hs_pairs_next, the caller has control.) A GPU is not interrupted: its context calls the function once, before it submits
-   the work. */
+   Calls that block report progress on the CPU: hs_extract, hs_extract_into, hs_extract_view, hs_detect, hs_describe,
+   hs_match, hs_find_nearest, hs_find_k_nearest, hs_find_within. (Between hs_submit and hs_wait, and between the pairs
+   of hs_pairs_next, the caller has control.) A GPU is not interrupted: its context calls the function once, before it
+   submits the work. */
 
 /* Reports progress; called on the thread that called the library, from inside that call: at its beginning, then after
    every level of the scale space (some 30 times for a picture of a megapixel), or after some 2^28 pairs of

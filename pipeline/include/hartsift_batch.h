@@ -11,9 +11,10 @@
  *     hs_batch_destroy(batch);
  *
  * Threads of the batch read and decode images, one or several devices extract their features (hs_submit with
- * HS_WORKLOAD_THROUGHPUT), and the caller takes results as they end. A device takes the next image when it has capacity, so
- * a faster one gets more. Memory is bounded whatever the number of images, because a fixed number of them is in progress;
- * only the list of images that were added and not begun grows. Features have the same bytes as hs_extract's.
+ * HS_WORKLOAD_THROUGHPUT), and the caller takes results as they finish. A device takes the next image when it has
+ * capacity, so a faster one gets more. A fixed number of images is in progress, so memory does not grow with the
+ * number of images; only the list of images that were added and not begun grows. Features have the same bytes as
+ * hs_extract's.
  * All functions but hs_batch_open and hs_batch_destroy may be called from several threads at once.
  */
 #ifndef HARTSIFT_BATCH_H

@@ -6,24 +6,23 @@
  *     st = hs_colmap_add_matches(db, a, b, &matches);
  *     st = hs_colmap_commit(db);  hs_colmap_close(db);
  *
- * A database that is not there is made with the tables of COLMAP 3.8, which later versions take over; one that is there
- * keeps its tables, whichever version of COLMAP made them, and everything in it that is not named below. A file that is
- * no such database, or has columns that this library cannot fill, is refused and stays as it is. Everything between
- * opening and hs_colmap_commit is one transaction: hs_colmap_close without a commit leaves no trace. A call that fails
- * leaves the transaction as it was before the call.
+ * A new database gets the tables of COLMAP 3.8, which later versions adopt. An existing one keeps its tables,
+ * whichever version of COLMAP made them, and all content that is not named below. A file that is no such database, or
+ * has columns that this library cannot fill, is refused and stays unchanged. Everything between opening and
+ * hs_colmap_commit is one transaction: hs_colmap_close without a commit leaves no trace. A call that fails leaves the
+ * transaction as it was before the call.
  *
- * Keypoints become six float32 as COLMAP's own: x and y with the centre of the top-left pixel at (0.5, 0.5), then the
- * affine shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense
- * of hs_keypoint (COLMAP's CPU extractor has the same; its GPU extractor stores -t). Descriptors become bytes in UBC
- * order.
+ * Keypoints become COLMAP's six float32: x and y with the centre of the top-left pixel at (0.5, 0.5), then the affine
+ * shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense of
+ * hs_keypoint (as COLMAP's CPU extractor; its GPU extractor stores -t). Descriptors become bytes in UBC order.
  *
  * COLMAP reads JPEGs as stored, whatever their EXIF orientation: features for it come from images loaded with
  * hs_load_options.ignore_exif 1.
  *
- * A handle is used by one thread at a time. A transaction begins with opening and, after a commit, with the next call
- * that adds. While it lasts others cannot write to the database; they can read it, unless the file is not in SQLite's
- * WAL mode and the transaction has outgrown memory. While a read_only handle is open others can read, and in WAL mode
- * write. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
+ * One thread at a time may use a handle. A transaction begins with opening and, after a commit, with the next call
+ * that adds. During it other programs cannot write to the database. They can read it, unless the file is not in
+ * SQLite's WAL mode and the transaction has outgrown memory. While a read_only handle is open other programs can read,
+ * and in WAL mode write. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
  */
 #ifndef HARTSIFT_COLMAP_H
 #define HARTSIFT_COLMAP_H

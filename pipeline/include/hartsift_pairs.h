@@ -8,10 +8,10 @@
  *     }
  *     hs_pairs_end(run);
  *
- * For each pair the same bytes as hs_match and hs_verify one after another, whatever the device, the number of threads
- * and the memory, in the order of the pairs. In between, the threads of the context work on different pairs, or verify
- * those that its GPU matches, many in one launch; the next images are read meanwhile. Where the collection does not fit
- * max_memory_bytes, pairs are processed in blocks of few images, and results are kept until it is their turn.
+ * Each result has the same bytes as hs_match and then hs_verify give for the pair, whatever the device, the number of
+ * threads and the memory. Results come in the order of the pairs. Meanwhile the context's threads work on different
+ * pairs, or verify the pairs that its GPU matches, many in one launch, and the next images are read. If the collection
+ * exceeds max_memory_bytes, pairs are processed in blocks of few images, and results are kept until it is their turn.
  */
 #ifndef HARTSIFT_PAIRS_H
 #define HARTSIFT_PAIRS_H
@@ -150,12 +150,13 @@ HS_API void hs_pairs_end(hs_pairs *run);
 
 /* Judgement whether verified pairs show the same place.
  *
- * Buildings repeat: pictures of two facades with the same windows can have a few dozen matches that agree with a geometry,
- * although they show different places. Such a pair contradicts the others. A pair with many inliers that are most of its
- * matches is sure; the inliers of sure pairs join features to tracks. If one to three sure pairs in a row connect the images
- * of a weak pair, the two features of its inliers should be on one track; if they hardly ever are, the pair is doubtful. A
- * weak pair that is the only link between two parts of a collection, or that may close a loop, contradicts nothing and
- * stays. It cannot judge sure pairs that are wrong (a symmetric building), and collections without sure pairs.
+ * Buildings repeat: pictures of two facades with the same windows can have some dozen matches that agree with a
+ * geometry, although they show different places. Such a pair contradicts the others. A pair is sure if it has many
+ * inliers and these are most of its matches; the inliers of sure pairs join features to tracks. If a chain of one to
+ * three sure pairs connects the images of a weak pair, the two features of each of its inliers should be on one track.
+ * If they hardly ever are, the pair is doubtful. A weak pair stays if it is the only link between two parts of a
+ * collection, or may close a loop, because then it contradicts nothing. Sure pairs that are wrong (a symmetric
+ * building), and collections without sure pairs, cannot be judged.
  */
 typedef enum hs_pair_verdict {
   HS_PAIR_SUPPORTED = 0, /* tracks confirm the pair, or do not contradict it */
