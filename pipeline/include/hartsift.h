@@ -15,15 +15,17 @@
  *     st = hs_extract(ctx, &img, NULL, &f);
  *     hs_features_free(&f);  hs_destroy(ctx);
  *
- * Versions. Until 1.0 a minor version may change the interface, and the shared library's name changes with it
- * (libhartsift.so.0.1); a patch version changes neither. From 1.0 on only a major version takes something away, and only
- * what was marked HS_DEPRECATED in a minor version before. Within one shared library's name a program works with any
- * later library than its header's, and with an earlier one as far as it uses only what that one has:
- *   - Structs of options begin with struct_size, the caller's own sizeof; hs_..._options_init sets it and writes no byte
- *     beyond. Fields are only appended. A shorter struct, of an earlier header, gets the defaults for what it lacks; in a
- *     longer one what this library does not know must be 0, or the call is refused with HS_ERR_OPTION and the offset.
- *   - Other structs never change their size: they have fields named `reserved`, which are 0 and become later fields; 0 in
- *     such a field keeps the old meaning. Structs used in arrays (hs_keypoint, hs_match_pair, ...) never grow.
+ * Versions. Until 1.0 a minor version may change the interface, and with it the shared library's name
+ * (libhartsift.so.0.1); a patch version changes neither. From 1.0 on only a major version removes something, and only
+ * what an earlier minor version marked HS_DEPRECATED. While the shared library's name stays the same, a program works
+ * with any later library than its header's, and with an earlier one if it uses only what that library has:
+ *   - Structs of options begin with struct_size, the caller's sizeof; hs_..._options_init sets it and writes no byte
+ *     beyond. Fields are only appended. In a shorter struct, of an earlier header, missing fields get the defaults. In
+ *     a longer one fields unknown to this library must be 0: otherwise the call is refused with HS_ERR_OPTION and the
+ *     offset.
+ *   - Other structs never change their size: they have fields named `reserved`, which are 0 and may become later
+ *     fields; 0 in such a field keeps the old meaning. Structs used in arrays (hs_keypoint, hs_match_pair, ...) never
+ *     grow.
  *   - Values of enumerations and statuses are only added; hs_status_class_of knows the class of later ones, too.
  *   - hs_version_number() says which library runs. The bytes of features depend on HS_METHOD_VERSION alone.
  *
@@ -38,13 +40,13 @@
  * [0, 2 pi), direction (cos, sin) in the y-down frame, so clockwise on the screen.
  * response is |D| at the refined extremum, for intensities scaled to [0, 1].
  *
- * Descriptors. 4 x 4 cells of 8 orientation bins: index (4*row + column)*8 + bin in the
- * patch turned to the orientation, bins in Lowe's order (also OpenCV's, SiftGPU's and COLMAP's; VLFeat orders each cell 0 7
- * 6 5 4 3 2 1, see hs_options.layout).
+ * Descriptors. 4 x 4 cells of 8 orientation bins: index (4*row + column)*8 + bin in the patch turned to the
+ * orientation, bins in Lowe's order (also OpenCV's, SiftGPU's and COLMAP's; VLFeat orders each cell 0 7 6 5 4 3 2 1,
+ * see hs_options.layout).
  *
- * Headers. This one brings in all others but hartsift_cuda.h, hartsift_expert.h and hartsift_opencv.hpp: statuses, images
- * and features are in hartsift_types.h; files and other sources of pictures, matching, pairs, geometry, patches,
- * primitives, retrieval and COLMAP's database in headers of their own. Each may be included alone.
+ * Headers. This one includes all others except hartsift_cuda.h, hartsift_expert.h and hartsift_opencv.hpp. Statuses,
+ * images and features are in hartsift_types.h; files and other sources of pictures, matching, pairs, geometry,
+ * patches, primitives, retrieval and COLMAP's database have separate headers. Each may be included alone.
  */
 #ifndef HARTSIFT_H
 #define HARTSIFT_H
@@ -287,7 +289,8 @@ HS_API hs_status hs_workspace_query_rows(const hs_options *options, int32_t widt
    up to 16 images (64 with HS_WORKLOAD_THROUGHPUT) is borrowed at once; further lists are copied, and all lists if
    options.allocator is set. A forked child can read and free borrowed lists; the parent sees what the child writes.
    Statuses: HS_ERR_ARGUMENT (null; another mask), HS_ERR_IMAGE, HS_ERR_LIMIT, HS_ERR_UNSUPPORTED (options.equalize),
-   HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted), HS_ERR_DEVICE. */
+   HS_ERR_MEMORY, HS_ERR_THREAD (a context of a GPU starts its CPU threads when they are first wanted),
+   HS_ERR_DEVICE. */
 HS_API hs_status hs_extract(hs_context *context, const hs_image *image, const hs_image *mask, hs_features *features);
 
 /* As hs_extract, into the caller's arrays: keypoints[capacity] and descriptors (capacity x 128 entries of the

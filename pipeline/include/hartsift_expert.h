@@ -1,6 +1,6 @@
 /*
- * hartsift_expert.h - the rules that make up a profile, one by one, and the implementation of each stage. For experiments
- * and measurements: a profile has the rules that belong together. Not included by hartsift.h.
+ * hartsift_expert.h - single rules of a profile, and the implementation of each stage. For experiments and
+ * measurements: the rules of a profile belong together. Not included by hartsift.h.
  *
  *     hs_expert_options expert;  hs_expert_options_init(&expert, HS_PROFILE_LOWE);
  *     expert.descriptor_rule = HS_RULE_OPENCV;

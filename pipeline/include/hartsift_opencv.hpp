@@ -1,6 +1,6 @@
 /*
- * hartsift_opencv.hpp - hartsift as a cv::Feature2D, for programs that use OpenCV. Header only, C++11; the program links
- * OpenCV (core, features2d) and hartsift.
+ * hartsift_opencv.hpp - hartsift as a cv::Feature2D, for programs that use OpenCV. Header only, C++11; the program
+ * links OpenCV (core, features2d) and hartsift.
  *
  *     cv::Ptr<cv::Feature2D> sift = hartsift::SIFT::create();
  *     sift->detectAndCompute(image, cv::noArray(), keypoints, descriptors);
@@ -10,8 +10,8 @@
  * OpenCV's: size is twice sigma, angle in degrees clockwise, octave packed as cv::SIFT packs it (octave in bits 0 to 7,
  * layer in bits 8 to 15), so that keypoints of either can be described by the other.
  *
- * Images: 8-bit, 16-bit or float (0 to 1), gray, BGR or BGRA. Failures are cv::Exception with the library's message. One
- * object may be used by one thread at a time.
+ * Images: 8-bit, 16-bit or float (0 to 1), gray, BGR or BGRA. Failures are cv::Exception with the library's message.
+ * One thread at a time may use an object.
  */
 #ifndef HARTSIFT_OPENCV_HPP
 #define HARTSIFT_OPENCV_HPP

@@ -1,9 +1,9 @@
 /*
  * hartsift_retrieval.h - selection of pairs of a collection's images to match; part of hartsift.h.
  *
- * Three choices, for images that are numbered 0, 1, ... by their position in the caller's lists: neighbours in the order of
- * names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look alike (hs_retrieval,
- * hs_pair_similar):
+ * Images have the numbers 0, 1, ... by their position in the caller's lists. There are three choices of pairs:
+ * neighbours in the order of names (hs_pair_sequence), neighbours in space (hs_pair_nearby), and images that look
+ * alike (hs_retrieval, hs_pair_similar):
  *
  *     hs_retrieval *r;  hs_status st = hs_retrieval_create(&r, NULL);
  *     for some images    st = hs_retrieval_sample(r, &features, 200);
@@ -13,7 +13,8 @@
  *     st = hs_pair_similar(ctx, blended, count, hs_retrieval_length(r), 20, &pairs);
  *     hs_retrieval_destroy(r);
  *
- * The same features give the same vectors and pairs on every machine, from the CPU and a GPU, with any number of threads.
+ * The same features give the same vectors and pairs on every machine, on the CPU and on a GPU, with any number of
+ * threads.
  */
 #ifndef HARTSIFT_RETRIEVAL_H
 #define HARTSIFT_RETRIEVAL_H

@@ -96,7 +96,8 @@ HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_l
 
 /* Converts features of a picture that loading reduced (hs_load_options.max_image_size) to pixels of the original: x,
    y, sigma, image_width and image_height. octave and level stay those of the reduced picture. No effect if the image
-   was not reduced. Call it only once for a list. HS_ERR_ARGUMENT: null, or features of another size than the image's. */
+   was not reduced. Call it only once for a list. HS_ERR_ARGUMENT: null, or features of another size than the
+   image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
 /* Tells whether the context's GPU decodes JPEGs of sources. 1: it does, on its multiprocessors, to libjpeg's pixels.
