@@ -3,14 +3,14 @@
  * the ellipse is a circle. Lindeberg & Garding, Image and Vision Computing 1997; Baumberg, CVPR 2000; Mikolajczyk &
  * Schmid, IJCV 2004.
  *
- * A shape is a direction and a quotient of axes. Its frame is F = sigma U diag(quotient, 1), U the rotation by the
- * direction of the long axis; the short axis stays sigma. Its moments are the second moments of the gradients of the
- * keypoint's level under a Gaussian of 3 F; the next shape's covariance is their inverse. At the fixed point F warps
- * the surroundings so that the moments are equal in every direction. As in VLFeat, levels are not smoothed anew along
- * the long axis.
+ * A shape is the direction of the long axis and the quotient of the axes' lengths. Its frame is F = sigma U
+ * diag(quotient, 1), where U rotates by the direction of the long axis; the short axis stays sigma. The shape's
+ * moments are the second moments of the gradients of the keypoint's level under a Gaussian of 3 F. The covariance of
+ * the next shape is the inverse of the moments. At the fixed point F warps the surroundings so that the moments are
+ * equal in every direction. As in VLFeat, levels are not smoothed anew along the long axis.
  *
- * Orientations and descriptors then follow orient.h and describe.h, with a patch that F warps to a circle as the level.
- * All arithmetic is float32 in a fixed order; the moments are integers.
+ * Orientations and descriptors then follow orient.h and describe.h, which take as their level a patch in which F has
+ * become a circle. All arithmetic is float32 in a fixed order; the moments are integers.
  */
 #ifndef HARTSIFT_STAGES_AFFINE_H
 #define HARTSIFT_STAGES_AFFINE_H
@@ -18,15 +18,16 @@
 #include "stages/describe.h"
 #include "stages/patch.h"
 
-/* A patch holds a stage's window and one more sample on each side for its gradients. The radii equal orient_radius and
- * describe_radius for a sigma of 1 / AFFINE_DISTANCE samples. */
+/* A patch holds the window of its stage (orientation or descriptor) and one more sample on each side for gradients.
+ * The radii equal orient_radius and describe_radius for a sigma of 1 / AFFINE_DISTANCE samples. */
 enum {
   AFFINE_DISTANCE_EIGHTHS = 5,
   AFFINE_ORIENT_RADIUS = (8 * ORIENT_WINDOW_HALVES + AFFINE_DISTANCE_EIGHTHS) / (2 * AFFINE_DISTANCE_EIGHTHS), /* 7 */
   AFFINE_DESCRIBE_RADIUS = 17,
   AFFINE_ORIENT_SIDE = 2 * (AFFINE_ORIENT_RADIUS + 1) + 1,
   AFFINE_DESCRIBE_SIDE = 2 * (AFFINE_DESCRIBE_RADIUS + 1) + 1,
-  /* Half the side of the descriptor's square, in half samples. Half its diagonal, rounded, is the radius. */
+  /* Half the side of the descriptor's square, in half samples. AFFINE_DESCRIBE_RADIUS is half the square's diagonal,
+   * rounded to samples. */
   AFFINE_DESCRIBE_HALF = 8 * (int)DESCRIBE_CELL_SIGMA * (DESCRIBE_CELLS + 1) / AFFINE_DISTANCE_EIGHTHS,
   AFFINE_DESCRIBE_DIAGONAL_SQUARE = 2 * AFFINE_DESCRIBE_HALF * AFFINE_DESCRIBE_HALF,
   AFFINE_STEPS = 10 /* maximum number of iterations */
@@ -38,26 +39,28 @@ _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 
                "the radius follows from the descriptor's window");
 #endif
 #define AFFINE_DISTANCE (0.125f * AFFINE_DISTANCE_EIGHTHS) /* sampling distance of a patch, in sigma: 0.625 */
-#define AFFINE_WINDOW   3.0f    /* standard deviation of the window of the moments, in the frame */
-#define AFFINE_REACH    2.5f    /* radius of the window, in these standard deviations */
-#define AFFINE_ROUND    1.0404f /* squared axes of the moments differ by less than 2 %: converged */
+#define AFFINE_WINDOW   3.0f    /* standard deviation of the Gaussian that weighs the moments, in units of the frame */
+#define AFFINE_REACH    2.5f    /* radius of that Gaussian's window, in standard deviations */
+#define AFFINE_ROUND    1.0404f /* converged: the squared axes of the moments differ by less than 2 % in length */
 #define AFFINE_LONGEST  25.0f   /* the square of the maximum quotient of the axes: 5 */
-/* log2 of the weight of a product of two differences, which are at most 1, at the centre of the window. The sum of the
- * window's weights is below 2^10.5 times that, at most 2 pi 9 5 2^2 samples, so the moments stay below 2^31. */
+/* log2 of the weight at the centre of the window. A weight multiplies a product of two differences, each at most 1.
+ * The weights of a window sum to less than 2^10.5 times the central weight (at most 2 pi 9 5 2^2 samples), so the
+ * moments stay below 2^31. */
 #define AFFINE_WEIGHT_LOG2 20.0f
 
-/* The samples of a patch that are read: in row j the columns from first[j] up to, not including, end[j]. */
+/* The samples of a patch that later stages read: in row j, columns first[j] to end[j] - 1. */
 typedef struct patch_rows {
   int32_t first[AFFINE_DESCRIBE_SIDE], end[AFFINE_DESCRIBE_SIDE];
 } patch_rows;
 
-/* The long axis has the direction (cosine, sine) and the length quotient sigma, the short one sigma. */
+/* The long axis has the direction (cosine, sine) and the length quotient * sigma; the short axis has the length
+ * sigma. */
 typedef struct affine_shape {
   float cosine, sine, quotient;
 } affine_shape;
 
-/* Keypoints from first_keypoint on get shapes, then features with orientations; features from first_feature on get
- * descriptors. octaves: indexed by octave - first_octave. */
+/* Input: keypoints from first_keypoint on. They receive shapes, then features with orientations. Features from
+ * first_feature on receive descriptors. octaves: indexed by octave - first_octave. */
 typedef struct affine_args {
   const octave_view *octaves;
   int32_t first_octave, octave_count;
@@ -76,9 +79,9 @@ typedef struct affine_window {
   float x, y; /* position of the middle sample, from the keypoint */
   int32_t cx, cy, step;
   float per_step; /* 1 / step, exact: steps are powers of two */
-  int32_t rows;   /* in steps: bound on each side of the samples with a weight */
+  int32_t rows;   /* bound on the rows above and below the middle that have weights, in steps */
   float xx, xy, yy, lowest;
-  float shear, widest, taper; /* the row at dy has weight at most sqrt(widest + taper dy^2) from shear dy */
+  float shear, widest, taper; /* in row dy, weights are 0 farther than sqrt(widest + taper dy^2) from dx = shear dy */
 } affine_window;
 
 /* Second moments of the gradients under the window. */
@@ -112,8 +115,8 @@ HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const af
   return w;
 }
 
-/* The exponent of a row's weights at dx: fma(fma(xx, dx, slope), dx, level). Columns in steps from the middle, both
- * included; beyond them the exponent is below the lowest. */
+/* A row of the window. The exponent of the weight at dx is fma(fma(xx, dx, slope), dx, level). first, last: the first
+ * and last column, in steps from the middle; beyond them the exponent is below affine_window.lowest. */
 typedef struct affine_row {
   float slope, level;
   int32_t first, last;
@@ -130,8 +133,8 @@ HS_INLINE affine_row affine_row_of(const affine_window *w, float dy) {
   return r;
 }
 
-/* Half the sum and half the difference of the eigenvalues of (a b; b c), and the direction of the larger one's
- * vector. */
+/* Eigenvalues of (a b; b c): mean is half their sum, spread half their difference; (x, y) is the unit eigenvector of
+ * the larger one. */
 typedef struct affine_axes {
   float mean, spread, x, y;
 } affine_axes;
@@ -148,8 +151,8 @@ HS_INLINE affine_axes affine_axes_of(float a, float b, float c) {
   return e;
 }
 
-/* One iteration. False: the shape stays, because it has converged, because there are no two directions, or because the
- * next one would be too long. */
+/* Makes one iteration. False: the shape is final, for one of three reasons: it has converged, the moments have no two
+ * distinct directions, or the next shape would be too long. */
 HS_INLINE bool affine_next_shape(affine_shape *s, const affine_moments *m) {
   const float xx = (float)m->xx, xy = (float)m->xy, yy = (float)m->yy;
   /* the moments in the frame */
@@ -180,7 +183,8 @@ HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_sh
   return m;
 }
 
-/* The value at (x, y), bilinear along x, then y; outside, the value at the nearest position inside. */
+/* Returns the value at (x, y), bilinear along x, then y. Positions outside take the value of the nearest position
+ * inside. */
 HS_INLINE float affine_sample(const plane_view *p, float x, float y) {
   const float right = (float)(p->width - 1), bottom = (float)(p->height - 1);
   x = x > 0.0f ? x : 0.0f;
@@ -199,7 +203,8 @@ HS_INLINE float affine_sample(const plane_view *p, float x, float y) {
   return hs_fmaf(fy, lower - upper, upper);
 }
 
-/* The direction in the image, radians in [0, 2 pi), of a direction in the patch, and back. */
+/* Converts a direction in the patch to the direction in the image, in radians in [0, 2 pi); further below, the
+ * opposite. */
 HS_INLINE float affine_angle_of(float x, float y) {
   float length, turn;
   hs_polar(x, y, 1.0f, &length, &turn);
@@ -226,8 +231,8 @@ HS_INLINE float affine_angle_in_patch(const affine_shape *s, float angle) {
   return affine_angle_of(u, v);
 }
 
-/* The feature's frame, sigma U diag(quotient, 1) R, whose first column has the direction of its orientation: a11, a12, a21,
-   a22 in pixels. */
+/* Writes the feature's frame sigma U diag(quotient, 1) R as a11, a12, a21, a22 in pixels. R turns the first column to
+   the direction of the feature's orientation. */
 HS_INLINE void affine_frame_of(const affine_shape *s, float sigma, float angle, float frame[4]) {
   float u, v;
   affine_vector_in_patch(s, angle, &u, &v);
@@ -239,9 +244,9 @@ HS_INLINE void affine_frame_of(const affine_shape *s, float sigma, float angle, 
   frame[3] = hs_fmaf(s->cosine, sigma * c, -(s->sine * (longer * d)));
 }
 
-/* The samples of a patch that orientation and descriptor read: voting samples and their neighbours. */
+/* The samples of a patch that orientation and descriptor read: samples that vote, and their neighbours. */
 
-/* The whole columns from low to high, counted from the patch's middle. */
+/* Sets row j to the integer columns from low to high, both counted from the patch's middle. */
 HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float low, float high) {
   const int32_t first = side / 2 - hs_floor_int(-low), end = side / 2 + hs_floor_int(high) + 1;
   rows->first[j] = first > 0 ? first : 0;
@@ -249,8 +254,8 @@ HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float l
   if (rows->end[j] < rows->first[j]) rows->end[j] = rows->first[j];
 }
 
-/* The disc of the orientation's samples plus one sample on each side. False: the whole patch, for OpenCV's square
- * window. */
+/* Sets the rows of the orientation's disc, one sample wider on each side. False: OpenCV's square window reads all
+ * samples of the patch. */
 HS_INLINE bool orient_rows(author_rule rule, patch_rows *rows) {
   const float reach = ORIENT_WINDOW_RADIUS / AFFINE_DISTANCE + 1.0f;
   if (rule == RULE_OPENCV) return false;
@@ -263,14 +268,15 @@ HS_INLINE bool orient_rows(author_rule rule, patch_rows *rows) {
   return true;
 }
 
-/* A side that is nearly parallel to the rows cuts them far outside the patch, whichever end is taken. */
+/* Clamps |v| to at least 2^-10: avoids a division by 0. A side of the square with such a slope is nearly parallel to
+ * the rows, and meets them far outside the patch anyway. */
 HS_INLINE float patch_slope_away_from_zero(float v) {
   const float least = 0x1p-10f;
   return v >= 0.0f ? (v > least ? v : least) : (v < -least ? v : -least);
 }
 
-/* The descriptor's rotated square, one sample more on each side, and a quarter for rounding; angle: of the feature in
- * the patch. */
+/* Returns the rows of the descriptor's rotated square, widened on each side by one sample for gradients and a quarter
+ * for rounding. angle: the feature's direction in the patch. */
 HS_INLINE patch_rows describe_rows(float angle) {
   const float half = DESCRIBE_CELL_SIGMA / AFFINE_DISTANCE * (0.5f * (DESCRIBE_CELLS + 1)) + 1.25f;
   float s, c;
@@ -278,7 +284,7 @@ HS_INLINE patch_rows describe_rows(float angle) {
   hs_sincos_turn(hs_wrap_turn(angle * TURNS_A_RADIAN), &s, &c);
   s = patch_slope_away_from_zero(s);
   c = patch_slope_away_from_zero(c);
-  /* |dx c + dy s| < half and |dy c - dx s| < half */
+  /* the square: |dx c + dy s| < half and |dy c - dx s| < half */
   const float slope = -s / c, reach = half / hs_fabsf(c), other_slope = c / s, other_reach = half / hs_fabsf(s);
   for (int32_t j = 0; j < AFFINE_DESCRIBE_SIDE; j++) {
     const int32_t row = j - AFFINE_DESCRIBE_SIDE / 2;

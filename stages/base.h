@@ -20,7 +20,7 @@ typedef enum stage_status {
   STAGE_CANCELLED = 4 /* the caller cancelled */
 } stage_status;
 
-/* Maximum octaves, scales per octave and Gaussian levels of any option. */
+/* Upper limits for all options: octaves, scales per octave, Gaussian levels. */
 enum { OCTAVES_MAX = 32, SCALES_MAX = 8, LEVELS_MAX = SCALES_MAX + 3 };
 
 /* Authors whose rules differ in several stages; values as hs_rule. */

@@ -10,9 +10,9 @@
 
 #include "stages/portable.h"
 
-/* 1/x for x in [2^-100, 2^100], relative error at most 1.2e-6. A first guess from the exponent and mantissa as an
- * integer (5 % off), then two steps r (c - x r): the first c is fitted to the guess and leaves 1.3e-3, the second c is
- * slightly above 2, which halves the remaining square of the error. 5 operations. */
+/* Returns 1/x for x in [2^-100, 2^100], with a relative error of at most 1.2e-6, in 5 operations. The first guess (5
+ * % off) comes from the bits of x as an integer. Then two steps r (c - x r) follow. The first c is fitted to the
+ * guess and leaves an error of 1.3e-3. The second c is slightly above 2, which halves the remaining squared error. */
 HS_INLINE float hs_reciprocal(float x) {
   float r = hs_bits_float(0x7ef33400u - hs_float_bits(x));
   r = r * hs_fmaf(-x, r, 2.00128f);
@@ -20,15 +20,15 @@ HS_INLINE float hs_reciprocal(float x) {
 }
 
 /* Length and direction of (gx, gy): magnitude with a relative error of at most 1.1e-5, and the angle from the x axis
- * towards y, in [-1/2, 1/2] turns, with an error of at most 2.3e-6 turns (1.4e-5 rad): a hundredth of the resolution of
- * a descriptor or an orientation. Both ends of the range are the same direction; the sign is gy's, of zero too. (0, 0)
- * gives magnitude 0 and an angle of 0 or both ends. |gx|, |gy| below 2^60. About 26 operations.
+ * towards y, in [-1/2, 1/2] turns, with an error of at most 2.3e-6 turns (1.4e-5 rad): a hundredth of the resolution
+ * of a descriptor or an orientation. -1/2 and 1/2 are the same direction. The angle has the sign of gy, even if gy is
+ * a signed zero. (0, 0) gives magnitude 0 and an angle of 0, 1/2 or -1/2. |gx|, |gy| below 2^60. About 26 operations.
  *
  * With t = min/max of the absolute values and z = t^2 the magnitude is max * sqrt(1 + z) and the angle within the
  * octant t * atan(t)/t, both by polynomials in z; the octants follow by reflection. One reciprocal serves both, and no
  * square root is needed. A maximum below 1e-30 is replaced by 1e-30 in the division, only to avoid 0/0.
  *
- * The angle is in parts of a turn, `unit` of them a turn; for a power of two every operation scales exactly. */
+ * The result is in units of 1/unit turn; if `unit` is a power of two, every operation scales exactly. */
 HS_INLINE void hs_polar(float gx, float gy, float unit, float *magnitude, float *angle) {
   const float ax = hs_fabsf(gx), ay = hs_fabsf(gy);
   const bool steep = ay > ax;
@@ -50,7 +50,8 @@ HS_INLINE void hs_polar(float gx, float gy, float unit, float *magnitude, float 
   *angle = hs_bits_float(hs_float_bits(a) | (hs_float_bits(gy) & 0x80000000u));
 }
 
-/* 2^x for x in [-126, 127]; below that 2^-126, above 2^127. Relative error at most 2e-7. 11 operations. */
+/* Returns 2^x for x in [-126, 127]. Smaller x give 2^-126, larger x 2^127. Relative error at most 2e-7; 11
+ * operations. */
 HS_INLINE float hs_exp2(float x) {
   x = x > -126.0f ? x : -126.0f;
   x = x < 127.0f ? x : 127.0f;
@@ -100,7 +101,7 @@ HS_INLINE void hs_sincos_turn(float turn, float *sine, float *cosine) {
   *cosine = ((quarter + 1) & 2) != 0 ? -cos_abs : cos_abs;
 }
 
-/* A turn in (-1, 2) wrapped to [0, 1) after rounding: 1 itself never appears. */
+/* Wraps a turn in (-1, 2) to [0, 1). The wrapped value may round to 1; it then becomes 0. */
 HS_INLINE float hs_wrap_turn(float turn) {
   turn = turn < 0.0f ? turn + 1.0f : turn;
   turn = turn >= 1.0f ? turn - 1.0f : turn;

@@ -19,7 +19,7 @@ enum {
   DESCRIBE_VOTE_BITS_MAX = 22 /* magnitudes below 0.71 */
 };
 
-/* 2^q by radius R, for the two windows. */
+/* 2^q for each radius R of the orientation window and of the descriptor window. */
 typedef struct vote_scales {
   float orient[WINDOW_RADIUS_MAX + 1];
   float describe[WINDOW_RADIUS_MAX + 1];
@@ -27,11 +27,11 @@ typedef struct vote_scales {
 
 void vote_scales_init(vote_scales *scales);
 
-/* q for a window of radius R (0..WINDOW_RADIUS_MAX). */
+/* Return q for a window of radius R (0..WINDOW_RADIUS_MAX). */
 int32_t orient_vote_bits(int32_t radius);
 int32_t describe_vote_bits(int32_t radius);
 
-/* The proof's upper bound on the sum of the weights of a window of radius R, for tests. */
+/* Return the proof's upper bound on the sum of the weights of a window of radius R. For tests. */
 double orient_weight_bound(int32_t radius);
 double describe_weight_bound(int32_t radius);
 

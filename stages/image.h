@@ -41,14 +41,14 @@ typedef struct source_view {
   float range_low, range_high; /* SOURCE_F32: the values of black and white, low < high */
 } source_view;
 
-/* Samples [x0, x1) x [y0, y1) of a plane. As the output region of a stage, all 0 means the whole plane. */
+/* Samples [x0, x1) x [y0, y1) of a plane. All fields 0, as the output region of a stage: the complete plane. */
 typedef struct plane_region {
   int32_t x0, y0, x1, y1;
 } plane_region;
 
 /* One float plane: intensities in [0, 1], row-major, `stride` floats between rows. If the picture is processed in
- * tiles, only a region may be in memory: width and height are still the whole plane's, and `data` is the address that
- * sample (0, 0) would have (pipeline/frame/TILES.md). */
+ * tiles, memory may hold only a region of the plane. width and height remain those of the complete plane, and `data`
+ * is the address that sample (0, 0) would have (pipeline/frame/TILES.md). */
 typedef struct plane_view {
   float *data;
   int32_t width, height;
@@ -84,8 +84,8 @@ typedef struct octave_view {
   int32_t octave;
 } octave_view;
 
-/* One bit per sample for the DoG levels 1..S of one octave: bit x%32 of word x/32 of a row; rows are consecutive, and
- * so are levels. Word and bit order is the defined order of keypoints. */
+/* One bit for each sample of the DoG levels 1..S of one octave. Sample x of a row is bit x % 32 of word x / 32. Rows
+ * are consecutive in memory, then levels. Ascending words and bits give keypoints in the defined order. */
 typedef struct mask_view {
   uint32_t *words;
   int32_t words_per_row;

@@ -16,8 +16,8 @@ enum {
   JPEG_BLOCK_SIDE = 8,
   JPEG_COEFFICIENTS = 64,   /* coefficients of a block */
   JPEG_MCU_BLOCKS_MAX = 10, /* T.81, B.2.3 */
-  /* A table lookup by the next 11 bits finds a step; if the first six bits are ones, the prefix of the long codes, by
-   * the next 16. */
+  /* Number of stream bits that index the first lookup table. If the first six bits are ones, the prefix of long
+   * codes, the next 16 bits index a second part of the table. */
   JPEG_LOOKUP_BITS = 11,
   JPEG_LONG_ONES = 6,
   JPEG_LONG_LOOKUPS = 1 << (16 - JPEG_LONG_ONES),
@@ -26,9 +26,9 @@ enum {
   JPEG_DATA_BYTES_MAX = 1 << 28, /* bit numbers have 32 bits */
   JPEG_SUBSEQUENCE_BITS = 1024,  /* bits that one thread decodes; a multiple of 32 */
   JPEG_WORDS_AHEAD = 4,          /* words that may be read past the coded data */
-  /* Maximum sum of a luma block's dequantised coefficients. Below it no decoder's inverse transform approaches the
-   * limits of 16-bit numbers, where libjpeg's own versions differ: the first pass multiplies by at most 4 sqrt(8) / 2
-   * and adds two such sums. Photographs stay below half of it. */
+  /* Maximum sum of a luma block's dequantised coefficients. Below it, no intermediate result of an inverse transform
+   * approaches the 16-bit limits, where libjpeg's versions differ from each other: the first pass multiplies by at
+   * most 4 sqrt(8) / 2 and adds two such sums. Photographs stay below half of this maximum. */
   JPEG_SUM_MAX = 5600
 };
 
@@ -36,27 +36,32 @@ enum {
 typedef struct jpeg_shape {
   int32_t width, height; /* pixels, as stored */
   int32_t mcus_across, mcus_down;
-  int32_t luma_across, luma_down; /* luma blocks of an MCU, which come first, row by row */
+  int32_t luma_across, luma_down; /* luma blocks of an MCU; they come first, row by row */
   int32_t mcu_blocks;             /* blocks of all components, 1..JPEG_MCU_BLOCKS_MAX */
-  uint32_t dc_tables, ac_tables;  /* bit k: number of the table of block k of an MCU, 0 or 1 */
+  uint32_t dc_tables, ac_tables;  /* bit k: number (0 or 1) of the Huffman table of block k of an MCU */
   uint32_t interval_mcus;         /* MCUs of a restart interval; the last one may have fewer */
   uint32_t intervals;             /* 1 or more */
-  uint32_t subsequences;          /* total over all intervals */
-  uint32_t data_words;            /* 32-bit words of coded data, with JPEG_WORDS_AHEAD */
-  size_t packed_bytes;            /* total: jpeg_tables, jpeg_interval[intervals + 1], data from a multiple of 16 */
+  uint32_t subsequences;          /* over all intervals */
+  uint32_t data_words;            /* length of the coded data in 32-bit words, including JPEG_WORDS_AHEAD */
+  size_t packed_bytes;            /* size of the packed picture: jpeg_tables, jpeg_interval[intervals + 1], then data
+                                   * at a multiple of 16 */
 } jpeg_shape;
 
-/* Step table of one class and number of Huffman codes, indexed by the next bits of the stream. A step: bits 0..4: bits
- * of code and value, 1 or more; 5..8: bits of the value; 9..15: increment of the coefficient's index, JPEG_STEP_TO_END:
- * to the block's end. 0: a longer code, or none. */
+/* Steps of one Huffman table (DC or AC, 0 or 1), indexed by the next bits of the stream. Fields of a step:
+ *   bits 0..4    length of code and value in bits, 1 or more
+ *   bits 5..8    length of the value in bits
+ *   bits 9..15   increment of the coefficient's index; JPEG_STEP_TO_END: to the end of the block
+ * A step of 0 means a longer code, or no code. */
 typedef struct jpeg_huffman {
   uint16_t steps[(1 << JPEG_LOOKUP_BITS) + JPEG_LONG_LOOKUPS];
 } jpeg_huffman;
 
-/* The same codes in canonical order, for codes not found by lookup: rare ones, or an unusual table. */
+/* The codes of the same table in canonical order, for codes that the lookup does not find: rare ones, or those of an
+ * unusual table. */
 typedef struct jpeg_code_order {
-  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1]; /* the first 16 bits above all codes of up to this length */
-  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];   /* index of the code 0 of that length in the order: may be negative */
+  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1]; /* smallest 16-bit prefix above all codes of up to this length */
+  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];   /* index in the order that code 0 of this length would have; may be
+                                               * negative */
   uint16_t steps[256];
 } jpeg_code_order;
 
@@ -64,7 +69,7 @@ typedef struct jpeg_code_order {
 typedef struct jpeg_tables {
   jpeg_huffman huffman[JPEG_HUFFMAN_TABLES];
   jpeg_code_order orders[JPEG_HUFFMAN_TABLES];
-  uint16_t quantisation[JPEG_COEFFICIENTS]; /* table of luma, by column and row: 8 x + y */
+  uint16_t quantisation[JPEG_COEFFICIENTS]; /* luma's quantisation table, by column and row: index 8 x + y */
   uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, for coefficients in zigzag order */
 } jpeg_tables;
 #ifndef __cplusplus
@@ -73,21 +78,21 @@ _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisat
                "the device copies 16 bytes at a time");
 #endif
 
-/* A restart interval: the start of its coded bits, without stuffed zeros, and its first subsequence. A last entry gives
- * the end. */
+/* A restart interval: the first of its coded bits (stuffed zeros are removed), and its first subsequence. One more
+ * entry marks the end of the last interval. */
 typedef struct jpeg_interval {
   uint32_t first_bit; /* a multiple of 8 */
   uint32_t first_subsequence;
 } jpeg_interval;
 
-/* Offset of the data in a packed picture. */
+/* Returns the byte offset of the data in a packed picture. */
 HS_INLINE size_t jpeg_data_at(const jpeg_shape *shape) {
   return (sizeof(jpeg_tables) + (shape->intervals + (size_t)1) * sizeof(jpeg_interval) + 15) / 16 * 16;
 }
 
 enum {
   JPEG_STEP_TO_END = 127,
-  JPEG_STEP_WRONG = 1 /* no code, or one invalid in baseline: skips a bit, and the index stays */
+  JPEG_STEP_WRONG = 1 /* the code is missing, or invalid in baseline: skips one bit, the index stays */
 };
 
 /* Decoder state. */
@@ -104,18 +109,18 @@ HS_INLINE uint32_t jpeg_step_make(uint32_t code_bits, uint32_t size, uint32_t sk
   return (code_bits + size) | size << 5 | skip << 9;
 }
 
-/* Index of the step for the next bits. */
+/* Returns the index of the step for the next bits of the stream. */
 HS_INLINE uint32_t jpeg_step_at(uint32_t window) {
   const uint32_t at_long = (window >> 16) - (0x10000u - (uint32_t)JPEG_LONG_LOOKUPS) + (1u << JPEG_LOOKUP_BITS);
   return window >> (32 - JPEG_LONG_ONES) == (1u << JPEG_LONG_ONES) - 1 ? at_long : window >> (32 - JPEG_LOOKUP_BITS);
 }
 
-/* The step by the order of the codes. */
+/* Finds the step by the canonical order of the codes. */
 HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t window) {
   const uint32_t look = window >> 16;
   int32_t bits = 1;
 #ifdef __CUDA_ARCH__
-#  pragma unroll 1 /* rarely executed; inlined it would slow the other steps */
+#  pragma unroll 1 /* rarely executed; inlining it would slow the common steps */
 #endif
   while (bits < JPEG_HUFFMAN_BITS_MAX && look >= order->beyond[bits]) bits++;
   if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
@@ -123,17 +128,18 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
   return order->steps[place & 255];
 }
 
-/* The step for the next 32 bits in this state. huffman, orders: as in jpeg_tables. */
+/* Returns the step for the next 32 bits of the stream. huffman, orders: as in jpeg_tables. */
 HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *huffman, const jpeg_code_order *orders, const jpeg_shape *shape,
                                   jpeg_scan_state state, uint32_t window) {
-  /* Both fields in a word, which stays in a register: otherwise the device would load one of them at each step. */
+  /* Packs both fields into one word, which stays in a register; otherwise the device would load one of them at each
+   * step. */
   const uint32_t tables = shape->dc_tables | shape->ac_tables << 16, is_ac = state.index > 0 ? 1u : 0u;
   const uint32_t number = 2 * is_ac + (tables >> (16 * is_ac + state.block) & 1u);
   const uint32_t step = huffman[number].steps[jpeg_step_at(window)];
   return step ? step : jpeg_step_in_order(&orders[number], window);
 }
 
-/* The value that follows the code (T.81, F.2.2.1, EXTEND); 0 if it has no bits. */
+/* Returns the value that follows the code (T.81, F.2.2.1, EXTEND); 0 if it has no bits. */
 HS_INLINE int32_t jpeg_step_value(uint32_t step, uint32_t window) {
   const uint32_t size = jpeg_step_size(step), code_bits = jpeg_step_bits(step) - size;
   const int32_t bits = (int32_t)(window << code_bits >> 1 >> (31 - size)), beyond = (int32_t)(1u << size);
@@ -157,7 +163,7 @@ HS_INLINE bool jpeg_step_is_wrong(uint32_t index, uint32_t step) {
   return skip == 0 || (skip < JPEG_STEP_TO_END && index + skip + zeros > JPEG_COEFFICIENTS);
 }
 
-/* The state after a subsequence, in a word: `end` is the first bit after it. */
+/* Packs the state after a subsequence into a word. end: the first bit after the subsequence. */
 HS_INLINE uint32_t jpeg_state_pack(jpeg_scan_state state, uint32_t end) {
   return (state.bit - end) | state.index << 8 | state.block << 16;
 }

@@ -1,7 +1,8 @@
 /*
- * The inverse cosine transform of 8 samples in integers, with the results of libjpeg's accurate one ("islow"): the flow
- * graph of Loeffler, Ligtenberg and Moschytz ("Practical fast 1-D DCT algorithms with 11 multiplications", ICASSP 1989,
- * figure 1) reversed, with all factors rounded to 13 bits. Columns first, keeping 2 more bits, then rows.
+ * The inverse cosine transform of 8 samples in integers, with the results of libjpeg's accurate transform ("islow").
+ * It is the flow graph of Loeffler, Ligtenberg and Moschytz ("Practical fast 1-D DCT algorithms with 11
+ * multiplications", ICASSP 1989, figure 1) reversed, with all factors rounded to 13 bits. Columns come first and keep
+ * 2 extra bits; rows follow.
  *
  * Every result is one sum of products that is rounded once, so the order of the sums does not matter; none overflows
  * for blocks within JPEG_SUM_MAX.
@@ -15,10 +16,11 @@ enum {
   JPEG_FACTOR_BITS = 13,
   JPEG_COLUMN_BITS = 2, /* extra bits kept by the column pass */
   JPEG_COLUMN_SHIFT = JPEG_FACTOR_BITS - JPEG_COLUMN_BITS,
-  JPEG_ROW_SHIFT = JPEG_FACTOR_BITS + JPEG_COLUMN_BITS + 3 /* an eighth: both passes' scale */
+  JPEG_ROW_SHIFT = JPEG_FACTOR_BITS + JPEG_COLUMN_BITS + 3 /* the 3 is a division by 8: the scale of both passes
+                                                            * together */
 };
 
-/* In place: frequencies to samples, rounded by 2^shift, halves up. */
+/* Transforms in place from frequencies to samples. Divides by 2^shift with rounding; halves up. */
 HS_INLINE void jpeg_transform_8(int32_t v[JPEG_BLOCK_SIDE], int32_t shift) {
   /* sqrt(2) cos(6 pi / 16), and the sums and differences for a rotation by three products */
   const int32_t turn = (v[2] + v[6]) * 4433, low = (v[0] + v[4]) * (1 << JPEG_FACTOR_BITS),
@@ -36,7 +38,7 @@ HS_INLINE void jpeg_transform_8(int32_t v[JPEG_BLOCK_SIDE], int32_t shift) {
   }
 }
 
-/* A sample of a row as a pixel. */
+/* Returns the pixel for a sample of the row pass. */
 HS_INLINE uint8_t jpeg_pixel(int32_t sample) {
   const int32_t pixel = sample + 128;
   return (uint8_t)(pixel < 0 ? 0 : pixel > 255 ? 255 : pixel);

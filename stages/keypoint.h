@@ -11,10 +11,10 @@
 #include "stages/base.h"
 #include "stages/portable.h"
 
-/* Window sizes whose descriptors are pooled, in units of the keypoint's size; describe.h. */
+/* Window sizes whose descriptors are pooled, as multiples of the keypoint's size; see describe.h. */
 enum { DOMAIN_SIZES_MAX = 16 };
 typedef struct domain_sizes {
-  int32_t count; /* 0: the keypoint's size only, no pooling */
+  int32_t count; /* 0: no pooling, only the keypoint's size */
   float size[DOMAIN_SIZES_MAX];
   int32_t levels[DOMAIN_SIZES_MAX]; /* level offset at which the blur fits: round(S log2 size) */
 } domain_sizes;
@@ -23,7 +23,7 @@ typedef struct sift_params {
   int32_t scales;        /* S */
   float sigma0;          /* blur of level 0, samples of its octave */
   float grid_shift;      /* the first sample is at (-grid_shift, -grid_shift), original pixels */
-  int32_t border;        /* samples at each side that cannot be candidates */
+  int32_t border;        /* samples along each side of a level that cannot be candidates */
   float candidate_above; /* a candidate's |D| is greater than this */
   bool extremum_ties;    /* a candidate may equal neighbours (OpenCV) */
   author_rule refine_rule;
@@ -45,8 +45,9 @@ typedef struct sift_params {
  * A stage that appends continues to count past the capacity without writing, so the count at the end of a frame gives
  * the required capacity. A result therefore never depends on a capacity. */
 
-/* Conversions between original pixels and samples of an octave: sample 0 is at -shift (sift_params.grid_shift), samples
- * are 2^octave pixels apart. Both round at most once, because products by a power of two are exact. */
+/* Convert between original pixels and samples of an octave. Sample 0 is at -shift (sift_params.grid_shift);
+ * neighbouring samples are 2^octave pixels apart. Each conversion rounds at most once, because products by a power of
+ * two are exact. */
 HS_INLINE float place_of_sample(float sample, int32_t octave, float shift) {
   return sample * hs_power_of_two(octave) - shift;
 }
@@ -80,7 +81,7 @@ HS_INLINE octave_keypoint keypoint_in_octave(const keypoint_list *k, uint32_t n,
   return at;
 }
 
-/* Features: a keypoint and one of its orientations; in keypoint order, then by angle. */
+/* Features: a keypoint and one of its orientations, in the order of keypoints, then of angles. */
 typedef struct feature_list {
   uint32_t *count;
   uint32_t capacity;

@@ -21,24 +21,24 @@ enum { MATCH_SQUARE_BITS = 23 };
 typedef enum match_type { MATCH_U8 = 0, MATCH_F32 = 1 } match_type;
 typedef enum match_guide_kind { MATCH_UNGUIDED = 0, MATCH_HOMOGRAPHY = 1, MATCH_FUNDAMENTAL = 2 } match_guide_kind;
 
-/* The two nearest of a descriptor: indices, and squared distances; MATCH_NONE and infinity if missing.
- * Layout as hs_nearest. */
+/* The two nearest neighbours of a descriptor: indices and squared distances. A missing one has MATCH_NONE and
+ * infinity. Layout as hs_nearest. */
 typedef struct match_nearest {
   uint32_t nearest, second;
   float nearest_squared, second_squared;
 } match_nearest;
 
-/* Which pairs of positions are candidates; doubles throughout. */
+/* Decides which pairs of positions are candidates. All values are double. */
 typedef struct match_guide {
   match_guide_kind kind;
   double matrix[9]; /* row-major, first image to second */
   double tolerance_squared;
 } match_guide;
 
-/* The guide's precomputed data of one feature, from its x and y.
- * Homography: first image: x, y of its image in the second; second image: x, y as they are. z and n are 0.
- * Fundamental: first image: the line F (x, y, 1) as x, y, z and n = x^2 + y^2 of it; second image: x, y as they are,
- * z = 1 and n = the squared length of the first two of F^T (x, y, 1). */
+/* Data that the guide precomputes for one feature at (x, y): homography, first image    x, y: its image in the
+ *   second picture; z = n = 0 homography, second image   x, y: as they are; z = n = 0 fundamental, first image   x,
+ *   y, z: the line F (x, y, 1); n = squared length of the line's (x, y) fundamental, second image  x, y: as they
+ *   are; z = 1; n = squared length of the first two of F^T (x, y, 1) */
 typedef struct match_place {
   double x, y, z, n;
 } match_place;
@@ -51,7 +51,7 @@ HS_INLINE match_place match_place_first(const match_guide *guide, float px, floa
   const double w = (m[6] * x + m[7] * y) + m[8];
   match_place p;
   if (guide->kind == MATCH_HOMOGRAPHY) {
-    p.x = u / w; /* w = 0: not finite, so no position agrees */
+    p.x = u / w; /* w = 0: the point is not finite, so no position agrees */
     p.y = v / w;
     p.z = 0.0;
     p.n = 0.0;
@@ -120,13 +120,13 @@ HS_INLINE match_nearest match_nearest_none(void) {
   return n;
 }
 
-/* Whether a candidate precedes another: by square, then by index. False for a NaN square; an infinite one does not
- * precede the initial value of match_nearest_none. */
+/* Whether a candidate precedes another: by square, then by index. False if the square is NaN. An infinite square does
+ * not precede the initial value of match_nearest_none. */
 HS_INLINE bool match_before(float squared, uint32_t index, float other_squared, uint32_t other_index) {
   return squared < other_squared || (squared == other_squared && index < other_index && other_index != MATCH_NONE);
 }
 
-/* Inserts a candidate; in any order, each index once. */
+/* Inserts a candidate. Candidates may come in any order, each index once. */
 HS_INLINE void match_take(match_nearest *n, uint32_t index, float squared) {
   if (match_before(squared, index, n->nearest_squared, n->nearest)) {
     n->second = n->nearest;
@@ -139,13 +139,13 @@ HS_INLINE void match_take(match_nearest *n, uint32_t index, float squared) {
   }
 }
 
-/* The tests of a pair, as doubles; 0: no such test. */
+/* Limits of the tests of a pair, as doubles; 0: the test is off. */
 typedef struct match_limits {
   double ratio_squared;    /* ratio * ratio */
   double distance_squared; /* max_distance * max_distance */
 } match_limits;
 
-/* Whether a feature's nearest is its match. */
+/* Whether a feature's nearest neighbour is its match. */
 HS_INLINE bool match_accepts(const match_limits *limits, const match_nearest *n) {
   if (n->nearest == MATCH_NONE) return false;
   const double nearest = (double)n->nearest_squared;
@@ -153,7 +153,8 @@ HS_INLINE bool match_accepts(const match_limits *limits, const match_nearest *n)
   return !(limits->distance_squared > 0.0) || nearest <= limits->distance_squared;
 }
 
-/* Whether feature i of the first list and its nearest are a pair. backward: null unless the match must be mutual. */
+/* Whether feature i of the first list and its nearest neighbour are a pair. backward: null if the match need not be
+ * mutual. */
 HS_INLINE bool match_keeps(const match_limits *limits, const match_nearest *forward, const match_nearest *backward,
                            uint32_t i) {
   if (!match_accepts(limits, &forward[i])) return false;
@@ -184,26 +185,26 @@ typedef struct match_side {
   uint32_t count; /* below MATCH_NONE */
 } match_side;
 
-/* first, second -> forward: the two nearest in `second` of each of `first`; backward, unless null: the reverse
- * direction. */
+/* For each descriptor of `first`: its two nearest neighbours in `second`, to forward. If backward is not null, also
+ * the reverse direction. */
 typedef struct match_args {
   match_type type;
   match_side first, second;
   match_guide_kind guide;
   double tolerance_squared;
-  match_nearest *forward;  /* first.count */
-  match_nearest *backward; /* second.count, or null */
-  unsigned char *work;     /* stage_ops.match_work_bytes of it, aligned to 64 */
-  bool second_is_packed;   /* work still holds the data packed by the previous call, which had the same second list and
-                         * type and no guide */
+  match_nearest *forward;  /* [first.count] */
+  match_nearest *backward; /* [second.count], or null */
+  unsigned char *work;     /* stage_ops.match_work_bytes bytes, aligned to 64 */
+  bool second_is_packed;   /* work holds the packed second list of the previous call; requires the same second list
+                            * and type, and no guide in either call */
 } match_args;
 
-/* More neighbours than two: all squared distances of some descriptors, and the choice among them.
+/* More neighbours than two: all squared distances of some descriptors, and the choice of neighbours by them.
  *
- * Candidates are ordered as above: by square, then by index. Squares below a bound qualify; either all of them or the
- * first k in that order are returned. */
+ * Candidates are ordered as above: by square, then by index. Only squares below a bound qualify. Either all that
+ * qualify are returned, or the first k in that order. */
 
-/* One neighbour during the search. Layout as hs_neighbour, which has the distance instead of the square. */
+/* A neighbour during the search. Layout as hs_neighbour, which has the distance instead of its square. */
 typedef struct match_neighbour {
   uint32_t index;
   float squared;
@@ -212,18 +213,19 @@ typedef struct match_neighbour {
 /* Maximum k: a block of a GPU sorts the neighbours in its shared memory. */
 enum { NEIGHBOURS_MAX = 1024 };
 
-/* The squared distances of `rows` descriptors of the first list, from first_row on, to every one of the second. */
+/* The squared distances from `rows` descriptors of the first list, beginning at first_row, to every descriptor of the
+ * second. */
 typedef struct squares_args {
   match_type type;
   match_side first, second;
   match_guide_kind guide;
   double tolerance_squared;
   uint32_t first_row, rows;
-  float *squares;      /* rows x pitch; infinity for non-candidates: positions that do not agree, and non-finite
-                        * squares. Beyond second.count: anything */
-  size_t pitch;        /* floats from row to row: second.count rounded up to squares_pitch */
-  unsigned char *work; /* stage_ops.squares_work_bytes of it, aligned to 64: the second list as stage_ops.pack_second
-                                leaves it, from which stage_ops.squares works then */
+  float *squares;      /* [rows][pitch]. Infinity for non-candidates: positions that disagree, and squares that are
+                        * not finite. Columns from second.count on are undefined. */
+  size_t pitch;        /* floats between rows: second.count rounded up to SQUARES_PITCH */
+  unsigned char *work; /* stage_ops.squares_work_bytes bytes, aligned to 64: the second list as packed by
+                        * stage_ops.pack_second; stage_ops.squares reads it */
 } squares_args;
 
 /* Rounded up to whole vectors and tiles of every backend. */
@@ -232,7 +234,7 @@ HS_INLINE size_t squares_pitch(uint32_t second_count) {
   return ((size_t)second_count + SQUARES_PITCH - 1) / SQUARES_PITCH * SQUARES_PITCH;
 }
 
-/* One of them. */
+/* Returns the squared distance of one pair. */
 HS_INLINE float match_square(match_type type, const match_side *first, uint32_t i, const match_side *second,
                              uint32_t j) {
   const size_t p = (size_t)i * MATCH_LENGTH, q = (size_t)j * MATCH_LENGTH;
@@ -242,14 +244,15 @@ HS_INLINE float match_square(match_type type, const match_side *first, uint32_t 
   return hs_is_finite(squared) ? squared : hs_bits_float(0x7f800000u);
 }
 
-/* Squares below this value belong to distances up to `radius`, 0 or more: (double)square <= radius * radius. */
+/* Returns the bound of squares for a radius: a square is below it exactly if (double)square <= radius * radius.
+ * radius is 0 or more. */
 HS_INLINE float neighbour_bound(double radius) {
   const double squared = radius * radius;
   const uint32_t infinity = 0x7f800000u;
   if (!(squared < 3.4028234663852886e38)) return hs_bits_float(infinity);
   const float nearest = (float)squared;
   const uint32_t bits = hs_float_bits(nearest);
-  /* The next larger float if the value itself is within. */
+  /* if the value itself is within the radius, the bound is the next larger float */
   return (double)nearest <= squared ? hs_bits_float(bits + 1u) : nearest;
 }
 
@@ -258,7 +261,7 @@ HS_INLINE bool neighbour_before(match_neighbour a, match_neighbour b) {
   return a.squared < b.squared || (a.squared == b.squared && a.index < b.index);
 }
 
-/* Converts to the returned form. */
+/* Converts a neighbour to the returned form, with the distance. */
 HS_INLINE match_neighbour neighbour_measured(match_neighbour n) {
   n.squared = hs_sqrtf(n.squared);
   return n;

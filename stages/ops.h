@@ -41,12 +41,12 @@ typedef enum stage_id {
 /* The chunks that a backend may run a stage in (cpu/schedule/stage_jobs.h). */
 struct stage_jobs;
 
-/* Samples that a backend prefetches (cpu/schedule/window_prefetch.h). */
+/* Samples that a backend prefetches for a later window (cpu/schedule/window_prefetch.h). */
 struct window_prefetch;
 
 typedef struct stage_ops {
   const char *variant[STAGE_COUNT];
-  const struct stage_jobs *jobs[STAGE_COUNT]; /* null: the stage runs as a whole only */
+  const struct stage_jobs *jobs[STAGE_COUNT]; /* null: the stage cannot be run in chunks */
   stage_status (*base)(stage_queue *, const base_args *);
   stage_status (*blur)(stage_queue *, const blur_args *);
   stage_status (*halve)(stage_queue *, const halve_args *);
@@ -55,31 +55,31 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
-  /* Also of STAGE_DESCRIBE. Moments of gradients; ahead: samples to prefetch meanwhile. */
+  /* Also part of STAGE_DESCRIBE: computes the moments of gradients. ahead: samples to prefetch meanwhile. */
   affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *ahead);
-  /* A patch of side x side samples, in rows of `stride` floats. read: the ranges to write; null: all. */
+  /* Samples a patch of side x side samples into rows of `stride` floats. read: the ranges to write; null: all. */
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
                        float *out, struct window_prefetch *ahead);
-  /* Floats that base_args.work and blur_args.work must hold for planes of a size and filters up to a radius; null: a
-     plane of that size. */
+  /* Returns the floats that base_args.work and blur_args.work must hold, for planes of this size and filters up to
+     radius_max. Null: a plane of this size. */
   size_t (*pyramid_work_floats)(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
-  bool pyramid_work_plane; /* for a mixture of variants: holds a plane as well, whichever is larger */
-  /* Bytes of detect_args.work for octaves of these sizes, at least one. */
+  bool pyramid_work_plane; /* if base and blur are of different variants: work holds at least a plane */
+  /* Returns the bytes of detect_args.work for these octaves, at least one. */
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */
-  /* A fused pass over an octave, also of STAGE_DETECT, if base, level step and halving are of the same variant; null:
-   * none. */
+  /* Also part of STAGE_DETECT: a fused pass over an octave. Set only if base, level step and halving are of the same
+   * variant, otherwise null. */
   stage_status (*octave)(stage_queue *, const octave_args *);
-  /* Bytes of match_args.work for the other fields and this many threads. False: they exceed size_t. */
+  /* Computes the bytes of match_args.work for these arguments and this many threads. False: they exceed size_t. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);
-  /* Also of STAGE_MATCH: squares_args.work for a second list; its packing, once; then squares of any rows, on the
-   * calling thread. */
+  /* Also part of STAGE_MATCH: the bytes of squares_args.work for a second list; the packing of that list, once; and
+   * the squares of any rows, on the calling thread. */
   size_t (*squares_work_bytes)(const squares_args *);
   stage_status (*pack_second)(stage_queue *, const squares_args *);
   stage_status (*squares)(const squares_args *);
 } stage_ops;
 
-/* "base", "blur", ...: names in --variant and in the report. */
+/* Returns "base", "blur", ...: the stage's name in --variant and in the report. */
 static inline const char *stage_name(stage_id id) {
   static const char *const names[STAGE_COUNT] = {"base",   "blur",   "halve",    "detect",
                                                  "orient", "select", "describe", "match"};

@@ -1,9 +1,9 @@
 /*
  * Orientation: the dominant gradient directions about a keypoint. Lowe, IJCV 2004, section 5.
  *
- * A 36-bin histogram of gradient directions over a Gaussian window of 1.5 sigma; every local maximum within 0.8 of the
- * largest gives a feature, its angle from the parabola through the three bins. Gradients come from the Gaussian level
- * of the settled sample.
+ * Gradient directions in a Gaussian window of 1.5 sigma form a histogram of 36 bins. Every local maximum of at least
+ * 0.8 of the largest gives a feature. Its angle is the vertex of the parabola through three bins. Gradients come from
+ * the Gaussian level of the settled sample.
  */
 #ifndef HARTSIFT_STAGES_ORIENT_H
 #define HARTSIFT_STAGES_ORIENT_H
@@ -18,16 +18,16 @@ enum {
   ORIENT_PEAKS_MAX = ORIENT_BINS / 2, /* two neighbours cannot both be local maxima */
   ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, as integer constants */
 };
-/* Every backend and profile takes the window's size from these two. The bound of the votes in fixed_point.c and the sides
- * of affine.h's patches follow. */
+/* All backends and profiles derive the window's size from these two. The bound of the votes in fixed_point.c and the
+ * sides of the patches in affine.h depend on them. */
 #define ORIENT_WINDOW_SIGMA  1.5f /* sigma of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 standard deviations */
 #define TWO_PI_FLOAT         6.2831855f
 #define TURNS_A_RADIAN       0.15915494f
 #define LOG2_E_FLOAT         1.442695041f
 
-/* Keypoints first_keypoint.. of the list -> features, appended in keypoint order, then by angle. octaves: indexed by
- * octave - first_octave; the octaves of these keypoints must hold their levels. */
+/* Input: keypoints from first_keypoint on. Output: features, appended in the order of keypoints, then of angles.
+ * octaves: indexed by octave - first_octave; the octaves of these keypoints must hold their levels. */
 typedef struct orient_args {
   const octave_view *octaves;
   int32_t first_octave;
@@ -43,9 +43,9 @@ typedef struct orient_window {
   float x, y;     /* origin of distances */
   int32_t cx, cy; /* the sample at the window's centre */
   int32_t radius; /* its side is 2 radius + 1 samples */
-  float limit;    /* samples at smaller squared distances vote */
+  float limit;    /* samples vote if their squared distance is below this */
   float falloff;  /* weight = exp2(-distance^2 * falloff) */
-  int32_t margin; /* samples on each side of the level without a vote: 1; VLFeat 0 */
+  int32_t margin; /* samples along each side of the level that do not vote: 1; for VLFeat 0 */
 } orient_window;
 
 /* The window radius for a scale in octave samples. */
@@ -82,11 +82,11 @@ HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t 
   return w;
 }
 
-/* Weight of one coordinate's distance; the window is the product of two. */
+/* Returns the weight for the distance in one coordinate. A sample's weight is the product of those for x and y. */
 HS_INLINE float window_weight(float distance, float falloff) { return hs_exp2(-((distance * distance) * falloff)); }
 
-/* Half the central difference; at the edge of the level (VLFeat's orientation windows only) the one-sided
- * difference. */
+/* Computes half the central difference. At the edge of the level, where only VLFeat's orientation windows reach, it
+ * is the one-sided difference. */
 HS_INLINE void gradient_at(const plane_view *level, int32_t x, int32_t y, float *gx, float *gy) {
   const float *p = level->data + (size_t)y * level->stride + (size_t)x;
   *gx = 0.5f * (p[1] - p[-1]);
@@ -126,17 +126,18 @@ typedef struct orient_vote {
 
 HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_rule rule) {
   orient_vote vote;
-  float magnitude, position; /* -18 to 18: bins in either sense */
+  float magnitude, position; /* position in bins, -18 to 18; the sign is the sense of rotation */
   hs_polar(gx, gy, (float)ORIENT_BINS, &magnitude, &position);
   const float v = magnitude * weight;
-  if (rule == RULE_OPENCV) { /* nearest bin, centres at whole numbers */
+  if (rule == RULE_OPENCV) { /* the nearest bin; bin i is centred at i */
     vote.bin0 = orient_wrap_bin(hs_round_half_even(position));
     vote.bin1 = vote.bin0;
     vote.v0 = hs_round_half_even(v);
     vote.v1 = 0;
     return vote;
   }
-  /* linear between the two nearest of the centres i + 0.5; the sum is exactly the rounded v */
+  /* bin i is centred at i + 0.5: the vote is split linearly between the two nearest bins; the parts add up to exactly
+   * the rounded v */
   const float shifted = position - 0.5f;
   const int32_t b = hs_floor_int(shifted);
   vote.bin0 = orient_wrap_bin(b);
@@ -146,8 +147,9 @@ HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_ru
   return vote;
 }
 
-/* The smoothed histogram at one bin, exact in integers: 16 [1 4 6 4 1]/16 (OpenCV), or six circular convolutions with
- * [1 1 1], which equal one with (1 + x + x^2)^6, sum 729 (VLFeat, Lowe's demo). */
+/* Returns one bin of the smoothed histogram, exact in integers. OpenCV: 16 times the filter [1 4 6 4 1] / 16. VLFeat
+ * and Lowe's demo: six circular convolutions with [1 1 1], that is one with (1 + x + x^2)^6, whose coefficients sum
+ * to 729. */
 HS_INLINE int64_t orient_smooth_bin(const int32_t *histogram, int32_t bin, author_rule rule) {
   if (rule == RULE_OPENCV) {
     const int64_t h0 = histogram[bin];
@@ -165,7 +167,8 @@ HS_INLINE int64_t orient_smooth_bin(const int32_t *histogram, int32_t bin, autho
   return sum;
 }
 
-/* A peak: above both neighbours and at least (VLFeat: above) 0.8 of the largest, compared as 5 h against 4 max. */
+/* Whether a bin is a peak: above both neighbours, and at least 0.8 of the largest bin (VLFeat: above 0.8). Compared
+ * as 5 h against 4 max. */
 HS_INLINE bool orient_is_peak(int64_t left, int64_t centre, int64_t right, int64_t largest, author_rule rule) {
   if (!(centre > left && centre > right)) return false;
   return rule == RULE_VLFEAT ? 5 * centre > 4 * largest : 5 * centre >= 4 * largest;

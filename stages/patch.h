@@ -12,14 +12,14 @@
 
 enum { PATCH_SIZE_MAX = 1024, PATCH_LAYERS_MAX = OCTAVES_MAX * SCALES_MAX + 2 };
 
-/* Layer 0 is the picture; then level s of octave o, s = 0..S-1, and finally level S of the last octave. */
+/* Layer 0 is the picture. Then come levels s = 0..S-1 of each octave, and finally level S of the last octave. */
 typedef struct patch_layers {
   plane_view picture;
   const octave_view *octaves;
   int32_t octave_count, first_octave, scales;
   float picture_shift, grid_shift; /* sift_params.grid_shift, for the picture and for the octaves */
   int32_t count;
-  float blur[PATCH_LAYERS_MAX]; /* pixels; of the picture: 0 */
+  float blur[PATCH_LAYERS_MAX]; /* blur of a layer, in pixels; the picture's is 0 */
 } patch_layers;
 
 /* Position of patch unit (u, v), in sampling distances from the centre: x + a11 u + a12 v, y + a21 u + a22 v. */
@@ -27,19 +27,20 @@ typedef struct patch_map {
   float x, y, a11, a12, a21, a22;
 } patch_map;
 
-/* Patches [count] of size x size samples -> out, u8 or float. maps: in pixels; a patch whose map is not valid is 0. */
+/* Samples `count` patches of size x size samples, u8 or float, to out. maps: in pixels. A patch with an invalid map
+ * is all 0. */
 typedef struct patch_args {
   const patch_layers *layers;
   const patch_map *maps;
   const bool *valid;
   uint32_t count;
   int32_t size;
-  float blur; /* in sampling distances */
+  float blur; /* blur of a patch, in sampling distances */
   bool as_float;
   void *out;
 } patch_args;
 
-/* The map of a circular keypoint; distance: of samples, in sigma. */
+/* Returns the map of a circular keypoint. distance: between samples, in sigma. */
 HS_INLINE patch_map patch_map_circular(float x, float y, float sigma, float orientation, float distance) {
   patch_map m;
   float s, c;
@@ -54,10 +55,10 @@ HS_INLINE patch_map patch_map_circular(float x, float y, float sigma, float orie
   return m;
 }
 
-/* The area of a patch unit: 0 for a frame without an inverse. */
+/* Returns the area of a patch unit; 0 if the frame has no inverse. */
 HS_INLINE float patch_area(const patch_map *m) { return hs_fabsf(m->a11 * m->a22 - m->a12 * m->a21); }
 
-/* The sampling distance: for a frame, the side of the square with its area. */
+/* Returns the sampling distance: the side of the square that has the area of a patch unit. */
 HS_INLINE float patch_distance(const patch_map *m) { return hs_sqrtf(patch_area(m)); }
 
 HS_INLINE int32_t patch_layer_of(const patch_layers *l, float wanted) {
@@ -67,7 +68,7 @@ HS_INLINE int32_t patch_layer_of(const patch_layers *l, float wanted) {
   return layer;
 }
 
-/* The plane of a layer and the patch's map in its samples. */
+/* Returns the plane of a layer, and converts the map to samples of that plane. */
 HS_INLINE plane_view patch_plane(const patch_layers *l, int32_t layer, patch_map *m) {
   if (layer == 0) {
     m->x += l->picture_shift;
@@ -92,7 +93,8 @@ HS_INLINE plane_view patch_plane(const patch_layers *l, int32_t layer, patch_map
   return plane;
 }
 
-/* The value at (x, y), bilinear along x, then y; outside, the value at the nearest position inside. */
+/* Returns the value at (x, y), bilinear along x, then y. Positions outside take the value of the nearest position
+ * inside. */
 HS_INLINE float patch_sample(const plane_view *p, float x, float y) {
   const float right = (float)(p->width - 1), bottom = (float)(p->height - 1);
   x = x > 0.0f ? x : 0.0f;
@@ -108,7 +110,7 @@ HS_INLINE float patch_sample(const plane_view *p, float x, float y) {
   return upper + fy * (lower - upper);
 }
 
-/* Its 8-bit form. */
+/* Returns the 8-bit form of a value. */
 HS_INLINE uint8_t patch_byte(float value) {
   const int32_t b = (int32_t)(255.0f * value + 0.5f);
   return (uint8_t)(b < 255 ? b : 255);

@@ -61,7 +61,7 @@ HS_INLINE float hs_bits_float(uint32_t bits) {
 
 HS_INLINE float hs_fabsf(float v) {
 #ifdef __CUDA_ARCH__
-  return fabsf(v); /* a modifier of the reading function */
+  return fabsf(v); /* free: a modifier of the instruction that reads the value */
 #else
   return hs_bits_float(hs_float_bits(v) & 0x7fffffffu);
 #endif
@@ -73,8 +73,8 @@ HS_INLINE bool hs_is_finite(float v) { return (hs_float_bits(v) & 0x7f800000u) !
 /* 2^n, n in -126..127. */
 HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n + 127) << 23); }
 
-/* The nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The sum's last bit is 1,
- * so the addition rounds to an integer, which is in its low bits. */
+/* Returns the nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The last bit of
+ * the sum has the value 1, so the addition rounds to an integer, which is in the low bits. */
 HS_INLINE int32_t hs_round_half_even(float v) { return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u); }
 
 /* a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */

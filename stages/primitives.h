@@ -39,9 +39,9 @@
 #include "stages/portable.h"
 
 enum {
-  PRIM_CHUNK = 1024, /* elements that the lanes accumulate before the tree */
+  PRIM_CHUNK = 1024, /* elements that the lanes add up before the tree */
   PRIM_LANES = 32,
-  PRIM_TREE_TAPS_MAX = 7, /* up to this number of taps the pair tree, beyond it the long sums */
+  PRIM_TREE_TAPS_MAX = 7, /* filters of up to this many taps use the pair tree, longer ones the long sums */
   PRIM_TAPS_MAX = (1 << 24) - 1
 };
 
@@ -62,7 +62,7 @@ typedef struct prim_view {
   prim_element type;
 } prim_view;
 
-/* The statistics of one tile; the layout of hs_tile. */
+/* The statistics of one tile. Layout as hs_tile. */
 typedef struct prim_tile {
   double sum, mean, min, max;
   uint64_t above;
@@ -78,23 +78,23 @@ HS_INLINE double prim_double_of_bits(uint64_t bits) {
 #endif
 }
 
-/* v, or the canonical NaN of results. */
+/* Returns v; any NaN becomes the NaN of results (PRIM_NAN_BITS). */
 HS_INLINE double prim_plain_nan(double v) { return v != v ? prim_double_of_bits(PRIM_NAN_BITS) : v; }
 HS_INLINE float prim_plain_nan_f32(float v) { return v != v ? hs_bits_float(PRIM_NAN_BITS_F32) : v; }
 
-/* Minimum and maximum without NaN, from initial +inf and -inf: the returned value. */
+/* Returns an extreme value of a range that started at +inf and -inf and skipped NaN. */
 HS_INLINE double prim_extreme(double found, double low, double high) {
   return low > high ? prim_double_of_bits(PRIM_NAN_BITS) : found + 0.0;
 }
 
-/* For integers: x > t is equivalent to x > the result (-1..65535). */
+/* Returns an integer (-1..65535) such that for integers x > t is equivalent to x > result. */
 HS_INLINE int32_t prim_threshold_integer(double t) {
   if (!(t < 65535.0)) return 65535; /* NaN too */
   if (t < 0.0) return -1;
   return (int32_t)t;
 }
 
-/* For floats: x > t is equivalent to x > the result, the largest float not above t. */
+/* Returns the largest float not above t: for floats, x > t is equivalent to x > result. */
 HS_INLINE float prim_threshold_float(double t) {
 #ifdef __CUDA_ARCH__
   return __double2float_rd(t);
@@ -113,17 +113,17 @@ HS_INLINE double prim_fma(double a, double b, double c) {
 #endif
 }
 
-/* The scale from a sum of bins to a level; rest = n - h[i0], not 0. */
+/* Returns the factor from a sum of bins to a level. rest: n - h[i0], not 0. */
 HS_INLINE float prim_equalize_scale(uint64_t rest) { return 255.0f / (float)rest; }
 
-/* The level of a bin, from the sum of the bins after i0 up to it. */
+/* Returns the level of a bin. sum: the bins after i0 up to and including this bin. */
 HS_INLINE uint8_t prim_equalize_level(uint64_t sum, float scale) {
   const int32_t level = hs_round_half_even((float)sum * scale);
   return (uint8_t)(level < 255 ? level : 255);
 }
 
-/* The index of the sample at i in a signal of n (1 or more), -1 for zeros outside. REFLECT_101 mirrors at the outermost
- * samples without repeating them (-1 reads 1), as often as needed. */
+/* Returns the index to read for the sample at i in a signal of n samples (1 or more); -1: the sample is outside and
+ * counts as 0. REFLECT_101 mirrors at the outermost samples without repeating them (-1 reads 1), as often as needed. */
 HS_INLINE int64_t prim_end_index(int64_t i, int64_t n, prim_ends ends) {
   if (i >= 0 && i < n) return i;
   if (ends == PRIM_ENDS_ZERO) return -1;
@@ -135,7 +135,7 @@ HS_INLINE int64_t prim_end_index(int64_t i, int64_t n, prim_ends ends) {
   return k < n ? k : period - k;
 }
 
-/* One sample by the pair tree, m = 1, 3, 5 or 7; x[j] belongs to c[j] (so x runs against the signal). */
+/* Computes one sample by the pair tree, m = 1, 3, 5 or 7. x[j] belongs to c[j]: x runs backwards along the signal. */
 HS_INLINE double prim_tree_f64(const double *c, const double *x, int32_t m) {
   double s = c[0] * x[0];
   if (m == 1) return prim_plain_nan(s);
@@ -156,7 +156,7 @@ HS_INLINE float prim_tree_f32(const float *c, const float *x, int32_t m) {
   return prim_plain_nan_f32(s + hs_fmaf(c[6], x[6], hs_fmaf(c[5], x[5], c[4] * x[4])));
 }
 
-/* The long sum in double: started with {c[0] x, its error} by prim_dot_start. */
+/* The long sum in double. prim_dot_start sets it to {c[0] x, the rounding error of this product}. */
 typedef struct prim_dot {
   double sum, error;
 } prim_dot;
@@ -177,7 +177,8 @@ HS_INLINE prim_dot prim_dot_step(prim_dot d, double c, double x) {
   return d;
 }
 
-/* Without finite numbers the errors are meaningless: returns the plain sum. */
+/* Returns the sum with its errors. If the sum is not finite, the errors are meaningless, and the plain sum is
+ * returned. */
 HS_INLINE double prim_dot_end(prim_dot d) {
   const double y = d.sum + d.error;
   return prim_plain_nan(y != y ? d.sum : y);
@@ -186,7 +187,7 @@ HS_INLINE double prim_dot_end(prim_dot d) {
 /* Functions of an instruction set for the primitives: work on runs of consecutive elements. Arrays are divided
  * into runs and shared among threads by cpu/primitives/reduce_threads.c and the files next to it. */
 
-/* For vectors up to this length every dot product fits 32 bits: 2^16 * 128^2. */
+/* For vectors of up to this length every dot product fits into 32 bits: 2^16 * 128^2. */
 enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
 
 /* Dot products of vectors of signed bytes: products[i] = asking . (answering + i * stride), each of `length` numbers,
@@ -201,12 +202,13 @@ typedef struct prim_range {
 
 enum { PRIM_LEVELS = 256 };
 
-/* Arrays of functions are indexed by prim_element; arrays of two by its last bit (U8 and U16, F32 and F64). */
+/* Functions of one instruction set. Arrays of four are indexed by prim_element. Arrays of two are indexed by its last
+ * bit: U8 and U16, or F32 and F64. */
 typedef struct prim_ops {
   const char *name;
-  /* The exact sum of n u8 or u16. */
+  /* Returns the exact sum of n elements of u8 or u16. */
   uint64_t (*sum[2])(const void *x, size_t n);
-  /* The sums of the chunks of n f32 or f64, ceil(n / PRIM_CHUNK) of them. */
+  /* Computes the ceil(n / PRIM_CHUNK) sums of the chunks of n elements of f32 or f64. */
   void (*sum_chunks[2])(const void *x, size_t n, double *sums);
   /* Widens the range by n elements. */
   void (*range[4])(const void *x, size_t n, prim_range *range);
@@ -214,7 +216,7 @@ typedef struct prim_ops {
   uint64_t (*count_above[4])(const void *x, size_t n, double threshold);
   /* Sum, range and count of a tile of u8, without the mean. */
   void (*tile_u8)(const prim_view *tile, double threshold, prim_tile *out);
-  /* Adds the levels of a picture of u8 to counts; mask: of the same size, or data null. */
+  /* Adds the histogram of a u8 picture to counts. mask: of the same size, or data null. */
   void (*histogram)(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
   /* out[i] = table[in[i]]; out may be in. */
   void (*map)(const uint8_t *in, uint8_t *out, size_t n, const uint8_t table[PRIM_LEVELS]);

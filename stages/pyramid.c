@@ -45,7 +45,7 @@ void scalespace_filter(double sigma, author_rule radius_rule, gaussian_filter *f
   double taps[FILTER_RADIUS_MAX + 1];
   filter->radius = filter_radius(sigma, radius_rule);
   double sum = 0.0;
-  /* smallest first, for the smallest rounding error */
+  /* adds the smallest taps first, which minimises the rounding error */
   for (int32_t j = filter->radius; j >= 0; j--) {
     taps[j] = table_exp(-((double)j * (double)j) / (2.0 * sigma * sigma));
     sum += j == 0 ? taps[j] : 2.0 * taps[j];
@@ -71,7 +71,7 @@ static int32_t octaves_opencv(int32_t side, int32_t first_octave) {
   return l < 0.0 ? 0 : (int32_t)(l + 0.5);
 }
 
-/* VLFeat: max(floor(log2(min(w, h))) - first octave - 3, 1), of the picture as given. */
+/* VLFeat: max(floor(log2(min(w, h))) - first octave - 3, 1), where w, h are the size of the given picture. */
 static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
   const int32_t n = floor_log2(side) - first_octave - 3;
   return n > 1 ? n : 1;
@@ -79,7 +79,7 @@ static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
 
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules,
                                  pyramid_geometry *geometry) {
-  /* decimation keeps samples 0, 2^N, 2 * 2^N, ... that have a whole cell: as floor halving does */
+  /* decimation keeps samples 0, 2^N, 2 * 2^N, ... whose cell of 2^N pixels is complete, as halving with floor does */
   const int64_t first_width = pyramid_first_side(width, rules->first_octave),
                 first_height = pyramid_first_side(height, rules->first_octave);
   geometry->first_octave = rules->first_octave;
@@ -88,7 +88,7 @@ stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_ru
   int32_t w = (int32_t)first_width, h = (int32_t)first_height;
   const int32_t side = w < h ? w : h;
   const int32_t source_side = width < height ? width : height;
-  /* The smallest size with a candidate between the borders. */
+  /* The smallest side on which a candidate fits between the borders. */
   const int32_t least = 2 * rules->border + 1;
   int32_t most = OCTAVES_MAX;
   if (rules->octave_rule == RULE_OPENCV && side > 0) most = octaves_opencv(side, rules->first_octave);

@@ -10,10 +10,10 @@
 #include "stages/keypoint.h"
 #include "stages/portable.h"
 
-/* Sets the bit of each sample of DoG levels 1..S, at least params.border from every side, whose |D| is greater than
- * params.candidate_above and that is positive and strictly greater, or negative and strictly smaller, than its 26
- * neighbours (extremum_ties: or equal to some). Every word of `candidates` is written. *count, if not null, receives
- * the number of bits. */
+/* Sets the bit of each extremum of DoG levels 1..S. An extremum is at least params.border from every side, and its
+ * |D| is greater than params.candidate_above. It is positive and strictly greater than its 26 neighbours, or
+ * negative and strictly smaller; with extremum_ties it may equal some of them. Every word of `candidates` is
+ * written. *count, if not null, receives the number of extrema. */
 typedef struct extrema_args {
   octave_view octave;
   mask_view candidates;
@@ -21,7 +21,7 @@ typedef struct extrema_args {
   uint64_t *count;
 } extrema_args;
 
-/* D at (level, x, y), computed when it is needed, so no backend has to store it. */
+/* Returns D at (level, x, y). It is computed on demand, so no backend has to store it. */
 HS_INLINE float dog_at(const octave_view *o, int32_t level, int32_t x, int32_t y) {
   const float *lower = o->levels + (size_t)level * o->level_floats + (size_t)y * o->stride + (size_t)x;
   return lower[o->level_floats] - lower[0];
@@ -30,27 +30,29 @@ HS_INLINE float dog_at(const octave_view *o, int32_t level, int32_t x, int32_t y
 /* Refinement: the position of an extremum between the samples, and whether it is kept.
  * Brown & Lowe, BMVC 2002; Lowe, IJCV 2004, section 4.
  *
- * A keypoint is a function of the sample where the Newton steps end, never of their path. Refinement marks that sample
- * in a second bit mask, and the keypoint is computed from the sample alone. So candidates that settle on one sample are
- * one keypoint, and reading the mask in order gives the defined order without a sort. */
+ * A keypoint depends only on the sample where the Newton steps end, never on their path. Refinement marks that
+ * sample in a second bit mask, and the keypoint is computed from the sample alone. So candidates that settle on the
+ * same sample are one keypoint, and reading the mask in order gives the defined order without a sort. */
 
-/* Maximum Newton evaluations of a candidate. */
+/* Maximum number of Newton evaluations of a candidate. */
 enum { REFINE_STEPS = 5 };
-/* An extremum that has not settled by then is kept if every |offset| is below this (METHOD.md, section 5). */
+/* An extremum that has not settled after REFINE_STEPS evaluations is kept if every |offset| is below this
+ * (METHOD.md, section 5). */
 #define REFINE_REACH        1.0f
 #define REFINE_REACH_VLFEAT 1.5f
 /* The Newton step on the interpolant is taken if each of its components is below this. */
 #define REFINE_AGAIN 0.5f
 
-/* candidates -> settled: the samples on which candidates settle as keypoints. Every word of `settled` is written. */
+/* Input: candidates. Output: settled, the samples on which candidates settle as keypoints; every word of it is
+ * written. */
 typedef struct refine_args {
   octave_view octave;
   mask_view candidates, settled;
   sift_params params;
 } refine_args;
 
-/* Filters of keypoints by position. mask: null, or one byte per pixel of the source, 0 = drop, looked up at the rounded
- * position; region: [x0, x1) x [y0, y1) of rounded positions. */
+/* Filters of keypoints by their rounded position. mask: null, or one byte for each pixel of the source; 0 drops the
+ * keypoint. region: the positions [x0, x1) x [y0, y1) are kept. */
 typedef struct place_filter {
   const uint8_t *mask;
   size_t mask_stride;
@@ -58,7 +60,7 @@ typedef struct place_filter {
   int32_t x0, y0, x1, y1;
 } place_filter;
 
-/* settled -> keypoints, appended in order. */
+/* Input: settled. Output: keypoints, appended in order. */
 typedef struct locate_args {
   octave_view octave;
   mask_view settled;
@@ -72,7 +74,7 @@ typedef struct quadratic {
   float value;
   float gx, gy, gs;
   float hxx, hyy, hss, hxy, hxs, hys;
-  float dx, dy, ds; /* offset of its extremum */
+  float dx, dy, ds; /* offset of its extremum from the sample */
 } quadratic;
 
 /* Result of a Newton step. */
@@ -98,7 +100,7 @@ HS_INLINE void quadratic_derivatives(const octave_view *o, int32_t level, int32_
                     (dog_at(o, level + 1, x, y - 1) + dog_at(o, level - 1, x, y + 1)));
 }
 
-/* Swaps rows a and b of the augmented 3x4 system. */
+/* Swaps rows a and b of the augmented 3 x 4 system. */
 HS_INLINE void solve_swap(float m[3][4], int32_t a, int32_t b) {
   for (int32_t j = 0; j < 4; j++) {
     float t = m[a][j];
@@ -107,8 +109,8 @@ HS_INLINE void solve_swap(float m[3][4], int32_t a, int32_t b) {
   }
 }
 
-/* Solves H d = -g by elimination with partial pivoting: the largest absolute value, the lowest row on ties. False when
-   a pivot's absolute value is not above pivot_above. */
+/* Solves H d = -g by elimination with partial pivoting. The pivot is the largest absolute value; among equal values
+   the lowest row. False: a pivot's absolute value is not above pivot_above. */
 HS_INLINE bool quadratic_solve(quadratic *q, float pivot_above) {
   float m[3][4] = {
       {q->hxx, q->hxy, q->hxs, -q->gx}, {q->hxy, q->hyy, q->hys, -q->gy}, {q->hxs, q->hys, q->hss, -q->gs}};
@@ -134,7 +136,8 @@ HS_INLINE bool quadratic_solve(quadratic *q, float pivot_above) {
   return true;
 }
 
-/* Derivatives and offset at a sample; false: there is no usable offset. RULE_VLFEAT takes offset 0 for a tiny pivot. */
+/* Computes derivatives and offset at a sample. False: there is no usable offset. RULE_VLFEAT takes offset 0 for a
+ * tiny pivot. */
 HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int32_t y, author_rule rule,
                              quadratic *q) {
   quadratic_derivatives(o, level, x, y, q);
@@ -145,10 +148,11 @@ HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int
   return quadratic_solve(q, 0.0f) && hs_is_finite(q->dx) && hs_is_finite(q->dy) && hs_is_finite(q->ds);
 }
 
-/* +1, -1 or 0: one sample towards an offset beyond the limit. */
+/* Returns the step of one sample towards an offset beyond the limit: +1 or -1; 0 if the offset is within the limit. */
 HS_INLINE int32_t step_towards(float offset, float limit) { return (offset > limit) - (offset < -limit); }
 
-/* Moves (level, x, y) by the rule. An offset too large for an int is lost before it is converted. */
+/* Moves (level, x, y) as the author's rule says. An offset too large for an int makes the candidate lost before it
+ * is converted. */
 HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, const quadratic *q, int32_t *level,
                                   int32_t *x, int32_t *y) {
   int32_t mx, my, ms = 0;
@@ -162,7 +166,7 @@ HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, co
   } else if (p->refine_rule == RULE_VLFEAT) {
     mx = step_towards(q->dx, p->settle);
     my = step_towards(q->dy, p->settle);
-    /* VLFeat stays where the next sample would have no neighbour, and never changes the level. */
+    /* VLFeat does not move to a sample that lacks a neighbour, and never changes the level. */
     if ((mx > 0 && *x >= o->width - 2) || (mx < 0 && *x <= 1)) mx = 0;
     if ((my > 0 && *y >= o->height - 2) || (my < 0 && *y <= 1)) my = 0;
     if (mx == 0 && my == 0) return REFINE_SETTLED;
@@ -206,15 +210,15 @@ HS_INLINE float refine_response(const quadratic *q) {
   return hs_fabsf(hs_fmaf(0.5f, slope, q->value));
 }
 
-/* The outcome of the fit at (level, x, y), evaluation number `step` of a candidate (0 to REFINE_STEPS - 1). Settled:
- * the sample is a keypoint's. Moved: (level, x, y) is the next to evaluate, possibly beyond the last step. Lost: no
- * keypoint. */
+/* Judges the fit at (level, x, y), which is evaluation number `step` of a candidate (0 to REFINE_STEPS - 1).
+ * Settled: the sample is a keypoint's. Moved: (level, x, y) is the next sample to evaluate, even if no evaluations
+ * are left. Lost: there is no keypoint. */
 HS_INLINE refine_step refine_judge(const octave_view *o, const sift_params *p, const quadratic *q, int32_t step,
                                    int32_t *level, int32_t *x, int32_t *y) {
   int32_t l = *level, i = *x, j = *y;
   const refine_step outcome = refine_move(o, p, q, &l, &i, &j);
   if (outcome == REFINE_LOST) return REFINE_LOST;
-  /* The sample of the fifth evaluation may be kept even if the rule asks to move on: refine_accept bounds its
+  /* The sample of the last evaluation may be kept even if the rule would move on, since refine_accept bounds its
    * offset. */
   const bool last = p->refine_rule != RULE_OPENCV && step == REFINE_STEPS - 1;
   if (outcome == REFINE_SETTLED || last)
@@ -237,8 +241,8 @@ HS_INLINE bool refine_follow(const octave_view *o, const sift_params *p, int32_t
   return false;
 }
 
-/* Like refine_follow, from evaluation *step on, while the samples are in `reach`. REFINE_MOVED: (level, x, y) is
- * outside, and *step is the evaluation to make there. */
+/* Works like refine_follow, but starts with evaluation *step, and continues only while the samples are in `reach`.
+ * REFINE_MOVED: (level, x, y) is outside `reach`, and *step is the number of the evaluation to make there. */
 HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *p, const plane_region *reach,
                                        int32_t *step, int32_t *level, int32_t *x, int32_t *y) {
   quadratic q;
@@ -270,10 +274,11 @@ HS_INLINE parabola parabola_at(float before, float centre, float after, float t)
   return p;
 }
 
-/* Gradient and Hessian, at q's offset from the sample, of the triquadratic polynomial through the 27 samples about it. */
+/* Computes gradient and Hessian of the triquadratic polynomial through the 27 samples about a sample, at q's
+ * offset. */
 HS_INLINE void interpolant_derivatives(const octave_view *o, int32_t level, int32_t x, int32_t y, quadratic *q) {
-  parabola even[3], odd[3]; /* along y, for the three columns: of the values, and of the slopes along s */
-  float bent[3];            /* the curvatures along s at dy */
+  parabola even[3], odd[3]; /* parabolas along y in the three columns: of the values, and of the slopes along s */
+  float bent[3];            /* curvatures along s at dy, in the three columns */
   for (int32_t i = 0; i < 3; i++) {
     parabola s[3];
     for (int32_t j = 0; j < 3; j++)
@@ -297,10 +302,10 @@ HS_INLINE void interpolant_derivatives(const octave_view *o, int32_t level, int3
   q->hys = parabola_at(odd[0].slope, odd[1].slope, odd[2].slope, q->dx).value;
 }
 
-/* One Newton step more, on the interpolant, from the offset of the quadratic. The quadratic has the curvature of the
- * sample, but the curvature of a blob changes with scale: at half a sample and half a level from the sample, the
- * quadratic's extremum is up to a tenth of a sample wrong (METHOD.md, section 5). A step that is too long is not
- * taken. */
+/* Makes one more Newton step, on the interpolant, from the offset of the quadratic. The quadratic has the curvature
+ * at the sample, but the curvature of a blob changes with scale. Half a sample and half a level away, the
+ * quadratic's extremum is wrong by up to a tenth of a sample (METHOD.md, section 5). A step beyond REFINE_AGAIN is
+ * not made. */
 HS_INLINE void refine_again(const octave_view *o, int32_t level, int32_t x, int32_t y, quadratic *q) {
   quadratic n = *q;
   interpolant_derivatives(o, level, x, y, &n);
@@ -313,7 +318,7 @@ HS_INLINE void refine_again(const octave_view *o, int32_t level, int32_t x, int3
   q->ds = ds;
 }
 
-/* The keypoint with offset q from its settled sample (level, x, y). */
+/* Returns the keypoint whose offset from its settled sample (level, x, y) is q's. */
 HS_INLINE located located_at(const sift_params *p, int32_t octave, const quadratic *q, float response, int32_t level,
                              int32_t x, int32_t y) {
   located k;
@@ -327,14 +332,14 @@ HS_INLINE located located_at(const sift_params *p, int32_t octave, const quadrat
 HS_INLINE located locate_sample(const octave_view *o, const sift_params *p, int32_t level, int32_t x, int32_t y) {
   quadratic q;
   q.dx = q.dy = q.ds = 0.0f;
-  (void)quadratic_fit(o, level, x, y, p->refine_rule, &q); /* fitted before: settled samples have an offset */
+  (void)quadratic_fit(o, level, x, y, p->refine_rule, &q); /* ignores the result: settled samples have an offset */
   const float response = refine_response(&q);
   if (p->refine_rule == RULE_LOWE) refine_again(o, level, x, y, &q);
   return located_at(p, o->octave, &q, response, level, x, y);
 }
 
-/* Whether mask and region keep a position. A position rounds to floor(v + 0.5); one that rounds outside the picture
- * reads the nearest pixel of the mask. */
+/* Whether mask and region keep a position. It is rounded to floor(v + 0.5). If that is outside the picture, the
+ * nearest pixel of the mask is read. */
 HS_INLINE bool place_kept(const place_filter *f, float x, float y) {
   const int32_t i = hs_floor_int(x + 0.5f), j = hs_floor_int(y + 0.5f);
   if (i < f->x0 || i >= f->x1 || j < f->y0 || j >= f->y1) return false;

@@ -1,9 +1,10 @@
-/* Ranks inside cells by sorting, then two cuts: the last rank reached, and the key within it. */
+/* Ranks features inside each cell by sorting, then makes two cuts: the last rank that is reached, and the key
+ * within that rank. */
 #include "stages/select.h"
 
 enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS, KEY_BITS = 64 };
 
-/* One pass of a stable radix sort. False: all items have the same digit, nothing was done. */
+/* Makes one pass of a stable radix sort. False: all items have the same digit, and nothing was done. */
 static bool sort_pass(const grid_item *from, grid_item *to, uint32_t n, int32_t shift) {
   uint32_t start[DIGITS] = {0}, sum = 0;
   for (uint32_t i = 0; i < n; i++) start[from[i].key >> shift & (DIGITS - 1)]++;
@@ -17,13 +18,13 @@ static bool sort_pass(const grid_item *from, grid_item *to, uint32_t n, int32_t 
   return true;
 }
 
-/* The larger the better. */
+/* Better ranks are smaller numbers, so the key is the complement. */
 static uint32_t rank_key(const void *list, uint32_t i) { return ~((const grid_item *)list)[i].rank; }
 
-/* The items of one rank, stored at the front of a list. */
+/* The key of an item in a list that holds the items of one rank. */
 static uint32_t selection_key(const void *list, uint32_t i) { return (uint32_t) ~((const grid_item *)list)[i].key; }
 
-/* Items of the rank that the cut divides, in the order of the features; returns their number. */
+/* Gathers the items of the rank that the cut divides, in the order of the features. Returns their number. */
 static uint32_t gather_last(const grid_item *items, const select_cut *ranks, grid_item *last, uint32_t n) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < n; i++)
@@ -45,7 +46,7 @@ grid_choice grid_choose(grid_item *items, grid_item *spare, uint32_t n, uint32_t
     from[i].rank = same_cell ? from[i - 1].rank + 1 : 0;
   }
   choice.ranks = select_find_cut(from, n, most, rank_key);
-  /* The order of equal keys does not affect the cut, which is a key and a number. */
+  /* The order of equal keys does not affect the cut, which consists of a key and a number. */
   const uint32_t count = gather_last(from, &choice.ranks, to, n), wanted = choice.ranks.ties;
   choice.last = (select_cut){0, wanted};
   if (wanted < count) choice.last = select_find_cut(to, count, wanted, selection_key);

@@ -1,6 +1,6 @@
 /*
- * Selection: exactly max_features features, the strongest or the largest, ties by the defined order; or whole levels;
- * or evenly over a grid.
+ * Selection of features: either exactly max_features, the strongest or the largest (ties by the defined order); or
+ * all features of the coarsest levels; or the best of each cell of a grid.
  */
 #ifndef HARTSIFT_STAGES_SELECT_H
 #define HARTSIFT_STAGES_SELECT_H
@@ -10,16 +10,17 @@
 #include "stages/keypoint.h"
 #include "stages/portable.h"
 
-/* Whole levels: from the coarsest octave's last level to the finest's first, levels are kept as long as the levels
- * before have no more than max_features keypoints. So the level that exceeds the number is kept too, whole, and there
- * are at least as many features as requested. Features that differ only in orientation are one keypoint. Source:
- * COLMAP's CPU extractor (src/colmap/feature/sift.cc). The decision for a level depends on coarser levels only: a level
- * dropped in a part of the features is dropped in all. */
+/* SELECT_LEVELS keeps all keypoints of a level or none. It goes from the last level of the coarsest octave to the
+ * first level of the finest one, and keeps a level if the levels before it have no more than max_features
+ * keypoints. So the level that exceeds the number is still kept, and there are at least as many features as
+ * requested. Features that differ only in orientation count as one keypoint. Source: COLMAP's CPU extractor
+ * (src/colmap/feature/sift.cc). The decision for a level depends on coarser levels only: a level that is dropped in
+ * a subset of the features is also dropped in the full set. */
 typedef enum select_rule { SELECT_STRONGEST = 0, SELECT_LARGEST = 1, SELECT_LEVELS = 2 } select_rule;
 
-/* Keeps max_features of the features, or the rule's levels, and closes the gaps in order; nothing happens if there are
- * no more than that. Descriptors of the first described_count features move with them; *kept_described receives the
- * number of these kept. */
+/* Keeps max_features features, or the levels of SELECT_LEVELS, and closes the gaps in order. Does nothing if there
+ * are no more than max_features. The descriptors of the first described_count features move with their features;
+ * *kept_described receives how many of these features were kept. */
 typedef struct select_args {
   keypoint_list keypoints;
   feature_list features;
@@ -31,10 +32,11 @@ typedef struct select_args {
   uint32_t *kept_described;
 } select_args;
 
-/* The key of item i of a list: larger is better. */
+/* Returns the key of item i of a list; a larger key is better. */
 typedef uint32_t (*select_key)(const void *list, uint32_t i);
 
-/* The `most` best items: all above the threshold, and the first `ties` items that equal it. */
+/* Selects the `most` best items: all with a key above the threshold, and the first `ties` items whose key equals
+ * it. */
 typedef struct select_cut {
   uint32_t threshold, ties;
 } select_cut;
@@ -45,7 +47,8 @@ static inline uint32_t select_count_at_least(const void *list, uint32_t n, selec
   return count;
 }
 
-/* Finds the cut of n items bit by bit, for most < n: the threshold is the largest key that `most` items reach. */
+/* Finds the cut of n items, for most < n. The threshold, found bit by bit, is the largest key that at least `most`
+ * items reach. */
 static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t most, select_key key) {
   select_cut cut = {0, most};
   for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1)
@@ -54,13 +57,13 @@ static inline select_cut select_find_cut(const void *list, uint32_t n, uint32_t 
   return cut;
 }
 
-/* Rank of a level among all: larger for coarser ones, above 0. It has 11 bits, the upper ones. */
+/* Returns the rank of a level among all levels: larger for coarser ones, above 0. It occupies the upper 11 bits. */
 HS_INLINE uint32_t select_level_key(int32_t octave, int32_t level) {
   return (((uint32_t)octave + 64u) << 4 | (uint32_t)level) << 21;
 }
 
-/* Whether two entries of a keypoint list are the same keypoint. Compared by value, since finished features have no
- * entries. */
+/* Whether two entries of a keypoint list are the same keypoint. Values are compared, because finished features have
+ * no keypoint entries. */
 HS_INLINE bool select_is_same(const keypoint_list *k, uint32_t a, uint32_t b) {
   return a == b ||
          (hs_float_bits(k->x[a]) == hs_float_bits(k->x[b]) && hs_float_bits(k->y[a]) == hs_float_bits(k->y[b]) &&
@@ -69,10 +72,10 @@ HS_INLINE bool select_is_same(const keypoint_list *k, uint32_t a, uint32_t b) {
           k->level[a] == k->level[b]);
 }
 
-/* Whether item i, not the first, belongs to the keypoint of the item before it. */
+/* Whether item i (not the first) belongs to the same keypoint as item i - 1. */
 typedef bool (*select_joins)(const void *list, uint32_t i);
 
-/* The first item kept by SELECT_LEVELS: the kept items are the last ones, since items are in the order of levels. */
+/* Returns the first item that SELECT_LEVELS keeps. Items are in the order of levels, so the kept ones are the last. */
 static inline uint32_t select_first_level(const void *list, uint32_t n, uint32_t most, select_key level_of,
                                           select_joins joins) {
   uint32_t keypoints = 0, first = n;
@@ -85,7 +88,7 @@ static inline uint32_t select_first_level(const void *list, uint32_t n, uint32_t
   return first;
 }
 
-/* Moves the data of feature `from` to position `to`, which is not after it; counts its descriptor as kept. */
+/* Moves the data of feature `from` to position `to`, which is not after `from`. Counts its descriptor as kept. */
 static inline void select_move(const select_args *args, uint32_t from, uint32_t to) {
   if (from < args->described_count) {
     if (args->descriptor_bytes > 0)
@@ -97,7 +100,7 @@ static inline void select_move(const select_args *args, uint32_t from, uint32_t 
   args->features.orientation[to] = args->features.orientation[from];
 }
 
-/* Whether an item is kept; called for each item in order. */
+/* Whether an item is kept. Call once for each item, in order: updates *cut. */
 static inline bool select_keeps(select_cut *cut, uint32_t key) {
   if (key != cut->threshold) return key > cut->threshold;
   if (cut->ties == 0) return false;
@@ -107,11 +110,11 @@ static inline bool select_keeps(select_cut *cut, uint32_t key) {
 
 /* Selection spread over the picture: exactly max_features features, evenly from the cells of a grid.
  *
- * The picture is cut into columns x rows cells; a feature belongs to the cell of its rounded position. Inside its cell
- * it is ranked by the key of plain selection (response or sigma, the larger first, ties by the defined order). All
- * features of rank 0 are better than all of rank 1, and so on; within one rank the larger key is better, ties by the
- * order. The max_features best are kept, in their order. A feature that is not among the best of a subset is not among
- * the best of all, so features may be dropped before the last are known. */
+ * The picture is cut into columns x rows cells; a feature belongs to the cell of its rounded position. Inside its
+ * cell it is ranked by the key of plain selection (response or sigma, the larger first, ties by the defined order).
+ * All features of rank 0 are better than all of rank 1, and so on; within one rank the larger key is better, ties
+ * by the order. The max_features best are kept, in their order. A feature that is not among the best of a subset is
+ * not among the best of the full set, so features may be dropped before all are known. */
 
 enum { GRID_CELLS_MAX = 4096 }; /* cells along a side */
 
@@ -122,7 +125,8 @@ typedef struct grid_shape {
 
 /* A feature while it is sorted. */
 typedef struct grid_item {
-  uint64_t key; /* cell, then the complement of the selection's key: ascending is better first */
+  uint64_t key; /* cell in the upper bits, then the complement of the selection's key: ascending order is better
+                 * first */
   uint32_t feature;
   uint32_t rank; /* rank in its cell, from 0 */
 } grid_item;
@@ -140,17 +144,18 @@ static inline grid_item grid_item_of(uint32_t cell, uint32_t key, uint32_t featu
   return (grid_item){(uint64_t)cell << 32 | (uint32_t)~key, feature, 0};
 }
 
-/* The features kept; see grid_keeps. */
+/* The result of a choice over the grid; see grid_keeps. */
 typedef struct grid_choice {
-  const uint32_t *rank; /* rank of each feature; stored in the spare items */
-  select_cut ranks;     /* by the complement of the rank */
-  select_cut last;      /* within the last rank reached, by the selection's key */
+  const uint32_t *rank; /* [feature]: rank in its cell; stored in the spare items */
+  select_cut ranks;     /* cut by the complement of the rank */
+  select_cut last;      /* cut by the selection's key, within the last rank that is reached */
 } grid_choice;
 
-/* Chooses `most` of n > most features. items: one for each, in their order; sorted by the call. spare: n more. */
+/* Chooses `most` of n > most features. items: [n], in the order of the features; the call sorts them. spare: [n],
+ * work memory. */
 grid_choice grid_choose(grid_item *items, grid_item *spare, uint32_t n, uint32_t most);
 
-/* Whether a feature is kept, called for each in order; key: the selection's. */
+/* Whether a feature is kept. Call once for each feature, in order: updates *choice. key: the selection's. */
 static inline bool grid_keeps(grid_choice *choice, uint32_t feature, uint32_t key) {
   const uint32_t better = ~choice->rank[feature];
   if (better != choice->ranks.threshold) return better > choice->ranks.threshold;

@@ -33,15 +33,16 @@ static inline double table_exp2(double x) {
   return table_exp_small((x - (double)n) * 0.69314718055994530942) * table_power_of_two(n);
 }
 
-/* e^x for |x| < 690: x minus multiples of ln 2, which is split into two parts; the first has few bits, so its multiples
- * are exact. */
+/* Returns e^x for |x| < 690. A multiple of ln 2 is subtracted from x in two parts; the first part of ln 2 has few
+ * bits, so its multiples are exact. */
 static inline double table_exp(double x) {
   const int32_t n = table_round(x * 1.4426950408889634074);
   const double r = (x - (double)n * 0.693147180369123816490) - (double)n * 1.90821492927058770002e-10;
   return table_exp_small(r) * table_power_of_two(n);
 }
 
-/* log2(x) for normal x > 0: 2 atanh((m - 1) / (m + 1)) of the mantissa in [0.7, 1.41), and the exponent. */
+/* Returns log2(x) for normal x > 0: the exponent plus the logarithm of the mantissa m in [0.7, 1.41), by 2 atanh((m
+ * - 1) / (m + 1)). */
 static inline double table_log2(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -57,8 +58,8 @@ static inline double table_log2(double x) {
   return (double)n + 2.0 * s * sum * 1.4426950408889634074;
 }
 
-/* Sine and cosine for |x| < 1e5: x minus multiples of pi/2, which is split into two parts; the first has few bits, so
- * its multiples are exact. Then Taylor series. */
+/* Computes sine and cosine for |x| < 1e5. A multiple of pi/2 is subtracted from x in two parts; the first part of
+ * pi/2 has few bits, so its multiples are exact. Taylor series follow. */
 static inline void table_sincos(double x, double *sine, double *cosine) {
   const int32_t quarter = table_round(x * 0.63661977236758134308);
   const double r = (x - (double)quarter * 1.57079632673412561417) - (double)quarter * 6.07710050650619224932e-11;
@@ -74,7 +75,8 @@ static inline void table_sincos(double x, double *sine, double *cosine) {
   *cosine = (quarter + 1) & 2 ? -cos_abs : cos_abs;
 }
 
-/* The angle of (x, y) in (-pi, pi]; 0 for (0, 0). Finite arguments whose ratio does not overflow. */
+/* Returns the angle of (x, y) in (-pi, pi]; 0 for (0, 0). Arguments must be finite, and their ratio must not
+ * overflow. */
 static inline double table_atan2(double y, double x) {
   const double quarter_pi = 0.78539816339744830962;
   const double ax = x < 0.0 ? -x : x, ay = y < 0.0 ? -y : y;

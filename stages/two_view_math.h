@@ -1,6 +1,7 @@
 /*
- * The arithmetic of two-view geometry for one match or one sample, in a type `real` that the including file defines: a
- * double, or a vector of them, a match or a sample in each lane. Besides the operators it needs for that type
+ * The arithmetic of two-view geometry for one match or one sample, in a type `real` that the including file
+ * defines: a double, or a vector of doubles with a match or a sample in each lane. For that type the file needs the
+ * operators and
  *
  *   real_of(double)              the number in every lane
  *   real_sqrt(real)              correctly rounded
@@ -23,8 +24,9 @@ HS_INLINE real real_largest(real a, real b) { return real_if_above(a, b, a, b); 
 HS_INLINE real real_smallest(real a, real b) { return real_if_above(a, b, b, a); }
 HS_INLINE real real_absolute(real a) { return real_if_above(a, real_of(0.0), a, -a); }
 
-/* The epipolar lines of a match, as far as its error needs them: l = M a, the first two components of k = M^T b; b^T M
- * a, and the squared length of its derivative by the four coordinates. At the epipoles both are 0. */
+/* The epipolar lines of a match, as far as its error needs them: l = M a; the first two components of k = M^T b;
+ * value = b^T M a; and gradient, the squared length of the derivative of `value` by the four coordinates. At the
+ * epipoles both `value` and `gradient` are 0. */
 typedef struct epipolar_lines {
   real l0, l1, k0, k1, value, gradient;
 } epipolar_lines;
@@ -46,8 +48,8 @@ HS_INLINE real epipolar_square(const real m[9], const match_point *p) {
   return e.value * e.value / real_largest(e.gradient, real_of(1.0e-300));
 }
 
-/* A match under a homography: its image, the third coordinate's inverse, and the covariance S = A A^T + 1 of the
-   difference, A the derivative of the mapping. */
+/* A match under a homography: the mapped point, the inverse of its third coordinate, and the covariance S = A A^T +
+   1 of the difference, where A is the derivative of the mapping. */
 typedef struct mapped_match {
   real w, inverse, px, py, s00, s01, s11, determinant;
 } mapped_match;
@@ -79,14 +81,16 @@ HS_INLINE real homography_square(const real h[9], const match_point *p) {
   return mapped_square(&m, p);
 }
 
-/* The weight of the least-squares fit that climbs the score, as a factor of the form's terms; 0 beyond the limit. */
+/* Returns the weight for the least-squares step that increases the score: a factor of the form's terms; 0 beyond
+ * the limit. */
 HS_INLINE real tukey_weight(real square, real over_limit) {
   const real gain = real_largest(1.0 - square * over_limit, real_of(0.0));
   return gain * gain;
 }
 
-/* The error r = value / sqrt(gradient) linearised: J sqrt(gradient), J its derivative by the nine elements of M, and
- * the value; both multiplied by the result add up to the form. NaN where the weight is 0 is possible. */
+/* Linearises the error r = value / sqrt(gradient). Writes J sqrt(gradient) and value, where J is the derivative of
+ * r by the nine elements of M. The form is the sum of their products times the returned factor. May be NaN where
+ * the weight is 0. */
 HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_limit, real jacobian[9], real *value) {
   const epipolar_lines e = epipolar_parts(m, p);
   const real gradient = real_largest(e.gradient, real_of(1.0e-12));
@@ -106,8 +110,8 @@ HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_li
   return weight / gradient;
 }
 
-/* The weighted left factor of a match's term of the form, an upper triangle; may be NaN where the weight is 0. Returns
-   the weight. */
+/* Writes the weighted left factor (upper triangle) of a match's term of the form. It may be NaN where the weight is
+   0. Returns the weight. */
 HS_INLINE real homography_term(const real h[9], const match_point *p, real over_limit, real left[6]) {
   const mapped_match m = homography_parts(h, p);
   const real weight = tukey_weight(mapped_square(&m, p), over_limit);
@@ -122,8 +126,8 @@ HS_INLINE real homography_term(const real h[9], const match_point *p, real over_
   return weight;
 }
 
-/* Reflects `vector` across the plane normal to `normal`, entries from `first` on; factor: 2 over the normal's
- * square. */
+/* Reflects `vector` across the plane normal to `normal`. Both have entries from `first` on. factor: 2 / (squared
+ * length of normal). */
 HS_INLINE void reflect9(const real normal[9], real factor, int first, real vector[9]) {
   real along = normal[first] * vector[first];
   for (int i = first + 1; i < 9; i++) along = along + normal[i] * vector[i];
@@ -131,8 +135,9 @@ HS_INLINE void reflect9(const real normal[9], real factor, int first, real vecto
   for (int i = first; i < 9; i++) vector[i] = vector[i] - along * normal[i];
 }
 
-/* An orthonormal basis of the 9 - count dimensions across `count` rows, by Householder reflections; the rows are
- * destroyed. Returns the share of the most dependent row's squared length that is orthogonal to the rows before it. */
+/* Computes an orthonormal basis of the 9 - count dimensions orthogonal to `count` rows, by Householder reflections.
+ * The rows are destroyed. For each row, the share of its squared length that is orthogonal to the rows before it is
+ * found; the smallest share is returned. */
 HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
   real factor[7], share = real_of(1.0);
   for (int k = 0; k < count; k++) {
@@ -144,7 +149,7 @@ HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
     for (int i = k + 1; i < 9; i++) rest = rest + row[i] * row[i];
     share = real_smallest(share, rest / before);
     const real length = real_sqrt(rest);
-    /* the reflection that maps the rest of the row to the k-th axis; the sign avoids cancellation */
+    /* reflects the rest of the row onto the k-th axis; the sign avoids cancellation */
     factor[k] = 1.0 / (rest + real_absolute(row[k]) * length);
     row[k] = row[k] + real_if_above(real_of(0.0), row[k], -length, length);
   }
@@ -155,7 +160,7 @@ HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
   return share;
 }
 
-/* The epipolar constraints of `count` matches: row . vec(M) = b^T M a. */
+/* Writes the epipolar constraints of `count` matches: row . vec(M) = b^T M a. */
 HS_INLINE void epipolar_rows(const match_point *sample, int count, real rows[][9]) {
   for (int k = 0; k < count; k++) {
     const match_point *const p = sample + k;
@@ -177,9 +182,9 @@ HS_INLINE real dot(const real *a, const real *b, int count) {
   return sum;
 }
 
-/* The root above 0 of t^3 + p t = q, q at least 0. The cubic is convex there and the root is unique, so Newton's steps
- * from above converge downwards. The start is above the root by less than a factor of two if q is between 1e-10 and 1;
- * otherwise Newton makes one step up or a few more down. */
+/* Returns the positive root of t^3 + p t = q, q at least 0. The cubic is convex there and the root is unique, so
+ * Newton's steps converge downwards from any start above the root. The start is above by less than a factor of two
+ * if q is between 1e-10 and 1. Otherwise Newton makes one step up, or a few more steps down. */
 HS_INLINE real positive_root(real p, real q) {
   real t = real_sqrt(real_sqrt(q));
   t = real_sqrt(real_sqrt(q * t)); /* q^(5/16) */
@@ -191,11 +196,11 @@ HS_INLINE real positive_root(real p, real q) {
   return t;
 }
 
-/* The real roots of c[0] + c[1] z + c[2] z^2 + c[3] z^3 as fractions over[i] / under[i], one of the two 1. Returns a
- * value above 0 if all three are real; else only the first is. */
+/* Computes the real roots of c[0] + c[1] z + c[2] z^2 + c[3] z^3 as fractions over[i] / under[i], in which one of
+ * the two numbers is 1. Returns a value above 0 if all three roots are real; otherwise only the first is. */
 HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   const real one = real_of(1.0), end = real_absolute(c[0]), top = real_absolute(c[3]);
-  /* the larger end first: the cubic of 1 / z if that is c[0] */
+  /* solves the cubic of 1 / z if |c[0]| is the larger end, so that the leading coefficient is the larger one */
   const real leading = real_if_above(end, top, c[0], c[3]), last = real_if_above(end, top, c[3], c[0]);
   const real a = real_if_above(end, top, c[1], c[2]) / leading, b = real_if_above(end, top, c[2], c[1]) / leading;
   const real middle = a * (1.0 / 3.0);
@@ -203,7 +208,7 @@ HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   const real q = last / leading + middle * (2.0 * middle * middle - b);
   const real sign = real_if_above(q, real_of(0.0), -one, one);
   const real t = positive_root(p, real_absolute(q));
-  const real spread = -(3.0 * t * t + 4.0 * p); /* of the remaining quadratic */
+  const real spread = -(3.0 * t * t + 4.0 * p); /* discriminant of the remaining quadratic */
   const real root = real_sqrt(real_largest(spread, real_of(0.0)));
   const real z[3] = {sign * t - middle, sign * -0.5 * (t + root) - middle, sign * -0.5 * (t - root) - middle};
   for (int i = 0; i < 3; i++) {
@@ -213,7 +218,8 @@ HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   return spread;
 }
 
-/* The longest of three vectors orthogonal to two columns of m each: the direction to b's epipole, or its opposite. */
+/* Computes the direction to image b's epipole, or its opposite: the longest of three vectors, each orthogonal to
+ * two columns of m. */
 HS_INLINE void epipole_of(const real m[9], real out[3]) {
   real longest = real_of(-1.0);
   for (int k = 0; k < 3; k++) {
@@ -226,7 +232,7 @@ HS_INLINE void epipole_of(const real m[9], real out[3]) {
   }
 }
 
-/* Above 0 if all sampled matches are on the same side of their epipoles. */
+/* Returns a value above 0 if all sampled matches are on the same side of their epipoles. */
 HS_INLINE real oriented(const real m[9], const match_point *sample, int count) {
   real epipole[3] = {real_of(0.0), real_of(0.0), real_of(0.0)}, low = real_of(HUGE_VAL), high = real_of(-HUGE_VAL);
   epipole_of(m, epipole);
@@ -243,7 +249,7 @@ HS_INLINE real oriented(const real m[9], const match_point *sample, int count) {
   return real_largest(low, -high);
 }
 
-/* The smallest squared distance between two of the matches, in either image: 0 if two share a point. */
+/* Returns the smallest squared distance between two matches of the sample, in either image: 0 if two share a point. */
 HS_INLINE real nearest_of(const match_point *sample, int count) {
   real nearest = real_of(HUGE_VAL);
   for (int i = 1; i < count; i++) {
@@ -256,19 +262,20 @@ HS_INLINE real nearest_of(const match_point *sample, int count) {
   return nearest;
 }
 
-/* The fundamental matrices f of a sample; usable[i] is above 0 if the i-th is valid. Returns the share of
- * null_space. */
+/* Computes the fundamental matrices f of a sample. usable[i] is above 0 if the i-th is valid. Returns what
+ * null_space returns. */
 HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usable[3]) {
   real rows[7][9], basis[2][9], cofactors[2][9], over[3], under[3];
   epipolar_rows(sample, 7, rows);
   const real share = null_space(rows, 7, basis);
-  /* det(basis[0] + z basis[1]) */
+  /* det(basis[0] + z basis[1]) as a polynomial in z */
   for (int b = 0; b < 2; b++) cofactors3(basis[b], cofactors[b]);
   const real cubic[4] = {dot(basis[0], cofactors[0], 3), dot(basis[1], cofactors[0], 9), dot(basis[0], cofactors[1], 9),
                          dot(basis[1], cofactors[1], 3)};
   const real spread = cubic_roots(cubic, over, under);
   for (int r = 0; r < 3; r++) {
-    const real norm = real_sqrt(over[r] * over[r] + under[r] * under[r]); /* the basis is orthonormal */
+    const real norm = real_sqrt(over[r] * over[r] + under[r] * under[r]); /* length of the matrix, because the basis
+                                                                           * is orthonormal */
     const real first = under[r] / norm, second = over[r] / norm;
     for (int i = 0; i < 9; i++) f[r][i] = first * basis[0][i] + second * basis[1][i];
     const real sided = oriented(f[r], sample, 7);
@@ -277,20 +284,20 @@ HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usa
   return share;
 }
 
-/* Essential matrices from five matches (Nister, PAMI 2004), a sample or a solution in each lane of stages/two_view_math.h:
-   E is a combination x E0 + y E1 + z E2 + E3 of the null space of five epipolar constraints; ten cubic equations say that
-   it has two equal singular values and a third of 0. Eliminating ten monomials leaves a 3x3 matrix of polynomials in z
-   whose determinant, of degree 10, vanishes at the solutions. */
+/* Essential matrices from five matches (Nister, PAMI 2004), with a sample or a solution in each lane of `real`. E
+   is a combination x E0 + y E1 + z E2 + E3 of the null space of five epipolar constraints. Ten cubic equations say
+   that E has two equal singular values and that the third is 0. Eliminating ten monomials leaves a 3 x 3 matrix of
+   polynomials in z, whose determinant, of degree 10, vanishes at the solutions. */
 
 #define ROOT_ACCURACY 1.0e-10
 enum { LINEAR = 4, QUADRATIC = 10, CUBIC = 20, CONSTRAINTS = 10, ROOT_NEWTON_STEPS = 7 };
 
-/* A row of the matrix of polynomials in z: entries for x and y (degree 3) and 1 (degree 4). */
+/* A row of the matrix of polynomials in z: the entries for x and y have degree 3, the entry for 1 has degree 4. */
 typedef struct z_row {
   real x[5], y[5], one[5];
 } z_row;
 
-/* Data of a sample's polynomial for turning its roots into essential matrices. */
+/* Data of a sample that turn the roots of its polynomial into essential matrices. */
 typedef struct five_sample {
   real basis[4][9], polynomial[TWO_VIEW_FIVE_DEGREE + 1];
   z_row rows[3];
@@ -321,14 +328,14 @@ HS_INLINE void add_product_2_1(const real p[QUADRATIC], const real q[LINEAR], re
     for (int j = 0; j < LINEAR; j++) sum[cubic_of(i, j)] = sum[cubic_of(i, j)] + p[i] * q[j];
 }
 
-/* The ten constraints on e[r][c], the linear polynomials of E's elements: det E = 0 and, row by row, (E E^T - trace/2)
-   E = 0. */
+/* Writes the ten constraints on e[r][c], the linear polynomials of E's elements: det E = 0, then row by row (E E^T
+   - trace/2) E = 0. */
 HS_INLINE void five_constraints(real e[3][3][LINEAR], real out[CONSTRAINTS][CUBIC]) {
   const real zero = real_of(0.0);
   real square[3][3][QUADRATIC], half[QUADRATIC];
   for (int r = 0; r < CONSTRAINTS; r++)
     for (int k = 0; k < CUBIC; k++) out[r][k] = zero;
-  for (int c = 0; c < 3; c++) { /* along the last row */
+  for (int c = 0; c < 3; c++) { /* the determinant is expanded along the last row */
     const int i = (c + 1) % 3, j = (c + 2) % 3;
     real minor[QUADRATIC], other[QUADRATIC];
     for (int k = 0; k < QUADRATIC; k++) minor[k] = other[k] = zero;
@@ -351,7 +358,8 @@ HS_INLINE void five_constraints(real e[3][3][LINEAR], real out[CONSTRAINTS][CUBI
       for (int k = 0; k < 3; k++) add_product_2_1(square[r < k ? r : k][r < k ? k : r], e[k][c], out[1 + 3 * r + c]);
 }
 
-/* Eliminates the first ten monomials, with the largest pivot in each lane: rows 4 to 9 then express these monomials. */
+/* Eliminates the first ten monomials, with the largest pivot in each lane. Afterwards rows 4 to 9 express these
+ * monomials. */
 HS_INLINE void five_eliminate(real a[CONSTRAINTS][CUBIC]) {
   for (int k = 0; k < CONSTRAINTS; k++) {
     for (int i = k + 1; i < CONSTRAINTS; i++) {
@@ -377,7 +385,8 @@ HS_INLINE void five_eliminate(real a[CONSTRAINTS][CUBIC]) {
   }
 }
 
-/* Row p minus z times row q of the eliminated system: p's monomial is z times q's, so both vanish. */
+/* Computes row p minus z times row q of the eliminated system. The eliminated monomial of p is z times that of q,
+ * so both cancel. */
 HS_INLINE void subtract_shifted(const real p[CUBIC / 2], const real q[CUBIC / 2], z_row *row) {
   for (int i = 0; i < 5; i++) row->x[i] = row->y[i] = row->one[i] = real_of(0.0);
   for (int i = 0; i < 3; i++) {
@@ -403,7 +412,7 @@ HS_INLINE void add_minor(const real p0[5], const real q1[5], const real p1[5], c
     for (int j = 0; j < 5; j++) sum[i + j] = sum[i + j] + minor[i] * t[j];
 }
 
-/* All data of a sample except the roots, in camera coordinates (focal length 1). */
+/* Computes all data of a sample except the roots, in camera coordinates (focal length 1). */
 HS_INLINE void five_matches(const match_point sample[5], five_sample *s) {
   real rows[5][9], e[3][3][LINEAR], system[CONSTRAINTS][CUBIC];
   epipolar_rows(sample, 5, rows);
@@ -420,8 +429,8 @@ HS_INLINE void five_matches(const match_point sample[5], five_sample *s) {
   }
 }
 
-/* A polynomial of degree 10, or the one with its coefficients in the opposite order (is_reversed above 0), whose roots are
-   the reciprocals. */
+/* A polynomial of degree 10. is_reversed above 0: with its coefficients in the opposite order, so that its roots
+   are the reciprocals. */
 HS_INLINE void five_polynomial(const real polynomial[TWO_VIEW_FIVE_DEGREE + 1], real is_reversed,
                                real out[TWO_VIEW_FIVE_DEGREE + 1]) {
   for (int i = 0; i <= TWO_VIEW_FIVE_DEGREE; i++)
@@ -434,7 +443,8 @@ HS_INLINE real value_at(const real *coefficients, int degree, real x) {
   return value;
 }
 
-/* The root between low and high, where the signs differ: Newton's steps, or halving where one leaves the bracket. */
+/* Finds the root between low and high, where the signs differ. Makes Newton's steps, but halves the bracket where a
+ * step would leave it. */
 HS_INLINE real bracketed_root(const real c[TWO_VIEW_FIVE_DEGREE + 1], real low, real high) {
   const real zero = real_of(0.0), at_low = value_at(c, TWO_VIEW_FIVE_DEGREE, low);
   real x = 0.5 * (low + high);
@@ -448,20 +458,20 @@ HS_INLINE real bracketed_root(const real c[TWO_VIEW_FIVE_DEGREE + 1], real low, 
     low = real_if_above(same, zero, x, low);
     high = real_if_above(same, zero, high, x);
     const real newton = x - value / slope, half = 0.5 * (low + high);
-    /* a settled step may leave the bracket by rounding */
+    /* ROOT_ACCURACY: once settled, a step may leave the bracket by rounding */
     x = real_if_above(low - ROOT_ACCURACY, newton, half, real_if_above(newton, high + ROOT_ACCURACY, half, newton));
   }
   return x;
 }
 
-/* The essential matrix of length 1 at a root of the (reversed) polynomial. Returns a value above 0 if two cameras can
- * have made the sample with it. */
+/* Computes the essential matrix of length 1 at a root of the (possibly reversed) polynomial. Returns a value above
+ * 0 if two cameras can have made the sample with it. */
 HS_INLINE real five_solution(const five_sample *s, const match_point sample[5], real root, real is_reversed,
                              real essential[9]) {
   const real zero = real_of(0.0);
   const real z = real_if_above(is_reversed, zero, 1.0 / root, root);
   real matrix[9], null[3] = {zero, zero, zero};
-  for (int r = 0; r < 3; r++) { /* rows orthogonal to x, y and 1, as columns for epipole_of */
+  for (int r = 0; r < 3; r++) { /* vectors orthogonal to x, y and 1: the columns that epipole_of needs */
     const real entry[3] = {value_at(s->rows[r].x, 4, z), value_at(s->rows[r].y, 4, z), value_at(s->rows[r].one, 4, z)};
     const real inverse = 1.0 / real_sqrt(dot(entry, entry, 3));
     for (int c = 0; c < 3; c++) matrix[3 * c + r] = entry[c] * inverse;
