@@ -1,4 +1,5 @@
-/* The built variants, the ones that this machine can run, and the choice by the caller or the environment.
+/* Lists the built variants, finds those that this machine can run, and chooses among them as the caller or the
+ * environment says.
  *
  * To add a variant of a stage for an instruction set that exists already: cpu/simd/<stage>_simd.c over cpu/simd/simd.h,
  * its prototype in cpu/simd/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
@@ -22,7 +23,7 @@
 typedef struct cpu_variant {
   const char *name;
   bool (*usable)(void);
-  stage_jobs jobs; /* none, or of every stage but matching and selection */
+  stage_jobs jobs; /* all null, or set for every stage but matching and selection */
   stage_ops ops;
 } cpu_variant;
 
@@ -48,7 +49,7 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
   .match_work_bytes = match_work_bytes_##ISA, .squares_work_bytes = squares_work_bytes_##ISA,                          \
   .pack_second = pack_second_##ISA, .squares = squares_##ISA
 
-/* Stages with vector or threaded implementations; the others stay null. */
+/* Stages that have vector or threaded implementations. Stages not listed stay null. */
 #define SIMD_VARIANT(ISA, USABLE)                                                                                      \
   {                                                                                                                    \
     .name = #ISA, .usable = USABLE, .jobs = {begin_base_##ISA,   begin_blur_##ISA,   begin_halve_##ISA,                \
@@ -124,7 +125,7 @@ const char *cpu_level_name(void) {
   return best;
 }
 
-/* Takes a stage from a variant, if the variant has it. */
+/* Takes a stage's function from a variant that has it; otherwise leaves the table as it is. */
 static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   const stage_ops *from = &v->ops;
   switch (id) {
@@ -164,7 +165,7 @@ static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   ops->variant[id] = v->name;
 }
 
-/* A stage that only a GPU implements, or none. */
+/* Writes the message for a stage that only a GPU implements, or that does not exist. Returns false. */
 static bool refuse_stage(char *message, size_t bytes, const char *text, size_t length) {
   if (message && bytes > 0) {
     size_t at =
@@ -193,7 +194,7 @@ static int find_stage(const char *name, size_t length) {
   return id;
 }
 
-/* One "stage=name" of the variant string. */
+/* Applies one "stage=name" of the variant string. */
 static bool apply_choice(stage_ops *ops, const char *text, size_t length, char *message, size_t bytes) {
   const char *equals = memchr(text, '=', length);
   if (!equals) return refuse(message, bytes, "variant", text, length);
@@ -224,12 +225,13 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
     if (length > 0 && !apply_choice(ops, variant, length, message, bytes)) return false;
     variant += length + (variant[length] == ',');
   }
-  /* The reference works in a plane. The vector backend works in scratch memory, which for a small picture is larger. */
+  /* The reference needs a plane as work memory. The vector backend needs scratch memory, which is larger than a
+   * plane for a small picture. */
   const bool base_plane = ops->base == base_ref, blur_plane = ops->blur == blur_ref;
   ops->pyramid_work_floats = base_plane && blur_plane ? NULL : pyramid_work_floats;
   ops->pyramid_work_plane = base_plane || blur_plane;
   const char *const *names = ops->variant;
-  for (int id = STAGE_BASE; id < STAGE_DETECT; id++) /* base, level step and halving */
+  for (int id = STAGE_BASE; id < STAGE_DETECT; id++) /* the stages base, level step and halving */
     if (strcmp(names[id], names[STAGE_DETECT]) != 0) ops->octave = NULL;
   return true;
 }
@@ -246,7 +248,7 @@ typedef struct function_variant {
 #define FUNCTION_VARIANT(ISA)                                                                                          \
   { #ISA, &prim_ops_##ISA, &two_view_ops_##ISA, dot_bytes_##ISA }
 
-/* The table of stages says which of them the machine can run. */
+/* Variants of these functions, weakest first. Whether the machine can run one is read from the table of stages. */
 static const function_variant function_variants[] = {
     FUNCTION_VARIANT(ref),
 #if HARTSIFT_HAVE_ISA_SSE2
@@ -263,7 +265,7 @@ static const function_variant function_variants[] = {
 #endif
 };
 
-/* All functions are null if the name is unknown or not usable. */
+/* Returns the functions of a variant; all are null if the name is unknown or not usable. */
 static function_variant functions_of(const char *name) {
   for (size_t i = 0; i < sizeof function_variants / sizeof function_variants[0]; i++)
     if (strcmp(function_variants[i].name, name) == 0 && cpu_variant_ops(name)) return function_variants[i];
@@ -275,7 +277,8 @@ static const char *limit_of_environment(void) {
   return limit && *limit ? limit : NULL;
 }
 
-/* The variant that HARTSIFT_CPU names, or the machine's best if it names none with these functions. */
+/* Returns the functions of the variant that HARTSIFT_CPU names. If it names none with these functions, returns the
+ * machine's best. */
 static function_variant chosen_functions(void) {
   const char *limit = limit_of_environment();
   const function_variant chosen = limit ? functions_of(limit) : (function_variant){0};

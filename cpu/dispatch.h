@@ -1,5 +1,5 @@
 /*
- * The CPU backend's choice: which variant of each stage this machine runs.
+ * Choice in the CPU backend: which variant of each stage runs on this machine.
  */
 #ifndef HARTSIFT_CPU_DISPATCH_H
 #define HARTSIFT_CPU_DISPATCH_H
@@ -15,22 +15,23 @@
  * usable on this machine; message (zero-terminated, may be null) says which, and lists the usable ones. */
 bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t message_bytes);
 
-/* The stages of one variant (others null); null if the name is unknown or not usable on this machine. For tests and
- * benches that compare variants. */
+/* Returns the stages of one variant; stages that it lacks are null. Returns null if the name is unknown or not
+ * usable on this machine. For tests and benches that compare variants. */
 const stage_ops *cpu_variant_ops(const char *name);
 
-/* The highest built instruction set of this machine that has the frame's stages: "ref", "avx2", ... */
+/* Returns the name of the highest built instruction set that this machine can run and that has the frame's stages:
+ * "ref", "avx2", ... */
 const char *cpu_level_name(void);
 
-/* Functions outside the stages of a frame, each in the fastest variant of this machine, or of the environment variable
- * HARTSIFT_CPU. Null: HARTSIFT_CPU names an instruction set that is not usable here (two-view geometry ignores it
- * then). */
+/* Functions outside the stages of a frame. Each is returned in the fastest variant of this machine, or in the one
+ * that HARTSIFT_CPU names. Null: HARTSIFT_CPU names an instruction set that is not usable here. Two-view geometry
+ * ignores such a name. */
 const prim_ops *cpu_choose_prims(void);
 const two_view_ops *cpu_choose_two_view(void);
 dot_bytes_function cpu_choose_dot(void);
 
-/* A variant by name, for tests; null: not in this build, not usable on this machine, or without specialised
- * functions. */
+/* Return a variant by name, for tests. Null: it is not in this build, not usable on this machine, or has no
+ * specialised functions. */
 const prim_ops *cpu_prims_of(const char *name);
 const two_view_ops *cpu_two_view_of(const char *name);
 dot_bytes_function cpu_dot_of(const char *name);

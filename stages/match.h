@@ -35,10 +35,11 @@ typedef struct match_guide {
   double tolerance_squared;
 } match_guide;
 
-/* Data that the guide precomputes for one feature at (x, y): homography, first image    x, y: its image in the
- *   second picture; z = n = 0 homography, second image   x, y: as they are; z = n = 0 fundamental, first image   x,
- *   y, z: the line F (x, y, 1); n = squared length of the line's (x, y) fundamental, second image  x, y: as they
- *   are; z = 1; n = squared length of the first two of F^T (x, y, 1) */
+/* Data that the guide precomputes for one feature at (x, y):
+ *   homography, first image    x, y: its image in the second picture; z = n = 0
+ *   homography, second image   x, y: as they are; z = n = 0
+ *   fundamental, first image   x, y, z: the line F (x, y, 1); n = squared length of the line's (x, y)
+ *   fundamental, second image  x, y: as they are; z = 1; n = squared length of the first two of F^T (x, y, 1) */
 typedef struct match_place {
   double x, y, z, n;
 } match_place;

@@ -1,10 +1,11 @@
-/* Convolution of whole signals: blocks of outputs; blocks near the ends read a window that extends the signal. */
+/* Convolution of signals in blocks of outputs. Blocks near an end of a signal read from a window that extends it. */
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/threads.h"
 
-/* Outputs of a block at an end, and samples of its window; longer filters are summed sample by sample there. */
+/* END_BLOCK: outputs of a block near an end. WINDOW_SAMPLES: samples of its window; for filters that need more,
+ * outputs near an end are summed sample by sample. */
 enum { END_BLOCK = 512, WINDOW_SAMPLES = 4096 };
-/* Outputs of a unit. */
+/* Outputs of a unit of work. */
 enum { UNIT_OUTPUTS = 1 << 15 };
 
 typedef union sample_window {
@@ -18,7 +19,7 @@ typedef struct convolve_job {
   size_t units_a_row;
 } convolve_job;
 
-/* The row of a unit. */
+/* The row that a unit belongs to. */
 typedef struct signal_row {
   const unsigned char *in;
   unsigned char *out;
@@ -60,7 +61,7 @@ static void long_output(const convolve_job *job, const signal_row *row, int64_t 
     ((double *)(void *)row->out)[i] = prim_dot_end(dot);
 }
 
-/* Outputs first..end-1, some of which read beyond the signal. */
+/* Computes outputs first..end-1, some of which read beyond the signal. */
 static void outputs_at_end(const convolve_job *job, const signal_row *row, int64_t first, int64_t end) {
   const prim_convolve_args *a = job->args;
   const size_t bytes = prim_element_bytes(a->signal.type);
@@ -105,7 +106,7 @@ void prim_convolve(prim_place place, const prim_convolve_args *args) {
   const prim_place here = prim_place_for(place, s->width * s->height * prim_element_bytes(s->type), PRIM_WORK);
   convolve_job job = {.ops = here.ops, .args = args};
   job.units_a_row = (s->width - 1) / UNIT_OUTPUTS + 1;
-  /* Units are numbered by an int32. */
+  /* Unit numbers are int32_t, so a run has a limited number of rows. */
   for (size_t first = 0; first < s->height;) {
     prim_convolve_args part = *args;
     const size_t most = ((size_t)1 << 30) / job.units_a_row + 1, left = s->height - first;

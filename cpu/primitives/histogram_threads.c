@@ -16,8 +16,8 @@ typedef struct histogram_table {
   uint32_t count[TABLES][TABLE_WORDS];
 } histogram_table;
 
-/* Two words alternate, so that splitting them into bytes is not one chain of sixteen steps. The next pixels are
- * prefetched, because the counting instructions fill the core's look-ahead window. */
+/* Loads alternate between two words, so that splitting them into bytes is not one chain of sixteen steps. The next
+ * pixels are prefetched explicitly, because the counting instructions fill the core's look-ahead window. */
 static void count_row(histogram_table *t, const uint8_t *row, size_t n) {
   size_t i = 0;
   for (; i + TABLES <= n; i += TABLES) {
@@ -41,7 +41,7 @@ static void add_tables(const histogram_table *t, uint64_t counts[PRIM_LEVELS]) {
     for (size_t k = 0; k < PRIM_LEVELS; k++) counts[k] += t->count[i][k];
 }
 
-/* A row in pieces, so that no 32-bit count overflows. */
+/* Longest piece of a row that is counted at once, so that no 32-bit count overflows. */
 static const size_t piece_pixels = (size_t)1 << 31;
 
 void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]) {
@@ -72,7 +72,7 @@ void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t 
 
 /* Histogram and equalisation of a whole picture: bands of rows. */
 
-/* Clearing and summing a unit's tables takes as long as counting some thousand pixels. */
+/* Pixels of a unit: clearing and summing its tables takes as long as counting some thousand pixels. */
 static const size_t unit_pixels = (size_t)1 << 18;
 static const size_t map_unit_pixels = (size_t)1 << 16;
 
@@ -95,7 +95,7 @@ static size_t cut(histogram_job *job, size_t pixels) {
   return ((p->height - 1) / job->unit_rows + 1) * job->units_a_row;
 }
 
-/* Start and size of a unit. */
+/* Finds the start and size of a unit. */
 static void place_of(const histogram_job *job, size_t unit, size_t *x, size_t *y, prim_view *part) {
   *x = unit % job->units_a_row * job->unit_columns;
   *y = unit / job->units_a_row * job->unit_rows;
@@ -121,7 +121,7 @@ static void count_unit(void *argument, int32_t unit, int32_t worker) {
     if (counts[k] != 0) atomic_fetch_add_explicit(&job->counts[k], counts[k], memory_order_relaxed);
 }
 
-/* Units are numbered by an int32, so they are larger for a picture beyond 2^48 pixels. */
+/* Unit numbers are int32_t, so units are larger for a picture beyond 2^48 pixels. */
 static size_t cut_for_queue(histogram_job *job, size_t pixels) {
   size_t units = cut(job, pixels);
   for (; units > INT32_MAX; units = cut(job, pixels)) pixels *= 2;
@@ -142,7 +142,7 @@ void prim_histogram(prim_place place, const prim_view *picture, const prim_view 
   for (size_t k = 0; k < PRIM_LEVELS; k++) counts[k] = atomic_load_explicit(&job.counts[k], memory_order_relaxed);
 }
 
-/* Levels for equalisation; false: there is only one level, which stays. */
+/* Computes the level table for equalisation. False: the picture has only one level, which stays. */
 static bool equalize_table(const uint64_t counts[PRIM_LEVELS], uint64_t pixels, uint8_t table[PRIM_LEVELS]) {
   size_t first = 0;
   while (counts[first] == 0) first++;

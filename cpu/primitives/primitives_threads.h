@@ -1,6 +1,7 @@
 /*
- * The primitives on whole arrays: divided into units that threads take on demand. No result depends on the threads:
- * integer sums, ranges and counts have no order, and float sums are combined by the tree of stages/primitives.h.
+ * The primitives on complete arrays, which are divided into units that threads take on demand. No result depends on
+ * the threads: integer sums, ranges and counts have no order, and float sums are combined by the tree of
+ * stages/primitives.h.
  */
 #ifndef HARTSIFT_CPU_PRIMITIVES_PRIMITIVES_THREADS_H
 #define HARTSIFT_CPU_PRIMITIVES_PRIMITIVES_THREADS_H
@@ -8,20 +9,21 @@
 #include "stages/ops.h"
 #include "stages/primitives.h"
 
-/* Execution settings. queue null: on the calling thread. */
+/* Where primitives are executed. queue null: on the calling thread. */
 typedef struct prim_place {
   stage_queue *queue;
   const prim_ops *ops;
 } prim_place;
 
-/* Kinds of work by time per byte: reading it through, or counting, look-up and filtering. */
+/* Kinds of work, by time per byte. PRIM_READ: each byte is only read. PRIM_WORK: counting, look-up or filtering. */
 typedef enum prim_effort { PRIM_READ, PRIM_WORK } prim_effort;
 
-/* Whether work on so many bytes is worth waking threads, and the settings for it: without threads if it is not. */
+/* The first returns whether work on so many bytes is worth waking threads. The second returns the settings for it:
+ * without threads if it is not. */
 bool prim_place_shares(size_t bytes, prim_effort effort);
 prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort);
 
-/* Number of consecutive elements of a view in memory. */
+/* A run of elements that are consecutive in memory. */
 typedef struct prim_run {
   const unsigned char *at;
   size_t count;
@@ -30,13 +32,13 @@ typedef struct prim_run {
 /* The run that begins at an element (counted row by row), up to `most` elements. */
 prim_run prim_run_at(const prim_view *view, size_t element, size_t most);
 
-/* The same elements in as few rows as possible. */
+/* Returns a view of the same elements with as few rows as possible. */
 prim_view prim_view_flat(prim_view view);
 
 double prim_reduce_sum(prim_place place, const prim_view *view);
 prim_range prim_reduce_range(prim_place place, const prim_view *view);
 
-/* Tiles of an array, the first `count` of them; a tile's size is clipped to the array's. */
+/* The first `count` tiles of an array. Tiles at its edges are clipped to it. */
 typedef struct prim_tiles_args {
   prim_view view;
   size_t tile_width, tile_height;
@@ -47,10 +49,10 @@ typedef struct prim_tiles_args {
 
 void prim_tile_stats(prim_place place, const prim_tiles_args *args);
 
-/* mask: data null, or a view of the picture's size. */
+/* Adds the levels of a picture to counts. mask: data null, or a view of the picture's size. */
 void prim_histogram(prim_place place, const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
 
-/* out: rows out_stride apart; may be the picture. */
+/* Equalises a picture. out: rows out_stride apart; may be the picture. */
 void prim_equalize(prim_place place, const prim_view *picture, uint8_t *out, size_t out_stride);
 
 typedef struct prim_convolve_args {
@@ -64,9 +66,9 @@ typedef struct prim_convolve_args {
 
 void prim_convolve(prim_place place, const prim_convolve_args *args);
 
-/* The tree over the sums of chunks, of a sequence that comes chunk by chunk. */
+/* The tree that combines the sums of chunks, for a sequence that arrives chunk by chunk. */
 
-/* Three tree levels of PRIM_CHUNK sums cover 2^40 elements; the last level takes their total. */
+/* Three tree levels of PRIM_CHUNK sums cover 2^40 elements. The last level combines their totals. */
 enum { PRIM_FLOORS = 4 };
 
 typedef struct prim_tree {
@@ -78,17 +80,18 @@ static inline void prim_tree_begin(prim_tree *tree) { memset(tree->count, 0, siz
 
 /* Adds the sum of the next chunk. */
 void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum);
-/* The total of one chunk or more. */
+/* Returns the total of the pushed sums, one or more. */
 double prim_tree_end(prim_tree *tree, const prim_ops *ops);
 
-/* Memory for a chunk of any type. */
+/* Memory for a chunk of any element type. */
 typedef union prim_room {
   uint16_t u16[PRIM_CHUNK];
   float f32[PRIM_CHUNK];
   double f64[PRIM_CHUNK];
 } prim_room;
 
-/* `count` consecutive elements (a chunk at most) from an element on: in place, or gathered in room. */
+/* Returns `count` consecutive elements (at most a chunk) from `element` on: a pointer into the view, or, if they
+ * are not consecutive in memory, a copy in `room`. */
 const void *prim_block_at(const prim_view *view, size_t element, size_t count, prim_room *room);
 
 #endif

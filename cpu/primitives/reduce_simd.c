@@ -1,4 +1,4 @@
-/* Sums, ranges and counts of runs with vectors. A sum of floats has PRIM_LANES lanes, whatever the vector's width. */
+/* Sums, ranges and counts of runs with vectors. A float sum has PRIM_LANES lanes for every vector width. */
 #include "cpu/primitives/primitive_variants.h"
 #include "cpu/simd/simd_bytes.h"
 #include "cpu/simd/simd_f64.h"
@@ -23,7 +23,7 @@ uint64_t SIMD_NAME(prim_sum_u8)(const void *x, size_t n) {
   return simd_bytes_total(a) + simd_bytes_total(b);
 }
 
-/* A 32-bit lane receives less than 2^17 from a vector. */
+/* Number of vectors until 32-bit lanes are emptied: a vector adds less than 2^17 to a lane. */
 enum { WORD_SUMS_MAX = 1 << 15 };
 
 uint64_t SIMD_NAME(prim_sum_u16)(const void *x, size_t n) {
@@ -95,7 +95,7 @@ void SIMD_NAME(prim_range_u16)(const void *x, size_t n, prim_range *range) {
     if (lows[l] <= highs[l]) widen(range, lows[l], highs[l]);
 }
 
-/* 1 in every byte above the threshold, 0 in the others. */
+/* Returns 1 in each byte above the threshold, and 0 in the others. */
 static inline simd_bytes ones_above(simd_bytes v, simd_bytes threshold) {
   return simd_bytes_min(simd_bytes_over(v, threshold), simd_bytes_set1(1));
 }
@@ -127,7 +127,7 @@ uint64_t SIMD_NAME(prim_count_above_u16)(const void *x, size_t n, double thresho
 
 enum { SUM_VECTORS = PRIM_LANES / SIMD_F64 };
 
-/* Adds lane l + half of the vectors to lane l, down to one vector, and then within it. */
+/* Adds lane l + half to lane l, first across the vectors down to one, then within that vector. */
 static inline double tree_of(simd_f64 lane[SUM_VECTORS]) {
   for (int half = SUM_VECTORS / 2; half > 0; half /= 2)
     for (int k = 0; k < half; k++) lane[k] = simd_f64_add(lane[k], lane[k + half]);
@@ -138,7 +138,7 @@ static inline double tree_of(simd_f64 lane[SUM_VECTORS]) {
   return v[0];
 }
 
-/* n: a multiple of PRIM_LANES up to PRIM_CHUNK. */
+/* n: a multiple of PRIM_LANES, at most PRIM_CHUNK. */
 static inline double chunk_sum_f32(const float *x, size_t n) {
   simd_f64 lane[SUM_VECTORS];
   for (int k = 0; k < SUM_VECTORS; k++) lane[k] = simd_f64_set1(0.0);
@@ -161,7 +161,7 @@ static inline double chunk_sum_f64(const double *x, size_t n) {
   return tree_of(lane);
 }
 
-/* Whole chunks in place; the last one is padded with zeros, which change no lane. */
+/* Full chunks are read in place. The last chunk is padded with zeros, which change no lane. */
 void SIMD_NAME(prim_sum_chunks_f32)(const void *x, size_t n, double *sums) {
   const float *v = x;
   size_t i = 0;
@@ -258,7 +258,8 @@ static inline void take_bytes(tile_sums *s, simd_bytes v, simd_bytes beyond, sim
   s->above = simd_bytes_sum(s->above, ones_above(v, limit));
 }
 
-/* All four statistics of a row at once; lanes beyond the tile are 0, which exceeds no threshold of 0 or more. */
+/* Computes all four statistics of a row in one pass. Lanes beyond the tile are 0, which exceeds no threshold of 0
+ * or more. */
 void SIMD_NAME(prim_tile_u8)(const prim_view *tile, double threshold, prim_tile *out) {
   const int32_t t = prim_threshold_integer(threshold);
   const simd_bytes limit = simd_bytes_set1((uint8_t)(t < 0 ? 0 : (t > 255 ? 255 : t))), zero = simd_bytes_zero();

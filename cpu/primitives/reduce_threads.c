@@ -2,8 +2,8 @@
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/threads.h"
 
-/* A few hundred microseconds of work. For less, waking threads saves little: it takes some microseconds each, and many
- * more if they share cores with other programs. */
+/* Fewest bytes for which threads are woken: a few hundred microseconds of work. Waking a thread takes some
+ * microseconds, and much longer if it shares a core with other programs. */
 static const size_t shared_bytes_min[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
 bool prim_place_shares(size_t bytes, prim_effort effort) { return bytes >= shared_bytes_min[effort]; }
@@ -109,7 +109,8 @@ static double tree_floor(const prim_tree *tree, const prim_ops *ops, int32_t flo
   return sum;
 }
 
-/* A full tree level passes its sum to the next level and restarts with the number that did not fit. */
+/* Adds a sum at a tree level. A full level passes its sum to the next level, and restarts with the number that did
+ * not fit. */
 static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double sum) {
   for (; floor < PRIM_FLOORS - 1 && tree->count[floor] == PRIM_CHUNK; floor++) {
     const double whole = tree_floor(tree, ops, floor);
@@ -122,7 +123,7 @@ static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double 
 
 void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum) { push_at(tree, ops, 0, sum); }
 
-/* The sum of one number is that number, so a short sequence may pass every level. */
+/* The sum of one number is that number, so a short sequence passes every level unchanged. */
 double prim_tree_end(prim_tree *tree, const prim_ops *ops) {
   for (int32_t floor = 0; floor < PRIM_FLOORS - 1; floor++)
     if (tree->count[floor] > 0) push_at(tree, ops, floor + 1, tree_floor(tree, ops, floor));
@@ -142,17 +143,17 @@ const void *prim_block_at(const prim_view *view, size_t element, size_t count, p
   }
 }
 
-/* Chunks of a unit, and chunks of a batch, whose sums are stored before they enter the tree. */
+/* UNIT_CHUNKS: chunks of a unit. BATCH_CHUNKS: chunks whose sums are stored before they enter the tree. */
 enum { UNIT_CHUNKS = 32, BATCH_CHUNKS = 4 * PRIM_CHUNK };
 
 typedef struct chunks_job {
   const prim_ops *ops;
   prim_view view;
-  size_t first, elements; /* range of this batch */
+  size_t first, elements; /* elements of this batch */
   double sums[BATCH_CHUNKS];
 } chunks_job;
 
-/* Chunks within one row are summed in place; a chunk that continues in the next row is gathered. */
+/* Chunks within one row are summed in place. A chunk that continues in the next row is first gathered. */
 static void sum_chunks_unit(void *argument, int32_t unit, int32_t worker) {
   chunks_job *job = argument;
   const int32_t type = job->view.type & 1;
@@ -193,9 +194,9 @@ double prim_reduce_sum(prim_place place, const prim_view *view) {
   return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
 }
 
-/* Tile statistics: a tile is a view, and its statistics are the view's. */
+/* Tile statistics: a tile is a view, so its statistics are those of the view. */
 
-/* Fewest elements of a unit of work, so that its fixed cost is comparatively small. */
+/* Fewest elements of a unit of work; with fewer, the fixed cost of a unit would dominate. */
 static const size_t tile_unit_elements_min = (size_t)1 << 15;
 
 typedef struct tiles_job {
@@ -205,7 +206,8 @@ typedef struct tiles_job {
   size_t unit_tiles;
 } tiles_job;
 
-/* Any type but u8: the tile's elements in blocks of a chunk, which stay in the L1 cache for the three passes. */
+/* Computes the statistics of a tile of any type but u8. Elements are taken in blocks of one chunk, which stay in
+ * the L1 cache for the three passes. */
 static void tile_in_blocks(const prim_ops *ops, const prim_view *tile, double threshold, prim_tile *out) {
   const prim_view view = prim_view_flat(*tile);
   const size_t n = view.width * view.height;

@@ -3,7 +3,7 @@
 
 #include "cpu/ref/stages_ref.h"
 
-/* Votes of all samples of the window; the outermost samples of a level give none. */
+/* Adds the votes of all samples of the window. The outermost samples of a level do not vote. */
 static void fill_padded(const plane_view *level, const describe_window *w, float scale,
                         int32_t padded[DESCRIBE_PADDED_LENGTH]) {
   memset(padded, 0, sizeof(int32_t) * DESCRIBE_PADDED_LENGTH);
@@ -28,7 +28,7 @@ static void fill_padded(const plane_view *level, const describe_window *w, float
     }
 }
 
-/* The cropped histogram of feature n at one of its sizes. */
+/* Computes the cropped histogram of feature n at size `size`. */
 static void fill_bins(const describe_args *args, uint32_t n, int32_t size, int32_t h[DESCRIBE_LENGTH]) {
   const feature_list *f = &args->features;
   const describe_site site =
@@ -45,7 +45,7 @@ static void fill_bins(const describe_args *args, uint32_t n, int32_t size, int32
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) h[i] = describe_crop(padded, i);
 }
 
-/* Clips at 0.2 of the norm; returns the factor to unit norm. */
+/* Clips at 0.2 of the norm. Returns the factor that gives unit norm. */
 static float clip_bins(int32_t h[DESCRIBE_LENGTH], bool root) {
   uint64_t squares = 0, clipped_squares = 0;
   uint32_t clipped_sum = 0;
@@ -59,7 +59,7 @@ static float clip_bins(int32_t h[DESCRIBE_LENGTH], bool root) {
   return describe_factor(clipped_squares, clipped_sum, root);
 }
 
-/* The sum of the descriptors of all sizes. */
+/* Adds up the descriptors of all sizes. */
 static void pool_bins(const describe_args *args, uint32_t n, int32_t pooled[DESCRIBE_LENGTH]) {
   memset(pooled, 0, sizeof(int32_t) * DESCRIBE_LENGTH);
   for (int32_t size = 0; size < args->params.domain.count; size++) {

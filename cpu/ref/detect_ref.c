@@ -97,13 +97,14 @@ stage_status locate_ref(stage_queue *queue, const locate_args *args) {
   return STAGE_OK;
 }
 
-/* Reference of detection: octave by octave the search, refinement and location one after another, with masks between. */
+/* Reference of detection. In each octave, search, refinement and location run one after another, with masks as
+ * intermediate results. */
 
 static size_t mask_words(int32_t width, int32_t height, int32_t scales) {
   return (size_t)mask_words_per_row(width) * (size_t)height * (size_t)scales;
 }
 
-/* Memory for the masks of the first octave, which is the largest. */
+/* Returns the bytes of the masks of the first octave, which is the largest. */
 size_t detect_work_bytes_ref(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity) {
   (void)keypoint_capacity;
   return 2 * sizeof(uint32_t) * mask_words(geometry->width[0], geometry->height[0], scales);
@@ -122,7 +123,8 @@ static stage_status detect_octave(stage_queue *queue, const detect_args *args, c
   return st;
 }
 
-/* Follows a candidate from one of its steps to the sample where it settles, unless it leaves the part. */
+/* Follows a candidate from step at->step to the sample where it settles. True: it has settled. A candidate that
+ * leaves the part is stored as escaped, and the result is false. */
 static bool follow_in_part(const detect_args *args, escaped_candidate *at) {
   const detect_part *part = args->part;
   const refine_step outcome =
@@ -149,7 +151,7 @@ static void mark(const detect_args *args, const settled_map *m, escaped_candidat
   if (follow_in_part(args, &at)) *settled_word(m, at.level, at.x, at.y) |= 1u << ((at.x - m->part.x0) & 31);
 }
 
-/* The settled samples as keypoints. */
+/* Appends the settled samples as keypoints. */
 static void list_settled(const detect_args *args, const settled_map *m) {
   const locate_args locate = {args->octaves[0], m->bits, args->params, args->filter, args->keypoints};
   for (int32_t level = 1; level <= args->params.scales; level++)
@@ -213,7 +215,7 @@ static bool joins(const void *list, uint32_t feature) {
   return select_is_same(&args->keypoints, args->features.keypoint[feature - 1], args->features.keypoint[feature]);
 }
 
-/* Keeps the last features, from `first` on; returns their number. */
+/* Keeps the features from `first` on, which are the last ones. Returns their number. */
 static uint32_t keep_from(const select_args *args, uint32_t first, uint32_t n) {
   if (first == 0) return n;
   *args->kept_described = 0;
@@ -226,7 +228,7 @@ stage_status select_ref(stage_queue *queue, const select_args *args) {
   const feature_list *f = &args->features;
   const uint32_t n = *f->count;
   *args->kept_described = args->described_count;
-  if (n > f->capacity || n <= args->max_features) return STAGE_OK; /* counts an overflown list to the end first */
+  if (n > f->capacity || n <= args->max_features) return STAGE_OK; /* an overflown list is only counted */
   if (args->rule == SELECT_LEVELS) {
     *f->count = keep_from(args, select_first_level(args, n, args->max_features, level_of, joins), n);
     return STAGE_OK;

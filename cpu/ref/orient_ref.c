@@ -10,7 +10,7 @@ typedef struct peak {
   float angle;
 } peak;
 
-/* Votes of all samples of the window. */
+/* Adds the votes of all samples of the window. */
 static void fill_histogram(const plane_view *level, const orient_window *w, const orient_args *args,
                            int32_t histogram[ORIENT_BINS]) {
   const author_rule rule = args->params.orientation_rule;
@@ -33,7 +33,7 @@ static void fill_histogram(const plane_view *level, const orient_window *w, cons
     }
 }
 
-/* Peaks in bin order. */
+/* Finds the peaks, in the order of bins. */
 static int32_t find_peaks(const int32_t histogram[ORIENT_BINS], author_rule rule, peak peaks[ORIENT_PEAKS_MAX]) {
   int64_t h[ORIENT_BINS], largest = 0;
   for (int32_t b = 0; b < ORIENT_BINS; b++) {
@@ -119,7 +119,7 @@ void affine_patch_ref(const plane_view *level, const patch_map *m, const patch_r
   }
 }
 
-/* The share of the row j steps below the middle. */
+/* Adds the moments of one row of the window, j steps below its middle. */
 static void add_row(const plane_view *level, const affine_window *w, int32_t j, affine_moments *m) {
   const affine_row r = affine_row_of(w, w->y + (float)(w->step * j));
   const float *row = level->data + (size_t)(w->cy + w->step * j) * level->stride;

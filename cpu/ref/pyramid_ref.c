@@ -3,7 +3,7 @@
  */
 #include "cpu/ref/stages_ref.h"
 
-/* One channel of the source as a float in [0, 1]. */
+/* Returns one channel of the source as a float in [0, 1]. */
 static float source_unit(const source_view *s, const unsigned char *sample) {
   if (s->type == SOURCE_U8) return (float)*sample / 255.0f;
   if (s->type == SOURCE_U16) return (float)*(const uint16_t *)(const void *)sample / 65535.0f;
@@ -14,7 +14,7 @@ static uint32_t source_int(const source_view *s, const unsigned char *sample) {
   return s->type == SOURCE_U8 ? *sample : *(const uint16_t *)(const void *)sample;
 }
 
-/* Gray of pixel (x, y) in [0, 1]. */
+/* Returns the gray of pixel (x, y) in [0, 1]. */
 static float source_gray(const source_view *s, int32_t x, int32_t y) {
   const size_t size = source_sample_bytes(s->type);
   const unsigned char *pixel =
@@ -28,7 +28,7 @@ static float source_gray(const source_view *s, int32_t x, int32_t y) {
   return s->type == SOURCE_U8 ? (float)gray / 255.0f : (float)gray / 65535.0f;
 }
 
-/* Sample x of a doubled row. The last sample repeats. */
+/* Returns sample x of a row that is doubled along x. The last sample repeats. */
 static float doubled_in_row(const float *row, int32_t width, int32_t x, upsample_grid grid) {
   const int32_t i = x / 2;
   const float c = row[i], left = row[i > 0 ? i - 1 : 0], right = row[i + 1 < width ? i + 1 : i];
@@ -36,7 +36,7 @@ static float doubled_in_row(const float *row, int32_t width, int32_t x, upsample
   return double_half_pixel(c, x % 2 == 0 ? left : right);
 }
 
-/* The same in a column of the doubled rows: `row` is the source row of sample y, one of width floats. */
+/* Returns sample y of a column that is doubled along y. row: the source row of sample y, at this column. */
 static float doubled_in_column(const float *row, size_t stride, int32_t height, int32_t y, upsample_grid grid) {
   const int32_t i = y / 2;
   const float *up = i > 0 ? row - stride : row, *down = i + 1 < height ? row + stride : row;
@@ -44,13 +44,13 @@ static float doubled_in_column(const float *row, size_t stride, int32_t height, 
   return double_half_pixel(*row, y % 2 == 0 ? *up : *down);
 }
 
-/* Source pixels of a region of the doubled picture. */
+/* Returns the source pixels that a region of the doubled picture reads. */
 static plane_region pixels_of(const plane_region *doubled, const plane_view *gray) {
   const plane_region r = {doubled->x0 / 2, doubled->y0 / 2, (doubled->x1 + 1) / 2, (doubled->y1 + 1) / 2};
   return region_about(r, 1, gray);
 }
 
-/* The region of the doubled picture: gray pixels, then rows doubled (in the work plane), then columns. */
+/* Makes a region of the doubled picture: converts pixels to gray, doubles rows (into the work plane), then columns. */
 static void make_doubled(const base_args *args, const plane_region *region) {
   const plane_view gray = args->gray, wide = args->work, out = args->doubled;
   const plane_region p = pixels_of(region, &gray);
@@ -67,7 +67,7 @@ static void make_doubled(const base_args *args, const plane_region *region) {
     }
 }
 
-/* The region of the decimated picture. */
+/* Makes a region of the decimated picture. */
 static void make_thinned(const base_args *args, const plane_region *region) {
   const plane_view out = args->doubled;
   const int32_t step = 1 << args->first_octave;
@@ -88,7 +88,7 @@ stage_status base_ref(stage_queue *queue, const base_args *args) {
   return blur_ref(queue, &blur);
 }
 
-/* One output: acc = c0 x0, then acc = fma(cj, x[-j] + x[+j], acc) for j upwards. */
+/* Computes one output: acc = c0 x0, then acc = fma(cj, x[-j] + x[+j], acc) for ascending j. */
 static float convolve_at(const gaussian_filter *f, const float *line, ptrdiff_t step, int32_t i, int32_t n,
                          border_mode b) {
   float acc = f->taps[0] * line[(ptrdiff_t)i * step];
@@ -109,7 +109,7 @@ stage_status blur_ref(stage_queue *queue, const blur_args *args) {
     for (int32_t x = r.x0; x < r.x1; x++)
       work.data[(size_t)(y - rows.y0) * work.stride + (size_t)(x - r.x0)] =
           convolve_at(args->filter, in.data + (size_t)y * in.stride, 1, x, in.width, args->border);
-  const float *first = work.data - (ptrdiff_t)rows.y0 * (ptrdiff_t)work.stride; /* row 0 of the plane */
+  const float *first = work.data - (ptrdiff_t)rows.y0 * (ptrdiff_t)work.stride; /* where row 0 of the plane would be */
   for (int32_t y = r.y0; y < r.y1; y++)
     for (int32_t x = r.x0; x < r.x1; x++)
       out.data[(size_t)y * out.stride + (size_t)x] =

@@ -1,6 +1,7 @@
 /*
- * The operations of stages/two_view.h over TWO_VIEW_LANES lanes, in registers of REAL_LANES each. The including file
- * defines the operations for stages/two_view_math.h, REAL_LANES, real_load, real_store and TWO_VIEW_NAME(operation).
+ * The operations of stages/two_view.h over TWO_VIEW_LANES lanes, in registers of REAL_LANES lanes. The including
+ * file defines what stages/two_view_math.h needs, and REAL_LANES, real_load, real_store and
+ * TWO_VIEW_NAME(operation).
  */
 #ifndef HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
 #define HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
@@ -10,7 +11,7 @@
 
 enum { REGISTERS = (int)TWO_VIEW_LANES / (int)REAL_LANES };
 
-/* The coordinates of the last matches of an array, padded with values that fit no model. */
+/* Coordinates of the last, incomplete register of matches, padded with values that fit no model. */
 typedef struct last_matches {
   double x[TWO_VIEW_LANES], y[TWO_VIEW_LANES], u[TWO_VIEW_LANES], v[TWO_VIEW_LANES];
 } last_matches;
@@ -37,7 +38,7 @@ static inline void spread_matrix(const double matrix[9], real out[9]) {
   for (int i = 0; i < 9; i++) out[i] = real_of(matrix[i]);
 }
 
-/* The tree: halves are added down to one number. */
+/* Combines the lanes by the fixed tree: the upper half is added to the lower, down to one number. */
 static inline double sum_of_lanes(const real lanes[REGISTERS]) {
   double v[TWO_VIEW_LANES];
   for (int part = 0; part < REGISTERS; part++) real_store(v + part * REAL_LANES, lanes[part]);
@@ -96,8 +97,8 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
 
 static inline void add_to(real sums[][REGISTERS], int part, real term) { sums[0][part] = sums[0][part] + term; }
 
-/* Adds a register's terms. Terms without weight, and padding lanes, are set to 0, because 0 times an infinite or NaN
- * term is not 0. Returns the weights. */
+/* Adds the terms of a register. Terms without weight, and those of padding lanes, are set to 0, because 0 times an
+ * infinite or NaN term is not 0. Returns the weights. */
 static inline real add_homography(const real m[9], match_point p, real over_limit, int part, real sums[][REGISTERS]) {
   const real zero = real_of(0.0);
   real left[6];
@@ -152,7 +153,7 @@ static inline void gather(two_view_error kind, const double matrix[9], const two
   for (int k = 0; k < (int)TWO_VIEW_FORM_SUMS; k++) form->sum[k] = k < count ? sum_of_lanes(sums[k]) : 0.0;
 }
 
-/* A register of samples of `size` matches, from lane `first` on. */
+/* Loads a register of samples of `size` matches each, from lane `first` on. */
 static inline void load_samples(const two_view_matches *matches, const uint32_t *samples, int size, int first,
                                 match_point *out) {
   for (int k = 0; k < size; k++) {
@@ -192,7 +193,7 @@ static void seven(const two_view_matches *matches, const uint32_t *samples, two_
   for (int first = 0; first < (int)TWO_VIEW_LANES; first += REAL_LANES) seven_of_register(matches, samples, first, out);
 }
 
-/* Cell of a sample's solution: in [-1, 1] for z, or for 1 / z. */
+/* A cell that contains a root: an interval in [-1, 1] of z, or of 1 / z. */
 typedef struct five_root {
   int lane;
   bool is_reversed;
@@ -215,7 +216,7 @@ typedef union five_state {
   real all[FIVE_REALS];
 } five_state;
 
-/* The cells where the polynomials change their sign; lane by lane. */
+/* Finds the cells where the polynomials change their sign, lane by lane. */
 static int five_cells(const five_sample *s, const bool skipped[REAL_LANES], five_root *roots) {
   static const double cell = 2.0 / FIVE_CELLS;
   double values[2][FIVE_CELLS + 1][REAL_LANES];
@@ -236,7 +237,7 @@ static int five_cells(const five_sample *s, const bool skipped[REAL_LANES], five
   return count;
 }
 
-/* The essential matrices at a register of roots. */
+/* Computes the essential matrices at a register of roots. */
 static void five_solve(double stored[FIVE_REALS][REAL_LANES], const five_root *roots, int count, int first,
                        two_view_five *out) {
   five_state state;

@@ -13,7 +13,7 @@ typedef struct float_environment {
   fenv_t saved;
 } float_environment;
 
-/* On x86 the default environment's MXCSR has neither FTZ nor DAZ, on AArch64 its FPCR is 0. */
+/* The default environment has neither FTZ nor DAZ in MXCSR on x86, and an FPCR of 0 on AArch64. */
 static inline void float_environment_enter(float_environment *e) {
   fegetenv(&e->saved);
   fesetenv(FE_DFL_ENV);
@@ -27,8 +27,9 @@ static inline float_environment float_environment_of_library(void) {
   return e;
 }
 
-/* The first line of every public function that computes or converts numbers to or from text, and of every thread:
- * enters the environment, and leaves it at any return. tests/api/check_float_environment.py checks this. */
+/* First line of each thread, and of each public function that computes, or that converts numbers to or from text.
+ * It enters the library's environment, and leaves it at any return. tests/api/check_float_environment.py checks
+ * this. */
 #define FLOAT_ENVIRONMENT_OF_LIBRARY                                                                                   \
   __attribute__((cleanup(float_environment_leave), unused)) float_environment environment_of_caller =                  \
       float_environment_of_library()

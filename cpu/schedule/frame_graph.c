@@ -8,11 +8,11 @@
 typedef struct level_step {
   graph_job job;
   const struct level_step *from; /* the source level; null: the picture */
-  const graph_job *after; /* null, or a job that must be done first, because this level reuses the memory it reads */
+  const graph_job *after;        /* null, or a job whose memory this level reuses: it must be done first */
   int32_t height;
-  int32_t rows;   /* rows of a band */
-  int32_t factor; /* rows of `from` per row of this level */
-  int32_t reach;  /* halo: rows of `from` read beyond these */
+  int32_t rows;   /* rows of a band of this level */
+  int32_t factor; /* number of rows of `from` for one row of this level */
+  int32_t reach;  /* halo: further rows of `from` that are read above and below */
   uint64_t samples;
   union {
     blur_job blur;
@@ -22,22 +22,22 @@ typedef struct level_step {
 
 typedef struct frame_graph {
   const frame_graph_args *args;
-  graph_job detect[2], list[2], orient, describe; /* [0]: first octave, [1]: the others */
+  graph_job detect[2], list[2], orient, describe; /* detect, list: [0] for the first octave, [1] for the others */
   detect_job detection[2];
   orient_job orientation;
   describe_job description;
-  int32_t detections; /* number of detections */
-  atomic_int listed;  /* detections whose keypoints are listed */
+  int32_t detections; /* number of detection jobs */
+  atomic_int listed;  /* number of detection jobs whose keypoints are listed */
   work_graph work;
-  graph_job **jobs;        /* in order of preference */
-  int32_t before_features; /* jobs up to the last list */
+  graph_job **jobs;        /* [work.count] in order of preference */
+  int32_t before_features; /* number of jobs up to and including the last list */
   int32_t told;            /* number of jobs reported as progress */
   level_step steps[];      /* [octave * (levels + 1) + level] */
 } frame_graph;
 
 _Static_assert((int)WORK_BANDS_MAX <= (int)GRAPH_BANDS_MAX, "bands of a step");
 
-/* Lists, orientation, description, and two detections. */
+/* Jobs besides the levels: two lists, orientation, description and two detections. */
 enum { JOBS_BESIDE_LEVELS = 6 };
 
 static size_t steps_of(int32_t octave_count, int32_t levels) { return (size_t)octave_count * (size_t)(levels + 1); }
@@ -55,7 +55,7 @@ frame_graph_size frame_graph_sizes(const stage_ops *ops, int32_t threads) {
 
 /* ------------------------------------------------- dependencies of a chunk */
 
-/* Whether the rows first..end-1 of a level are made, clipped to the level. */
+/* Whether rows first..end-1 of a level are made. Rows outside the level count as made. */
 static bool rows_are_made(const level_step *s, int32_t first, int32_t end) {
   if (first < 0) first = 0;
   if (end > s->height) end = s->height;
@@ -74,9 +74,9 @@ static const level_step *step_of(const frame_graph *g, int32_t octave, int32_t l
   return &g->steps[octave * (g->args->levels + 1) + level];
 }
 
-/* Candidates move by one sample at a time, and level S+2 around them is made from level S+1. OpenCV's may move by more
- * than one sample. Rows of the border belong to the chunks next to it, so that the levels are complete once detection
- * is done: then their memory is reused, and orientation reads these rows. */
+/* A candidate moves by one sample in a step, and level S+2 around it is made from level S+1. OpenCV's candidates
+ * may move farther. Border rows belong to the chunks next to them. So the levels are complete once detection is
+ * done: then their memory is reused, and orientation reads these rows. */
 static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const int32_t others = job == &g->detect[1];
@@ -90,7 +90,7 @@ static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return rows_are_made(top, r.y0 - reach, r.y1 + reach);
 }
 
-/* Keypoints of later octaves come after the first octave's. */
+/* The keypoints of later octaves are listed after those of the first octave. */
 static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   (void)chunk;
@@ -98,7 +98,7 @@ static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return graph_job_is_done(&g->list[0]) && graph_job_is_done(&g->detect[1]);
 }
 
-/* A full chunk is ready as soon as its items are listed, the last one when all are. */
+/* A full chunk is ready as soon as its items are listed; the last chunk is ready once all items are listed. */
 static bool items_are_ready(graph_job *job, int32_t chunk, uint32_t listed, uint32_t items, bool all) {
   if (all) graph_job_close(job, chunks_of_items(0, listed, items));
   const uint64_t first = (uint64_t)chunk * items;
@@ -143,19 +143,19 @@ static void add_job(frame_graph *g, graph_job *job, bool (*ready)(void *, graph_
   g->jobs[g->work.count++] = job;
 }
 
-/* Completes the job of a blurred level. */
+/* Divides a level into bands, which completes its job. */
 static void divide_in_bands(const frame_graph_args *a, level_step *s, int32_t octave, int32_t threads) {
   blur_job *b = &s->state.blur;
   const octave_view *o = &a->octaves[octave];
   b->work = pyramid_work_in_bands(o->width, o->height, b->filter->radius, threads);
   b->run.chunks = b->work.strips * b->work.bands;
-  /* Scratch of one thread for the steps of all octaves that share it. */
+  /* Sizes the scratch of one thread for all octaves that share it. */
   b->scratch_floats = 0;
   for (int32_t i = octave > 0; i < (octave > 0 ? a->octave_count : 1); i++) {
     const size_t floats = pyramid_work_band_floats(a->octaves[i].width, a->octaves[i].height, a->radius_max, threads);
     if (floats / (size_t)threads > b->scratch_floats) b->scratch_floats = floats / (size_t)threads;
   }
-  b->stream = false; /* read again soon */
+  b->stream = false; /* the output is read again soon, so it goes through the caches */
   s->rows = b->work.band;
   graph_job_begin(&s->job, b->run.task, b, b->run.chunks, b->work.strips);
 }
@@ -192,7 +192,7 @@ static void add_blurred(frame_graph *g, level_step *s, int32_t octave, int32_t l
   add_job(g, &s->job, level_is_ready, s);
 }
 
-/* The levels of an octave. */
+/* Adds the jobs of the levels of an octave. */
 static void add_octave(frame_graph *g, int32_t octave, int32_t threads) {
   const frame_graph_args *a = g->args;
   for (int32_t level = 0; level <= a->levels; level++) {
@@ -223,7 +223,7 @@ static void add_detection(frame_graph *g, int32_t which) {
   add_job(g, &g->list[which], list_is_ready, g);
 }
 
-/* False: out of memory. */
+/* Adds the jobs of orientation and description. False: out of memory. */
 static bool add_features(frame_graph *g) {
   const frame_graph_args *a = g->args;
   if (!a->orient) return true;
@@ -252,7 +252,7 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
     if (args->detect && o == 0) add_detection(g, 0);
   }
   if (g->detections > 1) add_detection(g, 1);
-  /* Later jobs first, because they read data that has just been made. */
+  /* Later jobs come first, because they read data that has just been made. */
   g->before_features = g->work.count;
   for (int32_t i = 0, j = g->work.count - 1; i < j; i++, j--) {
     graph_job *job = g->jobs[i];
@@ -264,7 +264,7 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
 
 /* ------------------------------------------------- the run */
 
-/* The samples that a job reports as progress, 0 for others. */
+/* Returns the samples that a job reports as progress, 0 for a job that reports none. */
 static uint64_t samples_of(const frame_graph *g, const graph_job *job) {
   const frame_graph_args *a = g->args;
   uint64_t first = (uint64_t)a->octaves[0].width * (uint64_t)a->octaves[0].height, others = 0;

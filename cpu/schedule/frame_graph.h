@@ -2,10 +2,10 @@
  * The stages of a frame as one graph of jobs: pyramid, detection, orientation and description on a pool of threads,
  * without a barrier of all threads between two steps.
  *
- * A chunk begins when the bands of rows that it reads are made. The graph keeps two orders. The later octaves begin
- * when the first octave has been searched, since they share the memory of its levels above S. The keypoints of the
- * first octave are listed before the others, so they are oriented and described while the later octaves are made and
- * searched. The results equal those of the stages run one after another.
+ * A chunk begins when the bands of rows that it reads are made. Two orders are fixed. The later octaves begin only
+ * after the search of the first octave, because they reuse the memory of its levels above S. The keypoints of the
+ * first octave are listed before those of the others, so they are oriented and described while the later octaves
+ * are made and searched. The results equal those of the stages run one after another.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
 #define HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
@@ -17,30 +17,31 @@ typedef struct frame_graph_args {
   base_args base;
   const octave_view *octaves;
   int32_t octave_count;               /* 1 or more */
-  int32_t scales, levels;             /* S; number of levels made above level 0, S or more */
+  int32_t scales, levels;             /* scales: S. levels: number of levels made above level 0, at least S */
   const gaussian_filter *step_filter; /* [1..levels] */
   int32_t radius_max;
-  float *scratch[2]; /* scratch of the pyramid's steps: of the first octave, of the others */
-  /* Null: no search; else [0] is of the first octave, [1] of the others, if there are any. */
+  float *scratch[2]; /* scratch of the pyramid's steps; [0] for the first octave, [1] for the others */
+  /* Null: no search. Otherwise [0] for the first octave, [1] for the others if there are any. */
   const detect_args *detect;
-  const orient_args *orient;     /* null: no orientation; else of all keypoints found */
-  const describe_args *describe; /* null: no description; else of all features */
-  /* Null, or called on the caller's thread once for each finished level step, detection and orientation, with its
-   * number of samples, for detection and orientation multiplied by stage_levels. False: the frame ends early. */
+  const orient_args *orient;     /* null: no orientation; otherwise for all keypoints found */
+  const describe_args *describe; /* null: no description; otherwise for all features */
+  /* Null, or a function called on the caller's thread once for each finished level step, detection and orientation.
+   * samples: those of the job; for detection and orientation multiplied by stage_levels. If it returns false, the
+   * frame ends early. */
   bool (*tell)(void *owner, uint64_t samples);
   void *owner;
   uint64_t stage_levels;
-  void *work; /* frame_graph_bytes */
+  void *work; /* memory of the size that frame_graph_sizes' function returns */
 } frame_graph_args;
 
-/* Bytes of frame_graph_args.work. */
+/* Returns the bytes of frame_graph_args.work. */
 typedef size_t (*frame_graph_size)(int32_t octave_count, int32_t scales);
 size_t frame_graph_bytes(int32_t octave_count, int32_t scales);
 
-/* frame_graph_bytes if these stages run as a graph on so many threads, else null. */
+/* Returns frame_graph_bytes if these stages run as a graph on so many threads, otherwise null. */
 frame_graph_size frame_graph_sizes(const stage_ops *ops, int32_t threads);
 
-/* Statuses: STAGE_OUT_OF_MEMORY, STAGE_CANCELLED. */
+/* Runs the stages. Can return STAGE_OUT_OF_MEMORY and STAGE_CANCELLED. */
 stage_status frame_graph_run(stage_queue *queue, const frame_graph_args *args);
 
 #endif

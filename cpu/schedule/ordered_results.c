@@ -76,14 +76,15 @@ void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
   pthread_mutex_unlock(&list->lock);
 }
 
-/* Two counting sorts, by column and then by level and row, of indices into the records. */
+/* Sorts indices into the records by two counting sorts: by column, then by level and row. */
 
-/* Capacity suffices even if two candidates in four settle on samples that others have found. */
+/* Returns the capacity of records. It suffices even if two of four candidates settle on samples that other
+ * candidates have already found. */
 static uint32_t records_of(uint32_t keypoints) {
   return keypoints < UINT32_MAX / 2 ? keypoints + keypoints / 2 + 64 : UINT32_MAX;
 }
 
-/* Number of counters for the sorts' keys: columns, and rows of all levels. */
+/* Returns the number of counters for the keys of both sorts: columns, and rows of all levels. */
 static size_t counters_of(size_t width, size_t rows) { return (rows > width ? rows : width) + 1; }
 
 size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity) {
@@ -107,16 +108,16 @@ void keypoint_records_add(keypoint_records *found, const keypoint_record *record
   memcpy(found->records + first, records, sizeof *records * (count < room ? count : room));
 }
 
-/* A sort of records by a key below `keys`. */
+/* State of a sort of records by a key below `keys`. */
 typedef struct record_sort {
   const keypoint_record *records;
   uint32_t count;
-  uint32_t *counters; /* keys + 1 */
+  uint32_t *counters; /* [keys + 1] */
   size_t keys;
   bool by_row;
-  size_t first_row[OCTAVES_MAX]; /* number of each octave's first row */
+  size_t first_row[OCTAVES_MAX]; /* [octave]: number of its first row, in the key */
   int32_t height[OCTAVES_MAX];
-  int32_t x0, y0; /* corner of the searched part */
+  int32_t x0, y0; /* upper left corner of the searched part */
 } record_sort;
 
 static size_t key_of(const record_sort *s, uint32_t index) {
@@ -126,7 +127,7 @@ static size_t key_of(const record_sort *s, uint32_t index) {
          (size_t)(r->row - s->y0);
 }
 
-/* to: the indices of from (null: 0, 1, ...) in the order of their keys, in a stable sort. */
+/* Writes to `to` the indices of `from` (null: 0, 1, ...) in the order of their keys; the sort is stable. */
 static void sort_records(const record_sort *s, const uint32_t *from, uint32_t *to) {
   memset(s->counters, 0, sizeof *s->counters * (s->keys + 1));
   for (uint32_t i = 0; i < s->count; i++) s->counters[key_of(s, i) + 1]++;
@@ -154,7 +155,7 @@ static void append_keypoint(const keypoint_list *list, const keypoint_record *r,
   list->level[n] = (int16_t)r->level;
 }
 
-/* The numbers of columns and rows by which the records are sorted. */
+/* Finds the numbers of columns and rows by which the records are sorted. */
 static void measure(record_sort *sort, const detect_args *args, size_t *columns, size_t *rows) {
   const detect_part *part = args->part;
   *columns = (size_t)args->octaves[0].width;
@@ -189,7 +190,7 @@ void keypoint_records_end(const keypoint_records *found, const detect_args *args
     if (!before || !same_sample(before, r)) append_keypoint(list, r, args->octaves[r->octave_index].octave);
     before = r;
   }
-  /* Records beyond the capacity make the list too long, even if they were duplicates. */
+  /* If records did not fit, the list counts as too long, even if the lost ones were duplicates. */
   const uint32_t lost = all - count, most = UINT32_MAX - *list->count;
   *list->count += lost < most ? lost : most;
   if (lost > 0 && *list->count <= list->capacity) *list->count = list->capacity + 1;

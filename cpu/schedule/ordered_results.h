@@ -18,18 +18,18 @@
 enum {
   ORDERED_ITEMS = 16, /* keypoints of a chunk */
   ORDERED_PLACES = 128,
-  ORDERED_PLACE_ANGLES = 48 /* a longer list waits for its turn; 1.3 per keypoint is usual */
+  ORDERED_PLACE_ANGLES = 48 /* a chunk with more angles waits for its turn; 1.3 angles for each keypoint are usual */
 };
 
 /* The orientations of one chunk's keypoints. */
 typedef struct ordered_chunk {
-  uint32_t first;               /* keypoint */
-  int32_t items, angles;        /* number of features */
-  uint8_t count[ORDERED_ITEMS]; /* angles of each item */
+  uint32_t first;               /* number of the first keypoint */
+  int32_t items, angles;        /* items: keypoints; angles: features */
+  uint8_t count[ORDERED_ITEMS]; /* [item]: number of its angles */
   float angle[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
 } ordered_chunk;
 
-/* A waiting list. */
+/* A list that waits for its turn. */
 typedef struct ordered_place {
   bool ready;
   uint32_t first;
@@ -42,9 +42,10 @@ typedef struct ordered_list {
   pthread_mutex_t lock;
   pthread_cond_t moved;
   feature_list features;
-  int32_t next; /* the next chunk in order */
-  /* Values that threads may read without the lock: features in the list, at most its capacity, and the number of chunks
-   * they come from. A thread that reads the chunks first sees at least the features of these chunks. */
+  int32_t next; /* the next chunk to append */
+  /* Values that threads may read without the lock: the number of features in the list (at most its capacity), and
+   * the number of chunks that they come from. A thread that reads the number of chunks first sees at least the
+   * features of these chunks. */
   atomic_uint appended;
   atomic_int appended_chunks;
   ordered_place places[ORDERED_PLACES];
@@ -52,32 +53,32 @@ typedef struct ordered_list {
 
 bool ordered_start(ordered_list *list, const feature_list *features);
 void ordered_end(ordered_list *list);
-/* Appends the features of chunk number `chunk`; every number from 0 on comes once. */
+/* Appends the features of chunk number `chunk`. Each number from 0 on must be appended exactly once. */
 void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *features);
 
-/* Keypoints found in any order, some of them twice, put into the defined order. */
+/* Keypoints that are found in any order, some of them twice, and put into the defined order. */
 
 typedef struct keypoint_record {
   located place;
   int32_t octave_index, level, column, row; /* the settled sample */
 } keypoint_record;
 
-/* Records that threads append; counting continues past the capacity. */
+/* Records appended by threads. The count continues past the capacity. */
 typedef struct keypoint_records {
   keypoint_record *records;
   uint32_t capacity;
   atomic_uint count;
-  uint32_t *scratch; /* after the records */
+  uint32_t *scratch; /* memory for sorting, after the records */
 } keypoint_records;
 
-/* The work memory of a detection, and its layout. */
+/* Return the size of a detection's work memory, and divide it. */
 size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
 void keypoint_records_begin(keypoint_records *found, const detect_args *args);
 
 /* Appends `count` records. */
 void keypoint_records_add(keypoint_records *found, const keypoint_record *records, uint32_t count);
 
-/* Appends the records to the list of the arguments: sorted by octave, level, row and column, each sample once. */
+/* Appends the records to the list in the arguments: sorted by octave, level, row and column, with each sample once. */
 void keypoint_records_end(const keypoint_records *found, const detect_args *args);
 
 #endif

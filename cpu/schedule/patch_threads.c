@@ -1,5 +1,5 @@
-/* Affine shapes with their orientations and descriptors, some keypoints at a time on each thread; and sampling of
- * patches. */
+/* Affine shapes with their orientations and descriptors: each thread processes some keypoints at a time. Also the
+ * sampling of patches. */
 #include "cpu/schedule/stage_jobs.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "cpu/schedule/window_prefetch.h"
 
 enum {
-  PLANES = DOMAIN_SIZES_MAX, /* patches that a worker describes in one call */
+  PLANES = DOMAIN_SIZES_MAX, /* maximum patches of one describe call of a worker */
   ROW_FLOATS = 16,
-  SLACK_FLOATS = 64, /* vector loads may read past a level's end */
+  SLACK_FLOATS = 64, /* floats after a level, because vector loads may read past its end */
   CHUNK = 16
 };
 
@@ -30,7 +30,7 @@ typedef struct affine_job {
   ordered_list list;
 } affine_job;
 
-/* Patches as the levels of an octave whose sampling distance is 1. */
+/* Returns a worker's patches as the levels of an octave whose sampling distance is 1. */
 static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side) {
   return (octave_view){.levels = job->work + (size_t)worker * worker_floats(),
                        .level_floats = plane_floats(side),
@@ -39,7 +39,8 @@ static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side
                        .height = side};
 }
 
-/* Source of the patch of a size of keypoint n: the level from describe_site; size -1: the keypoint's own. */
+/* Where the patch of keypoint n is sampled. describe_site chooses the level for a size; size -1 is the keypoint's
+ * size. */
 typedef struct patch_site {
   plane_view level;
   patch_map map;
@@ -61,7 +62,7 @@ static patch_site site_of(const affine_job *job, uint32_t n, int32_t size) {
                                     sigma * hs_power_of_two(-number), &a->shapes[n])};
 }
 
-/* Bounds of the samples that a patch with that side reads in its level. */
+/* Returns the bounds of the samples that a patch with that side reads in its level. */
 static window_prefetch ahead_of(const patch_site *s, int32_t side) {
   const patch_map *m = &s->map;
   const int32_t middle = side / 2;
@@ -71,7 +72,7 @@ static window_prefetch ahead_of(const patch_site *s, int32_t side) {
                              (int32_t)(radius * down));
 }
 
-/* next: the patch sampled after this one, or null. */
+/* Samples a patch. next: the patch to sample after this one, which is prefetched, or null. */
 static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
                        const patch_rows *read, const patch_site *next) {
   window_prefetch ahead = {.rows = 0};
@@ -120,7 +121,7 @@ static int32_t chunks_of(uint32_t first, uint32_t end) {
   return end > first ? (int32_t)((end - first + CHUNK - 1) / CHUNK) : 0;
 }
 
-/* All arguments except the list for orientations. */
+/* Sets all arguments but the list of orientations. */
 static void job_start(affine_job *job, const stage_ops *ops, const affine_args *args, float *work, uint32_t end) {
   job->args = args;
   job->ops = ops;
@@ -137,7 +138,7 @@ stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const af
 
 /* ------------------------------------------------------------------ the stages on patches */
 
-/* Keypoints in the middle of each patch. */
+/* A list of keypoints, one in the middle of each patch. */
 typedef struct local_keypoints {
   uint32_t count;
   float place[CHUNK], sigma[CHUNK], response[CHUNK];
@@ -169,7 +170,7 @@ static keypoint_list list_of(local_keypoints *k) {
                          .level = k->level};
 }
 
-/* The parameters on patches: positions are samples, and every size of a feature is a separate level. */
+/* Returns the parameters for patches: positions are in samples, and each size of a feature is a level. */
 static sift_params params_on_patches(const sift_params *from) {
   sift_params p = *from;
   p.grid_shift = 0.0f;
@@ -190,7 +191,7 @@ static void sort_angles(float *angle, int32_t count) {
     }
 }
 
-/* The angles of one call's features, converted to the picture's. */
+/* Takes the angles of the features of one call, and converts them to angles in the picture. */
 static void take_angles(const affine_job *job, const feature_list *f, ordered_chunk *c) {
   const uint32_t count = *f->count;
   uint32_t n = 0;
@@ -255,10 +256,10 @@ stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const a
   return STAGE_OK;
 }
 
-/* Features of some keypoints, with sampled patches; features of one keypoint share them. */
+/* A run of features whose patches are sampled. Features of one keypoint share their patches. */
 typedef struct described {
   local_keypoints keypoints;
-  uint32_t first, count; /* features */
+  uint32_t first, count; /* features first..first + count - 1 */
   uint32_t keypoint[CHUNK];
   float orientation[CHUNK];
 } described;
@@ -279,8 +280,9 @@ static void describe_group(const affine_job *job, const octave_view *planes, des
   g->count = g->keypoints.count = 0;
 }
 
-/* The patches of feature n, one for each size, stored from `plane` on: the part that its descriptor reads, or the whole
- * if the next feature, before `end`, belongs to the same keypoint and shares them. */
+/* Samples the patches of feature n, one for each size, into the planes from `plane` on. Usually only the part that
+ * the descriptor reads is sampled. If the next feature (before `end`) belongs to the same keypoint and so shares
+ * the patches, they are sampled completely. */
 static void take_sizes(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, uint32_t end) {
   const affine_args *a = job->args;
   const uint32_t i = a->features.keypoint[n];
@@ -326,20 +328,20 @@ stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const
   return STAGE_OK;
 }
 
-/* Patches, some at a time on each thread, one row of samples after another: first positions, in loops that compilers
- * vectorise, then the four neighbours, then bytes. One plain source for every machine, since its operations are fixed
- * by the contract and memory reads bound its speed. */
+/* Sampling of patches: each thread takes some at a time and makes one row of samples after another. First come the
+ * positions, in loops that compilers vectorise, then the four neighbours, then the bytes. There is one plain source
+ * for every machine: the contract fixes the operations, and memory reads bound the speed. */
 
 enum { PATCHES_AT_ONCE = 32 };
 
-/* A row of samples: the neighbour above and to the left of each, whether there are others to the right and below (1 or
- * 0), the distance from the first, and the values read. */
+/* A row of samples. For each sample: its upper left neighbour, whether there are neighbours to the right and below
+ * (1 or 0), the distance from the upper left neighbour, and the values that are read. */
 typedef struct sample_row {
   int32_t column[PATCH_SIZE_MAX], row[PATCH_SIZE_MAX], right[PATCH_SIZE_MAX], below[PATCH_SIZE_MAX];
   float fx[PATCH_SIZE_MAX], fy[PATCH_SIZE_MAX], corner[4][PATCH_SIZE_MAX], value[PATCH_SIZE_MAX];
 } sample_row;
 
-/* The positions of patch_sample at (x + dx u, y + dy u). */
+/* Computes the positions of patch_sample at (x + dx u, y + dy u). */
 static void place_row(const plane_view *p, const patch_map *m, float v, int32_t size, sample_row *restrict r) {
   const float last_x = (float)(p->width - 1), last_y = (float)(p->height - 1), middle = 0.5f * (float)(size - 1);
   const float x0 = m->x + m->a12 * v, y0 = m->y + m->a22 * v, dx = m->a11, dy = m->a21;
@@ -361,7 +363,8 @@ static void place_row(const plane_view *p, const patch_map *m, float v, int32_t 
   }
 }
 
-/* Their values. The four neighbours are gathered first, so that the arithmetic vectorises. */
+/* Computes the values at these positions. The four neighbours are gathered first, so that the arithmetic
+ * vectorises. */
 static void read_row(const plane_view *p, int32_t size, sample_row *restrict r) {
   for (int32_t i = 0; i < size; i++) {
     const float *at = p->data + (size_t)r->row[i] * p->stride + (size_t)r->column[i];

@@ -3,31 +3,32 @@
 
 enum {
   LINE_FLOATS = 16,      /* floats of a cache line */
-  CHUNKS_PER_THREAD = 3, /* so that a delayed thread leaves work to the others */
-  BANDS_BESIDE = 8,      /* more than two a thread */
-  BANDS_MIN = 16,        /* if steps follow each other by bands */
-  LINES_BESIDE_RING = 4  /* lines of the base: see pyramid_simd.c */
+  CHUNKS_PER_THREAD = 3, /* more than one, so that a delayed thread leaves work to the others */
+  BANDS_BESIDE = 8,      /* bands in addition to two for each thread */
+  BANDS_MIN = 16,        /* fewest bands if steps follow each other by bands */
+  LINES_BESIDE_RING = 4  /* lines that the base keeps besides the ring: see pyramid_simd.c */
 };
 
 static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
 
 static size_t whole_lines(size_t floats) { return (floats + LINE_FLOATS - 1) & ~(size_t)(LINE_FLOATS - 1); }
 
-/* A multiple of 64. */
+/* Clamps the columns of a strip, and rounds them to a multiple of 64. */
 static int32_t clamp_strip(int32_t columns) {
   const int32_t strip = (columns + 63) & ~63;
   if (strip < WORK_STRIP_MIN) return WORK_STRIP_MIN;
   return strip < WORK_STRIP_MAX ? strip : WORK_STRIP_MAX;
 }
 
-/* Columns of a strip. */
+/* Returns the columns of a strip. */
 static int32_t strip_of(int32_t width, int32_t threads) {
   int32_t strip = WORK_STRIP_MAX;
   if (threads > 1) strip = ceil_div(width, threads < 64 ? CHUNKS_PER_THREAD * threads : CHUNKS_PER_THREAD * 64);
   return clamp_strip(strip);
 }
 
-/* Nine lines more than a multiple of eight, so that rows of a column start in different sets of the L1 cache. */
+/* Returns the stride of a ring: nine cache lines more than a multiple of eight, so that rows of a column start in
+ * different sets of the L1 cache. */
 static size_t ring_stride_of(int32_t columns) {
   return (whole_lines((size_t)columns + 7 * LINE_FLOATS) & ~(size_t)(8 * LINE_FLOATS - 1)) + 9 * LINE_FLOATS;
 }
@@ -41,7 +42,7 @@ static size_t line_floats_of(int32_t columns, int32_t radius) {
   return whole_lines((size_t)columns + 2 * (size_t)radius + 2 * WORK_OVERREAD);
 }
 
-/* The scratch of a thread, once the strips are known. */
+/* Computes the size of a thread's scratch, once the strips are known. */
 static void measure_scratch(pyramid_work *w, int32_t width, int32_t plane_height, int32_t radius) {
   const int32_t columns = w->strip < width ? w->strip : width;
   w->ring_rows = ring_rows_of(plane_height, radius);
@@ -92,7 +93,7 @@ size_t pyramid_work_band_floats(int32_t width, int32_t height, int32_t radius_ma
   return pyramid_work_in_bands(width, height, radius_max, threads).thread_floats * (size_t)threads;
 }
 
-/* The common part of the instruction sets' jobs. */
+/* Parts of the jobs that are common to all instruction sets. */
 
 void blur_job_divide(blur_job *job, int32_t threads) {
   const plane_region *r = &job->region;
@@ -103,7 +104,7 @@ void blur_job_divide(blur_job *job, int32_t threads) {
   job->run.chunks = job->work.strips * job->work.bands;
 }
 
-/* The searched region of an octave. */
+/* Returns the region of an octave that is searched. */
 static plane_region search_of(const detect_args *args, int32_t octave_index) {
   const octave_view *o = &args->octaves[octave_index];
   return args->part ? args->part->search : (plane_region){0, 0, o->width, o->height};

@@ -1,10 +1,10 @@
 /*
  * Division of a plane among threads for the vector backend's pyramid steps, and the scratch memory for it.
  *
- * A chunk is a strip of columns of a band of rows. Strips share no work; a band filters the rows above and below it
- * again, so the plane is divided into bands only if strips do not give every thread enough chunks. Each thread keeps
- * the row-filtered rows that its chunk's columns still need in a ring buffer, which stays in its L2: less than 1 MiB
- * for the usual radii.
+ * A chunk is the part of a strip of columns that lies in a band of rows. No strip repeats work of another one, but
+ * a band filters the rows above and below it again. So the plane is divided into bands only if strips do not give
+ * every thread enough chunks. Each thread keeps row-filtered rows in a ring buffer until its chunk's column filter
+ * no longer needs them. The ring stays in the thread's L2: it has less than 1 MiB for the usual radii.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_STAGE_JOBS_H
 #define HARTSIFT_CPU_SCHEDULE_STAGE_JOBS_H
@@ -16,40 +16,41 @@
 #include "stages/patch.h"
 
 enum {
-  WORK_STRIP_MAX = 4096, /* columns of a strip */
+  WORK_STRIP_MAX = 4096, /* maximum columns of a strip */
   WORK_STRIP_MIN = 256,
-  WORK_BLOCK_ROWS = 16, /* rows that are finished at a time */
-  WORK_BAND_MIN = 64,   /* rows of a band */
-  WORK_BANDS_MAX = 64,  /* if steps run at the same time */
-  WORK_OVERREAD = 64    /* floats beyond its samples that a line may be read, on either side */
+  WORK_BLOCK_ROWS = 16, /* rows that a step finishes together */
+  WORK_BAND_MIN = 64,   /* fewest rows of a band */
+  WORK_BANDS_MAX = 64,  /* maximum bands if steps run at the same time */
+  WORK_OVERREAD = 64    /* floats that may be read beyond either end of a line */
 };
 
 typedef struct pyramid_work {
-  int32_t strip, strips; /* columns of a strip; number of strips */
+  int32_t strip, strips; /* columns of a strip, and number of strips */
   int32_t band, bands;
   int32_t ring_rows;
-  size_t ring_stride;   /* floats */
+  size_t ring_stride;   /* floats between rows of the ring */
   size_t line_floats;   /* floats of one padded line of a strip */
-  size_t thread_floats; /* scratch of a thread */
+  size_t thread_floats; /* floats of scratch of one thread */
 } pyramid_work;
 
-/* width, height: of the output; plane_height: of its whole plane. */
+/* Divides a plane. width, height: of the output. plane_height: of the complete plane. */
 pyramid_work pyramid_work_of(int32_t width, int32_t height, int32_t plane_height, int32_t radius, int32_t threads);
 
-/* Floats of scratch for base and blur on planes of this size and radii up to radius_max; also for parts of planes up to
- * this size, if it is at least 2 radius_max + WORK_BLOCK_ROWS high. */
+/* Returns the floats of scratch for base and blur on planes of this size, with radii up to radius_max. It also
+ * suffices for parts of planes up to this size if the size is at least 2 radius_max + WORK_BLOCK_ROWS rows high. */
 size_t pyramid_work_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
 
-/* A whole plane for steps that run at the same time (frame_graph.h): flat bands, with strips as wide as two chunks a
- * thread allow, because the next step begins as soon as a band is complete and then finds it in a cache. */
+/* Divides a complete plane for steps that run at the same time (frame_graph.h). Bands are flat, because the next
+ * step begins as soon as a band is complete and then finds it in a cache. Strips are as wide as two chunks for each
+ * thread allow. */
 pyramid_work pyramid_work_in_bands(int32_t width, int32_t height, int32_t radius, int32_t threads);
 size_t pyramid_work_band_floats(int32_t width, int32_t height, int32_t radius_max, int32_t threads);
 
 /* Chunks of the vector backends: a stage's job between its start and its last chunk.
  *
  * A separate stage starts a job, runs it and ends it; a whole frame runs the jobs of all stages at the same time
- * (frame_graph.h). A job holds its arguments. It must not be moved once it has started. Chunks run in any order and at
- * the same time, each once, when their inputs are made. */
+ * (frame_graph.h). A job holds its arguments. It must not be moved once it has started. Each chunk runs once, after
+ * its inputs are made; chunks run in any order, and several at a time. */
 
 /* The work: task(job, 0..chunks-1, worker). */
 typedef struct stage_chunks {
@@ -59,22 +60,22 @@ typedef struct stage_chunks {
 
 struct line_strip;
 
-/* Line y of the blurred plane: a pointer to sample x0 with the samples of the strip around it and WORK_OVERREAD
- * readable floats beyond either end, or only around the ends if strip->inner is set. Each line is requested once, in
- * ascending order. */
+/* Returns line y of the blurred plane: a pointer to sample x0. The line holds the samples of the strip and around
+ * it, and WORK_OVERREAD readable floats beyond either end. If strip->inner is set, it holds only those around the
+ * strip's ends. Each line is requested once, in ascending order. */
 typedef const float *(*line_reader)(const void *source, struct line_strip *strip, int32_t y);
 
-/* Base or level step. Chunk c makes strip c % work.strips of band c / work.strips. */
+/* Job of a base or level step. Chunk c makes strip c % work.strips of band c / work.strips. */
 typedef struct blur_job {
   stage_chunks run;
-  base_args base;     /* for a base job */
-  plane_view in;      /* for a level step: its input */
-  const void *source; /* one of these */
+  base_args base;     /* arguments, if this is a base job */
+  plane_view in;      /* input, if this is a level step */
+  const void *source; /* address of `base` or `in`: the argument of the line reader */
   line_reader read;
   plane_view out;
   plane_region region; /* output region */
   float *scratch;
-  size_t scratch_floats; /* scratch per thread: at least work.thread_floats */
+  size_t scratch_floats; /* floats of scratch for each thread: at least work.thread_floats */
   border_mode border;
   const gaussian_filter *filter;
   int32_t rows_ahead;
@@ -82,7 +83,7 @@ typedef struct blur_job {
   pyramid_work work;
 } blur_job;
 
-/* Chunk c makes the rows from region.y0 + c * rows on. */
+/* Job of halving. Chunk c makes the rows from region.y0 + c * rows on. */
 typedef struct halve_job {
   stage_chunks run;
   halve_args args;
@@ -90,19 +91,19 @@ typedef struct halve_job {
   int32_t rows;
 } halve_job;
 
-/* A chunk of detection is a strip of columns of a band of rows. */
-enum { DETECT_STRIP = 512, DETECT_BAND = 64 /* rows: their pages stay in the TLB from strip to strip */ };
+/* Size of a chunk of detection: the part of a strip of DETECT_STRIP columns in a band of DETECT_BAND rows. */
+enum { DETECT_STRIP = 512, DETECT_BAND = 64 /* the pages of so many rows stay in the TLB from strip to strip */ };
 
 typedef struct detect_job {
   stage_chunks run;
   detect_args args;
   keypoint_records records;
-  int32_t first_chunk[OCTAVES_MAX + 1]; /* number of each octave's first chunk */
+  int32_t first_chunk[OCTAVES_MAX + 1]; /* number of the first chunk of each octave */
   atomic_uint_fast64_t count;           /* number of extrema */
   atomic_uint escaped;
 } detect_job;
 
-/* The octave of a chunk and the rows that it searches, without border rows. */
+/* Finds the octave of a chunk and the rows that it searches; border rows are excluded. */
 int32_t detect_octave_of(const detect_job *job, int32_t chunk);
 plane_region detect_region_of(const detect_job *job, int32_t octave_index, int32_t chunk);
 
@@ -110,21 +111,22 @@ plane_region detect_region_of(const detect_job *job, int32_t octave_index, int32
 typedef struct orient_job {
   stage_chunks run;
   orient_args args;
-  atomic_uint end; /* keypoints before it are in the list */
+  atomic_uint end; /* all keypoints before this number are in the list */
   ordered_list list;
 } orient_job;
 
-enum { DESCRIBE_ITEMS = 8 /* features of a chunk */ };
+enum { DESCRIBE_ITEMS = 8 /* features described by a chunk */ };
 
 /* Chunk c describes the features from first_feature + c * DESCRIBE_ITEMS on. */
 typedef struct describe_job {
   stage_chunks run;
   describe_args args;
-  const atomic_uint *end; /* features before it are in the list; all_listed, or the counter of orientation */
+  const atomic_uint *end; /* all features before this number are in the list; points to all_listed, or to the counter
+                           * of orientation */
   atomic_uint all_listed;
 } describe_job;
 
-/* Start functions of one instruction set's jobs. False: out of memory, and there is no job to end. */
+/* Functions that start the jobs of one instruction set. False: out of memory; then there is no job to end. */
 typedef struct stage_jobs {
   void (*base)(blur_job *job, const base_args *args, int32_t threads);
   void (*blur)(blur_job *job, const blur_args *args, int32_t threads);
@@ -134,35 +136,35 @@ typedef struct stage_jobs {
   void (*describe)(describe_job *job, const describe_args *args);
 } stage_jobs;
 
-/* For the start functions of the instruction sets. */
+/* Divide jobs, for the start functions of the instruction sets. */
 void blur_job_divide(blur_job *job, int32_t threads);
 void detect_job_begin(detect_job *job, const detect_args *args, queue_task task);
 bool orient_job_begin(orient_job *job, const orient_args *args, queue_task task);
 void describe_job_begin(describe_job *job, const describe_args *args, queue_task task);
 
-/* Chunks of `items` items for the items from `first` to `end`. */
+/* Returns the number of chunks of `items` items for the items from `first` to `end`. */
 static inline int32_t chunks_of_items(uint32_t first, uint32_t end, uint32_t items) {
   return end > first ? (int32_t)((end - first - 1) / items + 1) : 0;
 }
 
-/* Writes the keypoints of a detection, after its last chunk. */
+/* Writes the keypoints of a detection. Called after its last chunk. */
 void detect_job_end(const detect_job *job);
 
 /* ------------------------------------------------------------------ patches (patch_threads.c)
 
-   Affine shapes with the orientations and descriptors in them, and the patches of hs_extract_patches. The patches of some
-   keypoints are planes of work memory, the levels of one octave, so that orientation and descriptor are the stages of plain
-   keypoints, on every instruction set. */
+   Affine shapes with the orientations and descriptors in them, and the patches of hs_extract_patches. The patches
+   of some keypoints are planes in work memory, which serve as the levels of one octave. So orientation and
+   description use the same stages as plain keypoints, on every instruction set. */
 
-/* Floats of work memory for so many threads. */
+/* Returns the floats of work memory for so many threads. */
 size_t affine_work_floats(int32_t threads);
 
-/* See affine_args; work: affine_work_floats(threads of the queue). */
+/* Run the stages of affine_args. work: affine_work_floats(threads of the queue) floats. */
 stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const affine_args *args);
 stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work);
 stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const affine_args *args, float *work);
 
-/* Takes the patches; see patch_args. queue null: on the calling thread. */
+/* Samples patches; see patch_args. queue null: on the calling thread. */
 void patch_run(stage_queue *queue, const patch_args *args);
 
 #endif

@@ -18,7 +18,7 @@ static void run_chunks(stage_queue *q, int32_t worker) {
   }
 }
 
-/* Number of looks for work before a thread sleeps: 20 to 50 us on x86. */
+/* Number of times that a thread looks for work before it sleeps: 20 to 50 us on x86. */
 enum { SPINS_BEFORE_SLEEP = 1000 };
 
 /* Waits for a generation other than `seen` and returns it. */
@@ -36,11 +36,11 @@ static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
   return atomic_load_explicit(&q->generation, memory_order_acquire);
 }
 
-/* Bit of q->inside: the job still takes workers. */
+/* Bit of q->inside that is set while the job admits workers. */
 #define QUEUE_OPEN 0x80000000u
 
-/* False: the job has ended, or none has begun. A worker that has entered may read the job, because the caller neither
-   returns nor begins another job before all workers have left. */
+/* Enters the job. False: it has ended, or none has begun. A worker that has entered may read the job, because the
+   caller neither returns nor begins another job before all workers have left. */
 static bool enter_job(stage_queue *q) {
   unsigned inside = atomic_load_explicit(&q->inside, memory_order_relaxed);
   while (inside & QUEUE_OPEN)
@@ -50,7 +50,7 @@ static bool enter_job(stage_queue *q) {
   return false;
 }
 
-/* The last worker to leave an ended job wakes the caller, which may sleep. */
+/* Leaves the job. The last worker to leave an ended job wakes the caller, which may be asleep. */
 static void leave_job(stage_queue *q) {
   if (atomic_fetch_sub_explicit(&q->inside, 1, memory_order_acq_rel) != 1) return;
   pthread_mutex_lock(&q->lock);
@@ -79,9 +79,8 @@ static void *worker_main(void *argument) {
   return NULL;
 }
 
-/* Starts the workers with signals blocked (a thread inherits the mask of its creator), because a handler of the caller
- * must run on a thread of the caller, never on one it does not know. Returns the number of threads, the caller
- * included. */
+/* Starts the workers with signals blocked (a thread inherits the mask of its creator): a signal handler of the
+ * caller must run on a thread of the caller. Returns the number of threads, including the caller's. */
 static int32_t start_workers(stage_queue *q, int32_t threads) {
   sigset_t blocked, saved;
   int32_t count = 1;
@@ -114,14 +113,15 @@ bool queue_start(stage_queue *q, int32_t threads) {
     queue_stop(q);
     return false;
   }
-  /* Numbers are assigned as threads arrive; waits for all, so that no job meets a thread without a number. */
+  /* Threads receive their numbers as they arrive. This waits for all of them, so that no thread without a number
+   * meets a job. */
   pthread_mutex_lock(&q->lock);
   while (q->started < threads - 1) pthread_cond_wait(&q->done, &q->lock);
   pthread_mutex_unlock(&q->lock);
   return true;
 }
 
-/* Raises the generation; earlier writes are visible to every thread that sees the new one. */
+/* Raises the generation. A thread that sees the new generation also sees all earlier writes. */
 static void announce(stage_queue *q) {
   pthread_mutex_lock(&q->lock);
   atomic_fetch_add_explicit(&q->generation, 1, memory_order_release);
@@ -138,8 +138,8 @@ void queue_stop(stage_queue *q) {
   pthread_mutex_destroy(&q->lock);
 }
 
-/* Ends the job and waits for the workers inside it; workers that have not entered, for lack of a core, find it
- * ended. */
+/* Ends the job and waits for the workers inside it. Workers that have not entered yet, for lack of a core, will
+ * find it ended. */
 static void end_job(stage_queue *q) {
   atomic_fetch_and_explicit(&q->inside, ~QUEUE_OPEN, memory_order_acq_rel);
   for (int32_t i = 0; i < q->spins_before_sleep; i++) {

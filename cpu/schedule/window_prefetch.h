@@ -1,8 +1,8 @@
 /*
  * Prefetches the samples of the next window while the current one is processed.
  *
- * Windows are scattered over planes much larger than a core's caches, and no hardware predicts the jump from one to the
- * next. A core has capacity for about a dozen fetches at a time, so they are issued one row at a time, between other
+ * Windows are scattered over planes much larger than a core's caches, and no hardware predicts the jump from one to
+ * the next. A core can have only about a dozen fetches in flight, so one row at a time is prefetched, between other
  * work.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_WINDOW_PREFETCH_H
@@ -12,15 +12,15 @@
 
 enum { WINDOW_LINE_FLOATS = 16 /* floats of a cache line */ };
 
-/* The rows of a window that are still to be prefetched. */
+/* The rows of a window that remain to be prefetched. */
 typedef struct window_prefetch {
   const float *row;
   size_t stride;
   int32_t rows, floats;
 } window_prefetch;
 
-/* The window of `across` samples to each side of (x, y) and `down` samples up and down, with the neighbours that
- * gradients need. */
+/* Returns the window of `across` samples to the left and right of (x, y) and `down` samples above and below, plus
+ * the neighbours for gradients. */
 static inline window_prefetch window_prefetch_box(const plane_view *level, int32_t x, int32_t y, int32_t across,
                                                   int32_t down) {
   const int32_t left = x - across - 1, right = x + across + 1, top = y - down - 1, bottom = y + down + 1;
@@ -38,7 +38,7 @@ static inline window_prefetch window_prefetch_of(const plane_view *level, int32_
   return window_prefetch_box(level, x, y, radius, radius);
 }
 
-/* Prefetches the next row, if there is one. */
+/* Prefetches the next row, if any is left. */
 static inline void window_prefetch_row(window_prefetch *a) {
   if (a->rows <= 0) return;
   for (int32_t i = 0; i < a->floats; i += WINDOW_LINE_FLOATS) __builtin_prefetch(a->row + i, 0, 2);

@@ -1,4 +1,4 @@
-/* Scheduler of the work graph: each thread of the pool runs one loop over the jobs. */
+/* Scheduler of the work graph. Each thread of the pool runs one loop over the jobs. */
 #include "cpu/schedule/work_graph.h"
 
 #include <time.h>
@@ -19,7 +19,8 @@ void graph_job_begin(graph_job *job, queue_task task, void *state, int32_t chunk
   for (int32_t i = 0; i < GRAPH_BANDS_MAX; i++) atomic_init(&job->band_finished[i], 0);
 }
 
-/* Takes the next chunk if it is ready, else returns -1. *left: whether the job has, or may have, chunks to hand out. */
+/* Takes the next chunk if it is ready, otherwise returns -1. *left: whether the job has, or may still get, chunks
+ * to hand out. */
 static int32_t take_chunk(graph_job *job, bool *left) {
   int32_t chunk = atomic_load_explicit(&job->next, memory_order_relaxed);
   for (;;) {
@@ -32,8 +33,8 @@ static int32_t take_chunk(graph_job *job, bool *left) {
   }
 }
 
-/* The thread that finishes a band's last chunk has seen the writes of the others, and a thread that sees the band's bit
- * sees them too. */
+/* The thread that finishes the last chunk of a band has seen the writes of the other chunks. A thread that sees the
+ * band's bit sees them too. */
 static void finish_chunk(graph_job *job, int32_t chunk) {
   if (job->band_chunks > 0) {
     const int32_t chunks = atomic_load_explicit(&job->chunks, memory_order_relaxed);
@@ -45,7 +46,8 @@ static void finish_chunk(graph_job *job, int32_t chunk) {
   atomic_fetch_add_explicit(&job->finished, 1, memory_order_acq_rel);
 }
 
-/* Runs one chunk of the jobs from *first on. False: none was ready. *first: no earlier job has chunks to hand out. */
+/* Runs one chunk of a job, searching from *first on. False: no chunk was ready. Advances *first past jobs that have
+ * no chunks left to hand out. */
 static bool run_one(work_graph *graph, int32_t *first, int32_t worker) {
   for (int32_t i = *first; i < graph->count; i++) {
     graph_job *job = graph->jobs[i];
@@ -60,10 +62,11 @@ static bool run_one(work_graph *graph, int32_t *first, int32_t worker) {
   return false;
 }
 
-/* Rounds of yields, a millisecond or two: longer than a chunk, but the caller's poll may take any time. */
+/* Rounds of yields, a millisecond or two. This is longer than a chunk takes, but the caller's poll may take any
+ * time. */
 enum { IDLE_ROUNDS_BEFORE_SLEEP = 2000 };
 
-/* One round of waiting for a chunk. */
+/* Waits one round for a chunk. */
 static void stay_idle(spin_wait *idle) {
   const struct timespec nap = {.tv_nsec = 50000};
   if (idle->rounds < IDLE_ROUNDS_BEFORE_SLEEP)
@@ -72,7 +75,7 @@ static void stay_idle(spin_wait *idle) {
     (void)nanosleep(&nap, NULL);
 }
 
-/* The loop of a thread; the chunk's number is unused. */
+/* Runs the loop of one thread. The chunk's number is unused. */
 static void work_on_graph(void *argument, int32_t chunk, int32_t worker) {
   work_graph *graph = argument;
   spin_wait idle = {0};

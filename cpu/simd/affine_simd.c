@@ -7,17 +7,17 @@
 
 enum { VECTORS = (AFFINE_DESCRIBE_SIDE + SIMD_WIDTH - 1) / SIMD_WIDTH, ROW_ROOM = VECTORS * SIMD_WIDTH };
 
-/* A row of samples: the offset of the neighbour above and to the left of each, counted from the first row that the
- * patch may read, and the sample's distance from it. */
+/* A row of samples. For each sample: the offset of its upper left neighbour, counted from the first row that the
+ * patch may read, and the distance from that neighbour. */
 typedef struct patch_row {
   int32_t at[ROW_ROOM];
   float fx[ROW_ROOM], fy[ROW_ROOM];
 } patch_row;
 
-/* Offsets below this are exact as floats; a user keypoint's patch may have larger ones. */
+/* Offsets below this are exact as floats. The patch of a user keypoint may have larger offsets. */
 #define OFFSETS_EXACT 16777216.0f
 
-/* The level, and the origin row of offsets, chosen so that offsets are exact as floats. */
+/* The level, and the row from which offsets are counted, chosen so that they are exact as floats. */
 typedef struct patch_source {
   const plane_view *level;
   const patch_map *map;
@@ -25,7 +25,7 @@ typedef struct patch_source {
   float top, middle;
 } patch_source;
 
-/* Samples of a row of the patch. */
+/* The range of samples in a row of the patch. */
 typedef struct patch_columns {
   int32_t first, count;
 } patch_columns;
@@ -73,7 +73,7 @@ static inline void value_row(const patch_source *s, patch_columns columns, const
 
 void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side,
                              size_t stride, float *out, window_prefetch *ahead) {
-  patch_row rows[2]; /* positions of one row are computed during the interpolation of another */
+  patch_row rows[2]; /* two, because the positions of one row are computed while another row is interpolated */
   const float middle = 0.5f * (float)(side - 1), reach = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
   if ((2.0f * reach + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
     affine_patch_ref(level, m, read, side, stride, out, ahead);
@@ -100,11 +100,11 @@ void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const 
 /* ------------------------------------------------------------------ moments */
 
 typedef struct moment_sums {
-  simd_i32 xx, xy, yy; /* each product with ROUNDED_BIAS */
+  simd_i32 xx, xy, yy; /* sums of products, each with ROUNDED_BIAS added */
   uint32_t vectors;
 } moment_sums;
 
-/* p[0], p[step], ... Vectors may read past the `count` samples: levels have enough slack for steps of 2. */
+/* Loads p[0], p[step], ... Vectors may read past the `count` samples: levels have enough slack for steps of 2. */
 static inline simd_f32 load_stepped(const float *p, int32_t step, int32_t count) {
   if (step == 1) return simd_load(p);
   if (step == 2) return simd_load_even(p);
@@ -113,7 +113,7 @@ static inline simd_f32 load_stepped(const float *p, int32_t step, int32_t count)
   return simd_load(value);
 }
 
-/* Sums of the row j steps below the middle, over its columns from r->first to r->last. */
+/* Adds the moments of the row j steps below the middle, over columns r->first to r->last. */
 static inline void add_row(const plane_view *level, const affine_window *w, const affine_row *r, int32_t j,
                            int32_t step, moment_sums *m) {
   const float *row = level->data + (size_t)(w->cy + step * j) * level->stride;

@@ -1,5 +1,5 @@
 /*
- * Blurring by strips: the vector loops, shared by the level step and the base. Included by *_simd.c only.
+ * Blurring by strips: the vector loops that the level step and the base share. Included by *_simd.c only.
  */
 #ifndef HARTSIFT_CPU_SIMD_BLUR_LINES_SIMD_H
 #define HARTSIFT_CPU_SIMD_BLUR_LINES_SIMD_H
@@ -7,55 +7,57 @@
 #include "cpu/simd/simd.h"
 #include "cpu/schedule/stage_jobs.h"
 
-/* Description of a strip's lines: samples [x0 - radius, x1 + radius), extended by the border mode outside the plane. */
+/* A strip's lines: samples [x0 - radius, x1 + radius), extended by the border mode outside the plane. */
 typedef struct line_strip {
-  int32_t x0, x1;     /* the strip */
-  int32_t first, end; /* samples of the plane within radius of it */
+  int32_t x0, x1;     /* columns of the strip */
+  int32_t first, end; /* samples that lie in the plane and within radius of the strip */
   int32_t width, height, radius;
   border_mode border;
   float *memory; /* four lines of line_floats */
   size_t line_floats;
-  int32_t kept[2];    /* rows of the picture that the base keeps in them, -1: none */
-  int32_t rows_ahead; /* how many rows early a line is prefetched, 0: not */
+  int32_t kept[2];    /* rows of the picture that two of these lines hold for the base; -1: none */
+  int32_t rows_ahead; /* number of rows by which a line is prefetched early; 0: no prefetch */
   const float *ahead; /* the line to prefetch now, or null */
-  const float *inner; /* null, or the line in the plane, from which all but the strip's ends are read */
+  const float *inner; /* null, or the line in the plane: all but the strip's ends is read from there */
 } line_strip;
 
-/* Minimum columns at either end of a wide strip that are filtered from a copy of the line, a whole number of the row
- * loop's iterations; and the number of further columns that the copy contains, because filtering reads them. */
+/* LINE_END: fewest columns at either end of a wide strip that are filtered from a copy of the line, an integer
+ * number of iterations of the row loop. LINE_END_REACH: further columns that the copy contains, because filtering
+ * reads them. */
 enum { LINE_END = 128, LINE_END_REACH = 128 };
 
-/* Progress of a step down a strip. */
+/* Progress of a step from the top of a strip to its bottom. */
 typedef struct blur_walk {
   const void *source;
   line_reader read;
   plane_view out;
   const gaussian_filter *filter;
   line_strip strip;
-  float *ring; /* rows filtered along x: row y at slot y % ring_rows */
+  float *ring; /* rows filtered along x; row y is at slot y % ring_rows */
   size_t ring_stride;
   int32_t ring_rows;
   int32_t next; /* the next row to filter along x */
   bool stream;  /* the output bypasses the caches */
 } blur_walk;
 
-/* A strip's line in scratch memory, from sample x0. */
+/* Returns line `index` of the strip's scratch memory, at sample x0. */
 static inline float *line_of_strip(const line_strip *s, int32_t index) {
   return s->memory + (size_t)index * s->line_floats + s->radius + WORK_OVERREAD;
 }
 
-/* Fills the samples of the line outside the plane; those inside are there already. */
+/* Fills in the samples of the line that are outside the plane. Those inside must be there already. */
 static inline void line_continue(const line_strip *s, float *line) {
   float *at = line - s->x0;
   for (int32_t i = s->x0 - s->radius; i < s->first; i++) at[i] = at[border_index(i, s->width, s->border)];
   for (int32_t i = s->end; i < s->x1 + s->radius; i++) at[i] = at[border_index(i, s->width, s->border)];
 }
 
-/* Columns of a strip's right end, so that a whole number of iterations is between the ends. */
+/* Returns the columns of a strip's right end, such that the columns between the ends are an integer number of
+ * iterations. */
 static inline int32_t line_tail(int32_t columns) { return LINE_END + columns % LINE_END; }
 
-/* Calls a function with the filter's radius, as a constant for the radii of three scales per octave and most other
- * numbers: then the loop over taps is unrolled, and samples stay in registers. */
+/* Calls a function with the filter's radius as a constant, for the radii of three scales per octave and most other
+ * numbers of scales. Then the loop over taps is unrolled, and samples stay in registers. */
 #define RADIUS_CASE(RADIUS, FUNCTION, ...)                                                                             \
 case RADIUS:                                                                                                           \
   FUNCTION(RADIUS, __VA_ARGS__);                                                                                       \
@@ -76,14 +78,15 @@ case RADIUS:                                                                    
 /* ------------------------------------------------- along x */
 
 #if SIMD_HAS_JOIN
-/* The samples J before the samples of v, J at most JOINED_TAPS; b: the vector before v, c: the vector before b. */
+/* Returns the samples J before those of v, J at most JOINED_TAPS. b: the vector before v. c: the vector before b. */
 enum { JOINED_TAPS = 15 };
 _Static_assert((int)JOINED_TAPS < 2 * SIMD_WIDTH, "left neighbours are in two vectors");
 #  define LEFT_OF(v, b, c, J)                                                                                          \
     ((J) < SIMD_WIDTH    ? simd_join(v, b, SIMD_WIDTH - (J))                                                           \
      : (J) == SIMD_WIDTH ? (b)                                                                                         \
                          : simd_join(b, c, 2 * SIMD_WIDTH - (J)))
-/* Left neighbours by joining registers, right ones by loading: a load that crosses a cache line costs two. */
+/* Joins registers to get left neighbours, and loads right neighbours. Both are mixed, because a load that crosses a
+ * cache line costs as much as two loads. */
 #  define ROW_JOIN_TAP(J)                                                                                              \
     if (radius < (J)) break;                                                                                           \
     tap = simd_set1(taps[J]);                                                                                          \
@@ -93,7 +96,7 @@ _Static_assert((int)JOINED_TAPS < 2 * SIMD_WIDTH, "left neighbours are in two ve
     a3 = simd_fma(tap, simd_add(LEFT_OF(v3, v2, v1, J), simd_load(at + 3 * SIMD_WIDTH + (J))), a3)
 #endif
 
-/* Four vectors of outputs at once. */
+/* Filters four vectors of outputs at once. */
 SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, const float *at, float *out) {
   simd_f32 tap = simd_set1(taps[0]);
   const simd_f32 v0 = simd_load(at), v1 = simd_load(at + SIMD_WIDTH), v2 = simd_load(at + 2 * SIMD_WIDTH),
@@ -135,8 +138,8 @@ SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, c
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* Whole iterations of four vectors within out[0..n). ahead: a line to prefetch, or null; a strip reads too little of
- * one row for the hardware prefetcher. */
+/* Filters out[0..n) as far as complete iterations of four vectors go. ahead: a line to prefetch, or null; the
+ * hardware prefetcher does not help, because a strip reads too little of one row. */
 SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const float *line, const float *ahead,
                                      float *out, int32_t n) {
   for (int32_t x = 0; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
@@ -146,8 +149,8 @@ SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const fl
   }
 }
 
-/* out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. Not inlined: it is long and called from many
- * functions. */
+/* Filters out[0..n), and up to SIMD_WIDTH - 1 floats more, from line. Not inlined, because it is long and called
+ * from many functions. */
 static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const float *line, const float *ahead,
                                                  float *out, int32_t n) {
   WITH_RADIUS(filter_turns, f, f->taps, line, ahead, out, n);
@@ -159,7 +162,7 @@ static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const
   }
 }
 
-/* Filters the strip's line: between the ends directly from the plane, if possible. */
+/* Filters the strip's line. Reads directly from the plane between the ends, if possible. */
 static inline void filter_line(const gaussian_filter *f, const line_strip *s, const float *line, float *out) {
   const int32_t n = s->x1 - s->x0;
   if (!s->inner) {
@@ -174,12 +177,13 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 
 /* ------------------------------------------------- along y */
 
-/* Rows filtered at once, limited by registers: neighbouring rows share all but one of the samples on either side. */
+/* Rows filtered together; registers limit the number. Neighbouring rows share all but one of their samples on
+ * either side. */
 enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 _Static_assert((int)WORK_BLOCK_ROWS % (int)ROWS_AT_ONCE == 0, "rows that are finished at a time");
 
-/* One vector of each row, to out[]. above[k] and below[k]: the samples j above and below row k; each tap loads one new
- * sample of each. */
+/* Computes one vector of each row into out[]. above[k] and below[k] are the samples j above and below row k; each
+ * tap loads one new sample of either. */
 SIMD_FOR_CONSTANTS void filter_down(int32_t radius, const float *taps, const float *const *rows, int32_t x,
                                     simd_f32 out[ROWS_AT_ONCE]) {
   simd_f32 c = simd_set1(taps[0]), above[ROWS_AT_ONCE], below[ROWS_AT_ONCE];
@@ -203,7 +207,8 @@ SIMD_FOR_CONSTANTS void filter_down(int32_t radius, const float *taps, const flo
   }
 }
 
-/* Columns [x0, x1) of up to ROWS_AT_ONCE rows. rows[k]: the row-filtered row k from the first output row, -radius.. . */
+/* Computes columns [x0, x1) of up to ROWS_AT_ONCE rows. rows[k]: the row-filtered row k, counted from the first
+ * output row; k starts at -radius. */
 SIMD_FOR_CONSTANTS void filter_columns(int32_t radius, const blur_walk *w, const float *const *rows, int32_t x0,
                                        int32_t x1, float *out, int32_t count) {
   const float *taps = w->filter->taps;
@@ -226,16 +231,16 @@ SIMD_FOR_CONSTANTS void filter_columns(int32_t radius, const blur_walk *w, const
   }
 }
 
-/* Columns filtered at once: a block's rows of this width stay in the L1 cache. */
+/* Columns filtered together: the rows of a block stay in the L1 cache at this width. */
 enum { COLUMN_TILE = 128 };
 
-/* Rows y..y+count-1 (at most WORK_BLOCK_ROWS) of the strip, from the ring. */
+/* Computes rows y..y+count-1 of the strip (at most WORK_BLOCK_ROWS) from the ring. */
 static inline void walk_columns(const blur_walk *w, int32_t y, int32_t count) {
   const line_strip *s = &w->strip;
   const int32_t radius = w->filter->radius, columns = s->x1 - s->x0;
   const float *rows[2 * FILTER_RADIUS_MAX + WORK_BLOCK_ROWS];
   for (int32_t i = 0; i < 2 * radius + WORK_BLOCK_ROWS; i++) {
-    const int32_t k = i < 2 * radius + count ? i : 2 * radius + count - 1; /* unused rows repeat the last */
+    const int32_t k = i < 2 * radius + count ? i : 2 * radius + count - 1; /* unused entries repeat the last row */
     const int32_t row = border_index(y - radius + k, s->height, s->border);
     rows[i] = w->ring + (size_t)(row % w->ring_rows) * w->ring_stride;
   }
@@ -249,12 +254,12 @@ static inline void walk_columns(const blur_walk *w, int32_t y, int32_t count) {
   }
 }
 
-/* Number of source rows for the output rows up to `end`. */
+/* Returns the number of source rows that the output rows up to `end` need. */
 static inline int32_t walk_needs(const blur_walk *w, int32_t end) {
   return w->strip.height - end < w->filter->radius ? w->strip.height : end + w->filter->radius;
 }
 
-/* The next output rows, y..y+count-1. */
+/* Computes the next output rows, y..y+count-1. */
 static inline void walk_block(blur_walk *w, int32_t y, int32_t count) {
   line_strip *s = &w->strip;
   for (const int32_t needed = walk_needs(w, y + count); w->next < needed; w->next++) {
@@ -264,7 +269,7 @@ static inline void walk_block(blur_walk *w, int32_t y, int32_t count) {
   walk_columns(w, y, count);
 }
 
-/* Columns [x0, x1) of the plane; the border is `border`; memory: line_floats a line. */
+/* Returns a strip of columns [x0, x1) of the plane. memory: line_floats for each line. */
 static inline line_strip line_strip_of(const plane_view *plane, int32_t x0, int32_t x1, int32_t radius,
                                        border_mode border, float *memory, size_t line_floats) {
   line_strip s = {
@@ -279,7 +284,7 @@ static inline line_strip line_strip_of(const plane_view *plane, int32_t x0, int3
 
 /* ------------------------------------------------- halving */
 
-/* Every second of 2 count samples. */
+/* Copies every second of 2 * count samples. */
 static inline void halve_row(const float *from, int32_t count, float *to) {
   int32_t x = 0;
   for (; x + SIMD_WIDTH <= count; x += SIMD_WIDTH) simd_store(to + x, simd_load_even(from + 2 * x));
@@ -288,8 +293,9 @@ static inline void halve_row(const float *from, int32_t count, float *to) {
 
 /* ------------------------------------------------- one step, for base and blur */
 
-/* A plane too large to stay in a cache until it is read again is written with streaming stores, because these do not
- * read each line before they overwrite it. Rows must start on whole vectors. */
+/* STREAM_BYTES: a larger plane does not stay in a cache until it is read again. It is written with streaming
+ * stores, which do not read a line before they overwrite it. Its rows must begin at multiples of STREAM_ALIGNMENT
+ * bytes. */
 enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
 
 static inline bool worth_streaming(const plane_view *p, const plane_region *r) {
@@ -299,7 +305,7 @@ static inline bool worth_streaming(const plane_view *p, const plane_region *r) {
          row_bytes % STREAM_ALIGNMENT == 0;
 }
 
-/* One strip of one band. */
+/* Processes one strip of one band. */
 static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   const blur_job *job = argument;
   const pyramid_work *w = &job->work;

@@ -1,12 +1,13 @@
 /*
  * Descriptors with vectors.
  *
- * The samples of a window are gathered row by row into a block: the columns of each row inside the rotated square are
- * known in advance. Direction and magnitude are computed while gathering, because this arithmetic overlaps with loads
- * and stores that cross cache lines. Rows are stored in the block without gaps, so that the shares of the votes are
- * computed on full vectors. A sample's eight votes are then added by one vector addition: there is a separate sum for
- * each cell corner and direction of a sample (5 x 5 x 8) and for each of the eight products that make up the votes. The
- * sums are folded to the 128 bins at the end. Integer sums do not depend on the order, so the bins are the reference's.
+ * The samples of a window are gathered row by row into a block: the columns of each row inside the rotated square
+ * are known in advance. Direction and magnitude are computed while gathering, because this arithmetic overlaps with
+ * loads and stores that cross cache lines. Rows are stored in the block without gaps, so that the shares of the
+ * votes are computed on full vectors. One vector addition then adds a sample's eight products, from which its votes
+ * follow. There are eight separate sums, one for each product, for every cell corner and direction that a sample
+ * may have (5 x 5 x 8). The sums are folded to the 128 bins at the end. Integer sums do not depend on the order, so
+ * the bins equal the reference's.
  */
 #include <string.h>
 
@@ -19,8 +20,8 @@
 enum {
   BLOCK = 256, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64, /* rows whose weights and intervals are computed at a time */
-  /* Strides in bytes between a sample's sums: to the next direction, corner and row of corners */
+  BAND = 64, /* rows whose weights and intervals are computed together */
+  /* Strides in bytes between the sums: to the next direction, the next corner, and the next row of corners */
   DIRECTION_BYTES = VOTE_PRODUCTS * (int)sizeof(int32_t),
   CORNER_BYTES = SUM_CELL * (int)sizeof(int32_t),
   ROW_BYTES = CORNERS * CORNER_BYTES,
@@ -28,34 +29,34 @@ enum {
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
-/* A side closer to a row than this (in radians) may cut it anywhere. */
+/* A side at a smaller angle to the rows (in radians) is not used for cutting: it may cut a row anywhere. */
 #define CUT_MIN 0.01f
 
-/* Samples that vote, and the votes' sums. */
+/* Samples that vote, and the sums of the votes. */
 typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
   _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
-  float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* in cells, from describe_place */
-  float direction[BLOCK_ROOM];               /* in bins, from the feature's orientation */
-  float weight[BLOCK_ROOM];                  /* times the magnitude */
-  int32_t place[BLOCK_ROOM];                 /* byte offset of the first sum: its bits of PLACE_MASK */
+  float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* position in cells, from describe_place */
+  float direction[BLOCK_ROOM];               /* direction in bins, relative to the feature's orientation */
+  float weight[BLOCK_ROOM];                  /* weight times magnitude */
+  int32_t place[BLOCK_ROOM];                 /* byte offset of a sample's first sum, in the bits of PLACE_MASK */
   int32_t count;
-  window_prefetch ahead; /* window of the next feature */
+  window_prefetch ahead; /* window of the next feature, to prefetch */
 } sample_block;
 
-/* Values that depend on a column alone, from column x0; reads may extend a vector beyond the last. */
+/* Values that depend only on the column, from column x0 on. Reads may extend one vector beyond the last. */
 typedef struct column_values {
   float across[COLUMNS_MAX], along[COLUMNS_MAX], weight[COLUMNS_MAX]; /* 2.5 + dx cos, 2.5 - dx sin, w(dx) */
 } column_values;
 
-/* Values that depend on a row alone. */
+/* Values that depend only on the row. */
 typedef struct row_values {
   float dy[BAND], weight[BAND];
-  int32_t from[BAND], end[BAND]; /* columns in the square: from..end-1 */
+  int32_t from[BAND], end[BAND]; /* columns that lie in the square: from..end-1 */
 } row_values;
 
-/* Work memory for one feature after another. It is reused for many, because a function with so large a stack frame
- * touches every page of it when it starts. */
+/* Work memory that features use one after another. It is not on the stack, because a function touches all pages of
+ * so large a stack frame each time it starts. */
 typedef struct window_room {
   sample_block block;
   column_values columns;
@@ -68,7 +69,7 @@ typedef struct window_clip {
   int32_t x0, x1, y0, y1; /* inclusive */
 } window_clip;
 
-/* The level's samples that vote: all but the outermost. */
+/* Clips the window to the samples of the level that vote: all but the outermost. */
 static window_clip clip_window(const plane_view *level, const describe_window *w) {
   window_clip c = {w->cx - w->radius, w->cx + w->radius, w->cy - w->radius, w->cy + w->radius};
   if (c.x0 < 1) c.x0 = 1;
@@ -104,8 +105,8 @@ static inline cell_place place_of(const describe_window *w, simd_f32 x, simd_f32
                       simd_fma(dy, simd_set1(w->sine), simd_fma(dx, simd_set1(w->cosine), middle))};
 }
 
-/* Which columns x are inside the two sides where rows enter the square, or (leaving) outside one where they leave it.
- * As x rises, each changes from false to true once, because rounding is monotonic. */
+/* Which columns x lie beyond the two sides where rows enter the square; with `leaving`, beyond one of the sides
+ * where rows leave it. As x rises, the answer changes once, from false to true, because rounding is monotonic. */
 static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32 dy, bool leaving) {
   const cell_place at = place_of(w, x, dy);
   const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
@@ -117,7 +118,7 @@ static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32
                        column_rises ? simd_gt(at.column, zero) : simd_lt(at.column, five));
 }
 
-/* The first column of the bracket that satisfies the test; its end if no earlier one does. */
+/* Returns the first column of the bracket that satisfies the test, or the bracket's end if no earlier one does. */
 static inline simd_f32 first_beyond(const describe_window *w, simd_f32 dy, column_bracket b, bool leaving) {
   const simd_f32 one = simd_set1(1.0f), half = simd_set1(0.5f);
   while (simd_any(simd_lt(b.low, b.high))) {
@@ -129,17 +130,17 @@ static inline simd_f32 first_beyond(const describe_window *w, simd_f32 dy, colum
   return b.high;
 }
 
-/* Two parallel sides of the square cut a row at `slope` dy + w->x -+ half. */
+/* Two parallel sides of the square. They cut the row at dy at slope * dy + w->x - half and + half. */
 typedef struct side_pair {
   float slope, half;
 } side_pair;
 
-/* dx a + dy b is within (-2.5, 2.5). */
+/* Returns the sides that bound dx a + dy b to (-2.5, 2.5). */
 static side_pair sides_of(float a, float b) { return (side_pair){-b / a, 2.5f / hs_fabsf(a)}; }
 
 static bool is_parallel(float a, float b) { return hs_fabsf(a) <= CUT_MIN * hs_fabsf(b); }
 
-/* Weights and intervals of `rows` rows from y. */
+/* Computes weights and intervals of `rows` rows from y on. */
 static void compute_rows(const describe_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
                          row_values *out) {
   const bool parallel = is_parallel(w->cosine, w->sine) || is_parallel(w->sine, w->cosine);
@@ -164,13 +165,14 @@ static void compute_rows(const describe_window *w, const window_clip *c, float s
   }
 }
 
-/* The votes of the SIMD_WIDTH samples of the block from sample n, and each sample's position among the sums. */
+/* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and where their sums are. */
 static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n),
                  direction = simd_load(b->direction + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
-  /* Integers as the low bits of a float: the corner's first sum, and d modulo DESCRIBE_BINS in place of its zeros. */
+  /* The integers are the low bits of a float: the first sum of the corner, with d modulo DESCRIBE_BINS in bits that
+   * are 0 there. */
   const simd_f32 shift = simd_set1(ROUNDING_SHIFT);
   const simd_f32 corner = simd_fma(r, simd_set1((float)ROW_BYTES), simd_fma(c, simd_set1((float)CORNER_BYTES), shift));
   const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)DIRECTION_BYTES), shift));
@@ -185,11 +187,11 @@ static inline int32_t *sums_at(sample_block *b, int32_t place) {
   return (int32_t *)(void *)((unsigned char *)b->sums + (place & PLACE_MASK));
 }
 
-/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations
- * are long, and more iterations of a short loop overlap than of a long one. */
+/* Adds the votes of the block's samples and empties the block. Each part has a separate loop: the chains of
+ * dependent operations are long, and more iterations of a short loop overlap than of a long one. */
 static void vote(sample_block *b) {
   const simd_f32 zero = simd_zero();
-  /* Fills the last vector with samples without weight. */
+  /* Fills the last vector with samples of weight 0. */
   simd_store(b->row + b->count, zero);
   simd_store(b->column + b->count, zero);
   simd_store(b->direction + b->count, zero);
@@ -197,16 +199,16 @@ static void vote(sample_block *b) {
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
-    /* Takes the samples lane by lane, because neighbouring samples often add to the same sum and would wait for each
-       other. */
+    /* Takes the samples lane by lane: neighbouring samples often add to the same sum, and would have to wait for
+       each other. */
     for (int k = 0; k < 4; k++)
       for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(sums_at(b, b->place[n + 4 * lane + k]), votes, k, lane);
   }
   b->count = 0;
 }
 
-/* Appends the samples of `count` runs, voting whenever the block is full. line: the window's first column in the band's
-   first row. */
+/* Appends the samples of `count` runs, and votes whenever the block is full. line: the window's first column in the
+   band's first row. */
 static void gather_runs(sample_block *b, const plane_view *level, const describe_window *w, const float *line,
                         const column_values *columns, const row_values *rows, const sample_run *runs, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), turn = simd_set1(w->direction);
@@ -236,7 +238,7 @@ static void gather_runs(sample_block *b, const plane_view *level, const describe
   b->count = n;
 }
 
-/* Appends the samples of `count` rows from y. */
+/* Appends the samples of `count` rows from y on. */
 static void gather_rows(window_room *room, const plane_view *level, const describe_window *w, int32_t x0, int32_t y,
                         int32_t count) {
   const row_values *rows = &room->rows;
@@ -254,8 +256,8 @@ static void gather_rows(window_room *room, const plane_view *level, const descri
   gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
 }
 
-/* The bins of one feature. Gradients are taken at twice their length and weights at half: the polar form scales
- * exactly, except below 1e-30, where a vote rounds to 0. */
+/* Computes the bins of one feature. Gradients are taken at twice their length and weights at half: the polar form
+ * scales exactly, except below 1e-30, where a vote rounds to 0. */
 static void compute_bins(window_room *room, const plane_view *level, const describe_window *w, float scale,
                          window_prefetch ahead, int32_t bins[DESCRIBE_LENGTH]) {
   sample_block *b = &room->block;
@@ -289,7 +291,7 @@ static inline simd_i32 bytes_of(simd_f32 value, author_rule rule) {
   return simd_i32_select(simd_i32_gt(b, most), most, b);
 }
 
-/* The values of unit norm, or bytes as floats. */
+/* Computes the entries of unit norm, or their 8-bit form as floats. */
 static void compute_values(const int32_t *bins, const sift_params *p, bool bytes, float *values) {
   uint32_t sum = 0;
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) sum += (uint32_t)bins[i];
@@ -327,7 +329,7 @@ static void write_descriptor(int32_t bins[DESCRIBE_LENGTH], const describe_args 
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) out[i] = (uint8_t)(int32_t)from[i];
 }
 
-/* Plane and position of feature n at a size. */
+/* Returns position and size of feature n's window at one size, and its plane. */
 static describe_site site_of(const describe_args *args, uint32_t n, int32_t size, plane_view *level) {
   const uint32_t i = args->features.keypoint[n];
   const describe_site site =
@@ -338,8 +340,8 @@ static describe_site site_of(const describe_args *args, uint32_t n, int32_t size
   return site;
 }
 
-/* The window after that of feature n at a size: the next size's, or the first of the next feature of another
- * keypoint. */
+/* Returns the window that is processed after feature n at a size: that of the next size, or the first one of the
+ * next feature that belongs to another keypoint. */
 static window_prefetch next_window(const describe_args *args, uint32_t n, uint32_t end, int32_t size) {
   const uint32_t *keypoint = args->features.keypoint;
   uint32_t next = n;
@@ -364,7 +366,7 @@ static void describe_size(window_room *room, const describe_args *args, uint32_t
   compute_bins(room, &level, &w, args->scales->describe[w.radius], next_window(args, n, end, size), bins);
 }
 
-/* The sum of the descriptors of all sizes. */
+/* Adds up the descriptors of all sizes. */
 static void pool_sizes(window_room *room, const describe_args *args, uint32_t n, uint32_t end,
                        int32_t pooled[DESCRIBE_LENGTH]) {
   int32_t bins[DESCRIBE_LENGTH];

@@ -1,8 +1,9 @@
-/* Detection with vectors on levels in planes. A chunk is a strip of columns of a band of rows. */
+/* Detection with vectors, on levels in planes. A chunk is the part of a strip of columns that lies in a band of
+ * rows. */
 #include "cpu/simd/search_strip_simd.h"
 #include "cpu/simd/stages_simd.h"
 
-/* The strip and the band of a chunk. */
+/* Sets the columns and rows of a chunk. */
 static void place_strip(detect_strip *s, const detect_job *job, int32_t chunk) {
   const plane_region r = detect_region_of(job, s->octave_index, chunk);
   const int32_t border = s->args->params.border, last = s->octave->width - border;

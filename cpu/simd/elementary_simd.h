@@ -46,7 +46,7 @@ SIMD_INLINE void simd_polar(simd_f32 gx, simd_f32 gy, float unit, simd_f32 *magn
   *angle = simd_cast_f32(simd_i32_or(simd_cast_i32(a), sign));
 }
 
-/* hs_rounded_product, and hs_round_half_even of one number, both with the bits of ROUNDED_BIAS added */
+/* hs_rounded_product, and hs_round_half_even of one number; ROUNDED_BIAS stays added to the bits of both */
 #define ROUNDING_SHIFT 12582912.0f
 #define ROUNDED_BIAS   0x4b400000
 SIMD_INLINE simd_i32 simd_biased_product(simd_f32 a, simd_f32 b) {

@@ -1,8 +1,8 @@
-/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x from the ring of
- * the previous level, then along y as in the level step (blur_lines_simd.h), and written to the ring. The next level's
- * filter along x leaves the store units idle, so it also writes them past the caches to the level's plane. The search
- * and refinement read rings only. Candidates that leave the rings (OpenCV's rule) are followed in the planes at the
- * end. */
+/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x from the ring
+ * of the previous level, then along y as in the level step (blur_lines_simd.h), and written to the ring. The filter
+ * along x of the next level leaves the store units idle. Meanwhile these rows are also written to the level's
+ * plane, bypassing the caches. The search and refinement read rings only. Candidates that leave the rings (OpenCV's
+ * rule) are followed in the planes at the end. */
 #include "cpu/schedule/fused_pass.h"
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/search_strip_simd.h"
@@ -10,14 +10,14 @@
 
 enum { PICTURE_ROWS_AHEAD = 4 };
 
-/* A level of a strip. */
+/* One level within a strip. */
 typedef struct pass_level {
-  float *ring;     /* sample `first` of row 0 */
-  float *filtered; /* also a ring: rows of the level before filtered along x, from column x0 */
+  float *ring;     /* the level's ring: sample `first` of row 0 */
+  float *filtered; /* a second ring: rows of the level before, filtered along x, from column x0 on */
   int32_t rows, filtered_rows, lag;
   const gaussian_filter *filter;
-  int32_t x0, x1;     /* number of columns */
-  int32_t made, next; /* rows made, rows filtered along x */
+  int32_t x0, x1;     /* columns made: [x0, x1) */
+  int32_t made, next; /* made: number of rows made; next: number of rows filtered along x */
   float *plane;       /* null: the level is not stored */
 } pass_level;
 
@@ -26,13 +26,13 @@ typedef struct fused_pass {
   pass_level levels[SCALES_MAX + 2];
   int32_t count;
   int32_t width, height, x0, x1;
-  int32_t first; /* column of the rings' first samples */
+  int32_t first; /* column of the first sample of each ring's rows */
   size_t stride, plane_stride;
-  bool stream; /* planes are written past the caches */
+  bool stream; /* planes are written with stores that bypass the caches */
   border_mode border;
   const blur_job *base;
-  plane_view finer; /* without data: the base is made */
-  line_strip line;  /* the base's */
+  plane_view finer; /* level S of the octave before; without data: level 0 is made by the base */
+  line_strip line;  /* lines for the base */
 } fused_pass;
 
 /* ------------------------------------------------- levels */
@@ -41,11 +41,11 @@ static inline float *ring_row(const fused_pass *p, const pass_level *l, int32_t 
   return l->ring + (size_t)(y % l->rows) * p->stride;
 }
 
-/* Columns rounded up to the row loop's four vectors; what it writes beyond the columns is never used. */
+/* Rounds columns up to the four vectors of the row loop. What that loop writes beyond the columns is never used. */
 static inline int32_t whole_turns(int32_t columns) { return (columns + 4 * SIMD_WIDTH - 1) & ~(4 * SIMD_WIDTH - 1); }
 
-/* Prefetches a row of the picture that the base reads some rows later: a strip reads too little of a row for the
- * hardware to predict it. */
+/* Prefetches a row of the picture that the base will read some rows later. The hardware does not predict it,
+ * because a strip reads too little of a row. */
 static inline void ask_for_picture(const fused_pass *p, int32_t y) {
   const base_args *b = p->base->source;
   const source_view *v = &b->source;
@@ -58,7 +58,7 @@ static inline void ask_for_picture(const fused_pass *p, int32_t y) {
   for (size_t i = first; i < end; i += 64) __builtin_prefetch(at + i);
 }
 
-/* The strip's part of row y of a level, from the ring to the plane. */
+/* Copies the strip's part of row y of a level from the ring to the plane. */
 static inline void keep_row(const fused_pass *p, const pass_level *l, int32_t y) {
   if (!l->plane) return;
   const float *from = ring_row(p, l, y) + (p->x0 - p->first);
@@ -69,7 +69,7 @@ static inline void keep_row(const fused_pass *p, const pass_level *l, int32_t y)
   memcpy(to + x, from + x, sizeof(float) * (size_t)(n - x));
 }
 
-/* Filters rows of the source of level s along x, up to `end`. */
+/* Filters rows of the source of level s along x, up to row `end`. */
 static void filter_rows_until(fused_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   for (; l->next < end; l->next++) {
@@ -82,7 +82,8 @@ static void filter_rows_until(fused_pass *p, int32_t s, int32_t end) {
   }
 }
 
-/* Rows y.., ROWS_AT_ONCE of them, of columns [x, end) from the level's first. rows[k]: row k filtered along x. */
+/* Computes ROWS_AT_ONCE rows from y on, in columns [x, end) counted from the level's first. rows[k]: row k filtered
+ * along x. */
 SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const fused_pass *p, const pass_level *l, const float *const *rows,
                                      int32_t x, int32_t end, int32_t y) {
   const float *taps = l->filter->taps;
@@ -98,7 +99,7 @@ SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const fused_pass *p, const 
   }
 }
 
-/* Not inlined, because the strip's many values would take its registers. */
+/* Not inlined: otherwise the many values of the strip would occupy its registers. */
 static __attribute__((noinline)) void make_block(const fused_pass *p, const pass_level *l, const float *const *rows,
                                                  int32_t x, int32_t end, int32_t y) {
   WITH_RADIUS(make_columns, l->filter, p, l, rows, x, end, y);
@@ -113,7 +114,7 @@ static inline void continue_row(const fused_pass *p, const pass_level *l, int32_
     row[i - first] = row[border_index(i, p->width, p->border) - first];
 }
 
-/* The next rows of level 0, up to `end`, from the octave before. */
+/* Makes the next rows of level 0, up to `end`, from the octave before. */
 static void halve_rows(fused_pass *p, int32_t end) {
   pass_level *l = &p->levels[0];
   for (; l->made < end; l->made++) {
@@ -123,14 +124,14 @@ static void halve_rows(fused_pass *p, int32_t end) {
   }
 }
 
-/* The next rows of level s, up to `end`, from the level before or the picture. */
+/* Makes the next rows of level s, up to `end`, from the level before or the picture. */
 static void filter_level(fused_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   const int32_t radius = l->filter->radius, y = l->made, count = end - y, columns = l->x1 - l->x0;
   filter_rows_until(p, s, p->height - end < radius ? p->height : end + radius);
   const float *rows[2 * FILTER_RADIUS_MAX + PASS_ROWS];
   for (int32_t i = 0; i < 2 * radius + PASS_ROWS; i++) {
-    const int32_t k = i < 2 * radius + count ? i : 2 * radius + count - 1; /* unused rows repeat the last */
+    const int32_t k = i < 2 * radius + count ? i : 2 * radius + count - 1; /* unused entries repeat the last row */
     rows[i] = l->filtered + (size_t)(border_index(y - radius + k, p->height, p->border) % l->filtered_rows) * p->stride;
   }
   for (int32_t x = 0; x < columns; x += COLUMN_TILE)
@@ -140,7 +141,7 @@ static void filter_level(fused_pass *p, int32_t s, int32_t end) {
     if (s + 1 < p->count)
       continue_row(p, l, y + k, l[1].filter->radius);
     else
-      keep_row(p, l, y + k); /* the last level is not filtered further */
+      keep_row(p, l, y + k); /* the last level has no later filter that would write its rows */
   l->made = end;
 }
 
@@ -156,7 +157,7 @@ static inline void make_rows(fused_pass *p, int32_t s, int32_t end) {
 
 static inline int32_t within(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
-/* The strip's levels and rings, without any row yet. memory: size.floats, all initialised. */
+/* Places the strip's levels and rings in memory, without any row yet. memory: size.floats floats, all initialised. */
 static void place_levels(fused_pass *p, const fused_pass_job *job, float *memory) {
   const fused_pass_size *size = &job->size;
   const octave_view *o = job->args.detect.octaves;
@@ -197,7 +198,7 @@ static fused_pass pass_of(const fused_pass_job *job, int32_t chunk) {
   return p;
 }
 
-/* The search of the strip's rings. */
+/* Begins a search of the strip's rings. */
 static void begin_search(detect_strip *s, fused_pass_job *job, const fused_pass *p) {
   const int32_t border = s->args->params.border, last = p->width - border;
   for (int32_t i = 0; i < p->count; i++)
@@ -215,7 +216,7 @@ static void begin_search(detect_strip *s, fused_pass_job *job, const fused_pass 
   s->to = last < s->x1 ? last : s->x1;
 }
 
-/* Follows the candidates that wait in the rows before `end`. */
+/* Follows the waiting candidates whose rows are before `end`. */
 static void follow_before(detect_strip *s, int32_t end) {
   while (s->waiting > 0 && s->samples[s->first_waiting].y < end) {
     const int32_t y = s->samples[s->first_waiting].y;
@@ -258,7 +259,7 @@ static void run_alone(blur_job *job) {
   for (int32_t chunk = 0; chunk < job->run.chunks; chunk++) job->run.task(job, chunk, 0);
 }
 
-/* A region of level 0. */
+/* Makes a region of level 0. */
 static void make_lowest(const octave_args *args, const plane_region *r) {
   const plane_view out = octave_level(args->detect.octaves, 0);
   if (args->finer.data) {
@@ -274,7 +275,7 @@ static void make_lowest(const octave_args *args, const plane_region *r) {
   run_alone(&job);
 }
 
-/* A region of level S+1, from level S. */
+/* Makes a region of level S+1 from level S. */
 static void make_highest(const octave_args *args, const plane_region *r) {
   const octave_view *o = args->detect.octaves;
   const int32_t level = args->detect.params.scales + 1;
@@ -289,8 +290,8 @@ static void make_highest(const octave_args *args, const plane_region *r) {
   run_alone(&job);
 }
 
-/* Recomputes the samples of levels 0 and S+1 that a fit at a sample reads, if these levels are not stored. Escaped
- * candidates are so few that this costs less than storing the levels. */
+/* Recomputes the samples of levels 0 and S+1 that a fit at this sample reads, if these levels are not stored.
+ * Escaped candidates are so few that this costs less than storing the levels. */
 static void make_levels_about(const void *owner, const escaped_candidate *at) {
   const octave_args *args = owner;
   const int32_t scales = args->detect.params.scales;
@@ -301,14 +302,14 @@ static void make_levels_about(const void *owner, const escaped_candidate *at) {
     make_lowest(args, &r);
   }
   if (at->level >= scales - 1 && !(args->levels_kept >> (scales + 1) & 1)) {
-    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* filter of level S+2 */
+    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* radius of level S+2 */
     plane_region r = region_about(sample, 1 + reach, &plane);
-    if (r.x1 < plane.width) r.x1++; /* top_patch reads four columns for three */
+    if (r.x1 < plane.width) r.x1++; /* top_patch reads a fourth column beside the three that it needs */
     make_highest(args, &r);
   }
 }
 
-/* Follows the candidates that left the rings, in the planes. False: there were too many. */
+/* Follows the escaped candidates in the planes. False: there were too many. */
 static bool follow_escaped(fused_pass_job *job) {
   const uint32_t escaped = atomic_load(&job->detection.escaped);
   detect_strip s;
@@ -325,7 +326,7 @@ static stage_status may_go_on(const octave_args *args, stage_status st) {
   return st == STAGE_OK && args->tell && !args->tell(args->owner, 0) ? STAGE_CANCELLED : st;
 }
 
-/* Separate stages, if more candidates wait or escape than a fused pass has capacity for. */
+/* Runs the separate stages: more candidates wait or escape than a fused pass has capacity for. */
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
   const halve_args halve = {.in = args->finer, .out = octave_level(o, 0)};
@@ -345,7 +346,7 @@ static stage_status octave_by_stages(stage_queue *queue, const octave_args *args
 stage_status SIMD_NAME(octave)(stage_queue *queue, const octave_args *args) {
   fused_pass_job job;
   fused_pass_job_begin(&job, args, queue_threads(queue), octave_chunk);
-  /* Memory that is loaded but never used must be initialised. */
+  /* Scratch memory must be initialised, because some of it is loaded, though never used. */
   memset(args->scratch, 0, sizeof(float) * job.size.floats * (size_t)queue_threads(queue));
   if (!args->finer.data) SIMD_NAME(begin_base)(&job.base, &args->base, 1);
   SIMD_NAME(begin_detect)(&job.detection, &args->detect);

@@ -1,10 +1,10 @@
 /* The nearest descriptors, in tiles on several threads; built once for each instruction set.
  *
- * The second list is packed into panels first, so that the values of a panel's descriptors are adjacent. A chunk is a
- * run of rows, descriptors of the first list; it is compared with one panel after another, each small enough for the L1
- * cache. The nearest neighbours of rows belong to the chunk. Each worker collects the nearest neighbours of columns
- * separately, and they are merged at the end: the order of candidates is total, so the order of comparisons does not
- * matter. */
+ * The second list is packed into panels first, so that the values of a panel's descriptors are adjacent. A row is a
+ * descriptor of the first list, a column one of the second. A chunk is a run of rows. It is compared with one panel
+ * after another; a panel fits into the L1 cache. The chunk alone finds the nearest neighbours of its rows. For
+ * columns, each worker collects the nearest neighbours that it meets, and those of all workers are merged at the
+ * end. The order of candidates is total, so the order of comparisons does not matter. */
 #include <string.h>
 
 #include "cpu/schedule/threads.h"
@@ -12,11 +12,11 @@
 #include "cpu/simd/stages_simd.h"
 
 enum {
-  CHUNK_ROWS_MAX = 256, /* column numbers must fit KEY_PLACES */
+  CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must fit KEY_PLACES */
   CHUNK_ROWS_MIN = 16,
   CHUNKS_A_THREAD = 4,
-  PACK_PANELS = 16,     /* panels per chunk of packing */
-  MERGE_COLUMNS = 4096, /* columns per chunk of merging */
+  PACK_PANELS = 16,     /* panels in a chunk of packing */
+  MERGE_COLUMNS = 4096, /* columns in a chunk of merging */
   ALIGNMENT = 64
 };
 _Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_ROWS == 0, "places of rows fit keys");
@@ -25,14 +25,14 @@ _Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_R
 typedef struct match_layout {
   uint32_t chunk_rows;
   uint64_t panels;
-  uint64_t panel_bytes;                                                                      /* of one panel */
-  uint64_t row_bytes;                                                                        /* of one packed row */
+  uint64_t panel_bytes;                                                                      /* bytes of a panel */
+  uint64_t row_bytes;                                                                        /* bytes of a packed row */
   uint64_t constants, workers, rows, row_constants, row_lanes, columns, worker_bytes, bytes; /* offsets and sizes */
 } match_layout;
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
 
-/* Counts are below 2^32 and threads at most 1024, so nothing here passes 2^48. */
+/* Counts are below 2^32 and there are at most 1024 threads, so no value here reaches 2^48. */
 static match_layout layout_of(const match_args *a, int32_t threads) {
   match_layout l = {0};
   const bool bytes = a->type == MATCH_U8;
@@ -43,7 +43,7 @@ static match_layout layout_of(const match_args *a, int32_t threads) {
   l.panels = ((uint64_t)a->second.count + PANEL - 1) / PANEL;
   l.row_bytes = packed_row_bytes(a->type);
   l.panel_bytes = packed_panel_bytes(a->type);
-  const bool guided = a->guide != MATCH_UNGUIDED; /* reads the lists directly */
+  const bool guided = a->guide != MATCH_UNGUIDED; /* guided matching reads the lists directly */
   l.constants = guided ? 0 : aligned(l.panels * l.panel_bytes);
   l.workers = guided ? 0 : l.constants + aligned(bytes ? l.panels * PANEL * sizeof(int32_t) : 0);
   l.row_constants = guided ? 0 : aligned(l.row_bytes * CHUNK_ROWS_MAX);
@@ -87,7 +87,7 @@ static row_range rows_of(const match_job *job, int32_t chunk) {
 
 /* ------------------------------------------------------------------ packing */
 
-/* A column's contribution to a key. */
+/* Returns a column's contribution to its keys. */
 static int32_t key_constant(int32_t part) { return (int32_t)(((uint32_t)part << KEY_BITS) ^ 0x80000000u); }
 
 static void pack_task(void *argument, int32_t chunk, int32_t worker) {
@@ -103,12 +103,12 @@ static void pack_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ 8-bit descriptors */
 
-/* A chunk in progress: its rows, and the destination of each tile's results. */
+/* A chunk in progress: its rows, and where the results of each tile go. */
 typedef struct byte_chunk {
   row_range range;
   int32_t *rows, *row_constants;
   key_lanes *row_lanes;
-  match_nearest *columns; /* the worker's, or null */
+  match_nearest *columns; /* the worker's list, or null */
 } byte_chunk;
 
 static void keys_clear(key_lanes *lanes, size_t count) {
@@ -116,14 +116,15 @@ static void keys_clear(key_lanes *lanes, size_t count) {
     for (size_t l = 0; l < SIMD_WIDTH; l++) lanes[i].nearest[l] = lanes[i].second[l] = KEY_NONE;
 }
 
-/* Inserts a key into a list's nearest; scale and offset make the candidate's index from the key's number. */
+/* Inserts a key into the nearest of a feature. The candidate's index is first + number * scale + lane. */
 static void key_deliver(match_nearest *n, int32_t key, uint32_t first, uint32_t scale, uint32_t lane) {
   const uint32_t square = key_square(key);
   if (square > KEY_SQUARE_MAX || (float)square > n->second_squared) return;
   match_take(n, first + key_place(key) * scale + lane, (float)square);
 }
 
-/* Merges the rows' lanes into the result and resets them. first: the index of the candidate with number 0 in lane 0. */
+/* Merges the lanes of each row into its result, and resets them. first: index of the candidate with number 0 in
+ * lane 0. */
 static void rows_deliver(const match_job *job, const byte_chunk *c, uint32_t first) {
   for (uint32_t r = 0; r < c->range.count; r++) {
     match_nearest *n = &job->args->forward[c->range.first + r];
@@ -143,7 +144,7 @@ static void columns_deliver(const byte_chunk *c, const key_lanes *lanes, uint64_
   }
 }
 
-/* All rows of a chunk against one panel. vector_place: number of the panel's first vector. */
+/* Compares all rows of a chunk with one panel. vector_place: number of the panel's first vector. */
 static void byte_panel(const match_job *job, const byte_chunk *c, uint64_t panel, int32_t vector_place) {
   const match_args *a = job->args;
   const uint64_t left = a->second.count - panel * PANEL;
@@ -178,7 +179,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
                         .row_lanes = worker_part(job, worker, job->layout.row_lanes),
                         .columns = a->backward ? worker_columns(job, worker) : NULL};
   const uint8_t *from = (const uint8_t *)a->first.descriptors + (size_t)c.range.first * MATCH_LENGTH;
-  /* Padding rows of the last tile are computed too. */
+  /* The last tile also computes its padding rows. */
   memset(c.rows, 0, CHUNK_ROWS_MAX * DOT_STEPS * sizeof(int32_t));
   memset(c.row_constants, 0, CHUNK_ROWS_MAX * sizeof(int32_t));
   for (size_t r = 0; r < c.range.count; r++) {
@@ -187,7 +188,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
     pack_row(from + r * MATCH_LENGTH, c.rows + r * DOT_STEPS);
   }
   keys_clear(c.row_lanes, CHUNK_ROWS_MAX);
-  const uint64_t run = KEY_PLACES / TILE_VECTORS; /* panels until vector numbers are used up */
+  const uint64_t run = KEY_PLACES / TILE_VECTORS; /* number of panels after which vector numbers restart */
   for (uint64_t p = 0; p < job->layout.panels; p++) {
     byte_panel(job, &c, p, (int32_t)(p % run) * TILE_VECTORS);
     if (p % run == run - 1 || p + 1 == job->layout.panels) rows_deliver(job, &c, (uint32_t)(p / run * run * PANEL));
@@ -204,7 +205,7 @@ static void floats_clear(float_lanes *lanes, size_t count) {
     }
 }
 
-/* Inserts both candidates of a lane into a list's nearest; scale and offset make an index from a number. */
+/* Inserts both candidates of a lane into the nearest of a feature. A candidate's index is first + number * scale. */
 static void lane_deliver(match_nearest *n, const float_lanes *lanes, size_t lane, uint32_t first, uint32_t scale) {
   const uint32_t place[2] = {(uint32_t)lanes->nearest[lane], (uint32_t)lanes->second[lane]};
   if (lanes->nearest_squared[lane] < INFINITY) match_take(n, first + place[0] * scale, lanes->nearest_squared[lane]);
@@ -213,9 +214,9 @@ static void lane_deliver(match_nearest *n, const float_lanes *lanes, size_t lane
 
 typedef struct float_chunk {
   row_range range;
-  const float *rows; /* padded to whole tiles */
+  const float *rows; /* rows of floats, padded to complete tiles */
   float_lanes *row_lanes;
-  match_nearest *columns; /* the worker's, or null */
+  match_nearest *columns; /* the worker's list, or null */
 } float_chunk;
 
 static void float_panel(const match_job *job, const float_chunk *c, uint64_t panel) {
@@ -261,7 +262,8 @@ static void float_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ guided */
 
-/* Positions first, because they rule out nearly every pair; then the distances of the others, one by one. */
+/* Compares positions first: they rule out nearly every pair. Then computes the distances of the other pairs, one by
+ * one. */
 static void guided_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
   const match_args *a = job->args;
@@ -289,7 +291,7 @@ static void guided_task(void *argument, int32_t chunk, int32_t worker) {
 
 static void clear_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
-  match_nearest *columns = worker_columns(job, chunk); /* one chunk per worker's list */
+  match_nearest *columns = worker_columns(job, chunk); /* each chunk uses one worker's list */
   (void)worker;
   for (uint32_t j = 0; j < job->args->second.count; j++) columns[j] = match_nearest_none();
 }
@@ -318,7 +320,8 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   match_job job = {.args = a, .layout = layout_of(a, threads), .threads = threads};
   const bool guided = a->guide != MATCH_UNGUIDED;
   if (a->backward) queue_run(queue, threads, clear_task, &job);
-  /* Panels and their constants come first in the work memory, at offsets that only the second list determines. */
+  /* Panels and their constants come first in the work memory. Their offsets depend only on the second list, so a
+   * later call finds them packed. */
   if (!guided && !a->second_is_packed) queue_run(queue, chunks_for(job.layout.panels, PACK_PANELS), pack_task, &job);
   queue_run(queue, chunks_for(a->first.count, job.layout.chunk_rows),
             guided ? guided_task : (a->type == MATCH_U8 ? byte_task : float_task), &job);
@@ -326,10 +329,10 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   return STAGE_OK;
 }
 
-/* All squared distances of a few descriptors with a list, in the tiles of matching; built once for each instruction
+/* All squared distances of a few descriptors to a list, in the tiles of matching. Built once for each instruction
  * set.
  *
- * The second list is packed once (pack_second), then any thread computes rows (squares). A panel stays in the L1 cache
+ * pack_second packs the second list once. Then any thread computes rows by squares. A panel stays in the L1 cache
  * while a block of rows is compared with it. */
 
 enum { ROWS_AT_ONCE = 32 };
@@ -369,9 +372,9 @@ stage_status SIMD_NAME(pack_second)(stage_queue *queue, const squares_args *a) {
 
 /* ------------------------------------------------------------------ rows */
 
-/* Rows of the first list in the form of tiles; padding rows of the last tile are zeros. */
+/* Rows of the first list, packed for tiles. Padding rows of the last tile are 0. */
 typedef struct packed_rows {
-  _Alignas(64) int32_t words[ROWS_AT_ONCE * MATCH_LENGTH]; /* or floats of the same size */
+  _Alignas(64) int32_t words[ROWS_AT_ONCE * MATCH_LENGTH]; /* or floats, which have the same size */
   int32_t norms[ROWS_AT_ONCE];
 } packed_rows;
 
@@ -389,7 +392,8 @@ static void pack_rows(const squares_args *a, uint32_t first, uint32_t count, pac
   }
 }
 
-/* Products of a tile's row into squares: |a|^2 + |b|^2 - 2 ab, exact in integers and in floats. */
+/* Turns the products of one row of a tile into squares |a|^2 + |b|^2 - 2 ab. They are exact as integers and as
+ * floats. */
 static void put_byte_row(const int32_t *products, int32_t norm, const int32_t *parts, float *squares) {
   const simd_i32 a = simd_i32_set1(norm);
   for (int v = 0; v < TILE_VECTORS; v++) {
@@ -407,7 +411,7 @@ static void put_float_row(const float *sums, float *squares) {
   }
 }
 
-/* A block of packed rows against one panel. */
+/* Compares a block of packed rows with one panel. */
 static void panel_squares(const squares_args *a, const packed_rows *rows, uint32_t count, uint64_t panel,
                           float *squares) {
   _Alignas(64) int32_t products[TILE_ROWS * PANEL];
@@ -433,7 +437,7 @@ static void panel_squares(const squares_args *a, const packed_rows *rows, uint32
   }
 }
 
-/* Positions first, because they rule out nearly every pair. */
+/* Compares positions first, because they rule out nearly every pair. */
 static void guided_squares(const squares_args *a) {
   for (uint32_t r = 0; r < a->rows; r++) {
     const uint32_t i = a->first_row + r;

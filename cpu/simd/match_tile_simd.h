@@ -3,12 +3,12 @@
  * in registers over the loop of 128 values. Lanes are descriptors of the second list, so nothing is summed across
  * lanes.
  *
- * 8-bit values: |a - b|^2 = |a|^2 + |b|^2 - 2 ab in 32-bit integers, which wrap, so only the result has to fit. A key
- * is the square (23 bits) shifted left by KEY_BITS, with the candidate's number in the low bits: the smaller key is the
- * nearer candidate and, among equal squares, the lower number. The top bit is inverted, so that signed comparisons
- * order keys.
- * ab comes from products of 16-bit pairs, exact since both values are below 2^8; or, where the processor multiplies
- * bytes, of b and a - 128: ab = (a - 128) b + 128 sum(b), whose last term is part of b's constant.
+ * 8-bit values: |a - b|^2 = |a|^2 + |b|^2 - 2 ab in 32-bit integers, which wrap, so only the result has to fit. A
+ * key is the square (23 bits) shifted left by KEY_BITS, with the candidate's number in the low bits. The smaller
+ * key belongs to the nearer candidate; if squares are equal, to the one with the lower number. The top bit is
+ * inverted, so that signed comparisons order keys. ab comes from products of 16-bit pairs, which are exact because
+ * both values are below 2^8. If the processor multiplies bytes, it comes from products of b and a - 128: ab = (a -
+ * 128) b + 128 sum(b), whose last term is part of b's constant.
  *
  * Float values: fma over the differences, as match_square_f32; squares and numbers in separate vectors.
  */
@@ -22,7 +22,7 @@
 #include "stages/match.h"
 
 #if SIMD_ISA == SIMD_ISA_avx512vnni
-#  define DOT_VALUES 4 /* values per lane in one product */
+#  define DOT_VALUES 4 /* number of bytes that a lane multiplies in one product */
 #  define simd_dot   simd_dot_bytes
 #else
 #  define DOT_VALUES 2
@@ -31,30 +31,31 @@
 
 enum {
   TILE_ROWS = 4,
-  TILE_VECTORS = SIMD_WIDTH == 16 ? 4 : 2, /* accumulators and operands fill 32 registers, or 16 */
+  TILE_VECTORS = SIMD_WIDTH == 16 ? 4 : 2, /* columns of a tile in vectors: accumulators and operands fill 32
+                                            * registers, or 16 */
   PANEL = TILE_VECTORS * SIMD_WIDTH,
   DOT_STEPS = MATCH_LENGTH / DOT_VALUES,
   KEY_BITS = 32 - MATCH_SQUARE_BITS,
   KEY_PLACES = 1 << KEY_BITS,
-  KEY_NONE = INT_MAX, /* larger than any square of a pair */
+  KEY_NONE = INT_MAX, /* larger than the key of any pair */
   KEY_SQUARE_MAX = MATCH_LENGTH * 255 * 255
 };
 
-/* The square and the number in a key. */
+/* Return the square and the number in a key. */
 SIMD_INLINE uint32_t key_square(int32_t key) { return ((uint32_t)key ^ 0x80000000u) >> KEY_BITS; }
 SIMD_INLINE uint32_t key_place(int32_t key) { return (uint32_t)key & (KEY_PLACES - 1u); }
 
-/* The two nearest so far of each lane, ascending; stored between tiles. */
+/* The two nearest found so far in each lane, in ascending order. Stored between tiles. */
 typedef struct key_lanes {
   int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH];
 } key_lanes;
 
 typedef struct float_lanes {
   float nearest_squared[SIMD_WIDTH], second_squared[SIMD_WIDTH];
-  int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* numbers: bits of a uint32_t */
+  int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* numbers of the candidates: bits of a uint32_t */
 } float_lanes;
 
-/* The two smallest keys so far, in registers. */
+/* The two smallest keys found so far, in registers. */
 typedef struct key_pair {
   simd_i32 nearest, second;
 } key_pair;
@@ -72,11 +73,12 @@ SIMD_INLINE key_pair keys_take(key_pair pair, simd_i32 key) {
   return (key_pair){simd_i32_min(pair.nearest, key), simd_i32_min(pair.second, simd_i32_max(pair.nearest, key))};
 }
 
-/* Numbers ascend from call to call, so a strict comparison resolves ties to the lower. NaN is never nearer. */
+/* Inserts candidates. Numbers ascend from call to call, so a strict comparison gives ties to the lower number. NaN
+ * is never nearer. */
 SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 place) {
   const simd_f32 d1 = simd_load(lanes->nearest_squared), d2 = simd_load(lanes->second_squared);
   const simd_mask first = simd_lt(squared, d1), next = simd_lt(squared, d2);
-  if (!simd_any(next)) return; /* implies first */
+  if (!simd_any(next)) return; /* no lane is nearer than the second, hence none is nearer than the first */
   const simd_i32 p1 = simd_i32_load(lanes->nearest), p2 = simd_i32_load(lanes->second);
   simd_store(lanes->second_squared, simd_select(first, d1, simd_select(next, squared, d2)));
   simd_i32_store(lanes->second, simd_i32_select(first, p1, simd_i32_select(next, place, p2)));
@@ -86,14 +88,15 @@ SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 plac
 
 /* One tile of 8-bit descriptors. */
 typedef struct byte_tile {
-  const int32_t *rows;         /* TILE_ROWS x DOT_STEPS: DOT_VALUES values a word */
-  const int32_t *row_constant; /* |a|^2, shifted */
-  const int32_t *panel;        /* DOT_STEPS x PANEL words */
-  const int32_t *constant;     /* [PANEL]: b's contribution to the key, shifted */
-  const int32_t *lowest;       /* null, or [PANEL]: the minimum key of a lane, for lanes beyond the list */
-  int32_t row_count;           /* valid rows, 1..TILE_ROWS; the others are padding, which has lanes too */
-  int32_t row_place;           /* number of the first row in keys of columns */
-  int32_t vector_place;        /* number of the panel's first vector in keys of rows */
+  const int32_t *rows;         /* [TILE_ROWS][DOT_STEPS] words, each packing DOT_VALUES bytes */
+  const int32_t *row_constant; /* [TILE_ROWS]: |a|^2, shifted to the square's place in a key */
+  const int32_t *panel;        /* [DOT_STEPS][PANEL] words, each packing DOT_VALUES bytes */
+  const int32_t *constant;     /* [PANEL]: contribution of b to the key, shifted likewise */
+  const int32_t *lowest;       /* null, or [PANEL]: minimum of a lane's keys, which excludes lanes beyond the list */
+  int32_t row_count;           /* number of valid rows, 1..TILE_ROWS; the others are padding, which also has an entry
+                                * in row_lanes */
+  int32_t row_place;           /* number of the first row, in the keys of columns */
+  int32_t vector_place;        /* number of the panel's first vector, in the keys of rows */
   key_lanes *row_lanes;        /* [TILE_ROWS] */
   key_lanes *columns;          /* null, or [TILE_VECTORS] */
 } byte_tile;
@@ -105,8 +108,8 @@ typedef struct byte_tile {
 #  define EACH_VECTOR(DO, r) DO(r, 0) DO(r, 1)
 #endif
 
-/* The products of a tile, into sums: vector v of row r at (r TILE_VECTORS + v) SIMD_WIDTH. They are stored in memory so
- * that this loop can use all registers. */
+/* Computes the products of a tile. Vector v of row r goes to sums[(r * TILE_VECTORS + v) * SIMD_WIDTH]. Sums are
+ * stored in memory so that this loop can use all registers. */
 SIMD_INLINE void byte_tile_multiply(const byte_tile *t, int32_t *sums) {
 #define DECLARE(r, v)  simd_i32 sum##r##v = simd_i32_set1(0);
 #define LOAD(r, v)     const simd_i32 b##v = simd_i32_load(b + v * SIMD_WIDTH);
@@ -135,7 +138,7 @@ SIMD_INLINE void byte_tile_multiply(const byte_tile *t, int32_t *sums) {
 #undef ROW_STORE
 }
 
-/* Turns sums into keys, and inserts these into the rows' and the columns' nearest. */
+/* Turns sums into keys, and inserts the keys into the nearest of rows and columns. */
 SIMD_INLINE void byte_tile_take(const byte_tile *t, const int32_t *sums) {
   key_pair row[TILE_ROWS];
   for (int r = 0; r < TILE_ROWS; r++) row[r] = keys_load(&t->row_lanes[r]);
@@ -163,17 +166,17 @@ SIMD_INLINE void byte_tile_run(const byte_tile *t) {
   byte_tile_take(t, sums);
 }
 
-/* One tile of float descriptors; fields as above, numbers without a limit. */
+/* One tile of float descriptors. Fields as above; numbers have no limit. */
 typedef struct float_tile {
-  const float *rows;  /* TILE_ROWS x MATCH_LENGTH */
-  const float *panel; /* MATCH_LENGTH x PANEL */
-  int32_t valid;      /* valid descriptors in the panel */
+  const float *rows;  /* [TILE_ROWS][MATCH_LENGTH] */
+  const float *panel; /* [MATCH_LENGTH][PANEL] */
+  int32_t valid;      /* number of valid descriptors in the panel */
   int32_t row_count;
   uint32_t row_place, vector_place;
   float_lanes *row_lanes, *columns;
 } float_tile;
 
-/* The squares of a tile, in the order of the sums of byte_tile_multiply. */
+/* Computes the squares of a tile, in the order of byte_tile_multiply's sums. */
 SIMD_INLINE void float_tile_square(const float_tile *t, float *squares) {
 #define DECLARE(r, v) simd_f32 sum##r##v = simd_zero();
 #define LOAD(r, v)    const simd_f32 b##v = simd_load(b + v * SIMD_WIDTH);
@@ -220,10 +223,10 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
   }
 }
 
-/* Inputs of the tiles of matching: the second list packed into panels, and rows of the first as words. For each file
- * that is built for an instruction set. */
+/* Inputs of the tiles of matching: the second list packed into panels, and rows of the first list packed into
+ * words. Included by each file that is built for an instruction set. */
 
-/* DOT_VALUES values as the word of the unsigned operand, and of the signed one. */
+/* Pack DOT_VALUES bytes into a word: of the unsigned operand, and of the signed one. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 #if DOT_VALUES == 4
   uint32_t word;
@@ -242,7 +245,7 @@ SIMD_INLINE uint32_t row_word(const uint8_t *values) {
 #endif
 }
 
-/* |v|^2, and a column's contribution to a square besides the products. */
+/* Return |v|^2, and what a column adds to a square besides the products. */
 SIMD_INLINE uint32_t norm_of(const uint8_t *v) {
   uint32_t sum = 0;
   for (int k = 0; k < MATCH_LENGTH; k++) sum += (uint32_t)v[k] * v[k];
@@ -259,14 +262,14 @@ SIMD_INLINE int32_t column_part(const uint8_t *v) {
   return (int32_t)part;
 }
 
-/* Bytes of one row's words, and of a panel's. */
+/* Return the bytes of a row's words, and of a panel's. */
 SIMD_INLINE size_t packed_row_bytes(match_type type) {
   return type == MATCH_U8 ? DOT_STEPS * sizeof(int32_t) : MATCH_LENGTH * sizeof(float);
 }
 SIMD_INLINE size_t packed_panel_bytes(match_type type) { return packed_row_bytes(type) * PANEL; }
 
-/* Packs one panel of a list into values [packed_panel_bytes] and, of bytes, parts [PANEL]; lanes beyond the list become
-   zeros. */
+/* Packs one panel of a list into values [packed_panel_bytes] and, for bytes, parts [PANEL]. Lanes beyond the list
+   become 0. */
 SIMD_INLINE void pack_panel(match_type type, const match_side *list, uint64_t panel, unsigned char *values,
                             int32_t *parts) {
   const uint64_t first = panel * PANEL;

@@ -1,10 +1,10 @@
 /*
  * Orientation with vectors.
  *
- * The samples of a window are gathered row by row into a block without gaps, as for descriptors; full vectors of them
- * give directions, magnitudes and votes. A sample's two votes go to neighbouring bins and are added as one 64-bit
- * number; each lane of a vector has a separate histogram, so that no two additions of a vector conflict. Smoothing
- * works in double: all its values are integers below 2^53, hence exact.
+ * The samples of a window are gathered row by row into a block without gaps, as for descriptors. Directions,
+ * magnitudes and votes are then computed on full vectors. A sample's two votes go to neighbouring bins and are
+ * added as one 64-bit number. Each lane of a vector has a separate histogram, so that no two additions of a vector
+ * conflict. Smoothing works in double: all its values are integers below 2^53, hence exact.
  */
 #include <string.h>
 
@@ -16,39 +16,39 @@
 enum {
   BLOCK = 512, /* samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64, /* rows whose weights and intervals are computed at a time */
+  BAND = 64, /* rows whose weights and intervals are computed together */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
   BINS_ROOM = 40, /* stride between histograms */
   BIN_MIN = -19,  /* bins -19..18 have separate sums */
-  REACH = 6,      /* bins on either side that smoothing reads */
+  REACH = 6,      /* bins that smoothing reads on either side of a bin */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
-/* Samples that vote, and the votes' sums, from BIN_MIN on: bin b's in the low half of b's sum, bin b + 1's in its high
-   half. */
+/* Samples that vote, and the sums of the votes, from BIN_MIN on. Sum b holds bin b in its low half and bin b + 1 in
+   its high half. */
 typedef struct sample_block {
   _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
   float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
-      weight[BLOCK_ROOM];      /* gy, weight: later direction and their product with magnitude */
+      weight[BLOCK_ROOM];      /* gy and weight; later direction, and weight times magnitude */
   float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes */
   int32_t place[BLOCK_ROOM];
   int32_t count;
-  window_prefetch ahead; /* window of the next keypoint */
+  window_prefetch ahead; /* window of the next keypoint, to prefetch */
 } sample_block;
 
-/* Values that depend on a column alone; reads may extend a vector beyond the last. */
+/* Values that depend only on the column. Reads may extend one vector beyond the last. */
 typedef struct column_values {
   float weight[COLUMNS_MAX];
 } column_values;
 
-/* Values that depend on a row alone. */
+/* Values that depend only on the row. */
 typedef struct row_values {
   float weight[BAND];
-  int32_t from[BAND], end[BAND]; /* columns in the window: from..end-1 */
+  int32_t from[BAND], end[BAND]; /* columns that lie in the window: from..end-1 */
 } row_values;
 
-/* Work memory for one keypoint after another. It is reused for many, because a function with so large a stack frame
- * touches every page of it when it starts. */
+/* Work memory that keypoints use one after another. It is not on the stack, because a function touches all pages of
+ * so large a stack frame each time it starts. */
 typedef struct window_room {
   sample_block block;
   column_values columns;
@@ -80,15 +80,15 @@ static void compute_columns(const orient_window *w, const window_clip *c, column
   simd_store(columns->weight + n, x);
 }
 
-/* The column of the bracket at which the window begins, the first inside; leaving: the one before which it ends, the
- * first outside. */
+/* Returns the column of the bracket at which the window begins (the first one inside) or, with `leaving`, before
+ * which it ends (the first one outside). */
 static inline simd_f32 settle_column(const orient_window *w, simd_f32 dy, column_bracket b, bool leaving) {
   const simd_f32 dx = simd_sub(b.low, simd_set1(w->x)), limit = simd_set1(w->limit);
   const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
   return leaving ? simd_select(inside, b.high, b.low) : simd_select(inside, b.low, b.high);
 }
 
-/* Weights and intervals of `rows` rows from y. */
+/* Computes weights and intervals of `rows` rows from y on. */
 static void compute_rows(const orient_window *w, const window_clip *c, float scale, int32_t y, int32_t rows,
                          row_values *out) {
   const simd_f32 falloff = simd_set1(w->falloff), x = simd_set1(w->x), zero = simd_zero();
@@ -114,11 +114,12 @@ static void turn_gradients(sample_block *b) {
     simd_store(b->gy + n, position);
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
-  while (ahead.rows > 0) window_prefetch_row(&ahead); /* a small window has more rows than vectors */
+  while (ahead.rows > 0) window_prefetch_row(&ahead); /* rows left after the last vector */
   b->ahead = ahead;
 }
 
-/* The votes of the SIMD_WIDTH samples of the block from sample n, and the lower bin of each, in its lane's histogram. */
+/* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and the lower bin of each in the histogram of
+ * its lane. */
 static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, simd_i32 histogram) {
   const simd_f32 position = simd_load(b->gy + n), v = simd_load(b->weight + n);
   simd_i32 bin, v0, v1 = simd_i32_set1(0);
@@ -136,13 +137,13 @@ static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, s
   simd_store_interleaved(b->pairs + 2 * n, simd_cast_f32(v0), simd_cast_f32(v1));
 }
 
-/* Adds the votes of the block's samples and empties it. One loop for each part: their chains of dependent operations
- * are long, and more iterations of a short loop overlap than of a long one. */
+/* Adds the votes of the block's samples and empties the block. Each part has a separate loop: the chains of
+ * dependent operations are long, and more iterations of a short loop overlap than of a long one. */
 static void vote(sample_block *b, author_rule rule) {
   const simd_f32 zero = simd_zero();
   int32_t histograms[SIMD_WIDTH];
   for (int32_t i = 0; i < SIMD_WIDTH; i++) histograms[i] = i % COPIES * BINS_ROOM - BIN_MIN;
-  /* Fills the last vector with samples without weight. */
+  /* Fills the last vector with samples of weight 0. */
   simd_store(b->gx + b->count, zero);
   simd_store(b->gy + b->count, zero);
   simd_store(b->weight + b->count, zero);
@@ -157,7 +158,8 @@ static void vote(sample_block *b, author_rule rule) {
   b->count = 0;
 }
 
-/* The vector of differences along x from column x with twice the one-sided ones at the ends of the level's rows. */
+/* Returns the vector of differences along x from column x on. At the ends of the level's rows, twice the one-sided
+ * difference takes the place of the central one. */
 static simd_f32 mend_ends(const plane_view *level, const float *line, int32_t x, simd_f32 differences) {
   const int32_t w = level->width;
   float gx[SIMD_WIDTH];
@@ -168,8 +170,8 @@ static simd_f32 mend_ends(const plane_view *level, const float *line, int32_t x,
   return simd_load(gx);
 }
 
-/* Twice the gradients of the vector of samples from column x of row y. mend: the level's outermost samples are among
-   those that vote. */
+/* Computes twice the gradients of the vector of samples from column x of row y on. mend: the level's outermost
+   samples may be among them. */
 static inline void twice_gradients(const plane_view *level, int32_t x, int32_t y, bool mend, simd_f32 *gx,
                                    simd_f32 *gy) {
   const float *line = level->data + (size_t)y * level->stride;
@@ -181,7 +183,7 @@ static inline void twice_gradients(const plane_view *level, int32_t x, int32_t y
   if (first || last) *gy = simd_add(*gy, *gy);
 }
 
-/* Appends the samples of `count` runs of a band of rows from y, voting whenever the block is full. */
+/* Appends the samples of `count` runs in a band of rows from y on, and votes whenever the block is full. */
 static void gather_runs(sample_block *b, const plane_view *level, const orient_window *w, const window_clip *c,
                         const column_values *columns, const row_values *rows, int32_t y, const sample_run *runs,
                         int32_t count, author_rule rule) {
@@ -202,7 +204,7 @@ static void gather_runs(sample_block *b, const plane_view *level, const orient_w
   b->count = n;
 }
 
-/* Appends the samples of `count` rows from y. */
+/* Appends the samples of `count` rows from y on. */
 static void gather_rows(window_room *room, const plane_view *level, const orient_window *w, const window_clip *c,
                         int32_t y, int32_t count, author_rule rule) {
   const row_values *rows = &room->rows;
@@ -219,9 +221,9 @@ static void gather_rows(window_room *room, const plane_view *level, const orient
   gather_runs(&room->block, level, w, c, &room->columns, rows, y, runs, n, rule);
 }
 
-/* The bins from the votes' sums: each its own low half and the high half of the bin below. */
+/* Computes the bins from the sums: a bin is the low half of its sum plus the high half of the sum below. */
 static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS]) {
-  int32_t turned[BINS_ROOM + 1]; /* bins BIN_MIN.., before they are taken modulo ORIENT_BINS */
+  int32_t turned[BINS_ROOM + 1]; /* bins from BIN_MIN on, before they are taken modulo ORIENT_BINS */
   for (int32_t i = 0; i < BINS_ROOM; i++) turned[i] = (int32_t)(uint32_t)sums[i];
   turned[BINS_ROOM] = 0;
   for (int32_t i = 0; i < BINS_ROOM; i++) turned[i + 1] += (int32_t)(sums[i] >> 32);
@@ -231,8 +233,8 @@ static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS])
   }
 }
 
-/* The 36 bins of a window. Gradients are taken at twice their length and weights at half: the polar form scales
- * exactly, except below 1e-30, where a vote rounds to 0. */
+/* Computes the 36 bins of a window. Gradients are taken at twice their length and weights at half: the polar form
+ * scales exactly, except below 1e-30, where a vote rounds to 0. */
 static void compute_bins(window_room *room, const plane_view *level, const orient_window *w, float scale,
                          author_rule rule, window_prefetch ahead, int32_t bins[ORIENT_BINS]) {
   sample_block *block = &room->block;
@@ -254,7 +256,7 @@ static void compute_bins(window_room *room, const plane_view *level, const orien
   fold_sums(block->sums, bins);
 }
 
-/* orient_smooth_bin of every bin. */
+/* Computes orient_smooth_bin for every bin. */
 static void smooth(const int32_t bins[ORIENT_BINS], author_rule rule, double smoothed[ORIENT_BINS]) {
   static const double opencv[REACH + 1] = {6, 4, 1}, boxes[REACH + 1] = {141, 126, 90, 50, 21, 6, 1};
   const double *taps = rule == RULE_OPENCV ? opencv : boxes;
@@ -277,7 +279,7 @@ static double largest_of(const double h[ORIENT_BINS]) {
   return a > b ? a : b;
 }
 
-/* orient_is_peak of every bin: bit b for bin b. */
+/* Evaluates orient_is_peak for every bin; bit b is the answer for bin b. */
 static uint64_t peak_bits(const double h[ORIENT_BINS], author_rule rule) {
   const double least = 4.0 * largest_of(h);
   double ring[ORIENT_BINS + 2];
@@ -293,7 +295,7 @@ static uint64_t peak_bits(const double h[ORIENT_BINS], author_rule rule) {
   return bits;
 }
 
-/* Drops the lowest peaks (the higher bin on ties) until `most` are left. */
+/* Drops the lowest peaks until `most` are left. Among equal peaks the higher bin is dropped. */
 static uint64_t keep_highest(uint64_t bits, const double h[ORIENT_BINS], int32_t most) {
   while (most > 0 && __builtin_popcountll(bits) > most) {
     int lowest = __builtin_ctzll(bits);
@@ -306,7 +308,7 @@ static uint64_t keep_highest(uint64_t bits, const double h[ORIENT_BINS], int32_t
   return bits;
 }
 
-/* Angles of the peaks, ascending. Returns their number. */
+/* Computes the angles of the peaks in ascending order. Returns their number. */
 static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p, float angles[ORIENT_PEAKS_MAX]) {
   const author_rule rule = p->orientation_rule;
   double h[ORIENT_BINS];
@@ -316,7 +318,8 @@ static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p
     const int32_t b = __builtin_ctzll(bits);
     const int64_t left = (int64_t)h[orient_wrap_bin(b - 1)], right = (int64_t)h[orient_wrap_bin(b + 1)];
     const float angle = orient_peak_angle(b, left, (int64_t)h[b], right, rule);
-    /* A peak of the first or last bin may wrap around; equal angles stay in the order of bins. */
+    /* The angle of a peak in the first or last bin may wrap around, so it is inserted in order. Equal angles stay
+     * in the order of bins. */
     int32_t at = n++;
     for (; at > 0 && angle < angles[at - 1]; at--) angles[at] = angles[at - 1];
     angles[at] = angle;
@@ -324,7 +327,7 @@ static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p
   return n;
 }
 
-/* The window of keypoint n; none from the end on. */
+/* Returns the window of keypoint n; an empty one if n is `end` or more. */
 static window_prefetch next_window(const orient_args *args, uint32_t n, uint32_t end) {
   const keypoint_list *k = &args->keypoints;
   if (n >= end) return (window_prefetch){.rows = 0};

@@ -5,15 +5,15 @@
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/stages_simd.h"
 
-/* Lines in a strip's scratch memory. */
+/* Numbers of the lines in a strip's scratch memory. */
 enum { LINE_RESULT, LINE_GRAY, LINE_WIDE_0, LINE_WIDE_1 };
 
-/* A run of pixels of one row: every `step`-th, from `first`. */
+/* A run of pixels in one row: every step-th pixel from `first` on. */
 typedef struct pixel_run {
   const unsigned char *first;
   int32_t count;
   size_t step_bytes;
-  size_t red_bytes, green_bytes, blue_bytes; /* from the pixel's first byte */
+  size_t red_bytes, green_bytes, blue_bytes; /* offsets in bytes from the pixel's first byte */
 } pixel_run;
 
 static float u8_at(const unsigned char *p) { return (float)*p / 255.0f; }
@@ -24,7 +24,7 @@ static float f32_at(const unsigned char *p, const source_view *s) {
 
 static void gray_run_u8(const pixel_run *r, float *out) {
   int32_t i = 0;
-  if (r->step_bytes == 1) /* reading past the run would leave the row, hence the scalar end */
+  if (r->step_bytes == 1) /* a vector that reads past the run would leave the row, hence the scalar end */
     for (; i + SIMD_WIDTH <= r->count; i += SIMD_WIDTH)
       simd_store(out + i, simd_div(simd_from_i32(simd_i32_load_u8(r->first + i)), simd_set1(255.0f)));
   for (; i < r->count; i++) out[i] = u8_at(r->first + (size_t)i * r->step_bytes);
@@ -55,8 +55,8 @@ static void gray_run_f32(const source_view *s, const pixel_run *r, float *out) {
   for (; i < r->count; i++) out[i] = f32_at(r->first + (size_t)i * r->step_bytes, s);
 }
 
-/* Colour: plain loops, which compilers vectorise if profitable. The weighted sum of 16-bit channels stays below 2^32,
- * so 32-bit arithmetic gives the result of the reference's 64-bit arithmetic. */
+/* Colour is converted by plain loops, which compilers vectorise if profitable. The weighted sum of 16-bit channels
+ * stays below 2^32, so 32-bit arithmetic gives the result of the reference's 64-bit arithmetic. */
 static inline uint32_t weigh(uint32_t r, uint32_t g, uint32_t b) {
   return (9798u * r + 19235u * g + 3735u * b + 16384u) >> 15;
 }
@@ -139,7 +139,7 @@ static void double_line(const float *gray, int32_t count, upsample_grid grid, fl
   }
 }
 
-/* out[0..count): a with its neighbour b along y. */
+/* out[i], i < count: from a[i] and its neighbour b[i] along y. */
 static void double_pair(const float *a, const float *b, int32_t count, upsample_grid grid, float *out) {
   int32_t i = 0;
   const simd_f32 half = simd_set1(0.5f), near_weight = simd_set1(0.75f), far_weight = simd_set1(0.25f);
@@ -151,13 +151,14 @@ static void double_pair(const float *a, const float *b, int32_t count, upsample_
   for (; i < count; i++) out[i] = grid == GRID_ALIGNED ? double_mean(a[i], b[i]) : double_half_pixel(a[i], b[i]);
 }
 
-/* Row y of the picture doubled along x, for the strip: its samples [2 floor(first/2), ...end), from there. */
+/* Returns row y of the picture doubled along x, for the strip: the samples from 2 * floor(first / 2) up to, not
+ * including, end; a pointer to the first of them. */
 static const float *wide_line(const base_args *args, line_strip *s, int32_t y) {
   const int32_t slot = y & 1;
   float *wide = s->memory + (size_t)(LINE_WIDE_0 + slot) * s->line_floats;
   if (s->kept[slot] == y) return wide;
   s->kept[slot] = y;
-  /* One gray sample more on either side; the outermost is repeated. */
+  /* Reads one more gray sample on either side; the outermost one of the picture is repeated. */
   const int32_t w = args->source.width, x0 = s->first / 2, x1 = (s->end + 1) / 2;
   const int32_t g0 = x0 > 0 ? x0 - 1 : 0, g1 = x1 < w ? x1 + 1 : w;
   float *gray = s->memory + (size_t)LINE_GRAY * s->line_floats + 1; /* gray[0]: sample x0 */
@@ -175,7 +176,7 @@ static const float *read_doubled_line(const void *source, line_strip *s, int32_t
   const int32_t other = toward < 0 ? 0 : (toward < args->source.height ? toward : row);
   float *line = line_of_strip(s, LINE_RESULT), *at = line + (s->first - s->x0);
   const int32_t count = s->end - s->first;
-  /* The row of smaller y first, so that the two stored lines are the two needed ones. */
+  /* Reads the row with the smaller y first, so that the two stored lines are the two that are needed. */
   const float *a, *b;
   if (other < row) {
     b = wide_line(args, s, other) + skip;
@@ -192,7 +193,7 @@ static const float *read_doubled_line(const void *source, line_strip *s, int32_t
   return line;
 }
 
-/* Every 2^first_octave-th pixel. */
+/* Returns a line of every 2^first_octave-th pixel. */
 static const float *read_thinned_line(const void *source, line_strip *s, int32_t y) {
   const base_args *args = source;
   float *line = line_of_strip(s, LINE_RESULT);
@@ -222,8 +223,9 @@ stage_status SIMD_NAME(base)(stage_queue *queue, const base_args *args) {
 /* The level step and the halving with vectors.
  *
  * A strip of columns is processed from top to bottom, 16 rows at a time: rows not yet filtered along x are filtered
- * into the thread's ring, then the ring is filtered along y, several rows at once, because neighbouring rows share all
- * but one of the samples on either side. Lanes are outputs; each has the reference's order of operations. */
+ * into the thread's ring. Then the ring is filtered along y, several rows at once, because neighbouring rows share
+ * all but one of the samples on either side. Each lane is one output, computed in the reference's order of
+ * operations. */
 
 /* Number of rows by which a line is prefetched. */
 enum { ROWS_AHEAD = 4 };
@@ -233,8 +235,8 @@ static void copy_samples(const line_strip *s, const float *row, int32_t from, in
   memcpy(line + (from - s->x0), row + from, sizeof(float) * (size_t)(end - from));
 }
 
-/* A line of the level itself if the strip and its read-ahead are inside the plane; otherwise a copy with the border
- * extended, for a wide strip only of its ends. */
+/* Returns a line of the level in place if the strip and what is read beyond it lie inside the plane. Otherwise
+ * returns a copy with the border extended; for a wide strip, only its ends are copied. */
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;

@@ -2,9 +2,10 @@
  * The extremum search of a strip of an octave: extrema, their refinement, and 3 x 3 samples of level S+2 on demand.
  * Included by *_simd.c only.
  *
- * Level S+2 is computed from level S+1 by the operations of the level step in their order. In each row that the patch's
- * columns need, three samples are filtered along x, four rows at a time, then these along y. The fourth lane of a
- * vector is unused. 29 rows of 27 taps cost as much as the level step spends on some 130 samples.
+ * Level S+2 is computed from level S+1 by the operations of the level step in their order. For a patch of 3 x 3
+ * samples, three samples of each row that the filter along y needs are filtered along x, four rows at a time; then
+ * these are filtered along y. The fourth lane of a vector is unused. A patch that needs 29 rows of 27 taps costs as
+ * much as some 130 samples of the level step.
  */
 #ifndef HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
 #define HARTSIFT_CPU_SIMD_SEARCH_STRIP_SIMD_H
@@ -32,7 +33,7 @@ static inline int32_t index_within(int32_t i, int32_t n, border_mode border) {
   return i >= 0 && i < n ? i : border_index(i, n, border);
 }
 
-/* Samples x - 1.. of four lines: at[k] is sample x - 1 of line k. */
+/* Filters samples x - 1, x, x + 1 of four lines along x. at[k]: sample x - 1 of line k. */
 static inline void filter_four_lines(const gaussian_filter *f, const float *const at[4], float (*out)[QUAD_WIDTH]) {
   simd_quad c = quad_set1(f->taps[0]), sums[4];
   for (int k = 0; k < 4; k++) sums[k] = quad_mul(c, quad_load(at[k]));
@@ -43,7 +44,7 @@ static inline void filter_four_lines(const gaussian_filter *f, const float *cons
   for (int k = 0; k < 4; k++) quad_store(out[k], sums[k]);
 }
 
-/* Row `row` of the patch from the lines filtered along x. */
+/* Computes row `row` of the patch from the lines filtered along x. */
 static inline void filter_patch_row(const gaussian_filter *f, const float (*lines)[QUAD_WIDTH], float *out) {
   simd_quad sum = quad_mul(quad_set1(f->taps[0]), quad_load(lines[0]));
   for (int32_t j = 1; j <= f->radius; j++)
@@ -53,7 +54,7 @@ static inline void filter_patch_row(const gaussian_filter *f, const float (*line
   memcpy(out, samples, sizeof(float) * PATCH_SIDE);
 }
 
-/* The samples of a row that the patch needs, extended beyond the plane's sides; a pointer to sample x - 1. */
+/* Returns the samples of a row that the patch needs, extended beyond the plane's sides: a pointer to sample x - 1. */
 static inline const float *patch_line(const top_step *t, int32_t row, int32_t x, float *copy) {
   const int32_t radius = t->filter->radius, first = x - 1 - radius;
   const float *line = level_at(&t->below, t->below.first, row);
@@ -63,7 +64,7 @@ static inline const float *patch_line(const top_step *t, int32_t row, int32_t x,
   return copy + radius;
 }
 
-/* The samples around (x, y), row by row; (x, y) is not on the edge of the plane. */
+/* Computes the samples around (x, y), row by row. (x, y) is not on the edge of the plane. */
 static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patch[PATCH_SAMPLES]) {
   const int32_t radius = t->filter->radius, rows = 2 * radius + PATCH_SIDE, first = y - 1 - radius;
   const bool inside = x - 1 - radius >= 0 && x + 2 + radius < t->width;
@@ -84,59 +85,61 @@ static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patc
 /* The search of a strip of columns and the refinement of its candidates, for levels in planes (detect_simd.c) and in
  * rings (fused_pass_simd.c). Included by these only.
  *
- * The search goes down the strip and keeps the differences of Gaussians of three rows of all levels, each computed
- * once. It skips blocks of columns without any |D| above the threshold. In the others it finds the maximum and minimum
- * of each column's nine differences, then of three columns by joining neighbouring vectors: no branch depends on a
- * sample before a candidate is found. A candidate waits until the search has advanced so far that all rows of level S+1
- * needed for level S+2 around it (see above) are in a cache, then it is followed to its keypoint. So neither a map of
- * the candidates nor level S+2 is stored. */
+ * The search goes down the strip and keeps the differences of Gaussians of three rows of all levels; each
+ * difference is computed once. It skips blocks of columns without any |D| above the threshold. In the others it
+ * finds the maximum and minimum of each column's nine differences, then of three columns by joining neighbouring
+ * vectors: no branch depends on a sample before a candidate is found. A candidate waits until the search has
+ * advanced so far that all rows of level S+1 needed for level S+2 around it (see above) are in a cache, then it is
+ * followed to its keypoint. So neither a map of the candidates nor level S+2 is stored. */
 
 enum {
-  ROWS_AHEAD = 2,                  /* number of rows by which rows are prefetched */
+  ROWS_AHEAD = 2,                  /* number of rows by which rows are prefetched early */
   MARGIN = 16,                     /* floats before a row of differences, so that its samples begin on a cache line */
-  ROW = PASS_STRIP + 2 * MARGIN,   /* the wider strips */
+  ROW = PASS_STRIP + 2 * MARGIN,   /* floats of a row for the widest strips */
   BLOCK = 64,                      /* columns that are skipped together */
-  DOG_LEVELS_MAX = SCALES_MAX + 1, /* all but the last */
+  DOG_LEVELS_MAX = SCALES_MAX + 1, /* all DoG levels but the last */
   WAITING_MAX = 1024,
   FOUND_MAX = 32
 };
 
 _Static_assert((int)PASS_STRIP % (int)BLOCK == 0 && (int)MARGIN >= SIMD_WIDTH, "blocks of a strip");
 
-/* Differences of three rows: values[y % 3][level]; column x0 of the strip is at index MARGIN. */
+/* Differences of three rows: values[y % 3][level]. Column x0 of the strip is at index MARGIN. */
 typedef struct dog_rows {
   _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
-  bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether a block may hold one above the threshold */
+  bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether some difference in a block of columns may be above
+                                                      * the threshold */
 } dog_rows;
 
-/* A sample that its own level and the level below do not rule out; at levels below S, an extremum. */
+/* A waiting sample: an extremum as far as its own level and the level below decide. Below level S the level above
+ * has been compared too. */
 typedef escaped_candidate waiting_sample;
 
 /* State of a strip's search. */
 typedef struct detect_strip {
   const detect_args *args;
   const octave_view *octave;
-  level_rows levels[SCALES_MAX + 2]; /* 0..S+1 */
-  bool in_rings;                     /* only some rows around the search are available */
-  bool overrun;                      /* samples were dropped because too many waited; only in rings */
+  level_rows levels[SCALES_MAX + 2]; /* Gaussian levels 0..S+1 */
+  bool in_rings;                     /* levels are in rings, which hold only some rows around the search */
+  bool overrun;                      /* only in rings: samples were dropped, because too many waited */
   int32_t octave_index;
   keypoint_records *records;
   const plane_region *reach;  /* region in which candidates may be followed; null: everywhere */
-  escaped_candidate *escaped; /* receives those that leave it */
+  escaped_candidate *escaped; /* receives candidates that leave `reach` */
   uint32_t escaped_capacity;
   atomic_uint *escaped_count;
-  /* Null, or, for the escaped candidates of a fused pass, recomputes the samples that a fit reads and the planes lack;
-     owner: its first argument */
+  /* Null, or a function for the escaped candidates of a fused pass: it recomputes the samples that a fit reads and
+     the planes lack. owner: its first argument */
   void (*make_about)(const void *owner, const waiting_sample *at);
   const void *owner;
   int32_t x0, x1, y0, y1;
   int32_t from, to; /* columns that may be candidates */
   simd_f32 threshold;
   top_step top;
-  int32_t patch_x, patch_y; /* centre of the patch made last; -1: none */
+  int32_t patch_x, patch_y; /* centre of the last patch made; -1: none */
   float patch[PATCH_SAMPLES];
   uint32_t count;                 /* number of extrema */
-  int32_t first_waiting, waiting; /* a ring buffer of waiting samples */
+  int32_t first_waiting, waiting; /* first and number of the waiting samples, which are in a ring buffer */
   waiting_sample samples[WAITING_MAX];
   uint32_t found_count;
   keypoint_record found[FOUND_MAX];
@@ -164,8 +167,8 @@ static inline bool take_block(const float *lower, const float *upper, int32_t x,
   return simd_any(simd_gt(most, threshold));
 }
 
-/* Row y of every level's difference but the last, with one sample on each side of the strip (0 outside the plane: never
- * a candidate's). */
+/* Computes row y of the differences of all levels but the last. One sample on each side of the strip is included;
+ * outside the plane it is 0, which is never a candidate's. */
 static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
   const octave_view *o = s->octave;
   const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1, whole = n - n % BLOCK;
@@ -185,7 +188,7 @@ static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t 
   }
 }
 
-/* The maximum and minimum of some differences, lane by lane. */
+/* The maximum and the minimum of a set of differences, lane by lane. */
 typedef struct extremes {
   simd_f32 most, least;
 } extremes;
@@ -194,8 +197,9 @@ static inline extremes and_also(extremes e, simd_f32 v) {
   return (extremes){simd_max(e.most, v), simd_min(e.least, v)};
 }
 
-/* For the columns from x on, over all neighbours but the centre. rows[r]: column 0 of row r of the level below; the
- * next level's is ROW further; the centre is in row 1 of level 1. top: the level above is not compared. */
+/* Computes the extremes of all neighbours of the centres in the columns from x on. rows[r]: column 0 of row r of
+ * the level below; the next level is ROW floats further; the centre is in row 1 of level 1. top: the level above is
+ * not compared. */
 SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, int top) {
   const simd_f32 above = simd_load(rows[0] + ROW + x);
   extremes e = and_also((extremes){above, above}, simd_load(rows[2] + ROW + x));
@@ -204,7 +208,7 @@ SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, 
   return e;
 }
 
-/* Which centres exceed their 26 neighbours, or 17, and the threshold. */
+/* Returns which centres exceed the threshold and their 26 neighbours (17 without the level above). */
 static inline uint32_t extremum_bits(simd_f32 centre, extremes neighbours, simd_f32 threshold, int ties) {
   const simd_f32 below = simd_neg(threshold);
   if (ties)
@@ -214,7 +218,7 @@ static inline uint32_t extremum_bits(simd_f32 centre, extremes neighbours, simd_
          simd_bits(simd_lt(centre, simd_min(neighbours.least, below)));
 }
 
-/* Bits of a word that starts at column x and may be candidates. */
+/* Returns the bits of a word that begins at column x whose columns may be candidates. */
 static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
   uint32_t bits = UINT32_MAX;
   if (s->from > x) bits = s->from - x < 32 ? bits << (s->from - x) : 0;
@@ -222,8 +226,8 @@ static inline uint32_t allowed_bits(const detect_strip *s, int32_t x) {
   return bits;
 }
 
-/* Prefetches columns of the Gaussian levels [first, end) of a later row: the comparisons read only differences, which
- * are in the L1 cache, so that the two overlap. */
+/* Prefetches columns of the Gaussian levels [first, end) in a later row. The comparisons read only differences,
+ * which are in the L1 cache, so the two overlap. */
 static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns, int32_t first, int32_t end) {
   for (int32_t level = first; level < end; level++)
     for (int32_t i = 0; i < columns; i += 16) __builtin_prefetch(ahead[level] + x + i);
@@ -231,7 +235,7 @@ static inline void ask_for(const float *const *ahead, int32_t x, int32_t columns
 
 /* ------------------------------------------------- from a sample to its keypoint */
 
-/* Samples of level S+2 around (x, y). */
+/* Returns the samples of level S+2 around (x, y). */
 static inline const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
   if (s->patch_x != x || s->patch_y != y) top_patch(&s->top, x, y, s->patch);
   s->patch_x = x;
@@ -254,11 +258,11 @@ static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
   return true;
 }
 
-/* The four levels around a sample, copied, for reading D at the 27 samples around it: the last level may not be stored,
- * and the others may be in rings. */
+/* Copies of the four levels around a sample, from which D at the 27 samples around it is read. Copies are needed,
+ * because the last level may not be stored, and the others may be in rings. */
 typedef struct levels_about {
   octave_view view;
-  int32_t level, x, y; /* the centre sample, in the view */
+  int32_t level, x, y; /* the centre sample, in the copies */
   float copies[4 * PATCH_SAMPLES];
 } levels_about;
 
@@ -293,7 +297,7 @@ static inline void add_escaped(detect_strip *s, const waiting_sample *at) {
   if (n < s->escaped_capacity) s->escaped[n] = *at;
 }
 
-/* Follows a candidate to its keypoint, if it has one: refine_follow with the last fit kept. */
+/* Follows a candidate to its keypoint, if it has one: like refine_follow, but keeps the last fit. */
 static inline void follow_on(detect_strip *s, waiting_sample at) {
   const sift_params *p = &s->args->params;
   levels_about about;
@@ -319,7 +323,7 @@ static inline void follow(detect_strip *s, waiting_sample at) {
   follow_on(s, at);
 }
 
-/* Follows the candidates of rows up to `last`. */
+/* Follows the candidates in rows up to `last`. */
 static inline void follow_until(detect_strip *s, int32_t last) {
   while (s->waiting > 0 && s->samples[s->first_waiting].y <= last) {
     const waiting_sample at = s->samples[s->first_waiting];
@@ -329,7 +333,7 @@ static inline void follow_until(detect_strip *s, int32_t last) {
   }
 }
 
-/* Prefetches the rows of level S+1 that a patch needs and the chunk has not read. */
+/* Prefetches the rows of level S+1 that a patch needs and that the chunk has not read yet. */
 static inline void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
   const top_step *t = &s->top;
   const int32_t reach = t->filter->radius + 1;
@@ -362,13 +366,13 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 
 /* Inputs of the search of one row of one level. */
 typedef struct search_row {
-  const float *rows[3];      /* rows in the form of about_centre */
-  const float *const *ahead; /* a later row of each level, to prefetch */
-  int32_t first, end;        /* the levels that this search prefetches */
+  const float *rows[3];      /* rows in the form that about_centre expects */
+  const float *const *ahead; /* [level]: a later row to prefetch */
+  int32_t first, end;        /* the range of levels that this search prefetches */
   int32_t level, y;
 } search_row;
 
-/* Searches columns [x, end) of the strip: the neighbours of a vector's columns are in the adjacent vectors. */
+/* Searches columns [x, end) of the strip. The side neighbours of a vector's columns are in the adjacent vectors. */
 SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int32_t x, int32_t end, int ties,
                                        int top) {
   const float *const rows[3] = {r->rows[0], r->rows[1], r->rows[2]};
@@ -395,7 +399,7 @@ SIMD_FOR_CONSTANTS void search_columns(detect_strip *s, const search_row *r, int
   }
 }
 
-/* Searches one row of one level, adjacent blocks at once. */
+/* Searches one row of one level; adjacent blocks are searched in one call. */
 SIMD_FOR_CONSTANTS void search_blocks(detect_strip *s, const search_row *r, const bool *above, int ties, int top) {
   const int32_t n = s->x1 - s->x0;
   for (int32_t x = 0; x < n;) {
@@ -406,7 +410,7 @@ SIMD_FOR_CONSTANTS void search_blocks(detect_strip *s, const search_row *r, cons
   }
 }
 
-/* Searches one row of one level, S being the top. */
+/* Searches one row of one level. For level S the level above is not compared. */
 static inline void search_level(detect_strip *s, const dog_rows *d, const float *const *ahead, int32_t level,
                                 int32_t y) {
   const int32_t scales = s->args->params.scales;
@@ -424,7 +428,7 @@ static inline void search_level(detect_strip *s, const dog_rows *d, const float 
     ties ? search_blocks(s, &r, above, 1, 1) : search_blocks(s, &r, above, 0, 1);
 }
 
-/* Searches one row. */
+/* Searches one row of all levels. */
 static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) {
   const int32_t scales = s->args->params.scales, next = y + ROWS_AHEAD < s->octave->height ? y + ROWS_AHEAD : y;
   const float *ahead[SCALES_MAX + 2];
@@ -432,7 +436,7 @@ static inline void search_levels(detect_strip *s, const dog_rows *d, int32_t y) 
   for (int32_t level = 1; level <= scales; level++) search_level(s, d, ahead, level, y);
 }
 
-/* A strip of an octave before any search. */
+/* Sets up a strip of an octave, before any search. */
 static inline void begin_strip(detect_strip *s, detect_job *job, int32_t octave_index) {
   const detect_args *args = &job->args;
   s->octave_index = octave_index;

@@ -1,12 +1,13 @@
 /*
- * One thin layer over the vector instructions of each instruction set: a type, and the operations the stages need.
+ * One thin layer over the vector instructions of each instruction set: a type, and the operations that the stages
+ * need.
  *
- * A *_simd.c is compiled once for each instruction set, with HARTSIFT_ISA naming it. Every operation rounds as the
- * scalar one of the same name does (simd_fma as hs_fmaf), so a lane has the reference's result.
+ * A *_simd.c is compiled once for each instruction set, which HARTSIFT_ISA names. Every operation rounds like the
+ * scalar one of the same name (simd_fma like hs_fmaf), so a lane has the reference's result.
  *
  *   simd_f32   SIMD_WIDTH floats          simd_load, simd_store (any alignment), simd_load_first, simd_store_first
  *   simd_i32   SIMD_WIDTH int32           simd_i32_...
- *   simd_mask  one truth value a lane     from comparisons; simd_bits gives bit i for lane i
+ *   simd_mask  one truth value per lane   from comparisons; simd_bits gives bit i for lane i
  */
 #ifndef HARTSIFT_CPU_SIMD_SIMD_H
 #define HARTSIFT_CPU_SIMD_SIMD_H
@@ -16,19 +17,19 @@
 
 #define SIMD_PASTE_(a, b) a##b
 #define SIMD_PASTE(a, b)  SIMD_PASTE_(a, b)
-/* blur -> blur_avx2: the names of one instruction set's variants */
+/* blur -> blur_avx2: the name of a stage's variant for this instruction set */
 #define SIMD_NAME(stage) SIMD_PASTE(stage##_, HARTSIFT_ISA)
 
 #define SIMD_ISA_sse2   1
 #define SIMD_ISA_avx2   2
 #define SIMD_ISA_avx512 3
 #define SIMD_ISA_neon   4
-/* avx512 with dot products of bytes; for stages that multiply integers */
+/* avx512 plus dot products of bytes; for stages that multiply integers */
 #define SIMD_ISA_avx512vnni 5
 #define SIMD_ISA            SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
 
 #define SIMD_INLINE static inline
-/* Compiled separately for each set of constants that it is called with. */
+/* Such a function is inlined and compiled for each set of constants that it is called with. */
 #define SIMD_FOR_CONSTANTS static inline __attribute__((always_inline))
 
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx512vnni
@@ -50,11 +51,12 @@ SIMD_INLINE simd_f32 simd_zero(void) { return simd_set1(0.0f); }
 SIMD_INLINE simd_mask simd_ge(simd_f32 a, simd_f32 b) { return simd_le(b, a); }
 SIMD_INLINE simd_mask simd_gt(simd_f32 a, simd_f32 b) { return simd_lt(b, a); }
 
-/* Whether any lane is set, whether all are. */
+/* Return whether any lane is set, and whether all are. */
 SIMD_INLINE int simd_any(simd_mask m) { return simd_bits(m) != 0; }
 SIMD_INLINE int simd_all(simd_mask m) { return simd_bits(m) == (1u << SIMD_WIDTH) - 1u; }
 
-/* Four floats or int32 on every instruction set, for work too narrow for wider vectors. Included by _simd.c only. */
+/* Four floats or int32 on every instruction set, for work that is too narrow for wider vectors. Included by
+ * *_simd.c only. */
 
 enum { QUAD_WIDTH = 4 };
 
@@ -77,7 +79,7 @@ SIMD_INLINE simd_quad quad_mul(simd_quad a, simd_quad b) { return _mm_mul_ps(a, 
 SIMD_INLINE simd_quad quad_fma(simd_quad a, simd_quad b, simd_quad c) { return _mm_fmadd_ps(a, b, c); }
 #endif
 
-/* Four int32. even and odd: lanes 0 and 2, or 1 and 3, of a and then of b; follow: the last lane of a, then the first
+/* Four int32. even: lanes 0 and 2 of a, then of b. odd: lanes 1 and 3. follow: the last lane of a, then the first
  * three of b. */
 #if SIMD_ISA == SIMD_ISA_neon
 typedef int32x4_t simd_quad_i32;

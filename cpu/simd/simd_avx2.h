@@ -25,18 +25,19 @@ SIMD_INLINE __m256i simd_first_lanes(int n) {
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) { return _mm256_maskload_ps(p, simd_first_lanes(n)); }
 SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) { _mm256_maskstore_ps(p, simd_first_lanes(n), v); }
 
-/* The upper half of low, then the lower half of high. */
+/* Returns the upper half of low, then the lower half of high. */
 SIMD_INLINE __m256i simd_middle(simd_f32 low, simd_f32 high) {
   return _mm256_castps_si256(_mm256_permute2f128_ps(low, high, 0x21));
 }
-/* Lanes n.. of low, then lanes 0..n-1 of high: the samples n after low. n a constant, 1..SIMD_WIDTH-1. All n share one
- * middle of the two. */
+/* Joins lanes n.. of low and lanes 0..n-1 of high: the samples n after low. n: a constant, 1..SIMD_WIDTH-1. The
+ * middle of low and high is computed once for all n. */
 #define simd_join(high, low, n)                                                                                        \
   _mm256_castsi256_ps((n) == 4  ? simd_middle(low, high)                                                               \
                       : (n) < 4 ? _mm256_alignr_epi8(simd_middle(low, high), _mm256_castps_si256(low), 4 * (n)&15)     \
                                 : _mm256_alignr_epi8(_mm256_castps_si256(high), simd_middle(low, high), 4 * (n)&15))
 
-/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
+/* Return the neighbour of each lane; low comes before high in memory. simd_before: the samples one before those of
+ * high. The other: the samples one after those of low. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
@@ -111,7 +112,7 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   const __m256 pairs = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + SIMD_WIDTH), 0x88);
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xD8));
 }
-/* The floats at base + offset[i], and the next ones. */
+/* Loads the floats at base + offset[i] and the next ones. Pairs are loaded, because gathering is slower. */
 SIMD_INLINE __m256 simd_four_pairs(const float *base, const int32_t *offset) {
   const __m128 low = _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
                                   (const __m64 *)(const void *)(base + offset[1]));

@@ -25,11 +25,12 @@ SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {
 SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), v);
 }
-/* Lanes n.. of low, then lanes 0..n-1 of high: the samples n after low. n a constant, 0..SIMD_WIDTH-1. */
+/* Joins lanes n.. of low and lanes 0..n-1 of high: the samples n after low. n: a constant, 0..SIMD_WIDTH-1. */
 #define simd_join(high, low, n)                                                                                        \
   _mm512_castsi512_ps(_mm512_alignr_epi32(_mm512_castps_si512(high), _mm512_castps_si512(low), (n)))
 
-/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
+/* Return the neighbour of each lane; low comes before high in memory. simd_before: the samples one before those of
+ * high. The other: the samples one after those of low. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return simd_join(high, low, SIMD_WIDTH - 1); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return simd_join(high, low, 1); }
 
@@ -67,8 +68,8 @@ SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm512_xor_si
 SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return _mm512_min_epi32(a, b); }
 SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return _mm512_max_epi32(a, b); }
 #if SIMD_ISA == SIMD_ISA_avx512vnni
-/* sum + the four products of each lane's bytes, unsigned by signed; exact while sums fit 32 bits. Not the intrinsic,
- * because GCC 12 then copies every sum twice in a loop with many sums. */
+/* Adds to sum the four products of each lane's bytes, unsigned by signed; exact while sums fit into 32 bits. Not
+ * the intrinsic, because with it GCC 12 copies every sum twice in a loop with many sums. */
 SIMD_INLINE simd_i32 simd_dot_bytes(simd_i32 sum, simd_i32 unsigned_bytes, simd_i32 signed_bytes) {
   __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
   return sum;
@@ -113,7 +114,7 @@ SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return _mm512_permutex2var_ps(_mm512_loadu_ps(p), even, _mm512_loadu_ps(p + SIMD_WIDTH));
 }
-/* The floats at base + offset[i], and the next ones. Loads of pairs, because gathering is slower. */
+/* Loads the floats at base + offset[i] and the next ones. Pairs are loaded, because gathering is slower. */
 SIMD_INLINE __m128 simd_two_pairs(const float *base, const int32_t *offset) {
   return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
                       (const __m64 *)(const void *)(base + offset[1]));
@@ -130,7 +131,7 @@ SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_
   *first = _mm512_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));
   *second = _mm512_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1));
 }
-/* Without optimisation the intrinsic is a macro whose conversion causes a compiler warning. */
+/* Without optimisation the intrinsic is a macro, whose conversion causes a compiler warning. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 SIMD_INLINE simd_f32 simd_gather(const float *base, simd_i32 index) { return _mm512_i32gather_ps(index, base, 4); }

@@ -1,8 +1,8 @@
 /*
  * The vector layer for 8-bit and 16-bit unsigned elements: SIMD_BYTES bytes, SIMD_BYTES / 2 words.
  *
- *   simd_bytes     a vector of bytes or words; loads of any alignment
- *   simd_bytes_sum sums of bytes, as 64-bit lanes of another vector
+ *   simd_bytes      a vector of bytes or words; loads of any alignment
+ *   simd_bytes_sum  sums of bytes, in the 64-bit lanes of another vector
  */
 #ifndef HARTSIFT_CPU_SIMD_SIMD_BYTES_H
 #define HARTSIFT_CPU_SIMD_SIMD_BYTES_H
@@ -18,7 +18,7 @@ SIMD_INLINE simd_bytes simd_bytes_set1(uint8_t v) { return _mm512_set1_epi8((cha
 SIMD_INLINE simd_bytes simd_bytes_or(simd_bytes a, simd_bytes b) { return _mm512_or_si512(a, b); }
 SIMD_INLINE simd_bytes simd_bytes_min(simd_bytes a, simd_bytes b) { return _mm512_min_epu8(a, b); }
 SIMD_INLINE simd_bytes simd_bytes_max(simd_bytes a, simd_bytes b) { return _mm512_max_epu8(a, b); }
-/* a - b, 0 if negative. */
+/* Returns a - b, or 0 if that is negative. */
 SIMD_INLINE simd_bytes simd_bytes_over(simd_bytes a, simd_bytes b) { return _mm512_subs_epu8(a, b); }
 /* Adds groups of bytes to 64-bit lanes. */
 SIMD_INLINE simd_bytes simd_bytes_sum(simd_bytes lanes, simd_bytes v) {
@@ -69,7 +69,7 @@ SIMD_INLINE simd_bytes simd_bytes_over(simd_bytes a, simd_bytes b) { return _mm_
 SIMD_INLINE simd_bytes simd_bytes_sum(simd_bytes lanes, simd_bytes v) {
   return _mm_add_epi64(lanes, _mm_sad_epu8(v, _mm_setzero_si128()));
 }
-/* SSE2 has no minimum of words: a - (a - b, 0 if negative), and b + the same. */
+/* SSE2 has no minimum of words. With d = (a - b, or 0 if negative), the minimum is a - d and the maximum b + d. */
 SIMD_INLINE simd_bytes simd_words_min(simd_bytes a, simd_bytes b) { return _mm_sub_epi16(a, _mm_subs_epu16(a, b)); }
 SIMD_INLINE simd_bytes simd_words_max(simd_bytes a, simd_bytes b) { return _mm_add_epi16(b, _mm_subs_epu16(a, b)); }
 SIMD_INLINE simd_bytes simd_words_sum(simd_bytes lanes, simd_bytes v) {
@@ -109,8 +109,8 @@ SIMD_INLINE simd_bytes simd_bytes_load_first(const void *p, size_t n) {
 }
 #endif
 
-/* Prefetches the line that a pass over memory reads some hundred cycles later: the processor's own prefetching delivers
- * a vector per cycle only from the nearer caches. Any address is allowed. */
+/* How far ahead a pass over memory prefetches: what it reads some hundred cycles later. The processor's prefetching
+ * delivers a vector per cycle only from the nearer caches. Any address is allowed. */
 enum { SIMD_AHEAD_BYTES = 4096 };
 SIMD_INLINE void simd_ahead(const void *p) { __builtin_prefetch((const void *)((uintptr_t)p + SIMD_AHEAD_BYTES)); }
 SIMD_INLINE void simd_ahead_lines(const void *p, size_t bytes) {
@@ -119,7 +119,7 @@ SIMD_INLINE void simd_ahead_lines(const void *p, size_t bytes) {
 
 SIMD_INLINE simd_bytes simd_bytes_zero(void) { return simd_bytes_set1(0); }
 
-/* 0xff in the bytes from n on, which a minimum ignores. */
+/* Returns 0xff in the bytes from n on, which a minimum then ignores. */
 SIMD_INLINE simd_bytes simd_bytes_beyond(size_t n) {
   static const uint8_t edge[2 * SIMD_BYTES] = {
 #define EDGE_16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
@@ -139,7 +139,7 @@ SIMD_INLINE simd_bytes simd_bytes_beyond(size_t n) {
   return simd_bytes_load(edge + SIMD_BYTES - n);
 }
 
-/* The sum of the 64-bit lanes of simd_bytes_sum, and of the 32-bit lanes of simd_words_sum. */
+/* Return the total of the 64-bit lanes of simd_bytes_sum, and of the 32-bit lanes of simd_words_sum. */
 SIMD_INLINE uint64_t simd_bytes_total(simd_bytes lanes) {
   uint64_t lane[SIMD_BYTES / 8], sum = 0;
   simd_bytes_store(lane, lanes);
@@ -154,9 +154,9 @@ SIMD_INLINE uint64_t simd_words_total(simd_bytes lanes) {
   return sum;
 }
 
-/* A table of 256 bytes in registers. AVX2 and AVX-512 look up 16 entries a time, by the low half of a byte; the entry
- * counts only if the high half is the row's: v ^ (row << 4) is then below 16, and adding 0x70 with saturation sets the
- * top bit of all others, for which the shuffle gives 0. */
+/* A table of 256 bytes in registers. AVX2 and AVX-512 look up 16 entries at a time, by the low half of a byte. The
+ * looked-up entry counts only if the high half of the byte v is the number of the table row. Then v ^ (row << 4) is
+ * below 16. For all other bytes, adding 0x70 with saturation sets the top bit, for which the shuffle gives 0. */
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
 #  define SIMD_HAS_TABLE  1
 #  define SIMD_TABLE_ROWS 16

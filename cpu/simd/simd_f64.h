@@ -1,7 +1,8 @@
 /*
- * The vector layer for doubles: SIMD_F64 of them, with the rounding of the scalar operation of the same name.
+ * The vector layer for doubles: vectors of SIMD_F64 doubles, rounded like the scalar operation of the same name.
  *
- * SSE2 has no fused multiply-add of doubles (SIMD_HAS_FMA_F64 is 0); functions that need one use the reference there.
+ * SSE2 has no fused multiply-add of doubles (SIMD_HAS_FMA_F64 is 0). There, functions that need one use the
+ * reference.
  */
 #ifndef HARTSIFT_CPU_SIMD_SIMD_F64_H
 #define HARTSIFT_CPU_SIMD_SIMD_F64_H
@@ -26,7 +27,7 @@ SIMD_INLINE simd_f64 simd_f64_fms(simd_f64 a, simd_f64 b, simd_f64 c) { return _
 /* a < b ? a : b, and a > b ? a : b: b if one is NaN */
 SIMD_INLINE simd_f64 simd_f64_min(simd_f64 a, simd_f64 b) { return _mm512_min_pd(a, b); }
 SIMD_INLINE simd_f64 simd_f64_max(simd_f64 a, simd_f64 b) { return _mm512_max_pd(a, b); }
-/* The number of lanes of a that exceed those of b. */
+/* Returns the number of lanes in which a exceeds b. */
 SIMD_INLINE uint32_t simd_f64_above(simd_f64 a, simd_f64 b) {
   return (uint32_t)__builtin_popcount(_mm512_cmp_pd_mask(a, b, _CMP_GT_OQ));
 }

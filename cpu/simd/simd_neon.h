@@ -30,7 +30,8 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
 
-/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
+/* Return the neighbour of each lane; low comes before high in memory. simd_before: the samples one before those of
+ * high. The other: the samples one after those of low. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 3); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 1); }
 

@@ -30,7 +30,8 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
 
-/* Every lane's neighbour, with low before high in memory: the samples one before high's lanes, and one after low's. */
+/* Return the neighbour of each lane; low comes before high in memory. simd_before: the samples one before those of
+ * high. The other: the samples one after those of low. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
   const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
   return _mm_shuffle_ps(middle, high, _MM_SHUFFLE(2, 1, 2, 1));
@@ -46,11 +47,11 @@ SIMD_INLINE simd_f32 simd_mul(simd_f32 a, simd_f32 b) { return _mm_mul_ps(a, b);
 SIMD_INLINE simd_f32 simd_div(simd_f32 a, simd_f32 b) { return _mm_div_ps(a, b); }
 SIMD_INLINE simd_f32 simd_sqrt(simd_f32 a) { return _mm_sqrt_ps(a); }
 
-/* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s has
- * the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is not 0, s
- * moves to its neighbour towards zero if e points there, and its last bit is set: this is truncation with a sticky bit.
- * 53 bits rounded to odd round to 24 bits and fewer as the exact sum does (Boldo & Melquiond, 2008: 53 >= 24 + 2). An
- * infinite or NaN s has e = NaN and stays. */
+/* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s
+ * has the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is
+ * not 0, two things happen: if e points towards zero, s moves to its neighbour in that direction; and the last bit
+ * of s is set. This is truncation with a sticky bit. 53 bits rounded to odd round to 24 bits and fewer as the exact
+ * sum does (Boldo & Melquiond, 2008: 53 >= 24 + 2). An infinite or NaN s has e = NaN and stays. */
 SIMD_INLINE __m128d simd_sum_to_odd(__m128d p, __m128d c) {
   const __m128d s = _mm_add_pd(p, c);
   const __m128d q = _mm_sub_pd(s, p);

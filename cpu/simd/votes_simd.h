@@ -1,9 +1,10 @@
 /*
  * The eight votes of each sample of a vector, added in memory. Included by *_simd.c only.
  *
- * A sample's votes are products of two of its row shares with four factors (describe_share of stages/describe.h). The
- * factors and shares of a vector of samples are rearranged sample by sample, so that one multiply-add gives the eight
- * products of a sample, which are added directly; the votes are then computed from the sums of products.
+ * A sample's votes follow from the products of its two row shares with four factors (describe_share of
+ * stages/describe.h). The factors and shares of a vector of samples are rearranged sample by sample, so that one
+ * multiply-add gives the eight products of a sample, which are added directly; the votes are then computed from the
+ * sums of products.
  */
 #ifndef HARTSIFT_CPU_SIMD_VOTES_SIMD_H
 #define HARTSIFT_CPU_SIMD_VOTES_SIMD_H
@@ -12,8 +13,9 @@
 #include "cpu/simd/simd.h"
 #include "stages/describe.h"
 
-/* Values are transposed within 128-bit lanes, which each hold four samples: sample 4 l + k of a vector has its factors
- * in lane l of factors[k], and its two shares in the first (k even) or second half of lane l of shares[k / 2]. */
+/* Values are transposed within 128-bit lanes, which hold four samples each. Sample 4 l + k of a vector has its
+ * factors in lane l of factors[k]. Its two shares are in lane l of shares[k / 2]: in the first half if k is even,
+ * otherwise in the second. */
 enum { VOTE_LANES = SIMD_WIDTH / 4, VOTE_PRODUCTS = 8 };
 typedef struct vote_block {
   float factors[4][SIMD_WIDTH], shares[2][SIMD_WIDTH];
@@ -40,7 +42,8 @@ typedef struct vote_block {
 #  define VOTES_unpackhi(a, b) vzip2q_f64(a, b)
 #endif
 
-/* From the shares v0 and v1 of either row, the fractions fc of the column and fd of the direction, and their product. */
+/* Fills the block from the shares v0 and v1 of the two rows, the fractions fc of the column and fd of the
+ * direction, and their product fcd. */
 SIMD_INLINE void votes_turn(vote_block *out, simd_f32 v0, simd_f32 v1, simd_f32 fc, simd_f32 fd, simd_f32 fcd) {
   const simd_f32 one = simd_set1(1.0f);
   const simd_f32 a = VOTES_LOW(one, fc), b = VOTES_LOW(fd, fcd), c = VOTES_HIGH(one, fc), d = VOTES_HIGH(fd, fcd);
@@ -52,7 +55,7 @@ SIMD_INLINE void votes_turn(vote_block *out, simd_f32 v0, simd_f32 v1, simd_f32 
   simd_store(out->shares[1], VOTES_HIGH(v0, v1));
 }
 
-/* Adds the products of sample 4 lane + k, each rounded once, to at[0..7]: both shares with 1, fc, fd, fc fd. */
+/* Adds the products of sample 4 lane + k to at[0..7], each rounded once: both shares times 1, fc, fd and fc fd. */
 SIMD_INLINE void votes_add(int32_t *at, const vote_block *votes, int k, int lane) {
   const float *factors = votes->factors[k] + 4 * lane, *shares = votes->shares[k / 2] + 4 * lane + 2 * (k % 2);
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
@@ -75,32 +78,34 @@ SIMD_INLINE void votes_add(int32_t *at, const vote_block *votes, int k, int lane
 
 /* The bins of a descriptor from the sums of its votes' products. Included by *_simd.c only.
  *
- * A sample's products are added at its lower cell corner and its direction: each such position has four products of the
- * row of cells above the sample and four of the row below. Folding is linear in the sums, so both rows of a position
- * and then neighbouring corners are added first, four products at a time. */
+ * A sample's products are added at the position given by its lower cell corner and its direction. Each position has
+ * eight sums: four of products for the row of cells above the sample, and four for the row below. Folding is linear
+ * in the sums, so both rows of a position and then neighbouring corners are added first, four products at a time. */
 
 enum {
-  CORNERS = DESCRIBE_CELLS + 1,             /* positions of a sample's lower cell along a side: 0..4 */
-  SUM_CELL = DESCRIBE_BINS * VOTE_PRODUCTS, /* sums of one corner */
+  CORNERS = DESCRIBE_CELLS + 1,             /* number of positions of a sample's lower cell along a side: 0..4 */
+  SUM_CELL = DESCRIBE_BINS * VOTE_PRODUCTS, /* number of sums of one corner */
   SUM_COUNT = CORNERS * CORNERS * SUM_CELL
 };
 
-/* The sums of the products with 1, fc, fd and fc fd in each direction, at one corner of a row of cells. */
+/* Sums at one corner of a row of cells: of the products with 1, fc, fd and fc fd, in each direction. */
 typedef struct corner_sums {
   simd_quad_i32 of[DESCRIBE_BINS];
 } corner_sums;
 
-/* own: of the corner at its own row of samples, above: of the corner one row higher. */
+/* own: sums of the corner in the row of samples of the same number. above: sums of the corner one row higher. */
 SIMD_INLINE void join_rows(const int32_t *own, const int32_t *above, corner_sums *out) {
   for (int32_t d = 0; d < DESCRIBE_BINS; d++)
     out->of[d] = quad_i32_add(quad_i32_load(own + d * VOTE_PRODUCTS), quad_i32_load(above + d * VOTE_PRODUCTS + 4));
 }
 
-/* The bins of a cell between two corners. Of the products (all, column, direction, both), a sample's votes are, at its
- * own column, all - column - direction + both and direction - both (the next direction), and at the next column column
- * - both and both. With the left corner's column and both subtracted from the right one's, a bin is all - column of its
- * direction, minus direction - both, plus direction - both of the previous direction. No sum of products reaches 2^31,
- * and differences of sums are taken modulo 2^32. */
+/* Computes the bins of the cell between two corners. A sample has four products: all, column, direction and both.
+ * Its votes follow from them:
+ *   in the sample's column   all - column - direction + both; in the next direction direction - both
+ *   in the next column       column - both; in the next direction both
+ * First the left corner's `column` and `both` are subtracted from the right corner's. Then a bin is all - column of
+ * its direction, minus direction - both of its direction, plus direction - both of the previous direction. No sum
+ * of products reaches 2^31, and differences of sums are taken modulo 2^32. */
 SIMD_INLINE void fold_cell(const corner_sums *left, const corner_sums *right, int32_t bins[DESCRIBE_BINS]) {
   static const int32_t next_column[4] = {0, -1, 0, -1};
   const simd_quad_i32 mask = quad_i32_load(next_column);
@@ -119,7 +124,7 @@ SIMD_INLINE void fold_cell(const corner_sums *left, const corner_sums *right, in
   }
 }
 
-/* sums: SUM_COUNT of them, by the row and column of the corner, direction and product. */
+/* Computes the bins. sums: [SUM_COUNT], by row and column of the corner, then direction, then product. */
 SIMD_INLINE void fold_sums(const int32_t *sums, int32_t bins[DESCRIBE_LENGTH]) {
   for (int32_t row = 0; row < DESCRIBE_CELLS; row++) {
     const int32_t *above = sums + row * CORNERS * SUM_CELL, *own = above + CORNERS * SUM_CELL;

@@ -1,10 +1,10 @@
 /*
  * The samples of a window as runs: up to a vector of neighbours of one row. Included by *_simd.c only.
  *
- * A row's samples are an interval whose ends follow from the window's outline, up to rounding. At each end one sample
- * is uncertain; the reference's own comparison decides it, so that a run needs no test of its samples. The runs of all
- * rows are listed before they are processed, because rows are short and of different lengths: the end of a loop for
- * each row would be mispredicted.
+ * A row's samples are an interval whose ends follow from the window's outline, up to rounding. At each end one
+ * sample is uncertain. The comparison of the reference decides it, so no sample of a run needs a test. The runs of
+ * all rows are listed before they are processed, because rows are short and of different lengths: the end of a loop
+ * for each row would be mispredicted.
  */
 #ifndef HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
 #define HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
@@ -12,11 +12,14 @@
 #include "cpu/simd/simd.h"
 
 enum {
-  RUNS_LISTED = 256,                                  /* processed at a time, plus the runs of one row */
-  RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* per row: most rows have no more */
+  RUNS_LISTED = 256,                                  /* runs listed before they are processed, plus the runs of one
+                                                       * row */
+  RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* runs of a row that are written together; most rows have no
+                                                       * more */
 };
 
-/* Column from the window's first, row << 16, and << 32 how many samples of the row are left from here on. */
+/* Packed fields: the column, counted from the window's first; row << 16; and, << 32, the number of samples of the
+ * row that are left from this column on. */
 typedef uint64_t sample_run;
 
 SIMD_INLINE int32_t run_column(sample_run r) { return (int32_t)(r & 0xffff); }
@@ -36,15 +39,16 @@ SIMD_INLINE int32_t list_runs(sample_run *runs, int32_t column, int32_t row, int
   return all;
 }
 
-/* Integers between which, both included, is a row's first column, or the first beyond its last. */
+/* Two integers, both included, between which the wanted column lies: the first column of a row, or the first one
+ * beyond its last. */
 typedef struct column_bracket {
   simd_f32 low, high;
 } column_bracket;
 
 SIMD_INLINE simd_f32 whole_not_below(simd_f32 v) { return simd_neg(simd_floor(simd_neg(v))); }
 
-/* The first column at or beyond a cut, within [first, end]. Roundings move a cut by less than a quarter of a sample, so
-   that the two are the same or neighbours. */
+/* Returns the bracket of the first column at or beyond a cut, within [first, end]. Rounding moves a cut by less
+   than a quarter of a sample, so that the two ends are equal or neighbours. */
 SIMD_INLINE column_bracket bracket_of(simd_f32 cut, simd_f32 first, simd_f32 end) {
   const simd_f32 margin = simd_set1(0.25f), within = simd_max(first, simd_min(end, cut));
   return (column_bracket){whole_not_below(simd_sub(within, margin)),
