@@ -76,14 +76,14 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
  * Does      decodes each subsequence again and writes its luma coefficients; the picture is refused if a code is wrong,
  *           an interval has too few or too many, or a state differs from its predecessor's end state: starting from the
  *           first one, which is known, all are otherwise right.
- * Launch    blocks of 128 threads, a thread a subsequence; a block a tile.
+ * Launch    blocks of 128 threads, one thread per subsequence; one block per tile.
  * Shared    tables, the tile's coded words and sums: 40 KB.
  * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0
  *           before: those of an MCU that exists, whatever the data say; refused.
  * Barriers  of the sums, one after the staging.
  * Limits    as sync_kernel.
  * Order     repeatable; each coefficient is written once, or the picture is refused.
- * Cost      some 50 instructions a code, 2 scattered bytes a coefficient.
+ * Cost      some 50 instructions per code, 2 scattered bytes per coefficient.
  */
 __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v) {
   __shared__ __align__(16) jpeg_huffman s_tables[JPEG_HUFFMAN_TABLES];

@@ -65,7 +65,7 @@ static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t
  * Reads     coefficients, quantisation. Writes gray, each pixel of the picture once; refused.
  * Barriers  a warp's, between columns and rows.
  * Limits    sides up to 65535. Order: repeatable.
- * Cost      3 bytes of memory and some 12 instructions a pixel.
+ * Cost      3 bytes of memory and some 12 instructions per pixel.
  */
 __global__ void __launch_bounds__(PIXELS_THREADS) pixels_kernel(scan_view v, pixel_target to) {
   __shared__ int32_t s_blocks[PIXELS_BLOCKS * PIXELS_BLOCK];

@@ -116,16 +116,16 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
  *           block and an MCU begin where a group does; later ones take the state after the tile before from the last
  *           round. A repeated decoding usually reaches a known state within a few subsequences,
  *           and stops there.
- * Launch    blocks of 64 threads, a thread a group; a block a tile. Groups to decode again are few and scattered,
- *           so they are listed and assigned to the first threads.
+ * Launch    blocks of 64 threads, one thread per group; one block per tile. Groups to decode again are few and
+ *           scattered, so they are listed and assigned to the first threads.
  * Shared    tables, the tile's coded words and states: 58 KB, dynamic (jpeg_prepare).
  * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those,
  *           its list of carry, tile_blocks, tile_luma; in the first round 0 to refused.
- * Barriers  two a repetition: lists are written, and states are read, by all.
+ * Barriers  two per repetition: lists are written, and states are read, by all.
  * Limits    at most 65 repetitions: each settles one more group from the first. Bits of data are read up to
  *           JPEG_WORDS_AHEAD words after their end.
  * Order     repeatable.
- * Cost      some 40 instructions a code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4
+ * Cost      some 40 instructions per code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4
  *           subsequences in sequence and as many again as the longest path to a right state has.
  */
 template <bool FIRST> __global__ void __launch_bounds__(SYNC_THREADS) sync_kernel(scan_view v, uint32_t round) {

@@ -1,7 +1,7 @@
 /* Affine shapes and descriptors on their patches.
  *
- * Shapes: a warp a keypoint, whose lanes share the window of each step. Blocks finish the few keypoints that take many
- * steps on large windows, because one warp at the end would keep the device waiting. */
+ * Shapes: one warp per keypoint, whose lanes share the window of each step. Blocks finish the few keypoints that
+ * take many steps on large windows, because one warp at the end would keep the device waiting. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -11,8 +11,8 @@
 #include "stages/affine.h"
 
 enum {
-  SHAPE_WARPS = 4,                         /* warps a block */
-  SHAPE_BLOCKS = 8,                        /* blocks a multiprocessor */
+  SHAPE_WARPS = 4,                         /* warps per block */
+  SHAPE_BLOCKS = 8,                        /* blocks per multiprocessor */
   SHAPE_COLUMNS = 8,                       /* lanes along a row of the window */
   SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows at a time */
   SHAPE_FIRST = 4                          /* steps by a warp; a keypoint that needs more gets a block */
@@ -63,8 +63,8 @@ static __device__ __forceinline__ void shape_add_row(const plane_view *level, co
   }
 }
 
-/* The moments of the gradients under a window, the part of this one of WARPS warps: affine_moments_ref. Valid on every
- * lane. The rows' columns are computed 32 at a time, a lane a row. */
+/* The moments of the gradients under a window, the part of this one of WARPS warps: affine_moments_ref. Valid on
+ * every lane. The rows' columns are computed 32 at a time, one lane per row. */
 template <int WARPS>
 static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
@@ -105,9 +105,9 @@ static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &
 
 /*
  * Does      the first SHAPE_FIRST steps of each keypoint's affine shape, as affine_shape_run; lists those that go on.
- * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
+ * Launch    resident blocks of 4 warps, one warp per keypoint; warps draw keypoints by ticket.
  * Shared    none.
- * Reads     keypoints, Gaussian levels (4 floats a sample of each step's window, through L1).
+ * Reads     keypoints, Gaussian levels (4 floats per sample of each step's window, through L1).
  * Writes    shapes; histograms, which orientation fills later, as the list; its count by atomics.
  * Barriers  none; sums of a warp.
  * Limits    windows of any size; no keypoints: returns at once.
@@ -153,7 +153,7 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
 
 /*
  * Does      the other steps of the listed keypoints' shapes.
- * Launch    resident blocks of 4 warps, a block a keypoint; blocks draw keypoints by ticket.
+ * Launch    resident blocks of 4 warps, one block per keypoint; blocks draw keypoints by ticket.
  * Shared    112 bytes.
  * Reads     shapes, the list and its count; levels as above. Writes shapes.
  * Barriers  block: the warps' parts of the moments are there; the ticket.
@@ -195,14 +195,14 @@ stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream s
   return view->group > 1 ? launch_shapes<true>(view, stream) : launch_shapes<false>(view, stream);
 }
 
-/* Descriptors on the patches of affine shapes: a warp a feature, with its patch in shared memory. */
+/* Descriptors on the patches of affine shapes: one warp per feature, with its patch in shared memory. */
 
 enum {
   WARPED_SIDE = AFFINE_DESCRIBE_SIDE,
-  WARPED_TILE = WARPED_SIDE - 1, /* a window covers 35 of these samples a side */
-  WARPED_WARPS = 4,              /* warps a block */
+  WARPED_TILE = WARPED_SIDE - 1, /* a window covers 35 of these samples per side */
+  WARPED_WARPS = 4,              /* warps per block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  WARPED_BLOCKS = 1, /* blocks a multiprocessor: limited by shared memory */
+  WARPED_BLOCKS = 1, /* blocks per multiprocessor: limited by shared memory */
 #else
   WARPED_BLOCKS = 5,
 #endif
@@ -281,11 +281,11 @@ static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v, 
 /*
  * Does      descriptors of features with shapes, as affine_describe_run with the references. COPIES, POOLED: as
  *           describe_warp_per_feature_kernel.
- * Launch    resident blocks of 4 warps, a warp a feature; warps draw features by ticket, in the order of the list: all
- *           patches are of one size.
- * Shared    1024 bytes a copy (one for the multi-key reduction), 1184 of tables and 5476 of the patch, a warp.
- * Reads     outputs, features, keypoints, shapes, Gaussian levels (4 floats a sample of the patch, through L1).
- * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
+ * Launch    resident blocks of 4 warps, one warp per feature; warps draw features by ticket, in the order of the
+ *           list: all patches are of one size.
+ * Shared    1024 bytes per copy (one for the multi-key reduction), 1184 of tables and 5476 of the patch, a warp.
+ * Reads     outputs, features, keypoints, shapes, Gaussian levels (4 floats per sample of the patch, through L1).
+ * Writes    descriptors: 128 or 512 bytes per feature by one store instruction of the warp.
  * Barriers  warp: patch, tables and list before use and after, votes before folding, folding before cropping.
  * Limits    patches of any size on the level; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own address.

@@ -25,9 +25,9 @@ static __device__ __forceinline__ void team_meet(void) {
 }
 
 enum {
-  DESCRIBE_WARPS = 4, /* warps a block */
+  DESCRIBE_WARPS = 4, /* warps per block */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  DESCRIBE_BLOCKS = 2, /* blocks a multiprocessor: limited by shared memory */
+  DESCRIBE_BLOCKS = 2, /* blocks per multiprocessor: limited by shared memory */
 #else
   DESCRIBE_BLOCKS = 6,
 #endif
@@ -108,12 +108,12 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
 /*
  * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
  *           POOLED: over the domain sizes of the view, one after another.
- * Launch    resident blocks of 4 warps, a warp a feature, or two where a warp would have few; warps draw features by
- *           ticket in the order of work.
+ * Launch    resident blocks of 4 warps, one warp per feature, or two where a warp would have few; warps draw
+ *           features by ticket in the order of work.
  * Shared    1152 bytes for each of four copies, 1024 for each of fewer (one for the multi-key reduction), and 2592 of
  *           tables, a warp.
- * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats a sample, through L1, a step ahead).
- * Writes    descriptors: 128 or 512 bytes a feature by one store instruction of the warp.
+ * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats per sample, through L1, a step ahead).
+ * Writes    descriptors: 128 or 512 bytes per feature by one store instruction of the warp.
  * Barriers  warp: tables and list before use and after, votes before folding, folding before cropping. Two warps that
  *           share a feature: its second half is there, and has been read.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
@@ -145,10 +145,10 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
 
 /*
  * Does      counts the features of each work bin.
- * Launch    blocks of 256 threads, a thread a feature, looping.
+ * Launch    blocks of 256 threads, one thread per feature, looping.
  * Shared    1 KiB. Barriers: of the block's histogram.
  * Reads     features, keypoints. Writes work_counts + WORK_BINS by atomics.
- * Limits    no features: adds nothing. Order: repeatable. Cost: 14 bytes a feature, bound by latency.
+ * Limits    no features: adds nothing. Order: repeatable. Cost: 14 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ __align__(16) uint32_t s_bins[WORK_BINS];
@@ -163,10 +163,11 @@ __global__ void __launch_bounds__(WORK_BINS) work_count_kernel(const __grid_cons
 
 /*
  * Does      writes each feature's number to its position in `order`: the scatter of a counting sort.
- * Launch    blocks of 256 threads, a thread a feature, looping.
+ * Launch    blocks of 256 threads, one thread per feature, looping.
  * Shared    2.2 KiB. Barriers: of the scan and of the positions.
  * Reads     features, keypoints, work_counts + WORK_BINS. Writes order; work_cursors + WORK_BINS by atomics.
- * Limits    no features: writes nothing. Order: varies within equal radii. Cost: 18 bytes a feature, bound by latency.
+ * Limits    no features: writes nothing. Order: varies within equal radii. Cost: 18 bytes per feature, bound by
+ *           latency.
  */
 __global__ void __launch_bounds__(WORK_BINS) work_scatter_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ work_order_shared s_order;

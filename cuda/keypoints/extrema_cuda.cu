@@ -1,7 +1,7 @@
 /*
- * The extremum search: Gaussian levels, or stored DoG levels, to one bit a sample. A marching kernel for three scales
- * an octave (every profile), a plain one for any other number.
- * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
+ * The extremum search: Gaussian levels, or stored DoG levels, to one bit per sample. A marching kernel for three
+ * scales an octave (every profile), a plain one for any other number. Drawing of what the masks mean:
+ * cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #include "cuda/keypoints/keypoints_cuda.h"
 
@@ -299,11 +299,11 @@ __device__ __forceinline__ strip_position strip_position_of(const extrema_job &o
 }
 
 /*
- * Does: extrema_ref for S = 3, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with STRIP_COLUMNS
+ * Does: extrema_ref for S = 3, several octaves per launch. Launch: EXTREMA_WARPS warps per block, each with
+ * STRIP_COLUMNS
  *   columns and extrema_job::rows rows; the warps of a block are stacked vertically.
- * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
- * Reads: levels 1..4, 16 bytes a lane, aligned; levels 0 and 5 around samples that the other levels do not rule out,
- * and
+ * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers. Reads:
+ * levels 1..4, 16 bytes per lane, aligned; levels 0 and 5 around samples that the other levels do not rule out, and
  *   without ties the other levels again. Up to 3 floats right of the picture, within its rows, are read and
  *   not used. Writes: every word of the masks.
  * Barriers: none in a block; a warp synchronises before it reads the samples that its lanes collected. Limits: border
@@ -361,10 +361,10 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
 }
 
 /*
- * Does: extrema_ref for any S, several octaves a launch. Launch: EXTREMA_WARPS warps a block, each with one mask
- * word of one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the
+ * Does: extrema_ref for any S, several octaves per launch. Launch: EXTREMA_WARPS warps per block, each with one
+ * mask word of one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the
  * picture. Writes: every word of the masks, by ballot. Limits: border >= 1; any size. Order: no sums. Cost: 8 bytes
- * a sample and level for most samples, which fail the threshold.
+ * per sample and level for most samples, which fail the threshold.
  */
 template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
   int32_t block;

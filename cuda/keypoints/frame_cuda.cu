@@ -120,7 +120,7 @@ static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, co
  * Barriers  none.
  * Limits    entries beyond a capacity are only counted.
  * Order     repeatable, except for escaped candidates, which keep refinement's order.
- * Cost      36 bytes out a keypoint, 48 with a shape, 8 a feature: bound by the bus.
+ * Cost      36 bytes out a keypoint, 48 with a shape, 8 per feature: bound by the bus.
  */
 __global__ void __launch_bounds__(TILE_THREADS)
     tile_lists_kernel(const __grid_constant__ cuda_frame_view v, const __grid_constant__ cuda_tile_lists to) {
@@ -153,7 +153,7 @@ static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) ==
 /*
  * Does      features -> records and, with shapes, frames; counts.
  * Launch    resident blocks of 4 warps, a warp 32 features at a time.
- * Shared    768 bytes a warp, so that records leave in 16-byte stores of whole lines.
+ * Shared    768 bytes per warp, so that records leave in 16-byte stores of whole lines.
  * Reads     outputs, features, keypoints, shapes, counts. Writes records, frames, counts: device memory or mapped host
  *           memory.
  * Barriers  warp only, around the staging.

@@ -73,9 +73,10 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 
 /* Orientation on the device: keypoints -> features in the order of the list, then by angle. */
 
-/* A warp a keypoint, which adds its votes by integer atomics on interleaved copies of the histogram in shared memory,
- * or by the warp-level histogram without atomics (Li, Jia, Zhang, ICPADS 2017); or, for comparison, a thread or a block
- * a keypoint, testing every sample of the window's square (on the patches of shapes: as the first). */
+/* One warp per keypoint, which adds its votes by integer atomics on interleaved copies of the histogram in shared
+ * memory, or by the warp-level histogram without atomics (Li, Jia, Zhang, ICPADS 2017); or, for comparison, a
+ * thread or one block per keypoint, testing every sample of the window's square (on the patches of shapes: as the
+ * first). */
 typedef enum cuda_orient_variant {
   CUDA_ORIENT_ATOMIC = 0,
   CUDA_ORIENT_WARP_HISTOGRAM = 1,

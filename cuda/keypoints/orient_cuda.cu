@@ -1,4 +1,4 @@
-/* Orientation histograms, a warp a keypoint. */
+/* Orientation histograms, one warp per keypoint. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/keypoints/window_tile.cuh"
@@ -6,8 +6,8 @@
 #include "cuda/runtime/launch.cuh"
 
 enum {
-  ORIENT_WARPS = 4,                      /* warps a block */
-  ORIENT_BLOCKS = 6,                     /* blocks a multiprocessor */
+  ORIENT_WARPS = 4,                      /* warps per block */
+  ORIENT_BLOCKS = 6,                     /* blocks per multiprocessor */
   ORIENT_TILE = 36,                      /* samples along a segment of the window: all for radius 17, sigma 3.8 */
   ORIENT_PITCH = ORIENT_TILE + 2,        /* the segment's samples in shared memory, with one more on each side */
   ORIENT_COPIES = 8,                     /* copies of the histogram, for the atomic variant */
@@ -210,14 +210,14 @@ static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view 
  * Does      the orientation histogram of each keypoint, first part of orient_ref. ATOMIC: votes by shared atomics on
  *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes. PATCH: on the
  *           patches of shapes, as affine_orient_run.
- * Launch    resident blocks of 4 warps, a warp a keypoint; warps draw keypoints by ticket.
- * Shared    8240 bytes a warp.
- * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes a
- *           keypoint.
+ * Launch    resident blocks of 4 warps, one warp per keypoint; warps draw keypoints by ticket.
+ * Shared    8240 bytes per warp.
+ * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes
+ *           per keypoint.
  * Barriers  warp only: tables, list and samples before use and after, votes before folding.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no keypoints: returns at once.
  * Order     repeatable: votes are integers.
- * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes a keypoint: bound by issue.
+ * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes per keypoint: bound by issue.
  */
 template <bool ATOMIC, author_rule RULE, bool PATCH, bool GROUP>
 __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
@@ -285,11 +285,11 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return st == STAGE_OK ? cuda_orient_peaks_launch(view, stream) : st;
 }
 
-/* Orientation histograms without load balancing, for comparison of granularities: a thread or a block a keypoint. Every
- * sample of the window's square is tested, in rows. */
+/* Orientation histograms without load balancing, for comparison of granularities: a thread or one block per
+ * keypoint. Every sample of the window's square is tested, in rows. */
 
 enum {
-  PLAIN_THREADS = 64,                      /* threads of a block with a thread a keypoint */
+  PLAIN_THREADS = 64,                      /* threads of a block with one thread per keypoint */
   BLOCK_THREADS = 128,                     /* threads of a block for one keypoint */
   BLOCK_STORED = (ORIENT_BINS + 3) / 4 * 4 /* bins, as whole vectors */
 };
@@ -322,12 +322,13 @@ static __device__ __forceinline__ plain_square plain_square_of(const plane_view 
 
 /*
  * Does      the orientation histogram of each keypoint, first part of orient_ref.
- * Launch    resident blocks of 64 threads, a thread a keypoint, looping.
- * Shared    9 KiB: a histogram a thread, in a separate bank.
- * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes a keypoint.
+ * Launch    resident blocks of 64 threads, one thread per keypoint, looping.
+ * Shared    9 KiB: one histogram per thread, in a separate bank.
+ * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes per keypoint.
  * Barriers  none: a thread reads what it wrote.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable.
- * Cost      81 sigma^2 samples a keypoint; a warp takes as long as its largest window, and its lanes read far apart.
+ * Cost      81 sigma^2 samples per keypoint; a warp takes as long as its largest window, and its lanes read far
+ *           apart.
  */
 __global__ void __launch_bounds__(PLAIN_THREADS)
     orient_thread_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
@@ -354,12 +355,12 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
 
 /*
  * Does      the same.
- * Launch    resident blocks of 128 threads, a block a keypoint, looping; a thread a sample of the square.
+ * Launch    resident blocks of 128 threads, one block per keypoint, looping; one thread per sample of the square.
  * Shared    144 bytes: one histogram, by atomics.
- * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes a keypoint.
+ * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes per keypoint.
  * Barriers  before and after the votes, and before the histogram is cleared again.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable, integers.
- * Cost      81 sigma^2 samples a keypoint, two votes each, and three barriers.
+ * Cost      81 sigma^2 samples per keypoint, two votes each, and three barriers.
  */
 __global__ void __launch_bounds__(BLOCK_THREADS)
     orient_block_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {

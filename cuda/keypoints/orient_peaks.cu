@@ -1,5 +1,5 @@
 /*
- * Peaks of the orientation histograms, a few lanes a keypoint; then the features in order.
+ * Peaks of the orientation histograms, a few lanes per keypoint; then the features in order.
  */
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/keypoints/work_items.cuh"
@@ -9,7 +9,7 @@
 #include "stages/orient.h"
 
 enum {
-  PEAK_LANES = 4, /* lanes a keypoint */
+  PEAK_LANES = 4, /* lanes per keypoint */
   PEAK_BINS = ORIENT_BINS / PEAK_LANES,
   PEAK_THREADS = 128,
   PEAK_KEYPOINTS = PEAK_THREADS / PEAK_LANES
@@ -97,13 +97,13 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
 
 /*
  * Does      peaks of each keypoint's histogram, second part of orient_ref; upright: one of angle 0.
- * Launch    blocks of 128 threads, 4 lanes a keypoint, looping.
+ * Launch    blocks of 128 threads, 4 lanes per keypoint, looping.
  * Shared    19 KiB.
  * Reads     histograms, keypoints, shapes. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
  * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and
  *           angles before other lanes read them.
  * Limits    no keypoints: returns at once. Order: repeatable.
- * Cost      144 bytes and about 2000 lane operations a keypoint: bound by latency.
+ * Cost      144 bytes and about 2000 lane operations per keypoint: bound by latency.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_constant__ cuda_frame_view one) {
@@ -137,14 +137,14 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
 
 /*
  * Does      peaks -> features in keypoint order, and their order of work: the list of orient_ref.
- * Launch    blocks of 256 threads, a thread a keypoint, looping over tiles of 256 keypoints.
+ * Launch    blocks of 256 threads, one thread per keypoint, looping over tiles of 256 keypoints.
  * Shared    2.2 KiB.
  * Reads     peak_counts, peak_angles, peak_tiles, work_counts.
  * Writes    oriented, its count (block of the last tile), order.
  * Barriers  of the scans and of the positions.
  * Limits    past the capacity features are counted, not written; no keypoints: block 0 writes count 0.
  * Order     features repeatable; `order` only within equal radii.
- * Cost      about 20 bytes a feature: bound by latency.
+ * Cost      about 20 bytes per feature: bound by latency.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_constant__ cuda_frame_view one) {

@@ -83,14 +83,14 @@ static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v,
  * Launch    resident blocks of 64 threads. A block takes distant segments of 256 words, so that regions with
  *           many candidates are distributed.
  * Shared    8 KiB of list.
- * Reads     candidate_words, 16 bytes a thread; Gaussian levels (38 floats a step).
+ * Reads     candidate_words, 16 bytes per thread; Gaussian levels (38 floats per step).
  * Writes    settled_words, settled_tiles, candidate_count by atomics.
  * Barriers  two: the list is empty; it is whole.
  * Limits    any density: candidates beyond the list's capacity are followed by the thread that finds them. mask_words a
  *           multiple of 4.
  * Order     repeatable: bits are set by OR, tiles count distinct bits. The list's order varies between runs.
- * Cost      4 bytes a mask word; 1 to 5 steps of 38 loads and about 100 operations a candidate: bound by the latency of
- *           the loads.
+ * Cost      4 bytes per mask word; 1 to 5 steps of 38 loads and about 100 operations per candidate: bound by the
+ *           latency of the loads.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __grid_constant__ cuda_frame_view one) {
@@ -187,13 +187,13 @@ static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint3
  * Launch    a block of 64 threads for each tile of 1024 << shift mask words: so few that all blocks are resident at
  *           once, because a tile has some 20 keypoints.
  * Shared    2 KiB of list, 32 words of scan.
- * Reads     settled_tiles, settled_words (64 bytes a thread), Gaussian levels.
+ * Reads     settled_tiles, settled_words (64 bytes per thread), Gaussian levels.
  * Writes    keypoints; the last block the count.
  * Barriers  around the scan and the list of each chunk of 1024 words.
  * Limits    any density: longer lists are processed LOCATE_LIST entries at a time. Past the capacity nothing is
  *           written.
  * Order     repeatable: positions follow from counts.
- * Cost      4 bytes a mask word, 38 loads a keypoint: bound by latency.
+ * Cost      4 bytes per mask word, 38 loads per keypoint: bound by latency.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(LOCATE_THREADS) locate_tile_kernel(const __grid_constant__ cuda_frame_view one) {

@@ -27,11 +27,11 @@ static __device__ __forceinline__ uint32_t grid_key(const cuda_frame_view &v, ui
 
 /*
  * Does      the cell of each feature, and how many each cell has.
- * Launch    resident blocks of 256 threads, a thread a feature, looping.
+ * Launch    resident blocks of 256 threads, one thread per feature, looping.
  * Shared    none. Barriers: none.
  * Reads     oriented, keypoints. Writes grid_cells; grid_counts by atomics.
  * Limits    no more features than are kept: returns at once. At most GRID_DEVICE_CELLS cells.
- * Order     repeatable. Cost: 16 bytes a feature, bound by latency.
+ * Order     repeatable. Cost: 16 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t count = select_count(v);
@@ -80,11 +80,12 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_
 
 /*
  * Does      the list of features by cells, each with its key.
- * Launch    resident blocks of 256 threads, a thread a feature, looping.
+ * Launch    resident blocks of 256 threads, one thread per feature, looping.
  * Shared    none. Barriers: none.
  * Reads     oriented, keypoints, grid_cells, grid_first. Writes grid_list, grid_keys; grid_cursors by atomics.
  * Limits    no more features than are kept: returns at once.
- * Order     a cell's features in any order: ranks do not depend on it. Cost: 20 bytes a feature, bound by latency.
+ * Order     a cell's features in any order: ranks do not depend on it. Cost: 20 bytes per feature, bound by
+ *           latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t count = select_count(v);
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_co
 
 /*
  * Does      each feature's rank in its cell, and from it the key of selection.
- * Launch    resident blocks of 256 threads, a thread a feature of the list by cells, looping.
+ * Launch    resident blocks of 256 threads, one thread per feature of the list by cells, looping.
  * Shared    none. Barriers: none.
  * Reads     grid_list, grid_keys, grid_cells, grid_first, grid_counts, *grid_ranks. Writes select_keys.
  * Limits    no more features than are kept: returns at once. Finite keys stay below UINT32_MAX.
@@ -203,14 +204,14 @@ static __device__ __forceinline__ select_state select_search(const cuda_frame_vi
 
 /*
  * Does      histogram of one digit of the keys that match the digits found before; the first pass also stores the keys.
- * Launch    resident blocks of 256 threads, a thread a feature, looping over tiles.
+ * Launch    resident blocks of 256 threads, one thread per feature, looping over tiles.
  * Shared    8.2 KiB.
  * Reads     oriented, keypoints (first pass; for levels their values too), select_keys, select_digits of earlier
  *           passes.
  * Writes    select_keys, select_digits.
  * Barriers  of the search and of the block's histogram.
  * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards, or a grid's.
- * Order     repeatable. Cost: 12 bytes a feature in the first pass, then 4: bound by latency.
+ * Order     repeatable. Cost: 12 bytes per feature in the first pass, then 4: bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE)
     select_digit_kernel(const __grid_constant__ cuda_frame_view v, int32_t pass) {
@@ -240,7 +241,7 @@ __global__ void __launch_bounds__(LIST_TILE)
  * Shared    0.3 KiB. Barriers: of the search and of the sums.
  * Reads     select_keys, select_digits. Writes select_above, select_equal.
  * Limits    no more features than are kept: returns at once.
- * Order     repeatable. Cost: 4 bytes a feature, bound by latency.
+ * Order     repeatable. Cost: 4 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
@@ -265,7 +266,7 @@ __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_co
  * Shared    0.3 KiB. Barriers: of the search and of the scans.
  * Reads     oriented, select_keys, select_digits, select_above, select_equal. Writes features, block 0 their count.
  * Limits    no more features than are kept: copies them all. Past the capacity nothing is written.
- * Order     repeatable: positions follow from counts. Cost: 20 bytes a feature, bound by latency.
+ * Order     repeatable: positions follow from counts. Cost: 20 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];

@@ -7,7 +7,7 @@
 
 enum {
   THREADS = 256,
-  LANES = 8,             /* lanes a descriptor, 16 bytes each */
+  LANES = 8,             /* lanes per descriptor, 16 bytes each */
   RECORD_FLOATS = 6,     /* floats of a keypoint record */
   PAIR_TILES_MAX = 1024, /* small enough that summing the counts before a tile stays cheap */
   WORK_ALIGNMENT = 256
@@ -52,7 +52,7 @@ typedef struct norms_args {
 
 /*
  * Does      squared norms of 8-bit descriptors; bases of second's; best keys of all features initialised.
- * Launch    8 lanes a feature: first's, then second's up to whole strips.
+ * Launch    8 lanes per feature: first's, then second's up to whole strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes the work. Barriers: none.
  * Limits    any counts. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
  */
@@ -129,7 +129,7 @@ typedef struct settle_both_args {
 } settle_both_args;
 
 /*
- * Does      final keys to the two nearest. Launch: a thread a feature, forward's first. Shared: none.
+ * Does      final keys to the two nearest. Launch: one thread per feature, forward's first. Shared: none.
  * Reads     best, second. Writes nearest. Barriers: none. Limits: any count. Order: repeatable. Cost: 32 bytes.
  */
 __global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_constant__ settle_both_args both) {
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_cons
 /*
  * Does      the same if the second nearest was not searched in the group of the best: a row's group, or a column's
  *           (with row and column exchanged).
- * Launch    a warp a feature, forward's first. Shared: none.
+ * Launch    one warp per feature, forward's first. Shared: none.
  * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
  * Limits    any count. Order: repeatable, integers. Cost: 2 KB read a feature; two dependent reads of the L2 cache.
  */
@@ -185,9 +185,10 @@ static uint32_t pair_tile(uint32_t count) {
 }
 
 /*
- * Does      counts the pairs kept of each tile: match_keeps. Launch: a block a tile, a thread a feature in turn.
+ * Does      counts the pairs kept of each tile: match_keeps. Launch: one block per tile, one thread per feature in
+ *           turn.
  * Shared    32 words. Reads both directions' nearest. Writes tile_counts. Barriers: of the reduction.
- * Limits    any count. Order: repeatable, integers. Cost: 16 to 32 bytes a feature.
+ * Limits    any count. Order: repeatable, integers. Cost: 16 to 32 bytes per feature.
  */
 __global__ void __launch_bounds__(THREADS)
     match_count_kernel(const __grid_constant__ cuda_match_pairs_args p, uint32_t tile) {
@@ -204,7 +205,7 @@ __global__ void __launch_bounds__(THREADS)
  * Does      writes the pairs kept by ascending first, and their number. Launch: as match_count_kernel.
  * Shared    32 words. Reads tile_counts, nearest. Writes pairs, pair_count. Barriers: of the sums.
  * Limits    any count. Order: repeatable: a pair's position is the number of pairs kept before it.
- * Cost      16 to 32 bytes a feature and 16 a pair; into host memory bound by the bus.
+ * Cost      16 to 32 bytes per feature and 16 per pair; into host memory bound by the bus.
  */
 __global__ void __launch_bounds__(THREADS)
     match_pairs_kernel(const __grid_constant__ cuda_match_pairs_args p, uint32_t tile) {

@@ -107,13 +107,13 @@ static __device__ __forceinline__ void end_feature(const guided_args *p, const u
 /*
  * Does      the two nearest among the candidates whose positions agree; match_ref with a guide. BACKWARD: the own list
  *           is the second one of the guide.
- * Launch    32 features a block, 4 for each of 8 warps.
+ * Launch    32 features per block, 4 for each of 8 warps.
  * Shared    guided_shared: 256 positions of the other list, and the queues.
  * Reads     places and descriptors (16-byte aligned) of both lists. Writes nearest.
  * Barriers  around each 256 places; within a warp around its queues.
  * Limits    any counts, none included.
  * Order     repeatable: keys are different, so the order of the queue does not count.
- * Cost      some 10 double operations a pair; 128 bytes (floats 512) read for each candidate.
+ * Cost      some 10 double operations per pair; 128 bytes (floats 512) read for each candidate.
  */
 template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>
 __global__ void __launch_bounds__(THREADS) match_guided_kernel(const __grid_constant__ guided_args p) {

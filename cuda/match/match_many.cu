@@ -33,7 +33,7 @@ size_t cuda_match_image_layout(uint32_t count, void *base, cuda_match_image *ima
 }
 
 /*
- * Does      squared norms and bases of an image's descriptors. Launch: 8 lanes a feature, up to whole strips.
+ * Does      squared norms and bases of an image's descriptors. Launch: 8 lanes per feature, up to whole strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes norms, base. Barriers: none.
  * Limits    any count. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
  */
@@ -75,7 +75,7 @@ void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t 
 
 /*
  * Does      final keys to the two nearest of each task's features: match_settle_group_kernel for many pairs.
- * Launch    x: a warp a feature, first's and then second's, as many as the largest pair has; y: the tasks.
+ * Launch    x: one warp per feature, first's and then second's, as many as the largest pair has; y: the tasks.
  * Shared    none. Reads keys, descriptors (16-byte aligned), norms. Writes forward, backward. Barriers: none.
  * Limits    65535 tasks. Order: repeatable, integers. Cost: 2 KB read a feature.
  */
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(THREADS) match_settle_many_kernel(const cuda_m
  * Does      writes each task's kept pairs by ascending first, and their number: match_keeps. Launch: a block a task.
  * Shared    32 words. Reads both directions' nearest. Writes pairs, pair_count. Barriers: of the sums.
  * Limits    any counts. Order: repeatable: a pair's position is the number of pairs kept before it.
- * Cost      16 to 32 bytes a feature and 16 a pair; into host memory bound by the bus.
+ * Cost      16 to 32 bytes per feature and 16 per pair; into host memory bound by the bus.
  */
 __global__ void __launch_bounds__(THREADS)
     match_pairs_many_kernel(const cuda_match_task *tasks, const __grid_constant__ match_limits limits) {

@@ -22,7 +22,7 @@
 enum {
   WARPS = 4,
   THREADS = WARPS * WARP_LANES,
-  ROW_TILES = 4,              /* tiles of 16 rows a warp: its rows stay in registers */
+  ROW_TILES = 4,              /* tiles of 16 rows per warp: its rows stay in registers */
   WARP_ROWS = 16 * ROW_TILES, /* 64 */
   BLOCK_ROWS = WARPS * WARP_ROWS,
   HALF_ROWS = BLOCK_ROWS / 2, /* rows whose numbers fit a key: 7 bits */
@@ -32,7 +32,7 @@ enum {
   SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
   BUFFERS = 3,
   COLUMN_PITCH = MATCH_STRIP + 8, /* stride in words between lane groups: 8 banks on */
-  BLOCKS = 3                      /* blocks a multiprocessor */
+  BLOCKS = 3                      /* blocks per multiprocessor */
 };
 enum { FORM_WIDE, FORM_NARROW };
 
@@ -261,8 +261,8 @@ static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row,
   return key == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(k >> MATCH_KEY_SHIFT, row + (k & MATCH_KEY_NUMBER) - number);
 }
 
-/* Merges the columns of a strip into global memory: each half of the block handles its warps' rows, a thread a column.
- * Neighbouring lane groups count as one, of 16 rows. seen: column_second. */
+/* Merges the columns of a strip into global memory: each half of the block handles its warps' rows, one thread per
+ * column. Neighbouring lane groups count as one, of 16 rows. seen: column_second. */
 static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
                                                    const products_shared *s) {
   const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
@@ -322,7 +322,7 @@ static __device__ __forceinline__ void take_block(const products_args *p, produc
 /*
  * Does      the smallest keys of each row over its columns and, if COLUMNS, of each column over its rows, each second
  *           from another group than the best: the result of match_ref without that group.
- * Launch    x: 256 rows a block, y: strips_a_block strips of 64 columns a block; 4 warps of 64 rows.
+ * Launch    x: 256 rows per block, y: strips_a_block strips of 64 columns per block; 4 warps of 64 rows.
  * Shared    products_shared, dynamic.
  * Reads     both lists, 16-byte aligned; norms, bases (whole strips). Writes best and second by atomic minima.
  * Barriers  one a strip: the strip is loaded for all, its buffer's former strip is no longer read, and all keys of the
@@ -341,8 +341,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) match_products_kernel(const _
 
 /*
  * Does      the same for many pairs of images.
- * Launch    x: 256 rows a block, y: strips_a_block strips a block, as many as the largest image needs, z: the pairs;
- *           blocks beyond a pair's rows or columns end at once.
+ * Launch    x: 256 rows per block, y: strips_a_block strips a block, as many as the largest image needs, z: the
+ *           pairs; blocks beyond a pair's rows or columns end at once.
  * Shared    products_shared, dynamic, and the pair's arguments.
  * Reads     the tasks. Otherwise as match_products_kernel. Barriers: one more, the arguments are loaded for all.
  * Limits    65535 pairs. Order and cost as there.

@@ -95,8 +95,8 @@ static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint
     }
 }
 
-/* The upper words of keys of all squares of a tile. All threads; two barriers a slice: after its load, and after its
- * last use. */
+/* The upper words of keys of all squares of a tile. All threads; two barriers per slice: after its load, and after
+ * its last use. */
 template <match_type TYPE>
 static __device__ __forceinline__ void tile_squares(const tiles_args *p, tiles_shared *s, uint32_t row, uint32_t column,
                                                     uint32_t (*sums)[EACH]) {
@@ -182,7 +182,7 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
 
 /*
  * Does      the two nearest of each row and, if the columns' bests are not null, of each column: match_ref.
- * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
+ * Launch    x: 128 rows per block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
  * Reads     both lists, 16-byte aligned. Writes the bests by atomic minima.
  * Barriers  in tile_squares.
@@ -258,7 +258,7 @@ static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, 
 
 /*
  * Does      all squares of rows with columns whose positions agree: squares_ref.
- * Launch    x: 128 rows a block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
+ * Launch    x: 128 rows per block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
  * Reads     both lists, 16-byte aligned; norms of 8-bit ones; positions with a guide. Writes squares, whole tiles of
  *           columns.

@@ -108,7 +108,7 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
 
 /*
  * Does      the k smallest keys of each row of squares, below the bound, sorted; distances of them.
- * Launch    a block a row, 256 threads.
+ * Launch    one block per row, 256 threads.
  * Shared    nearest_shared: 1024 keys, 256 bins: 9.3 KB.
  * Reads     squares, up to five times. Writes nearest.
  * Barriers  of the radix search, of the ties' ranks and of the sort.
@@ -149,7 +149,7 @@ stage_status cuda_neighbours_nearest_launch(const squares_args *args, float boun
 /* ------------------------------------------------------------------ all below a bound */
 
 /*
- * Does      counts each row's squares below the bound. Launch: a block a row, 256 threads. Shared: 32 words.
+ * Does      counts each row's squares below the bound. Launch: one block per row, 256 threads. Shared: 32 words.
  * Reads     squares once. Writes counts. Barriers: of the reduction. Limits: any number of columns.
  * Order     repeatable, integers. Cost: 4 bytes read a pair.
  */
@@ -164,7 +164,8 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 /*
- * Does      writes each row's squares below the bound by index. Launch: a block a row, 256 threads. Shared: 32 words.
+ * Does      writes each row's squares below the bound by index. Launch: one block per row, 256 threads. Shared: 32
+ *           words.
  * Reads     squares once, starts. Writes found. Barriers: of the scan, only where there is something to write.
  * Limits    any number of columns. Order: repeatable: a position is the number of entries before it. Cost: 4 bytes read
  *           a pair.

@@ -12,7 +12,7 @@ enum {
   TREE_BLOCKS_PER_SM = 4,
   TREE_TURNS = 2, /* vectors that a thread has in flight */
   LONG_THREADS = 256,
-  LONG_TAPS = 256, /* taps a step */
+  LONG_TAPS = 256, /* taps per step */
   LONG_STAGED = 4, /* samples that a thread has in flight */
   CONVOLVE_GRID_Y_MAX = 65535
 };
@@ -69,8 +69,8 @@ static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *ro
 
 /*
  * Does      convolution with M <= 7 taps: convolve_f32_ref, convolve_f64_ref.
- * Launch    2-D blocks of 256 threads, as wide as a row has vectors, at most 256; x: 2 vectors a thread, y: rows, at
- *           most 65535 blocks, looping.
+ * Launch    2-D blocks of 256 threads, as wide as a row has vectors, at most 256; x: 2 vectors per thread, y: rows,
+ *           at most 65535 blocks, looping.
  * Shared    none. Barriers: none.
  * Reads     the signal. V samples are 16 bytes and rows of signal and output so aligned, or V is 1. Neighbouring
  *           vectors come from the L1.

@@ -17,7 +17,7 @@ enum {
   SMALL_THREADS = HISTOGRAM_BINS,
   SMALL_VECTORS = 1,
   BIN_SHIFT = 2,       /* a bin's 4 bytes, for all lanes */
-  LANE_THREADS = 1024, /* one block a multiprocessor: fewer sums to join */
+  LANE_THREADS = 1024, /* one block per multiprocessor: fewer sums to join */
   MEDIUM_VECTORS = 2,  /* a third and a fourth, never resident, would cost 0.3 us of 2.7 */
   LARGE_VECTORS = 4,
   LANE_SHIFT = 7 /* a bin's 32 lanes of 4 bytes */
@@ -113,18 +113,18 @@ static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, ui
 
 /*
  * Does      counts how often each value of a picture occurs: histogram_ref.
- * Launch    one-dimensional, at most one block of THREADS (256 or more) a multiprocessor, looping over vectors of 16
- *           bytes, VECTORS at a time. SHIFT: BIN_SHIFT, a histogram a block, or LANE_SHIFT, one a lane.
+ * Launch    one-dimensional, at most one block of THREADS (256 or more) a multiprocessor, looping over vectors of
+ *           16 bytes, VECTORS at a time. SHIFT: BIN_SHIFT, one histogram per block, or LANE_SHIFT, one a lane.
  * Shared    256 bins << SHIFT: 1 KiB or 32 KiB.
  * Reads     the view, the mask: any address, width, stride. Writes counts [256]; scratch is zero before and after.
  * Barriers  after clearing, while the first vectors are in flight, for large pictures before the loop, which stays the
  *           shorter for it; before the block's histograms are read.
- * Limits    a histogram a block: at most 255 blocks, less than 2^24 bytes. One a lane: less than 2^16 blocks, 2^48
- *           bytes, 2^32 bytes a block.
+ * Limits    one histogram per block: at most 255 blocks, less than 2^24 bytes. One a lane: less than 2^16 blocks,
+ *           2^48 bytes, 2^32 bytes per block.
  * Order     repeatable, integer sums.
- * Cost      3 instructions a byte, one of them an atomic addition, without conflicts if SHIFT is LANE_SHIFT; a block
- *           and bin, one to global memory, a warp's 32 far from those of the others. Large pictures: bound by memory;
- *           the others by latency, of the vectors and of the additions to the same words.
+ * Cost      3 instructions per byte, one of them an atomic addition, without conflicts if SHIFT is LANE_SHIFT; a
+ *           block and bin, one to global memory, a warp's 32 far from those of the others. Large pictures: bound by
+ *           memory; the others by latency, of the vectors and of the additions to the same words.
  */
 template <int THREADS, int VECTORS, int SHIFT, bool MASKED, bool FLAT>
 __global__ void __launch_bounds__(THREADS)
@@ -208,14 +208,14 @@ static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint3
 
 /*
  * Does      the equalised picture from the histogram: map_ref.
- * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 2 at a
- *           time; each block makes the levels anew.
+ * Launch    one-dimensional, at most 4 blocks of 256 threads per multiprocessor, looping over vectors of 16 bytes,
+ *           2 at a time; each block makes the levels anew.
  * Shared    8.6 KiB: the levels once in every bank.
  * Reads     counts, the view: any address, width, stride. Writes out, in vectors where it is as aligned as the view,
  *           which may be the same memory: a byte is read and written by one thread.
  * Barriers  while the levels are made.
  * Limits    counts add up to the view's elements. Order: repeatable.
- * Cost      2 bytes of memory and 6 instructions a byte, one of them a load from shared memory without conflicts.
+ * Cost      2 bytes of memory and 6 instructions per byte, one of them a load from shared memory without conflicts.
  */
 template <bool FLAT>
 __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)

@@ -68,10 +68,10 @@ stage_status tile_floats_launch(const tile_stats_args *args, cuda_stream stream)
 
 enum {
   HISTOGRAM_BINS = 256,
-  /* Pictures with at most this number of aligned 16-byte vectors per multiprocessor are small: a histogram a block. Its
-   * time, on noise, compared with a histogram a lane on an H200 (132 multiprocessors): 640 x 480 (145 vectors) 2.04 us
-   * against 2.44, 1200 x 1000 (568) 2.73 against 2.70, 1920 x 1080 (982) 3.13 against 2.98, 2560 x 1600 4.27 against
-   * 3.34. */
+  /* Pictures with at most this number of aligned 16-byte vectors per multiprocessor are small: one histogram per
+   * block. Its time, on noise, compared with one histogram per lane on an H200 (132 multiprocessors): 640 x 480
+   * (145 vectors) 2.04 us against 2.44, 1200 x 1000 (568) 2.73 against 2.70, 1920 x 1080 (982) 3.13 against 2.98,
+   * 2560 x 1600 4.27 against 3.34. */
   HISTOGRAM_SMALL_VECTORS = 400,
   /* Others up to so many are medium, with half as many vectors in flight as large ones: 1280 x 960 2.70 us against
      2.96, 3840 x 2160 (3927 vectors) 4.29 against 4.37. */

@@ -101,14 +101,14 @@ static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &
 
 /*
  * Does      sum, or smallest and largest, of integers of BYTES bytes: sum_*_ref, range_*_ref for u8, u16.
- * Launch    one-dimensional, at most 4 blocks of 256 threads a multiprocessor, looping over vectors of 16 bytes, 4 at a
- *           time; the last block gathers the partial results.
+ * Launch    one-dimensional, at most 4 blocks of 256 threads per multiprocessor, looping over vectors of 16 bytes,
+ *           4 at a time; the last block gathers the partial results.
  * Shared    0.2 KiB.
  * Reads     the view, aligned for its type: any width, stride. Writes partials [blocks], the results; ticket is 0
  *           before and after.
  * Barriers  of the block's reduction and of the ticket.
  * Limits    no empty view. Order: repeatable, integer sums and extremes.
- * Cost      16 bytes a vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
+ * Cost      16 bytes per vector; some 12 (sum) or 20 instructions where rows have no gaps, 60 more else.
  */
 template <int BYTES, bool RANGE, bool FLAT>
 __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
 
 /*
  * Does      the sums of all chunks; with at most 1024 of them their sum, too: sum_chunks_f32_ref, sum_chunks_f64_ref.
- * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
+ * Launch    one-dimensional, blocks of 8 warps, at most 4 per multiprocessor, one warp per chunk, looping; the last
  *           block ends the sum.
  * Shared    4 bytes.
  * Reads     the view, aligned for its type. Writes sums [chunks], the result; ticket is 0 before and after.
@@ -191,7 +191,7 @@ static __device__ __forceinline__ void block_reduce_range(lane_range &r, lane_ra
 
 /*
  * Does      smallest and largest element, NaN passed over: range_f32_ref, range_f64_ref.
- * Launch    one-dimensional, blocks of 8 warps, at most 4 a multiprocessor, a warp a chunk, looping; the last
+ * Launch    one-dimensional, blocks of 8 warps, at most 4 per multiprocessor, one warp per chunk, looping; the last
  *           block gathers.
  * Shared    0.2 KiB.
  * Reads     the view, aligned for its type. Writes partials [blocks][2], the results; ticket is 0 before and after.

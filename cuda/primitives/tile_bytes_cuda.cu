@@ -233,15 +233,15 @@ static __device__ __forceinline__ void add_segment(tile_byte_segment &r, const t
  * Launch    x: groups of tiles side by side, as many as their rows have units for 256 threads, 1 where a row has more;
  *           y: rows of tiles, at most 65535, looping; z: segments of a tile. Threads: tiles x units of a row, up to
  *           256. A unit is WORDS words, of which a thread takes ROWS rows at a time; BLOCKS a multiprocessor.
- * Shared    16 bytes a tile of the block: 4 KiB at most.
+ * Shared    16 bytes per tile of the block: 4 KiB at most.
  * Reads     the view. Aligned: the units of a tile are, but for the last ones of a row of tiles. Else any address,
  *           width, stride and tile, joining words. Where words would reach beyond the view, or are wider than a tile,
  *           bytes are read one by one.
  * Writes    tiles, or segments.
  * Barriers  before and after the threads of a tile add their figures.
  * Limits    a segment has at most 2^24 bytes, unless a single row of a unit has. Order: repeatable, integers only.
- * Cost      4 bytes and, as compiled for sm_90, some 8 instructions a word, 10 to 12 where words are joined; 250 for a
- *           column: bound by memory from some 16 rows on.
+ * Cost      4 bytes and, as compiled for sm_90, some 8 instructions per word, 10 to 12 where words are joined; 250
+ *           for a column: bound by memory from some 16 rows on.
  */
 template <int WORDS, tile_reading READING, int ROWS, int BLOCKS>
 __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(TILE_THREADS, tile_blocks_resident(BLOCKS))
  * Launch    one-dimensional, blocks of 8 warps; WARPS of them, 1 or all, for a tile.
  * Shared    0.2 KiB. Barriers: one, for all warps.
  * Reads     segments [tiles][segments]. Writes tiles.
- * Limits    at least one segment. Order: repeatable, integers only. Cost: 24 bytes a segment: bound by latency.
+ * Limits    at least one segment. Order: repeatable, integers only. Cost: 24 bytes per segment: bound by latency.
  */
 template <int WARPS>
 __global__ void __launch_bounds__(TILE_FINISH_WARPS *WARP_LANES)

@@ -1,6 +1,6 @@
 /*
- * Tile statistics of f32, small tiles: a warp a tile, 32 tiles one after another. The element offsets of a tile are
- * listed once for all of them; a lane keeps the result of a tile, so that 32 records are made at once.
+ * Tile statistics of f32, small tiles: one warp per tile, 32 tiles one after another. The element offsets of a tile
+ * are listed once for all of them; a lane keeps the result of a tile, so that 32 records are made at once.
  */
 #include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
@@ -173,8 +173,8 @@ static __device__ __forceinline__ void list_offsets(const tile_grid &g, uint32_t
 
 /*
  * Does      statistics of small tiles: prim_tile_stats for f32.
- * Launch    one-dimensional, blocks of 4 warps, at most 7 a multiprocessor, looping; a warp a tile, a lane the record
- *           of each 32nd tile of its warp; then a warp each of the narrower tiles at the ends of rows.
+ * Launch    one-dimensional, blocks of 4 warps, at most 7 per multiprocessor, looping; one warp per tile, a lane
+ *           the record of each 32nd tile of its warp; then a warp each of the narrower tiles at the ends of rows.
  * Shared    4 bytes an element of a tile, to the next multiple of 512: the offsets of elements, computed once for all
  *           tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.

@@ -19,7 +19,7 @@ enum {
   LISTED_BLOCKS_OF_F64 = 3,
   CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* per multiprocessor: with fewer tiles, tiles are divided into segments */
   CHUNK_FINER = 4,                       /* times that, if tiles are few and a thread can have a segment of each */
-  WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* resident warps a multiprocessor of tile_wide_chunks_kernel */
+  WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* resident warps per multiprocessor of tile_wide_chunks_kernel */
   WIDE_SEGMENTS_MIN = 8,                 /* of a tile: fewer in one round would leave warps without work */
   WIDE_ROW = 4 * PRIM_CHUNK              /* elements of a row from which on most chunks are within one */
 };
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, 
 /*
  * Does      statistics of tiles of at most 1024 chunks of 1024 elements, or the sums of chunks and the ranges of
  *           segments of larger ones: prim_tile_stats for u16, f32, f64.
- * Launch    one-dimensional, blocks of 8 warps, a warp a segment of a tile.
+ * Launch    one-dimensional, blocks of 8 warps, one warp per segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
  * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? 2 : CHUNK_BLOC
 /*
  * Does      as tile_chunks_kernel, for f32 tiles most of whose chunks lie within a row: those are read without
  *           following rows.
- * Launch    one-dimensional, blocks of 8 warps, a warp a segment of a tile.
+ * Launch    one-dimensional, blocks of 8 warps, one warp per segment of a tile.
  * Shared    none. Barriers: none.
  * Reads     the view, aligned for its type. Writes tiles, or sums and ranges.
  * Limits    no empty tile. Order: the contract's fixed tree, over each tile's own elements.
@@ -188,7 +188,7 @@ template <typename E> static __device__ __forceinline__ void list_offsets(const 
 
 /*
  * Does      statistics of small tiles: prim_tile_stats for u16, f64.
- * Launch    one-dimensional, blocks of 8 warps, as many as the device holds, looping; a warp a tile.
+ * Launch    one-dimensional, blocks of 8 warps, as many as the device holds, looping; one warp per tile.
  * Shared    16 KiB: the offsets of a tile's elements, computed once for all tiles of a block.
  * Reads     the view, aligned for its type. Writes tiles.
  * Barriers  one, after the list.
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(CHUNK_THREADS, sizeof(E) == 8 ? LISTED_BLOCKS_
  * Launch    blocks of 8 warps, x: a warp 1024 chunks of a tile; y: tiles, looping.
  * Shared    none. Barriers: none.
  * Reads     sums. Writes the next tree level of sums.
- * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes per chunk: bound by latency.
  */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_chunks_floor_kernel(const __grid_constant__ tile_chunks_params p) {
@@ -249,11 +249,11 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
 /*
  * Does      the statistics of tiles from the sums of their chunks, or the next tree level of sums, and the ranges of
  *           their segments.
- * Launch    one-dimensional, blocks of 8 warps, a block a tile, looping.
+ * Launch    one-dimensional, blocks of 8 warps, one block per tile, looping.
  * Shared    0.2 KiB.
  * Reads     sums, ranges. Writes the later tree levels of sums, tiles.
  * Barriers  between the levels of the tree; before the warps' ranges are joined, and after.
- * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes a chunk: bound by latency.
+ * Limits    at least one segment. Order: the contract's fixed tree. Cost: 8 bytes per chunk: bound by latency.
  */
 __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
     tile_chunks_finish_kernel(const __grid_constant__ tile_chunks_params p) {

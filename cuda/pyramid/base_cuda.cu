@@ -17,7 +17,8 @@ typedef struct gray_source {
 
 /*
  * Does      gray of every pixel, as image_view.c does on the host.
- * Launch    blocks of 256 threads, a thread a pixel; grid: parts of a row, rows (looping), pictures of the group.
+ * Launch    blocks of 256 threads, one thread per pixel; grid: parts of a row, rows (looping), pictures of the
+ *           group.
  * Shared    none.
  * Reads     source: bytes, any stride. Writes out.
  * Barriers  none.
@@ -291,9 +292,8 @@ __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, in
 
 /*
  * Does: every 2^N-th pixel as gray, the first part of base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and
- * threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to
- * their type.
- * Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
+ * threads per block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to
+ * their type. Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
  */
 __global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t group_stride_bytes) {
   source.data = group_shifted(source.data, blockIdx.z * group_stride_bytes);
@@ -312,8 +312,9 @@ __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, 
 
 /*
  * Does: doubling along rows, then columns, on either grid, as base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS outputs and
- *   threads a block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache. Writes:
- *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes a sample of the result; bounded by memory.
+ *   threads per block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache.
+ *   Writes:
+ *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes per sample of the result; bounded by memory.
  */
 __global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t group_stride_bytes) {
   in.data = group_shifted(in.data, blockIdx.z * group_stride_bytes);

@@ -10,9 +10,9 @@
  * Shared: march_shape::shared_bytes, dynamic: two stages of input rows and the ring of filtered rows.
  * Reads: `in`, rows of aligned 16-byte vectors inside the picture, single samples beyond its sides. Writes: `out`, and
  *   `halved` where wanted; samples inside the picture only.
- * Barriers: two a step (march_plane). Limits: R <= 16; any size, sides smaller than R included.
- * Order: each output is one fixed chain of operations; repeatable bit for bit.
- * Cost: 8 bytes and 2 (2R + 1) float operations a sample, more by 2R rows a block; bounded by memory, issue and the
+ * Barriers: two per step (march_plane). Limits: R <= 16; any size, sides smaller than R included. Order: each
+ * output is one fixed chain of operations; repeatable bit for bit. Cost: 8 bytes and 2 (2R + 1) float operations
+ * per sample, more by 2R rows per block; bounded by memory, issue and the
  *   waits at the barriers about equally.
  */
 template <int R, bool GROUP>
@@ -33,7 +33,8 @@ struct plain_params {
 };
 
 /*
- * Does: the row pass of blur_ref for any radius. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and threads a block, rows
+ * Does: the row pass of blur_ref for any radius. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and threads per block,
+ * rows
  *   beyond the grid by stride. Shared: none. Reads: `in` through the L1 cache. Writes: `out`. Barriers: none.
  * Limits: radius <= FILTER_RADIUS_MAX; any size. Order: one fixed chain an output. Cost: 2R + 1 cached loads an output,
  *   which bound it: for radii that no profile uses.

@@ -9,10 +9,10 @@
  * pyramid_cuda.cu. */
 #define TUNE_MARCH_RADII(X) X(5) X(6) X(7) X(8) X(10) X(13)
 
-/* Marching blur: a block processes a strip of MARCH_COLUMNS columns downwards, MARCH_ROWS input rows a step. The row
- * pass gives a lane a row and a warp MARCH_SEGMENT columns; the column pass gives a lane MARCH_LANE_COLUMNS columns,
- * one vector, in the number of rows that gives MARCH_SEGMENT outputs. The ring holds two steps of filtered rows, enough
- * for radii up to 16. */
+/* Marching blur: a block processes a strip of MARCH_COLUMNS columns downwards, MARCH_ROWS input rows per step. The
+ * row pass gives a lane a row and a warp MARCH_SEGMENT columns; the column pass gives a lane MARCH_LANE_COLUMNS
+ * columns, one vector, in the number of rows that gives MARCH_SEGMENT outputs. The ring holds two steps of filtered
+ * rows, enough for radii up to 16. */
 enum {
   MARCH_COLUMNS = 64,
   MARCH_ROWS = 32,
@@ -43,7 +43,7 @@ enum { CHAIN_THREE_SAMPLES_MAX = 400 * 400, CHAIN_TWO_SAMPLES_MAX = 320 * 240, C
 /* General blur: one output a thread. */
 enum { PLAIN_COLUMNS = 64, PLAIN_ROWS = 4 };
 
-/* Extremum search: warps a block and blocks an SM (registers allow it), rows of a warp. */
+/* Extremum search: warps per block and blocks an SM (registers allow it), rows of a warp. */
 enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 16 };
 
 #endif
