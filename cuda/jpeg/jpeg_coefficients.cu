@@ -5,11 +5,11 @@
 
 /* Position of a subsequence in its restart interval. */
 struct place {
-  uint32_t blocks, luma; /* before it: number of blocks, and sum of their DC differences */
+  uint32_t blocks, luma; /* before the subsequence: number of blocks, and sum of their DC differences */
 };
 
-/* Sums over the subsequences of a tile before each one, from the start of its interval; all threads of the block.
- * s_before: 2 x SCAN_THREADS words. */
+/* Computes the sums over the subsequences that precede each one, from the start of its interval, within the tile
+ * and before it. All threads of the block call it. s_before: 2 x SCAN_THREADS words. */
 static __device__ __forceinline__ place place_of(const scan_view &v, const subsequence &own, uint32_t tile,
                                                  uint32_t *s_before, uint32_t *s_sum) {
   const uint32_t first = tile * SCAN_THREADS, started = v.intervals[own.interval].first_subsequence;
@@ -33,7 +33,7 @@ static __device__ __forceinline__ place place_of(const scan_view &v, const subse
   return p;
 }
 
-/* Decodes a subsequence into coefficients; returns the reason for refusing it, 0 for none. */
+/* Decodes a subsequence into coefficients. Returns the reason for refusing the picture, 0 for none. */
 static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v, const jpeg_huffman *tables,
                                                              const uint8_t *places, const staged_bits &bits,
                                                              const subsequence &own, place at) {
@@ -68,18 +68,18 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
   else if (state.bit >= own.end && jpeg_state_pack(state, own.end) != v.entry[own.number + 1])
     return REFUSED_NOT_FOUND;
   else
-    wrong |= state.bit < own.end; /* data remain */
+    wrong |= state.bit < own.end; /* the interval has ended, but data remain */
   return wrong ? REFUSED_DAMAGED : 0;
 }
 
 /*
- * Does      decodes each subsequence again and writes its luma coefficients; the picture is refused if a code is wrong,
- *           an interval has too few or too many, or a state differs from its predecessor's end state: starting from the
- *           first one, which is known, all are otherwise right.
+ * Does      decodes each subsequence again and writes its luma coefficients. Refuses the picture if a code is
+ *           wrong, if an interval has too few or too many blocks, or if a state differs from the end state of the
+ *           subsequence before it. The first state is known, so if none differs, all are right.
  * Launch    blocks of 128 threads, one thread per subsequence; one block per tile.
  * Shared    tables, the tile's coded words and sums: 40 KB.
- * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients, which are 0
- *           before: those of an MCU that exists, whatever the data say; refused.
+ * Reads     tables, intervals, data, entry, blocks, luma, tile_blocks, tile_luma. Writes coefficients (0 before),
+ *           only of MCUs that exist, whatever the data say; refused.
  * Barriers  of the sums, one after the staging.
  * Limits    as sync_kernel.
  * Order     repeatable; each coefficient is written once, or the picture is refused.
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(SCAN_THREADS) coefficients_kernel(scan_view v)
   const subsequence own = subsequence_of(v, tile * SCAN_THREADS + threadIdx.x);
   const staged_bits bits = stage_tile<SCAN_THREADS, 1>(v, tile * SCAN_THREADS, s_tables, s_words);
   if (threadIdx.x < JPEG_COEFFICIENTS) s_places[threadIdx.x] = v.tables->places[threadIdx.x];
-  const place at = place_of(v, own, tile, s_before, s_sum); /* its barriers also serve the staging */
+  const place at = place_of(v, own, tile, s_before, s_sum); /* the barriers inside also order the staging */
   if (!own.is_there) return;
   const uint32_t refused = write_subsequence(v, s_tables, s_places, bits, own, at);
   if (refused) atomicOr(v.refused, refused);

@@ -12,8 +12,9 @@
 enum {
   PIXELS_THREADS = 256,
   PIXELS_BLOCKS = PIXELS_THREADS / JPEG_BLOCK_SIDE,
-  PIXELS_ROW = JPEG_BLOCK_SIDE + 1,           /* stride of a row in words: columns and rows without bank conflicts */
-  PIXELS_BLOCK = PIXELS_ROW * JPEG_BLOCK_SIDE /* stride of a block: 8 banks on */
+  PIXELS_ROW = JPEG_BLOCK_SIDE + 1,           /* stride between rows of a block in words: neither columns nor rows
+                                               * have bank conflicts */
+  PIXELS_BLOCK = PIXELS_ROW * JPEG_BLOCK_SIDE /* stride between blocks in words: 8 banks on */
 };
 
 /* Destination of the pixels. */
@@ -22,7 +23,7 @@ typedef struct pixel_target {
   int64_t start, step_x, step_y;
 } pixel_target;
 
-/* Eight coefficients of a column times their quantisation steps; the sum of their magnitudes. */
+/* Multiplies eight coefficients of a column by their quantisation steps. Returns the sum of the magnitudes. */
 static __device__ __forceinline__ int32_t load_column(const scan_view &v, size_t block, uint32_t column,
                                                       int32_t values[JPEG_BLOCK_SIDE]) {
   const size_t at = block * JPEG_BLOCK_SIDE + column;
@@ -40,7 +41,7 @@ static __device__ __forceinline__ int32_t load_column(const scan_view &v, size_t
   return sum;
 }
 
-/* A row of a block; only a part of it at the picture's edge. */
+/* Stores a row of a block; at the picture's edge, only the part inside. */
 static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t x, int32_t y, int32_t width,
                                                  const int32_t values[JPEG_BLOCK_SIDE]) {
   uint8_t *const at = to.gray + (to.start + x * to.step_x + y * to.step_y);
@@ -59,9 +60,9 @@ static __device__ __forceinline__ void store_row(const pixel_target &to, int32_t
 /*
  * Does      dequantises luma's blocks, transforms them back (jpeg_transform.h) and writes their pixels, rotated;
  *           refuses the picture if a block's sum exceeds JPEG_SUM_MAX.
- * Launch    blocks of 256 threads: 32 blocks at once, 8 threads each, first a column and then a row a thread;
- *           grid: parts of a row of blocks, rows of blocks.
- * Shared    9 KB: the blocks between columns and rows; each warp uses only its four.
+ * Launch    blocks of 256 threads: 32 blocks of the picture together, 8 threads each. A thread transforms first a
+ *           column, then a row. Grid: parts of a row of picture blocks, rows of picture blocks.
+ * Shared    9 KB: the picture blocks between columns and rows; each warp uses only its four.
  * Reads     coefficients, quantisation. Writes gray, each pixel of the picture once; refused.
  * Barriers  a warp's, between columns and rows.
  * Limits    sides up to 65535. Order: repeatable.
@@ -106,7 +107,7 @@ stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *a
 
 enum { SCRATCH_ALIGNMENT = 256 };
 
-/* Memory that is handed out piece by piece; base null: only counted. */
+/* Memory that is handed out piece by piece. base null: pieces are only counted. */
 struct arena {
   uint8_t *base;
   size_t used;

@@ -17,23 +17,23 @@ extern "C" {
  * step_y]: rows of any pitch, rotated as an EXIF orientation requires. */
 typedef struct jpeg_decode_args {
   jpeg_shape shape;
-  const void *
-      packed; /* host memory, pinned for a copy without waiting: shape.packed_bytes; must stay until the stream has read
-               * it */
+  const void
+      *packed;   /* host memory, shape.packed_bytes: pinned, so that the copy does not wait; must stay valid until the
+               * stream has read it */
   void *scratch; /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; used by one picture at a time */
   uint8_t *gray; /* device memory */
   int64_t start, step_x, step_y;
-  uint32_t *refused; /* device memory: set to 0 if the pixels are libjpeg's; otherwise libjpeg must decode the picture:
-                 * damaged data, or values on which decoders differ */
+  uint32_t *refused; /* device memory: becomes 0 if the pixels are libjpeg's. Otherwise libjpeg must decode the
+                      * picture: its data are damaged, or have values on which decoders differ */
 } jpeg_decode_args;
 
 /* Prepares the current device for the decoder's kernels: once per device, before the first picture. */
 stage_status jpeg_prepare(void);
 
-/* Device memory for decoding a picture, in addition to its pixels. */
+/* Returns the bytes of device memory for decoding a picture, in addition to its pixels. */
 size_t jpeg_scratch_bytes(const jpeg_shape *shape);
 
-/* Copies a packed picture to the device and decodes it, in stream order; no waiting, no allocation. */
+/* Copies a packed picture to the device and decodes it, in stream order. Neither waits nor allocates. */
 stage_status jpeg_decode_launch(const jpeg_decode_args *args, cuda_stream stream);
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
 
 #include "cuda/jpeg/jpeg_cuda.h"
 
-/* Threads of a block that writes coefficients: a tile of subsequences, one per thread. */
+/* Threads of a block that writes coefficients, one for each subsequence of its tile. */
 enum { SCAN_THREADS = 128 };
 
 /* A picture in the decoder's memory. */
@@ -15,16 +15,16 @@ typedef struct scan_view {
   jpeg_shape shape;
   const jpeg_tables *tables;
   const jpeg_interval *intervals;
-  const uint32_t *data; /* as bytes, with the first bit topmost in the first byte */
-  /* of subsequences: */
-  uint32_t *entry, *exit; /* packed states at the beginning and end of its decoding */
-  uint32_t *blocks;       /* blocks that ended in it */
+  const uint32_t *data; /* the coded bytes; the first bit is the topmost of the first byte */
+  /* for each subsequence: */
+  uint32_t *entry, *exit; /* packed states at the beginning and the end of decoding it */
+  uint32_t *blocks;       /* number of blocks that end in it */
   uint32_t *luma;         /* sum of the DC differences of its luma blocks, modulo 2^32 */
-  /* of tiles, from the last restart in them: */
+  /* for each tile, sums from the last restart in it: */
   uint32_t *tile_blocks, *tile_luma;
-  uint32_t *carry; /* two lists: exit of the last subsequence of a tile, after even and after odd rounds */
+  uint32_t *carry; /* [2][tiles]: exit of the last subsequence of each tile, after even and after odd rounds */
   uint32_t tiles;
-  int16_t *coefficients; /* 64 for each luma block in the order of the scan, by column and row */
+  int16_t *coefficients; /* [luma block][64]: blocks in the order of the scan, coefficients by column and row */
   uint32_t *refused;
 } scan_view;
 
@@ -32,14 +32,14 @@ enum { REFUSED_NOT_FOUND = 1, REFUSED_DAMAGED = 2, REFUSED_TOO_LARGE = 4 };
 
 /* One subsequence. */
 struct subsequence {
-  bool is_there, starts, ends; /* the first, the last of its restart interval */
+  bool is_there, starts, ends; /* it exists; it is the first, the last of its restart interval */
   uint32_t number, interval;
-  uint32_t first, end; /* bits */
+  uint32_t first, end; /* its bits: [first, end) */
 };
 
-/* The interval of a subsequence. */
+/* Finds the interval of a subsequence. */
 static __device__ __forceinline__ uint32_t interval_of(const scan_view &v, uint32_t number) {
-  uint32_t low = 0, high = v.shape.intervals; /* at or after low, before high */
+  uint32_t low = 0, high = v.shape.intervals; /* the interval is at or after low, and before high */
   while (high - low > 1) {
     const uint32_t middle = low + (high - low) / 2;
     if (__ldg(&v.intervals[middle].first_subsequence) <= number)
@@ -63,7 +63,7 @@ static __device__ __forceinline__ subsequence subsequence_of(const scan_view &v,
   return s;
 }
 
-/* The subsequence after one that is not the last of all. */
+/* Returns the subsequence after `before`, which must not be the last one. */
 static __device__ __forceinline__ subsequence subsequence_behind(const scan_view &v, const subsequence &before) {
   subsequence s = before;
   s.number++;
@@ -76,14 +76,14 @@ static __device__ __forceinline__ subsequence subsequence_behind(const scan_view
   return s;
 }
 
-/* A tile's coded words. A gap follows the words of each thread's subsequences, so that threads at the same position of
- * theirs read from different banks. */
+/* A tile's coded words. A gap follows the words of each thread's subsequences: threads at the same position in
+ * their words then read from different banks. */
 struct staged_bits {
   const uint32_t *words;
-  uint32_t first, gap; /* number of the first word, words before a gap */
+  uint32_t first, gap; /* number of the first word; number of words between gaps */
 };
 
-/* Words of a tile of THREADS threads with EACH subsequences each, and their size with gaps. */
+/* Number of words of a tile of THREADS threads with EACH subsequences each, and their size with gaps. */
 template <uint32_t THREADS, uint32_t EACH> struct staged {
   static constexpr uint32_t GAP = EACH * JPEG_SUBSEQUENCE_BITS / 32;
   static constexpr uint32_t WORDS = THREADS * GAP + JPEG_WORDS_AHEAD + 1;
@@ -95,8 +95,8 @@ static __device__ __forceinline__ uint32_t staged_word(const staged_bits &bits, 
   return bits.words[at + at / bits.gap];
 }
 
-/* All threads of the block; a barrier must follow. begin: the tile's first subsequence; s_tables: the first part of
- * jpeg_tables. */
+/* Copies the words and tables of a tile to shared memory. All threads of the block must call; a barrier must
+ * follow. begin: the tile's first subsequence. s_tables: the first part of jpeg_tables. */
 template <uint32_t THREADS, uint32_t EACH>
 static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uint32_t begin, jpeg_huffman *s_tables,
                                                          uint32_t *s_words) {
@@ -111,8 +111,8 @@ static __device__ __forceinline__ staged_bits stage_tile(const scan_view &v, uin
   return bits;
 }
 
-/* The next 32 bits of a state that advances: two words in registers, and the word after them, loaded early so that no
- * step waits for it. */
+/* The next 32 bits at a state that advances. Two words are in registers, and the word after them is loaded early,
+ * so that no step waits for it. */
 struct bit_window {
   uint32_t high, low, next, word;
 };
@@ -123,7 +123,8 @@ static __device__ __forceinline__ bit_window window_at(const staged_bits &bits, 
   return w;
 }
 
-/* A step takes fewer than 32 bits. There is no branch, because lanes would diverge at nearly every step. */
+/* Moves the window; a step takes fewer than 32 bits. There is no branch, because lanes would diverge at nearly
+ * every step. */
 static __device__ __forceinline__ uint32_t window_move(const staged_bits &bits, bit_window &w, uint32_t bit) {
   const bool moves = bit / 32 != w.word;
   w.word = bit / 32;
@@ -139,14 +140,14 @@ static __device__ __forceinline__ bool is_luma(const jpeg_shape &shape, uint32_t
 
 /* ---- launchers of the kernels, in the order in which they run */
 
-/* States and sums of all subsequences, in rounds: each round makes states agree over at least one more tile. */
+/* Finds states and sums of all subsequences, in rounds. Each round makes states agree over at least one more tile. */
 stage_status jpeg_sync_launch(const scan_view *view, cuda_stream stream);
 
-/* Decodes again, from known states, into coefficients, which must be 0; refuses damaged data and states that do not
- * agree. */
+/* Decodes again, from known states, into coefficients, which must be 0 before. Refuses damaged data and states that
+ * do not agree. */
 stage_status jpeg_coefficients_launch(const scan_view *view, cuda_stream stream);
 
-/* Coefficients to pixels; refuses blocks whose sum exceeds JPEG_SUM_MAX. */
+/* Turns coefficients into pixels. Refuses blocks whose sum exceeds JPEG_SUM_MAX. */
 stage_status jpeg_pixels_launch(const scan_view *view, const jpeg_decode_args *args, cuda_stream stream);
 
 #endif

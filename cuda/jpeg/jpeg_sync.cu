@@ -8,7 +8,7 @@ enum {
   SYNC_THREADS = 64,
   SYNC_GROUP = 4,
   SYNC_TILE = SYNC_THREADS * SYNC_GROUP,
-  /* States agree over two tiles after the second round, over three after the third: 96 KB of data. */
+  /* after the second round states agree over two tiles, after the third over three: 96 KB of data */
   SYNC_ROUNDS = 3
 };
 enum : uint32_t { NO_STATE = UINT32_MAX };
@@ -18,13 +18,13 @@ static_assert(SYNC_TILE % SCAN_THREADS == 0, "sums are of whole tiles of the coe
 struct sync_shared {
   jpeg_huffman tables[JPEG_HUFFMAN_TABLES];
   uint32_t words[staged<SYNC_THREADS, SYNC_GROUP>::ROOM];
-  uint32_t entry[SYNC_THREADS];           /* entry states of groups, which any thread may decode */
-  uint32_t list[SYNC_THREADS], listed[2]; /* groups to decode; their numbers alternate */
+  uint32_t entry[SYNC_THREADS];           /* entry states of the groups; any thread may decode a group */
+  uint32_t list[SYNC_THREADS], listed[2]; /* numbers of the groups to decode; the two counts are used alternately */
   uint32_t sum[32];
 };
 
-/* Decodes a subsequence from an entry and stores the result; returns its exit. Errors are ignored here, because a
- * guessed state often causes them; the final decoding detects them. */
+/* Decodes a subsequence from an entry state and stores the result. Returns the exit state. Errors are ignored here,
+ * because guessed states often cause them; the final decoding detects them. */
 static __device__ __forceinline__ uint32_t decode(const scan_view &v, const jpeg_huffman *tables,
                                                   const staged_bits &bits, const subsequence &own, uint32_t entry) {
   const jpeg_shape &shape = v.shape;
@@ -34,7 +34,8 @@ static __device__ __forceinline__ uint32_t decode(const scan_view &v, const jpeg
   while (state.bit < own.end) {
     const uint32_t look = window_move(bits, window, state.bit);
     const uint32_t step = jpeg_scan_step(tables, v.tables->orders, &shape, state, look);
-    const uint32_t value = (uint32_t)jpeg_step_value(step, look); /* added in every case: a branch would take longer */
+    const uint32_t value = (uint32_t)jpeg_step_value(step, look); /* added unconditionally: a branch would take
+                                                                   * longer */
     luma += state.index == 0 && is_luma(shape, state.block) ? value : 0u;
     blocks += jpeg_scan_advance(&shape, &state, step);
   }
@@ -46,8 +47,8 @@ static __device__ __forceinline__ uint32_t decode(const scan_view &v, const jpeg
   return exit;
 }
 
-/* Decodes a group from its first subsequence on; again: stops at a subsequence that ends as before, after which nothing
- * changes. */
+/* Decodes a group from its first subsequence on. again: stops at a subsequence whose exit is as before, because
+ * nothing changes after it. */
 static __device__ __forceinline__ void decode_group(const scan_view &v, const jpeg_huffman *tables,
                                                     const staged_bits &bits, uint32_t first, uint32_t entry,
                                                     bool again) {
@@ -61,7 +62,8 @@ static __device__ __forceinline__ void decode_group(const scan_view &v, const jp
   }
 }
 
-/* Lists the threads' groups to decode, in any order; all threads of the block. Returns their number; one barrier. */
+/* Lists the groups that changed, in any order. All threads of the block must call; one barrier. Returns the number
+ * of listed groups. */
 static __device__ __forceinline__ uint32_t list_changed(sync_shared &s, bool changed, uint32_t repetition) {
   const uint32_t votes = __ballot_sync(WARP_ALL, changed), lane = threadIdx.x % WARP_LANES;
   uint32_t at = 0;
@@ -73,8 +75,8 @@ static __device__ __forceinline__ uint32_t list_changed(sync_shared &s, bool cha
   return s.listed[repetition % 2];
 }
 
-/* Decodes the listed groups until each group begins with the end state of the one before. first: the thread's group;
- * follows: its start is the end of the group before it in this tile. */
+/* Decodes the listed groups, until each group begins with the end state of the group before it. first: the thread's
+ * group. follows: the group before it is in this tile and gives its start. */
 static __device__ __forceinline__ void settle(const scan_view &v, sync_shared &s, const staged_bits &bits,
                                               uint32_t first, bool follows, bool changed, bool all) {
   const uint32_t t = threadIdx.x, begin = blockIdx.x * SYNC_TILE;
@@ -92,7 +94,7 @@ static __device__ __forceinline__ void settle(const scan_view &v, sync_shared &s
   }
 }
 
-/* The sums of the coefficient tiles in this tile, each from its last restart; all threads of the block. */
+/* Sums up the coefficient tiles in this tile, each from its last restart. All threads of the block must call. */
 static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin, uint32_t beyond, uint32_t *s_sum) {
   for (uint32_t tile = begin / SCAN_THREADS; tile * SCAN_THREADS < beyond; tile++) {
     const uint32_t last = min((tile + 1) * SCAN_THREADS, beyond) - 1;
@@ -111,22 +113,22 @@ static __device__ __forceinline__ void add_up(const scan_view &v, uint32_t begin
 }
 
 /*
- * Does      one round for a tile of groups of 4 subsequences: each group is decoded from the state in which the one
- *           before it ended, repeatedly until no state of the tile changes. The first round guesses that a code, a
- *           block and an MCU begin where a group does; later ones take the state after the tile before from the last
- *           round. A repeated decoding usually reaches a known state within a few subsequences,
- *           and stops there.
+ * Does      one round for a tile of groups of 4 subsequences. Each group is decoded from the end state of the group
+ *           before it, repeatedly until no state of the tile changes. The first round guesses that a code, a block
+ *           and an MCU begin at the start of each group. Later rounds begin with the end state of the tile before,
+ *           from the last round. A repeated decoding usually reaches a known state within a few subsequences, and
+ *           stops there.
  * Launch    blocks of 64 threads, one thread per group; one block per tile. Groups to decode again are few and
  *           scattered, so they are listed and assigned to the first threads.
  * Shared    tables, the tile's coded words and states: 58 KB, dynamic (jpeg_prepare).
  * Reads     tables, intervals, data, the other list of carry; in later rounds entry, exit, blocks, luma. Writes those,
  *           its list of carry, tile_blocks, tile_luma; in the first round 0 to refused.
- * Barriers  two per repetition: lists are written, and states are read, by all.
- * Limits    at most 65 repetitions: each settles one more group from the first. Bits of data are read up to
- *           JPEG_WORDS_AHEAD words after their end.
+ * Barriers  two per repetition: all threads have written the lists, and have read the states.
+ * Limits    at most 65 repetitions: each settles at least one more group, counted from the first. Reads up to
+ *           JPEG_WORDS_AHEAD words after the end of the data.
  * Order     repeatable.
- * Cost      some 40 instructions per code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups, 4
- *           subsequences in sequence and as many again as the longest path to a right state has.
+ * Cost      some 40 instructions per code, decoded 1.5 to 2.2 times; bound by the latency of table look-ups: of 4
+ *           subsequences in sequence, plus as many as the longest path to a right state has.
  */
 template <bool FIRST> __global__ void __launch_bounds__(SYNC_THREADS) sync_kernel(scan_view v, uint32_t round) {
   extern __shared__ __align__(16) uint8_t s_memory[];

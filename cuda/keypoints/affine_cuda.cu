@@ -1,7 +1,7 @@
-/* Affine shapes and descriptors on their patches.
+/* Affine shapes, and descriptors on their patches.
  *
- * Shapes: one warp per keypoint, whose lanes share the window of each step. Blocks finish the few keypoints that
- * take many steps on large windows, because one warp at the end would keep the device waiting. */
+ * Shapes: one warp per keypoint, whose lanes share the window of each step. The few keypoints that take many steps
+ * on large windows are finished by whole blocks, because a single warp would keep the device waiting at the end. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -13,12 +13,12 @@
 enum {
   SHAPE_WARPS = 4,                         /* warps per block */
   SHAPE_BLOCKS = 8,                        /* blocks per multiprocessor */
-  SHAPE_COLUMNS = 8,                       /* lanes along a row of the window */
-  SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows at a time */
-  SHAPE_FIRST = 4                          /* steps by a warp; a keypoint that needs more gets a block */
+  SHAPE_COLUMNS = 8,                       /* lanes side by side in a row of the window */
+  SHAPE_ROWS = WARP_LANES / SHAPE_COLUMNS, /* rows that a warp processes together */
+  SHAPE_FIRST = 4                          /* steps that one warp makes; a keypoint that needs more gets a block */
 };
 
-/* A lane's part of the moments; each product with ROUNDED_BIAS, and the number of products. */
+/* A lane's part of the moments: sums of products, each with ROUNDED_BIAS added, and the number of products. */
 typedef struct shape_sums {
   uint32_t xx, xy, yy, count;
 } shape_sums;
@@ -26,13 +26,13 @@ typedef struct shape_sums {
 #define ROUNDING_SHIFT 12582912.0f /* the bias of hs_rounded_product */
 #define ROUNDED_BIAS   0x4b400000u
 
-/* Columns of a row, in samples from the middle; none if the first is beyond the last. */
+/* Columns of a row, in samples from the middle. The row is empty if `first` is beyond `last`. */
 typedef struct shape_span {
   int32_t first, last;
 } shape_span;
 
-/* Like affine_row_of with a rough root plus a hundredth of a sample, clipped to the level; the weight of each sample is
- * decided exactly later. A row outside the window has no columns. */
+/* Works like affine_row_of, but with an approximate root plus a hundredth of a sample, and clipped to the level.
+ * Each sample's weight is decided exactly later. A row outside the window has no columns. */
 static __device__ __forceinline__ shape_span shape_span_of(const plane_view *level, const affine_window *w, int32_t j) {
   const int32_t line = w->cy + w->step * j, mask = -w->step;
   const float dy = w->y + (float)(w->step * j), wide = hs_fmaf(w->taper, dy * dy, w->widest);
@@ -44,7 +44,7 @@ static __device__ __forceinline__ shape_span shape_span_of(const plane_view *lev
   return span;
 }
 
-/* The lane's part of the samples of one row from `first` on. */
+/* Adds the lane's samples of one row, from `first` on. */
 static __device__ __forceinline__ void shape_add_row(const plane_view *level, const affine_window *w, int32_t j,
                                                      shape_span span, shape_sums *m) {
   const int32_t stride = (int32_t)level->stride;
@@ -63,8 +63,8 @@ static __device__ __forceinline__ void shape_add_row(const plane_view *level, co
   }
 }
 
-/* The moments of the gradients under a window, the part of this one of WARPS warps: affine_moments_ref. Valid on
- * every lane. The rows' columns are computed 32 at a time, one lane per row. */
+/* Computes the part of the moments that this one of WARPS warps contributes, as affine_moments_ref. Valid on every
+ * lane. The columns of 32 rows are computed together, one lane per row. */
 template <int WARPS>
 static __device__ __forceinline__ affine_moments shape_moments(const plane_view *level, const affine_window *w) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), turn = (int32_t)(threadIdx.x / WARP_LANES) % WARPS;
@@ -83,14 +83,14 @@ static __device__ __forceinline__ affine_moments shape_moments(const plane_view 
                         (int32_t)warp_reduce_sum(m.yy - bias)};
 }
 
-/* The level of keypoint n, and its position there. */
+/* Returns the level of keypoint n, and the keypoint's position there. */
 static __device__ __forceinline__ plane_view shape_level(const cuda_frame_view &v, uint32_t n, octave_keypoint *at) {
   const octave_view &o = v.octaves[v.keypoints.octave[n] - v.first_octave];
   *at = keypoint_in_octave(&v.keypoints, n, v.params.grid_shift);
   return plane_view{o.levels + (size_t)v.keypoints.level[n] * o.level_floats, o.width, o.height, o.stride};
 }
 
-/* Runs up to SHAPE_FIRST steps of keypoint n; returns whether more are needed. */
+/* Runs up to SHAPE_FIRST steps for keypoint n. Returns whether more are needed. */
 static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &v, uint32_t n, affine_shape *shape) {
   octave_keypoint at;
   const plane_view level = shape_level(v, n, &at);
@@ -104,16 +104,18 @@ static __device__ __forceinline__ bool shape_first_steps(const cuda_frame_view &
 }
 
 /*
- * Does      the first SHAPE_FIRST steps of each keypoint's affine shape, as affine_shape_run; lists those that go on.
+ * Does      the first SHAPE_FIRST steps of each keypoint's affine shape, as affine_shape_run. Lists the keypoints
+ *           that need more.
  * Launch    resident blocks of 4 warps, one warp per keypoint; warps draw keypoints by ticket.
  * Shared    none.
  * Reads     keypoints, Gaussian levels (4 floats per sample of each step's window, through L1).
- * Writes    shapes; histograms, which orientation fills later, as the list; its count by atomics.
+ * Writes    shapes; the list, into the memory of histograms, which orientation fills later; the list's count, by
+ *           atomics.
  * Barriers  none; sums of a warp.
  * Limits    windows of any size; no keypoints: returns at once.
- * Order     shapes repeatable, because moments are integers; the list's order varies.
- * Cost      a window has 80 to 570 samples, as many times that as the shape is longer than wide, of about 40
- *           operations, and some 500 for its rows and the next shape: bound by issue.
+ * Order     shapes are repeatable, because moments are integers; the order of the list varies.
+ * Cost      80 to 570 samples per window, times the shape's quotient of axes, of about 40 operations each; some 500
+ *           operations for the window's rows and the next shape. Bound by issue.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
@@ -133,7 +135,7 @@ __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
   }
 }
 
-/* The remaining steps of keypoint n by a block. */
+/* Makes the remaining steps of keypoint n, by a block. */
 static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame_view &v, uint32_t n,
                                                                 affine_moments s_parts[2][SHAPE_WARPS]) {
   octave_keypoint at;
@@ -142,7 +144,8 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
   for (int32_t step = SHAPE_FIRST; step < AFFINE_STEPS; step++) {
     const affine_window w = affine_window_of(at.x, at.y, at.sigma, &shape);
     const affine_moments part = shape_moments<SHAPE_WARPS>(&level, &w);
-    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* the previous step's values are read */
+    affine_moments m = {0, 0, 0}, *parts = s_parts[step % 2]; /* two sets of parts alternate, because those of the
+                                                               * previous step may still be read */
     if (threadIdx.x % WARP_LANES == 0) parts[threadIdx.x / WARP_LANES] = part;
     __syncthreads();
     for (int i = 0; i < SHAPE_WARPS; i++) m.xx += parts[i].xx, m.xy += parts[i].xy, m.yy += parts[i].yy;
@@ -152,14 +155,14 @@ static __device__ __forceinline__ affine_shape shape_last_steps(const cuda_frame
 }
 
 /*
- * Does      the other steps of the listed keypoints' shapes.
+ * Does      the remaining steps of the shapes of listed keypoints.
  * Launch    resident blocks of 4 warps, one block per keypoint; blocks draw keypoints by ticket.
  * Shared    112 bytes.
  * Reads     shapes, the list and its count; levels as above. Writes shapes.
- * Barriers  block: the warps' parts of the moments are there; the ticket.
+ * Barriers  block: after the warps have written their parts of the moments; around the ticket.
  * Limits    an empty list: returns at once.
  * Order     repeatable: moments are integers.
- * Cost      as above, of windows up to five times as large: bound by the latency of the longest.
+ * Cost      as above, with windows up to five times as large: bound by the latency of the longest.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
@@ -176,7 +179,7 @@ __global__ void __launch_bounds__(SHAPE_WARPS *WARP_LANES, SHAPE_BLOCKS)
     if (threadIdx.x == 0) v.shapes[n] = shape;
     __syncthreads(); /* the ticket is stored */
     at = s_next;
-    __syncthreads(); /* the ticket and the parts are read */
+    __syncthreads(); /* the ticket and the parts have been read */
   }
 }
 
@@ -195,7 +198,7 @@ stage_status cuda_affine_shape_launch(const cuda_frame_view *view, cuda_stream s
   return view->group > 1 ? launch_shapes<true>(view, stream) : launch_shapes<false>(view, stream);
 }
 
-/* Descriptors on the patches of affine shapes: one warp per feature, with its patch in shared memory. */
+/* Descriptors on the patches of affine shapes: one warp per feature, with the feature's patch in shared memory. */
 
 enum {
   WARPED_SIDE = AFFINE_DESCRIBE_SIDE,
@@ -210,14 +213,16 @@ enum {
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) warped_shared {
-  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* as in describe_shared */
+  int32_t
+      votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* [bin][copy] as in describe_shared */
   window_tile<WARPED_TILE> tile;
   float patch[WARPED_SIDE * WARPED_SIDE];
 };
 
-/* Like describe_source, for a patch in shared memory. */
+/* The samples to read, as in describe_source, for a patch in shared memory. */
 typedef struct warped_source {
-  uint32_t base; /* shared address of the segment's first sample, minus a row and plus the lane's sample of a run */
+  uint32_t base; /* shared address of the segment's first sample, minus a row, plus the position of the lane's sample
+                  * in a run */
   uint32_t columns, rows, least;
 } warped_source;
 
@@ -226,7 +231,7 @@ static __device__ __forceinline__ void describe_source_set(warped_source *from, 
   from->base = shared_address(segment->corner + sub - WARPED_SIDE);
 }
 
-/* The same for a level. */
+/* Prefetches as for a level. */
 static __device__ __forceinline__ described_position describe_prefetch(const warped_source *from, const uint16_t *list,
                                                                        described_near *near) {
   const uint32_t run = *list;
@@ -244,7 +249,8 @@ static __device__ __forceinline__ described_position describe_prefetch(const war
   return position;
 }
 
-/* The patch of feature n at one of its sizes, and its histogram there; negative values are not yet set to zero. */
+/* Samples the patch of feature n at one of its sizes, and computes its histogram there. Negative values are not yet
+ * set to zero. */
 template <int COPIES, bool POOLED>
 static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v, warped_shared<COPIES> *s, uint32_t n,
                                                         int32_t size) {
@@ -255,7 +261,7 @@ static __device__ __forceinline__ lane_bins warped_size(const cuda_frame_view &v
   const octave_view &o = v.octaves[site.octave_index];
   const plane_view level = {o.levels + (size_t)site.level * o.level_floats, o.width, o.height, o.stride};
   const patch_map map = affine_map_of(site.x, site.y, site.sigma, &shape);
-  __syncwarp(); /* the previous patch is read */
+  __syncwarp(); /* the previous patch has been read */
   affine_patch_fill<WARPED_SIDE, WARPED_SIDE>(s->patch, &level, &map);
   const plane_view patch = {s->patch, WARPED_SIDE, WARPED_SIDE, WARPED_SIDE};
   const float middle = WARPED_SIDE / 2, angle = affine_angle_in_patch(&shape, v.features.orientation[n]);
@@ -281,22 +287,23 @@ static __device__ __forceinline__ void warped_feature(const cuda_frame_view &v, 
 /*
  * Does      descriptors of features with shapes, as affine_describe_run with the references. COPIES, POOLED: as
  *           describe_warp_per_feature_kernel.
- * Launch    resident blocks of 4 warps, one warp per feature; warps draw features by ticket, in the order of the
- *           list: all patches are of one size.
- * Shared    1024 bytes per copy (one for the multi-key reduction), 1184 of tables and 5476 of the patch, a warp.
+ * Launch    resident blocks of 4 warps, one warp per feature. Warps draw features by ticket, in the order of the
+ *           list, since all patches have the same size.
+ * Shared    per warp: 1024 bytes per copy (one copy for the multi-key reduction), 1184 of tables and 5476 of the
+ *           patch.
  * Reads     outputs, features, keypoints, shapes, Gaussian levels (4 floats per sample of the patch, through L1).
  * Writes    descriptors: 128 or 512 bytes per feature by one store instruction of the warp.
- * Barriers  warp: patch, tables and list before use and after, votes before folding, folding before cropping.
+ * Barriers  warp: patch, tables and list before and after use; votes before folding; folding before cropping.
  * Limits    patches of any size on the level; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own address.
- * Cost      1369 samples of about 35 operations and 4 loads, 576 votes of about 115 operations, a window: bound by
- *           issue.
+ * Cost      per window 1369 samples of about 35 operations and 4 loads, and 576 votes of about 115 operations:
+ *           bound by issue.
  */
 template <int COPIES, bool POOLED, bool GROUP>
 __global__ void __launch_bounds__(WARPED_WARPS *WARP_LANES, WARPED_BLOCKS)
     affine_describe_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* After the memory of the previous pictures. */
+  /* The records of this picture come after those of the previous pictures. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) warped_shared<COPIES> s_warps[WARPED_WARPS];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * WARPED_WARPS;
@@ -324,7 +331,8 @@ static stage_status launch_variant(const cuda_frame_view *view, cuda_describe_va
                                    const cuda_outputs *outputs, cudaStream_t stream) {
   if (view->group > 1) return launch_warped<2, POOLED, true>(view, outputs, stream);
   if (variant == CUDA_DESCRIBE_MULTI_KEY) return launch_warped<0, POOLED, false>(view, outputs, stream);
-  return launch_warped<2, POOLED, false>(view, outputs, stream); /* more would evict the patches' lines from L1 */
+  return launch_warped<2, POOLED, false>(view, outputs, stream); /* with more copies, the patches' lines would leave
+                                                                  * L1 */
 }
 
 stage_status cuda_affine_describe_launch(const cuda_frame_view *view, cuda_describe_variant variant,

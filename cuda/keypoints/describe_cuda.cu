@@ -1,4 +1,4 @@
-/* Descriptor kernels: a warp per feature, or two if features are few, largest windows first. */
+/* Descriptor kernels: one warp per feature, or two if features are few. The largest windows come first. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/keypoints/describe_votes.cuh"
@@ -7,16 +7,16 @@
 #include "cuda/prim/reductions.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* Two warps share a feature in frames of few features: with a warp each, most warps would have one or two features, and
- * the device would wait for the last ones. */
+/* In frames of few features, two warps share a feature. With one warp per feature, most warps would have one or two
+ * features, and the device would wait for the last ones. */
 
 enum {
   TEAM_WARPS = 2,
-  TEAM_ROUNDS = 3 /* features per warp below which teams are faster */
+  TEAM_ROUNDS = 3 /* fewer features per warp than this: teams are faster */
 };
 
-/* Synchronises both warps of a team; a block has two teams. The barriers' numbers are constants, because a block with
- * variable numbers is assigned all sixteen, and fewer blocks are then resident. */
+/* Synchronises the two warps of a team; a block has two teams. Barrier numbers are constants: with variable numbers
+ * a block would be assigned all sixteen barriers, and fewer blocks would be resident. */
 static __device__ __forceinline__ void team_meet(void) {
   if (threadIdx.x < TEAM_WARPS * WARP_LANES)
     asm volatile("bar.sync 1, %0;" ::"n"(TEAM_WARPS * WARP_LANES) : "memory");
@@ -33,8 +33,8 @@ enum {
 #endif
 };
 
-/* The histogram of feature n at one of its sizes, by one of its WARPS warps; negative values are not yet set to
- * zero. */
+/* Computes the histogram of feature n at one of its sizes, by one of its WARPS warps. Negative values are not yet
+ * set to zero. */
 template <int COPIES, bool POOLED, int WARPS>
 static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
                                                           uint32_t n, int32_t size) {
@@ -49,7 +49,7 @@ static __device__ __forceinline__ lane_bins describe_size(const cuda_frame_view 
   return describe_inner_lane<COPIES>(votes, v.params.vlfeat_layout);
 }
 
-/* One feature by one warp; first: start of the picture's descriptors, in descriptors. */
+/* Describes one feature by one warp. first: start of this picture's descriptors. */
 template <int COPIES, bool POOLED>
 static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v, int32_t *votes, describe_tile *tile,
                                                         uint32_t n, size_t first, const cuda_outputs *outputs) {
@@ -66,9 +66,9 @@ static __device__ __forceinline__ void describe_feature(const cuda_frame_view &v
   describe_write(bins, &v.params, first + n, outputs);
 }
 
-/* The feature at position `at` of the order: the largest windows first. Float descriptors load the bus to the host as
- * much as the multiprocessors, so the smallest windows are interleaved with the largest. Without `order`: in list
- * order. */
+/* Returns the feature at position `at` of the order of work: the largest windows come first. Float descriptors load
+ * the bus to the host as much as the multiprocessors, so then the smallest windows are interleaved with the
+ * largest. Without `order`: returns the list's order. */
 static __device__ __forceinline__ uint32_t describe_number(const cuda_frame_view &v, uint32_t at, uint32_t count,
                                                            bool ordered) {
   if (!ordered) return at;
@@ -76,7 +76,8 @@ static __device__ __forceinline__ uint32_t describe_number(const cuda_frame_view
   return v.scratch.order[at];
 }
 
-/* All features, one team each. Each warp of a team has separate votes; the first warp adds the other's to its own. */
+/* Describes all features, one team per feature. Each warp of a team has separate votes; the first warp adds the
+ * other's votes to its votes. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &v, describe_shared<COPIES> *s_warps,
                                                          uint32_t count, bool ordered, const cuda_outputs *outputs) {
@@ -92,12 +93,12 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
     if (first && lane == 0) s_next[team] = gridDim.x * TEAMS + atomicAdd(&v.scratch.tickets[TICKET_DESCRIBE], 1u);
     const uint32_t n = describe_number(v, at, count, ordered);
     lane_bins bins = describe_size<COPIES, false, TEAM_WARPS>(v, s->votes, &s->tile, n, 0);
-    __syncwarp(); /* the votes are read */
+    __syncwarp(); /* the votes have been read */
     if (!first) ((int4 *)s->votes)[lane] = make_int4(bins.h[0], bins.h[1], bins.h[2], bins.h[3]);
     team_meet();
     at = s_next[team];
     const int4 other = first ? ((const int4 *)s[1].votes)[lane] : make_int4(0, 0, 0, 0);
-    team_meet(); /* the bins and the next number are read */
+    team_meet(); /* the bins and the next number have been read */
     if (!first) continue;
     bins = lane_bins{{bins.h[0] + other.x, bins.h[1] + other.y, bins.h[2] + other.z, bins.h[3] + other.w}};
     describe_cut_lane(&bins);
@@ -106,32 +107,34 @@ static __device__ __forceinline__ void describe_by_teams(const cuda_frame_view &
 }
 
 /*
- * Does      descriptors, as describe_ref. COPIES: of the histogram for atomics, 0: multi-key reduction without atomics.
- *           POOLED: over the domain sizes of the view, one after another.
- * Launch    resident blocks of 4 warps, one warp per feature, or two where a warp would have few; warps draw
- *           features by ticket in the order of work.
- * Shared    1152 bytes for each of four copies, 1024 for each of fewer (one for the multi-key reduction), and 2592 of
- *           tables, a warp.
- * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats per sample, through L1, a step ahead).
+ * Does      descriptors, as describe_ref. COPIES: number of histogram copies for atomics; 0: multi-key reduction
+ *           without atomics. POOLED: over the domain sizes of the view, one after another.
+ * Launch    resident blocks of 4 warps, one warp per feature; two warps per feature if a warp would have few
+ *           features. Warps draw features by ticket in the order of work.
+ * Shared    per warp: for the copies 1152 bytes each if there are four, otherwise 1024 each (one for the multi-key
+ *           reduction); and 2592 of tables.
+ * Reads     outputs, order, features, keypoints, Gaussian levels (4 floats per sample, through L1, loaded one step
+ *           ahead).
  * Writes    descriptors: 128 or 512 bytes per feature by one store instruction of the warp.
- * Barriers  warp: tables and list before use and after, votes before folding, folding before cropping. Two warps that
- *           share a feature: its second half is there, and has been read.
+ * Barriers  warp: tables and list before and after use; votes before folding; folding before cropping. Two warps
+ *           that share a feature also synchronise when the second half is complete, and when it has been read.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no features: returns at once.
  * Order     repeatable: votes are integers, each feature's output has its own address.
- * Cost      225 sigma^2 samples of about 120 operations, 8 of them votes, a window: bound by shared atomics and,
- *           nearly as much, by issue.
+ * Cost      per window 225 sigma^2 samples of about 120 operations and 8 votes: bound by shared atomics and, nearly
+ *           as much, by issue.
  */
 template <int COPIES, bool POOLED, bool GROUP>
 __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
     describe_warp_per_feature_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* After the memory of the previous pictures. */
+  /* The records of this picture come after those of the previous pictures. */
   const size_t picture = GROUP ? (size_t)blockIdx.z * v.features.capacity : 0;
   __shared__ __align__(16) describe_shared<COPIES> s_warps[DESCRIBE_WARPS];
   describe_shared<COPIES> *s = &s_warps[threadIdx.x / WARP_LANES];
   const uint32_t lane = threadIdx.x % WARP_LANES, warps = gridDim.x * DESCRIBE_WARPS;
   const uint32_t total = *v.features.count, count = min(total, v.features.capacity);
-  const bool ordered = total == count; /* else `order` lacks some features: they are taken in list order */
+  const bool ordered = total == count; /* otherwise `order` lacks some features, and they are taken in the list's
+                                        * order */
   if constexpr (COPIES > 1 && !POOLED && !GROUP)
     if (count < TEAM_ROUNDS * warps) return describe_by_teams<COPIES>(v, s_warps, count, ordered, outputs);
   uint32_t at = blockIdx.x * DESCRIBE_WARPS + threadIdx.x / WARP_LANES;
@@ -144,9 +147,9 @@ __global__ void __launch_bounds__(DESCRIBE_WARPS *WARP_LANES, DESCRIBE_BLOCKS)
 }
 
 /*
- * Does      counts the features of each work bin.
+ * Does      counts the features in each work bin.
  * Launch    blocks of 256 threads, one thread per feature, looping.
- * Shared    1 KiB. Barriers: of the block's histogram.
+ * Shared    1 KiB. Barriers: around the use of the block's histogram.
  * Reads     features, keypoints. Writes work_counts + WORK_BINS by atomics.
  * Limits    no features: adds nothing. Order: repeatable. Cost: 14 bytes per feature, bound by latency.
  */

@@ -1,5 +1,5 @@
 /*
- * A feature's votes by a warp: layout of the bins in shared memory, a window's samples, and their votes.
+ * Votes of a feature by a warp: the layout of the bins in shared memory, the samples of a window, and their votes.
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
 #define HARTSIFT_CUDA_KEYPOINTS_DESCRIBE_VOTES_CUH
@@ -10,18 +10,18 @@
 #include "cuda/prim/shared_copy.cuh"
 #include "stages/describe.h"
 
-/* Samples along a segment of the window: all of one of radius 39, sigma 3.7. */
+/* Samples along a side of a window segment: one segment covers a window of radius 39 (sigma 3.7). */
 enum { DESCRIBE_TILE = 80 };
 
 typedef window_tile<DESCRIBE_TILE> describe_tile;
 
 /*
- * Layout of the bins: a plane for each direction (0 to 8), in it rows of five words. Cell (r, c), numbered from 1, is
- * word r * PITCH + c. Row 0 and the first word of each row receive votes above and left of the patch. Votes right of it
- * go to the first word of the next row, and votes below it to row 5 or, if that does not fit, row 0 of the next plane.
- * None of these is read. With four copies a plane of 32 words makes a bin's bank depend on its cell and copy alone, and
- * votes of lanes that share a copy are mostly for different cells. With fewer copies directions are in different banks.
- * COPIES 0 is the warp-level histogram, which needs one.
+ * Layout of the bins: one plane for each direction (0 to 8), with rows of five words. Cell (r, c), numbered from 1,
+ * is word r * PITCH + c. Votes outside the patch go to words that are never read. Votes above it go to row 0. Votes
+ * left of it go to the first word of each row. Votes right of it go to the first word of the next row. Votes below
+ * it go to row 5 or, if that does not fit, to row 0 of the next plane. With four copies, a plane of 32 words makes
+ * the bank of a bin depend only on its cell and copy, and lanes that share a copy mostly vote for different cells.
+ * With fewer copies, directions are in different banks. COPIES 0 is the warp-level histogram, which needs one copy.
  */
 template <int COPIES> struct describe_layout {
   enum {
@@ -34,27 +34,29 @@ template <int COPIES> struct describe_layout {
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) describe_shared {
-  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* bin * copies + copy */
+  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* index: bin * copies + copy */
   describe_tile tile;
 };
 
-/* A sample's eight votes, and the bin of the first plus DESCRIBE_BIAS (wrapped around), a bias that remains from the
- * bits of floats. */
+/* The eight votes of a sample. Also the bin of the first vote plus DESCRIBE_BIAS (wrapped around); this bias is
+ * left over from the bits of floats. */
 typedef struct described_sample {
   uint32_t index;
   int32_t v[8];
 } described_sample;
 
 #define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 it leaves integers in the low bits */
-#define ROUNDED_BIAS   0x4b400000u /* the same plus these bits, a multiple of 8 */
-#define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_CELLS + 2u))
+#define ROUNDED_BIAS                                                                                                   \
+  0x4b400000u /* the bits of ROUNDING_SHIFT: what a rounded number's bits have too much; a
+                                    * multiple of 8 */
+#define DESCRIBE_BIAS (ROUNDED_BIAS * (DESCRIBE_CELLS + 2u))
 
-/* Like hs_rounded_product, with ROUNDED_BIAS still added. */
+/* Returns hs_rounded_product plus ROUNDED_BIAS. */
 static __device__ __forceinline__ int32_t biased_product(float a, float b) {
   return __float_as_int(hs_fmaf(a, b, ROUNDING_SHIFT));
 }
 
-/* As describe_share. */
+/* Computes the same votes as describe_share. */
 static __device__ __forceinline__ void describe_share_biased(float v, float fc, float fd, float fcd, int32_t *votes) {
   const int32_t all = __float_as_int(v + ROUNDING_SHIFT), column = biased_product(v, fc);
   const int32_t direction = biased_product(v, fd), both = biased_product(v, fcd);
@@ -64,14 +66,15 @@ static __device__ __forceinline__ void describe_share_biased(float v, float fc, 
   votes[0] = all - column - votes[1];
 }
 
-/* Whether a lane votes in the lower row of cells first, where atomics are used: lanes of every second run do. Adjacent
- * runs often vote for the same cells, and with alternating order one instruction's votes are in different banks. */
+/* Whether a lane votes in the lower row of cells first. With atomics, the lanes of every second run do:
+ * neighbouring runs often vote for the same cells, and with alternating order the votes of one instruction are in
+ * different banks. */
 template <int COPIES> static __device__ __forceinline__ bool describe_turned(void) {
   return COPIES > 0 && (threadIdx.x & RUN_LENGTH) != 0;
 }
 
-/* The same operations as describe_votes_of, its floors by additions rounded down, which are exact. turned: the lower
- * row's votes come first. */
+/* Computes describe_votes_of by the same operations. Floors are additions rounded down, which are exact. turned:
+ * the votes of the lower row come first. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_sample(const describe_window *w, float gx, float gy, float weight,
                                                        float row, float column, bool turned, described_sample *out) {
@@ -84,7 +87,7 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
               fd = direction - (d - ROUNDING_SHIFT), fcd = fc * fd;
   const float v = magnitude * weight;
   const float v1 = v * fr, v0 = v - v1;
-  /* Otherwise the compiler may turn the product into shifts and a mask, one more instruction. */
+  /* Opaque, because the compiler could turn the product into shifts and a mask, which is one more instruction. */
   const uint32_t bin = (uint32_t)opaque_int((int32_t)(__float_as_uint(d) & (DESCRIBE_BINS - 1u)));
   out->index =
       bin * describe_layout<COPIES>::PLANE + (__float_as_uint(r) * describe_layout<COPIES>::PITCH + __float_as_uint(c));
@@ -92,12 +95,12 @@ static __device__ __forceinline__ void describe_sample(const describe_window *w,
   describe_share_biased(turned ? v0 : v1, fc, fd, fcd, out->v + 4);
 }
 
-/* Bin of vote j from the first one's. */
+/* Returns the distance from the bin of the first vote to the bin of vote j. */
 template <int COPIES> static __device__ __forceinline__ int32_t vote_offset(int32_t j) {
   return (j & 1 ? describe_layout<COPIES>::PLANE : 0) + (j & 4 ? describe_layout<COPIES>::PITCH : 0) + (j & 2 ? 1 : 0);
 }
 
-/* Adds a sample's votes. COPIES 0: by the warp-level histogram, called by all lanes; else by atomics. */
+/* Adds a sample's votes. COPIES 0: by the warp-level histogram, which all lanes must call; otherwise by atomics. */
 template <int COPIES>
 static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                     const described_sample *sample) {
@@ -116,7 +119,7 @@ static __device__ __forceinline__ void describe_add(int32_t *votes, uint32_t lan
   }
 }
 
-/* State of the traversal of a feature's window. SOURCE: the memory with the neighbours, like describe_source. */
+/* State of the traversal of a feature's window. SOURCE: where neighbours of samples are read, like describe_source. */
 template <int COPIES, class SOURCE, class TILE> struct describe_walk {
   int32_t *votes;
   const TILE *tile;
@@ -128,10 +131,11 @@ static __device__ __forceinline__ void walk_begin(const describe_walk<COPIES, SO
 }
 
 /*
- * The columns of a row that vote, within a segment's. First bounds by rough division, widened by a thousandth of a cell
- * and a hundredth of a sample; a coefficient of zero gives an infinite bound or, where even that is undefined, none.
- * Then each end moves inwards until its sample votes. All samples between vote too: the computed row and column are
- * monotonic along a row of samples, because multiply-adds and their rounding are.
+ * Returns the columns of a row that vote, within a segment. The first bounds come from an approximate division and
+ * are widened by a thousandth of a cell and a hundredth of a sample. A coefficient of zero gives an infinite bound;
+ * if even that is undefined, no bound. Then each end moves inwards until its sample votes. All samples between vote
+ * too, because the computed row and column are monotonic along a row of samples: multiply-adds and their rounding
+ * are.
  */
 template <int COPIES, class SOURCE, class TILE>
 static __device__ __forceinline__ window_span walk_span(const describe_walk<COPIES, SOURCE, TILE> &t,
@@ -155,9 +159,9 @@ static __device__ __forceinline__ window_span walk_span(const describe_walk<COPI
   return span;
 }
 
-/* Source addresses of a lane: the segment's samples, minus a row and plus the lane's sample of a run, and the smallest
- * run that has this sample. (Another source has the last three fields too, for describe_source_set and
- * describe_prefetch.) */
+/* Where a lane reads: the address of the segment's samples, minus a row, plus the position of the lane's sample in
+ * a run; and the smallest run that has this sample. (Other sources also have the last three fields, for
+ * describe_source_set and describe_prefetch.) */
 typedef struct describe_source {
   const float *base, *above, *below;
   int32_t stride;
@@ -165,7 +169,7 @@ typedef struct describe_source {
   uint32_t least;
 } describe_source;
 
-/* The first of them; sub: the lane's sample of a run. */
+/* Sets the source to the first sample of a segment. sub: position of the lane's sample in a run. */
 static __device__ __forceinline__ void describe_source_set(describe_source *from, const window_segment *segment,
                                                            int32_t sub) {
   from->stride = opaque_int(segment->stride);
@@ -174,22 +178,23 @@ static __device__ __forceinline__ void describe_source_set(describe_source *from
   from->below = opaque_pointer(from->base + from->stride);
 }
 
-/* The sample whose neighbours the lane has in flight, in the segment; none unless inside. */
+/* Position in the segment of the sample whose neighbours the lane has in flight; none unless `inside`. */
 typedef struct described_position {
   int32_t row, column; /* the row plus one */
   bool inside;
 } described_position;
 
-/* The neighbours of a lane's sample: in flight from one step to the next. */
+/* The neighbours of a lane's sample, loaded in one step and used in the next. */
 typedef struct described_near {
   float left, right, up, down;
 } described_near;
 
 /*
- * Issues the loads of the neighbours of the lane's sample at `list`, one step ahead of their use (software pipelining).
- * They go into the registers of the step before ("+f"), so the gradient of that step must be computed first. This order
- * matters because a warp has only six scoreboards for loads in flight: if both steps' loads were outstanding, the
- * compiler could give them the same scoreboard, and waiting for the older ones would wait for the newer ones too.
+ * Issues the loads of the neighbours of the lane's sample at `list`, one step before they are used (software
+ * pipelining). They go into the registers of the step before ("+f"), so that step's gradient must be computed
+ * first. The order matters, because a warp has only six scoreboards for loads in flight. If the loads of two steps
+ * were in flight, the compiler could give them the same scoreboard, and waiting for the older loads would wait for
+ * the newer ones too.
  */
 static __device__ __forceinline__ described_position describe_prefetch(const describe_source *from,
                                                                        const uint16_t *list, described_near *near) {
@@ -207,7 +212,7 @@ static __device__ __forceinline__ described_position describe_prefetch(const des
   return position;
 }
 
-/* Computes the gradient of the sample at `position`, prefetches the one at `list`, and votes meanwhile. */
+/* Computes the gradient of the sample at `position`, prefetches the sample at `list`, and votes meanwhile. */
 template <int COPIES, class SOURCE>
 static __device__ __forceinline__ described_position describe_step(int32_t *votes, uint32_t lane_votes,
                                                                    const SOURCE *from, const describe_window *w,
@@ -227,13 +232,14 @@ static __device__ __forceinline__ described_position describe_step(int32_t *vote
   return next;
 }
 
-/* Votes of the first `listed` runs. The loop is unrolled by two, so that positions are not copied between registers. */
+/* Adds the votes of the first `listed` runs. The loop is unrolled by two, so that positions are not copied between
+ * registers. */
 template <int COPIES, class SOURCE, class TILE>
 static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOURCE, TILE> &t,
                                                  const window_segment *segment, int32_t listed) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES), sub = lane % RUN_LENGTH;
   enum { HELD = describe_layout<COPIES>::HELD };
-  /* The shared address of the lane's copy of bin 0, or of the row below, minus the offset that DESCRIBE_BIAS adds. */
+  /* The shared address of the lane's copy of bin 0 (or of the row below), minus the offset that DESCRIBE_BIAS adds. */
   const uint32_t lane_votes = shared_hist_copy<HELD>(t.votes, (uint32_t)lane) - DESCRIBE_BIAS * (HELD * 4u) +
                               (describe_turned<COPIES>() ? describe_layout<COPIES>::PITCH * HELD * 4u : 0u);
   SOURCE from;
@@ -241,7 +247,8 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
   from.columns = shared_address(t.tile->column + sub);
   from.rows = shared_address(t.tile->row) - (uint32_t)sizeof(float2);
   from.least = window_run_least(sub);
-  const uint16_t *list = t.tile->runs + lane / RUN_LENGTH, *stop = list + listed; /* same step for all lanes */
+  const uint16_t *list = t.tile->runs + lane / RUN_LENGTH,
+                 *stop = list + listed; /* all lanes make the same number of steps */
   described_near near = {0.0f, 0.0f, 0.0f, 0.0f};
   described_position even = describe_prefetch(&from, list, &near), odd;
 #pragma unroll 1
@@ -253,7 +260,8 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
   }
 }
 
-/* The padded histogram of one feature, the part of this one of its WARPS warps; complete for every lane at the end. */
+/* Computes the padded histogram of one feature: the part of this one of its WARPS warps. At the end it is complete
+ * for every lane. */
 template <int COPIES, int WARPS, class SOURCE, class TILE>
 static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile, const plane_view *level,
                                                      const describe_window *w, float scale) {
@@ -261,14 +269,14 @@ static __device__ __forceinline__ void describe_fill(int32_t *votes, TILE *tile,
   /* Gradients are taken at twice their length and weights at half: the polar form scales exactly, except below 1e-30,
    * where a vote rounds to 0. */
   const window_geometry geometry = {w->x, w->y, w->cx, w->cy, w->radius, w->falloff, 1, 0.5f * scale};
-  __syncwarp(); /* the previous feature is done */
+  __syncwarp(); /* all lanes have finished the previous feature */
   shared_hist_clear<describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD, WARP_LANES>(votes, (uint32_t)lane);
   const describe_walk<COPIES, SOURCE, TILE> walk = {votes, tile, w};
   window_walk<WARPS>(walk, tile, level, &geometry);
 }
 
-/* Bin i of the histogram without its padding: like describe_crop for this layout, but negative values are not yet set
- * to zero. */
+/* Returns bin i of the histogram without its padding: describe_crop for this layout, but negative values are not
+ * yet set to zero. */
 template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(const int32_t *votes, int32_t i) {
   const int32_t d = i % DESCRIBE_BINS, cell = i / DESCRIBE_BINS;
   typedef describe_layout<COPIES> layout;
@@ -278,14 +286,14 @@ template <int COPIES> static __device__ __forceinline__ int32_t describe_inner(c
   return (int32_t)sum;
 }
 
-/* A feature's bins, four to each lane of its warp: cropping, clipping, pooling and writing. */
+/* The bins of a feature, four in each lane of its warp: cropping, clipping, pooling and writing. */
 
-/* A lane's entries of the histogram, 4 lane .. 4 lane + 3 in the order of the output. */
+/* A lane's entries of the histogram: 4 lane .. 4 lane + 3, in the order of the output. */
 typedef struct lane_bins {
   int32_t h[4];
 } lane_bins;
 
-/* From one warp's votes; negative values are not yet set to zero. */
+/* Takes the lane's bins from the votes of one warp. Negative values are not yet set to zero. */
 template <int COPIES>
 static __device__ __forceinline__ lane_bins describe_inner_lane(const int32_t *votes, bool vlfeat_layout) {
   lane_bins bins;
@@ -302,7 +310,7 @@ static __device__ __forceinline__ void describe_cut_lane(lane_bins *bins) {
   for (int32_t j = 0; j < 4; j++) bins->h[j] = max(bins->h[j], 0);
 }
 
-/* Clips the bins; returns the factor that brings the bins of all lanes to unit norm. */
+/* Clips the bins. Returns the factor that normalises the bins of all lanes to unit norm. */
 static __device__ __forceinline__ float describe_clip_lane(lane_bins *bins, bool root) {
   uint64_t squares = 0, clipped_squares = 0;
   uint32_t clipped_sum = 0; /* the sum of all votes stays below 2^31 */
@@ -327,7 +335,7 @@ static __device__ __forceinline__ void describe_pool_lane(lane_bins *pooled, lan
   for (int32_t j = 0; j < 4; j++) pooled->h[j] += domain_share(one.h[j], factor);
 }
 
-/* Clips and normalises; the warp writes whole lines of 128 bytes. */
+/* Clips, normalises and writes the bins. The warp writes complete lines of 128 bytes. */
 static __device__ __forceinline__ void describe_write(lane_bins bins, const sift_params *p, size_t n,
                                                       const cuda_outputs *outputs) {
   const float factor = describe_clip_lane(&bins, p->root);
@@ -340,7 +348,7 @@ static __device__ __forceinline__ void describe_write(lane_bins bins, const sift
     if (p->descriptor_rule == RULE_OPENCV) v[j] = (float)b[j];
   }
   const size_t at = n * WARP_LANES + (size_t)(threadIdx.x % WARP_LANES);
-  void *descriptors = outputs->descriptors; /* read here, because registers are scarce earlier */
+  void *descriptors = outputs->descriptors; /* read late, because registers are scarce earlier */
   if (p->descriptor_float)
     ((float4 *)descriptors)[at] = make_float4(v[0], v[1], v[2], v[3]);
   else

@@ -1,7 +1,7 @@
 /*
- * The extremum search: Gaussian levels, or stored DoG levels, to one bit per sample. A marching kernel for three
- * scales an octave (every profile), a plain one for any other number. Drawing of what the masks mean:
- * cuda/KERNELS.md, "Mask words, tiles and ranks".
+ * The extremum search: from Gaussian or stored DoG levels to one bit per sample. A marching kernel serves three
+ * scales per octave (every profile), a plain kernel any other number.
+ * Drawing of what the masks mean: cuda/KERNELS.md, "Mask words, tiles and ranks".
  */
 #include "cuda/keypoints/keypoints_cuda.h"
 
@@ -18,17 +18,17 @@ struct extrema_job {
   uint32_t *words;
   size_t plane_floats;
   int32_t stride, width, height, words_per_row;
-  int32_t first_block; /* first block of this octave */
-  int32_t rows;        /* rows of a warp, or of a block in the plain kernel */
+  int32_t first_block; /* number of the first block of this octave */
+  int32_t rows;        /* rows that a warp processes, or a block in the plain kernel */
 };
 
 struct extrema_params {
   extrema_job jobs[OCTAVES_MAX];
   int32_t job_count, scales, border;
-  float above; /* not negative */
+  float above; /* threshold of a positive difference; not negative */
 };
 
-/* D at offset `at` of DoG level `level`. */
+/* Returns D at offset `at` of DoG level `level`. */
 template <bool STORED> __device__ __forceinline__ float dog_of(const extrema_job &o, int32_t level, size_t at) {
   const float *lower = o.planes + (size_t)level * o.plane_floats + at;
   return STORED ? *lower : lower[o.plane_floats] - *lower;
@@ -41,13 +41,13 @@ __device__ __forceinline__ const extrema_job &job_of_block(const extrema_params 
   return p.jobs[job];
 }
 
-/* One row of DoG levels 1..3: four columns per lane, and one more on either side. */
+/* Columns that a lane holds of one row of DoG levels 1..3: its four, and one more on either side. */
 enum { ROW_COLUMNS = LANE_COLUMNS + 2 };
 struct dog_row {
   float d[MARCH_LEVELS][ROW_COLUMNS];
 };
 
-/* A row under test and the ones above and below, in registers. */
+/* The tested row and the rows above and below it, in registers. */
 struct dog_rows {
   const dog_row &up, &mid, &down;
 };
@@ -56,32 +56,33 @@ struct dog_rows {
 struct strip_position {
   int32_t first_row, rows, strip_column; /* position of the warp's strip */
   int32_t column;                        /* first column of the lane */
-  int32_t last_fetched;                  /* rows from first_row on; later rows are not tested or not in the picture */
-  int32_t beyond;   /* lanes 0 and 31: the vector with the strip's neighbour, from `column`; else 0 */
-  uint32_t allowed; /* bits of the columns that are `border` from the sides, the same for each level */
+  int32_t last_fetched;                  /* last row, counted from first_row, that is fetched; later rows are not
+                                          * tested or not in the picture */
+  int32_t beyond;   /* lanes 0 and 31: offset from `column` of the vector beside the strip; other lanes: 0 */
+  uint32_t allowed; /* bits of the columns that `border` allows, the same for each level */
 };
 
-/* Rows in flight from global memory, for one warp: MARCH_SLOTS of them, each with a vector at either side of the strip.
- * A lane reads only data that it copied itself, and so waits for its own copies only. */
+/* Rows in flight from global memory for one warp. There are MARCH_SLOTS of them, each with one more vector at
+ * either side of the strip. A lane reads only data that it copied, so it needs to wait only for its copies. */
 enum { MARCH_SLOTS = 3, STAGED_COLUMNS = STRIP_COLUMNS + 2 * LANE_COLUMNS };
 template <bool STORED> struct staged_rows {
   static constexpr int planes = STORED ? MARCH_LEVELS : MARCH_LEVELS + 1;
   float4 v[MARCH_SLOTS][planes][STAGED_COLUMNS / LANE_COLUMNS];
 };
 
-/* Samples of a warp that are extrema among DoG levels 1..3 or equal to one, waiting to be compared with levels 0 and 4,
- * and the words they end in. These two levels are not part of the march, because few samples need them. Samples are
- * collected, so that one wait for memory serves many of them. An entry has the bits of test_dog_row, the lane from bit
- * 12 and the row from first_row on from bit 17. */
+/* A waiting sample of a warp is an extremum among DoG levels 1..3, or equals one there. It waits to be compared
+ * with levels 0 and 4. The march does not load these two levels, because few samples need them. Samples are
+ * collected, so that one wait for memory serves many. An entry has the bits of test_dog_row, the lane from bit 12
+ * on, and the row, counted from first_row, from bit 17 on. STRIP_WORDS: mask words of one row of a strip. */
 enum { WAITING_MAX = 128, STRIP_WORDS = STRIP_COLUMNS / 32, LANE_SHIFT = 12, ROW_SHIFT = 17 };
 struct warp_candidates {
   uint32_t waiting[WAITING_MAX];
   uint32_t words[EXTREMA_ROWS_MAX * MARCH_LEVELS * STRIP_WORDS];
 };
 
-/* Starts the copies of row `row`, counted from first_row, and moves `from` on by a row: the lane's sample of DoG or
- * Gaussian level 1 in that row. Rows outside the picture are unchanged: only tests of rows excluded by `border` would
- * read them. */
+/* Starts the copies of row `row`, counted from first_row, and advances `from` by a row. from: the lane's sample of
+ * DoG or Gaussian level 1 in that row. Rows outside the picture are not copied: only tests that `border` excludes
+ * would read them. */
 template <bool STORED>
 __device__ __forceinline__ void prefetch_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
                                              staged_rows<STORED> *s, const float **from) {
@@ -100,22 +101,22 @@ __device__ __forceinline__ void prefetch_row(const extrema_job &o, const strip_p
   copies_commit();
 }
 
-/* Starts the copies of the row two after `row`, waits for the copies of `row` and computes its differences: software
- * pipelining over MARCH_SLOTS slots. All lanes call it. */
+/* Starts the copies of the row two after `row`, waits for the copies of `row`, and computes its differences:
+ * software pipelining over MARCH_SLOTS slots. All lanes must call. */
 template <bool STORED>
 __device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_position &strip, int32_t row, int slot,
                                              staged_rows<STORED> *s, const float **from, dog_row *to) {
   constexpr int planes = staged_rows<STORED>::planes, upper = STORED ? 0 : 1;
   const int32_t lane = (int32_t)threadIdx.x & 31;
-  /* offset of the float next to the strip from a lane's first one: lane 0 has one before, lane 31 one after; the other
-   * lanes read one of their own floats, in a separate bank */
+  /* distance from a lane's first float to the float beside the strip: lane 0 needs the one before, lane 31 the one
+   * after. The other lanes read one of their floats, chosen in a different bank */
   const int32_t beside_at = lane == 0 ? -1 : (lane == 31 ? (int32_t)LANE_COLUMNS : lane >> 3);
-  /* the destination slot was read one row ago; without this a copy is not ordered after those reads */
+  /* the destination slot was read one row ago; this orders the copy after those reads */
   __syncwarp();
   prefetch_row(o, strip, row + 2, (slot + 2) % MARCH_SLOTS, s, from);
   copies_wait_but<2>();
   float4 v[planes];
-  float b[planes]; /* outside the strip: used in lanes 0 and 31 */
+  float b[planes]; /* beside the strip; lanes 0 and 31 use it */
 #pragma unroll
   for (int l = 0; l < planes; l++) {
     v[l] = s->v[slot][l][lane + 1];
@@ -137,15 +138,16 @@ __device__ __forceinline__ void load_dog_row(const extrema_job &o, const strip_p
 }
 
 /*
- * Floats as integers: positive floats order by value as signed integers, and negative floats by magnitude as unsigned
- * integers; in either order floats of the other sign are smaller. So one source serves maxima (int32_t) and minima
- * (uint32_t), and one instruction compares three values from compute capability 9.0 on.
+ * Compares floats as integers. As signed integers positive floats have the order of their values; as unsigned
+ * integers negative floats have the order of their magnitudes. In either order floats of the other sign are
+ * smaller. So the same source computes maxima (int32_t) and minima (uint32_t), and one instruction compares three
+ * values from compute capability 9.0 on.
  */
 template <typename ORDER> __device__ __forceinline__ ORDER outer_of(float a, float b, float c) {
   return max(max((ORDER)__float_as_int(a), (ORDER)__float_as_int(b)), (ORDER)__float_as_int(c));
 }
 
-/* The extreme of a level's nine samples around each of the lane's samples, the sample itself included. */
+/* Returns the extreme of a level's nine samples around each of the lane's samples, including that sample. */
 template <typename ORDER>
 __device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, ORDER nine[LANE_COLUMNS]) {
   ORDER column[ROW_COLUMNS];
@@ -156,8 +158,8 @@ __device__ __forceinline__ void outermost_of_level(const dog_rows &rows, int l, 
   for (int k = 0; k < LANE_COLUMNS; k++) nine[k] = max(max(column[k], column[k + 1]), column[k + 2]);
 }
 
-/* The value that each sample of DoG levels 1..3 must reach: the extreme of its 27 (18 at the outer levels) and the
- * first float beyond the threshold. */
+/* Returns the value that each sample of DoG levels 1..3 must reach: the extreme of its 27 samples (18 at levels 1
+ * and 3), and at least the first float beyond the threshold. */
 template <typename ORDER>
 __device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER first,
                                                  ORDER reach[MARCH_LEVELS][LANE_COLUMNS]) {
@@ -172,8 +174,9 @@ __device__ __forceinline__ void outermost_of_row(const dog_rows &rows, ORDER fir
   }
 }
 
-/* Bits of a row's samples that are at least as extreme as their neighbours in DoG levels 1..3, and beyond the
- * threshold: bit 4l + k is column k of level l + 1. Few equal a neighbour; settle_waiting excludes those. */
+/* Returns the bits of a row's samples that are beyond the threshold and at least as extreme as their neighbours in
+ * DoG levels 1..3. Bit 4l + k is column k of level l + 1. The few that equal a neighbour are excluded by
+ * settle_waiting. */
 __device__ __forceinline__ uint32_t test_dog_row(float above, const dog_rows &rows) {
   float farthest = 0.0f;
 #pragma unroll
@@ -196,13 +199,13 @@ __device__ __forceinline__ uint32_t test_dog_row(float above, const dog_rows &ro
   return bits;
 }
 
-/* Whether c exceeds (or, with ties, equals) n on the side of SIGN. */
+/* Whether c exceeds n on the side of SIGN; with TIES, whether it exceeds or equals n. */
 template <int SIGN, bool TIES> __device__ __forceinline__ bool is_beyond(float c, float n) {
   return SIGN > 0 ? (TIES ? c >= n : c > n) : (TIES ? c <= n : c < n);
 }
 
-/* Whether c exceeds the nine samples around (x, y) of a DoG level, without the one at (x, y) if `self`, on the side of
- * its own sign. */
+/* Whether c exceeds, on the side of its sign, the nine samples around (x, y) of a DoG level. self: without the
+ * sample at (x, y). */
 template <bool STORED, bool TIES>
 __device__ __forceinline__ bool is_beyond_level(const extrema_job &o, int32_t level, int32_t x, int32_t y, float c,
                                                 bool self) {
@@ -219,21 +222,21 @@ __device__ __forceinline__ bool is_beyond_level(const extrema_job &o, int32_t le
   return largest | smallest;
 }
 
-/* Whether a waiting sample of DoG level 1..3 is an extremum: still to be tested are the outer level and, without ties,
- * whether any of the 26 equals it. The level not yet read comes first: most fail there. */
+/* Whether a waiting sample of DoG level 1..3 is an extremum. Two tests remain: the level that the march does not
+ * load and, without ties, whether any of the 26 neighbours equals the sample. The level comes first, because most
+ * samples fail there. */
 template <bool STORED, bool TIES>
 __device__ __forceinline__ bool is_extremum(const extrema_job &o, int32_t level, int32_t x, int32_t y) {
   if (TIES && level == 2) return true;
   const float c = dog_of<STORED>(o, level, (size_t)y * (size_t)o.stride + (size_t)x);
   const int32_t inwards = level == MARCH_LEVELS ? -1 : 1;
   if (!is_beyond_level<STORED, TIES>(o, level - inwards, x, y, c, false)) return false;
-  /* both without a branch, so that their loads are in flight at the same time */
+  /* both are evaluated without a branch, so that their loads are in flight at the same time */
   return TIES || (is_beyond_level<STORED, TIES>(o, level, x, y, c, true) &
                   is_beyond_level<STORED, TIES>(o, level + inwards, x, y, c, false));
 }
 
-/* Settles the waiting samples, an entry a lane: sets the bits of those that are extrema. Synchronises the warp before
-   and after. */
+/* Settles the waiting samples, one per lane: sets the bits of the extrema. Synchronises the warp before and after. */
 template <bool STORED, bool TIES>
 __device__ __forceinline__ void settle_waiting(const extrema_job &o, const strip_position &strip, int32_t count,
                                                warp_candidates *s) {
@@ -253,7 +256,7 @@ __device__ __forceinline__ void settle_waiting(const extrema_job &o, const strip
   __syncwarp();
 }
 
-/* Tests one row; returns the number of waiting entries. */
+/* Tests one row. Returns the number of waiting samples. */
 __device__ __forceinline__ int32_t march_dog_row(const extrema_job &o, const extrema_params &p,
                                                  const strip_position &strip, int32_t row, const dog_rows &rows,
                                                  int32_t count, warp_candidates *s) {
@@ -299,18 +302,19 @@ __device__ __forceinline__ strip_position strip_position_of(const extrema_job &o
 }
 
 /*
- * Does: extrema_ref for S = 3, several octaves per launch. Launch: EXTREMA_WARPS warps per block, each with
- * STRIP_COLUMNS
- *   columns and extrema_job::rows rows; the warps of a block are stacked vertically.
- * Shared: staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers. Reads:
- * levels 1..4, 16 bytes per lane, aligned; levels 0 and 5 around samples that the other levels do not rule out, and
- *   without ties the other levels again. Up to 3 floats right of the picture, within its rows, are read and
- *   not used. Writes: every word of the masks.
- * Barriers: none in a block; a warp synchronises before it reads the samples that its lanes collected. Limits: border
- * >= 1;
- *   any size. Order: no sums.
- * Cost: 16 bytes (12 with stored DoG) a sample and about 30 comparisons, of three values each where the hardware can;
- *   bounded by memory and latency.
+ * Does      extrema_ref for S = 3, several octaves per launch.
+ * Launch    EXTREMA_WARPS warps per block, stacked vertically; each has STRIP_COLUMNS columns and extrema_job::rows
+ *           rows.
+ * Shared    staged_rows and a warp_candidates for each warp. Three rows of three DoG levels stay in registers.
+ * Reads     levels 1..4, 16 bytes per lane, aligned; levels 0 and 5 around samples that the other levels do not
+ *           rule out; there, without ties, the other levels again. Up to 3 floats right of the picture, within its
+ *           rows, are read and not used.
+ * Writes    every word of the masks.
+ * Barriers  none in a block; a warp synchronises before it reads the samples that its lanes collected.
+ * Limits    border >= 1; any size.
+ * Order     no sums.
+ * Cost      per sample 16 bytes (12 with stored DoG) and about 30 comparisons, of three values each if the hardware
+ *           can; bound by memory and latency.
  */
 template <bool STORED, bool TIES>
 static __device__ __forceinline__ void extrema_march(const extrema_params &p, const extrema_job &o, int32_t block) {
@@ -319,8 +323,8 @@ static __device__ __forceinline__ void extrema_march(const extrema_params &p, co
   const strip_position strip = strip_position_of(o, p, block);
   warp_candidates *s = &s_candidates[threadIdx.x >> 5];
   staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
-  const float *from =
-      o.planes + o.plane_floats + (ptrdiff_t)(strip.first_row - 1) * o.stride + strip.column; /* row first_row - 1 */
+  const float *from = o.planes + o.plane_floats + (ptrdiff_t)(strip.first_row - 1) * o.stride +
+                      strip.column; /* the lane's sample of row first_row - 1 */
   prefetch_row(o, strip, -1, 0, staged, &from);
   prefetch_row(o, strip, 0, 1, staged, &from);
   for (int32_t i = (int32_t)threadIdx.x & 31; i < strip.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;
@@ -337,7 +341,7 @@ static __device__ __forceinline__ void extrema_march(const extrema_params &p, co
     if (row + 2 >= strip.rows) break;
     load_dog_row(o, strip, row + 3, 1, staged, &from, &b);
     count = march_dog_row(o, p, strip, row + 2, {c, a, b}, count, s);
-    if (count <= WAITING_MAX - 96) continue; /* three rows add 96 at most */
+    if (count <= WAITING_MAX - 96) continue; /* three rows add at most 96 */
     settle_waiting<STORED, TIES>(o, strip, count, s);
     count = 0;
   }
@@ -361,10 +365,15 @@ __global__ void __launch_bounds__(32 * EXTREMA_WARPS, EXTREMA_BLOCKS_PER_SM)
 }
 
 /*
- * Does: extrema_ref for any S, several octaves per launch. Launch: EXTREMA_WARPS warps per block, each with one
- * mask word of one row of all levels. Shared, Barriers: none. Reads: levels through the L1 cache, only inside the
- * picture. Writes: every word of the masks, by ballot. Limits: border >= 1; any size. Order: no sums. Cost: 8 bytes
- * per sample and level for most samples, which fail the threshold.
+ * Does      extrema_ref for any S, several octaves per launch.
+ * Launch    EXTREMA_WARPS warps per block, each with one mask word of one row of all levels.
+ * Shared    none.
+ * Reads     levels through the L1 cache, only inside the picture.
+ * Writes    every word of the masks, by ballot.
+ * Barriers  none.
+ * Limits    border >= 1; any size.
+ * Order     no sums.
+ * Cost      8 bytes per sample and level for most samples, which fail the threshold.
  */
 template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __grid_constant__ extrema_params p) {
   int32_t block;
@@ -387,7 +396,7 @@ template <bool STORED, bool TIES> __global__ void extrema_plain_kernel(const __g
   }
 }
 
-/* Rows of a warp: the smallest number with which all blocks are resident at once. */
+/* Returns the rows of a warp: the smallest number for which all blocks are resident at once. */
 static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
   const int64_t groups = (int64_t)multiprocessors * EXTREMA_BLOCKS_PER_SM / ceil_div(o->width, STRIP_COLUMNS);
   const int32_t rows = ceil_div(o->height, EXTREMA_WARPS * (int32_t)(groups > 1 ? groups : 1));
@@ -395,7 +404,7 @@ static int32_t rows_of_warp(const octave_view *o, int32_t multiprocessors) {
   return rows > EXTREMA_ROWS_MAX ? (int32_t)EXTREMA_ROWS_MAX : rows;
 }
 
-/* Fills the jobs; returns the number of blocks, or -1 if a grid cannot hold them. */
+/* Fills the jobs. Returns the number of blocks, or -1 if a grid cannot hold them. */
 static int64_t fill_jobs(const extrema_launch_args *args, bool march, extrema_params *p) {
   const int32_t multiprocessors = launch_multiprocessors();
   int64_t blocks = 0;
@@ -407,7 +416,7 @@ static int64_t fill_jobs(const extrema_launch_args *args, bool march, extrema_pa
            o->level_floats % PLANE_STRIDE_FLOATS == 0);
     assert((uintptr_t)o->levels % 256 == 0 && from->candidates.words_per_row == mask_words_per_row(o->width));
     extrema_job *to = &p->jobs[p->job_count++];
-    assert((uintptr_t)from->dog % 16 == 0); /* copied in vectors */
+    assert((uintptr_t)from->dog % 16 == 0); /* rows are copied in vectors */
     to->planes = from->dog ? from->dog : o->levels;
     to->words = from->candidates.words;
     to->plane_floats = o->level_floats;

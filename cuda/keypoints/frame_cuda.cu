@@ -7,7 +7,7 @@
 
 enum { SCRATCH_ALIGNMENT = 256 };
 
-/* Takes `count` items of `size` from the running offset; null without a base. */
+/* Takes `count` items of `size` bytes from the running offset. Returns null if base is null. */
 static void *take(char *base, size_t *offset, size_t count, size_t size) {
   void *at = base ? base + *offset : nullptr;
   *offset += (count * size + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
@@ -47,7 +47,7 @@ size_t cuda_keypoint_scratch_layout(const cuda_keypoint_capacity *capacity, void
   return at;
 }
 
-/* Clears `bytes` at the same offset of every picture of a group. */
+/* Clears `bytes` bytes at the same offset in each picture of a group. */
 static stage_status clear_each(const cuda_frame_view *view, void *first, size_t bytes, cuda_stream stream) {
   if (view->group <= 1) return device_clear(first, bytes, stream);
   assert(!launch_is_listed()); /* launch lists have no step for groups */
@@ -65,7 +65,7 @@ stage_status cuda_keypoint_reset_launch(const cuda_frame_view *view, cuda_stream
 
 enum { TILE_THREADS = 256 };
 
-/* The bits of a word with first sample s that are in a region. */
+/* Returns the bits of a mask word whose samples are in a region. s: the word's first sample. */
 static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const mask_site *s) {
   const int32_t first = max(r.x0 - s->x, 0), end = min(r.x1 - s->x, 32);
   if (s->y < r.y0 || s->y >= r.y1 || first >= end) return 0;
@@ -73,7 +73,8 @@ static __device__ __forceinline__ uint32_t bits_in(const plane_region &r, const 
 }
 
 /*
- * Does      keeps the candidates inside a tile, since neighbouring tiles find the others; or the seed alone.
+ * Does      keeps only the candidates inside a tile, because neighbouring tiles find the others; with a seed, keeps
+ *           only the seed.
  * Launch    ceil(mask_words / 256) blocks of 256 threads, a mask word a thread.
  * Shared    none.
  * Reads     candidate_words. Writes candidate_words, with 0 after the last row.
@@ -113,14 +114,14 @@ static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, co
 }
 
 /*
- * Does      keypoints, shapes, features, escaped candidates and counts of a tile -> memory of the host.
+ * Does      copies keypoints, shapes, features, escaped candidates and counts of a tile to host memory.
  * Launch    resident blocks of 256 threads, looping over the counts.
  * Shared    none.
  * Reads     the view's lists and counts. Writes lists, a line of 128 bytes (64 of octaves and levels) a warp and array.
  * Barriers  none.
  * Limits    entries beyond a capacity are only counted.
  * Order     repeatable, except for escaped candidates, which keep refinement's order.
- * Cost      36 bytes out a keypoint, 48 with a shape, 8 per feature: bound by the bus.
+ * Cost      36 bytes written per keypoint, 48 with a shape, 8 per feature: bound by the bus.
  */
 __global__ void __launch_bounds__(TILE_THREADS)
     tile_lists_kernel(const __grid_constant__ cuda_frame_view v, const __grid_constant__ cuda_tile_lists to) {
@@ -147,25 +148,30 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 
 /* Results kernel: the lists as public records. */
 
-enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* sizes for 32 records */ };
+enum {
+  RESULTS_THREADS = 128,
+  RECORD_WORDS = 6,
+  RECORD_QUADS = 48 /* RECORD_WORDS, RECORD_QUADS: sizes for 32 records */
+};
 static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
 
 /*
- * Does      features -> records and, with shapes, frames; counts.
- * Launch    resident blocks of 4 warps, a warp 32 features at a time.
- * Shared    768 bytes per warp, so that records leave in 16-byte stores of whole lines.
+ * Does      writes features as records and, with shapes, as frames; also the counts.
+ * Launch    resident blocks of 4 warps; a warp takes 32 features at a time.
+ * Shared    768 bytes per warp, so that records are written in 16-byte stores of complete lines.
  * Reads     outputs, features, keypoints, shapes, counts. Writes records, frames, counts: device memory or mapped host
  *           memory.
  * Barriers  warp only, around the staging.
  * Limits    features beyond the list's capacity are only counted.
- * Order     repeatable. Cost: 24 bytes out a feature, 40 with a frame; into host memory bound by the bus.
+ * Order     repeatable. Cost: 24 bytes written per feature, 40 with a frame; bound by the bus if written to host
+ *           memory.
  */
 template <bool GROUP>
 __global__ void __launch_bounds__(RESULTS_THREADS)
     results_kernel(const __grid_constant__ cuda_frame_view one, const cuda_outputs *outputs,
                    cuda_frame_counts *all_counts) {
   const cuda_frame_view &v = CUDA_VIEW_OF_BLOCK(GROUP, one);
-  /* Each picture of a group has memory for its list. */
+  /* Each picture of a group has memory for a full list. */
   cuda_feature_record *records = outputs->records + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0);
   float4 *frames =
       v.shapes ? (float4 *)outputs->frames + (GROUP ? (size_t)blockIdx.z * v.features.capacity : 0) : nullptr;
@@ -201,7 +207,7 @@ __global__ void __launch_bounds__(RESULTS_THREADS)
       if (4u * i + 4u <= words)
         ((uint4 *)out)[i] = ((const uint4 *)s_warp)[i];
       else if (4u * i < words)
-        ((uint2 *)out)[2u * i] = ((const uint2 *)s_warp)[2u * i]; /* an odd count ends in 8 bytes */
+        ((uint2 *)out)[2u * i] = ((const uint2 *)s_warp)[2u * i]; /* an odd number of records ends in 8 bytes */
     __syncwarp();
   }
 }
