@@ -8,8 +8,9 @@
 enum {
   ORIENT_WARPS = 4,                      /* warps per block */
   ORIENT_BLOCKS = 6,                     /* blocks per multiprocessor */
-  ORIENT_TILE = 36,                      /* samples along a segment of the window: all for radius 17, sigma 3.8 */
-  ORIENT_PITCH = ORIENT_TILE + 2,        /* the segment's samples in shared memory, with one more on each side */
+  ORIENT_TILE = 36,                      /* samples along a side of a window segment: one segment covers a window of
+                                          * radius 17 (sigma 3.8) */
+  ORIENT_PITCH = ORIENT_TILE + 2,        /* samples of a segment in shared memory, with one more on each side */
   ORIENT_COPIES = 8,                     /* copies of the histogram, for the atomic variant */
   ORIENT_BIN_MIN = -ORIENT_BINS / 2 - 1, /* bins -19..18 are stored */
   ORIENT_STORED = ORIENT_BINS + 4        /* the bins, rounded up to a multiple of 4 */
@@ -17,16 +18,18 @@ enum {
 
 static_assert((int)AFFINE_ORIENT_SIDE <= (int)ORIENT_PITCH, "a patch lies where a segment's samples do");
 
-/* One warp's shared memory. Votes below bin 0 are folded at the end, so that no vote has to wrap. */
+/* Shared memory of one warp. Votes below bin 0 have separate bins and are folded at the end, so no vote has to
+ * wrap. */
 typedef struct __align__(16) orient_shared {
-  int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* (bin - ORIENT_BIN_MIN) * copies + copy */
+  int32_t votes[ORIENT_STORED * ORIENT_COPIES]; /* index: (bin - ORIENT_BIN_MIN) * copies + copy */
   window_tile<ORIENT_TILE> tile;
-  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* samples of the level, from one above and left of the segment */
+  float samples[ORIENT_PITCH * ORIENT_PITCH]; /* samples of the level; the first is above and left of the segment's
+                                               * first */
 }
 orient_shared;
 
-/* One sample's votes: v0 into `bin`, v1 into the next; bin -19..18, plus ORIENT_BIAS (wrapped around), which remains
- * from a float's bits. */
+/* One sample's votes: v0 into `bin`, v1 into the next. bin: -19..18 plus ORIENT_BIAS (wrapped around), which is
+ * left over from a float's bits. */
 typedef struct oriented_sample {
   uint32_t bin;
   int32_t v0, v1;
@@ -35,7 +38,7 @@ typedef struct oriented_sample {
 #define ORIENT_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 it leaves integers in the low bits */
 #define ORIENT_BIAS  0x4b400000u
 
-/* The same operations as orient_vote_of, without wrapping and with the floor by an addition rounded down. */
+/* Computes orient_vote_of by the same operations, but does not wrap, and rounds an addition down to get the floor. */
 template <author_rule RULE>
 static __device__ __forceinline__ oriented_sample orient_sample(float gx, float gy, float weight) {
   oriented_sample sample;
@@ -57,8 +60,8 @@ static __device__ __forceinline__ oriented_sample orient_sample(float gx, float 
   return sample;
 }
 
-/* Adds one sample's votes; lane_votes: the shared address of the lane's copy of bin 0, minus the offset that
- * ORIENT_BIAS adds. Without atomics: called by all lanes. */
+/* Adds one sample's votes. lane_votes: shared address of the lane's copy of bin 0, minus the offset that
+ * ORIENT_BIAS adds. Without atomics, all lanes must call. */
 template <bool ATOMIC>
 static __device__ __forceinline__ void orient_add(int32_t *votes, uint32_t lane_votes, bool inside,
                                                   const oriented_sample *sample) {
@@ -81,7 +84,7 @@ template <bool ATOMIC, author_rule RULE, bool PATCH> struct orient_walk {
   float limit;
 };
 
-/* Whether a segment holds samples whose differences are one-sided. Only VLFeat's windows reach the level's edge. */
+/* Whether a segment holds samples with one-sided differences. Only VLFeat's windows reach the level's edge. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ bool walk_at_edge(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                     const window_segment *segment) {
@@ -90,7 +93,7 @@ static __device__ __forceinline__ bool walk_at_edge(const orient_walk<ATOMIC, RU
          segment->y + segment->rows == t.level->height;
 }
 
-/* Votes of the first `listed` runs. EDGE: samples are read from the level, else from s->samples. */
+/* Adds the votes of the first `listed` runs. EDGE: samples are read from the level, otherwise from s->samples. */
 template <bool EDGE, bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void vote_of_runs(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                     const window_segment *segment, int32_t listed) {
@@ -132,9 +135,9 @@ static __device__ __forceinline__ void walk_vote(const orient_walk<ATOMIC, RULE,
     vote_of_runs<false>(t, segment, listed);
 }
 
-/* The columns of a row that vote, within a segment's: first bounds by a rough root, a hundredth of a sample too wide,
- * then each end moves inwards until its sample votes. All samples between vote too: squares, sums and rounding are
- * monotonic. */
+/* Returns the columns of a row that vote, within a segment. The first bounds come from an approximate root and are
+ * a hundredth of a sample too wide; then each end moves inwards until its sample votes. All samples between vote
+ * too, because squares, sums and rounding are monotonic. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                         const window_segment *segment, int32_t row) {
@@ -153,8 +156,8 @@ static __device__ __forceinline__ window_span walk_span(const orient_walk<ATOMIC
   return span;
 }
 
-/* Copies a segment and one sample on each side to shared memory: all loads of a window are in flight at once. At the
- * level's edge, which lacks outer neighbours, samples are read from the level. */
+/* Copies a segment and one sample on each side to shared memory, so that all loads of a window are in flight at
+ * once. At the level's edge, where outer neighbours are missing, samples are read from the level instead. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void walk_begin(const orient_walk<ATOMIC, RULE, PATCH> &t,
                                                   const window_segment *segment) {
@@ -170,51 +173,53 @@ static __device__ __forceinline__ void walk_begin(const orient_walk<ATOMIC, RULE
   copies_commit();
 }
 
-/* Stored bin b, 0..37: bin b + ORIENT_BIN_MIN. */
+/* Returns stored bin b, 0..37, which is bin b + ORIENT_BIN_MIN. */
 template <bool ATOMIC> static __device__ __forceinline__ int32_t orient_stored(const orient_shared *s, int32_t b) {
   return (int32_t)shared_hist_fold<(ATOMIC ? ORIENT_COPIES : 1)>(s->votes, (uint32_t)b);
 }
 
-/* The keypoint's histogram, to `histogram` in global memory. */
+/* Computes the keypoint's histogram, and writes it to `histogram` in global memory. */
 template <bool ATOMIC, author_rule RULE, bool PATCH>
 static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane_view *level, const window_geometry *w,
                                                    float limit, int32_t *histogram) {
   const int32_t lane = (int32_t)(threadIdx.x % WARP_LANES);
-  __syncwarp(); /* the previous keypoint is done */
+  __syncwarp(); /* all lanes have finished the previous keypoint */
   shared_hist_clear<ORIENT_STORED *(ATOMIC ? ORIENT_COPIES : 1), WARP_LANES>(s->votes, (uint32_t)lane);
   const orient_walk<ATOMIC, RULE, PATCH> walk = {s, level, w, limit};
   window_walk<1>(walk, &s->tile, level, w);
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
     const int32_t above = b - ORIENT_BIN_MIN,
-                  below = above - ORIENT_BINS; /* stored as b and as b - 36; 17 and 18 as both */
+                  below = above - ORIENT_BINS; /* bins are stored as b and as b - 36; bins 17 and 18 are stored as
+                                                * both */
     int32_t sum = orient_stored<ATOMIC>(s, below >= 0 ? below : above);
     if (below >= 0 && above < ORIENT_BINS + 2) sum += orient_stored<ATOMIC>(s, above);
     histogram[b] = sum;
   }
 }
 
-/* The patch of keypoint n, already drawn as `item`, as a level with the keypoint at its centre: in s->samples. */
+/* Samples the patch of keypoint n (already drawn as `item`) into s->samples, as a level with the keypoint at its
+ * centre. */
 static __device__ __forceinline__ plane_view orient_patch(const cuda_frame_view &v, orient_shared *s, uint32_t n,
                                                           const plane_view *level, orient_item *item) {
   const float unit = hs_power_of_two(-item->octave), shift = v.params.grid_shift, middle = AFFINE_ORIENT_SIDE / 2;
   const affine_shape shape = v.shapes[n];
   const patch_map map = affine_map_of(sample_of_place(item->x, item->octave, shift),
                                       sample_of_place(item->y, item->octave, shift), item->sigma * unit, &shape);
-  __syncwarp(); /* the previous keypoint is done */
+  __syncwarp(); /* all lanes have finished the previous keypoint */
   affine_patch_fill<AFFINE_ORIENT_SIDE, ORIENT_PITCH>(s->samples, level, &map);
   *item = orient_item{middle, middle, 1.0f / AFFINE_DISTANCE, AFFINE_ORIENT_SIDE / 2, AFFINE_ORIENT_SIDE / 2, 0, 0};
   return plane_view{s->samples, AFFINE_ORIENT_SIDE, AFFINE_ORIENT_SIDE, ORIENT_PITCH};
 }
 
 /*
- * Does      the orientation histogram of each keypoint, first part of orient_ref. ATOMIC: votes by shared atomics on
- *           ORIENT_COPIES interleaved copies; otherwise by the warp-level histogram. RULE: whose votes. PATCH: on the
- *           patches of shapes, as affine_orient_run.
+ * Does      the orientation histogram of each keypoint, the first part of orient_ref. ATOMIC: votes by shared
+ *           atomics on ORIENT_COPIES interleaved copies, otherwise by the warp-level histogram. RULE: the author's
+ *           rule of votes. PATCH: on the patches of shapes, as affine_orient_run.
  * Launch    resident blocks of 4 warps, one warp per keypoint; warps draw keypoints by ticket.
  * Shared    8240 bytes per warp.
  * Reads     keypoints, Gaussian levels (each window once, copied to shared memory). Writes histograms, 144 bytes
  *           per keypoint.
- * Barriers  warp only: tables, list and samples before use and after, votes before folding.
+ * Barriers  warp only: tables, list and samples before and after use; votes before folding.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX, in segments; no keypoints: returns at once.
  * Order     repeatable: votes are integers.
  * Cost      about 64 sigma^2 samples of about 80 operations and 2 votes per keypoint: bound by issue.
@@ -229,8 +234,8 @@ __global__ void __launch_bounds__(ORIENT_WARPS *WARP_LANES, ORIENT_BLOCKS)
   uint32_t n = blockIdx.x * ORIENT_WARPS + threadIdx.x / WARP_LANES, following = n + warps;
   orient_item item = orient_item_at(&v.keypoints, n, count);
   while (n < count) {
-    /* Tickets are drawn two keypoints ahead, and the inputs of the next keypoint are read one ahead, because both have
-     * long latency. */
+    /* Tickets are drawn two keypoints ahead, and inputs are read one keypoint ahead, because both have long
+     * latency. */
     uint32_t ticket = 0;
     if (lane == 0) ticket = 2 * warps + atomicAdd(&v.scratch.tickets[TICKET_ORIENT], 1u);
     const orient_item next = orient_item_at(&v.keypoints, following, count);
@@ -285,8 +290,8 @@ stage_status cuda_orient_launch(const cuda_frame_view *view, cuda_orient_variant
   return st == STAGE_OK ? cuda_orient_peaks_launch(view, stream) : st;
 }
 
-/* Orientation histograms without load balancing, for comparison of granularities: a thread or one block per
- * keypoint. Every sample of the window's square is tested, in rows. */
+/* Orientation histograms without load balancing, to compare granularities: one thread or one block per keypoint.
+ * Every sample of the window's square is tested, row by row. */
 
 enum {
   PLAIN_THREADS = 64,                      /* threads of a block with one thread per keypoint */
@@ -294,7 +299,7 @@ enum {
   BLOCK_STORED = (ORIENT_BINS + 3) / 4 * 4 /* bins, as whole vectors */
 };
 
-/* One sample's votes, by the rules of orient_ref; none outside the window. */
+/* Computes one sample's votes by the rules of orient_ref. False: it is outside the window. */
 static __device__ __forceinline__ bool plain_vote(const plane_view *level, const orient_window *w, author_rule rule,
                                                   float scale, int32_t x, int32_t y, orient_vote *vote) {
   const float dx = (float)x - w->x, dy = (float)y - w->y;
@@ -325,7 +330,7 @@ static __device__ __forceinline__ plain_square plain_square_of(const plane_view 
  * Launch    resident blocks of 64 threads, one thread per keypoint, looping.
  * Shared    9 KiB: one histogram per thread, in a separate bank.
  * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes per keypoint.
- * Barriers  none: a thread reads what it wrote.
+ * Barriers  none: a thread reads only what it wrote.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable.
  * Cost      81 sigma^2 samples per keypoint; a warp takes as long as its largest window, and its lanes read far
  *           apart.
@@ -354,13 +359,13 @@ __global__ void __launch_bounds__(PLAIN_THREADS)
 }
 
 /*
- * Does      the same.
+ * Does      the same as the kernel before.
  * Launch    resident blocks of 128 threads, one block per keypoint, looping; one thread per sample of the square.
  * Shared    144 bytes: one histogram, by atomics.
  * Reads     keypoints, Gaussian levels. Writes histograms, 144 bytes per keypoint.
  * Barriers  before and after the votes, and before the histogram is cleared again.
  * Limits    windows of any radius up to WINDOW_RADIUS_MAX; no keypoints: returns at once. Order: repeatable, integers.
- * Cost      81 sigma^2 samples per keypoint, two votes each, and three barriers.
+ * Cost      81 sigma^2 samples per keypoint with two votes each, and three barriers.
  */
 __global__ void __launch_bounds__(BLOCK_THREADS)
     orient_block_per_keypoint_kernel(const __grid_constant__ cuda_frame_view v) {
@@ -385,7 +390,7 @@ __global__ void __launch_bounds__(BLOCK_THREADS)
     __syncthreads();
     if (threadIdx.x < ORIENT_BINS)
       v.scratch.histograms[(size_t)n * ORIENT_BINS + threadIdx.x] = (int32_t)s_votes[threadIdx.x];
-    __syncthreads(); /* the histogram is read */
+    __syncthreads(); /* the histogram has been read */
   }
 }
 

@@ -1,5 +1,5 @@
 /*
- * Peaks of the orientation histograms, a few lanes per keypoint; then the features in order.
+ * Peaks of the orientation histograms, by a few lanes per keypoint; then the features in order.
  */
 #include "cuda/keypoints/keypoints_cuda.h"
 #include "cuda/keypoints/work_items.cuh"
@@ -22,7 +22,7 @@ typedef struct peak_shared {
   float angle[PEAK_KEYPOINTS][ORIENT_BINS];
 } peak_shared;
 
-/* The peaks in the lane's bins, as bits of the keypoint's 36. Smoothed bins are integers. */
+/* Returns the peaks in the lane's bins as bits of the keypoint's 36. Smoothed bins are integers. */
 static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t first, int64_t largest,
                                                      author_rule rule) {
   uint64_t peaks = 0;
@@ -31,7 +31,7 @@ static __device__ __forceinline__ uint64_t own_peaks(const int64_t *h, int32_t f
   return peaks;
 }
 
-/* Which of the lane's peaks are among the `count` highest of all; lower bins first on ties. */
+/* Returns which of the lane's peaks are among the `count` highest of the keypoint; lower bins first on ties. */
 static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64_t all, uint64_t own, int32_t count) {
   uint64_t kept = 0;
   for (; own != 0; own &= own - 1) {
@@ -46,7 +46,7 @@ static __device__ __forceinline__ uint64_t keep_highest(const int64_t *h, uint64
   return kept;
 }
 
-/* The kept peaks' angles in ascending order, by the lanes that own them. */
+/* Writes the angles of the kept peaks in ascending order. Each lane writes those of its peaks. */
 static __device__ __forceinline__ void write_angles(const float *angle, uint64_t all, uint64_t own, float *out) {
   for (; own != 0; own &= own - 1) {
     const int32_t b = __ffsll((long long)own) - 1;
@@ -59,15 +59,15 @@ static __device__ __forceinline__ void write_angles(const float *angle, uint64_t
   }
 }
 
-/* Smooths the lane's bins of histogram `raw` into h, finds and keeps peaks, writes their angles; returns their number
- * on each of the keypoint's lanes. shape: of a patch, whose angles are converted to the picture's; null: none. All
- * lanes of the warp. */
+/* Smooths the lane's bins of histogram `raw` into h, finds and keeps peaks, and writes their angles. Returns their
+ * number on each of the keypoint's lanes. shape: null, or the shape whose patch the histogram is from; angles are
+ * then converted to the picture. All lanes of the warp must call. */
 static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int64_t *h, float *angle,
                                                         const sift_params *p, const affine_shape *shape, float *out) {
   const author_rule rule = p->orientation_rule;
   const int32_t first = (int32_t)(threadIdx.x % PEAK_LANES) * PEAK_BINS;
   int64_t largest = 0;
-  /* The lane's bins and six on either side are copied to the middle of a local histogram, so that no index has to wrap
+  /* Copies the lane's bins and six on either side to the middle of a local histogram, so that no index has to wrap
    * at run time. */
   int32_t near[ORIENT_BINS] = {0};
 #pragma unroll
@@ -96,11 +96,11 @@ static __device__ __forceinline__ uint32_t orient_peaks(const int32_t *raw, int6
 }
 
 /*
- * Does      peaks of each keypoint's histogram, second part of orient_ref; upright: one of angle 0.
+ * Does      peaks of each keypoint's histogram, the second part of orient_ref; upright: one peak of angle 0.
  * Launch    blocks of 128 threads, 4 lanes per keypoint, looping.
  * Shared    19 KiB.
  * Reads     histograms, keypoints, shapes. Writes peak_angles, peak_counts; peak_tiles and work_counts by atomics.
- * Barriers  block: histograms before use and after, counts of work before they are added; warp: smoothed bins and
+ * Barriers  block: histograms before use and after, work counts before they are added; warp: smoothed bins and
  *           angles before other lanes read them.
  * Limits    no keypoints: returns at once. Order: repeatable.
  * Cost      144 bytes and about 2000 lane operations per keypoint: bound by latency.
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
   shared_hist_clear<WORK_BINS, PEAK_THREADS>(s_bins, threadIdx.x); /* a barrier follows before the first vote */
   for (uint32_t first = blockIdx.x * PEAK_KEYPOINTS; first < count; first += gridDim.x * PEAK_KEYPOINTS) {
     const uint32_t n = first + local, here = min(count - first, (uint32_t)PEAK_KEYPOINTS);
-    __syncthreads(); /* the histograms before are used */
+    __syncthreads(); /* the previous histograms have been used */
     for (uint32_t i = threadIdx.x; i < PEAK_KEYPOINTS * ORIENT_BINS; i += PEAK_THREADS)
       (&s.histogram[0][0])[i] =
           !v.params.upright && i < here * ORIENT_BINS ? v.scratch.histograms[(size_t)first * ORIENT_BINS + i] : 0;
@@ -136,14 +136,14 @@ __global__ void __launch_bounds__(PEAK_THREADS) orient_peak_kernel(const __grid_
 }
 
 /*
- * Does      peaks -> features in keypoint order, and their order of work: the list of orient_ref.
+ * Does      turns peaks into features in keypoint order, the list of orient_ref, and makes their order of work.
  * Launch    blocks of 256 threads, one thread per keypoint, looping over tiles of 256 keypoints.
  * Shared    2.2 KiB.
  * Reads     peak_counts, peak_angles, peak_tiles, work_counts.
- * Writes    oriented, its count (block of the last tile), order.
- * Barriers  of the scans and of the positions.
- * Limits    past the capacity features are counted, not written; no keypoints: block 0 writes count 0.
- * Order     features repeatable; `order` only within equal radii.
+ * Writes    oriented, its count (by the block of the last tile), order.
+ * Barriers  around the scans, and around the assignment of positions.
+ * Limits    features past the capacity are counted, not written; no keypoints: block 0 writes count 0.
+ * Order     features are repeatable; `order` varies within equal radii.
  * Cost      about 20 bytes per feature: bound by latency.
  */
 template <bool GROUP>
@@ -170,13 +170,13 @@ __global__ void __launch_bounds__(LIST_TILE) orient_emit_kernel(const __grid_con
   }
 }
 
-/* Blocks for `tiles` tiles of each picture, as many as are resident at most. */
+/* Returns the grid for `tiles` tiles of each picture: at most as many blocks as are resident. */
 static dim3 tiled_blocks(const cuda_frame_view *view, const void *kernel, int threads, unsigned tiles) {
   const unsigned share = cuda_group_share(view, launch_resident_blocks(kernel, threads, 0));
   return dim3(tiles < share ? tiles : share, 1, cuda_group_count(view));
 }
 
-/* Orders features by their histograms' peaks. */
+/* Makes the features from the peaks of the histograms. */
 template <bool GROUP> static stage_status launch_peaks(const cuda_frame_view *view, cudaStream_t stream) {
   const uint32_t room = view->keypoints.capacity;
   const dim3 peaks = tiled_blocks(view, (const void *)orient_peak_kernel<GROUP>, PEAK_THREADS,

@@ -8,15 +8,16 @@
 #include "cuda/runtime/launch.cuh"
 
 enum { REFINE_THREADS = 128 };
-/* Blocks as small as locating's, for the same reason: many are resident. */
+/* Blocks are small for the same reason as in locating: many are resident. */
 enum { FOLLOW_THREADS = 64, FOLLOW_QUADS = 4, FOLLOW_LIST = 1024 };
 enum {
   LOCATE_THREADS = 64,
-  LOCATE_QUADS = MASK_TILE_WORDS / 4 / LOCATE_THREADS, /* mask words of a thread, in vectors of four */
+  LOCATE_QUADS = MASK_TILE_WORDS / 4 / LOCATE_THREADS, /* mask words of a thread, in vectors of four words */
   LOCATE_LIST = 1024
 };
 
-/* Follows a candidate of a tile to where it settles; lists one that leaves the tile's reach as an escaped candidate. */
+/* Follows a candidate of a tile to the sample where it settles. If it leaves the tile's reach, it is listed as
+ * escaped. */
 static __device__ __forceinline__ bool follow_in_tile(const cuda_frame_view &v, const octave_view *o, mask_site *s) {
   const cuda_tile_part &part = v.part;
   int32_t step = part.seed.level > 0 ? part.seed.step : 0;
@@ -49,19 +50,20 @@ static __device__ __forceinline__ void follow_word(const cuda_frame_view &v, uin
   }
 }
 
-/* Not inlined, because it is used for lists that overflow and would double the registers for following. */
+/* Follows one candidate. Not inlined, because only lists that overflow use it, and it would double the registers
+ * for following. */
 static __device__ __noinline__ void follow_unlisted(const cuda_frame_view &v, uint32_t word, uint32_t bit) {
   follow_word(v, word, bit);
 }
 
-/* Candidates of one block, mask word * 32 + bit; the count may exceed the list. */
+/* Candidates of one block, as mask word * 32 + bit. The count may exceed the list. */
 typedef struct follow_list {
   uint32_t count;
   uint64_t candidates[FOLLOW_LIST];
 } follow_list;
 
-/* Adds the set bits of four mask words, starting at `word`, to a block's list. Candidates beyond its capacity are
- * followed here. */
+/* Adds the set bits of four mask words, from `word` on, to a block's list. Candidates beyond the list's capacity
+ * are followed here. */
 static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v, uint4 w, uint32_t word,
                                                        follow_list *s) {
   const uint32_t words[4] = {w.x, w.y, w.z, w.w};
@@ -78,14 +80,14 @@ static __device__ __forceinline__ void list_candidates(const cuda_frame_view &v,
 }
 
 /*
- * Does      compacts the candidates of a block's mask words into a list, follows them, a thread each, and sets the bits
- *           of the samples where they settle: refine_ref. settled_words are zero before.
+ * Does      compacts the candidates of a block's mask words into a list, follows them, one per thread, and sets the
+ *           bits of the samples where they settle: refine_ref. settled_words must be zero before.
  * Launch    resident blocks of 64 threads. A block takes distant segments of 256 words, so that regions with
  *           many candidates are distributed.
  * Shared    8 KiB of list.
  * Reads     candidate_words, 16 bytes per thread; Gaussian levels (38 floats per step).
  * Writes    settled_words, settled_tiles, candidate_count by atomics.
- * Barriers  two: the list is empty; it is whole.
+ * Barriers  two: after the list is emptied, and after it is complete.
  * Limits    any density: candidates beyond the list's capacity are followed by the thread that finds them. mask_words a
  *           multiple of 4.
  * Order     repeatable: bits are set by OR, tiles count distinct bits. The list's order varies between runs.
@@ -100,7 +102,7 @@ __global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __g
   if (threadIdx.x == 0) s.count = 0;
   __syncthreads();
   for (uint64_t first = blockIdx.x * FOLLOW_THREADS + threadIdx.x; first < quads; first += FOLLOW_QUADS * step) {
-    uint4 w[FOLLOW_QUADS]; /* all reads in flight at once */
+    uint4 w[FOLLOW_QUADS]; /* all reads are in flight at once */
 #pragma unroll
     for (uint32_t q = 0; q < FOLLOW_QUADS; q++) {
       const uint64_t quad = first + q * step;
@@ -123,7 +125,8 @@ __global__ void __launch_bounds__(FOLLOW_THREADS) refine_follow_kernel(const __g
  * Barriers  none.
  * Limits    none.
  * Order     repeatable, as refine_follow_kernel.
- * Cost      as refine_follow_kernel, but lanes of a warp that found no candidate are idle: the paper's comparison.
+ * Cost      as refine_follow_kernel, but lanes that found no candidate are idle while others of their warp follow:
+ *           the paper's comparison.
  */
 __global__ void __launch_bounds__(REFINE_THREADS) refine_plain_kernel(const __grid_constant__ cuda_frame_view v) {
   const uint32_t step = gridDim.x * REFINE_THREADS;
@@ -150,13 +153,13 @@ static __device__ __forceinline__ void locate_store(const cuda_frame_view &v, co
   v.keypoints.level[n] = (int16_t)s->level;
 }
 
-/* Vector q of the thread's settled words in the chunk that begins at word `first`. */
+/* Returns vector q of the thread's settled words, in the chunk that begins at word `first`. */
 static __device__ __forceinline__ uint4 settled_quad(const cuda_frame_view &v, uint32_t first, uint32_t q) {
   const uint32_t quad = first / 4u + threadIdx.x * LOCATE_QUADS + q;
   return quad < v.mask_words / 4u ? ((const uint4 *)v.settled_words)[quad] : make_uint4(0, 0, 0, 0);
 }
 
-/* The number of the thread's set bits in the chunk. */
+/* Returns the number of set bits in the thread's words of the chunk. */
 static __device__ __forceinline__ uint32_t count_bits(const cuda_frame_view &v, uint32_t first) {
   uint32_t bits = 0;
 #pragma unroll
@@ -167,8 +170,9 @@ static __device__ __forceinline__ uint32_t count_bits(const cuda_frame_view &v, 
   return bits;
 }
 
-/* Lists the thread's set bits of rank from..from + LOCATE_LIST in the chunk, of which the first has rank `rank`: offset
- * in the chunk, in bits. The words are read again, from the L1, because few threads have set bits. */
+/* Lists the thread's set bits with ranks from..from + LOCATE_LIST - 1 in the chunk; its first bit has rank `rank`.
+ * An entry is the bit's offset in the chunk. The words are read again, from the L1, because few threads have set
+ * bits. */
 static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint32_t first, uint32_t rank, uint32_t from,
                                                  uint16_t *s_list) {
 #pragma unroll 1
@@ -183,12 +187,13 @@ static __device__ __forceinline__ void list_bits(const cuda_frame_view &v, uint3
 }
 
 /*
- * Does      settled bits -> keypoints in word and bit order, with all values: locate_ref (filtered before).
- * Launch    a block of 64 threads for each tile of 1024 << shift mask words: so few that all blocks are resident at
- *           once, because a tile has some 20 keypoints.
+ * Does      writes settled bits as keypoints in the order of words and bits, with all values: locate_ref (filtering
+ *           was done before).
+ * Launch    one block of 64 threads per tile of 1024 << shift mask words. A tile has only some 20 keypoints; blocks
+ *           are so small that all are resident at once.
  * Shared    2 KiB of list, 32 words of scan.
  * Reads     settled_tiles, settled_words (64 bytes per thread), Gaussian levels.
- * Writes    keypoints; the last block the count.
+ * Writes    keypoints; their count, by the last block.
  * Barriers  around the scan and the list of each chunk of 1024 words.
  * Limits    any density: longer lists are processed LOCATE_LIST entries at a time. Past the capacity nothing is
  *           written.
@@ -212,14 +217,14 @@ __global__ void __launch_bounds__(LOCATE_THREADS) locate_tile_kernel(const __gri
     const uint32_t mine = count_bits(v, first_word), rank = block_scan_exclusive(mine, s_scan, &total);
     for (uint32_t first = 0; first < total; first += LOCATE_LIST) {
       if (mine > 0) list_bits(v, first_word, rank, first, s_list);
-      __syncthreads(); /* the list is whole */
+      __syncthreads(); /* the list is complete */
       const uint32_t listed = total - first < LOCATE_LIST ? total - first : (uint32_t)LOCATE_LIST;
       for (uint32_t i = threadIdx.x; i < listed; i += LOCATE_THREADS) {
         const uint32_t at = s_list[i], n = base + first + i;
         mask_site s;
         if (n < v.keypoints.capacity && mask_site_of(v, first_word + at / 32u, at % 32u, &s)) locate_store(v, &s, n);
       }
-      __syncthreads(); /* the list is read */
+      __syncthreads(); /* the list has been read */
     }
     base += total;
   }

@@ -1,6 +1,7 @@
-/* Selection on the device: grid kernels, and radix search with compaction.
+/* Selection on the device: kernels for the grid, then radix search with compaction.
  *
- * Grid kernels sort features into cells, find the number of ranks kept whole, and rank each feature in its cell. */
+ * The grid kernels sort features into cells, find how many ranks are kept completely, and rank each feature in its
+ * cell. */
 #include "cuda/keypoints/keypoints_cuda.h"
 
 #include "cuda/prim/histograms.cuh"
@@ -9,7 +10,7 @@
 
 enum { GRID_THREADS = 256 };
 
-/* Features to select among; 0 when all are kept. */
+/* Returns the number of features to select among; 0 if all are kept. */
 static __device__ __forceinline__ uint32_t select_count(const cuda_frame_view &v) {
   const uint32_t n = min(*v.oriented.count, v.oriented.capacity);
   return n <= v.max_features ? 0u : n;
@@ -26,11 +27,11 @@ static __device__ __forceinline__ uint32_t grid_key(const cuda_frame_view &v, ui
 }
 
 /*
- * Does      the cell of each feature, and how many each cell has.
+ * Does      finds the cell of each feature, and the number of features in each cell.
  * Launch    resident blocks of 256 threads, one thread per feature, looping.
  * Shared    none. Barriers: none.
  * Reads     oriented, keypoints. Writes grid_cells; grid_counts by atomics.
- * Limits    no more features than are kept: returns at once. At most GRID_DEVICE_CELLS cells.
+ * Limits    returns at once if all features are kept. At most GRID_DEVICE_CELLS cells.
  * Order     repeatable. Cost: 16 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_constant__ cuda_frame_view v) {
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_cell_kernel(const __grid_co
   }
 }
 
-/* Number of features in the first `ranks` ranks. All threads of the block; valid on each. */
+/* Returns the number of features in the first `ranks` ranks. All threads of the block must call; valid on each. */
 static __device__ __forceinline__ uint32_t grid_sum(const uint32_t *counts, uint32_t cells, uint32_t ranks,
                                                     uint32_t *s_scan) {
   uint32_t sum = 0;
@@ -51,13 +52,13 @@ static __device__ __forceinline__ uint32_t grid_sum(const uint32_t *counts, uint
 }
 
 /*
- * Does      the start of each cell's features in the list by cells, and the number of ranks kept whole: the largest
- *           number whose features fit the limit.
+ * Does      finds where each cell's features start in the list by cells, and how many ranks are kept completely:
+ *           the largest number whose features fit the limit.
  * Launch    one block of 256 threads.
  * Shared    128 bytes. Barriers: of the scan and of the sums.
  * Reads     grid_counts. Writes grid_first, *grid_ranks.
- * Limits    no more features than are kept: returns at once.
- * Order     repeatable. Cost: as many sums over the cells as max_features has bits: bound by latency.
+ * Limits    returns at once if all features are kept.
+ * Order     repeatable. Cost: one sum over the cells for each bit of max_features: bound by latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_constant__ cuda_frame_view v) {
   __shared__ uint32_t s_scan[WARP_LANES];
@@ -83,8 +84,8 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_rounds_kernel(const __grid_
  * Launch    resident blocks of 256 threads, one thread per feature, looping.
  * Shared    none. Barriers: none.
  * Reads     oriented, keypoints, grid_cells, grid_first. Writes grid_list, grid_keys; grid_cursors by atomics.
- * Limits    no more features than are kept: returns at once.
- * Order     a cell's features in any order: ranks do not depend on it. Cost: 20 bytes per feature, bound by
+ * Limits    returns at once if all features are kept.
+ * Order     the order within a cell varies; ranks do not depend on it. Cost: 20 bytes per feature, bound by
  *           latency.
  */
 __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_constant__ cuda_frame_view v) {
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(GRID_THREADS) grid_list_kernel(const __grid_co
  * Launch    resident blocks of 256 threads, one thread per feature of the list by cells, looping.
  * Shared    none. Barriers: none.
  * Reads     grid_list, grid_keys, grid_cells, grid_first, grid_counts, *grid_ranks. Writes select_keys.
- * Limits    no more features than are kept: returns at once. Finite keys stay below UINT32_MAX.
+ * Limits    returns at once if all features are kept. Finite keys stay below UINT32_MAX.
  * Order     repeatable. Cost: up to the square of a cell's features; a thread ends once its feature cannot be kept, and
  *           the threads of a warp read the same keys.
  */
@@ -131,18 +132,19 @@ stage_status cuda_grid_keys_launch(const cuda_frame_view *view, cuda_stream stre
   return st == STAGE_OK ? launch(grid_rank_kernel, blocks, GRID_THREADS, 0, stream, *view) : st;
 }
 
-/* Selection kernels: radix search for the smallest kept key, then an order-keeping compaction. Keys are the bits of
- * response or sigma. If whole levels are kept, keys are the levels, whose first digit suffices, and only a keypoint's
- * first feature is counted. */
+/* Selection kernels: a radix search for the smallest kept key, then a compaction that keeps the order. Keys are the
+ * bits of response or sigma. For SELECT_LEVELS keys are the levels, whose first digit suffices, and only the first
+ * feature of a keypoint is counted. */
 
 enum { SELECT_BINS_PER_THREAD = SELECT_DIGITS / LIST_TILE };
 
-/* State of the search: keys whose upper bits exceed `prefix` are kept, and `ties` of those equal to it. */
+/* State of the search: keys are kept if their upper bits exceed `prefix`, and `ties` of those whose upper bits
+ * equal it. */
 typedef struct select_state {
   uint32_t prefix, ties;
 } select_state;
 
-/* Bits below the digit of a pass. */
+/* Returns the number of bits below the digit of a pass. */
 static __device__ __forceinline__ uint32_t digit_shift(int32_t pass) {
   return pass == 0 ? 21u : (pass == 1 ? 10u : 0u);
 }
@@ -166,14 +168,15 @@ static __host__ __device__ __forceinline__ int32_t select_passes(const cuda_fram
   return v.selection == SELECT_LEVELS ? 1 : SELECT_PASSES;
 }
 
-/* Whether a key is kept whatever its number; all keys of the level that exceeds the limit are. */
+/* Whether a key is kept independently of `ties`. For SELECT_LEVELS, all keys of the level that exceeds the limit
+ * are. */
 static __device__ __forceinline__ bool select_is_above(const cuda_frame_view &v, uint32_t key, uint32_t prefix) {
   return key > prefix || (key == prefix && v.selection == SELECT_LEVELS);
 }
 
-/* The state after `passes` complete histograms. All threads of a block of LIST_TILE; valid on each. Thread t looks at
- * bins from the top: 2047 - 8 t downwards. For levels it is the level with the keypoint that exceeds the number;
- * without such a keypoint the state stays at 0, which every key exceeds. */
+/* Returns the state after `passes` complete histograms. All threads of a block of LIST_TILE must call; valid on
+ * each. Thread t examines bins from the top: 2047 - 8 t downwards. For SELECT_LEVELS the state gives the level with
+ * the keypoint that exceeds the limit. Without such a keypoint it stays at 0, which every key exceeds. */
 static __device__ __forceinline__ select_state select_search(const cuda_frame_view &v, int32_t passes, uint32_t *s_scan,
                                                              select_state *s_found) {
   select_state state = {0, v.selection == SELECT_LEVELS ? v.max_features + 1u : v.max_features};
@@ -181,7 +184,7 @@ static __device__ __forceinline__ select_state select_search(const cuda_frame_vi
     const uint32_t *bins = v.scratch.select_digits + pass * SELECT_DIGITS;
     const uint32_t top = SELECT_DIGITS - 1u - threadIdx.x * SELECT_BINS_PER_THREAD;
     uint32_t counts[SELECT_BINS_PER_THREAD], sum = 0, total;
-    if (threadIdx.x == 0) *s_found = state; /* before the scan's barriers */
+    if (threadIdx.x == 0) *s_found = state; /* must come before the scan's barriers */
 #pragma unroll
     for (uint32_t j = 0; j < SELECT_BINS_PER_THREAD; j++) sum += counts[j] = bins[top - j];
     uint32_t above = block_scan_exclusive(sum, s_scan, &total);
@@ -203,14 +206,15 @@ static __device__ __forceinline__ select_state select_search(const cuda_frame_vi
 }
 
 /*
- * Does      histogram of one digit of the keys that match the digits found before; the first pass also stores the keys.
+ * Does      makes the histogram of one digit, of the keys that match the digits found before. The first pass also
+ *           stores the keys.
  * Launch    resident blocks of 256 threads, one thread per feature, looping over tiles.
  * Shared    8.2 KiB.
  * Reads     oriented, keypoints (first pass; for levels their values too), select_keys, select_digits of earlier
  *           passes.
  * Writes    select_keys, select_digits.
- * Barriers  of the search and of the block's histogram.
- * Limits    no more features than are kept: returns at once. Keys are bits of floats from 0 upwards, or a grid's.
+ * Barriers  around the search, and around the block's histogram.
+ * Limits    returns at once if all features are kept. Keys are bits of floats from 0 upwards, or a grid's keys.
  * Order     repeatable. Cost: 12 bytes per feature in the first pass, then 4: bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE)
@@ -236,11 +240,11 @@ __global__ void __launch_bounds__(LIST_TILE)
 }
 
 /*
- * Does      counts the features above and at the threshold in each tile.
+ * Does      counts the features above the threshold, and those at it, in each tile.
  * Launch    resident blocks of 256 threads, looping over tiles of 256 features.
  * Shared    0.3 KiB. Barriers: of the search and of the sums.
  * Reads     select_keys, select_digits. Writes select_above, select_equal.
- * Limits    no more features than are kept: returns at once.
+ * Limits    returns at once if all features are kept.
  * Order     repeatable. Cost: 4 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_constant__ cuda_frame_view v) {
@@ -261,11 +265,11 @@ __global__ void __launch_bounds__(LIST_TILE) select_count_kernel(const __grid_co
 }
 
 /*
- * Does      the kept features, order kept: select_ref.
+ * Does      writes the kept features in their order: select_ref.
  * Launch    resident blocks of 256 threads, looping over tiles of 256 features.
  * Shared    0.3 KiB. Barriers: of the search and of the scans.
  * Reads     oriented, select_keys, select_digits, select_above, select_equal. Writes features, block 0 their count.
- * Limits    no more features than are kept: copies them all. Past the capacity nothing is written.
+ * Limits    copies all features if all are kept. Past the capacity nothing is written.
  * Order     repeatable: positions follow from counts. Cost: 20 bytes per feature, bound by latency.
  */
 __global__ void __launch_bounds__(LIST_TILE) select_emit_kernel(const __grid_constant__ cuda_frame_view v) {

@@ -1,11 +1,12 @@
 /*
- * A warp's traversal of the samples around a keypoint or feature: the window in segments of at most SIZE x SIZE
- * samples, with the weights by column and by row, and a list of runs: up to RUN_LENGTH neighbouring samples of one row,
- * all of which vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes each, so that few lanes idle
- * whatever the window's shape. Drawing: cuda/KERNELS.md, "A window's runs".
+ * A warp's traversal of the samples around a keypoint or feature. The window is processed in segments of at most
+ * SIZE x SIZE samples. A segment has weights by column and by row, and a list of runs. A run is up to RUN_LENGTH
+ * neighbouring samples of one row, all of which vote. In each step the warp takes RUN_GROUPS runs, RUN_LENGTH lanes
+ * each, so that few lanes idle whatever the window's shape. Drawing: cuda/KERNELS.md, "A window's runs".
  *
- * The votes are made by a struct T of the caller with three functions, which all 32 lanes call: walk_begin as a segment
- * begins, before its weights are there; walk_span for the columns of a row; walk_vote for the votes of the runs listed.
+ * A struct T of the caller adds the votes. It has three functions, which all 32 lanes call: walk_begin when a
+ * segment begins, before its weights are complete; walk_span for the columns of a row that vote; walk_vote for the
+ * votes of the listed runs.
  */
 #ifndef HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
 #define HARTSIFT_CUDA_KEYPOINTS_WINDOW_TILE_CUH
@@ -16,13 +17,13 @@
 #include "stages/affine.h"
 #include "stages/orient.h"
 
-/* The window in the form shared by both histograms. */
+/* The window, in the form that both histograms share. */
 typedef struct window_geometry {
   float x, y;     /* origin of distances */
   int32_t cx, cy; /* the sample at the window's centre */
   int32_t radius;
   float falloff;
-  int32_t margin; /* samples on each side of the level that are left out */
+  int32_t margin; /* samples along each side of the level that do not vote */
   float scale;    /* 2^q */
 } window_geometry;
 
@@ -30,8 +31,8 @@ enum {
   RUN_BITS = 2, /* log2 of a run's length */
   RUN_LENGTH = 1 << RUN_BITS,
   RUN_GROUPS = WARP_LANES / RUN_LENGTH,
-  RUN_POSITION_BITS = 7,       /* bits of a column, and of a row and one more */
-  RUNS_BEYOND = 2 * RUN_GROUPS /* empty runs, which steps read past the last */
+  RUN_POSITION_BITS = 7,       /* bits of a column; also of a row plus one */
+  RUNS_BEYOND = 2 * RUN_GROUPS /* empty runs at the list's end, because steps read past the last run */
 };
 
 /* A segment of a window, within the level. */
@@ -42,20 +43,21 @@ typedef struct window_segment {
   const float *corner; /* the first sample */
 } window_segment;
 
-/* Samples of one row: the column of the first in the segment, and their number; none if that is not positive. */
+/* Samples of one row: the column of the first one in the segment, and their number. Empty if the number is not
+ * positive. */
 typedef struct window_span {
   int32_t first, length;
 } window_span;
 
-/* One segment in shared memory: distance from the centre and weight of each column and row, and the list of runs. */
+/* One segment in shared memory: for each column and row, distance from the centre and weight; and the list of runs. */
 template <int SIZE> struct window_tile {
-  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* holds any 32 rows */
+  enum { RUNS = WARP_LANES * ((SIZE + RUN_LENGTH - 1) / RUN_LENGTH) }; /* enough for any 32 rows */
   float2 column[SIZE];
   float2 row[SIZE]; /* weights times 2^q */
   uint16_t runs[RUNS + RUNS_BEYOND];
 };
 
-/* The first and the last offset from the centre within the window and the level. */
+/* Return the first and the last offset from the centre that is within the window and the level. */
 static __device__ __forceinline__ int32_t window_tile_first(int32_t radius, int32_t centre, int32_t margin) {
   return max(-radius, margin - centre);
 }
@@ -65,7 +67,8 @@ static __device__ __forceinline__ int32_t window_tile_last(int32_t radius, int32
   return min(radius, length - 1 - margin - centre);
 }
 
-/* The distances and weights of a segment; all 32 lanes, __syncwarp before others read. */
+/* Writes the distances and weights of a segment. All 32 lanes must call; __syncwarp is needed before other lanes
+ * read. */
 template <int SIZE>
 static __device__ __forceinline__ void window_tile_weights(window_tile<SIZE> *tile, const window_geometry *w,
                                                            const window_segment *segment) {
@@ -76,13 +79,13 @@ static __device__ __forceinline__ void window_tile_weights(window_tile<SIZE> *ti
   }
 }
 
-/* Number of runs for a span. */
+/* Returns the number of runs for a span. */
 static __device__ __forceinline__ int32_t window_runs_of(window_span span) {
   return max(span.length + RUN_LENGTH - 1, 0) >> RUN_BITS;
 }
 
-/* Writes a span's runs: length less one, row plus one and column from the high bits down. So no run is 0, the value of
- * an empty one. */
+/* Writes a span's runs. Packed from the high bits down: length less one, row plus one, column. So no run is 0,
+ * which is the value of an empty one. */
 static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_span span, int32_t row) {
   uint32_t run = (uint32_t)(RUN_LENGTH - 1) << 2 * RUN_POSITION_BITS | (uint32_t)(row + 1) << RUN_POSITION_BITS;
   run |= (uint32_t)span.first;
@@ -91,12 +94,12 @@ static __device__ __forceinline__ void window_list_runs(uint16_t *runs, window_s
   if (left > 0) *runs = (uint16_t)(run - ((uint32_t)(RUN_LENGTH - left) << 2 * RUN_POSITION_BITS));
 }
 
-/* The smallest run that has a sample `sub`, from 0. */
+/* Returns the smallest run that has a sample number `sub`, counted from 0. */
 static __device__ __forceinline__ uint32_t window_run_least(int32_t sub) {
   return max((uint32_t)sub << 2 * RUN_POSITION_BITS, 1u);
 }
 
-/* Its row, plus one. */
+/* Returns the row of a run, plus one. */
 static __device__ __forceinline__ int32_t window_run_row_next(uint32_t run) {
   return (int32_t)(run >> RUN_POSITION_BITS & ((1u << RUN_POSITION_BITS) - 1u));
 }
@@ -105,7 +108,7 @@ static __device__ __forceinline__ int32_t window_run_column(uint32_t run) {
   return (int32_t)(run & ((1u << RUN_POSITION_BITS) - 1u));
 }
 
-/* One segment, whose weights are being written; each of WARPS warps takes every WARPS-th row. */
+/* Processes one segment, whose weights are being written. Each of WARPS warps takes every WARPS-th row. */
 template <int WARPS, int SIZE, typename T>
 static __device__ __forceinline__ void window_walk_segment(const T &t, window_tile<SIZE> *tile,
                                                            const window_segment *segment) {
@@ -126,11 +129,11 @@ static __device__ __forceinline__ void window_walk_segment(const T &t, window_ti
     copies_wait();
     __syncwarp(); /* the list, the weights and the data of walk_begin are complete */
     if (listed > 0) walk_vote(t, segment, listed);
-    __syncwarp(); /* the list is read */
+    __syncwarp(); /* the list has been read */
   }
 }
 
-/* The whole window, the part of this one of its WARPS warps. */
+/* Processes the window: the part of this one of its WARPS warps. */
 template <int WARPS, int SIZE, typename T>
 static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE> *tile, const plane_view *level,
                                                    const window_geometry *w) {
@@ -154,15 +157,15 @@ static __device__ __forceinline__ void window_walk(const T &t, window_tile<SIZE>
   __syncwarp(); /* needed if the window is outside the level and no segment was processed */
 }
 
-/* The patch of a keypoint's affine shape, by a warp, in shared memory. */
+/* Samples the patch of a keypoint's affine shape into shared memory, by a warp. */
 
-/* SIDE x SIDE samples in rows of PITCH floats: affine_patch_ref. Lanes run along the side of the patch that crosses
- * fewer rows of the level. All 32 lanes; __syncwarp before others read. */
+/* Samples SIDE x SIDE samples into rows of PITCH floats: affine_patch_ref. Lanes run along the side of the patch
+ * that crosses fewer rows of the level. All 32 lanes must call; __syncwarp is needed before other lanes read. */
 template <int SIDE, int PITCH>
 static __device__ __forceinline__ void affine_patch_fill(float *patch, const plane_view *level, const patch_map *m) {
   const float middle = 0.5f * (float)(SIDE - 1);
   const bool turned = fabsf(m->a21) > fabsf(m->a22);
-#pragma unroll 4 /* reads of four samples are in flight at once */
+#pragma unroll 4 /* the reads of four samples are in flight at once */
   for (int32_t t = (int32_t)(threadIdx.x % WARP_LANES); t < SIDE * SIDE; t += WARP_LANES) {
     const int32_t line = t / SIDE, within = t % SIDE, i = turned ? line : within, j = turned ? within : line;
     const float u = (float)i - middle, v = (float)j - middle;
@@ -179,7 +182,7 @@ typedef struct orient_item {
   int32_t column, row, octave, level;
 } orient_item;
 
-/* Keypoint n of `count`; undefined from there on. */
+/* Reads the inputs of keypoint n of `count`; undefined if n is `count` or more. */
 static __device__ __forceinline__ orient_item orient_item_at(const keypoint_list *k, uint32_t n, uint32_t count) {
   orient_item item = {0.0f, 0.0f, 0.0f, 0, 0, 0, 0};
   if (n >= count) return item;
@@ -195,7 +198,7 @@ static __device__ __forceinline__ plane_view orient_level_of(const cuda_frame_vi
   return level;
 }
 
-/* The window, in samples of that level. shift: of the level's grid. */
+/* Returns the window, in samples of that level. shift: of the level's grid. */
 static __device__ __forceinline__ orient_window orient_window_at(const cuda_frame_view &v, const orient_item &item,
                                                                  float shift) {
   return orient_window_of(sample_of_place(item.x, item.octave, shift), sample_of_place(item.y, item.octave, shift),

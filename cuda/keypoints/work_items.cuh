@@ -13,7 +13,7 @@ typedef struct mask_site {
   int32_t octave, level, x, y;
 } mask_site;
 
-/* The masks of one octave: their size, and the sample of their first bit. */
+/* The masks of one octave: their size, and the sample of the first bit. */
 typedef struct mask_place {
   uint32_t words_per_row, height;
   int32_t x, y;
@@ -26,7 +26,7 @@ static __device__ __forceinline__ mask_place mask_place_of(const cuda_frame_view
   return {(uint32_t)(o.width + 31) / 32u, (uint32_t)o.height, 0, 0};
 }
 
-/* False: the word is between two octaves' masks. */
+/* Finds the sample of a mask bit. False: the word is between the masks of two octaves. */
 static __device__ __forceinline__ bool mask_site_of(const cuda_frame_view &v, uint32_t word, uint32_t bit,
                                                     mask_site *s) {
   int32_t o = 0;
@@ -47,11 +47,12 @@ static __device__ __forceinline__ uint32_t mask_word_of(const cuda_frame_view &v
   return v.mask_offset[s->octave] + row * place.words_per_row + (uint32_t)((s->x - place.x) >> 5);
 }
 
-/* Order of work: features by window radius, the largest first, so that warps which run side by side have equal work and
- * none starts a long one last. A counting sort: counts are complete before any position is given. The order within a
- * bin varies between runs; results do not depend on it, because each feature has a separate output address. */
+/* Order of work: features by window radius, the largest first. So warps that run side by side have equal work, and
+ * no warp starts a long item last. It is a counting sort: counts are complete before any position is assigned. The
+ * order within a bin varies between runs. Results do not depend on it, because each feature has a separate output
+ * address. */
 
-/* Bin of a keypoint's features. Any thread. */
+/* Returns the bin of a keypoint's features. Any thread may call. */
 static __device__ __forceinline__ uint32_t work_order_bin(const cuda_frame_view &v, uint32_t keypoint) {
   const float sigma = v.keypoints.sigma[keypoint] * hs_power_of_two(-(int32_t)v.keypoints.octave[keypoint]);
   const int32_t radius = describe_radius(sigma);
@@ -62,21 +63,22 @@ static __device__ __forceinline__ uint32_t work_order_bin(const cuda_frame_view 
 typedef struct work_order_shared {
   uint32_t scan[WARP_LANES];
   uint32_t base[WORK_BINS];  /* first position of each bin */
-  uint32_t local[WORK_BINS]; /* the tile's features in each bin, then the first position of those */
+  uint32_t local[WORK_BINS]; /* number of the tile's features in each bin, then the first position of these */
 } work_order_shared;
 
-/* The first position of each bin. All threads of a block of WORK_BINS; ends with a barrier. */
+/* Computes the first position of each bin. All threads of a block of WORK_BINS must call; ends with a barrier. */
 static __device__ __forceinline__ void work_order_bases(const uint32_t *counts, work_order_shared *s) {
   uint32_t total;
   s->base[threadIdx.x] = block_scan_exclusive(counts[threadIdx.x], s->scan, &total);
   __syncthreads();
 }
 
-/* Gives features first..first + count of one keypoint their positions; count may be 0. All threads of a block of
- * WORK_BINS; one global addition per bin and tile, because additions to one address wait for each other. */
+/* Assigns positions to features first..first + count - 1 of one keypoint; count may be 0. All threads of a block of
+ * WORK_BINS must call. There is one global addition per bin and tile, because additions to one address wait for
+ * each other. */
 static __device__ __forceinline__ void work_order_put(const cuda_frame_view &v, work_order_shared *s, uint32_t *cursors,
                                                       uint32_t bin, uint32_t first, uint32_t count, uint32_t capacity) {
-  __syncthreads(); /* the previous tile's positions are given */
+  __syncthreads(); /* the positions of the previous tile are assigned */
   s->local[threadIdx.x] = 0;
   __syncthreads();
   uint32_t at = count > 0 ? atomicAdd(&s->local[bin], count) : 0u;

@@ -1,12 +1,13 @@
 /*
  * Histograms of integer votes: in shared memory by atomics, and of a warp without atomics.
  *
- * The one in shared memory has COPIES interleaved copies: clear, add, fold. Atomics on one address, and on different
- * ones of a bank, wait for each other, and lanes next to each other often vote for the same bin. So lane l votes in
- * copy l % COPIES, and the copies of a bin, words bin * COPIES to bin * COPIES + COPIES - 1, are in separate banks;
- * COPIES is a power of two up to 32. The histogram belongs to a warp or to a block: THREADS is its number of threads,
- * `thread` the number of the caller. There is no barrier inside: after clearing, and before bins are read, the caller
- * synchronises those threads. `bins`: aligned to 16 bytes. Sums wrap around.
+ * The one in shared memory has COPIES interleaved copies, which are cleared, added to, and folded. Atomics on one
+ * address, or on different addresses of one bank, wait for each other, and neighbouring lanes often vote for the
+ * same bin. So lane l votes in copy l % COPIES. The copies of a bin are words bin * COPIES to bin * COPIES + COPIES
+ * - 1, in separate banks; COPIES is a power of two up to 32. The histogram belongs to a warp or to a block: THREADS
+ * is the number of its threads, `thread` the number of the caller. There is no barrier inside: the caller
+ * synchronises those threads after clearing, and before bins are read. `bins`: aligned to 16 bytes. Sums wrap
+ * around.
  */
 #ifndef HARTSIFT_CUDA_PRIM_HISTOGRAMS_CUH
 #define HARTSIFT_CUDA_PRIM_HISTOGRAMS_CUH
@@ -14,7 +15,7 @@
 #include "cuda/prim/reductions.cuh"
 #include "cuda/prim/shared_copy.cuh"
 
-/* All threads. WORDS: of all copies, a multiple of 4. */
+/* Clears the bins. All threads must call. WORDS: words of all copies, a multiple of 4. */
 template <int WORDS, int THREADS>
 static __device__ __forceinline__ void shared_hist_clear(void *bins, uint32_t thread) {
   static_assert(WORDS % 4 == 0, "whole vectors");
@@ -29,13 +30,13 @@ template <int COPIES> static __device__ __forceinline__ uint32_t shared_hist_cop
   return shared_address(bins) + lane % COPIES * 4u;
 }
 
-/* One vote. Offsets may be moved between `copy` and `bin`, as addresses wrap around. */
+/* Adds one vote. Constant offsets may be moved between `copy` and `bin`, because addresses wrap around. */
 template <int COPIES>
 static __device__ __forceinline__ void shared_hist_add(uint32_t copy, uint32_t bin, int32_t vote) {
   shared_add(copy + bin * (COPIES * 4u), vote);
 }
 
-/* The sum of a bin's copies. Threads that fold neighbouring bins start with copies in different banks. */
+/* Returns the sum of a bin's copies. Threads that fold neighbouring bins start with copies in different banks. */
 template <int COPIES> static __device__ __forceinline__ uint32_t shared_hist_fold(const void *bins, uint32_t bin) {
   uint32_t sum = 0;
   if (COPIES < 4) {
@@ -52,7 +53,8 @@ template <int COPIES> static __device__ __forceinline__ uint32_t shared_hist_fol
   return sum;
 }
 
-/* Adds BINS bins, of one copy, to as many words in global memory that other blocks add to. All threads. */
+/* Adds BINS bins, which have one copy, to as many words in global memory; other blocks add to them too. All threads
+ * must call. */
 template <int BINS, int THREADS>
 static __device__ __forceinline__ void shared_hist_flush(const uint32_t *bins, uint32_t *global, uint32_t thread) {
 #pragma unroll
@@ -63,14 +65,15 @@ static __device__ __forceinline__ void shared_hist_flush(const uint32_t *bins, u
 /* Warp-level histogram of integer votes without atomics, by multi-key reduction: lanes of equal key form a group, the
    group's votes are summed, and its lowest lane, the leader, adds the sum to the bin. Li, Jia, Zhang, ICPADS 2017.
 
-   Called by all 32 lanes of a converged warp; `bins` (shared or global memory) belong to this warp alone while it adds.
-   Every lane names a key; a lane without a vote passes a vote of 0 and any valid key. Any key range. Between two calls
-   the warp must be synchronised (each call begins so), and before the bins are read by other lanes (__syncwarp). */
+   Called by all 32 lanes of a converged warp; `bins` (shared or global memory) belong to this warp alone while it
+   adds. Every lane passes a key, of any range; a lane without a vote passes a vote of 0 and any valid key. The warp
+   must be synchronised between two calls (each call begins by doing so), and by __syncwarp before other lanes read
+   the bins. */
 
-/* The lanes whose key is this lane's. */
+/* Returns the lanes whose key equals this lane's. */
 static __device__ __forceinline__ uint32_t warp_hist_group(int32_t key) { return __match_any_sync(WARP_ALL, key); }
 
-/* The sum of the group's votes; valid on all of its lanes. group: as warp_hist_group gave it. */
+/* Returns the sum of the group's votes, on all of its lanes. group: the result of warp_hist_group. */
 static __device__ __forceinline__ int32_t warp_hist_sum(uint32_t group, int32_t vote) {
 #if __CUDA_ARCH__ >= 800
   return (int32_t)__reduce_add_sync(group, (uint32_t)vote);
@@ -88,7 +91,7 @@ static __device__ __forceinline__ int32_t warp_hist_sum(uint32_t group, int32_t 
 #endif
 }
 
-/* One vote a lane. */
+/* Adds one vote per lane. */
 static __device__ __forceinline__ void warp_hist_add(int32_t *bins, int32_t key, int32_t vote) {
   __syncwarp();
   const uint32_t group = warp_hist_group(key);

@@ -1,9 +1,9 @@
 /*
  * Reductions over a warp and over a block, and order-keeping compaction.
  *
- * Over the 32 lanes of a warp:
- * Called by all 32 lanes of a converged warp. The result is valid on every lane. No shared memory, no barrier; the
- * calls themselves order the lanes' shared-memory accesses no more than __shfl_xor_sync does. Sums wrap around.
+ * Over the 32 lanes of a warp: All 32 lanes of a converged warp must call. The result is valid on every lane.
+ * Neither shared memory nor barriers are used; a call orders the lanes' shared-memory accesses no more than
+ * __shfl_xor_sync does. Sums wrap around.
  */
 #ifndef HARTSIFT_CUDA_PRIM_REDUCTIONS_CUH
 #define HARTSIFT_CUDA_PRIM_REDUCTIONS_CUH
@@ -40,7 +40,7 @@ static __device__ __forceinline__ int32_t warp_reduce_max(int32_t v) {
 #endif
 }
 
-/* By three 32-bit sums of parts that cannot overflow; each is one instruction, while shuffles would take four. */
+/* Uses three 32-bit sums of parts that cannot overflow. Each is one instruction; shuffles would take four. */
 static __device__ __forceinline__ uint64_t warp_reduce_sum_u64(uint64_t v) {
 #if __CUDA_ARCH__ >= 800
   enum { PART = 27 };
@@ -55,7 +55,7 @@ static __device__ __forceinline__ uint64_t warp_reduce_sum_u64(uint64_t v) {
 #endif
 }
 
-/* Within groups of LANES neighbouring lanes, a power of two. */
+/* Sums within groups of LANES neighbouring lanes; LANES is a power of two. */
 template <int LANES> static __device__ __forceinline__ uint32_t lanes_reduce_sum(uint32_t v) {
   for (int d = 1; d < LANES; d <<= 1) v += __shfl_xor_sync(WARP_ALL, v, d);
   return v;
@@ -76,14 +76,14 @@ template <int LANES> static __device__ __forceinline__ int64_t lanes_reduce_max_
 
 /* Reductions over the threads of a block.
 
-   Called by all threads of a one-dimensional block, whose size is a multiple of 32 (up to 1024). `shared`: 32 words
-   that nothing else uses until the next barrier after the call. Each call holds two barriers; the result is valid on
-   every thread. Sums wrap around. */
+   All threads of a one-dimensional block must call; its size is a multiple of 32, up to 1024. `shared`: 32 words
+   that nothing else uses until the next barrier after the call. Each call contains two barriers; the result is
+   valid on every thread. Sums wrap around. */
 
 static __device__ __forceinline__ uint32_t block_reduce_sum(uint32_t v, uint32_t *shared) {
   const uint32_t warp_sum = warp_reduce_sum(v);
   const unsigned lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
-  __syncthreads(); /* earlier readers of the words are done */
+  __syncthreads(); /* earlier readers of the words have finished */
   if (lane == 0) shared[warp] = warp_sum;
   __syncthreads();
   return warp_reduce_sum(lane < blockDim.x / WARP_LANES ? shared[lane] : 0u);
@@ -98,8 +98,8 @@ static __device__ __forceinline__ int32_t block_reduce_min(int32_t v, int32_t *s
   return warp_reduce_min(lane < blockDim.x / WARP_LANES ? shared[lane] : INT32_MAX);
 }
 
-/* Joins the values of a block's WARPS warps by thread 0, where the result is valid. v: of each warp's lane 0. `shared`:
- * WARPS entries, in use until the next barrier after the call. One barrier. */
+/* Joins one value of each of the block's WARPS warps by thread 0, where alone the result is valid. v: the value of
+ * each warp's lane 0. `shared`: WARPS entries, in use until the next barrier after the call. One barrier. */
 template <int WARPS, typename T, void (*JOIN)(T &, const T &)>
 static __device__ __forceinline__ void block_reduce_on_first(T &v, T *shared) {
   if (threadIdx.x % WARP_LANES == 0) shared[threadIdx.x / WARP_LANES] = v;
@@ -110,12 +110,12 @@ static __device__ __forceinline__ void block_reduce_on_first(T &v, T *shared) {
 
 /* Order-keeping compaction: exclusive scans (of 32 or 64 bits), and the sum over all previous tiles.
  *
- * A list is cut into tiles, one block each. The kernel that produces the items counts them per tile by atomics, so no
- * pass over the items is needed for counting; the block that compacts a tile sums the counts of all tiles before it
- * (compact_before) and scans its own items (block_scan_exclusive). The caller bounds the count of tiles, because the
- * cost of the sums grows with its square. */
+ * A list is cut into tiles, one block each. The kernel that produces the items counts them per tile by atomics, so
+ * counting needs no pass over the items. The block that compacts a tile sums the counts of all tiles before it
+ * (compact_before) and scans its own items (block_scan_exclusive). The caller bounds the number of tiles, because
+ * the cost of the sums grows with its square. */
 
-/* Sum over the lanes below this one. All 32 lanes of a converged warp. */
+/* Returns the sum over the lanes below this one. All 32 lanes of a converged warp must call. */
 template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W v) {
   const int lane = (int)(threadIdx.x % WARP_LANES);
   W sum = v;
@@ -126,8 +126,9 @@ template <typename W> static __device__ __forceinline__ W warp_scan_exclusive(W 
   return sum - v;
 }
 
-/* Sum over the threads below this one; *total: of the block, valid on every thread. All threads of a one-dimensional
-   block of a multiple of 32. `shared`: 32 words, as block_reduce_sum. Two barriers. */
+/* Returns the sum over the threads below this one. *total: the sum of the block, valid on every thread. All threads
+   of a one-dimensional block must call, whose size is a multiple of 32. `shared`: 32 words, as for
+   block_reduce_sum. Two barriers. */
 template <typename W> static __device__ __forceinline__ W block_scan_exclusive(W v, W *shared, W *total) {
   const unsigned lane = threadIdx.x % WARP_LANES, warp = threadIdx.x / WARP_LANES;
   const W within = warp_scan_exclusive(v);
@@ -140,7 +141,7 @@ template <typename W> static __device__ __forceinline__ W block_scan_exclusive(W
   return __shfl_sync(WARP_ALL, before, (int)warp) + within;
 }
 
-/* The sum of counts[0..tile); valid on every thread. As block_reduce_sum. */
+/* Returns the sum of counts[0..tile), valid on every thread. To be called as block_reduce_sum. */
 static __device__ __forceinline__ uint32_t compact_before(const uint32_t *counts, uint32_t tile, uint32_t *shared) {
   uint32_t sum = 0;
   for (uint32_t i = threadIdx.x; i < tile; i += blockDim.x) sum += counts[i];

@@ -1,8 +1,8 @@
 /*
  * Shared memory by byte addresses, asynchronous copies to it, and values that the compiler cannot recompute.
  *
- * Byte addresses keep address arithmetic in 32 bits, and may carry constants that cancel (bits of floats). Any thread.
- * Additions are atomic among the threads of the block and return nothing.
+ * Byte addresses keep address arithmetic in 32 bits, and may carry constants that cancel (bits of floats). Any
+ * thread may call. Additions are atomic among the threads of the block and return nothing.
  */
 #ifndef HARTSIFT_CUDA_PRIM_SHARED_COPY_CUH
 #define HARTSIFT_CUDA_PRIM_SHARED_COPY_CUH
@@ -18,18 +18,18 @@ static __device__ __forceinline__ void shared_add(uint32_t address, int32_t v) {
   asm volatile("red.shared.add.s32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
 
-/* Two floats of shared memory at a byte address (a multiple of 8) plus a constant. */
+/* Loads two floats of shared memory at a byte address (a multiple of 8) plus a constant. */
 static __device__ __forceinline__ float2 shared_pair(uint32_t address) {
   float2 v;
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(address) : "memory");
   return v;
 }
 
-/* Copies from global to shared memory that run while the thread continues (cp.async, from compute capability 8.0;
- * before, the thread copies). */
+/* Copies from global to shared memory that run while the thread continues: cp.async, from compute capability 8.0
+ * on. On older devices the thread copies. */
 
-/* 16 bytes from global to shared memory (an address in the shared window), bypassing registers if the hardware can (8.0
- * on). */
+/* Copies 16 bytes from global to shared memory, bypassing registers if the hardware can (8.0 on). s_to: an address
+ * in the shared window. */
 __device__ __forceinline__ void copy_16_async_to(unsigned s_to, const float *from) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(s_to), "l"(from) : "memory");
@@ -40,13 +40,13 @@ __device__ __forceinline__ void copy_16_async_to(unsigned s_to, const float *fro
 #endif
 }
 
-/* The same to a pointer. */
+/* Copies 16 bytes likewise, to a pointer. */
 __device__ __forceinline__ void copy_16_async(float *s_to, const float *from) {
   copy_16_async_to((unsigned)__cvta_generic_to_shared(s_to), from);
 }
 
-/* The same by way of the L1 cache, which asks the L2 for whole lines: without it each lane's 16 bytes are fetched as a
- * separate sector, twice the traffic if neighbouring lanes copy neighbouring bytes. */
+/* Copies 16 bytes likewise, but through the L1 cache, which asks the L2 for complete lines. Without it each lane's
+ * 16 bytes are fetched as a separate sector: twice the traffic if neighbouring lanes copy neighbouring bytes. */
 __device__ __forceinline__ void copy_16_async_cached(void *s_to, const void *from) {
 #if __CUDA_ARCH__ >= 800
   const unsigned to = (unsigned)__cvta_generic_to_shared(s_to);
@@ -65,7 +65,7 @@ __device__ __forceinline__ void copy_4_async(float *s_to, const float *from) {
 #endif
 }
 
-/* The same for any type, or 16 bytes of zeros; `from` must be readable in either case. */
+/* Copies 16 bytes of any type likewise, or 16 bytes of zeros. `from` must be readable in either case. */
 __device__ __forceinline__ void copy_16_async_or_zero(void *s_to, const void *from, bool there) {
 #if __CUDA_ARCH__ >= 800
   const unsigned to = (unsigned)__cvta_generic_to_shared(s_to), bytes = there ? 16u : 0u;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void copies_commit() {
 #endif
 }
 
-/* Waits until the thread's copies are done, except for the newest COUNT commits. */
+/* Waits until the thread's copies are done, except for those of the newest COUNT commits. */
 template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;\n" ::"n"(COUNT) : "memory");
@@ -90,8 +90,8 @@ template <int COUNT> __device__ __forceinline__ void copies_wait_but() {
 
 __device__ __forceinline__ void copies_wait() { copies_wait_but<0>(); }
 
-/* Values whose origin is hidden from the compiler by an empty asm statement, so that it keeps them in registers. No
-   instruction is emitted. Any thread. */
+/* Values whose origin an empty asm statement hides from the compiler, so that it keeps them in registers. No
+   instruction is emitted. Any thread may call. */
 
 /* Keeps the compiler from recomputing a pointer from its components at each use in a loop. */
 static __device__ __forceinline__ const float *opaque_pointer(const float *p) {
@@ -99,13 +99,14 @@ static __device__ __forceinline__ const float *opaque_pointer(const float *p) {
   return p;
 }
 
-/* The same for a number: without this the compiler may read it again in each iteration of a loop. */
+/* Does the same for a number: otherwise the compiler may read it again in each iteration of a loop. */
 static __device__ __forceinline__ int32_t opaque_int(int32_t v) {
   asm("" : "+r"(v));
   return v;
 }
 
-/* The same where not even an unchanged value may be recomputed: the statement counts as a side effect. */
+/* Does the same for a number that must not even be recomputed when unchanged: the statement counts as a side
+ * effect. */
 static __device__ __forceinline__ int32_t keep_in_register(int32_t v) {
   asm volatile("" : "+r"(v));
   return v;
