@@ -17,9 +17,8 @@ extern "C" {
  * step_y]: rows of any pitch, rotated as an EXIF orientation requires. */
 typedef struct jpeg_decode_args {
   jpeg_shape shape;
-  const void
-      *packed;   /* host memory, shape.packed_bytes: pinned, so that the copy does not wait; must stay valid until the
-               * stream has read it */
+  const void *packed; /* host memory, shape.packed_bytes; pinned, so that the copy does not wait; the stream reads it
+                  * later */
   void *scratch; /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; used by one picture at a time */
   uint8_t *gray; /* device memory */
   int64_t start, step_x, step_y;

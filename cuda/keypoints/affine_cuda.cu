@@ -213,8 +213,7 @@ enum {
 
 /* One warp's shared memory. */
 template <int COPIES> struct __align__(16) warped_shared {
-  int32_t
-      votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* [bin][copy] as in describe_shared */
+  int32_t votes[describe_layout<COPIES>::STORED * describe_layout<COPIES>::HELD]; /* as in describe_shared */
   window_tile<WARPED_TILE> tile;
   float patch[WARPED_SIDE * WARPED_SIDE];
 };

@@ -46,10 +46,8 @@ typedef struct described_sample {
 } described_sample;
 
 #define ROUNDING_SHIFT 12582912.0f /* 2^23 + 2^22: added to floats below 2^22 it leaves integers in the low bits */
-#define ROUNDED_BIAS                                                                                                   \
-  0x4b400000u /* the bits of ROUNDING_SHIFT: what a rounded number's bits have too much; a
-                                    * multiple of 8 */
-#define DESCRIBE_BIAS (ROUNDED_BIAS * (DESCRIBE_CELLS + 2u))
+#define ROUNDED_BIAS   0x4b400000u /* bits of ROUNDING_SHIFT; a multiple of 8 */
+#define DESCRIBE_BIAS  (ROUNDED_BIAS * (DESCRIBE_CELLS + 2u))
 
 /* Returns hs_rounded_product plus ROUNDED_BIAS. */
 static __device__ __forceinline__ int32_t biased_product(float a, float b) {
@@ -247,8 +245,7 @@ static __device__ __forceinline__ void walk_vote(const describe_walk<COPIES, SOU
   from.columns = shared_address(t.tile->column + sub);
   from.rows = shared_address(t.tile->row) - (uint32_t)sizeof(float2);
   from.least = window_run_least(sub);
-  const uint16_t *list = t.tile->runs + lane / RUN_LENGTH,
-                 *stop = list + listed; /* all lanes make the same number of steps */
+  const uint16_t *list = t.tile->runs + lane / RUN_LENGTH, *stop = list + listed; /* equal steps for all lanes */
   described_near near = {0.0f, 0.0f, 0.0f, 0.0f};
   described_position even = describe_prefetch(&from, list, &near), odd;
 #pragma unroll 1

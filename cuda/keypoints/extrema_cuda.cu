@@ -323,8 +323,8 @@ static __device__ __forceinline__ void extrema_march(const extrema_params &p, co
   const strip_position strip = strip_position_of(o, p, block);
   warp_candidates *s = &s_candidates[threadIdx.x >> 5];
   staged_rows<STORED> *staged = &s_staged[threadIdx.x >> 5];
-  const float *from = o.planes + o.plane_floats + (ptrdiff_t)(strip.first_row - 1) * o.stride +
-                      strip.column; /* the lane's sample of row first_row - 1 */
+  const float *from =
+      o.planes + o.plane_floats + (ptrdiff_t)(strip.first_row - 1) * o.stride + strip.column; /* row first_row - 1 */
   prefetch_row(o, strip, -1, 0, staged, &from);
   prefetch_row(o, strip, 0, 1, staged, &from);
   for (int32_t i = (int32_t)threadIdx.x & 31; i < strip.rows * MARCH_LEVELS * STRIP_WORDS; i += 32) s->words[i] = 0;

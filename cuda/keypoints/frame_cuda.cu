@@ -117,7 +117,8 @@ static __device__ __forceinline__ void copy_keypoint(const keypoint_list &to, co
  * Does      copies keypoints, shapes, features, escaped candidates and counts of a tile to host memory.
  * Launch    resident blocks of 256 threads, looping over the counts.
  * Shared    none.
- * Reads     the view's lists and counts. Writes lists, a line of 128 bytes (64 of octaves and levels) a warp and array.
+ * Reads     the view's lists and counts. Writes lists; one warp writes a line of 128 bytes of an array (64 of
+ *           octaves and levels).
  * Barriers  none.
  * Limits    entries beyond a capacity are only counted.
  * Order     repeatable, except for escaped candidates, which keep refinement's order.
@@ -151,7 +152,7 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 enum {
   RESULTS_THREADS = 128,
   RECORD_WORDS = 6,
-  RECORD_QUADS = 48 /* RECORD_WORDS, RECORD_QUADS: sizes for 32 records */
+  RECORD_QUADS = 48 /* for 32 records */
 };
 static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
 

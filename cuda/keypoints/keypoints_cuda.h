@@ -76,10 +76,10 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 
 /* Orientation on the device: keypoints -> features in the order of the list, then by angle. */
 
-/* WARP: one warp per keypoint adds its votes by integer atomics, on interleaved copies of the histogram in shared
- * memory; or by the warp-level histogram, without atomics (Li, Jia, Zhang, ICPADS 2017). For comparison: one thread
- * or one block per keypoint tests every sample of the window's square (on patches of shapes these run as the first
- * variant). */
+/* ATOMIC and WARP_HISTOGRAM: one warp per keypoint adds its votes, by integer atomics on interleaved copies of the
+ * histogram in shared memory, or by the warp-level histogram without atomics (Li, Jia, Zhang, ICPADS 2017). THREAD
+ * and BLOCK, for comparison: one thread or one block per keypoint tests every sample of the window's square; on
+ * patches of shapes they run as ATOMIC. */
 typedef enum cuda_orient_variant {
   CUDA_ORIENT_ATOMIC = 0,
   CUDA_ORIENT_WARP_HISTOGRAM = 1,

@@ -9,7 +9,7 @@ enum {
   THREADS = 256,
   LANES = 8,             /* lanes per descriptor, 16 bytes each */
   RECORD_FLOATS = 6,     /* floats of a keypoint record */
-  PAIR_TILES_MAX = 1024, /* small enough that summing the counts before a tile stays cheap */
+  PAIR_TILES_MAX = 1024, /* few enough that summing the counts before a tile is cheap */
   WORK_ALIGNMENT = 256
 };
 
@@ -17,7 +17,7 @@ static unsigned blocks_of(uint64_t threads) { return (unsigned)((threads + THREA
 
 /* ------------------------------------------------------------------ work */
 
-/* The next array of `count` elements in the work. */
+/* Returns the next array of `count` elements in the work. */
 static void *work_array(unsigned char *base, size_t *offset, size_t count, size_t bytes) {
   void *at = base ? base + *offset : NULL;
   *offset += (count * bytes + WORK_ALIGNMENT - 1u) / WORK_ALIGNMENT * WORK_ALIGNMENT;
@@ -44,14 +44,14 @@ size_t cuda_match_work_layout(uint32_t first_count, uint32_t second_count, bool 
 /* ------------------------------------------------------------------ before the squares */
 
 typedef struct norms_args {
-  const uint8_t *first, *second; /* null: floats, which have no norms */
+  const uint8_t *first, *second; /* null: descriptors are floats, which have no norms */
   uint32_t first_count, second_count, second_padded;
   int32_t *first_norms, *second_base;
-  uint64_t *best[2], *second_best[2]; /* keys of first's and second's features */
+  uint64_t *best[2], *second_best[2]; /* keys of first's features, and of second's */
 } norms_args;
 
 /*
- * Does      squared norms of 8-bit descriptors; bases of second's; best keys of all features initialised.
+ * Does      squared norms of 8-bit descriptors; key bases of second's; initial values of all features' best keys.
  * Launch    8 lanes per feature: first's, then second's up to whole strips.
  * Shared    none. Reads descriptors, 16-byte aligned. Writes the work. Barriers: none.
  * Limits    any counts. Order: repeatable, integers. Cost: 128 bytes read a feature, bound by memory.
@@ -94,7 +94,7 @@ stage_status cuda_match_norms_launch(const match_args *args, const cuda_match_wo
   return launch(match_norms_kernel, blocks_of(items * LANES), THREADS, 0, stream, p);
 }
 
-/* x and y of a record of 24 bytes. */
+/* Returns x and y of a record of 24 bytes. */
 __device__ __forceinline__ static float2 record_position(const void *keypoints, uint32_t i) {
   const float *record = (const float *)keypoints + (size_t)i * RECORD_FLOATS;
   return make_float2(record[0], record[1]);
@@ -123,7 +123,7 @@ stage_status cuda_match_places_launch(const match_guide *guide, bool of_second, 
 
 /* ------------------------------------------------------------------ after the squares */
 
-/* Both directions: forward, and then backward unless its count is 0. */
+/* Both directions: forward, then backward unless its count is 0. */
 typedef struct settle_both_args {
   settle_args way[2];
 } settle_both_args;
@@ -143,8 +143,8 @@ __global__ void __launch_bounds__(THREADS) match_settle_kernel(const __grid_cons
 }
 
 /*
- * Does      the same if the second nearest was not searched in the group of the best: a row's group, or a column's
- *           (with row and column exchanged).
+ * Does      the same, if the second nearest was not searched in the group of the best: the group of a row, or of a
+ *           column (with row and column exchanged).
  * Launch    one warp per feature, forward's first. Shared: none.
  * Reads     keys, descriptors (16-byte aligned), norms. Writes nearest. Barriers: none.
  * Limits    any count. Order: repeatable, integers. Cost: 2 KB read a feature; two dependent reads of the L2 cache.
@@ -178,7 +178,7 @@ stage_status cuda_match_settle_launch(const match_args *args, const cuda_match_w
 
 /* ------------------------------------------------------------------ pairs */
 
-/* First's features are cut into at most PAIR_TILES_MAX tiles, a block each. */
+/* Returns the features in a tile: first's features are cut into at most PAIR_TILES_MAX tiles, one block each. */
 static uint32_t pair_tile(uint32_t count) {
   const uint32_t steps = (count + PAIR_TILES_MAX * THREADS - 1u) / (PAIR_TILES_MAX * THREADS);
   return (steps > 1u ? steps : 1u) * THREADS;

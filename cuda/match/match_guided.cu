@@ -12,7 +12,7 @@ enum {
   OWN = 4,                 /* features per warp */
   BLOCK_OWN = WARPS * OWN, /* features per block */
   OTHERS = THREADS,        /* positions of the other list per round */
-  QUEUE = 2 * WARP_LANES   /* candidates that wait until they fill a warp */
+  QUEUE = 2 * WARP_LANES   /* candidates of a feature that wait until they fill a warp */
 };
 
 typedef struct guided_args {
@@ -28,7 +28,7 @@ typedef struct guided_shared {
   uint32_t queue[WARPS][OWN][QUEUE];
 } guided_shared;
 
-/* The key of one pair; computed by a single thread, in the contract's order. */
+/* Returns the key of one pair. A single thread computes it, in the contract's order. */
 template <match_type TYPE> static __device__ uint64_t pair_key(const guided_args *p, uint32_t own, uint32_t other) {
   enum { QUADS = (TYPE == MATCH_F32 ? MATCH_LENGTH : MATCH_LENGTH / 4) / 4 };
   const uint4 *a = (const uint4 *)p->own + (size_t)own * QUADS, *b = (const uint4 *)p->other + (size_t)other * QUADS;
@@ -59,7 +59,7 @@ typedef struct own_feature {
   match_two two;
 } own_feature;
 
-/* Appends the candidates of 32 that agree to a feature's queue, which is emptied a warp at a time. */
+/* Appends those of 32 candidates that agree to a feature's queue. The queue is emptied when it can fill a warp. */
 template <match_type TYPE>
 static __device__ __forceinline__ void take_candidates(const guided_args *p, uint32_t other, bool agrees,
                                                        uint32_t *queue, own_feature *own) {
@@ -105,14 +105,14 @@ static __device__ __forceinline__ void end_feature(const guided_args *p, const u
 }
 
 /*
- * Does      the two nearest among the candidates whose positions agree; match_ref with a guide. BACKWARD: the own list
- *           is the second one of the guide.
+ * Does      finds the two nearest among the candidates whose positions agree; match_ref with a guide. BACKWARD: the
+ *           warps' features are those of the guide's second image.
  * Launch    32 features per block, 4 for each of 8 warps.
  * Shared    guided_shared: 256 positions of the other list, and the queues.
  * Reads     places and descriptors (16-byte aligned) of both lists. Writes nearest.
- * Barriers  around each 256 places; within a warp around its queues.
- * Limits    any counts, none included.
- * Order     repeatable: keys are different, so the order of the queue does not count.
+ * Barriers  around each 256 places; within a warp, around its queues.
+ * Limits    any counts, including 0.
+ * Order     repeatable: keys are all different, so the order of the queue does not matter.
  * Cost      some 10 double operations per pair; 128 bytes (floats 512) read for each candidate.
  */
 template <match_type TYPE, match_guide_kind KIND, bool BACKWARD>

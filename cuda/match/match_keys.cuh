@@ -1,6 +1,7 @@
 /*
- * Candidates as 64-bit keys, square above index, so that the order of matching (square, then index) is that of
- * integers; and the two smallest keys of a feature, in registers and in global memory.
+ * Candidates as 64-bit keys: the square in the upper word, the index in the lower one. So the order of matching
+ * (square, then index) is the order of integers. Also the two smallest keys of a feature, in registers and in
+ * global memory.
  *
  * Squares of floats are never negative, so their bits have the order of their values.
  */
@@ -12,15 +13,15 @@
 
 #define MATCH_NO_KEY 0xffffffffffffffffull
 
-/* Columns that share a step of the tensor kernel, and the number of columns that fits the low bits of its 32-bit
- * keys. */
+/* MATCH_STRIP: columns that share a step of the tensor kernel. MATCH_SPAN: number of columns that fit into the low
+ * bits of its 32-bit keys. */
 enum { MATCH_STRIP = 64, MATCH_SPAN = 512 };
 /* A 32-bit key: square (or a value of the same order) << 8 | number. */
 enum { MATCH_KEY_SHIFT = 8, MATCH_KEY_NUMBER = 255 };
 #define MATCH_NO_KEY_32 INT32_MAX
 
-/* The low bits of a column's key: its number among the columns of its span that one lane sees (8 columns belong to 4
- * lanes, two neighbours each). At most 127. */
+/* Returns the low bits of a column's key: the column's number among those of its span that one lane sees, at most
+ * 127. Every 8 columns belong to 4 lanes, two neighbouring columns each. */
 static __device__ __forceinline__ int32_t match_column_number(uint32_t column) {
   return (int32_t)((column >> 2 & 126u) | (column & 1u));
 }
@@ -29,12 +30,12 @@ static __device__ __forceinline__ uint64_t match_key(uint32_t square, uint32_t i
   return (uint64_t)square << 32 | index;
 }
 
-/* Of a float square; none when it is not finite. */
+/* Returns the key of a float square; MATCH_NO_KEY if the square is not finite. */
 static __device__ __forceinline__ uint64_t match_key_float(float square, uint32_t index) {
   return hs_is_finite(square) ? match_key(hs_float_bits(square), index) : MATCH_NO_KEY;
 }
 
-/* The two smallest keys met. */
+/* The two smallest keys found so far. */
 typedef struct match_two {
   uint64_t best, second;
 } match_two;
@@ -50,15 +51,15 @@ static __device__ __forceinline__ void match_two_take(match_two *t, uint64_t key
   t->second = min(t->second, loser);
 }
 
-/* Merges two sets without a common key. */
+/* Merges two sets that have no common key. */
 static __device__ __forceinline__ void match_two_join(match_two *t, match_two other) {
   const uint64_t loser = max(t->best, other.best);
   t->best = min(t->best, other.best);
   t->second = min(min(t->second, other.second), loser);
 }
 
-/* Merges the sets of lanes whose numbers differ in the bits of `lanes` (a power of two each, from `first` up to below
- * `end`); valid on all of them. All 32 lanes. */
+/* Merges the sets of lanes whose numbers differ only in the bits from `first` up to, not including, `end` (powers
+ * of two). Valid on all of them. All 32 lanes must call. */
 static __device__ __forceinline__ void match_two_join_lanes(match_two *t, int first, int end) {
   for (int d = first; d < end; d <<= 1) {
     match_two other;
@@ -91,10 +92,10 @@ typedef struct match_bests {
   uint64_t *best, *second;
 } match_bests;
 
-/* Adds a set to a feature's. The result does not depend on the order of additions: an atomic minimum keeps the smallest
- * key as best, and the key that loses a comparison with it, whether the old best or the new one, is offered as second.
- * Every key but the smallest loses once, so each is offered once. The plain reads before the atomics may return an old
- * value, which can only be too large; they save nearly all atomics. */
+/* Adds a set to a feature's set. The result does not depend on the order of additions. An atomic minimum keeps the
+ * smallest key as best. The key that loses this comparison, whether the old best or the new one, is offered as
+ * second. Every key but the smallest loses exactly once, so each is offered once. The plain reads before the
+ * atomics may return an old value, which can only be too large; they save nearly all atomics. */
 static __device__ __forceinline__ void match_bests_add(const match_bests *bests, uint32_t i, match_two t) {
   uint64_t loser = t.best;
   if (t.best < __ldcg(&bests->best[i])) {
@@ -113,14 +114,14 @@ typedef struct settle_args {
   match_type type;
   const uint8_t *own, *other; /* descriptors, and squared norms of 8-bit ones */
   const int32_t *own_norms, *other_norms;
-  int own_shift, other_shift; /* shift of the norms in their storage */
+  int own_shift, other_shift; /* shifts of the norms in their storage */
   uint32_t own_count, other_count;
   const uint64_t *best, *second;
   match_nearest *nearest;
 } settle_args;
 
-/* The smallest key of the group of t's best, except the best itself: the candidates of its 64 whose numbers agree with
- * it in bits 1 and 2, 16 of them, two lanes each. Valid on all lanes. */
+/* Returns the smallest key in the group of t's best, without the best. The group are 16 of the best's 64
+ * candidates: those whose numbers agree with it in bits 1 and 2. Two lanes compute each. Valid on all lanes. */
 static __device__ __forceinline__ uint64_t group_second(const settle_args &p, uint32_t i, match_two t) {
   const uint32_t lane = threadIdx.x % WARP_LANES, nearest = (uint32_t)t.best, member = lane / 2u, half = lane % 2u;
   const uint32_t j = (nearest & ~63u) + (member & ~1u) * 4u + (nearest & 6u) + (member & 1u);

@@ -9,7 +9,7 @@
 
 enum {
   THREADS = 256,
-  LANES = 8, /* that share a descriptor's norm, 16 bytes each */
+  LANES = 8, /* lanes that share a descriptor's norm, 16 bytes each */
   ALIGNMENT = 256
 };
 
@@ -75,7 +75,7 @@ void cuda_match_task_layout(cuda_match_task *t, bool mutual, void *keys, size_t 
 
 /*
  * Does      final keys to the two nearest of each task's features: match_settle_group_kernel for many pairs.
- * Launch    x: one warp per feature, first's and then second's, as many as the largest pair has; y: the tasks.
+ * Launch    x: one warp per feature, first's and then second's, for the largest counts of any pair; y: the tasks.
  * Shared    none. Reads keys, descriptors (16-byte aligned), norms. Writes forward, backward. Barriers: none.
  * Limits    65535 tasks. Order: repeatable, integers. Cost: 2 KB read a feature.
  */

@@ -2,11 +2,12 @@
  * Squared distances of 8-bit descriptors by matrix instructions, never stored: every block keeps the two nearest of its
  * rows (first's features) and of its columns (second's).
  *
- * Such a kernel is bound less by the products than by the work on each of them. So minima are taken over groups: of a
- * row's candidates the 16 that one lane sees in a strip of 64 columns, of a column's the 16 that two neighbouring
- * groups of lanes hold. Only the smallest key of a group is kept, and only these compete for nearest and second
- * nearest: half an instruction a product instead of three. This only misses a second nearest in the group of the
- * nearest; cuda_match_settle_launch computes that group again: 16 squares a feature.
+ * Such a kernel is bound less by the products than by the work on each product. So minima are taken over groups of
+ * 16 candidates. A row's group are the columns that one lane sees in a strip of 64. A column's group are the rows
+ * that two neighbouring groups of lanes hold. Only the smallest key of a group is kept, and only these keys compete
+ * for nearest and second nearest. This takes half an instruction per product instead of three. The only error is
+ * that a second nearest in the group of the nearest is missed. cuda_match_settle_launch computes that group again:
+ * 16 squares per feature.
  *
  * A product costs a multiply-add, half a three-way minimum (row) and a sum with minimum (column):
  *   x = (|b|^2 - 2 a.b) << 8 | number of the column       orders a row's candidates; |a|^2 is the same for all
@@ -25,8 +26,8 @@ enum {
   ROW_TILES = 4,              /* tiles of 16 rows per warp: its rows stay in registers */
   WARP_ROWS = 16 * ROW_TILES, /* 64 */
   BLOCK_ROWS = WARPS * WARP_ROWS,
-  HALF_ROWS = BLOCK_ROWS / 2, /* rows whose numbers fit a key: 7 bits */
-  LANE_ROWS = 2 * ROW_TILES,  /* rows that a lane holds products of */
+  HALF_ROWS = BLOCK_ROWS / 2, /* number of rows that can be numbered in a key: 7 bits */
+  LANE_ROWS = 2 * ROW_TILES,  /* rows whose products a lane holds */
   LANE_WORDS = 8,             /* words of a descriptor per lane: 32 bytes of 128 */
   STRIP_TILES = MATCH_STRIP / 8,
   SPAN_STRIPS = MATCH_SPAN / MATCH_STRIP,
@@ -39,7 +40,7 @@ enum { FORM_WIDE, FORM_NARROW };
 /* The number part of an empty key. */
 #define NO_SQUARE (MATCH_NO_KEY_32 >> MATCH_KEY_SHIFT)
 
-/* The two nearest of a row within one lane's columns; squares less |a|^2. */
+/* The two nearest of a row among the columns of one lane; values are squares less |a|^2. */
 typedef struct __align__(16) row_two {
   int32_t best, second;
   uint32_t best_column, second_column;
@@ -50,7 +51,8 @@ row_two;
 typedef struct products_shared {
   uint8_t columns[BUFFERS][MATCH_STRIP * MATCH_LENGTH]; /* 16-byte pieces, permuted within a row by its low 3 bits */
   int32_t base[BUFFERS][MATCH_STRIP];
-  int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest of each lane's rows, for alternate strips */
+  int32_t column_keys[2][WARPS][8][COLUMN_PITCH]; /* smallest keys over each lane's rows; two sets, for alternate
+                                                   * strips */
   row_two rows[LANE_ROWS][THREADS];
 } products_shared;
 
@@ -62,20 +64,20 @@ typedef struct products_args {
   uint32_t strips_a_block;
 } products_args;
 
-/* The 64 rows of a warp, spread over its lanes: lane 4 g + q has bytes 32 q to 32 q + 31 of rows g and g + 8 of each
- * tile. Any distribution of the 128 products to lanes is valid if rows and columns agree. */
+/* The 64 rows of a warp, distributed over its lanes: lane 4 g + q has bytes 32 q to 32 q + 31 of rows g and g + 8
+ * of each tile. Any distribution of the 128 products over lanes is valid if rows and columns use the same. */
 typedef struct lane_rows {
   uint32_t words[ROW_TILES][2][LANE_WORDS];
   int32_t term[LANE_ROWS]; /* |a|^2 << 8 | number within the half block */
   uint32_t outside;        /* bit r: row r is beyond the last */
 } lane_rows;
 
-/* Smallest keys of each row so far in this span, and of another group. */
+/* For each row: the smallest key of this span so far, and the smallest key of another group. */
 typedef struct row_minima {
   int32_t best[LANE_ROWS], second[LANE_ROWS];
 } row_minima;
 
-/* d += rows x columns for 16 x 8 products over 32 values. */
+/* Adds rows x columns to d: 16 x 8 products over 32 values. */
 template <int FORM>
 static __device__ __forceinline__ void multiply_add(int32_t *d, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                                     uint32_t b0, uint32_t b1) {
@@ -111,7 +113,7 @@ static __device__ __forceinline__ int32_t min_of_sum(int32_t a, int32_t b, int32
 #endif
 }
 
-/* Row r of a lane, as a row of the warp. */
+/* Returns the number within the warp of row r of this lane. */
 static __device__ __forceinline__ uint32_t lane_row(int r) { return (uint32_t)r * 8u + threadIdx.x % WARP_LANES / 4u; }
 
 static __device__ __forceinline__ void load_rows(const products_args *p, uint32_t warp_row, lane_rows *rows) {
@@ -130,8 +132,8 @@ static __device__ __forceinline__ void load_rows(const products_args *p, uint32_
   }
 }
 
-/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which mark these). A thread's pieces of 16
- * bytes are 16 columns apart. */
+/* Starts the copy of a strip: descriptors (zeros beyond the last) and bases (which mark columns beyond the last).
+ * The 16-byte pieces that a thread copies are 16 columns apart. */
 static __device__ __forceinline__ void load_strip(const products_args *p, uint32_t strip, products_shared *s) {
   enum { APART = THREADS * 16, PIECES = MATCH_STRIP * MATCH_LENGTH / APART };
   const uint32_t buffer = strip % BUFFERS, column = threadIdx.x / 8u, piece = threadIdx.x % 8u ^ column % 8u;
@@ -164,8 +166,8 @@ static __device__ __forceinline__ void tile_products(const lane_rows *rows, cons
                          rows->words[m][1][k + 1], b[k], b[k + 1]);
 }
 
-/* A strip: every row's minima, and if COLUMNS the smallest key of each column within each lane's rows. TAIL: some rows
- * are beyond the last. */
+/* Processes a strip: every row's minima and, if COLUMNS, the smallest key of each column within each lane's rows.
+ * TAIL: some rows are beyond the last. */
 template <int FORM, bool COLUMNS, bool TAIL>
 static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_t strip, products_shared *s,
                                                   row_minima *minima) {
@@ -200,13 +202,14 @@ static __device__ __forceinline__ void take_strip(const lane_rows *rows, uint32_
   }
 }
 
-/* The column of a row's key of a span; span_column: the lane's first column in it. */
+/* Returns the column in a row's key of a span. span_column: the lane's first column in the span. */
 static __device__ __forceinline__ uint32_t column_of_key(int32_t key, uint32_t span_column) {
   const uint32_t number = (uint32_t)key & (uint32_t)MATCH_KEY_NUMBER;
   return span_column + (number & 126u) * 4u + (number & 1u);
 }
 
-/* Ends a span: numbers restart. Later columns come after all earlier ones, so only smaller squares count. */
+/* Ends a span: numbers restart. Later columns have higher indices, so from now on only smaller squares replace a
+ * candidate. */
 static __device__ __forceinline__ void end_span(uint32_t strip, products_shared *s, row_minima *minima) {
   const uint32_t column = strip / SPAN_STRIPS * MATCH_SPAN + threadIdx.x % 4u * 2u;
 #pragma unroll
@@ -232,12 +235,12 @@ static __device__ __forceinline__ void end_span(uint32_t strip, products_shared 
   }
 }
 
-/* The whole key of a row's candidate. */
+/* Returns the full key of a row's candidate. */
 static __device__ __forceinline__ uint64_t row_key(int32_t square, uint32_t column, uint32_t norm) {
   return square == NO_SQUARE ? MATCH_NO_KEY : match_key((uint32_t)square + norm, column);
 }
 
-/* Merges the rows into global memory, a quarter of them by each lane of the four that share them. */
+/* Merges the rows into global memory. Each of the four lanes that share rows merges a quarter of them. */
 static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t warp_row, const products_shared *s) {
 #pragma unroll
   for (int r = 0; r < LANE_ROWS; r++) {
@@ -250,7 +253,8 @@ static __device__ __forceinline__ void end_rows(const products_args *p, uint32_t
   }
 }
 
-/* The second best square of a thread's column in a strip so far; may be old, and so too large. */
+/* Returns the second best square so far of the thread's column in a strip. It may be an old value, which is then
+ * too large. */
 static __device__ __forceinline__ uint32_t column_second(const products_args *p, uint32_t strip) {
   const uint32_t column = min(strip * MATCH_STRIP + threadIdx.x % MATCH_STRIP, p->columns - 1u);
   return __ldcg((const uint32_t *)&p->column_bests.second[column] + 1);
@@ -261,8 +265,8 @@ static __device__ __forceinline__ uint64_t column_key(int32_t key, uint32_t row,
   return key == MATCH_NO_KEY_32 ? MATCH_NO_KEY : match_key(k >> MATCH_KEY_SHIFT, row + (k & MATCH_KEY_NUMBER) - number);
 }
 
-/* Merges the columns of a strip into global memory: each half of the block handles its warps' rows, one thread per
- * column. Neighbouring lane groups count as one, of 16 rows. seen: column_second. */
+/* Merges the columns of a strip into global memory. Each half of the block handles the rows of its warps, with one
+ * thread per column. Two neighbouring lane groups form one group of 16 rows. seen: the result of column_second. */
 static __device__ __forceinline__ void end_columns(const products_args *p, uint32_t strip, uint32_t seen,
                                                    const products_shared *s) {
   const uint32_t at = threadIdx.x % MATCH_STRIP, half = threadIdx.x / MATCH_STRIP, column = strip * MATCH_STRIP + at;
@@ -280,7 +284,7 @@ static __device__ __forceinline__ void end_columns(const products_args *p, uint3
   match_bests_add(&p->column_bests, column, t);
 }
 
-/* A block's work: its rows against its strips of columns, blockIdx.x and .y of them. */
+/* Does the work of a block: the blockIdx.x-th rows against the blockIdx.y-th strips of columns. */
 template <int FORM, bool COLUMNS>
 static __device__ __forceinline__ void take_block(const products_args *p, products_shared *s) {
   const uint32_t warp_row = blockIdx.x * BLOCK_ROWS + threadIdx.x / WARP_LANES * WARP_ROWS;
@@ -320,13 +324,14 @@ static __device__ __forceinline__ void take_block(const products_args *p, produc
 }
 
 /*
- * Does      the smallest keys of each row over its columns and, if COLUMNS, of each column over its rows, each second
- *           from another group than the best: the result of match_ref without that group.
- * Launch    x: 256 rows per block, y: strips_a_block strips of 64 columns per block; 4 warps of 64 rows.
+ * Does      finds the smallest keys of each row over its columns and, if COLUMNS, of each column over its rows.
+ *           Each second key is from another group than the best: the result of match_ref without the rest of that
+ *           group.
+ * Launch    x: 256 rows per block, y: strips_a_block strips of 64 columns per block; 4 warps of 64 rows each.
  * Shared    products_shared, dynamic.
  * Reads     both lists, 16-byte aligned; norms, bases (whole strips). Writes best and second by atomic minima.
- * Barriers  one a strip: the strip is loaded for all, its buffer's former strip is no longer read, and all keys of the
- *           columns of the strip before are in shared memory.
+ * Barriers  one per strip. After it the strip is loaded for all, the former strip in its buffer is no longer read,
+ *           and all column keys of the strip before are in shared memory.
  * Limits    any count of 1 or more; rows beyond the last repeat it and enter no column's minimum, columns beyond the
  *           last have the base MATCH_NO_KEY_32 and products of 0.
  * Order     repeatable: minima of keys that are all different.
@@ -372,8 +377,8 @@ __global__ void __launch_bounds__(THREADS, BLOCKS)
   take_block<FORM, COLUMNS>(&p, (products_shared *)memory);
 }
 
-/* Strips a block: so that the busiest multiprocessor has the fewest, counting a block's start and end as one and a half
-   strips. */
+/* Returns the strips per block for which the busiest multiprocessor has the fewest; the start and end of a block
+   count as one and a half strips. */
 static uint32_t strips_a_block(uint32_t row_blocks, uint32_t strips, uint32_t resident) {
   uint32_t chosen = strips;
   double lowest_cost = 1e300;
@@ -399,7 +404,7 @@ static products_kernel kernel_of(bool narrow, bool columns) {
 
 typedef void (*products_many_kernel)(const cuda_match_task *, uint32_t);
 
-/* The wide form equals the narrow one if the device has no other. */
+/* On a device without the wide form, that form equals the narrow one. */
 static products_many_kernel many_kernel_of(bool columns) {
   return columns ? match_products_many_kernel<FORM_WIDE, true> : match_products_many_kernel<FORM_WIDE, false>;
 }

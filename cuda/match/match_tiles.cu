@@ -1,7 +1,7 @@
 /*
- * Squared distances without matrix instructions: of float descriptors in the contract's order, and of 8-bit ones four
- * products an instruction. A block holds 128 x 128 of them in registers and merges the two nearest of its rows and
- * columns into global memory; or writes all of them.
+ * Squared distances without matrix instructions: of float descriptors in the contract's order, and of 8-bit ones
+ * four products per instruction. A block holds 128 x 128 squares in registers. It merges the two nearest of its
+ * rows and columns into global memory, or writes all squares.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -12,9 +12,9 @@ enum {
   THREADS = 256,
   SIDE = 16,          /* threads along a side of the tile */
   TILE = 128,         /* rows and columns of a block */
-  EACH = TILE / SIDE, /* rows and columns of a thread: 4 adjacent, and the 4 that are 64 further */
-  SLICE = 16,         /* words of each descriptor at a time */
-  SLICE_WORDS = 8,    /* words that a thread fetches of either side */
+  EACH = TILE / SIDE, /* rows and columns of a thread: 4 adjacent ones, and the 4 that are 64 further */
+  SLICE = 16,         /* words of each descriptor that are loaded together */
+  SLICE_WORDS = 8,    /* words of rows, and of columns, that a thread fetches */
   PITCH = TILE + 4    /* stride between words of the descriptors */
 };
 
@@ -29,12 +29,13 @@ typedef struct tiles_shared {
   uint32_t rows[SLICE][PITCH], columns[SLICE][PITCH];
 } tiles_shared;
 
-/* Position of a thread's n-th row or column in the tile. */
+/* Returns the position in the tile of a thread's n-th row or column. */
 static __device__ __forceinline__ uint32_t offset_in_tile(uint32_t thread, int n) {
   return thread * 4u + (uint32_t)(n % 4) + (uint32_t)(n / 4) * (TILE / 2u);
 }
 
-/* A thread's loads of a slice: half the words of one descriptor (beyond the last, of the last again). */
+/* Loads a thread's part of a slice: half of the words of one descriptor. Beyond the last descriptor, the last one
+ * is loaded again. */
 static __device__ __forceinline__ void fetch_slice(const uint32_t *from, uint32_t first, uint32_t count, uint32_t words,
                                                    uint32_t slice, uint32_t *piece) {
   const uint32_t i = min(first + threadIdx.x % TILE, count - 1u);
@@ -56,7 +57,8 @@ static __device__ __forceinline__ void read_words(const uint32_t *line, uint32_t
   words[4] = high.x, words[5] = high.y, words[6] = high.z, words[7] = high.w;
 }
 
-/* One word of the thread's rows and columns: a float, or four bytes. sums: floats as bits, or products. */
+/* Adds the products of one word of the thread's rows and columns: a float, or four bytes. sums: floats as bits, or
+ * products. */
 template <match_type TYPE>
 static __device__ __forceinline__ void take_word(const tiles_shared *s, int k, uint32_t (*sums)[EACH]) {
   uint32_t a[EACH], b[EACH];
@@ -75,7 +77,7 @@ static __device__ __forceinline__ void take_word(const tiles_shared *s, int k, u
     }
 }
 
-/* The keys' upper word of each square; all ones for non-candidates. */
+/* Turns sums into the upper words of keys; all ones for non-candidates. */
 template <match_type TYPE>
 static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint32_t row, uint32_t column,
                                                        uint32_t (*sums)[EACH]) {
@@ -95,15 +97,15 @@ static __device__ __forceinline__ void squares_of_sums(const tiles_args *p, uint
     }
 }
 
-/* The upper words of keys of all squares of a tile. All threads; two barriers per slice: after its load, and after
- * its last use. */
+/* sums[r][c]: upper word of the key of each square of the tile. All threads must call; two barriers per slice:
+ * after it is loaded, and after its last use. */
 template <match_type TYPE>
 static __device__ __forceinline__ void tile_squares(const tiles_args *p, tiles_shared *s, uint32_t row, uint32_t column,
                                                     uint32_t (*sums)[EACH]) {
   enum { WORDS = MATCH_LENGTH * (TYPE == MATCH_F32 ? 4 : 1) / 4 };
   uint32_t of_rows[SLICE_WORDS], of_columns[SLICE_WORDS];
 #pragma unroll
-  for (int i = 0; i < EACH * EACH; i++) sums[i / EACH][i % EACH] = 0u; /* 0.0f too */
+  for (int i = 0; i < EACH * EACH; i++) sums[i / EACH][i % EACH] = 0u; /* also the bits of 0.0f */
   fetch_slice(p->first, row, p->rows, WORDS, 0, of_rows);
   fetch_slice(p->second, column, p->columns, WORDS, 0, of_columns);
   for (uint32_t slice = 0; slice < WORDS / SLICE; slice++) {
@@ -125,7 +127,8 @@ static __device__ __forceinline__ uint64_t key_of(uint32_t square, uint32_t inde
   return square == UINT32_MAX ? MATCH_NO_KEY : match_key(square, index);
 }
 
-/* Squares of the second nearest of a thread's rows or columns so far; may be old, and so too large. */
+/* Reads the squares of the second nearest so far of a thread's rows or columns. They may be old, and are then too
+ * large. */
 static __device__ __forceinline__ void read_seconds(const match_bests *bests, uint32_t first, uint32_t count,
                                                     uint32_t thread, uint32_t *seconds) {
 #pragma unroll
@@ -133,12 +136,12 @@ static __device__ __forceinline__ void read_seconds(const match_bests *bests, ui
     seconds[n] = __ldcg((const uint32_t *)&bests->second[min(first + offset_in_tile(thread, n), count - 1u)] + 1);
 }
 
-/* Whether any of the warp's squares can be among the two nearest known: rare after a few tiles. */
+/* Whether any of the warp's squares may be among the two nearest. This is rare after a few tiles. */
 static __device__ __forceinline__ bool worth_it(uint32_t smallest, uint32_t second) {
   return __any_sync(WARP_ALL, smallest <= second && smallest != UINT32_MAX);
 }
 
-/* The two nearest of every row; 16 neighbouring lanes share a row. */
+/* Merges the two nearest of every row; 16 neighbouring lanes share a row. */
 static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_t row, uint32_t column,
                                                     const uint32_t (*squares)[EACH]) {
   uint32_t seconds[EACH];
@@ -159,7 +162,7 @@ static __device__ __forceinline__ void hand_rows_in(const tiles_args *p, uint32_
   }
 }
 
-/* And of every column; a warp holds two lines of threads. */
+/* Merges the two nearest of every column; a warp holds two lines of threads. */
 static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint32_t row, uint32_t column,
                                                        const uint32_t (*squares)[EACH]) {
   uint32_t seconds[EACH];
@@ -182,11 +185,12 @@ static __device__ __forceinline__ void hand_columns_in(const tiles_args *p, uint
 
 /*
  * Does      the two nearest of each row and, if the columns' bests are not null, of each column: match_ref.
- * Launch    x: 128 rows per block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
+ * Launch    x: 128 rows per block; y: 128 columns per block, which loops if the grid has fewer blocks. 256 threads
+ *           of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
  * Reads     both lists, 16-byte aligned. Writes the bests by atomic minima.
- * Barriers  in tile_squares.
- * Limits    any count of 1 or more; beyond the last, descriptors are repeats whose squares are no candidates.
+ * Barriers  those of tile_squares.
+ * Limits    any count of 1 or more; descriptors beyond the last are repeats, whose squares are no candidates.
  * Order     repeatable: a square is one thread's, in the contract's order; minima of keys that are all different.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; bound by them.
  */
@@ -236,7 +240,7 @@ typedef struct squares_tiles_args {
   size_t pitch;
 } squares_tiles_args;
 
-/* Writes one row of a thread's squares: infinity for non-candidates. */
+/* Writes one row of a thread's squares; infinity for non-candidates. */
 template <match_type TYPE>
 static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, uint32_t i, uint32_t column,
                                                    const uint32_t *squares) {
@@ -258,11 +262,12 @@ static __device__ __forceinline__ void put_squares(const squares_tiles_args &p, 
 
 /*
  * Does      all squares of rows with columns whose positions agree: squares_ref.
- * Launch    x: 128 rows per block; y: 128 columns, in turn where the grid has fewer. 256 threads of 8 x 8 squares.
+ * Launch    x: 128 rows per block; y: 128 columns per block, which loops if the grid has fewer blocks. 256 threads
+ *           of 8 x 8 squares.
  * Shared    two slices of 16 words of 128 descriptors: 16.5 KB.
  * Reads     both lists, 16-byte aligned; norms of 8-bit ones; positions with a guide. Writes squares, whole tiles of
  *           columns.
- * Barriers  in tile_squares.
+ * Barriers  those of tile_squares.
  * Limits    any count of 1 or more; pitch a multiple of 128.
  * Order     repeatable: a square is one thread's, in the contract's order.
  * Cost      floats: 2 instructions for each of 128 values, 8-bit: 1 for four; 4 bytes written a pair.

@@ -1,7 +1,7 @@
 /*
- * Selects among a row's squares: the k smallest by a radix search of the last of them, or all below a bound.
+ * Selects among a row's squares: the k smallest, by a radix search of the largest of them, or all below a bound.
  *
- * Squares are never negative or NaN, so that their bits have the order of their values.
+ * Squares are never negative or NaN, so their bits have the order of their values.
  */
 #include "cuda/match/match_cuda.h"
 
@@ -39,8 +39,8 @@ typedef struct __align__(16) nearest_shared {
 }
 nearest_shared;
 
-/* The square of the last of a row's k nearest: all smaller squares qualify, and *ties of those equal to it. A bound
- * with no ties if the row has no more than k. Valid on all threads; all threads of the block. */
+/* Finds the square of the last of a row's k nearest. All smaller squares qualify, and *ties of those equal to it.
+ * If the row has no more than k, this is the bound, without ties. All threads of the block must call; valid on all. */
 static __device__ uint32_t last_square(const rows_args &p, const uint32_t *line, uint32_t k, nearest_shared *s,
                                        uint32_t *ties) {
   const uint32_t bins = shared_hist_copy<1>(s->bins, 0);
@@ -72,7 +72,7 @@ static __device__ uint32_t last_square(const rows_args &p, const uint32_t *line,
   return prefix;
 }
 
-/* Collects the keys that qualify, in any order but with the first ties by index. All threads. */
+/* Collects the keys that qualify, in any order; of equal squares, the first `ties` by index. All threads must call. */
 static __device__ void gather_keys(const rows_args &p, const uint32_t *line, uint32_t last, uint32_t ties,
                                    nearest_shared *s) {
   uint32_t equal_before = 0;
@@ -89,7 +89,7 @@ static __device__ void gather_keys(const rows_args &p, const uint32_t *line, uin
   __syncthreads(); /* all keys are stored */
 }
 
-/* Sorts `size` keys, a power of two: bitonic. All threads. */
+/* Sorts `size` keys by a bitonic sort; size is a power of two. All threads must call. */
 static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
   for (uint32_t run = 2; run <= size; run <<= 1)
     for (uint32_t step = run >> 1; step > 0; step >>= 1) {
@@ -107,7 +107,8 @@ static __device__ void sort_keys(uint64_t *keys, uint32_t size) {
 }
 
 /*
- * Does      the k smallest keys of each row of squares, below the bound, sorted; distances of them.
+ * Does      finds the k smallest keys of each row of squares, below the bound, sorted; converts squares to
+ *           distances.
  * Launch    one block per row, 256 threads.
  * Shared    nearest_shared: 1024 keys, 256 bins: 9.3 KB.
  * Reads     squares, up to five times. Writes nearest.

@@ -1,9 +1,10 @@
 /*
  * The bytes of a strided picture, or of an array, as aligned vectors of 16, whatever their address, width and stride.
  *
- * A row is covered by the aligned vectors that hold a byte of it; the vectors at its ends hold other bytes too, which
- * must not be read: whole vectors are loaded at once, the rest byte by byte. Units (vectors of all rows) are numbered
- * row by row, with as many to a row as the worst alignment needs; some are empty.
+ * A row is covered by the aligned vectors that hold a byte of it. The vectors at its ends also hold other bytes,
+ * which must not be read. So a vector that lies in the row is loaded at once, and the others byte by byte. Units
+ * (the vectors of all rows) are numbered row by row. Each row has as many units as the worst alignment needs, so
+ * some units are empty.
  */
 #ifndef HARTSIFT_CUDA_PRIMITIVES_BYTES_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_BYTES_CUH
@@ -19,11 +20,11 @@ enum { BYTE_ROWS_VECTOR = 16, BYTE_ROWS_FLAT_BITS = 34 };
 struct byte_rows {
   const uint8_t *data;
   size_t stride_bytes;
-  int64_t rows, width, last_width; /* bytes of a row, and of the last one */
+  int64_t rows, width, last_width; /* rows; bytes of a row; bytes of the last row */
   uint32_t vectors;                /* vectors per row */
   uint32_t multiplier, shift;      /* n / vectors = (n * multiplier >> 32) >> shift for n below 2^31 */
-  int64_t group_rows;              /* rows whose units stay below 2^31 */
-  uint32_t whole_first, whole;     /* of a single row: its whole vectors */
+  int64_t group_rows;              /* number of rows whose units stay below 2^31 */
+  uint32_t whole_first, whole;     /* for a single row: its first complete vector, and the number of these */
 };
 
 struct byte_unit {
@@ -33,13 +34,13 @@ struct byte_unit {
   bool whole;             /* all 16 belong to the row */
 };
 
-/* Whether rows have no gaps between them. */
+/* Whether rows follow each other without gaps. */
 static inline bool byte_rows_joined(int64_t width, int64_t rows, size_t stride_bytes) {
   return rows == 1 || stride_bytes == (size_t)width;
 }
 
-/* joined: as above, for this and every other picture processed with it: the rows are divided anew, into rows of 2^34
- * bytes. Sizes are 1 or more. */
+/* joined: byte_rows_joined is true for this picture and every other one processed with it. The bytes are then
+ * divided into new rows of 2^34 bytes. Sizes are 1 or more. */
 static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t rows, size_t stride_bytes,
                                        bool joined) {
   byte_rows r = {(const uint8_t *)data, stride_bytes, rows, width, width, 0, 0, 0, 0, 0, 0};
@@ -64,7 +65,7 @@ static inline byte_rows byte_rows_make(const void *data, int64_t width, int64_t 
   return r;
 }
 
-/* Units of all rows, for the size of a grid. */
+/* Returns the units of all rows, for the size of a grid. */
 static inline uint64_t byte_rows_units(const byte_rows *r) { return (uint64_t)r->rows * r->vectors; }
 
 /* Units of the group of rows that starts at `row`. */
@@ -72,7 +73,7 @@ static __device__ __forceinline__ uint32_t byte_rows_group_units(const byte_rows
   return (uint32_t)min(r.rows - row, r.group_rows) * r.vectors;
 }
 
-/* FLAT: there is a single row, which takes a tenth of the instructions. */
+/* FLAT: there is a single row; finding the unit then takes a tenth of the instructions. */
 template <bool FLAT>
 static __device__ __forceinline__ byte_unit byte_rows_unit(const byte_rows &r, int64_t group_row, uint32_t n) {
   byte_unit u;
@@ -121,8 +122,8 @@ static __device__ __forceinline__ uint4 byte_unit_load(const byte_unit &u) {
 /* Four bytes of 1. */
 #define BYTE_STATS_ONES 0x01010101u
 
-/* sum: of the bytes. to_threshold, to_next: of their distances. words: added. min, max: upper bytes of two 16-bit
-   lanes. */
+/* sum: of the bytes. to_threshold, to_next: sums of their distances to the threshold and to the number after it.
+   words: number of words added. min, max: in the upper bytes of two 16-bit lanes. */
 struct byte_stats {
   uint32_t sum, to_threshold, to_next, words, min, max;
 };
@@ -149,14 +150,14 @@ static __device__ __forceinline__ uint32_t byte_distances(uint32_t a, uint32_t b
   return d;
 }
 
-/* Four bytes to the extremes. */
+/* Adds four bytes to the extremes. */
 static __device__ __forceinline__ void byte_stats_add_range(byte_stats &s, uint32_t word) {
   s.min = __vimin3_u16x2(s.min, word, word << 8);
   s.max = __vimax3_u16x2(s.max, word, word << 8);
 }
 
-/* Adds four bytes to all statistics. kept: the same with zeros for bytes that count in the extremes only. The caller
- * adds 1 to `words` for each; a thread may add 2^22 words. */
+/* Adds four bytes to all statistics. kept: the same bytes, but 0 for those that count in the extremes only. The
+ * caller adds 1 to `words` for each call. A thread may add 2^22 words. */
 static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t word, uint32_t kept,
                                                       const byte_threshold &t) {
   byte_stats_add_range(s, word);
@@ -165,7 +166,7 @@ static __device__ __forceinline__ void byte_stats_add(byte_stats &s, uint32_t wo
   s.to_next = byte_distances(kept, t.next, s.to_next);
 }
 
-/* The extremes of all bytes added; 255 and 0 if there were none. */
+/* Return the extremes of all added bytes; 255 and 0 if there were none. */
 static __device__ __forceinline__ uint32_t byte_stats_min(const byte_stats &s) {
   return min(s.min >> 24, s.min >> 8 & 0xffu);
 }
@@ -173,8 +174,8 @@ static __device__ __forceinline__ uint32_t byte_stats_max(const byte_stats &s) {
   return max(s.max >> 24, s.max >> 8 & 0xffu);
 }
 
-/* The number of bytes above the threshold: of all, the difference of the distances counts bytes up to it as 1 and the
- * others as -1. */
+/* Returns the number of bytes above the threshold. In the difference of the two sums of distances, bytes up to the
+ * threshold count 1, and the others -1. */
 static __device__ __forceinline__ uint32_t byte_stats_above(const byte_stats &s) {
   return (4u * s.words + s.to_threshold - s.to_next) / 2u;
 }

@@ -2,7 +2,7 @@
  * Chunks of at most PRIM_CHUNK elements, one a warp: the fixed tree of stages/primitives.h, extremes and counts.
  *
  * Lane l takes the elements l, l + 32, ... of a chunk, as the contract's lanes do; all loads are issued before the
- * first value is used. Called by all 32 lanes of a converged warp.
+ * first value is used. All 32 lanes of a converged warp must call.
  */
 #ifndef HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
 #define HARTSIFT_CUDA_PRIMITIVES_CHUNK_TREE_CUH
@@ -13,11 +13,11 @@
 /* Elements in rows: a whole view, or a tile of one. */
 struct element_rows {
   const uint8_t *data;
-  uint64_t count, width; /* elements; of a row */
+  uint64_t count, width; /* elements in all; elements of a row */
   size_t stride_bytes;
 };
 
-/* Extremes and count of one lane's elements; low above high: none yet. */
+/* Extremes and count of one lane's elements. low above high: no element yet. */
 struct lane_range {
   double low, high;
   uint64_t above;
@@ -31,7 +31,7 @@ static __device__ __forceinline__ lane_range lane_range_none(void) {
   return r;
 }
 
-/* NaN changes nothing. */
+/* Adds to the extremes; NaN changes nothing. */
 static __device__ __forceinline__ void lane_range_add(lane_range &r, double low, double high) {
   if (low < r.low) r.low = low;
   if (high > r.high) r.high = high;
@@ -47,22 +47,23 @@ static __device__ __forceinline__ void warp_reduce_range(lane_range &r) {
     lane_range_add(r, __shfl_xor_sync(WARP_ALL, r.low, d), __shfl_xor_sync(WARP_ALL, r.high, d));
 }
 
-/* Adds the lanes' sums in the contract's order; valid on every lane, because a + b is b + a. */
+/* Adds the lanes' sums in the contract's order. Valid on every lane, because a + b is b + a. */
 static __device__ __forceinline__ double warp_tree_sum(double lane) {
   for (int d = PRIM_LANES / 2; d > 0; d >>= 1) lane += __shfl_xor_sync(WARP_ALL, lane, d);
   return lane;
 }
 
-/* Elements that a lane loads at once: 128 bytes of registers at most, half of that if rows have padding. */
+/* Number of elements that a lane loads together: at most 128 bytes of registers, half of that if rows have padding. */
 template <typename E, bool FLAT> struct chunk_shape { static constexpr int batch = FLAT && sizeof(E) < 8 ? 32 : 16; };
 
-/* One lane's next up to `batch` elements of a chunk, and their count. FLAT: the rows have no padding.
- * FRESH: written by this launch. */
+/* Reads the next elements of one lane in a chunk, up to `batch` of them. FLAT: rows have no padding. FRESH: the
+ * elements were written by this launch. */
 template <typename E, bool FLAT, bool FRESH> struct chunk_reader {
   const uint8_t *at;
-  size_t row_step, wrap_step; /* 32 elements on; to the next row's start */
-  int32_t left, column_step;  /* to the row's end, at most CHUNK_WIDE; by which 32 elements on lessen that */
-  int32_t width;              /* at most CHUNK_WIDE, which no chunk walks through */
+  size_t row_step, wrap_step; /* bytes to the element 32 further on; bytes to the start of the next row */
+  int32_t left, column_step;  /* left: elements to the row's end, at most CHUNK_WIDE; column_step: what a step of 32
+                               * elements subtracts */
+  int32_t width;              /* at most CHUNK_WIDE, which no chunk exceeds */
 };
 enum { CHUNK_WIDE = 1 << 20 };
 
@@ -86,7 +87,7 @@ static __device__ __forceinline__ chunk_reader<E, FLAT, FRESH> chunk_open(const 
   return r;
 }
 
-/* The next batch, of which the first `left` values exist; the others are 0. */
+/* Reads the next batch. Its first `left` values exist; the others are 0. */
 template <typename E, bool FLAT, bool FRESH>
 static __device__ __forceinline__ void chunk_next(chunk_reader<E, FLAT, FRESH> &r, int32_t left,
                                                   E (&value)[chunk_shape<E, FLAT>::batch]) {
@@ -107,17 +108,17 @@ static __device__ __forceinline__ void chunk_next(chunk_reader<E, FLAT, FRESH> &
   }
 }
 
-/* Elements of this lane in a chunk of `count`. */
+/* Returns the number of this lane's elements in a chunk of `count`. */
 static __device__ __forceinline__ int32_t chunk_lane_count(uint64_t count) {
   const int32_t n = count < PRIM_CHUNK ? (int32_t)count : (int32_t)PRIM_CHUNK;
   return (n - (int32_t)(threadIdx.x % WARP_LANES) + PRIM_LANES - 1) / PRIM_LANES;
 }
 
-/* One lane's sum: for u16 as an integer, which holds 32 of them. */
+/* Type of one lane's sum; for u16 an integer, which holds 32 elements. */
 template <typename E> struct lane_sum { typedef double type; };
 template <> struct lane_sum<uint16_t> { typedef uint32_t type; };
 
-/* The sum of the chunk that starts at element `first`; valid on every lane. */
+/* Returns the sum of the chunk that starts at element `first`, on every lane. */
 template <typename E, bool FLAT, bool FRESH>
 static __device__ __forceinline__ double chunk_sum(const element_rows &rows, uint64_t first) {
   chunk_reader<E, FLAT, FRESH> reader = chunk_open<E, FLAT, FRESH>(rows, first);
@@ -134,7 +135,8 @@ static __device__ __forceinline__ double chunk_sum(const element_rows &rows, uin
   return warp_tree_sum((double)lane);
 }
 
-/* Extremes and count of one lane's elements of one chunk, in the elements' type; low above high: none yet. */
+/* Extremes and count of one lane's elements of one chunk, in the type of the elements. low above high: no element
+ * yet. */
 template <typename E> struct element_range {
   E low, high;
   uint32_t above;
@@ -149,12 +151,12 @@ static __device__ __forceinline__ element_range<double> element_range_none(doubl
   return r;
 }
 static __device__ __forceinline__ element_range<uint16_t> element_range_none(uint16_t) {
-  const element_range<uint16_t> r = {0xffffu, 0, 0}; /* of an empty lane: the caller distinguishes it */
+  const element_range<uint16_t> r = {0xffffu, 0, 0}; /* value of an empty lane, which the caller detects */
   return r;
 }
 
-/* NaN changes nothing: fminf and fmaxf return the other operand, comparisons are false; missing values change nothing
- * either. There are no branches, because they would separate the loads of a batch. */
+/* NaN changes nothing: fminf and fmaxf return the other operand, and comparisons are false. Missing values change
+ * nothing either. There are no branches, because they would separate the loads of a batch. */
 static __device__ __forceinline__ void element_range_add(element_range<float> &r, float v, bool there) {
   r.low = fminf(r.low, there ? v : INFINITY);
   r.high = fmaxf(r.high, there ? v : -INFINITY);
@@ -168,7 +170,7 @@ static __device__ __forceinline__ void element_range_add(element_range<uint16_t>
   r.high = there ? max(r.high, v) : r.high;
 }
 
-/* A threshold in the form for comparison with elements: the same elements exceed it. */
+/* A threshold in the type for comparison with elements: the same elements exceed it. */
 template <typename E> struct element_threshold;
 template <> struct element_threshold<uint16_t> { typedef int32_t type; };
 template <> struct element_threshold<float> { typedef float type; };
@@ -177,8 +179,8 @@ static __device__ __forceinline__ int32_t threshold_for(uint16_t, double t) { re
 static __device__ __forceinline__ float threshold_for(float, double t) { return prim_threshold_float(t); }
 static __device__ __forceinline__ double threshold_for(double, double t) { return t; }
 
-/* The sum of a chunk, valid on every lane, and the extremes and the count above a threshold of this lane's elements,
-   added to *range. SUM: else 0. ABOVE: else nothing is counted. */
+/* Returns the sum of a chunk on every lane. Adds extremes, and the count above a threshold, of this lane's elements
+   to *range. Without SUM the sum is 0; without ABOVE nothing is counted. */
 template <typename E, bool FLAT, bool SUM, bool ABOVE>
 static __device__ __forceinline__ double chunk_figures(const element_rows &rows, uint64_t first,
                                                        typename element_threshold<E>::type threshold,
