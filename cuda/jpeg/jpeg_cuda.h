@@ -17,8 +17,7 @@ extern "C" {
  * step_y]: rows of any pitch, rotated as an EXIF orientation requires. */
 typedef struct jpeg_decode_args {
   jpeg_shape shape;
-  const void *packed; /* host memory, shape.packed_bytes; pinned, so that the copy does not wait; the stream reads it
-                  * later */
+  const void *packed; /* pinned host memory, shape.packed_bytes; must stay until the stream has read it */
   void *scratch; /* device memory, jpeg_scratch_bytes(&shape), a multiple of 256 bytes; used by one picture at a time */
   uint8_t *gray; /* device memory */
   int64_t start, step_x, step_y;

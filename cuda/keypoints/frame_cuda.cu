@@ -149,11 +149,7 @@ stage_status cuda_tile_lists_launch(const cuda_frame_view *view, const cuda_tile
 
 /* Results kernel: the lists as public records. */
 
-enum {
-  RESULTS_THREADS = 128,
-  RECORD_WORDS = 6,
-  RECORD_QUADS = 48 /* for 32 records */
-};
+enum { RESULTS_THREADS = 128, RECORD_WORDS = 6, RECORD_QUADS = 48 /* sizes for 32 records */ };
 static_assert(sizeof(cuda_feature_record) == 24 && sizeof(cuda_feature_frame) == 16, "layouts are the public ones");
 
 /*

@@ -22,7 +22,7 @@ enum {
 template <typename E> struct tree_params {
   const uint8_t *data;
   uint8_t *out;
-  int64_t width, height; /* samples, rows */
+  int64_t width, height; /* in samples; in rows */
   size_t stride_bytes, out_stride_bytes;
   prim_ends ends;
   E taps[PRIM_TREE_TAPS_MAX];
@@ -35,7 +35,7 @@ static __device__ __forceinline__ float tree(const float *c, const float *x, int
   return prim_tree_f32(c, x, m);
 }
 
-/* V samples at p: 16 aligned bytes, or one. */
+/* Loads V samples at p: 16 aligned bytes, or one sample. */
 template <typename E, int V> static __device__ __forceinline__ void load_samples(const E *p, E *to) {
   if (V == 1) {
     to[0] = __ldg(p);
@@ -55,7 +55,7 @@ template <typename E, int V> static __device__ __forceinline__ void store_sample
   *(uint4 *)p = v;
 }
 
-/* Output i of a row, its samples fetched one by one: near the ends. */
+/* Computes output i of a row near an end; its samples are fetched one by one. */
 template <typename E, int M>
 static __device__ __forceinline__ E tree_at(const tree_params<E> &p, const E *row, int64_t i) {
   E x[M];
@@ -129,15 +129,15 @@ struct long_params {
   double inline_taps[CONVOLVE_INLINE_TAPS];
 };
 
-/* Outputs of a thread, and the block's part of the signal: one element of padding after each OUTPUTS elements lets
- * neighbouring threads read from different banks. */
+/* Number of outputs of a thread, and the block's part of the signal. One element of padding after every OUTPUTS
+ * elements lets neighbouring threads read from different banks. */
 template <typename E> struct long_shape {
   static constexpr int outputs = sizeof(E) == 4 ? 8 : 4;
   static constexpr int block_outputs = LONG_THREADS * outputs;
   static constexpr int slots = (block_outputs + LONG_TAPS + outputs) / outputs * (outputs + 1);
 };
 
-/* One output's sum: in double; for doubles with its error in addition. */
+/* Starts the sum of one output in double; for doubles also the sum of its errors. */
 static __device__ __forceinline__ void long_start(double *sum, double c, double x) { *sum = c * x; }
 static __device__ __forceinline__ void long_step(double *sum, double c, double x) { *sum = prim_fma(c, x, *sum); }
 static __device__ __forceinline__ void long_start(prim_dot *sum, double c, double x) { *sum = prim_dot_start(c, x); }
@@ -151,7 +151,7 @@ template <typename E> struct long_sum;
 template <> struct long_sum<float> { typedef double type; };
 template <> struct long_sum<double> { typedef prim_dot type; };
 
-/* Samples first .. first + count - 1 of a row to shared memory, from element `before` on. */
+/* Copies samples first .. first + count - 1 of a row to shared memory, from element `before` on. */
 template <typename E>
 static __device__ __forceinline__ void stage_samples(const long_params &p, const E *row, int64_t first, int32_t count,
                                                      int32_t before, double *s_x) {
@@ -171,7 +171,8 @@ static __device__ __forceinline__ void stage_samples(const long_params &p, const
   }
 }
 
-/* V taps, or the first `count` of them, with the samples of all their outputs. start: the first one begins the sums. */
+/* Applies V taps (or only the first `count` of them) to the samples of all outputs. start: the first tap begins the
+ * sums. */
 template <typename E, bool WHOLE>
 static __device__ __forceinline__ void add_group(const double *x, const double *s_c, int32_t count, bool start,
                                                  typename long_sum<E>::type *sum) {
@@ -189,9 +190,9 @@ static __device__ __forceinline__ void add_group(const double *x, const double *
   }
 }
 
-/* All taps of a step, `count`, padded to a multiple of V with zero taps at the end. Tap j and output k need element V t
- * + k + (filled - 1 - j) of the stretch: for V taps at a time the samples of those before, moved on by V, and V new
- * ones. start: the first tap begins the sums. */
+/* Applies all `count` taps of a step, padded with zero taps at the end to a multiple of V. Tap j of output k needs
+ * element V t + k + (filled - 1 - j) of the stretch. So each V taps use the samples of those before, moved by V,
+ * and V new ones. start: the first tap begins the sums. */
 template <typename E>
 static __device__ __forceinline__ void add_taps(const double *s_x, const double *s_c, int32_t count, bool start,
                                                 typename long_sum<E>::type *sum) {
@@ -219,8 +220,8 @@ static __device__ __forceinline__ void add_taps(const double *s_x, const double 
  *           looping.
  * Shared    20.3 (f64: 12.5) KiB, and 2 KiB of taps.
  * Reads     the signal, the taps. Writes out.
- * Barriers  before and after a step's samples and taps are staged; before and after the results are, which leave in
- *           the order of memory.
+ * Barriers  before and after the samples and taps of a step are staged; before and after the results are staged,
+ *           which are then written in the order of memory.
  * Limits    no empty signal. Order: the contract's, from the first tap on.
  * Cost      a sample read and written; an operation in double a tap (f64: 10): bound by those from some 30 (f64: 9) on.
  */
@@ -272,7 +273,7 @@ static unsigned rows_grid(uint64_t rows) {
   return rows < CONVOLVE_GRID_Y_MAX ? (unsigned)rows : (unsigned)CONVOLVE_GRID_Y_MAX;
 }
 
-/* A block as wide as a row has vectors, a power of two from 1 to 256, and its number of rows. */
+/* Sets a block as wide as a row has vectors (a power of two from 1 to 256), and its number of rows. */
 static stage_status tree_shape(const convolve_args *a, uint64_t samples, dim3 *grid, dim3 *block) {
   const uint64_t vectors = (a->signal.width + samples - 1) / samples;
   unsigned wide = TREE_THREADS;

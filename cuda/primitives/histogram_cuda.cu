@@ -1,7 +1,7 @@
 /*
- * Histogram and equalisation of bytes. Every lane of a warp has a separate histogram in its own bank of shared memory,
- * shared by all warps of a block: no two lanes ever conflict in a bank, whatever the picture. For small pictures
- * clearing and joining 32 histograms would take longer than counting, so a block has one.
+ * Histogram and equalisation of bytes. Lane l of every warp of a block counts in histogram l, which is in bank l of
+ * shared memory. So no two lanes of a warp ever conflict in a bank, whatever the picture. For small pictures,
+ * clearing and joining 32 histograms would take longer than counting, so a block has one histogram.
  */
 #include "cuda/primitives/primitives_cuda.h"
 
@@ -11,22 +11,23 @@
 #include "cuda/primitives/bytes.cuh"
 #include "cuda/runtime/launch.cuh"
 
-/* Settings for a size of pictures: threads of a block, vectors of 16 bytes that a thread has in flight, and log2 of the
- * bytes between bins. */
+/* Launch settings, by prefix for the size of the picture: threads of a block, vectors of 16 bytes that a thread has
+ * in flight, and log2 of the bytes between bins. */
 enum {
   SMALL_THREADS = HISTOGRAM_BINS,
   SMALL_VECTORS = 1,
-  BIN_SHIFT = 2,       /* a bin's 4 bytes, for all lanes */
+  BIN_SHIFT = 2,       /* 4 bytes: one bin for all lanes */
   LANE_THREADS = 1024, /* one block per multiprocessor: fewer sums to join */
-  MEDIUM_VECTORS = 2,  /* a third and a fourth, never resident, would cost 0.3 us of 2.7 */
+  MEDIUM_VECTORS = 2,  /* a third and a fourth vector, never resident, would cost 0.3 us of 2.7 */
   LARGE_VECTORS = 4,
-  LANE_SHIFT = 7 /* a bin's 32 lanes of 4 bytes */
+  LANE_SHIFT = 7 /* 128 bytes: one bin of 4 bytes for each of 32 lanes */
 };
 
 enum {
-  TALLY_SUM_BITS = 24, /* count of a 32-bit tally; the bits above count the blocks that have added theirs */
+  TALLY_SUM_BITS = 24, /* bits for the count in a 32-bit tally; the bits above count the blocks that have added their
+                        * counts */
   TALLY_BLOCKS_MAX = 255,
-  LONG_TALLY_SUM_BITS = 48, /* the same of a 64-bit tally */
+  LONG_TALLY_SUM_BITS = 48, /* bits for the count in a 64-bit tally */
   LONG_TALLY_BLOCKS_MAX = 65535,
   LEVEL_THREADS = 256,
   LEVEL_BLOCKS_PER_SM = 4,
@@ -37,8 +38,8 @@ enum {
 static_assert((uint64_t)TALLY_BLOCKS_MAX * HISTOGRAM_SMALL_VECTORS * BYTE_ROWS_VECTOR < (uint64_t)1 << TALLY_SUM_BITS,
               "a tally holds the bytes of every small picture");
 
-/* Adds four values to a histogram whose bins are 1 << SHIFT bytes apart. `lane`: the first byte of this lane's bank, 0
- * if the lanes share a histogram. */
+/* Adds four values to a histogram whose bins are 1 << SHIFT bytes apart. lane: first byte of this lane's bank; 0 if
+ * the lanes share a histogram. */
 template <int SHIFT>
 static __device__ __forceinline__ void count_word(unsigned char *s_bins, uint32_t word, uint32_t lane) {
   const uint32_t mask = 0xffu << SHIFT;
@@ -53,7 +54,7 @@ static __device__ __forceinline__ void count_byte(unsigned char *s_bins, uint32_
   atomicAdd((uint32_t *)(s_bins + (value << SHIFT | lane)), 1u);
 }
 
-/* The values whose byte of the mask is not 0. */
+/* Adds the values whose byte of the mask is not 0. */
 template <int SHIFT>
 static __device__ __forceinline__ void count_word_masked(unsigned char *s_bins, uint32_t word, uint32_t mask,
                                                          uint32_t lane) {
@@ -77,7 +78,7 @@ static __device__ __forceinline__ void count_vector(unsigned char *s_bins, const
   count_word<SHIFT>(s_bins, v.w, lane);
 }
 
-/* The bytes of a unit one by one: at the ends of rows, and under a mask that is aligned differently. */
+/* Adds the bytes of a unit one by one: at the ends of rows, and if a mask is aligned differently. */
 template <int SHIFT>
 static __device__ __forceinline__ void count_some(unsigned char *s_bins, const byte_unit &u, const uint8_t *mask,
                                                   uint32_t lane) {
@@ -89,20 +90,20 @@ static __device__ __forceinline__ bool aligned(const uint8_t *p) {
   return ((uintptr_t)p & (BYTE_ROWS_VECTOR - 1)) == 0;
 }
 
-/* This thread's first unit. Warps are distributed over the blocks, so that small pictures occupy all
+/* Returns this thread's first unit. Warps are distributed over the blocks, so that small pictures occupy all
  * multiprocessors. */
 static __device__ __forceinline__ uint32_t first_unit() {
   return ((threadIdx.x / WARP_LANES) * gridDim.x + blockIdx.x) * WARP_LANES + threadIdx.x % WARP_LANES;
 }
 
-/* All threads of a block of THREADS; its bins are clear for all of them afterwards. */
+/* Clears the bins. All threads of a block of THREADS must call; afterwards the bins are clear for all of them. */
 template <int THREADS, int COPIES> static __device__ __forceinline__ void clear_bins(unsigned char *s_bins) {
   shared_hist_clear<HISTOGRAM_BINS * COPIES, THREADS>(s_bins, threadIdx.x);
   __syncthreads();
 }
 
-/* Adds a block's count of a bin to the tally of all blocks. The block that adds the last count writes the sum: this
- * needs neither a ticket nor a second read of the sums. */
+/* Adds a block's count of a bin to the tally of all blocks. The block that adds last writes the sum. So neither a
+ * ticket nor a second read of the sums is needed. */
 template <typename W, int SUM_BITS>
 static __device__ __forceinline__ void add_to_tally(W *tally, uint32_t count, uint64_t *sum) {
   const W before = atomicAdd(tally, ((W)1 << SUM_BITS) + count);
@@ -180,8 +181,8 @@ __global__ void __launch_bounds__(THREADS)
                                                           &counts[t]);
 }
 
-/* The level of each value to s_levels, thread t the value t. All threads of a block of 256. s_sums, s_first: 32 words, as
-   in reductions.cuh. */
+/* Writes the level of each value to s_levels, thread t that of value t. All threads of a block of 256 must call.
+   s_sums, s_first: 32 words each, as in reductions.cuh. */
 static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint8_t *s_levels, uint64_t *s_sums,
                                                    int32_t *s_first) {
   const int32_t t = (int32_t)threadIdx.x;
@@ -196,7 +197,7 @@ static __device__ __forceinline__ void make_levels(const uint64_t *counts, uint8
   __syncthreads();
 }
 
-/* Four levels from this lane's table. `lane`: its bank's first byte. */
+/* Looks up four levels in this lane's table. lane: first byte of its bank. */
 static __device__ __forceinline__ uint32_t look_up(const uint8_t *s_table, uint32_t word, uint32_t lane) {
   const uint32_t mask = 0x3fu << LANE_SHIFT;
   const uint32_t a = s_table[(word << 5 & mask) | lane | (word & 3u)];
@@ -258,13 +259,14 @@ __global__ void __launch_bounds__(LEVEL_THREADS, LEVEL_BLOCKS_PER_SM)
   }
 }
 
-/* Blocks for this number of vectors, at most the number resident on the device. */
+/* Returns the blocks for this number of vectors, at most as many as are resident on the device. */
 static unsigned blocks_for(const byte_rows *rows, int32_t a_block, int32_t blocks_max) {
   const uint64_t needed = (byte_rows_units(rows) + (uint64_t)a_block - 1) / (uint64_t)a_block;
   return (unsigned)(needed < (uint64_t)blocks_max ? needed : (uint64_t)blocks_max);
 }
 
-/* The view's rows, and the rows of a picture processed with it; *other_stride: for rows of the same division. */
+/* Returns the rows of the view, divided for a picture processed with it. *other_stride: stride of that picture's
+ * rows in this division. */
 static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
   const int64_t width = (int64_t)v->width, height = (int64_t)v->height;
   const bool joined =
@@ -274,7 +276,7 @@ static byte_rows rows_with(const prim_view *v, size_t *other_stride) {
   return rows;
 }
 
-/* As many blocks as have a vector for each thread, at most blocks_max. */
+/* Launches as many blocks as have a vector for each thread, at most blocks_max. */
 template <int THREADS, int VECTORS, int SHIFT>
 static stage_status histogram_of(const histogram_args *a, const byte_rows &rows, size_t mask_stride, int32_t blocks_max,
                                  cuda_stream stream) {

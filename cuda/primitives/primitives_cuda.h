@@ -1,5 +1,6 @@
 /*
- * Primitives on the device: sum, mean, range, tiles, histogram, equalisation and convolution, as stages/primitives.h says.
+ * Primitives on the device, as stages/primitives.h defines them: sum, mean, range, tiles, histogram, equalisation
+ * and convolution.
  */
 #ifndef HARTSIFT_CUDA_PRIMITIVES_PRIMITIVES_CUDA_H
 #define HARTSIFT_CUDA_PRIMITIVES_PRIMITIVES_CUDA_H
@@ -16,24 +17,24 @@ typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
 typedef struct reduce_args {
   prim_view view; /* rows without padding have height 1 */
   reduce_kind kind;
-  double *first;    /* device: the sum, the mean or the minimum; null for a range: not wanted */
+  double *first;    /* device: the sum, the mean or the minimum; null: the minimum is not wanted */
   double *second;   /* device: the maximum; null: not wanted */
   void *scratch;    /* device, 256-byte aligned, of the size given below */
-  uint32_t *ticket; /* device: 0 before every launch, and after it */
+  uint32_t *ticket; /* device: 0 before every launch, and 0 again after it */
   int32_t processors;
 } reduce_args;
 
 size_t reduce_scratch_bytes(const reduce_args *args);
 
-/* The whole reduction for any type: one launch, for more than 2^20 elements of f32 or f64 summed two or three. */
+/* Makes a reduction of any type. One launch; two or three for a sum of more than 2^20 elements of f32 or f64. */
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream);
 
-/* The separate kernels. u8 and u16, any kind. */
+/* The separate kernels. Any kind of reduction of u8 and u16: */
 stage_status reduce_integers_launch(const reduce_args *args, cuda_stream stream);
-/* f32, f64: the range. */
+/* The range of f32 or f64: */
 stage_status reduce_range_launch(const reduce_args *args, cuda_stream stream);
-/* f32, f64: the sums of all chunks to `sums`; with at most PRIM_CHUNK of them also the final sum, for a mean divided by
- * `count`, to *args->first. */
+/* For f32 and f64: writes the sums of all chunks to `sums`. If there are at most PRIM_CHUNK of them, also writes
+ * the final sum to *args->first, for a mean divided by `count`. */
 stage_status reduce_sum_launch(const reduce_args *args, double *sums, uint64_t count, cuda_stream stream);
 
 /* Statistics of every tile of a view, on the device: prim_tile as stages/primitives.h says. */
@@ -43,23 +44,24 @@ typedef struct tile_stats_args {
   size_t tile_width, tile_height; /* 1 or more, at most the view's */
   double threshold;
   prim_tile *tiles; /* device: the first `count` tiles, row by row */
-  uint64_t count;   /* 1 or more, at most all */
+  uint64_t count;   /* 1 or more, at most the number of tiles */
   void *scratch;    /* device, 256-byte aligned; null where tile_stats_scratch_bytes is 0 */
   int32_t processors;
 } tile_stats_args;
 
-/* Large tiles are shared by several blocks or warps, which combine results in scratch memory. */
+/* Returns the bytes of scratch: large tiles are shared by several blocks or warps, which combine results there. */
 size_t tile_stats_scratch_bytes(const tile_stats_args *args);
 
-/* One launch; with scratch memory two, three for tiles of more than 2^20 elements that are not bytes. */
+/* One launch. With scratch memory two launches, or three for tiles of more than 2^20 elements that are not bytes. */
 stage_status tile_stats_launch(const tile_stats_args *args, cuda_stream stream);
 
-/* The separate kernels; the last of each group completes the results of the first in scratch memory. u8: */
+/* The separate kernels. In each group the last one completes the results that the first left in scratch memory. u8: */
 stage_status tile_bytes_launch(const tile_stats_args *args, cuda_stream stream);
 stage_status tile_bytes_finish_launch(const tile_stats_args *args, cuda_stream stream);
 /* u16, f32, f64: */
 stage_status tile_chunks_launch(const tile_stats_args *args, cuda_stream stream);
-stage_status tile_chunks_floor_launch(const tile_stats_args *args, cuda_stream stream); /* between; not always one */
+stage_status tile_chunks_floor_launch(const tile_stats_args *args,
+                                      cuda_stream stream); /* runs between the two, for some sizes */
 stage_status tile_chunks_finish_launch(const tile_stats_args *args, cuda_stream stream);
 /* f32, small tiles, which tile_chunks_launch skips: */
 stage_status tile_floats_launch(const tile_stats_args *args, cuda_stream stream);
@@ -85,7 +87,8 @@ enum {
 /* Device memory, 256-byte aligned, all zero before its first use; each launch leaves it zero again, so that consecutive
  * launches may share it. */
 typedef struct histogram_scratch {
-  uint64_t tallies[HISTOGRAM_TALLY_WARPS][HISTOGRAM_TALLY_WORDS]; /* a warp's 32 bins each, of 32 bits if small */
+  uint64_t tallies[HISTOGRAM_TALLY_WARPS][HISTOGRAM_TALLY_WORDS]; /* each warp's 32 bins; 32-bit tallies for small
+                                                                   * pictures */
 } histogram_scratch;
 
 typedef struct histogram_args {
@@ -117,7 +120,7 @@ enum { CONVOLVE_INLINE_TAPS = 255 };
 typedef struct convolve_args {
   prim_view signal;     /* f32 or f64 */
   const double *taps;   /* host, [tap_count], rounded to the signal's type; read during the call */
-  const double *d_taps; /* device, the same; may be null with at most CONVOLVE_INLINE_TAPS */
+  const double *d_taps; /* device, the same taps; may be null if there are at most CONVOLVE_INLINE_TAPS */
   uint32_t tap_count;   /* odd, 1..PRIM_TAPS_MAX */
   prim_ends ends;
   void *out; /* device, disjoint from the signal */
@@ -127,7 +130,7 @@ typedef struct convolve_args {
 /* Chooses the kernel by the number of taps. */
 stage_status convolve_launch(const convolve_args *args, cuda_stream stream);
 
-/* At most PRIM_TREE_TAPS_MAX taps; more. */
+/* The first takes at most PRIM_TREE_TAPS_MAX taps, the second more. */
 stage_status convolve_tree_launch(const convolve_args *args, cuda_stream stream);
 stage_status convolve_long_launch(const convolve_args *args, cuda_stream stream);
 

@@ -1,5 +1,5 @@
-/* Reductions. Integers are read as aligned vectors in any order, because their sums are exact; other types chunk by
- * chunk, a warp each, as the fixed tree requires. The last block combines the partial results. */
+/* Reductions. Integers are read as aligned vectors in any order, because their sums are exact. Other types are read
+ * chunk by chunk, one warp per chunk, as the fixed tree requires. The last block combines the partial results. */
 #include "cuda/primitives/primitives_cuda.h"
 
 #include <stdint.h>
@@ -55,7 +55,7 @@ static __device__ __forceinline__ void join_integers(integer_partial &p, const i
   p.max = max(p.max, other.max);
 }
 
-/* All threads of a block; valid on thread 0. As block_reduce_on_first. */
+/* Reduces over a block. All threads must call; valid on thread 0. Like block_reduce_on_first. */
 static __device__ __forceinline__ void block_reduce_integers(integer_partial &p, integer_partial *s_partial) {
   p.sum = warp_reduce_sum_u64(p.sum);
   p.min = (uint32_t)warp_reduce_min((int32_t)p.min);
@@ -63,7 +63,7 @@ static __device__ __forceinline__ void block_reduce_integers(integer_partial &p,
   block_reduce_on_first<REDUCE_WARPS, integer_partial, join_integers>(p, s_partial);
 }
 
-/* Elements of one or two bytes: a word's contribution to a sum and to the extremes. */
+/* Returns what a word of elements of one or two bytes adds to a sum; likewise for the extremes. */
 template <int BYTES> static __device__ __forceinline__ uint32_t add_word(uint32_t word, uint32_t sum) {
   return BYTES == 1 ? __dp4a(word, BYTE_STATS_ONES, sum) : __dp2a_lo(word, BYTE_STATS_ONES, sum);
 }
@@ -89,7 +89,7 @@ static __device__ __forceinline__ void add_vector(const uint4 &v, byte_stats &s,
   }
 }
 
-/* The numbers of a vector at the end of a row. */
+/* Adds the elements of an incomplete vector at the end of a row. */
 template <int BYTES, bool RANGE>
 static __device__ __forceinline__ void add_some(const byte_unit &u, byte_stats &s, uint64_t &sum) {
   for (int32_t b = u.first; b < u.end; b += BYTES) {
@@ -183,14 +183,14 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
   if (threadIdx.x == 0) *result.first = prim_plain_nan(divided(sum, result.divisor));
 }
 
-/* All threads of a block; valid on thread 0. As block_reduce_on_first. */
+/* Reduces over a block. All threads must call; valid on thread 0. Like block_reduce_on_first. */
 static __device__ __forceinline__ void block_reduce_range(lane_range &r, lane_range *s_range) {
   warp_reduce_range(r);
   block_reduce_on_first<REDUCE_WARPS, lane_range, lane_range_join>(r, s_range);
 }
 
 /*
- * Does      smallest and largest element, NaN passed over: range_f32_ref, range_f64_ref.
+ * Does      finds the smallest and largest element; NaN is ignored: range_f32_ref, range_f64_ref.
  * Launch    one-dimensional, blocks of 8 warps, at most 4 per multiprocessor, one warp per chunk, looping; the last
  *           block gathers.
  * Shared    0.2 KiB.
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(REDUCE_THREADS, REDUCE_BLOCKS_PER_SM)
 static uint64_t elements_of(const prim_view *v) { return (uint64_t)v->width * v->height; }
 static uint64_t chunks_of(uint64_t elements) { return elements / PRIM_CHUNK + (elements % PRIM_CHUNK != 0); }
 
-/* Blocks for this number of items, at most the number resident on the device. */
+/* Returns the blocks for this number of items, at most as many as are resident on the device. */
 static unsigned grid_for(uint64_t items, uint64_t items_a_block, int32_t processors, int32_t blocks_per_sm) {
   const uint64_t needed = (items + items_a_block - 1) / items_a_block;
   const uint64_t blocks_max = (uint64_t)processors * (uint64_t)blocks_per_sm;
@@ -249,7 +249,7 @@ static reduce_result result_of(const reduce_args *a, uint64_t count) {
   return r;
 }
 
-/* Their sums are exact in any order. */
+/* Whether sums of this type are exact in any order. */
 static bool is_integer(prim_element type) { return type == PRIM_U8 || type == PRIM_U16; }
 
 static void assert_args(const reduce_args *a) {
@@ -322,7 +322,7 @@ stage_status reduce_range_launch(const reduce_args *a, cuda_stream stream) {
 stage_status reduce_launch(const reduce_args *args, cuda_stream stream) {
   if (is_integer(args->view.type)) return reduce_integers_launch(args, stream);
   if (args->kind == REDUCE_RANGE) return reduce_range_launch(args, stream);
-  /* The sums of the chunks are the next pass's elements; passes write alternately to two areas. */
+  /* The sums of the chunks are the elements of the next pass. Passes write alternately to two areas. */
   const uint64_t count = elements_of(&args->view), first_chunks = chunks_of(count);
   double *sums[2] = {(double *)args->scratch, (double *)args->scratch + first_chunks};
   reduce_args pass = *args;

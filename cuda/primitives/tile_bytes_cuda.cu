@@ -1,6 +1,6 @@
 /*
- * Tile statistics of bytes. A thread reads down a column of words of one tile, so a warp reads whole lines, and keeps
- * its statistics in registers; the threads of a tile combine them in shared memory.
+ * Tile statistics of bytes. A thread reads down a column of words of one tile, so a warp reads complete lines. It
+ * keeps its statistics in registers; then the threads of a tile combine theirs in shared memory.
  */
 #include "cuda/prim/reductions.cuh"
 #include "cuda/primitives/bytes.cuh"
@@ -9,10 +9,10 @@
 
 enum {
   TILE_THREADS = 256,
-  TILE_BLOCKS_PER_SM = 4, /* 5 for columns of 3 words: measured; more would have too few rows in flight */
+  TILE_BLOCKS_PER_SM = 4, /* 5 for columns of 3 words, as measured; with more, too few rows would be in flight */
   TILE_GRID_YZ_MAX = 65535,
   TILE_FINISH_WARPS = 8,
-  TILE_FINISH_MANY = 64,           /* segments of a tile that all warps of a block combine */
+  TILE_FINISH_MANY = 64,           /* number of segments from which on all warps of a block combine a tile */
   TILE_SEGMENT_ROWS_MIN = 16,      /* minimum height of a segment of a tile */
   TILE_SEGMENT_BYTES_MAX = 1 << 24 /* maximum size: sums of a thread stay in 32 bits */
 };
@@ -21,7 +21,7 @@ enum {
  * row. */
 enum tile_reading { TILE_ALIGNED, TILE_SHIFTED, TILE_TURNING };
 
-/* Of so many blocks, those that a multiprocessor has threads for. */
+/* Returns how many of so many blocks are resident: a multiprocessor must have threads for them. */
 static constexpr int tile_blocks_resident(int blocks) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
   return blocks < 4 ? blocks : 4;
@@ -40,30 +40,31 @@ struct tile_bytes_params {
   tile_grid grid;
   const uint8_t *end;       /* end of the view */
   uint64_t units;           /* units of WORDS words per row of a tile */
-  uint32_t block_units;     /* adjacent units in a block: all, or a block's threads */
+  uint32_t block_units;     /* adjacent units in a block: all units of a row, or as many as a block has threads */
   uint32_t unit_reciprocal; /* n / block_units = n * unit_reciprocal >> 16 for n up to 255 */
-  uint32_t tiles_a_block;   /* adjacent tiles; 1 if block_units are not all */
+  uint32_t tiles_a_block;   /* adjacent tiles in a block; 1 if block_units are not all units */
   uint64_t row_segments;    /* a tile is divided into this number of segments from top to bottom ... */
   uint64_t segment_rows;    /* ... of so many rows, */
   uint64_t unit_segments;   /* and into this number from left to right ... */
   uint64_t segment_units;   /* ... of so many units */
   byte_threshold threshold;
-  bool all_above, none_above; /* for any bytes */
+  bool all_above, none_above; /* the count is known: all bytes are above the threshold, or none is */
   prim_tile *tiles;
-  tile_byte_segment *segments; /* null: whole tiles */
+  tile_byte_segment *segments; /* null: tiles are not divided */
 };
 
-/* A thread's column of one tile: WORDS words of each row from `at` on. The last column of a tile ends where the tile
- * does: bytes that another column has too are masked, except for the extremes. */
+/* A thread's column of one tile: WORDS words of each row, from `at` on. The last column of a tile ends with the
+ * tile. Bytes that it shares with the column before are masked, except for the extremes. */
 template <int WORDS> struct tile_column {
   const uint8_t *at;
   uint32_t rows;
   uint32_t masks[WORDS];        /* masks of the bytes that count */
   uint32_t first, bytes;        /* bytes > 0: reads bytes first .. bytes - 1 of a row one by one, no words */
-  bool first_apart, last_apart; /* words of that row would reach beyond the view: byte by byte */
+  bool first_apart, last_apart; /* words of the first or last row would reach beyond the view: that row is read byte
+                                 * by byte */
 };
 
-/* WORDS words at p. If not aligned: the words that contain them, and always one more. */
+/* Loads WORDS words at p. If p is not aligned: the words that contain them, and always one more. */
 template <int WORDS, tile_reading READING>
 static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&out)[WORDS + 1]) {
   if constexpr (READING == TILE_ALIGNED && WORDS == 2) {
@@ -82,7 +83,7 @@ static __device__ __forceinline__ void load_words(const uint8_t *p, uint32_t (&o
   }
 }
 
-/* ROWS rows from `at` on; all loads are issued before the first value is used. */
+/* Adds ROWS rows from `at` on. All loads are issued before the first value is used. */
 template <int WORDS, tile_reading READING, int ROWS>
 static __device__ __forceinline__ void add_rows(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
                                                 size_t stride, const byte_threshold &t) {
@@ -104,7 +105,7 @@ static __device__ __forceinline__ void add_rows(byte_stats &s, const tile_column
   s.words += ROWS * WORDS;
 }
 
-/* The rest of `rows`, less than 2 * ROWS of them. */
+/* Adds the remaining `rows`, fewer than 2 * ROWS. */
 template <int WORDS, tile_reading READING, int ROWS>
 static __device__ __forceinline__ void add_rest(byte_stats &s, const tile_column<WORDS> &c, const uint8_t *at,
                                                 uint32_t rows, size_t stride, const byte_threshold &t) {
@@ -148,12 +149,12 @@ static __device__ __forceinline__ void add_column(byte_stats &s, const tile_colu
   if constexpr (ROWS > 1) add_rest<WORDS, READING, ROWS / 2>(s, c, p, left, stride, t);
 }
 
-/* The bytes of a word from `from` on. */
+/* Returns a mask of the bytes of a word from `from` on. */
 static __device__ __forceinline__ uint32_t mask_from(int32_t from) {
   return from <= 0 ? UINT32_MAX : (from >= 4 ? 0u : UINT32_MAX << 8 * from);
 }
 
-/* Column `unit` of a tile, its rows first .. first + rows - 1. */
+/* Returns column `unit` of a tile, for rows first .. first + rows - 1. */
 template <int WORDS, tile_reading READING>
 static __device__ __forceinline__ tile_column<WORDS> column_of(const tile_bytes_params &p, const tile_bounds &t,
                                                                uint64_t unit, uint64_t first, uint32_t rows) {
@@ -186,7 +187,7 @@ struct tile_figures {
   uint32_t sum, above, min, max;
 };
 
-/* together: all lanes of the warp have the same tile. */
+/* Adds a thread's statistics. together: all lanes of the warp have the same tile. */
 static __device__ __forceinline__ void add_figures(tile_figures *m, const byte_stats &s, bool together) {
   uint32_t sum = s.sum, above = byte_stats_above(s), smallest = byte_stats_min(s), largest = byte_stats_max(s);
   if (together) {
@@ -202,7 +203,7 @@ static __device__ __forceinline__ void add_figures(tile_figures *m, const byte_s
   atomicMax(&m->max, largest);
 }
 
-/* Writes the result of a tile's threads: its statistics, or a segment's. */
+/* Writes the result of a tile's threads: the tile's statistics, or a segment. */
 static __device__ __forceinline__ void write_figures(const tile_bytes_params &p, const tile_figures &m,
                                                      const tile_bounds &t, uint64_t index, uint32_t segment,
                                                      uint64_t elements) {
@@ -326,11 +327,11 @@ static tile_choice choice_of(const tile_stats_args *a) {
   tile_choice c = {1, all % 4 == 0 ? TILE_ALIGNED : (a->view.stride_bytes % 4 == 0 ? TILE_SHIFTED : TILE_TURNING)};
   if (c.reading == TILE_ALIGNED) {
     c.words = all % 8 == 0 ? 2 : 1;
-    /* The widest loads are faster if a row of a tile fills a block, not in small tiles. */
+    /* The widest loads are faster if a row of a tile fills a block, but not for small tiles. */
     if (all % 16 == 0 && width >= 16 * TILE_THREADS) c.words = 4;
     return c;
   }
-  /* A row of a column costs some 16 instructions and 9 a word; the last column may overlap its predecessor. */
+  /* A row of a column costs some 16 instructions, plus 9 per word; the last column may overlap the one before. */
   uint64_t lowest_cost = UINT64_MAX;
   for (uint32_t words = 1; words <= 3; words++) {
     const uint64_t cost = ceil_div_u64(width, 4 * words) * (16 + 9 * words);
@@ -341,14 +342,14 @@ static tile_choice choice_of(const tile_stats_args *a) {
   return c;
 }
 
-/* Parts that give every multiprocessor its blocks, none too low or too large. */
+/* Chooses segments that give every multiprocessor its blocks; none is too low or too large. */
 static void choose_segments(const tile_stats_args *a, tile_bytes_params *p, uint32_t words) {
   const uint64_t tile_height = p->grid.tile_height < p->grid.height ? p->grid.tile_height : p->grid.height;
   const uint64_t blocks = ceil_div_u64(p->grid.columns, p->tiles_a_block) * p->grid.rows;
   const uint64_t wanted = (uint64_t)a->processors * TILE_BLOCKS_PER_SM;
   const uint64_t segments = blocks >= wanted ? 1 : ceil_div_u64(wanted, blocks);
   const uint64_t unit_bytes = 4 * (uint64_t)words;
-  /* Wide tiles: units first, so that what is left of a row in a segment is 2^20 bytes at most. */
+  /* Wide tiles are divided into units first, so that the part of a row in a segment has at most 2^20 bytes. */
   uint64_t segment_units = p->units < (1u << 20) / unit_bytes ? p->units : (1u << 20) / unit_bytes;
   uint64_t rows_max = TILE_SEGMENT_BYTES_MAX / (segment_units * unit_bytes);
   uint64_t segment_rows = ceil_div_u64(tile_height, segments);

@@ -1,6 +1,6 @@
 /*
- * Tile statistics of f32, small tiles: one warp per tile, 32 tiles one after another. The element offsets of a tile
- * are listed once for all of them; a lane keeps the result of a tile, so that 32 records are made at once.
+ * Tile statistics of f32 in small tiles: a warp takes 32 tiles one after another. The element offsets of a tile are
+ * listed once for all tiles. Each lane keeps the result of one tile, so that 32 records are written together.
  */
 #include "cuda/primitives/chunk_tree.cuh"
 #include "cuda/primitives/tile_grid.cuh"
@@ -18,8 +18,8 @@ enum {
 struct tile_floats_params {
   tile_grid grid;
   float threshold;
-  uint64_t whole_columns, whole_tiles; /* tiles of the full width: of a row, of all */
-  uint64_t rest_tiles;                 /* narrower ones, which end rows */
+  uint64_t whole_columns, whole_tiles; /* tiles of the full width: in a row of tiles, and in all */
+  uint64_t rest_tiles;                 /* number of narrower tiles, which are at the ends of rows */
   prim_tile *tiles;
 };
 
@@ -30,7 +30,7 @@ struct floats_figures {
   uint32_t above;
 };
 
-/* Floats as integers of the same order, for warp instructions. Not for NaN. */
+/* Converts a float to an integer of the same order, for warp instructions. Not for NaN. */
 static __device__ __forceinline__ int32_t float_order(float v) {
   const int32_t bits = __float_as_int(v);
   return bits ^ (bits >> 31 & 0x7fffffff);
@@ -39,7 +39,7 @@ static __device__ __forceinline__ float float_of_order(int32_t order) {
   return __int_as_float(order ^ (order >> 31 & 0x7fffffff));
 }
 
-/* The sums of two chunks from their lanes' sums, as the contract adds them: the first on lanes 0..15, the second on the
+/* Adds the lanes' sums of two chunks as the contract does. The first sum is on lanes 0..15, the second on the
    others. */
 static __device__ __forceinline__ double warp_tree_sum_pair(double first, double second) {
   const bool upper = (threadIdx.x & PRIM_LANES / 2) != 0;
@@ -48,10 +48,11 @@ static __device__ __forceinline__ double warp_tree_sum_pair(double first, double
   return sum;
 }
 
-/* The sum of a tile of at most 4 chunks, in the order of the contract's next tree level: 0 and 2, 1 and 3, both. */
+/* The sum of a tile of at most 4 chunks, in the order of the contract's next tree level: 0 and 2, 1 and 3, then
+ * both sums. */
 struct chunk_pairs {
   double first; /* this lane's sum of an even chunk that waits for the next one */
-  double sums;  /* lanes 0..15: of even chunks, others: of odd ones */
+  double sums;  /* lanes 0..15: sums of even chunks; other lanes: of odd ones */
   bool waits;
 };
 
@@ -70,7 +71,7 @@ static __device__ __forceinline__ double chunk_pairs_sum(chunk_pairs &p) {
 static __device__ __forceinline__ void add_float(float v, float threshold, double &sum, element_range<float> &found) {
   sum += v;
   element_range_add(found, v, true);
-  /* A predicated addition: the compiler would select between two sums. */
+  /* A predicated addition; otherwise the compiler would select between two sums. */
   asm("{\n\t.reg .pred p;\n\tsetp.gt.f32 p, %1, %2;\n\t@p add.u32 %0, %0, 1;\n\t}"
       : "+r"(found.above)
       : "f"(v), "f"(threshold));
@@ -123,7 +124,7 @@ static __device__ __forceinline__ double add_chunk(const float *tile, const uint
   return sum;
 }
 
-/* The figures, valid on every lane, of a tile of the full width. */
+/* Returns the figures of a tile of the full width, valid on every lane. */
 static __device__ __forceinline__ floats_figures tile_figures(const float *tile, const uint32_t *s_list, uint32_t count,
                                                               float threshold) {
   chunk_pairs pairs = {0.0, 0.0, false};
@@ -139,7 +140,7 @@ static __device__ __forceinline__ floats_figures tile_figures(const float *tile,
   return f;
 }
 
-/* A tile that is not listed: the last one of a row, narrower than the others. */
+/* Computes a tile that is not listed: the last one of a row, narrower than the others. */
 static __device__ __forceinline__ void narrow_tile(const tile_floats_params &p, uint64_t row) {
   const tile_bounds t = tile_at(p.grid, p.whole_columns, row);
   const element_rows rows = {p.grid.data + (size_t)t.y * p.grid.stride_bytes + (size_t)t.x * sizeof(float),

@@ -18,20 +18,22 @@ enum {
   LISTED_BLOCKS_PER_SM = 4,
   LISTED_BLOCKS_OF_F64 = 3,
   CHUNK_WARPS_WANTED = 4 * CHUNK_WARPS,  /* per multiprocessor: with fewer tiles, tiles are divided into segments */
-  CHUNK_FINER = 4,                       /* times that, if tiles are few and a thread can have a segment of each */
+  CHUNK_FINER = 4,                       /* as many times more segments, if tiles are few and each thread can have a
+                                          * segment */
   WIDE_WARPS_RESIDENT = 3 * CHUNK_WARPS, /* resident warps per multiprocessor of tile_wide_chunks_kernel */
-  WIDE_SEGMENTS_MIN = 8,                 /* of a tile: fewer in one round would leave warps without work */
-  WIDE_ROW = 4 * PRIM_CHUNK              /* elements of a row from which on most chunks are within one */
+  WIDE_SEGMENTS_MIN = 8,                 /* fewest segments of a tile: with fewer in one round, warps would have no
+                                          * work */
+  WIDE_ROW = 4 * PRIM_CHUNK              /* elements of a row: from this number on, most chunks lie within a row */
 };
 
 struct tile_chunks_params {
   tile_grid grid;
   uint64_t segments, segment_chunks; /* of a tile; chunks of a segment, PRIM_CHUNK for a single segment */
-  uint64_t tile_sums;                /* number of sums of a tile: of its chunks, of their chunks, ... */
+  uint64_t tile_sums;                /* number of sums of a tile: of chunks, of chunks of these sums, ... */
   bool floor_apart;                  /* tile_chunks_floor_kernel has written the second tree level of sums */
   double threshold;
   prim_tile *tiles;
-  double *sums;       /* [tiles][tile_sums]; null for one segment */
+  double *sums;       /* [tiles][tile_sums]; null if a tile is one segment */
   lane_range *ranges; /* [tiles][segments] */
 };
 
@@ -45,7 +47,8 @@ static __device__ __forceinline__ element_rows rows_of_tile(const tile_grid &g, 
   return r;
 }
 
-/* Writes a warp's result for segment `item` of tile `index`, of `count` elements: the tile itself if it is whole. */
+/* Writes a warp's result for segment `item`, of `count` elements, of tile `index`: the tile's record if the segment
+ * is the complete tile. */
 static __device__ __forceinline__ void end_segment(const tile_chunks_params &p, uint64_t item, uint64_t index,
                                                    uint64_t count, double lane_total, lane_range range) {
   warp_reduce_range(range);
@@ -294,13 +297,13 @@ __global__ void __launch_bounds__(CHUNK_THREADS, CHUNK_BLOCKS_PER_SM)
   }
 }
 
-/* Whether most chunks of a tile are within a row, or rows have no padding between them. */
+/* Whether most chunks of a tile lie within a row, or rows have no padding between them. */
 static bool is_wide(const tile_stats_args *a) {
   const bool flat = a->tile_width == a->view.width && a->view.stride_bytes == a->view.width * sizeof(float);
   return a->view.type == PRIM_F32 && (flat || a->tile_width >= WIDE_ROW);
 }
 
-/* Number of parts of a tile that gives work to all warps: in one round if that divides well. */
+/* Returns the number of segments of a tile that gives work to all warps; in one round, if the tile divides well. */
 static uint64_t segments_wanted(const tile_stats_args *a) {
   const uint64_t resident = (uint64_t)a->processors * WIDE_WARPS_RESIDENT / a->count;
   if (is_wide(a) && resident >= WIDE_SEGMENTS_MIN) return resident;

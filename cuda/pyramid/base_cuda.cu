@@ -58,8 +58,8 @@ stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_str
   return launch(gray_bytes_kernel, blocks, GRAY_THREADS, 0, stream, s, out, out_stride_bytes, group.stride_bytes);
 }
 
-/* Sample i of n doubled samples is made of sample i / 2 and this one. The aligned grid keeps every second sample, as
- * the mean of itself and itself, which is exact. */
+/* Returns the index of the second sample that makes doubled sample i of n; the first is sample i / 2. On the
+ * aligned grid every second sample is unchanged: the mean of a sample with itself is exact. */
 __device__ __forceinline__ int32_t far_index(int32_t i, int32_t n, upsample_grid grid) {
   const int32_t near_index = i >> 1;
   if (i & 1) return min(near_index + 1, n - 1);
@@ -70,14 +70,14 @@ __device__ __forceinline__ float doubled_sample(float near_sample, float far_sam
   return grid == GRID_ALIGNED ? double_mean(near_sample, far_sample) : double_half_pixel(near_sample, far_sample);
 }
 
-/* v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact for all
-   256. */
+/* Returns v / 255.0f for v = 0..255 with the bits of the division: one Newton correction of v * (1 / 255) is exact
+   for all 256 values. */
 __device__ __forceinline__ float unit_of_u8(uint8_t v) {
   const float f = (float)v, q = f * (1.0f / 255.0f);
   return hs_fmaf(hs_fmaf(-q, 255.0f, f), 1.0f / 255.0f, q);
 }
 
-/* The u8 source picture of a fused base. Rows start on 4 bytes. */
+/* The u8 source picture of a fused base. Rows start at multiples of 4 bytes. */
 struct byte_picture {
   const uint8_t *data;
   size_t stride_bytes;
@@ -100,11 +100,12 @@ template <upsample_grid GRID> __device__ __forceinline__ float doubled_at(const 
                         doubled_along_row<GRID>(s, x, picture_row(s, far_index(y, s.height, GRID))), GRID);
 }
 
-/* Location in a row of the source columns left - 1 .. left + 2 for four doubled samples: in one or two words. Columns
- * outside the picture repeat its sides. Column `left` and the next are inside. */
+/* Where a row holds the source columns left - 1 .. left + 2 for four doubled samples: in one or two words. Columns
+ * outside the picture repeat its sides. Columns left and left + 1 are inside. */
 struct byte_columns {
   int32_t low, high;        /* offsets of the words */
-  uint32_t shift, selector; /* to the first byte inside; which byte from there is each of the four columns */
+  uint32_t shift, selector; /* shift: to the first byte inside; selector: for each of the four columns, the number of
+                             * its byte from there */
 };
 
 __device__ __forceinline__ byte_columns byte_columns_of(int32_t left, int32_t width) {
@@ -132,7 +133,7 @@ __device__ __forceinline__ uint32_t four_columns(const byte_words &w, const byte
   return __byte_perm(__funnelshift_r(w.low, w.high, c.shift), 0, c.selector);
 }
 
-/* Four doubled samples of a row from its four columns; the first coincides with the second of these. */
+/* Returns four doubled samples of a row from its four columns. The first sample lies at the second column. */
 template <upsample_grid GRID> __device__ __forceinline__ float4 doubled_four(uint32_t columns) {
   const float before = unit_of_u8((uint8_t)columns), a = unit_of_u8((uint8_t)(columns >> 8)),
               b = unit_of_u8((uint8_t)(columns >> 16)), after = unit_of_u8((uint8_t)(columns >> 24));
@@ -228,9 +229,11 @@ __device__ __forceinline__ void stage_byte_run(const march_params<R> &p, const b
 }
 
 /*
- * Does: base_ref for u8 gray, first_octave -1. Launch, Shared, Barriers, Limits, Order: as blur_march_kernel. Reads:
- *   words of source bytes, rows on 4 bytes (also pinned host memory). Writes: level 0.
- * Cost: a quarter byte read and 4 bytes written a sample; bounded by the issue of conversions and filter.
+ * Does      base_ref for u8 gray, first_octave -1.
+ * Launch    as blur_march_kernel; Shared, Barriers, Limits, Order too.
+ * Reads     words of source bytes; rows at multiples of 4 bytes (also pinned host memory).
+ * Writes    level 0.
+ * Cost      per sample a quarter byte read and 4 bytes written; bound by the issue of conversions and filter.
  */
 template <int R, upsample_grid GRID>
 __device__ __forceinline__ void base_march(const march_params<R> &p, const byte_picture &s) {
@@ -291,9 +294,15 @@ __device__ __forceinline__ float source_gray(const source_view &s, int32_t x, in
 }
 
 /*
- * Does: every 2^N-th pixel as gray, the first part of base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and
- * threads per block, rows beyond the grid by stride. Shared, Barriers: none. Reads: the source, samples aligned to
- * their type. Writes: `out`. Limits: any size. Order: no sums. Cost: the source's bytes and 4 written a sample.
+ * Does      makes every 2^N-th pixel gray, the first part of base_ref.
+ * Launch    PLAIN_COLUMNS x PLAIN_ROWS samples and threads per block; rows beyond the grid by stride.
+ * Shared    none.
+ * Reads     the source, samples aligned to their type.
+ * Writes    `out`.
+ * Barriers  none.
+ * Limits    any size.
+ * Order     no sums.
+ * Cost      per sample the source's bytes read and 4 written.
  */
 __global__ void gray_kernel(source_view source, plane_view out, int32_t step, size_t group_stride_bytes) {
   source.data = group_shifted(source.data, blockIdx.z * group_stride_bytes);
@@ -311,10 +320,15 @@ __device__ __forceinline__ float doubled_plane_row(const float *row, int32_t x, 
 }
 
 /*
- * Does: doubling along rows, then columns, on either grid, as base_ref. Launch: PLAIN_COLUMNS x PLAIN_ROWS outputs and
- *   threads per block, rows beyond the grid by stride. Shared, Barriers: none. Reads: `in` through the L1 cache.
- *   Writes:
- *   `out`, 2w x 2h. Limits: any size. Order: fixed. Cost: 5 bytes per sample of the result; bounded by memory.
+ * Does      doubles along rows, then columns, on either grid, as base_ref.
+ * Launch    PLAIN_COLUMNS x PLAIN_ROWS outputs and threads per block; rows beyond the grid by stride.
+ * Shared    none.
+ * Reads     `in` through the L1 cache.
+ * Writes    `out`, 2w x 2h.
+ * Barriers  none.
+ * Limits    any size.
+ * Order     fixed.
+ * Cost      5 bytes per sample of the result; bound by memory.
  */
 __global__ void double_kernel(plane_view in, plane_view out, upsample_grid grid, size_t group_stride_bytes) {
   in.data = group_shifted(in.data, blockIdx.z * group_stride_bytes);

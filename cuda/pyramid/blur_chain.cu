@@ -10,7 +10,7 @@
 /* Parameters of a chain's block, by value. The taps of all steps, each of up to MARCH_RADIUS_MAX. */
 struct chain_params {
   const float *in;
-  float *out; /* the first level made; the others follow level_floats apart */
+  float *out; /* the first level that is made; the others are level_floats apart */
   float *halved;
   size_t stride, level_floats, halved_stride;
   int32_t width, height, halved_width, halved_height;
@@ -131,15 +131,17 @@ __device__ __forceinline__ void chain_border(const chain_params &p, float *s_lev
 }
 
 /*
- * Does: two or three level steps, as that many blur_ref, and halve_ref of the last. Launch: a block for
- *   each chain_tile::side x side samples, chain_tile::threads threads.
- * Shared: chain_shape::shared_bytes, dynamic: a level's region, and the same with rows filtered.
- * Reads: the input level, the tile with a halo of all radii. Writes: the tile of each level; `halved` where wanted.
- * Barriers: after staging and after each pass: the next pass reads the values written; one more for a repeated side.
- * Limits: any size, either border.
- * Order: each output is one fixed chain of operations; repeatable bit for bit.
- * Cost: radii 5, 7, 8 filter 2.8 times (small tiles: 5 times) the samples that single steps would; bounded by
- *   latency at the sizes it is for.
+ * Does      two or three level steps, as that many blur_ref, and halve_ref of the last level.
+ * Launch    one block per chain_tile::side x side samples, chain_tile::threads threads.
+ * Shared    chain_shape::shared_bytes, dynamic: a level's region, and the same with rows filtered.
+ * Reads     the input level: the tile with a halo of all radii.
+ * Writes    the tile of each level; `halved` if wanted.
+ * Barriers  after staging and after each pass, because the next pass reads the values written; one more for a
+ *           repeated side.
+ * Limits    any size, either border.
+ * Order     each output is one fixed chain of operations; repeatable bit for bit.
+ * Cost      radii 5, 7, 8 filter 2.8 times (small tiles: 5 times) the samples that single steps would; bound by
+ *           latency at the sizes that chains are for.
  */
 template <bool SMALL, int R1, int R2, int R3>
 static __device__ __forceinline__ void chain_of_block(const chain_params &p) {

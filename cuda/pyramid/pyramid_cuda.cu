@@ -5,15 +5,17 @@
 #include "cuda/runtime/launch.cuh"
 
 /*
- * Does: one level step, as blur_ref and halve_ref. Launch: a block for each MARCH_COLUMNS columns (x) and each
- *   steps * MARCH_ROWS - 2R rows (y), march_shape::threads threads.
- * Shared: march_shape::shared_bytes, dynamic: two stages of input rows and the ring of filtered rows.
- * Reads: `in`, rows of aligned 16-byte vectors inside the picture, single samples beyond its sides. Writes: `out`, and
- *   `halved` where wanted; samples inside the picture only.
- * Barriers: two per step (march_plane). Limits: R <= 16; any size, sides smaller than R included. Order: each
- * output is one fixed chain of operations; repeatable bit for bit. Cost: 8 bytes and 2 (2R + 1) float operations
- * per sample, more by 2R rows per block; bounded by memory, issue and the
- *   waits at the barriers about equally.
+ * Does      one level step, as blur_ref and halve_ref.
+ * Launch    one block per MARCH_COLUMNS columns (x) and steps * MARCH_ROWS - 2R rows (y), march_shape::threads
+ *           threads.
+ * Shared    march_shape::shared_bytes, dynamic: two stages of input rows and the ring of filtered rows.
+ * Reads     `in`: rows of aligned 16-byte vectors inside the picture, single samples beyond its sides.
+ * Writes    `out`, and `halved` if wanted; samples inside the picture only.
+ * Barriers  two per step (march_plane).
+ * Limits    R <= 16; any size, also sides smaller than R.
+ * Order     each output is one fixed chain of operations; repeatable bit for bit.
+ * Cost      8 bytes and 2 (2R + 1) float operations per sample, more by 2R rows per block; bound by memory, issue
+ *           and the waits at the barriers about equally.
  */
 template <int R, bool GROUP>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)
@@ -33,11 +35,15 @@ struct plain_params {
 };
 
 /*
- * Does: the row pass of blur_ref for any radius. Launch: PLAIN_COLUMNS x PLAIN_ROWS samples and threads per block,
- * rows
- *   beyond the grid by stride. Shared: none. Reads: `in` through the L1 cache. Writes: `out`. Barriers: none.
- * Limits: radius <= FILTER_RADIUS_MAX; any size. Order: one fixed chain an output. Cost: 2R + 1 cached loads an output,
- *   which bound it: for radii that no profile uses.
+ * Does      the row pass of blur_ref for any radius.
+ * Launch    PLAIN_COLUMNS x PLAIN_ROWS samples and threads per block; rows beyond the grid by stride.
+ * Shared    none.
+ * Reads     `in` through the L1 cache.
+ * Writes    `out`.
+ * Barriers  none.
+ * Limits    radius <= FILTER_RADIUS_MAX; any size.
+ * Order     one fixed chain per output.
+ * Cost      2R + 1 cached loads per output, which bound it: for radii that no profile uses.
  */
 __global__ void blur_plain_rows_kernel(const __grid_constant__ plain_params p) {
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x), n = p.in.width;
@@ -57,8 +63,8 @@ __global__ void blur_plain_rows_kernel(const __grid_constant__ plain_params p) {
 }
 
 /*
- * Does: the column pass of blur_ref for any radius, and halve_ref. Everything else as blur_plain_rows_kernel; `halved`
- *   may have null data.
+ * Does      the column pass of blur_ref for any radius, and halve_ref. `halved` may have null data. Everything else
+ *           as blur_plain_rows_kernel.
  */
 __global__ void blur_plain_columns_kernel(const __grid_constant__ plain_params p) {
   const int32_t x = (int32_t)(blockIdx.x * PLAIN_COLUMNS + threadIdx.x), n = p.in.height;
@@ -131,9 +137,10 @@ stage_status pyramid_prepare(void) { return march_prepare(blur_rows); }
 /* Level step and DoG level in one kernel, from the device functions of the split ones. */
 
 /*
- * Does: one level step and the DoG level below it, as blur_ref and dog_at. Everything else as blur_march_kernel; writes
- *   `dog` too, from the new sample in its register and the old one read again through the L2 cache.
- * Cost: 4 bytes more a sample than blur_march_kernel; the extremum search reads S+2 planes instead of S+3.
+ * Does      one level step and the DoG level below it, as blur_ref and dog_at. Also writes `dog`, from the new
+ *           sample in its register and the old one, which is read again through the L2 cache. Everything else as
+ *           blur_march_kernel.
+ * Cost      4 bytes per sample more than blur_march_kernel; the extremum search reads S+2 planes instead of S+3.
  */
 template <int R>
 __global__ void __launch_bounds__(march_shape<R>::threads, MARCH_BLOCKS_PER_SM)

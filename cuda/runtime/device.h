@@ -31,8 +31,8 @@ typedef struct device_info {
   int32_t l2_bytes, shared_bytes_block_optin, shared_bytes_sm;
 } device_info;
 
-/* CUDA's answers: driver, runtime, count and error; for one existing device error, mode and architectures, and its
- * facts as far as CUDA gives them. */
+/* CUDA's answers. The first: driver, runtime and count. The other, for one existing device: error, mode and
+ * architectures, and its facts as far as CUDA gives them. */
 void device_ask_count(device_answer *answer);
 stage_status device_ask(int32_t index, device_info *info, device_answer *answer);
 
@@ -50,7 +50,7 @@ stage_status device_query(int32_t index, device_info *info, char *reason, size_t
 stage_status device_enter(int32_t index, int32_t *previous);
 void device_leave(int32_t previous);
 
-/* Of the current device, in bytes. */
+/* Returns free and total memory of the current device, in bytes. */
 stage_status device_memory(size_t *free_bytes, size_t *memory_bytes);
 
 /* Device memory, 256-byte aligned. */
@@ -81,7 +81,8 @@ stage_status device_clear(void *device, size_t bytes, cuda_stream stream);
 
 /* Order between streams, also inside a capture (fork and join). */
 stage_status device_event_create(cuda_event *event, bool timed);
-/* An event for which device_event_finish lets the thread sleep instead of spin: cheaper, but some 10 us later. */
+/* Creates an event for which device_event_finish lets the thread sleep instead of spin: cheaper, but some 10 us
+ * later. */
 stage_status device_event_create_sleeping(cuda_event *event);
 void device_event_destroy(cuda_event event);
 stage_status device_event_record(cuda_event event, cuda_stream stream);
@@ -98,7 +99,7 @@ void device_capture_abandon(cuda_stream stream);
 stage_status device_graph_launch(cuda_graph graph, cuda_stream stream);
 void device_graph_destroy(cuda_graph graph);
 
-/* The calling thread's last CUDA error, and clears it. Static text. */
+/* Returns the text of the calling thread's last CUDA error, and clears the error. The text is static. */
 const char *device_error_text(void);
 
 /* Sets *flag (mapped host memory) to 1 once all earlier writes on the stream are complete, host memory included. */

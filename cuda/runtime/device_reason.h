@@ -42,7 +42,7 @@ typedef struct device_answer {
   int32_t count;          /* devices that the driver lists */
   device_files files;
   const char *visible; /* CUDA_VISIBLE_DEVICES */
-  /* Of one device; index -1: no device was queried yet */
+  /* of one device; index -1: no device was queried yet */
   int32_t index;
   const char *name;
   int32_t major, minor; /* compute capability */
@@ -54,7 +54,7 @@ typedef struct device_answer {
 /* Writes the sentence, zero-terminated; "" if nothing is wrong. reason null or bytes 0: nothing is written. */
 void device_reason(const device_answer *answer, char *reason, size_t bytes);
 
-/* For a device whose memory cannot hold `needed_bytes` more (0: unknown) for `what`. */
+/* Writes the sentence for a device whose memory cannot hold `needed_bytes` more (0: unknown) for `what`. */
 void device_reason_memory(const device_answer *answer, const char *what, size_t needed_bytes, char *reason,
                           size_t bytes);
 

@@ -14,11 +14,11 @@ typedef enum step_kind { STEP_KERNEL, STEP_COPY, STEP_CLEAR, STEP_RECORD, STEP_W
 typedef struct launch_step {
   step_kind kind;
   cudaStream_t stream;
-  cudaEvent_t event;  /* recorded, waited for */
+  cudaEvent_t event;  /* the event that is recorded, or waited for */
   const void *kernel; /* its arguments: pointers to each, all of them in the list */
   void **arguments;
   dim3 grid, block;
-  size_t bytes; /* copied, cleared; of a kernel's dynamic shared memory */
+  size_t bytes; /* bytes copied or cleared; for a kernel, bytes of its dynamic shared memory */
   void *to;
   const void *from;
   cudaMemcpyKind direction;
@@ -38,7 +38,7 @@ typedef struct launch_arguments {
 
 /* Whether the calling thread's launches go to a list. */
 bool launch_is_listed(void);
-/* To that list, with copies of the arguments. */
+/* Adds a kernel to the thread's list, with copies of the arguments. */
 void launch_list_kernel(const launch_step *step, launch_arguments arguments);
 /* A step without a kernel: to the list, or to the device. */
 stage_status launch_step_run(const launch_step *step);

@@ -32,14 +32,14 @@ size_t launch_list_bytes(void);
  * emptied first, instead of to the device. The caller must not launch a group of images or a copy of rows meanwhile,
  * because these would go to the device at once. */
 stage_status launch_list_begin(launch_list *list);
-/* recorded: the status of these launches, which is returned. */
+/* recorded: the status of the launches in the list, which is returned. */
 stage_status launch_list_end(launch_list *list, stage_status recorded);
-/* Equal for lists whose graphs differ only in kernels, grids, arguments, addresses and sizes. 0: the list was too
- * long. */
+/* Returns a value that is equal for lists whose graphs differ only in kernels, grids, arguments, addresses and
+ * sizes. 0: the list was too long. */
 uint64_t launch_list_shape(const launch_list *list);
-/* Makes the graph, from a list of the same shape or none, run the list; once for each list. stream: the one that all
- * others of the list wait for first. Launches of the graph in flight are not affected. There is no graph after a
- * failure. */
+/* Makes the graph, which comes from a list of the same shape or does not exist yet, run the list. Once for each
+ * list. stream: the one that all other streams of the list wait for first. Launches of the graph in flight are not
+ * affected. After a failure there is no graph. */
 stage_status launch_list_to_graph(launch_list *list, cuda_stream stream, listed_graph *graph);
 
 /* Releases the graph as one that is no longer updated, for device_graph_destroy; leaves none. */
