@@ -60,8 +60,7 @@ stage_status tile_bytes_launch(const tile_stats_args *args, cuda_stream stream);
 stage_status tile_bytes_finish_launch(const tile_stats_args *args, cuda_stream stream);
 /* u16, f32, f64: */
 stage_status tile_chunks_launch(const tile_stats_args *args, cuda_stream stream);
-stage_status tile_chunks_floor_launch(const tile_stats_args *args,
-                                      cuda_stream stream); /* runs between the two, for some sizes */
+stage_status tile_chunks_floor_launch(const tile_stats_args *args, cuda_stream stream); /* if needed: between the two */
 stage_status tile_chunks_finish_launch(const tile_stats_args *args, cuda_stream stream);
 /* f32, small tiles, which tile_chunks_launch skips: */
 stage_status tile_floats_launch(const tile_stats_args *args, cuda_stream stream);

@@ -28,7 +28,7 @@ template <int R> struct march_params {
   const float *in;
   float *out, *halved, *dog;
   size_t stride, halved_stride; /* in, out and dog share a stride */
-  /* the same in bytes, times the rows between two addresses of a thread, so that a step needs no products */
+  /* the same strides in bytes, times the rows between two addresses of a thread, so that a step needs no products */
   size_t row_bytes, round_bytes, step_bytes, halved_row_bytes, halved_step_bytes;
   int32_t width, height;
   int32_t halved_width, halved_height;
@@ -49,7 +49,9 @@ template <int R> struct march_shape {
   /* column pass: a lane processes lane_columns adjacent columns (one vector) of lane_rows rows */
   static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
   static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
-  static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* blocks of lane_rows rows */
+  static constexpr int window_blocks =
+      1 + (2 * R + lane_rows - 1) / lane_rows; /* number of blocks of lane_rows rows that
+                                                                                 * a window touches */
   static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
   static_assert(lane_columns == 2 && lane_rows % 2 == 0, "lanes load and store pairs; whole ones are halved as pairs");
 };
@@ -62,8 +64,8 @@ __device__ __forceinline__ const float *moved(const float *pointer, size_t bytes
   return reinterpret_cast<const float *>(reinterpret_cast<const char *>(pointer) + bytes);
 }
 
-/* Two addresses in shared memory used alternately: the current one, and the exclusive or of both. They are 32-bit
- * addresses of the shared window, as instructions take them; a pointer would be converted at every access. */
+/* Two addresses in shared memory that are used alternately: the current one, and the exclusive or of both. They are
+ * 32-bit addresses of the shared window, as instructions take them; a pointer would be converted at every access. */
 struct double_buffer {
   uint32_t address, toggle;
 };
@@ -77,7 +79,7 @@ __device__ __forceinline__ double_buffer double_buffer_of(const float *s_first, 
 
 __device__ __forceinline__ void double_buffer_swap(double_buffer *t) { t->address ^= t->toggle; }
 
-/* Vectors of COUNT floats, `offset` floats from the current address. */
+/* Loads a vector of COUNT floats, `offset` floats from the current address. */
 template <int COUNT> __device__ __forceinline__ void double_buffer_load(double_buffer t, int offset, float v[COUNT]) {
   static_assert(COUNT == 2 || COUNT == 4, "a vector type");
   const uint32_t at = t.address + (uint32_t)offset * 4u;
@@ -115,7 +117,7 @@ template <int R> __device__ __forceinline__ march_region march_region_of(const m
   return region;
 }
 
-/* border_index with the usual case first: one reflection, no division. */
+/* Does what border_index does, with the usual case first: one reflection, no division. */
 __device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode mode) {
   if ((uint32_t)i < (uint32_t)n) return i;
   const int32_t once = i < 0 ? -i : 2 * (n - 1) - i;
@@ -123,8 +125,8 @@ __device__ __forceinline__ int32_t fold_index(int32_t i, int32_t n, border_mode 
   return border_index(i, n, mode);
 }
 
-/* Columns of a strip outside whole vectors, because the picture ends there: `left` of them at its left side (x = -1
- * downwards), `right` from `right_first` on. */
+/* Columns of a strip that no whole vector covers, because the picture ends there: `left` of them at its left side
+ * (from x = -1 downwards), and `right` from `right_first` on. */
 struct strip_edges {
   int32_t left, right, right_first;
 };
@@ -138,7 +140,8 @@ __device__ __forceinline__ strip_edges strip_edges_of(const march_params<R> &p, 
   return e;
 }
 
-/* The samples of a step from input row y on outside whole vectors: a lane takes a row, a warp a column. */
+/* Stages the samples outside whole vectors for a step from input row y on. Each lane takes a row, each warp a
+ * column. */
 template <int R>
 __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, const march_region &region, int32_t y,
                                                   int32_t needed, float *s_rows) {
@@ -154,9 +157,9 @@ __device__ __forceinline__ void stage_plane_edges(const march_params<R> &p, cons
   }
 }
 
-/* What a thread stages of each step's rows: two jobs, the strip's own columns (body) and the halo at its sides. In each
-   a thread keeps to one column of vectors and takes every body_rows-th or halo_rows-th row, so that one addition leads
-   from each copy to the next. */
+/* What a thread stages of each step's rows, in two jobs: the strip's columns (body), and the halo at its sides. In
+   each job a thread stays in one column of vectors and takes every body_rows-th or halo_rows-th row. So one
+   addition leads from each copy to the next. */
 template <int R> struct stage_shape {
   using shape = march_shape<R>;
   static constexpr int body_vectors = MARCH_COLUMNS / 4, body_rows = shape::threads / body_vectors;
@@ -168,10 +171,10 @@ template <int R> struct stage_shape {
 
 /* One of a thread's two staging jobs. */
 struct stage_job {
-  const float *from;   /* the first round's vector in the next step to stage */
-  double_buffer s_to;  /* where it goes in the stage of that step */
-  int32_t column, row; /* its column in the strip, and the first round's row of a step */
-  bool inside;         /* the picture has whole vectors there */
+  const float *from;   /* the first round's vector, in the next step to stage */
+  double_buffer s_to;  /* where that vector goes in the stage of its step */
+  int32_t column, row; /* column in the strip; the first round's row within a step */
+  bool inside;         /* the picture has whole vectors in this column */
 };
 
 template <int R>
@@ -193,7 +196,7 @@ __device__ __forceinline__ stage_job stage_job_of(const march_params<R> &p, cons
 template <int R> struct plane_stager {
   stage_job body, halo;
   int32_t y;         /* first input row of the next step to stage */
-  int32_t needed;    /* rows that outputs need from there on */
+  int32_t needed;    /* number of rows from y on that outputs need */
   int32_t whole_end; /* 0 <= y < whole_end: all rows of the step are in the picture and needed */
   int32_t plain_end; /* the same if whole vectors cover the strip and its halo, otherwise 0 */
 };
@@ -217,7 +220,7 @@ __device__ __forceinline__ plane_stager<R> plane_stager_of(const march_params<R>
   return s;
 }
 
-/* A step's rows of one job, a thread's ROWS_A_ROUND apart. */
+/* Stages a step's rows of one job. The rows of a thread are ROWS_A_ROUND apart. */
 template <int R, int ROWS_A_ROUND>
 __device__ __forceinline__ void stage_job_plain(const march_params<R> &p, const stage_job &job) {
   const float *from = job.from;
@@ -228,7 +231,7 @@ __device__ __forceinline__ void stage_job_plain(const march_params<R> &p, const 
   }
 }
 
-/* The same if rows are reflected or not all are needed. */
+/* Does the same if rows are reflected or not all are needed. */
 template <int R, int ROWS_A_ROUND>
 __device__ __forceinline__ void stage_job_tested(const march_params<R> &p, const march_region &region,
                                                  const stage_job &job, const plane_stager<R> &s) {
@@ -240,7 +243,7 @@ __device__ __forceinline__ void stage_job_tested(const march_params<R> &p, const
                               job.column);
 }
 
-/* Stages the input rows of the next step; rows that no output needs are unchanged. */
+/* Stages the input rows of the next step. Rows that no output needs are left unchanged. */
 template <int R>
 __device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const march_region &region,
                                                  plane_stager<R> *s, float *s_rows) {
@@ -266,7 +269,7 @@ __device__ __forceinline__ void stage_plane_rows(const march_params<R> &p, const
   double_buffer_swap(&s->halo.s_to);
 }
 
-/* COUNT outputs from a window whose sample R is the centre of output 0, in the order of the contract. */
+/* Computes COUNT outputs in the order of the contract. Sample R of the window is the centre of output 0. */
 template <int R, int COUNT>
 __device__ __forceinline__ void filter_window(const float *taps, const float *v, float a[COUNT]) {
 #pragma unroll
@@ -278,7 +281,7 @@ __device__ __forceinline__ void filter_window(const float *taps, const float *v,
   }
 }
 
-/* Two floats, aligned to 8 bytes. */
+/* Loads two floats, aligned to 8 bytes. */
 __device__ __forceinline__ void load_pair(const float *from, float v[2]) {
   const float2 f = *reinterpret_cast<const float2 *>(from);
   v[0] = f.x;
@@ -294,9 +297,10 @@ template <int R> struct march_state {
   using shape = march_shape<R>;
   double_buffer s_window; /* row pass: the lane's window in the stage */
   double_buffer s_row;    /* row pass: the lane's outputs in the ring */
-  /* column pass: the lane's window reaches back over up to window_blocks - 1 blocks of lane_rows ring rows. The n-th
-     block before the lane's own is read at s_blocks[n] - n blocks; s_blocks[n] is the lane's own block, or that plus
-     the whole ring where the n-th before it wraps around to the ring's end. So rows have constant offsets. */
+  /* column pass: the lane's window reaches back over up to window_blocks - 1 blocks of lane_rows ring rows. The
+     n-th block before the lane's block is read at s_blocks[n] - n blocks. s_blocks[n] is the lane's block; if the
+     n-th block before it wraps around to the ring's end, it is the lane's block plus the ring's length. So rows
+     have constant offsets. */
   double_buffer s_blocks[shape::window_blocks];
   int32_t first;     /* column pass: the lane's first output row in this step */
   int32_t some_end;  /* an output of the lane is stored if (unsigned)(first + lane_rows - 1) < some_end */
@@ -322,7 +326,7 @@ __device__ __forceinline__ march_state<R> march_state_of(const march_params<R> &
   w.s_row = double_buffer_of(s_row, s_row + half);
 #pragma unroll
   for (int n = 0; n < shape::window_blocks; n++) {
-    /* blocks before the ring's first are at its end; from the second half none are */
+    /* blocks before the ring's first block are at its end; in the second half of the ring no block wraps */
     const float *s_block = s_ring + band * block + column;
     w.s_blocks[n] = double_buffer_of(s_block + (band < n ? 2 * half : 0), s_block + half);
   }
@@ -372,8 +376,8 @@ __device__ __forceinline__ void store_tested(const march_params<R> &p, const mar
   }
 }
 
-/* Stores a lane's outputs, all of them samples of the picture: so are both samples of a pair and both rows, and every
-   second sample is one of the next octave's level 0. */
+/* Stores a lane's outputs if all of them are samples of the picture. Then both samples of a pair and both rows are
+   too, and every second sample is one of the next octave's level 0. */
 template <int R, bool DOG>
 __device__ __forceinline__ void store_whole(const march_params<R> &p, const march_state<R> &w,
                                             const float a[march_shape<R>::lane_rows][march_shape<R>::lane_columns]) {
@@ -401,8 +405,8 @@ __device__ __forceinline__ void store_whole(const march_params<R> &p, const marc
   for (int i = 0; i < shape::lane_rows; i += 2, halved = moved(halved, p.halved_row_bytes)) *halved = a[i][0];
 }
 
-/* Row i of a lane's window in the ring. Rows are addressed in blocks of lane_rows, whose bounds are known at compile
-   time. */
+/* Returns row i of a lane's window in the ring. Rows are addressed in blocks of lane_rows, whose bounds are known
+   at compile time. */
 template <int R>
 __device__ __forceinline__ void load_window_row(const march_state<R> &w, int i, float v[march_shape<R>::lane_columns]) {
   using shape = march_shape<R>;
@@ -410,8 +414,8 @@ __device__ __forceinline__ void load_window_row(const march_state<R> &w, int i, 
   double_buffer_load<shape::lane_columns>(w.s_blocks[before], (i - 2 * R) * shape::ring_stride, v);
 }
 
-/* Column pass of one step: lane_rows outputs of lane_columns columns for each lane, in the order of the contract. From
-   the window's middle outwards, so that few of its rows are in registers at a time. */
+/* Makes the column pass of one step: lane_rows outputs of lane_columns columns for each lane, in the order of the
+   contract. It goes from the window's middle outwards, so that few rows are in registers at a time. */
 template <int R, bool DOG>
 __device__ __forceinline__ void filter_step_columns(const march_params<R> &p, const march_region &region,
                                                     const march_state<R> &w) {
@@ -455,7 +459,7 @@ template <int R, bool DOG> __device__ __forceinline__ void march_advance(const m
   }
 }
 
-/* All steps of a block: software pipelined, the copies of step n + 1 run while step n is filtered. */
+/* Runs all steps of a block. Software pipelining: the copies of step n + 1 run while step n is filtered. */
 template <int R, bool DOG> __device__ __forceinline__ void march_plane(const march_params<R> &p, float *s_all) {
   using shape = march_shape<R>;
   const march_region region = march_region_of(p);
@@ -475,7 +479,7 @@ template <int R, bool DOG> __device__ __forceinline__ void march_plane(const mar
   }
 }
 
-/* The parameters of the block's picture in a group. */
+/* Returns the parameters for the block's picture in a group. */
 template <int R>
 static __device__ __forceinline__ march_params<R> march_params_of_block(const march_params<R> &p, size_t stride_bytes) {
   march_params<R> q = p;
@@ -489,8 +493,8 @@ static __device__ __forceinline__ march_params<R> march_params_of_block(const ma
 
 /* ------------------------------------------------------------------------------ host side of a launch */
 
-/* Each file of marching kernels has a constant table, a row for each radius of TUNE_MARCH_RADII: {radius, prepare, the
- * launchers}. The row of a radius; null: no specialised kernel. */
+/* Returns the row of a radius; null: no specialised kernel. Each file of marching kernels has a constant table with
+ * a row for each radius of TUNE_MARCH_RADII: {radius, prepare, the launchers}. */
 template <class ROW, size_t ROWS> static const ROW *march_row_of(const ROW (&table)[ROWS], int32_t radius) {
   for (const ROW &row : table)
     if (row.radius == radius) return &row;
@@ -505,9 +509,9 @@ template <class ROW, size_t ROWS> static stage_status march_prepare(const ROW (&
   return status;
 }
 
-/* Steps a block: the fewest rows filtered twice against blocks spread evenly over the multiprocessors. The cost is the
- * number of steps of the busiest multiprocessor, but at least MARCH_DEPTH_MIN blocks are counted, because a block alone
- * on a multiprocessor mostly waits. Ties favour fewer, longer blocks. */
+/* Returns the steps of a block. It weighs rows that are filtered twice against blocks spread evenly over the
+ * multiprocessors. The cost is the number of steps of the busiest multiprocessor. At least MARCH_DEPTH_MIN blocks
+ * are counted there, because a block alone on a multiprocessor mostly waits. Ties favour fewer, longer blocks. */
 static inline int32_t march_steps(int32_t radius, int32_t width, int32_t height) {
   const int64_t strips = ceil_div(width, MARCH_COLUMNS), sms = launch_multiprocessors();
   int32_t best = 1;

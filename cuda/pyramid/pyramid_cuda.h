@@ -21,7 +21,7 @@ enum {
   PLANE_ALIGNMENT_FLOATS = PLANE_ALIGNMENT_BYTES / 4
 };
 
-/* `floats` as a multiple of `step`, a power of two. */
+/* Rounds `floats` up to a multiple of `step`, a power of two. */
 #define PLANE_ROUND_UP(floats, step) (((floats) + (step)-1) & ~((step) - (size_t)1))
 
 #ifdef __cplusplus
@@ -37,10 +37,10 @@ typedef struct picture_group {
 
 /* One level step, and its optional outputs. A plane with null data is not requested. */
 typedef struct blur_launch_args {
-  plane_view in, out; /* the same size, differ */
+  plane_view in, out; /* different planes of the same size */
   plane_view work;    /* the same size; needed only if blur_needs_work says so */
   plane_view halved;  /* floor(w/2) x floor(h/2): out(2i, 2j), the next octave's level 0 */
-  plane_view dog;     /* the same size and stride as out: out - in. Requires the uber kernel */
+  plane_view dog;     /* DoG, out - in; the same size and stride as out; requires the uber kernel */
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
   picture_group group;           /* only if !blur_needs_work and no dog is requested */
@@ -50,16 +50,16 @@ typedef struct blur_launch_args {
 stage_status pyramid_prepare(void);
 stage_status base_prepare(void);
 
-/* Radii without a specialised kernel filter rows into `work` first, then columns. */
+/* Whether a radius needs `work`: without a specialised kernel, rows are filtered into it first, then columns. */
 bool blur_needs_work(int32_t radius);
 
-/* Level step; one kernel, or two if blur_needs_work. Empty planes are allowed. */
+/* Makes a level step, by one kernel, or two if blur_needs_work. Empty planes are allowed. */
 stage_status blur_launch(const blur_launch_args *args, cuda_stream stream);
 
-/* Base. `gray`, `work` and `doubled` are used if base_is_fused returns false. */
+/* Makes the base. `gray`, `work` and `doubled` are used if base_is_fused returns false. */
 stage_status base_launch(const base_args *args, cuda_stream stream);
 
-/* The same for a group; the sources have the stride of the planes. Not for filters with blur_needs_work. */
+/* Makes the base of a group. The sources have the stride of the planes. Not for filters with blur_needs_work. */
 stage_status base_group_launch(const base_args *args, picture_group group, cuda_stream stream);
 
 /* Part `band` (0..bands-1) of a fused base: the bands together equal base_launch. It reads only source rows below
@@ -67,14 +67,15 @@ stage_status base_group_launch(const base_args *args, picture_group group, cuda_
 int32_t base_band_rows(const base_args *args, int32_t band, int32_t bands);
 stage_status base_band_launch(const base_args *args, int32_t band, int32_t bands, cuda_stream stream);
 
-/* Whether one kernel makes the whole base: u8 gray with rows on 4 bytes, doubled, a radius with a kernel. */
+/* Whether one kernel makes the complete base: u8 gray with rows at multiples of 4 bytes, doubled, and a radius that
+ * has a kernel. */
 bool base_is_fused(const base_args *args);
 
 /* Gray bytes of 8-bit colour on the device, for equalisation. */
 
-/* Each pixel's gray (gray_of_rgb_int; without colours the first channel) to out, rows of width bytes out_stride_bytes
- * apart. source: u8 of any layout in device memory, disjoint from out; in a group both have the stride of the
- * planes. */
+/* Writes each pixel's gray (gray_of_rgb_int; without colours the first channel) to out, in rows of width bytes that
+ * are out_stride_bytes apart. source: u8 of any layout in device memory, disjoint from out. In a group both have
+ * the stride of the planes. */
 stage_status gray_launch(const source_view *source, uint8_t *out, size_t out_stride_bytes, picture_group group,
                          cuda_stream stream);
 

@@ -43,7 +43,7 @@ enum { CHAIN_THREE_SAMPLES_MAX = 400 * 400, CHAIN_TWO_SAMPLES_MAX = 320 * 240, C
 /* General blur: one output a thread. */
 enum { PLAIN_COLUMNS = 64, PLAIN_ROWS = 4 };
 
-/* Extremum search: warps per block and blocks an SM (registers allow it), rows of a warp. */
+/* Extremum search: warps per block, blocks per SM (registers allow it), and limits for the rows of a warp. */
 enum { EXTREMA_WARPS = 4, EXTREMA_BLOCKS_PER_SM = 4, EXTREMA_ROWS_MIN = 4, EXTREMA_ROWS_MAX = 16 };
 
 #endif
