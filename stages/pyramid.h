@@ -57,9 +57,9 @@ typedef struct pyramid_rules {
   author_rule octave_rule;
 } pyramid_rules;
 
-/* The longest side of the first octave, in samples. Coordinates are float32 samples: below 2^22 they keep a quarter of a
-   sample, x + 1 and x + 0.5 are exact, hs_round_half_even holds, and 128 rows of a window stay below 2^31 floats apart.
-   From 2^24 on, x + 1 would be x again. */
+/* The longest side of the first octave, in samples. Coordinates are float32 samples: below 2^22 they keep a quarter
+   of a sample, x + 1 and x + 0.5 are exact, hs_round_half_even holds, and 128 rows of a window stay below 2^31
+   floats apart. From 2^24 on, x + 1 would be x again. */
 enum { PYRAMID_SIDE_MAX = 1 << 22 };
 
 /* Returns the first octave's length for a side of the picture. */

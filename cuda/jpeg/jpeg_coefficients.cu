@@ -74,7 +74,7 @@ static __device__ __forceinline__ uint32_t write_subsequence(const scan_view &v,
 
 /*
  * Does      decodes each subsequence again and writes its luma coefficients. Refuses the picture if a code is
- *           wrong, if an interval has too few or too many blocks, or if a state differs from the end state of the
+ *           wrong, if an interval has too few or too many codes, or if a state differs from the end state of the
  *           subsequence before it. The first state is known, so if none differs, all are right.
  * Launch    blocks of 128 threads, one thread per subsequence; one block per tile.
  * Shared    tables, the tile's coded words and sums: 40 KB.

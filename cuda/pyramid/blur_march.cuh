@@ -49,9 +49,7 @@ template <int R> struct march_shape {
   /* column pass: a lane processes lane_columns adjacent columns (one vector) of lane_rows rows */
   static constexpr int lane_columns = MARCH_LANE_COLUMNS, row_lanes = MARCH_COLUMNS / lane_columns;
   static constexpr int lane_rows = MARCH_ROWS * row_lanes / threads;
-  static constexpr int window_blocks =
-      1 + (2 * R + lane_rows - 1) / lane_rows; /* number of blocks of lane_rows rows that
-                                                                                 * a window touches */
+  static constexpr int window_blocks = 1 + (2 * R + lane_rows - 1) / lane_rows; /* blocks of rows in a window */
   static_assert(R <= MARCH_RADIUS_MAX, "the ring holds 32 + 2R rows");
   static_assert(lane_columns == 2 && lane_rows % 2 == 0, "lanes load and store pairs; whole ones are halved as pairs");
 };
