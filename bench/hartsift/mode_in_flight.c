@@ -10,7 +10,7 @@
  *   ... split [--seconds S] [...]      latency and rate for every split of the octaves, GPU alone, CPU alone
  *
  * Pictures are in pinned memory if there is a device; results are taken by hs_wait_view. Every image's features are
- * compared with those of hs_extract on the CPU before anything is timed. Prints Markdown.
+ * compared with the features of hs_extract on the CPU before anything is timed. Prints Markdown.
  */
 #include <unistd.h>
 

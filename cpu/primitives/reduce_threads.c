@@ -194,7 +194,7 @@ double prim_reduce_sum(prim_place place, const prim_view *view) {
   return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
 }
 
-/* Tile statistics: a tile is a view, so its statistics are those of the view. */
+/* Tile statistics: a tile is a view, and its statistics are computed as for any view. */
 
 /* Fewest elements of a unit of work; with fewer, the fixed cost of a unit would dominate. */
 static const size_t tile_unit_elements_min = (size_t)1 << 15;

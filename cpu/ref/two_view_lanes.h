@@ -97,7 +97,7 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
 
 static inline void add_to(real sums[][REGISTERS], int part, real term) { sums[0][part] = sums[0][part] + term; }
 
-/* Adds the terms of a register. Terms without weight, and those of padding lanes, are set to 0, because 0 times an
+/* Adds the terms of a register. Terms without weight and terms of padding lanes are set to 0, because 0 times an
  * infinite or NaN term is not 0. Returns the weights. */
 static inline real add_homography(const real m[9], match_point p, real over_limit, int part, real sums[][REGISTERS]) {
   const real zero = real_of(0.0);

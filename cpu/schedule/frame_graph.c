@@ -90,7 +90,7 @@ static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return rows_are_made(top, r.y0 - reach, r.y1 + reach);
 }
 
-/* The keypoints of later octaves are listed after those of the first octave. */
+/* The keypoints of later octaves are listed after the keypoints of the first octave. */
 static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   (void)chunk;

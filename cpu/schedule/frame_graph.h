@@ -4,8 +4,8 @@
  *
  * A chunk begins when the bands of rows that it reads are made. Two orders are fixed. The later octaves begin only
  * after the search of the first octave, because they reuse the memory of its levels above S. The keypoints of the
- * first octave are listed before those of the others, so they are oriented and described while the later octaves
- * are made and searched. The results equal those of the stages run one after another.
+ * first octave are listed before all others, so they are oriented and described while the later octaves
+ * are made and searched. Stages run one after another give the same results.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
 #define HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
@@ -26,7 +26,7 @@ typedef struct frame_graph_args {
   const orient_args *orient;     /* null: no orientation; otherwise for all keypoints found */
   const describe_args *describe; /* null: no description; otherwise for all features */
   /* Null, or a function called on the caller's thread once for each finished level step, detection and orientation.
-   * samples: those of the job; for detection and orientation multiplied by stage_levels. If it returns false, the
+   * samples: of the job; for detection and orientation multiplied by stage_levels. If it returns false, the
    * frame ends early. */
   bool (*tell)(void *owner, uint64_t samples);
   void *owner;

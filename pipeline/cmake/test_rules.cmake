@@ -44,8 +44,8 @@ function(hartsift_add_tests folder)
     cmake_path(GET source STEM stem)
     cmake_path(GET source EXTENSION LAST_ONLY extension)
     string(REGEX REPLACE "^test_" "${folder}." name ${stem})
-    if(HARTSIFT_SANITIZE AND name STREQUAL "api.readme")
-      continue() # it loads the library into Python, which a sanitizer's runtime refuses
+    if(HARTSIFT_SANITIZE AND name IN_LIST HARTSIFT_PLAIN_TESTS)
+      continue()
     endif()
     if(extension STREQUAL ".sh")
       # These build on their own, without the sanitizers.

@@ -75,7 +75,7 @@ extern "C" {
 /* How the image is doubled for first octave -1. */
 typedef enum hs_upsample {
   HS_UPSAMPLE_ALIGNED = 0,    /* every second sample is a pixel of the image, the others are interpolated */
-  HS_UPSAMPLE_HALF_PIXEL = 1, /* samples lie a quarter pixel beside the image's pixels; coordinates are correct */
+  HS_UPSAMPLE_HALF_PIXEL = 1, /* samples are a quarter pixel away from the image's; coordinates are correct */
   HS_UPSAMPLE_OPENCV = 2      /* samples as HS_UPSAMPLE_HALF_PIXEL, but treated as aligned: coordinates are 0.25 px
                                  too large */
 } hs_upsample;
