@@ -11,7 +11,7 @@
 #include "pipeline/context/options.h"
 #include "pipeline/frame/in_flight.h"
 #include "pipeline/lifetime/engines.h"
-#include "pipeline/pairs/pair_run.h"
+#include "pipeline/matching/pairs/pair_run.h"
 
 static void make_tables(hs_context *c) {
   c->params = options_params(&c->options);

@@ -11,7 +11,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/ref/stages_ref.h"
-#include "pipeline/geometry/search.h"
+#include "pipeline/matching/geometry/search.h"
 
 enum { MATCHES = 200, TRIALS = 400 };
 

@@ -53,12 +53,12 @@ ROOMS = {
     "pipeline/matching": _CONTEXT,
     "pipeline/primitives": _CONTEXT,
     # Choice of the images to match; uses exact matching to assign descriptors to centres.
-    "pipeline/retrieval": _CONTEXT + ("pipeline/matching",),
-    "pipeline/geometry": _BASE + ("stages", *_CPU),
+    "pipeline/matching/retrieval": _CONTEXT + ("pipeline/matching",),
+    "pipeline/matching/geometry": _BASE + ("stages", *_CPU),
     # Matching and verification of many pairs of a collection, concurrently.
-    "pipeline/pairs": _CONTEXT + ("pipeline/matching", "pipeline/geometry"),
+    "pipeline/matching/pairs": _CONTEXT + ("pipeline/matching", "pipeline/matching/geometry"),
     # hs_create and hs_destroy know everything that a context may own, and list the engines.
-    "pipeline/lifetime": _DEVICE + ("pipeline/source", "pipeline/frame", "pipeline/pairs"),
+    "pipeline/lifetime": _DEVICE + ("pipeline/source", "pipeline/frame", "pipeline/matching/pairs"),
     # Many images: read by threads, extracted by one or several devices.
     "pipeline/batch": _CONTEXT + ("pipeline/source", "pipeline/frame", "pipeline/image_io", "pipeline/lifetime"),
     "pipeline/formats/common": _BASE,

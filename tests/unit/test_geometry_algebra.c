@@ -8,8 +8,8 @@
 #include "tests/support/test.h"
 
 #include "pipeline/base/number_tools.h"
-#include "pipeline/geometry/linear.h"
-#include "pipeline/geometry/search.h"
+#include "pipeline/matching/geometry/linear.h"
+#include "pipeline/matching/geometry/search.h"
 
 static double noise(random_state *random) { return (double)(random_next(random) >> 11) / 4503599627370496.0 - 1.0; }
 

@@ -12,9 +12,9 @@
 #include "tests/support/test.h"
 
 #include "cpu/dispatch.h"
-#include "pipeline/geometry/linear.h"
-#include "pipeline/geometry/search.h"
-#include "pipeline/geometry/scoring.h"
+#include "pipeline/matching/geometry/linear.h"
+#include "pipeline/matching/geometry/search.h"
+#include "pipeline/matching/geometry/scoring.h"
 #include "tests/support/two_view_scene.h"
 
 /* A scene in working coordinates: here pixels / 300, about (320, 240). */

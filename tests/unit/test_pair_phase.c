@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/pairs/pair_run.h"
+#include "pipeline/matching/pairs/pair_run.h"
 #include "tests/support/feature_maker.h"
 
 enum { IMAGES = 60, PAIRS_MAX = IMAGES * IMAGES };

@@ -12,7 +12,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/include/hartsift.h"
 #include "pipeline/include/hartsift_expert.h"
-#include "pipeline/retrieval/vocabulary.h"
+#include "pipeline/matching/retrieval/vocabulary.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/extraction.h"
 #include "tests/support/feature_maker.h"

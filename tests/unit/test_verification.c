@@ -11,9 +11,9 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/geometry/scoring.h"
-#include "pipeline/geometry/search.h"
-#include "pipeline/geometry/verify.h"
+#include "pipeline/matching/geometry/scoring.h"
+#include "pipeline/matching/geometry/search.h"
+#include "pipeline/matching/geometry/verify.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/counted_allocator.h"
 #include "tests/support/verified.h"

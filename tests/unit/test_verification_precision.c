@@ -10,7 +10,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/geometry/search.h"
+#include "pipeline/matching/geometry/search.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/verified.h"
 

@@ -8,7 +8,7 @@
 
 #include "tests/support/test.h"
 
-#include "pipeline/geometry/search.h"
+#include "pipeline/matching/geometry/search.h"
 #include "pipeline/include/hartsift.h"
 #include "tests/support/two_view_scene.h"
 #include "tests/support/verified.h"

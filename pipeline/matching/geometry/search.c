@@ -1,0 +1,94 @@
+/*
+ * Robust search for a model; see search.h.
+ */
+#include "pipeline/matching/geometry/search.h"
+
+#include <string.h>
+
+#include "pipeline/matching/geometry/scoring.h"
+
+/* A homography across two surfaces may fit more matches than one of a single surface, so the search starts from
+   several candidates. Of the first samples, all with more than this share of the best score are refined. */
+#define EARLY_SHARE 0.4
+enum {
+  EARLY_SAMPLES = 64,
+  ROUND = 16 /* samples per round: candidates compete with the best one before the round, and one of them is refined */
+};
+
+/* Each sample has its own random sequence, so samples can be drawn in any order. */
+static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, uint32_t *sample) {
+  random_state own = {splitmix64_mix(seed + (uint64_t)index)};
+  random_sample(&own, count, size, sample);
+}
+
+/* Finds the best candidate of the samples [begin, end) if it beats the previous best; *best_sample: its sample. */
+static bool best_of_round(const geometry_problem *problem, const search_scratch *scratch, uint64_t seed, int32_t begin,
+                          int32_t end, geometry_candidate *best, uint32_t *best_sample) {
+  const int size = geometry_sample_size(problem->model);
+  const uint32_t count = (uint32_t)problem->matches.count;
+  const double bar = best->score;
+  bool found = false;
+  for (; begin < end; begin += GEOMETRY_BATCH) {
+    uint32_t samples[GEOMETRY_BATCH * GEOMETRY_SAMPLE_MAX];
+    for (int l = 0; l < GEOMETRY_BATCH; l++) draw_sample(seed, begin + l, count, size, samples + l * size);
+    geometry_solve(problem, samples, scratch->batch);
+    for (int i = 0; i < scratch->batch->count; i++) {
+      geometry_candidate *const candidate = &scratch->batch->found[i].candidate;
+      const int sample = scratch->batch->found[i].sample;
+      if (sample >= end - begin) break;
+      candidate->score = geometry_score(problem, candidate->matrix, bar);
+      if (!(candidate->score > best->score)) continue;
+      *best = *candidate;
+      memcpy(best_sample, samples + sample * size, (size_t)size * sizeof *samples);
+      found = true;
+    }
+  }
+  return found;
+}
+
+/* True if local optimisation, which starts at twice the threshold, may reach min_inliers. */
+static bool is_worth_improving(const geometry_problem *problem, const search_limits *limits,
+                               const geometry_candidate *candidate) {
+  geometry_problem wide = *problem;
+  wide.threshold *= 2.0;
+  return geometry_count_inliers(&wide, candidate->matrix, NULL, NULL) >= limits->min_inliers;
+}
+
+static int32_t iterations_left(const search_limits *limits, size_t inliers, size_t count, int size) {
+  const size_t least = inliers > limits->min_inliers ? inliers : limits->min_inliers;
+  const int32_t needed = iterations_needed(least, count, size, limits->confidence, limits->max_iterations);
+  return needed < limits->min_iterations ? limits->min_iterations : needed;
+}
+
+bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random,
+                const search_scratch *scratch, geometry_candidate *best, int32_t *iterations) {
+  const int size = geometry_sample_size(problem->model);
+  const size_t count = problem->matches.count;
+  *iterations = 0;
+  best->score = 0.0;
+  if (count < (size_t)size || count < limits->min_inliers) return false;
+  int32_t needed = iterations_left(limits, 0, count, size), drawn = 0;
+  const uint64_t seed = random_next(random);
+  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* best unrefined score, which a sample must exceed */
+  while (drawn < needed) {
+    uint32_t sample[GEOMETRY_SAMPLE_MAX];
+    const int32_t end = limits->max_iterations - drawn > ROUND ? drawn + ROUND : limits->max_iterations;
+    geometry_candidate tried = sampled;
+    if (problem->model == HS_HOMOGRAPHY && drawn < EARLY_SAMPLES) tried.score *= EARLY_SHARE;
+    const bool is_better = best_of_round(problem, scratch, seed, drawn, end, &tried, sample);
+    drawn = end;
+    if (is_better && tried.score > sampled.score) sampled = tried;
+    if (!is_better || !is_worth_improving(problem, limits, &tried)) continue;
+    geometry_candidate improved = tried;
+    if (limits->check_plane && problem->model == HS_FUNDAMENTAL)
+      plane_complete(problem, sample, random, scratch, &improved);
+    (void)geometry_improve(problem, &improved);
+    if (!(improved.score > best->score)) continue;
+    *best = improved;
+    needed = iterations_left(limits, geometry_count_inliers(problem, best->matrix, NULL, NULL), count, size);
+  }
+  *iterations = drawn;
+  if (!(best->score > 0.0)) return false;
+  if (!limits->leave_rough) geometry_polish(problem, best);
+  return true;
+}

@@ -1,0 +1,93 @@
+/*
+ * Robust search for a model: random minimal samples, local optimisation of every new best candidate, and an
+ * adaptive number of iterations (Fischler and Bolles 1981; Chum, Matas and Kittler 2003; Lebeda, Matas and Chum 2012).
+ */
+#ifndef HARTSIFT_MATCHING_GEOMETRY_SEARCH_H
+#define HARTSIFT_MATCHING_GEOMETRY_SEARCH_H
+
+#include <stdint.h>
+
+#include "pipeline/base/number_tools.h"
+#include "pipeline/matching/geometry/models.h"
+
+/* ---- Random numbers of the search: splitmix64, the same sequence on every machine. */
+
+typedef struct random_state {
+  uint64_t counter;
+} random_state;
+
+static inline uint64_t random_next(random_state *state) {
+  state->counter += SPLITMIX64_STEP;
+  return splitmix64_mix(state->counter);
+}
+
+/* Returns a number 0..limit-1, uniform up to 2^-32 * limit. */
+static inline uint32_t random_below(random_state *state, uint32_t limit) {
+  return (uint32_t)(((random_next(state) >> 32) * limit) >> 32);
+}
+
+/* Draws `count` different numbers below limit (count <= limit). */
+static inline void random_sample(random_state *state, uint32_t limit, int count, uint32_t *out) {
+  for (int i = 0; i < count;) {
+    out[i] = random_below(state, limit);
+    int j = 0;
+    while (j < i && out[j] != out[i]) j++;
+    i += j == i;
+  }
+}
+
+typedef struct search_limits {
+  double confidence;
+  int32_t min_iterations, max_iterations;
+  size_t min_inliers; /* a model with fewer inliers is of no interest */
+  bool check_plane;
+  bool leave_rough; /* true: skip polishing */
+} search_limits;
+
+/* Working memory for the problem's matches. */
+typedef struct search_scratch {
+  double *squares;
+  double *columns[4];
+  geometry_batch *batch;
+} search_scratch;
+
+/* Searches for *best; false if no sample gave a candidate. Ends when, with the requested confidence, a sample without
+   outliers was drawn, for the best model so far or for any model of min_inliers. It also ends if no model of
+   min_inliers was found after as many samples: there is probably none. The problem's matches must be in random order.
+   *iterations: number of samples drawn. */
+bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random,
+                const search_scratch *scratch, geometry_candidate *best, int32_t *iterations);
+
+/* ---- Fundamental matrices whose support is mostly in one plane. */
+
+/* Improves a fundamental matrix whose sample is mostly in a plane. If one homography relates five or more of the
+   seven sampled matches, the other two alone determine the matrix. Then finds the plane of that homography, and a
+   better matrix from the plane and two matches off it. Replaces *candidate (reads and writes matrix and score) if one
+   scores higher. */
+void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random,
+                    const search_scratch *scratch, geometry_candidate *candidate);
+
+/* Sets *matrix to [e']x H, where e' is the epipole of *matrix in image b; matches of the plane of H satisfy it for
+   any e'. False: no epipole, *matrix unchanged. */
+bool plane_epipolar(const double homography[9], double matrix[9]);
+
+/* ---- Smoothness of matches. Wrong matches along a row of equal windows agree with an epipolar geometry, because
+   their displacements are parallel to the row; but these differ from the displacements of correct neighbours by one
+   window or more. The measure is the disparity gradient of Burt and Julesz (Science 208, 1980), with the limit of
+   Pollard, Mayhew and Frisby (Perception 14, 1985). */
+
+/* Working memory, one element per match. */
+typedef struct smoothness_scratch {
+  double *mapped_x, *mapped_y; /* coordinates of H a in image b */
+  uint32_t *order;             /* matches sorted by cell */
+  uint32_t *cell;              /* [match]: its cell */
+} smoothness_scratch;
+
+/* Marks smooth matches: smooth[i] is 1 if, for enough of the nearest neighbours of match i, the displacement b - H a
+   differs from that of match i by at most max(floor, their distance). Neighbours are taken in image b, once around H
+   a and once around b; both must agree. A match that H sends to infinity is not smooth. floor: working units. Tests
+   only the first `tested` matches (at most all) and returns the number of smooth ones. */
+size_t smoothness_mark(const geometry_matches *matches, const double homography[9], double floor,
+                       const smoothness_scratch *scratch, size_t tested, uint8_t *smooth);
+
+#endif

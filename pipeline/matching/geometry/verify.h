@@ -1,0 +1,37 @@
+/*
+ * Verification of many image pairs without allocations per pair: the functions of hartsift_geometry.h with working
+ * memory kept by the caller, one per thread.
+ */
+#ifndef HARTSIFT_MATCHING_GEOMETRY_VERIFY_H
+#define HARTSIFT_MATCHING_GEOMETRY_VERIFY_H
+
+#include "pipeline/include/hartsift_geometry.h"
+
+/* Working memory. Initialised as {allocator}; grows to the largest number of matches and is never cleared. No result
+   depends on old content. */
+typedef struct verify_scratch {
+  const hs_allocator *allocator; /* null: the C library. The options' allocator is not used */
+  void *memory;
+  size_t match_capacity; /* matches that fit */
+} verify_scratch;
+
+void verify_scratch_release(verify_scratch *scratch);
+
+/* Returns the bytes of a scratch for `count` matches, fewer than 2^32. */
+uint64_t verify_scratch_bytes(size_t count);
+
+/* As hs_verify_points and hs_verify, with a scratch. */
+hs_status verify_points_with(verify_scratch *scratch, const double *points_a, const double *points_b, size_t count,
+                             const hs_verify_options *options, uint8_t *inliers, hs_geometry *geometry);
+hs_status verify_features_with(verify_scratch *scratch, const hs_features *a, const hs_features *b, const void *pairs,
+                               size_t pair_stride_bytes, size_t count, const hs_verify_options *options,
+                               uint8_t *inliers, hs_geometry *geometry);
+
+/* Ensures capacity for `count` matches and returns their point arrays: 2 x count doubles of image a, then of b,
+   which the functions above leave unchanged. HS_ERR_LIMIT: the scratch is unchanged; HS_ERR_MEMORY: it is empty. */
+hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double **points);
+
+/* Returns a mask of match_capacity bytes of an allocated scratch; the functions above leave it unchanged. */
+uint8_t *verify_scratch_mask(const verify_scratch *scratch);
+
+#endif

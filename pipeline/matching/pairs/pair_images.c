@@ -1,0 +1,97 @@
+/*
+ * Images of a run: read when their phase begins, freed when others need the memory. See pair_run.h.
+ */
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
+#include "pipeline/matching/pairs/pair_run.h"
+
+/* Checks an image's features for matching; match_check checks the rest for each pair. */
+static hs_status check(const hs_pairs *run, uint32_t image, const hs_features *f, char message[PAIR_MESSAGE_BYTES]) {
+  const hs_collection_image *wanted = &run->collection.images[image];
+  if (!wanted->features && f->count != wanted->feature_count) {
+    hs_message_set(message, PAIR_MESSAGE_BYTES, "reading gave %zu features, the collection says %zu", f->count,
+                   wanted->feature_count);
+    return HS_ERR_ARGUMENT;
+  }
+  if (f->count > 0 && run->options.verify && !f->keypoints) {
+    hs_message_set(message, PAIR_MESSAGE_BYTES, "features.keypoints is null, which verification needs");
+    return HS_ERR_ARGUMENT;
+  }
+  return HS_OK;
+}
+
+static void keep_message(const hs_pairs *run, pair_image *i, const char *message) {
+  i->message = hs_memory_alloc(run->allocator, strlen(message) + 1); /* null (no memory): the status alone gives the
+                                                                        reason */
+  if (i->message) strcpy(i->message, message);
+}
+
+/* True if pairs with the image may need another ratio test than the run's; see match_check. */
+static bool is_lone(const hs_pairs *run, const hs_features *f) {
+  return f->count == 1 && run->match.mutual == 0 && run->match.ratio > 0.0;
+}
+
+/* Copies an image's descriptors to the device, if the run has one that takes them. */
+static hs_status upload(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
+  const hs_features *f = i->features;
+  int32_t previous;
+  if (!run->device || f->count >= MATCH_NONE || is_lone(run, f) ||
+      (f->count > 0 && (f->descriptor_type != HS_DESCRIPTOR_U8 || !f->descriptors)))
+    return HS_OK;
+  stage_status st = run->engine->push(run->device, &previous);
+  if (st == STAGE_OK) {
+    st = run->engine->upload(run->device, f->descriptors, (uint32_t)f->count, &i->on_device);
+    if (st != STAGE_OK) hs_message_set(message, PAIR_MESSAGE_BYTES, "the device: %s", run->engine->error_text());
+    run->engine->pop(previous);
+  }
+  return st == STAGE_OK ? HS_OK : (st == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE);
+}
+
+static void drop(const hs_pairs *run, pair_image *i) {
+  int32_t previous;
+  if (!i->on_device || run->engine->push(run->device, &previous) != STAGE_OK) return;
+  run->engine->free_image(run->device, i->on_device);
+  i->on_device = NULL;
+  run->engine->pop(previous);
+}
+
+void pair_images_leave_device(hs_pairs *run) {
+  for (size_t i = 0; run->images && i < run->collection.image_count; i++) {
+    drop(run, &run->images[i]);
+    run->images[i].on_device = NULL; /* cleared even if the device no longer answers */
+  }
+}
+
+void pair_image_read(hs_pairs *run, uint32_t image) {
+  char message[PAIR_MESSAGE_BYTES] = "";
+  pair_image *i = &run->images[image];
+  const hs_collection *c = &run->collection;
+  pair_image found = {.features = c->images[image].features, .number = ++run->readings};
+  if (!found.features) {
+    found.status = c->read(c->user, image, &i->own, message, sizeof message);
+    found.features = &i->own;
+  }
+  if (found.status == HS_OK) found.status = check(run, image, found.features, message);
+  if (found.status == HS_OK) found.status = upload(run, &found, message);
+  if (found.status != HS_OK) keep_message(run, &found, message);
+  pthread_mutex_lock(&run->lock);
+  i->status = found.status;
+  i->message = found.message;
+  i->features = found.features;
+  i->number = found.number;
+  i->on_device = found.on_device;
+  i->state = found.status == HS_OK ? PAIR_IMAGE_READY : PAIR_IMAGE_FAILED;
+  if (hs_status_class_of(found.status) == HS_CLASS_DEVICE) pair_run_fail(run, found.status, message);
+  pair_run_wake(run);
+  pthread_mutex_unlock(&run->lock);
+}
+
+void pair_image_forget(hs_pairs *run, uint32_t image) {
+  pair_image *i = &run->images[image];
+  drop(run, i);
+  hs_features_free(&i->own);
+  hs_memory_release(run->allocator, i->message);
+  *i = (pair_image){.state = PAIR_IMAGE_ABSENT};
+}

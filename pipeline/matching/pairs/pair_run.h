@@ -1,0 +1,224 @@
+/*
+ * State that the threads of a run over many pairs share.
+ *
+ * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images
+ * are read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a
+ * GPU matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue.
+ * The fields of hs_pairs below `lock` are read and written under it, unless a comment says otherwise.
+ */
+#ifndef HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
+#define HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "pipeline/base/adopt.h"
+#include "pipeline/context/engine.h"
+#include "pipeline/matching/geometry/verify.h"
+#include "pipeline/include/hartsift_pairs.h"
+#include "pipeline/matching/match_call.h"
+
+/* ------------------------------------------------------------------ phases (pair_scheduler.c)
+
+   A phase is a set of images that memory holds at once, and all pairs among them. If all images fit, one phase is
+   enough.
+   Otherwise half of the memory is for first images of the next pairs and half for second images: of n images, of which
+   memory holds m, each is then read about 2 n / m times. */
+
+/* Memory spaces that images take: host and device. */
+enum { PAIR_SPACES = 2 };
+
+typedef struct pair_phase_request {
+  const hs_image_pair *pairs;
+  const uint8_t *is_done;             /* [pair]: not 0 if it is no candidate */
+  size_t begin, end;                  /* range of the pairs considered, in order */
+  size_t horizon;                     /* end of the pairs that may be processed out of order, whose results must wait;
+                                         at most `end` */
+  const uint64_t *bytes[PAIR_SPACES]; /* [image]: bytes that it takes in the space; null: the space is not used */
+  uint64_t budget[PAIR_SPACES];
+  bool in_order; /* true: the phase gets consecutive candidates from the first on, without gaps */
+} pair_phase_request;
+
+/* Images and pairs of a phase. marks[image_count]: equals `number` for the phase's images. `number` is larger than
+   that of all earlier phases. */
+typedef struct pair_phase {
+  uint32_t *marks, number;
+  uint32_t *pairs; /* [number of candidates]: indices of the phase's pairs, ascending */
+  size_t count;
+} pair_phase;
+
+/* Fills the phase. It contains at least the first candidate, if one exists, even if that exceeds the budget. */
+void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
+
+/* ------------------------------------------------------------------ the run */
+
+enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
+enum {
+  PAIR_MESSAGE_BYTES = 512,
+  PAIRS_MATCHED_MAX = 2048, /* most pairs that the device matched and no worker has verified yet */
+  LOOKAHEAD_A_WORKER = 4    /* pairs from the head on, for each worker, that are processed even if the memory for
+                               results is full */
+};
+
+typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
+
+/* An image of the collection. `state` leaves ABSENT when the image is read; the other fields then stay unchanged
+   until the phase ends. */
+typedef struct pair_image {
+  pair_image_state state;
+  hs_status status; /* failed image: the error; `message` says why (null or an allocation) */
+  char *message;
+  const hs_features *features; /* ready image: the caller's features, or `own` */
+  hs_features own;
+  uint64_t number;               /* place of this image in the sequence of readings, from 1 on */
+  device_descriptors *on_device; /* null: not copied, or its descriptors are floats */
+} pair_image;
+
+/* A processed pair; one allocation, followed by the matches and the inliers. */
+typedef struct pair_record {
+  hs_pair_result result;
+  hs_pair_geometry found;
+  hs_match_pair *matches;
+  uint8_t *inliers;
+  size_t bytes;
+  char *message;            /* failed pair: the reason, stored after the struct */
+  struct pair_record *next; /* next record in the list of pairs waiting for verification */
+} pair_record;
+
+typedef struct pair_worker {
+  hs_pairs *run;
+  pthread_t thread;
+  lone_matcher matcher;
+  verify_scratch scratch;
+} pair_worker;
+
+struct hs_pairs {
+  hs_context *context; /* null: destroyed */
+  const hs_allocator *allocator;
+  pid_t process;
+  hs_collection collection;
+  const hs_image_pair *pairs;
+  size_t count;
+  hs_pairs_options options;
+  hs_match_options match;   /* options.match points here */
+  hs_verify_options verify; /* options.verify points here, unless null */
+  stage_ops ops;
+  uint64_t *image_bytes[PAIR_SPACES];
+  uint64_t image_budget[PAIR_SPACES], held_budget;
+  size_t features_max;        /* largest feature count that workers have memory for */
+  const engine_pairs *engine; /* null: workers match */
+  pair_matcher *device;       /* null: workers match; otherwise the device's thread does */
+  uint64_t batch_bytes;
+
+  pthread_mutex_t lock;
+  pthread_cond_t work;     /* wakes workers: a pair may be taken, or the run ends */
+  pthread_cond_t matching; /* wakes the device's thread: a pair may be taken, or the run ends */
+  pthread_cond_t progress; /* wakes the scheduler: a pair is done, or was returned to the caller */
+  pthread_cond_t ready;    /* wakes hs_pairs_next */
+  bool is_ending;
+  hs_status failure; /* the failure that ended the run; else HS_OK */
+  char message[PAIR_MESSAGE_BYTES];
+  bool has_told_failure; /* hs_pairs_next has returned the failure: it returns no further results */
+
+  pair_image *images;
+  uint64_t readings;
+  pair_phase phase;
+  size_t next;      /* index into the phase's pairs of the next one to take */
+  size_t active;    /* number of pairs taken and not done */
+  uint8_t *is_done; /* [pair] */
+  pair_record **records;
+  size_t head;           /* index of the pair that is returned next */
+  uint64_t held_bytes;   /* bytes of records not returned yet: finished, or waiting for verification */
+  uint64_t record_bytes; /* bytes of all record_count records so far, for the average size */
+  size_t record_count;
+  size_t lookahead;   /* pairs from the head on that are processed even if results exceed held_budget */
+  pair_record *given; /* record that the caller has; valid until its next call */
+  pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
+  size_t matched_count;
+
+  pthread_t scheduler;
+  bool has_scheduler;
+  pthread_t device_thread;
+  bool has_device_thread;
+  int32_t worker_count;
+  pair_worker workers[];
+};
+
+/* ---- pair_state.c: records */
+
+/* Makes a record with room for the matches; null: no memory. */
+pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers);
+/* Makes the record of a pair that failed; null: no memory. */
+pair_record *pair_record_failed(const hs_pairs *run, size_t index, hs_status status, const char *message);
+void pair_record_free(const hs_pairs *run, pair_record *record);
+
+/* ---- pair_state.c: called under the lock */
+
+/* Ends the run with a failure. Only the first failure is kept. */
+void pair_run_fail(hs_pairs *run, hs_status status, const char *message);
+
+/* Wakes the threads that take pairs: the device's thread if a device matches, else the workers. */
+void pair_run_wake(hs_pairs *run);
+
+/* Appends a matched record to the list that waits for verification; takes the oldest (null: the list is empty). */
+void pair_run_put_matched(hs_pairs *run, pair_record *record);
+pair_record *pair_run_take_matched(hs_pairs *run);
+
+/* True if the phase's next pair may be taken now. */
+bool pair_run_may_take(const hs_pairs *run);
+
+/* True if the phase has no pair left, or none that may be processed before other pairs are returned. */
+bool pair_run_phase_over(const hs_pairs *run);
+
+/* Stores the record of a taken pair as its result. record null: no memory for one. */
+void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
+
+/* ---- threads */
+
+void *pair_scheduler_main(void *run);
+void *pair_worker_main(void *worker);
+void *pair_device_main(void *run);
+
+/* ---- pair_images.c */
+
+/* Reads an absent image. Called by the scheduler, without the lock. */
+void pair_image_read(hs_pairs *run, uint32_t image);
+void pair_image_forget(hs_pairs *run, uint32_t image);
+/* Frees the device memory of all images; required before the run's device is freed. */
+void pair_images_leave_device(hs_pairs *run);
+
+/* ---- pair_verify.c */
+
+/* Copies a caller's options, of any version, over the defaults. */
+hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine, char reason[ADOPT_REASON_BYTES]);
+
+/* Returns what is wrong with a field; null: nothing. */
+const char *pairs_options_fault(const hs_pairs_options *options);
+
+/* Verifies a record's matches; fills record->found and the inliers. message[PAIR_MESSAGE_BYTES]: the reason of a
+   failure. */
+hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record *record, char *message);
+
+/* Makes the options for matching a verified pair again, guided by its model. */
+void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options *guided);
+
+/* ---- pair_memory.c: how a run divides its memory */
+
+/* Fills image_bytes, the budgets and worker_count (0: not even one worker fits) of a run whose other inputs are
+   complete. threads: the most workers. False: no memory. */
+bool pair_memory_plan(hs_pairs *run, int32_t threads);
+
+/* True if the memory suffices for the pair's two images. */
+bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair);
+
+/* ------------------------------------------------------------------ the end of a context */
+
+struct hs_context;
+
+/* Stops the threads of the context's run. The caller must still end the run, which returns only pairs already done. */
+void pairs_detach(struct hs_context *context);
+
+#endif

@@ -1,0 +1,151 @@
+/*
+ * State of a run: which pair may be taken, whether a phase is over, which pairs are done. All functions are called
+ * under the run's lock. See pair_run.h.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
+#include "pipeline/matching/pairs/pair_run.h"
+
+void pair_run_fail(hs_pairs *run, hs_status status, const char *message) {
+  if (run->failure == HS_OK) {
+    run->failure = status;
+    hs_message_set(run->message, sizeof run->message, "%s", message);
+  }
+  pthread_cond_broadcast(&run->work);
+  pthread_cond_broadcast(&run->matching);
+  pthread_cond_broadcast(&run->progress);
+  pthread_cond_broadcast(&run->ready);
+}
+
+void pair_run_wake(hs_pairs *run) {
+  if (run->device)
+    pthread_cond_signal(&run->matching);
+  else
+    pthread_cond_broadcast(&run->work);
+}
+
+void pair_run_put_matched(hs_pairs *run, pair_record *record) {
+  record->next = NULL;
+  if (run->matched)
+    run->last_matched->next = record;
+  else
+    run->matched = record;
+  run->last_matched = record;
+  run->matched_count++;
+  run->held_bytes += record->bytes;
+  pthread_cond_signal(&run->work);
+}
+
+pair_record *pair_run_take_matched(hs_pairs *run) {
+  pair_record *record = run->matched;
+  if (!record) return NULL;
+  /* Then the device's thread may be waiting: the queue or the memory for results was full. */
+  const bool was_full = run->matched_count == PAIRS_MATCHED_MAX || run->held_bytes > run->held_budget;
+  run->matched = record->next;
+  run->matched_count--;
+  run->held_bytes -= record->bytes;
+  if (was_full) pthread_cond_signal(&run->matching);
+  return record;
+}
+
+/* True if the pair may be processed now. Results wait for earlier ones; if their memory is full, only pairs near the
+   head continue. */
+static bool has_room(const hs_pairs *run, size_t index) {
+  return run->held_bytes <= run->held_budget || index < run->head + run->lookahead;
+}
+
+bool pair_run_may_take(const hs_pairs *run) {
+  if (run->next == run->phase.count || run->matched_count >= PAIRS_MATCHED_MAX) return false;
+  const size_t index = run->phase.pairs[run->next];
+  const hs_image_pair *pair = &run->pairs[index];
+  return run->images[pair->first].state != PAIR_IMAGE_ABSENT && run->images[pair->second].state != PAIR_IMAGE_ABSENT &&
+         has_room(run, index);
+}
+
+bool pair_run_phase_over(const hs_pairs *run) {
+  if (run->active > 0) return false;
+  if (run->next == run->phase.count) return true;
+  return !has_room(run, run->phase.pairs[run->next]) && !run->records[run->head];
+}
+
+void pair_run_finish(hs_pairs *run, size_t index, pair_record *record) {
+  run->active--;
+  run->is_done[index] = 1;
+  run->records[index] = record;
+  if (record) {
+    run->held_bytes += record->bytes;
+    run->record_bytes += record->bytes;
+    run->record_count++;
+  } else {
+    pair_run_fail(run, HS_ERR_MEMORY, "no memory for the result of a pair");
+  }
+  if (index == run->head) pthread_cond_signal(&run->ready);
+  if (pair_run_phase_over(run)) pthread_cond_signal(&run->progress);
+}
+
+/* ------------------------------------------------- records of pairs */
+
+static pair_record *make(const hs_pairs *run, size_t index, size_t extra) {
+  pair_record *r = hs_memory_alloc(run->allocator, sizeof *r + extra);
+  if (!r) return NULL;
+  memset(r, 0, sizeof *r);
+  r->bytes = sizeof *r + extra;
+  r->result.index = index;
+  r->result.images = run->pairs[index];
+  r->result.message = "";
+  return r;
+}
+
+/* Match counts are below 2^32, so the sizes cannot overflow. */
+pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers) {
+  const size_t inliers = has_inliers ? match_count : 0;
+  pair_record *r = make(run, index, match_count * sizeof *r->matches + inliers);
+  if (!r) return NULL;
+  r->matches = (hs_match_pair *)(r + 1);
+  r->inliers = has_inliers ? (uint8_t *)(r->matches + match_count) : NULL;
+  r->result.match_count = match_count;
+  r->result.matches = r->matches;
+  return r;
+}
+
+pair_record *pair_record_failed(const hs_pairs *run, size_t index, hs_status status, const char *message) {
+  if (!message || message[0] == '\0') message = hs_status_string(status);
+  pair_record *r = make(run, index, strlen(message) + 1);
+  if (!r) return NULL;
+  r->message = (char *)(r + 1);
+  strcpy(r->message, message);
+  r->result.message = r->message;
+  r->result.status = status;
+  return r;
+}
+
+void pair_record_free(const hs_pairs *run, pair_record *record) { hs_memory_release(run->allocator, record); }
+
+/* ------------------------------------------------- options of a run, and of one pair */
+
+OPTIONS_END_WITH(hs_pairs_options, reserved);
+static const options_kind kind = OPTIONS_KIND(hs_pairs_options, match);
+static const hs_pairs_options defaults = {.struct_size = sizeof defaults};
+
+hs_status hs_pairs_options_init_sized(hs_pairs_options *options, size_t struct_size) {
+  return options_give(options, struct_size, &defaults, kind);
+}
+
+hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine,
+                              char reason[ADOPT_REASON_BYTES]) {
+  *mine = defaults;
+  reason[0] = '\0';
+  return callers ? options_adopt(mine, callers, kind, reason) : HS_OK;
+}
+
+const char *pairs_options_fault(const hs_pairs_options *o) {
+  if (o->guided != 0 && o->guided != 1) return "guided: 0 or 1 expected";
+  if (o->find_plane != 0 && o->find_plane != 1) return "find_plane: 0 or 1 expected";
+  if (o->find_essential != 0 && o->find_essential != 1) return "find_essential: 0 or 1 expected";
+  if (o->reserved != 0) return "reserved: 0 expected";
+  if (!(o->plane_tolerance >= 0.0) || isinf(o->plane_tolerance)) return "plane_tolerance: 0 or more expected";
+  return NULL;
+}

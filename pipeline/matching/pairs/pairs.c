@@ -1,0 +1,351 @@
+/*
+ * Public functions of runs over many pairs: checks, threads, results in order.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpu/schedule/float_environment.h"
+#include "cpu/schedule/threads.h"
+#include "pipeline/base/adopt.h"
+#include "pipeline/base/memory.h"
+#include "pipeline/base/text.h"
+#include "pipeline/matching/geometry/models.h"
+#include "pipeline/matching/match_call.h"
+#include "pipeline/matching/pairs/pair_run.h"
+
+enum { CONDITIONS = 4 };
+
+/* ------------------------------------------------------------------ checks */
+
+static hs_status check_options(hs_context *c, const hs_pairs_options *callers, hs_pairs *run) {
+  char reason[PAIR_MESSAGE_BYTES] = "";
+  hs_pairs_options *o = &run->options;
+  if (pairs_adopt_options(callers, o, reason) != HS_OK) return CONTEXT_FAIL(c, HS_ERR_OPTION, "%s", reason);
+  hs_status status = match_check_options(o->match, &run->match, reason, sizeof reason);
+  if (status != HS_OK) return CONTEXT_FAIL(c, status, "%s", reason);
+  if (run->match.guide != HS_GUIDE_NONE)
+    return CONTEXT_FAIL(c, HS_ERR_OPTION, "match options.guide is %d, expected 0: pairs differ in what guides them",
+                        (int)run->match.guide);
+  const char *fault = pairs_options_fault(o);
+  if (fault) return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.%s", fault);
+  if (!o->verify) {
+    if (o->guided != 0 || o->find_plane != 0 || o->find_essential != 0)
+      return CONTEXT_FAIL(c, HS_ERR_OPTION, "pairs options.%s is 1 without verify",
+                          o->guided       ? "guided"
+                          : o->find_plane ? "find_plane"
+                                          : "find_essential");
+    return HS_OK;
+  }
+  /* A verification without points checks the options; cameras are set for each pair. */
+  hs_geometry none;
+  status = geometry_adopt_options(o->verify, &run->verify);
+  run->verify.allocator = NULL;
+  run->verify.message = reason;
+  run->verify.message_bytes = sizeof reason;
+  run->verify.camera_a = run->verify.camera_b = (hs_camera){1.0, 1.0, 0.0, 0.0};
+  if (status == HS_OK) status = hs_verify_points(NULL, NULL, 0, &run->verify, NULL, &none);
+  run->verify.message = NULL;
+  run->verify.message_bytes = 0;
+  if (status != HS_OK)
+    return CONTEXT_FAIL(c, status, "verify options.%s", reason[0] != '\0' ? reason : "struct_size is not set");
+  o->verify = &run->verify;
+  return HS_OK;
+}
+
+static bool camera_is_usable(const hs_camera *c) {
+  return isfinite(c->fx) && isfinite(c->fy) && isfinite(c->cx) && isfinite(c->cy) &&
+         (c->fx == 0.0 || (c->fx > 0.0 && c->fy > 0.0));
+}
+
+static hs_status check_collection(hs_context *c, const hs_collection *collection, const hs_image_pair *pairs,
+                                  size_t count) {
+  if (!collection || (!collection->images && collection->image_count > 0) || (!pairs && count > 0))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "the collection, its images or the pairs are null");
+  if (count >= UINT32_MAX || collection->image_count > UINT32_MAX)
+    return CONTEXT_FAIL(c, HS_ERR_LIMIT, "%zu pairs of %zu images, expected fewer than 2^32 - 1", count,
+                        collection->image_count);
+  if (!RESERVED_IS_CLEAR(collection->reserved))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "collection.reserved is set: start with {0}, or use a later library");
+  for (size_t i = 0; i < collection->image_count; i++) {
+    const hs_collection_image *image = &collection->images[i];
+    if (!image->features && !collection->read)
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image %zu has no features, and the collection no read", i);
+    if (!RESERVED_IS_CLEAR(image->reserved))
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image %zu: reserved is set: start with {0}, or use a later library", i);
+    if (!camera_is_usable(&image->camera))
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "image %zu: a camera with focal lengths above 0 expected, or all 0", i);
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (pairs[i].first >= collection->image_count || pairs[i].second >= collection->image_count)
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pair %zu is of images %lu and %lu of %zu", i,
+                          (unsigned long)pairs[i].first, (unsigned long)pairs[i].second, collection->image_count);
+    if (pairs[i].first == pairs[i].second)
+      return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "pair %zu is of image %lu with itself", i, (unsigned long)pairs[i].first);
+  }
+  return HS_OK;
+}
+
+/* ------------------------------------------------------------------ start and end */
+
+/* Allocates cleared memory: free_lists reads all lists even if the allocation of a later one failed. */
+static void *cleared_list(const hs_pairs *run, size_t entries, size_t entry_bytes) {
+  void *list = hs_memory_alloc(run->allocator, entries * entry_bytes);
+  return list ? memset(list, 0, entries * entry_bytes) : NULL;
+}
+
+static bool make_lists(hs_pairs *run) {
+  const size_t images = run->collection.image_count, count = run->count;
+  run->images = cleared_list(run, images + 1, sizeof *run->images);
+  run->phase.marks = cleared_list(run, images + 1, sizeof *run->phase.marks);
+  run->phase.pairs = hs_memory_alloc(run->allocator, (count + 1) * sizeof *run->phase.pairs);
+  run->is_done = cleared_list(run, count + 1, 1);
+  run->records = cleared_list(run, count + 1, sizeof *run->records);
+  return run->images && run->phase.marks && run->phase.pairs && run->is_done && run->records;
+}
+
+static void free_lists(hs_pairs *run) {
+  for (size_t i = 0; run->records && i < run->count; i++) pair_record_free(run, run->records[i]);
+  pair_record_free(run, run->given);
+  for (uint32_t i = 0; run->images && i < run->collection.image_count; i++) pair_image_forget(run, i);
+  hs_memory_release(run->allocator, run->images);
+  hs_memory_release(run->allocator, run->phase.marks);
+  hs_memory_release(run->allocator, run->phase.pairs);
+  hs_memory_release(run->allocator, run->is_done);
+  hs_memory_release(run->allocator, run->records);
+  for (int s = 0; s < PAIR_SPACES; s++) hs_memory_release(run->allocator, run->image_bytes[s]);
+}
+
+static bool make_locks(hs_pairs *run) {
+  pthread_condattr_t monotonic;
+  if (pthread_mutex_init(&run->lock, NULL) != 0) return false;
+  int made = 0;
+  if (pthread_condattr_init(&monotonic) == 0) {
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_t *const all[CONDITIONS] = {&run->work, &run->matching, &run->progress, &run->ready};
+    while (made < CONDITIONS && pthread_cond_init(all[made], &monotonic) == 0) made++;
+    pthread_condattr_destroy(&monotonic);
+    for (int i = 0; made < CONDITIONS && i < made; i++) pthread_cond_destroy(all[i]);
+  }
+  if (made < CONDITIONS) pthread_mutex_destroy(&run->lock);
+  return made == CONDITIONS;
+}
+
+/* Marks pairs that cannot fit the memory as done, with a failure. */
+static bool refuse_large(hs_pairs *run) {
+  static const char text[] = "the features of the two images are more than max_memory_bytes allows for";
+  for (size_t i = 0; i < run->count; i++) {
+    if (run->worker_count > 0 && pair_memory_fits(run, &run->pairs[i])) continue;
+    run->records[i] = pair_record_failed(run, i, HS_ERR_LIMIT, text);
+    if (!run->records[i]) return false;
+    run->is_done[i] = 1;
+    run->held_bytes += run->records[i]->bytes;
+  }
+  return true;
+}
+
+/* Starts the threads with all signals blocked, as for other workers. */
+static bool start_threads(hs_pairs *run) {
+  sigset_t blocked, saved;
+  worker_signals_blocked(&blocked);
+  const int32_t wanted = run->worker_count;
+  run->worker_count = 0;
+  if (wanted == 0) return true;
+  if (pthread_sigmask(SIG_SETMASK, &blocked, &saved) != 0) return false;
+  run->has_scheduler = pthread_create(&run->scheduler, NULL, pair_scheduler_main, run) == 0;
+  if (run->device) run->has_device_thread = pthread_create(&run->device_thread, NULL, pair_device_main, run) == 0;
+  while (run->has_scheduler && run->worker_count < wanted) {
+    pair_worker *w = &run->workers[run->worker_count];
+    *w = (pair_worker){.run = run,
+                       .matcher = {.ops = &run->ops, .allocator = run->allocator},
+                       .scratch = {.allocator = run->allocator}};
+    if (pthread_create(&w->thread, NULL, pair_worker_main, w) != 0) break;
+    run->worker_count++;
+  }
+  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  return run->has_scheduler && run->worker_count == wanted && (!run->device || run->has_device_thread);
+}
+
+static void stop_threads(hs_pairs *run) {
+  pthread_mutex_lock(&run->lock);
+  run->is_ending = true;
+  pthread_cond_broadcast(&run->work);
+  pthread_cond_broadcast(&run->matching);
+  pthread_cond_broadcast(&run->progress);
+  pthread_mutex_unlock(&run->lock);
+  if (run->has_device_thread) pthread_join(run->device_thread, NULL);
+  run->has_device_thread = false;
+  if (run->has_scheduler) pthread_join(run->scheduler, NULL);
+  run->has_scheduler = false;
+  for (int32_t i = 0; i < run->worker_count; i++) {
+    pthread_join(run->workers[i].thread, NULL);
+    lone_match_free(&run->workers[i].matcher);
+    verify_scratch_release(&run->workers[i].scratch);
+  }
+  run->worker_count = 0;
+  for (pair_record *r = pair_run_take_matched(run); r; r = pair_run_take_matched(run)) pair_record_free(run, r);
+}
+
+void pairs_detach(hs_context *c) {
+  hs_pairs *run = c->pairs;
+  if (!run) return;
+  if (run->process == getpid()) {
+    stop_threads(run);
+    pair_images_leave_device(run);
+    if (run->device) run->engine->close(run->device);
+    run->device = NULL;
+  }
+  run->context = NULL;
+  c->pairs = NULL;
+}
+
+static void free_run(hs_pairs *run) {
+  free_lists(run);
+  pthread_cond_destroy(&run->work);
+  pthread_cond_destroy(&run->matching);
+  pthread_cond_destroy(&run->progress);
+  pthread_cond_destroy(&run->ready);
+  pthread_mutex_destroy(&run->lock);
+  hs_memory_release(run->allocator, run);
+}
+
+void hs_pairs_end(hs_pairs *run) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (!run) return;
+  /* A forked child has none of the threads, and their locks and memory are in whatever state the fork found them. */
+  if (run->process != getpid()) {
+    if (run->context) run->context->pairs = NULL;
+    return;
+  }
+  if (run->context) pairs_detach(run->context);
+  free_run(run);
+}
+
+/* Prepares everything but the threads. */
+static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
+  if (!pair_memory_plan(run, threads) || !make_lists(run) || !refuse_large(run))
+    return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
+                        run->collection.image_count);
+  run->lookahead = (size_t)run->worker_count * LOOKAHEAD_A_WORKER;
+  if (run->engine) {
+    char reason[PAIR_MESSAGE_BYTES] = "";
+    const hs_status status = run->engine->open(c, run->batch_bytes, &run->device, reason, sizeof reason);
+    if (status != HS_OK) return CONTEXT_FAIL(c, status, "cannot make batches of pairs on the device: %s", reason);
+  }
+  return HS_OK;
+}
+
+static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
+  const hs_status status = prepare(run, c, threads);
+  if (status != HS_OK) {
+    run->worker_count = 0; /* planned only: no worker was started */
+    return status;
+  }
+  if (!start_threads(run)) return CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot start threads for matching pairs");
+  return HS_OK;
+}
+
+hs_status hs_pairs_start(hs_pairs **run, hs_context *c, const hs_collection *collection, const hs_image_pair *pairs,
+                         size_t count, const hs_pairs_options *options) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (run) *run = NULL;
+  if (!c) return HS_ERR_ARGUMENT;
+  context_clear_error(c);
+  if (!run) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "run is null");
+  if (c->pairs) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "a run over pairs is under way: end it first");
+  hs_status status = check_collection(c, collection, pairs, count);
+  if (status != HS_OK) return status;
+  const int32_t most = context_threads(c), threads = count < (size_t)most ? (int32_t)count : most;
+  const size_t bytes = sizeof(hs_pairs) + (size_t)threads * sizeof(pair_worker);
+  hs_pairs *made = hs_memory_alloc(c->options.allocator, bytes);
+  if (!made) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "cannot allocate %zu bytes for a run over pairs", bytes);
+  memset(made, 0, bytes);
+  made->allocator = c->options.allocator;
+  made->process = getpid();
+  made->context = c;
+  made->engine = c->engine->pairs;
+  made->collection = *collection;
+  made->pairs = pairs;
+  made->count = count;
+  made->ops = c->ops;
+  status = check_options(c, options, made);
+  if (status == HS_OK && !make_locks(made)) status = CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot make a lock for pairs");
+  if (status != HS_OK) {
+    hs_memory_release(made->allocator, made);
+    return status;
+  }
+  c->pairs = made;
+  status = begin(made, c, threads);
+  if (status == HS_OK)
+    *run = made;
+  else
+    hs_pairs_end(made);
+  return status;
+}
+
+/* ------------------------------------------------------------------ results */
+
+static struct timespec deadline_after(int32_t wait_ms) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  t.tv_sec += wait_ms / 1000;
+  t.tv_nsec += (long)(wait_ms % 1000) * 1000000L;
+  if (t.tv_nsec >= 1000000000L) {
+    t.tv_sec++;
+    t.tv_nsec -= 1000000000L;
+  }
+  return t;
+}
+
+/* Waits until the next pair is done, the run has failed or wait_ms is over. Under the lock. */
+static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
+  const struct timespec deadline = deadline_after(wait_ms > 0 ? wait_ms : 0);
+  while (run->failure == HS_OK && run->context && run->head < run->count && !run->records[run->head])
+    if (wait_ms < 0)
+      pthread_cond_wait(&run->ready, &run->lock);
+    else if (pthread_cond_timedwait(&run->ready, &run->lock, &deadline) == ETIMEDOUT)
+      return;
+}
+
+/* Gives the head's record to the caller. Under the lock. */
+static void give(hs_pairs *run) {
+  run->given = run->records[run->head];
+  run->records[run->head] = NULL;
+  const bool was_full = run->held_bytes > run->held_budget;
+  run->held_bytes -= run->given->bytes;
+  run->head++;
+  if (was_full) {
+    pair_run_wake(run);
+    pthread_cond_signal(&run->progress);
+  }
+}
+
+hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  if (result) *result = NULL;
+  if (!run || !result) return HS_ERR_ARGUMENT;
+  if (run->process != getpid()) return HS_ERR_ARGUMENT;
+  pthread_mutex_lock(&run->lock);
+  pair_record_free(run, run->given);
+  run->given = NULL;
+  wait_for_head(run, wait_ms);
+  hs_status status = HS_OK;
+  if (!run->has_told_failure && run->head < run->count && run->records[run->head]) {
+    give(run);
+    *result = &run->given->result;
+  } else if (run->failure != HS_OK) {
+    status = run->failure;
+  } else if (!run->context && run->head < run->count) {
+    hs_message_set(run->message, sizeof run->message, "the context was destroyed");
+    status = run->failure = HS_ERR_ARGUMENT;
+  }
+  run->has_told_failure = status != HS_OK;
+  pthread_mutex_unlock(&run->lock);
+  return status;
+}
+
+const char *hs_pairs_last_error(const hs_pairs *run) { return run ? run->message : ""; }
