@@ -62,6 +62,9 @@ typedef struct prim_view {
   prim_element type;
 } prim_view;
 
+/* Kinds of reductions of an array. REDUCE_RANGE: minimum and maximum. */
+typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
+
 /* The statistics of one tile. Layout as hs_tile. */
 typedef struct prim_tile {
   double sum, mean, min, max;

@@ -12,8 +12,6 @@
 extern "C" {
 #endif
 
-typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
-
 typedef struct reduce_args {
   prim_view view; /* rows without padding have height 1 */
   reduce_kind kind;

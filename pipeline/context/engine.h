@@ -24,6 +24,7 @@
 #include "stages/keypoint.h"
 #include "stages/match.h"
 #include "stages/ops.h"
+#include "stages/primitives.h"
 
 /* ------------------------------------------------------------------ the buffers of a frame (workspace.c) */
 
@@ -300,6 +301,26 @@ typedef struct engine_decoder {
   hs_status (*fetch)(hs_context *context, const decoded_rows *rows, int32_t width, int32_t height, unsigned char *to);
 } engine_decoder;
 
+/* ------------------------------------------------------------------ primitives */
+
+/* The functions of hartsift_cuda.h for arrays that the device reads; arguments, order and statuses as there. */
+typedef struct engine_primitives {
+  hs_status (*alloc_host)(hs_context *context, size_t bytes, void **memory);
+  void (*free_host)(hs_context *context, void *memory);
+  hs_status (*finish)(hs_context *context);
+  /* first: the sum, the mean or the minimum; second: the maximum. Of a range either may be null. */
+  hs_status (*reduce)(hs_context *context, const hs_array *array, void *stream, reduce_kind kind, double *first,
+                      double *second);
+  hs_status (*tile_stats)(hs_context *context, const hs_array *array, const hs_tiling *tiling, void *stream,
+                          hs_tile *tiles, size_t capacity, size_t *count);
+  hs_status (*histogram256)(hs_context *context, const hs_array *array, const hs_array *mask, void *stream,
+                            uint64_t *counts);
+  hs_status (*equalize)(hs_context *context, const hs_array *picture, void *stream, uint8_t *out,
+                        size_t out_stride_bytes);
+  hs_status (*convolve1d)(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
+                          hs_ends ends, void *stream, void *out, size_t out_stride_bytes);
+} engine_primitives;
+
 /* ------------------------------------------------------------------ the engine */
 
 typedef struct engine {
@@ -350,11 +371,12 @@ typedef struct engine {
   /* Finds the user keypoint of each of the last frame's features [count], if orientations were computed. */
   hs_status (*user_keypoints_of)(hs_context *context, uint32_t count, const uint32_t **keypoint);
 
-  const engine_tiles *tiles;       /* null: run itself makes tiles if the untiled frame does not fit */
-  const engine_split *split;       /* null: it computes only complete frames */
-  const engine_matching *matching; /* null: the host matches */
-  const engine_pairs *pairs;       /* null: the host's workers match */
-  const engine_decoder *decoder;   /* null: libjpeg decodes */
+  const engine_tiles *tiles;           /* null: run itself makes tiles if the untiled frame does not fit */
+  const engine_split *split;           /* null: it computes only complete frames */
+  const engine_matching *matching;     /* null: the host matches */
+  const engine_pairs *pairs;           /* null: the host's workers match */
+  const engine_decoder *decoder;       /* null: libjpeg decodes */
+  const engine_primitives *primitives; /* null: arrays in device memory are refused */
 } engine;
 
 /* A context's use of its engine: the report, falling back to the CPU, workers with the same engine, statistics. */

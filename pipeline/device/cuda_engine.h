@@ -79,6 +79,21 @@ stage_status cuda_pairs_finish(pair_matcher *matcher, int32_t batch);
 const match_pair *cuda_pairs_result(const pair_matcher *matcher, int32_t batch, uint32_t pair, uint32_t *count);
 const char *cuda_pairs_error_text(void);
 
+/* engine_primitives */
+hs_status cuda_alloc_host(hs_context *context, size_t bytes, void **memory);
+void cuda_free_host(hs_context *context, void *memory);
+hs_status cuda_primitives_finish(hs_context *context);
+hs_status cuda_reduce(hs_context *context, const hs_array *array, void *stream, reduce_kind kind, double *first,
+                      double *second);
+hs_status cuda_tile_stats(hs_context *context, const hs_array *array, const hs_tiling *tiling, void *stream,
+                          hs_tile *tiles, size_t capacity, size_t *count);
+hs_status cuda_histogram256(hs_context *context, const hs_array *array, const hs_array *mask, void *stream,
+                            uint64_t *counts);
+hs_status cuda_equalize(hs_context *context, const hs_array *picture, void *stream, uint8_t *out,
+                        size_t out_stride_bytes);
+hs_status cuda_convolve1d(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
+                          hs_ends ends, void *stream, void *out, size_t out_stride_bytes);
+
 /* engine_decoder */
 decoder_state cuda_jpeg_open(hs_context *context);
 void cuda_jpeg_judge(hs_context *context, const char *reason);

@@ -1,11 +1,9 @@
-/* The public primitives on device memory: checks of arguments, scratch memory, order between streams, launches. */
-#include "pipeline/include/hartsift_cuda.h"
-
+/* The primitives on device memory: checks of arguments, scratch memory, order between streams, launches. */
 #include <string.h>
 
-#include "cpu/schedule/float_environment.h"
 #include "cuda/primitives/primitives_cuda.h"
 #include "pipeline/context/image_view.h"
+#include "pipeline/device/cuda_engine.h"
 #include "pipeline/device/cuda_state.h"
 
 /* The words that are zero between calls. */
@@ -64,7 +62,6 @@ static stage_status make_room(cuda_primitives *p, size_t bytes) {
 
 /* Begins a call whose arguments are valid. A call that has begun must be ended. */
 static hs_status begin(hs_context *c, void *stream, size_t scratch_bytes, device_call *call) {
-  if (!cuda_of(c)) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
   cuda_primitives *p = &cuda_of(c)->primitives;
   *call = (device_call){c, p, stream ? (cuda_stream)stream : cuda_of(c)->stream, !stream, -1};
   stage_status st = device_enter(cuda_of(c)->device, &call->previous);
@@ -92,14 +89,41 @@ static hs_status end(device_call *call, stage_status st) {
 
 static zero_words *zeros_of(const device_call *call) { return (zero_words *)(void *)call->memory->zeros; }
 
-static int32_t processors_of(const hs_context *c) { return cuda_of(c) ? cuda_of(c)->info.multiprocessors : 1; }
+static int32_t processors_of(const hs_context *c) { return cuda_of(c)->info.multiprocessors; }
+
+/* ------------------------------------------------------------------ pinned memory, waiting */
+
+hs_status cuda_alloc_host(hs_context *c, size_t bytes, void **memory) {
+  int32_t previous = -1;
+  void *on_device = NULL;
+  stage_status st = device_enter(cuda_of(c)->device, &previous);
+  if (st == STAGE_OK) st = device_alloc_pinned(memory, &on_device, bytes);
+  const hs_status result = st == STAGE_OK ? HS_OK : cuda_memory_failure(c, st, "pinned memory", bytes);
+  device_leave(previous);
+  return result;
+}
+
+void cuda_free_host(hs_context *c, void *memory) {
+  int32_t previous = -1;
+  if (device_enter(cuda_of(c)->device, &previous) == STAGE_OK) device_free_pinned(memory);
+  device_leave(previous);
+}
+
+hs_status cuda_primitives_finish(hs_context *c) {
+  const cuda_primitives *p = &cuda_of(c)->primitives;
+  int32_t previous = -1;
+  if (!p->done) return HS_OK;
+  stage_status st = device_enter(cuda_of(c)->device, &previous);
+  if (st == STAGE_OK) st = device_event_finish(p->done);
+  const hs_status result = st == STAGE_OK ? HS_OK : cuda_failure(c, st, "an array");
+  device_leave(previous);
+  return result;
+}
 
 /* ------------------------------------------------------------------ reductions */
 
-static hs_status reduce(hs_context *c, const hs_array *array, void *stream, reduce_kind kind, double *first,
-                        double *second) {
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
+hs_status cuda_reduce(hs_context *c, const hs_array *array, void *stream, reduce_kind kind, double *first,
+                      double *second) {
   if (!first && !second) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "where the result goes is null");
   reduce_args args = {.kind = kind, .first = first, .second = second, .processors = processors_of(c)};
   device_call call;
@@ -111,41 +135,10 @@ static hs_status reduce(hs_context *c, const hs_array *array, void *stream, redu
   return end(&call, reduce_launch(&args, call.stream));
 }
 
-hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return reduce(context, array, stream, REDUCE_SUM, sum, NULL);
-}
-
-hs_status hs_cuda_reduce_mean(hs_context *context, const hs_array *array, void *stream, double *mean) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return reduce(context, array, stream, REDUCE_MEAN, mean, NULL);
-}
-
-hs_status hs_cuda_reduce_min(hs_context *context, const hs_array *array, void *stream, double *minimum) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return reduce(context, array, stream, REDUCE_RANGE, minimum, NULL);
-}
-
-hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, void *stream, double *maximum) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  return reduce(context, array, stream, REDUCE_RANGE, NULL, maximum);
-}
-
-hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *stream, double *minimum, double *maximum) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
-  if (!minimum || !maximum) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
-  return reduce(c, array, stream, REDUCE_RANGE, minimum, maximum);
-}
-
 /* ------------------------------------------------------------------ tiles */
 
-hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, void *stream,
-                             hs_tile *tiles, size_t capacity, size_t *count) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
+hs_status cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, void *stream, hs_tile *tiles,
+                          size_t capacity, size_t *count) {
   tile_stats_args args = {.tiles = (prim_tile *)(void *)tiles, .processors = processors_of(c)};
   array_tiling tiled;
   device_call call;
@@ -171,11 +164,8 @@ hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tili
 
 /* ------------------------------------------------------------------ histogram */
 
-hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, void *stream,
-                               uint64_t *counts) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
+hs_status cuda_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, void *stream,
+                            uint64_t *counts) {
   histogram_args args = {.counts = counts, .processors = processors_of(c)};
   prim_view kept = {0};
   device_call call;
@@ -191,11 +181,7 @@ hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_ar
   return end(&call, histogram_launch(&args, call.stream));
 }
 
-hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream, uint8_t *out,
-                           size_t out_stride_bytes) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
+hs_status cuda_equalize(hs_context *c, const hs_array *picture, void *stream, uint8_t *out, size_t out_stride_bytes) {
   prim_view view;
   device_call call;
   size_t stride = 0;
@@ -230,11 +216,8 @@ static hs_status round_taps(hs_context *c, const double *taps, size_t count, pri
   return HS_OK;
 }
 
-hs_status hs_cuda_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
-                             void *stream, void *out, size_t out_stride_bytes) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
-  if (!c) return HS_ERR_ARGUMENT;
-  context_clear_error(c);
+hs_status cuda_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
+                          void *stream, void *out, size_t out_stride_bytes) {
   convolve_args args = {.ends = (prim_ends)ends, .out = out};
   device_call call;
   hs_status st = array_view_check(c, signal, "signal", &args.signal);

@@ -63,8 +63,18 @@ HS_API hs_status hs_cuda_find_nearest(hs_context *context, const hs_cuda_feature
    streams with one context share its scratch memory, so the device executes them one after another. stream null: the
    context's own stream, and the call blocks until the results are complete. The first calls with a size may allocate
    scratch memory on the device.
+   These functions exist in every build.
    Statuses: as the functions for the host, HS_ERR_NO_DEVICE if the context works on the CPU, HS_ERR_MEMORY,
    HS_ERR_DEVICE (which may also be the failure of earlier work on the stream). */
+
+/* Allocates pinned host memory that the context's device reads and writes, for arrays and results of these functions:
+   *memory, at least `bytes` (1 or more), aligned to 256. It is slow to allocate, so keep it. hs_cuda_free_host frees it
+   (null is allowed), before hs_destroy and when no call that uses it is in progress. */
+HS_API hs_status hs_cuda_alloc_host(hs_context *context, size_t bytes, void **memory);
+HS_API void hs_cuda_free_host(hs_context *context, void *memory);
+
+/* Waits until the work of all earlier calls of these functions is complete, on whatever stream it was enqueued. */
+HS_API hs_status hs_cuda_finish(hs_context *context);
 
 /* *sum, *mean, *minimum, *maximum: device-writable. */
 HS_API hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum);

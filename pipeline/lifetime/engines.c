@@ -73,13 +73,22 @@ static const engine_decoder decoder = {.open = cuda_jpeg_open,
                                        .refused = cuda_jpeg_refused,
                                        .fetch = cuda_jpeg_fetch};
 
+static const engine_primitives primitives = {.alloc_host = cuda_alloc_host,
+                                             .free_host = cuda_free_host,
+                                             .finish = cuda_primitives_finish,
+                                             .reduce = cuda_reduce,
+                                             .tile_stats = cuda_tile_stats,
+                                             .histogram256 = cuda_histogram256,
+                                             .equalize = cuda_equalize,
+                                             .convolve1d = cuda_convolve1d};
+
 /* Members that the CUDA engine and the hybrid engine share. */
 #  define ON_CUDA                                                                                                      \
     .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .open = cuda_frame_open,                       \
     .close = cuda_frame_close, .memory = cuda_frame_memory, .query = cuda_frame_query,                                 \
     .frames_in_memory = cuda_frames_in_memory, .use_results = cuda_frame_use_results, .give = cuda_frame_give,         \
     .user_lists = cuda_user_lists, .user_keypoints_of = cuda_user_keypoints_of, .tiles = &tiles,                       \
-    .matching = &matching, .pairs = &pairs
+    .matching = &matching, .pairs = &pairs, .primitives = &primitives
 
 static const engine cuda_engine = {.name = "cuda",
                                    .report = cuda_frame_report,

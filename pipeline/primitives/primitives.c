@@ -1,11 +1,13 @@
-/* Public primitives on host memory: argument checks, then the CPU's functions. */
+/* Public primitives: on host memory by the CPU, after argument checks; on device memory by the context's engine. */
 #include <stdlib.h>
 
 #include "cpu/dispatch.h"
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/context/context.h"
+#include "pipeline/context/engine.h"
 #include "pipeline/context/image_view.h"
+#include "pipeline/include/hartsift_cuda.h"
 
 _Static_assert(sizeof(hs_tile) == sizeof(prim_tile) && offsetof(hs_tile, above) == offsetof(prim_tile, above), "tiles");
 _Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == PRIM_ENDS_REPLICATE &&
@@ -32,8 +34,6 @@ static hs_status begin(hs_context *c, const prim_view *view, primitive_call *cal
 }
 
 /* ------------------------------------------------------------------ reductions */
-
-typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_RANGE } reduce_kind;
 
 /* range: computes both results, or only the non-null one. */
 static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, double *low, double *high) {
@@ -158,4 +158,96 @@ hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *tap
   const prim_convolve_args args = {view, taps, tap_count, (prim_ends)ends, out, stride};
   prim_convolve(call.place, &args);
   return HS_OK;
+}
+
+/* ------------------------------------------------------------------ device memory (hartsift_cuda.h) */
+
+/* Returns the engine's primitives; null with a status: the context has none. */
+static const engine_primitives *primitives_of(hs_context *c, hs_status *status) {
+  *status = HS_ERR_ARGUMENT;
+  if (!c) return NULL;
+  context_clear_error(c);
+  if (!c->engine->primitives) *status = CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");
+  return c->engine->primitives;
+}
+
+hs_status hs_cuda_alloc_host(hs_context *context, size_t bytes, void **memory) {
+  hs_status st;
+  const engine_primitives *device = primitives_of(context, &st);
+  if (memory) *memory = NULL;
+  if (!device) return st;
+  if (!memory || bytes == 0) return CONTEXT_FAIL(context, HS_ERR_ARGUMENT, "memory is null or bytes is 0");
+  return device->alloc_host(context, bytes, memory);
+}
+
+void hs_cuda_free_host(hs_context *context, void *memory) {
+  if (context && memory && context->engine->primitives) context->engine->primitives->free_host(context, memory);
+}
+
+hs_status hs_cuda_finish(hs_context *context) {
+  hs_status st;
+  const engine_primitives *device = primitives_of(context, &st);
+  return device ? device->finish(context) : st;
+}
+
+static hs_status device_reduce(hs_context *c, const hs_array *array, void *stream, reduce_kind kind, double *first,
+                               double *second) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status st;
+  const engine_primitives *device = primitives_of(c, &st);
+  return device ? device->reduce(c, array, stream, kind, first, second) : st;
+}
+
+hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum) {
+  return device_reduce(context, array, stream, REDUCE_SUM, sum, NULL);
+}
+
+hs_status hs_cuda_reduce_mean(hs_context *context, const hs_array *array, void *stream, double *mean) {
+  return device_reduce(context, array, stream, REDUCE_MEAN, mean, NULL);
+}
+
+hs_status hs_cuda_reduce_min(hs_context *context, const hs_array *array, void *stream, double *minimum) {
+  return device_reduce(context, array, stream, REDUCE_RANGE, minimum, NULL);
+}
+
+hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, void *stream, double *maximum) {
+  return device_reduce(context, array, stream, REDUCE_RANGE, NULL, maximum);
+}
+
+hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *stream, double *minimum, double *maximum) {
+  if (c && c->engine->primitives && (!minimum || !maximum))
+    return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
+  return device_reduce(c, array, stream, REDUCE_RANGE, minimum, maximum);
+}
+
+hs_status hs_cuda_tile_stats(hs_context *c, const hs_array *array, const hs_tiling *tiling, void *stream,
+                             hs_tile *tiles, size_t capacity, size_t *count) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status st;
+  const engine_primitives *device = primitives_of(c, &st);
+  return device ? device->tile_stats(c, array, tiling, stream, tiles, capacity, count) : st;
+}
+
+hs_status hs_cuda_histogram256(hs_context *c, const hs_array *array, const hs_array *mask, void *stream,
+                               uint64_t *counts) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status st;
+  const engine_primitives *device = primitives_of(c, &st);
+  return device ? device->histogram256(c, array, mask, stream, counts) : st;
+}
+
+hs_status hs_cuda_equalize(hs_context *c, const hs_array *picture, void *stream, uint8_t *out,
+                           size_t out_stride_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status st;
+  const engine_primitives *device = primitives_of(c, &st);
+  return device ? device->equalize(c, picture, stream, out, out_stride_bytes) : st;
+}
+
+hs_status hs_cuda_convolve1d(hs_context *c, const hs_array *signal, const double *taps, size_t tap_count, hs_ends ends,
+                             void *stream, void *out, size_t out_stride_bytes) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
+  hs_status st;
+  const engine_primitives *device = primitives_of(c, &st);
+  return device ? device->convolve1d(c, signal, taps, tap_count, ends, stream, out, out_stride_bytes) : st;
 }

@@ -29,6 +29,11 @@ static void cpu_context(void **state) {
   assert_non_null(strstr(hs_last_error(c), "CPU"));
   assert_int_equal(hs_cuda_histogram256(c, &bytes, NULL, NULL, counts), HS_ERR_NO_DEVICE);
   assert_true(sum == 3.0 && counts[0] == 7);
+  void *memory = &sum;
+  assert_int_equal(hs_cuda_alloc_host(c, 8, &memory), HS_ERR_NO_DEVICE);
+  assert_null(memory);
+  assert_int_equal(hs_cuda_finish(c), HS_ERR_NO_DEVICE);
+  hs_cuda_free_host(c, NULL);
   hs_destroy(c);
 }
 

@@ -372,6 +372,14 @@ static void test_primitives_follow_one_another(void **state) {
     assert_int_equal(fake.event_waits, before + 1);
   }
   assert_true(sums[0] == 10.0 && sums[1] == 10.0 && sums[2] == 10.0);
+  void *memory = NULL;
+  assert_int_equal(hs_cuda_alloc_host(c, 0, &memory), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_cuda_alloc_host(c, 32, NULL), HS_ERR_ARGUMENT);
+  assert_int_equal(hs_cuda_alloc_host(c, 32, &memory), HS_OK);
+  assert_int_equal(hs_cuda_reduce_sum(c, &array, stream, memory), HS_OK);
+  assert_int_equal(hs_cuda_finish(c), HS_OK);
+  assert_true(*(const double *)memory == 10.0);
+  hs_cuda_free_host(c, memory);
   device_stream_destroy(stream);
   hs_destroy(c);
   assert_int_equal(fake.alive, 0);

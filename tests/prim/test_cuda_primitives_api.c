@@ -286,6 +286,12 @@ static void memory_of_either_side(void **state) {
   assert_int_equal(device_stream_wait(twin_stream), STAGE_OK);
   assert_memory_equal(&got, &sum, sizeof sum);
   device_free(d_sum);
+  double *out = NULL;
+  assert_int_equal(hs_cuda_alloc_host(twin_gpu, sizeof *out, (void **)&out), HS_OK);
+  assert_int_equal(hs_cuda_reduce_sum(twin_gpu, &array, twin_stream, out), HS_OK);
+  assert_int_equal(hs_cuda_finish(twin_gpu), HS_OK);
+  assert_memory_equal(out, &sum, sizeof sum);
+  hs_cuda_free_host(twin_gpu, out);
   device_free_pinned(in);
 }
 
