@@ -16,6 +16,10 @@ from ._library import library
 from ._options import OptionsSet
 
 
+#: HS_ERR_NO_DEVICE
+_NO_DEVICE = 35
+
+
 @dataclass(frozen=True)
 class Statistics:
     """Statistics of an extractor.
@@ -40,6 +44,11 @@ class Statistics:
     way_reason: str
 
 
+def _destroy(handle: ctypes.c_void_p, pinned: ctypes.c_void_p) -> None:
+    library.hs_cuda_free_host(handle, pinned)
+    library.hs_destroy(handle)
+
+
 class Context:
     """A context of the library. Destroyed when neither its extractor nor an array on its device refers to it."""
 
@@ -55,8 +64,22 @@ class Context:
         # Memory that the context's workers read: freed after they have ended.
         self.in_flight: Deque[Tuple[Union[Picture, EncodedFile], Optional[Picture]]] = deque()
         self.device_number: Optional[int] = None  # of its CUDA device, once known
-        self._end = weakref.finalize(self, library.hs_destroy, self.handle)
+        self._pinned = ctypes.c_void_p()
+        self._pinned_bytes = 0
+        self._end = weakref.finalize(self, _destroy, self.handle, self._pinned)
         self._end.atexit = False
+
+    def pinned(self, size: int) -> Optional[int]:
+        """Address of pinned memory of at least so many bytes, until the next call of this; None on the CPU."""
+        if size > self._pinned_bytes:
+            grown = ctypes.c_void_p()
+            status = library.hs_cuda_alloc_host(self.handle, size, ctypes.byref(grown))
+            if status == _NO_DEVICE:
+                return None
+            check(status, library.hs_last_error(self.handle))
+            library.hs_cuda_free_host(self.handle, self._pinned)
+            self._pinned.value, self._pinned_bytes = grown.value, size
+        return self._pinned.value
 
     def forget(self) -> None:
         """Drops the context without destroying it."""

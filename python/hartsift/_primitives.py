@@ -1,12 +1,21 @@
-"""Reductions, tile statistics, histograms and 1-D convolution over NumPy arrays; the same bytes on every machine."""
+"""Reductions, tile statistics, histograms and 1-D convolution over NumPy and CUDA arrays; the same bytes everywhere.
+
+A NumPy array is worked on by the calling thread, or by the threads or the GPU of ``extractor``. An array on a CUDA
+device (PyTorch, CuPy, ...; whatever has ``__cuda_array_interface__`` or DLPack) is worked on there, in the order of its
+stream. Numbers, tiles and histograms are returned as NumPy's.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Literal, Optional, Sequence, Tuple
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, List, Literal, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ._calls import cached_extractor
+from ._device import DeviceArray, device_array
 from ._errors import ArgumentError, ArrayTypeError, check
 from ._images import plain_mask
 from ._library import library
@@ -16,6 +25,8 @@ from ._structures import HsArray, HsTiling
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from ._extractor import Extractor
+
 #: Statistics of one tile.
 TILE_DTYPE = np.dtype(
     [("sum", np.float64), ("mean", np.float64), ("min", np.float64), ("max", np.float64), ("above", np.uint64)]
@@ -24,141 +35,300 @@ _ELEMENTS = {np.dtype(np.uint8): 0, np.dtype(np.uint16): 1, np.dtype(np.float32)
 _TYPES = ("uint8", "uint16", "float32", "float64")
 Ends = Literal["zero", "replicate", "reflect-101"]
 ENDS = {"zero": 0, "replicate": 1, "reflect-101": 2}
+#: Alignment of arrays in pinned memory.
+_ALIGNMENT = 256
 
 
-def _view(
-    given: "npt.ArrayLike", what: str = "the array", types: Sequence[str] = _TYPES
-) -> "Tuple[HsArray, npt.NDArray[Any]]":
-    """A view of an array of up to two dimensions (more are flattened to one row), and the array, copied if necessary."""
-    if isinstance(given, np.ma.MaskedArray):
-        raise ArrayTypeError(f"{what} is a masked array: give its compressed() or filled(value)")
-    array = np.asarray(given)
-    element = _ELEMENTS.get(array.dtype.newbyteorder("="))
-    if element is None or str(array.dtype.newbyteorder("=")) not in types:
+@dataclass
+class _Array:
+    """An array as the library sees it."""
+
+    view: HsArray
+    owner: Any  # keeps the memory alive
+    shape: Tuple[int, ...]
+    dtype: Any
+    on_device: bool = False
+    stream: Optional[int] = None
+    device: int = 0
+
+
+def _element(dtype: Any, what: str, types: Sequence[str]) -> int:
+    element = _ELEMENTS.get(dtype.newbyteorder("="))
+    if element is None or str(dtype.newbyteorder("=")) not in types:
         expected = " or ".join(filter(None, (", ".join(types[:-1]), types[-1])))
         kind = ArrayTypeError if element is None else ArgumentError
-        raise kind(f"{what} has elements of type {array.dtype}, expected {expected}")
-    if array.size == 0:
-        raise ArgumentError(f"{what} has no elements: its shape is {array.shape}")
-    rows = array if array.ndim == 2 else array.reshape(1, -1)
-    in_place = (rows.shape[1] == 1 or rows.strides[1] == rows.itemsize) and rows.dtype.isnative and rows.flags.aligned
-    row_bytes = rows.shape[1] * rows.itemsize
-    if not in_place or (rows.shape[0] > 1 and (rows.strides[0] < row_bytes or rows.strides[0] % rows.itemsize)):
-        rows = np.array(rows, rows.dtype.newbyteorder("="), order="C")
-    stride = rows.strides[0] if rows.shape[0] > 1 else row_bytes
-    view = HsArray(data=rows.ctypes.data, width=rows.shape[1], height=rows.shape[0], stride_bytes=stride, type=element)
-    return view, rows
+        raise kind(f"{what} has elements of type {dtype}, expected {expected}")
+    return element
 
 
-def _rows_view(
-    given: "npt.ArrayLike", what: str, types: Sequence[str] = _TYPES
-) -> "Tuple[HsArray, npt.NDArray[Any]]":
-    """As above for functions with rows: more than two dimensions are refused."""
-    if np.ndim(given) > 2:
-        raise ArgumentError(f"{what} has shape {np.shape(given)}, expected one or two dimensions")
-    return _view(given, what, types)
+def _rows_of(shape: Tuple[int, ...], what: str) -> Tuple[int, int]:
+    """Height and width: two dimensions stay, others become one row."""
+    if 0 in shape:
+        raise ArgumentError(f"{what} has no elements: its shape is {shape}")
+    return (shape[0], shape[1]) if len(shape) == 2 else (1, int(np.prod(shape, dtype=np.int64)))
 
 
-def _reduce(function: Any, given: "npt.ArrayLike") -> float:
-    view, rows = _view(given)
-    result = ctypes.c_double()
-    check(function(None, ctypes.byref(view), ctypes.byref(result)))
-    del rows
-    return result.value
+def _device_array(given: DeviceArray, array: Any, what: str, types: Sequence[str]) -> _Array:
+    dtype = np.dtype(f"{given.kind}{given.itemsize}") if given.kind in "uif" else np.dtype(object)
+    element = _element(dtype, what, types)
+    height, width = _rows_of(given.shape, what)
+    row_bytes = width * given.itemsize
+    stride = given.strides[0] if len(given.shape) == 2 and height > 1 else row_bytes
+    steps = [given.itemsize]
+    for length in given.shape[:0:-1]:
+        steps.insert(0, steps[0] * length)
+    tight = [axis for axis, length in enumerate(given.shape) if length > 1 and not (len(given.shape) == 2 and axis == 0)]
+    if any(given.strides[axis] != steps[axis] for axis in tight) or stride < row_bytes:
+        raise ArgumentError(f"{what} is on a device and its elements are not one after the other: copy it first")
+    view = HsArray(data=given.pointer, width=width, height=height, stride_bytes=stride, type=element)
+    where = getattr(array, "__dlpack_device__", None)
+    number = int(where()[1]) if where is not None else 0
+    return _Array(view, given, tuple(given.shape), dtype, True, given.stream, number)
 
 
-def reduce_sum(array: "npt.ArrayLike") -> float:
-    """The sum of a uint8, uint16, float32 or float64 array: of integers exact, of floats by a fixed tree in double."""
-    return _reduce(library.hs_reduce_sum, array)
+def _view(given: Any, what: str = "the array", types: Sequence[str] = _TYPES, rows: bool = False) -> _Array:
+    """A view of an array; a copy of a NumPy array that the library cannot read in place. rows: at most two dimensions."""
+    if isinstance(given, np.ma.MaskedArray):
+        raise ArrayTypeError(f"{what} is a masked array: give its compressed() or filled(value)")
+    described = device_array(given)
+    array = None if described is not None else np.asarray(given)
+    shape = tuple(described.shape) if described is not None else array.shape  # type: ignore[union-attr]
+    if rows and len(shape) > 2:
+        raise ArgumentError(f"{what} has shape {shape}, expected one or two dimensions")
+    if described is not None:
+        return _device_array(described, given, what, types)
+    assert array is not None
+    element = _element(array.dtype, what, types)
+    height, width = _rows_of(shape, what)
+    lines = array if array.ndim == 2 else array.reshape(1, -1)
+    in_place = (width == 1 or lines.strides[1] == lines.itemsize) and lines.dtype.isnative and lines.flags.aligned
+    row_bytes = width * lines.itemsize
+    if not in_place or (height > 1 and (lines.strides[0] < row_bytes or lines.strides[0] % lines.itemsize)):
+        lines = np.array(lines, lines.dtype.newbyteorder("="), order="C")
+    stride = lines.strides[0] if height > 1 else row_bytes
+    view = HsArray(data=lines.ctypes.data, width=width, height=height, stride_bytes=stride, type=element)
+    return _Array(view, lines, shape, lines.dtype)
 
 
-def reduce_mean(array: "npt.ArrayLike") -> float:
-    """``reduce_sum`` of an array over its number of elements."""
-    return _reduce(library.hs_reduce_mean, array)
+class _Pinned:
+    """Pinned memory of a context, from which arrays take their parts."""
+
+    def __init__(self, address: int) -> None:
+        self._next = address
+
+    def take(self, size: int) -> int:
+        address = self._next
+        self._next += -(-size // _ALIGNMENT) * _ALIGNMENT
+        return address
+
+    @staticmethod
+    def bytes_for(sizes: Sequence[int]) -> int:
+        return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
+
+    def copy(self, array: _Array) -> HsArray:
+        """A copy of a NumPy array."""
+        lines = array.owner
+        view = HsArray(array.view.data, array.view.width, array.view.height, 0, array.view.type)
+        view.data = self.take(lines.size * lines.itemsize)
+        np.ctypeslib.as_array((ctypes.c_uint8 * (lines.size * lines.itemsize)).from_address(view.data)).view(
+            lines.dtype
+        ).reshape(lines.shape)[...] = lines
+        return view
 
 
-def reduce_min(array: "npt.ArrayLike") -> float:
-    """The smallest element of an array as for ``reduce_sum``; NaN elements are passed over."""
-    return _reduce(library.hs_reduce_min, array)
+#: Calls one function: (its name, the arrays' views, pointer of the result, the stream for a device or nothing).
+_Call = Callable[[str, List[HsArray], int, Tuple[Any, ...]], Callable[[Any], int]]
 
 
-def reduce_max(array: "npt.ArrayLike") -> float:
-    """The largest element of an array as for ``reduce_sum``; NaN elements are passed over."""
-    return _reduce(library.hs_reduce_max, array)
+def _compute(name: str, arrays: List[_Array], result: "npt.NDArray[Any]", call: _Call, extractor: "Optional[Extractor]") -> None:
+    """Fills a NumPy array by hs_NAME or, where the arrays or the extractor are on a GPU, by hs_cuda_NAME."""
+    on_device = arrays[0].on_device
+    if any(array.on_device != on_device for array in arrays):
+        raise ArgumentError("one array is on a device, the other is not")
+    if extractor is None and on_device:
+        extractor = cached_extractor({"device": f"cuda:{arrays[0].device}"})
+    if extractor is None:
+        check(call("hs_" + name, [array.view for array in arrays], result.ctypes.data, ())(None))
+        return
+
+    def run(context: ctypes.c_void_p) -> int:
+        assert extractor is not None and extractor._context is not None
+        sizes = [] if on_device else [array.owner.size * array.owner.itemsize for array in arrays]
+        address = extractor._context.pinned(_Pinned.bytes_for([*sizes, result.nbytes]))
+        if address is None:
+            if on_device:  # the library says why
+                return int(call("hs_cuda_" + name, [array.view for array in arrays], 0, (None,))(context))
+            return int(call("hs_" + name, [array.view for array in arrays], result.ctypes.data, ())(context))
+        pinned = _Pinned(address)
+        stream = arrays[0].stream
+        views = [array.view if on_device else pinned.copy(array) for array in arrays]
+        target = pinned.take(result.nbytes)
+        status = int(call("hs_cuda_" + name, views, target, (stream,))(context))
+        if status == 0 and stream is not None:
+            status = int(library.hs_cuda_finish(context))
+        if status == 0:
+            ctypes.memmove(result.ctypes.data, target, result.nbytes)
+        return status
+
+    extractor._run(run)
 
 
-def tile_stats(array: "npt.ArrayLike", tile: Tuple[int, int], threshold: float = 0.0) -> "npt.NDArray[Any]":
+def _reduce(name: str, given: Any, extractor: "Optional[Extractor]") -> float:
+    result = np.empty(1, np.float64)
+    _compute(
+        name,
+        [_view(given)],
+        result,
+        lambda function, views, out, stream: lambda context: getattr(library, function)(
+            context, ctypes.byref(views[0]), *stream, out
+        ),
+        extractor,
+    )
+    return float(result[0])
+
+
+def reduce_sum(array: Any, extractor: "Optional[Extractor]" = None) -> float:
+    """The sum of a uint8, uint16, float32 or float64 array: of integers exact, of floats by a fixed tree in double.
+
+    extractor: whose threads or GPU do the work; None: the calling thread, or the device of a CUDA array.
+    """
+    return _reduce("reduce_sum", array, extractor)
+
+
+def reduce_mean(array: Any, extractor: "Optional[Extractor]" = None) -> float:
+    """``reduce_sum`` of an array over its number of elements; extractor: as there."""
+    return _reduce("reduce_mean", array, extractor)
+
+
+def reduce_min(array: Any, extractor: "Optional[Extractor]" = None) -> float:
+    """The smallest element of an array; array and extractor as for ``reduce_sum``. NaN elements are ignored."""
+    return _reduce("reduce_min", array, extractor)
+
+
+def reduce_max(array: Any, extractor: "Optional[Extractor]" = None) -> float:
+    """The largest element of an array; array and extractor as for ``reduce_sum``. NaN elements are ignored."""
+    return _reduce("reduce_max", array, extractor)
+
+
+def tile_stats(
+    array: Any, tile: Tuple[int, int], threshold: float = 0.0, extractor: "Optional[Extractor]" = None
+) -> "npt.NDArray[Any]":
     """Sum, mean, min, max and the count of elements above the threshold, for every tile.
 
     Args:
         array: two-dimensional; one-dimensional: a single row.
         tile: (width, height).
+        extractor: whose threads or GPU do the work; None: the calling thread, or the array's device.
 
     Returns:
         Structured array (rows of tiles, tiles a row) of ``TILE_DTYPE``.
     """
-    view, rows = _rows_view(array, "the array")
+    source = _view(array, "the array", rows=True)
     if min(tile) < 1:
         raise ArgumentError(f"tile is {tile}, expected a width and a height of 1 or more")
     tiling = HsTiling(width=tile[0], height=tile[1], threshold=threshold)
-    shape = (-(-view.height // tile[1]), -(-view.width // tile[0]))
-    tiles = np.empty(shape, TILE_DTYPE)
+    tiles = np.empty((-(-source.view.height // tile[1]), -(-source.view.width // tile[0])), TILE_DTYPE)
     count = ctypes.c_size_t()
-    check(
-        library.hs_tile_stats(
-            None, ctypes.byref(view), ctypes.byref(tiling), tiles.ctypes.data, tiles.size, ctypes.byref(count)
-        )
+    _compute(
+        "tile_stats",
+        [source],
+        tiles,
+        lambda function, views, out, stream: lambda context: getattr(library, function)(
+            context, ctypes.byref(views[0]), ctypes.byref(tiling), *stream, out, tiles.size, ctypes.byref(count)
+        ),
+        extractor,
     )
-    del rows
     return tiles
 
 
-def histogram256(array: "npt.ArrayLike", mask: "Optional[npt.ArrayLike]" = None) -> "npt.NDArray[np.uint64]":
-    """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out."""
-    view, rows = _view(array, types=_TYPES[:1])
-    if mask is not None and np.shape(mask) != np.shape(array):
-        raise ArgumentError(f"the mask has shape {np.shape(mask)}, expected the array's {np.shape(array)}")
-    masking, mask_rows = (None, None) if mask is None else _view((np.asarray(plain_mask(mask)) != 0).view(np.uint8), "the mask")
+def histogram256(array: Any, mask: Any = None, extractor: "Optional[Extractor]" = None) -> "npt.NDArray[np.uint64]":
+    """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out.
+
+    extractor: as for ``reduce_sum``.
+    """
+    sources = [_view(array, types=_TYPES[:1])]
+    if mask is not None:
+        if tuple(np.shape(mask)) != sources[0].shape:
+            raise ArgumentError(f"the mask has shape {np.shape(mask)}, expected the array's {sources[0].shape}")
+        on_device = device_array(mask) is not None
+        plain = mask if on_device else (np.asarray(plain_mask(mask)) != 0).view(np.uint8)
+        sources.append(_view(plain, "the mask", _TYPES[:1]))
     counts = np.zeros(256, np.uint64)
-    check(
-        library.hs_histogram256(
-            None, ctypes.byref(view), None if masking is None else ctypes.byref(masking), counts.ctypes.data
-        )
+    _compute(
+        "histogram256",
+        sources,
+        counts,
+        lambda function, views, out, stream: lambda context: getattr(library, function)(
+            context, ctypes.byref(views[0]), ctypes.byref(views[1]) if len(views) > 1 else None, *stream, out
+        ),
+        extractor,
     )
-    del rows, mask_rows
     return counts
 
 
-def equalize(image: "npt.ArrayLike") -> "npt.NDArray[np.uint8]":
-    """An 8-bit image with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist."""
-    view, rows = _rows_view(image, "the image", _TYPES[:1])
-    result = np.empty(rows.shape, np.uint8)
-    check(library.hs_equalize(None, ctypes.byref(view), result.ctypes.data, 0))
-    return result.reshape(np.shape(image))
+def _like(array: Any, what: str) -> Any:
+    """An uninitialised array on the device, of the package that the given one is from."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return torch.empty(array.shape, dtype=array.dtype, device=array.device)
+    if cupy is not None and isinstance(array, cupy.ndarray):
+        return cupy.empty(array.shape, array.dtype)
+    raise ArgumentError(f"{what} is on a device and neither PyTorch's nor CuPy's: copy it to one of them")
 
 
-def convolve1d(signal: "npt.ArrayLike", taps: "npt.ArrayLike", ends: Ends = "zero") -> "npt.NDArray[Any]":
+def _map(name: str, source: _Array, given: Any, call: _Call, extractor: "Optional[Extractor]") -> Any:
+    """An array of the source's shape and type, where the source is."""
+    if not source.on_device:
+        result = np.empty((source.view.height, source.view.width), source.dtype)
+        _compute(name, [source], result, call, extractor)
+        return result.reshape(source.shape)
+    filled = _like(given, "the array")
+    target = device_array(filled)
+    assert target is not None
+    worker = extractor or cached_extractor({"device": f"cuda:{source.device}"})
+    worker._run(call("hs_cuda_" + name, [source.view], target.pointer, (source.stream,)))
+    return filled
+
+
+def equalize(image: Any, extractor: "Optional[Extractor]" = None) -> Any:
+    """An 8-bit image with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist.
+
+    extractor: as for ``reduce_sum``. The result is of the image's kind: NumPy's, PyTorch's or CuPy's.
+    """
+    return _map(
+        "equalize",
+        _view(image, "the image", _TYPES[:1], rows=True),
+        image,
+        lambda function, views, out, stream: lambda context: getattr(library, function)(
+            context, ctypes.byref(views[0]), *stream, out, 0
+        ),
+        extractor,
+    )
+
+
+def convolve1d(signal: Any, taps: "npt.ArrayLike", ends: Ends = "zero", extractor: "Optional[Extractor]" = None) -> Any:
     """Convolves each row of a float32 or float64 array with an odd number of taps.
 
     Args:
         signal: one- or two-dimensional.
-        taps: 2 r + 1 numbers.
+        taps: 2 r + 1 numbers, in host memory.
         ends: what a row is continued with: ``"zero"``, ``"replicate"`` or ``"reflect-101"``.
+        extractor: whose threads or GPU do the work; None: the calling thread, or the array's device.
+
+    Returns:
+        An array of the signal's shape, type and kind: NumPy's, PyTorch's or CuPy's.
     """
-    view, rows = _rows_view(signal, "the signal", _TYPES[2:])
+    source = _view(signal, "the signal", _TYPES[2:], rows=True)
     numbers = np.ascontiguousarray(taps, np.float64).reshape(-1)
     if numbers.size % 2 == 0:
         raise ArgumentError(f"taps has {numbers.size} numbers, expected an odd number of them")
-    result = np.empty(rows.shape, rows.dtype)
-    check(
-        library.hs_convolve1d(
-            None,
-            ctypes.byref(view),
-            numbers.ctypes.data,
-            numbers.size,
-            enumerator("ends", ENDS, ends),
-            result.ctypes.data,
-            0,
-        )
+    rule = enumerator("ends", ENDS, ends)
+    return _map(
+        "convolve1d",
+        source,
+        signal,
+        lambda function, views, out, stream: lambda context: getattr(library, function)(
+            context, ctypes.byref(views[0]), numbers.ctypes.data, numbers.size, rule, *stream, out, 0
+        ),
+        extractor,
     )
-    return result.reshape(np.shape(signal))

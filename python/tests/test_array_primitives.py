@@ -88,3 +88,45 @@ def test_convolution(image, dtype, bound):
         hartsift.convolve1d(signal, taps[:4])
     with pytest.raises(hartsift.ArgumentError, match="zero, replicate"):
         hartsift.convolve1d(signal, taps, "wrap")
+
+
+def results(array, extractor=None):
+    """Every primitive of an 8-bit array."""
+    signal = array.astype(np.float32) if isinstance(array, np.ndarray) else array.float()
+    return [
+        *(f(array, extractor=extractor) for f in (hartsift.reduce_sum, hartsift.reduce_mean, hartsift.reduce_min, hartsift.reduce_max)),
+        hartsift.tile_stats(array, (64, 50), 128, extractor=extractor),
+        hartsift.histogram256(array, extractor=extractor),
+        hartsift.equalize(array, extractor=extractor),
+        hartsift.convolve1d(signal, [0.25, 0.5, 0.25], extractor=extractor),
+    ]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_extractor_does_the_work(image, device):
+    """Threads of an extractor, or its GPU, give the bytes of the calling thread."""
+    try:
+        extractor = hartsift.Extractor(device=device, threads=2)
+    except hartsift.DeviceError as error:
+        pytest.skip(f"needs a GPU: {error}")
+    with extractor:
+        for wide in (image, image[:, ::-1][3:, 7:]):
+            for got, expected in zip(results(wide, extractor), results(wide)):
+                assert np.array_equal(got, expected)
+        mask = image > 100
+        assert np.array_equal(hartsift.histogram256(image, mask, extractor), hartsift.histogram256(image, mask))
+
+
+def test_arrays_on_a_device(image):
+    torch = pytest.importorskip("torch", reason="needs the PyTorch of a GPU host")
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU: PyTorch sees none")
+    on_gpu = torch.from_numpy(image).cuda()
+    got = results(on_gpu)
+    assert got[6].is_cuda and got[7].is_cuda and got[7].dtype == torch.float32
+    for one, expected in zip(got, results(image)):
+        assert np.array_equal(one.cpu().numpy() if isinstance(one, torch.Tensor) else one, expected)
+    with pytest.raises(hartsift.ArgumentError, match="one after the other"):
+        hartsift.reduce_sum(on_gpu[:, ::2])
+    with pytest.raises(hartsift.ArgumentError, match="on a device"):
+        hartsift.histogram256(on_gpu, image)
