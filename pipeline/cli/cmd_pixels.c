@@ -1,5 +1,6 @@
 /* hartsift stats and hartsift hist: statistics and histogram of one image. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,13 +12,16 @@
 
 /* ---- image, context and output of both */
 
+enum { HIST_LEVELS = 256 };
+
 typedef struct gray_array_job {
   const option_set *set;
   hs_context *context;
   cli_input input;
-  hs_image image; /* gray, 8 or 16 bits */
-  hs_array array; /* its pixels */
-  bool json;      /* from --json or the output's name */
+  hs_image image; /* gray */
+  hs_array array; /* its pixels, where the context's primitives read them */
+  cli_memory copy;
+  bool json; /* from --json or the output's name */
   char message[CLI_MESSAGE_BYTES];
 } gray_array_job;
 
@@ -44,9 +48,49 @@ static cli_exit gray_array_job_fail(const gray_array_job *job, const char *name)
   return CLI_FAILED;
 }
 
-/* Loads the image and creates the context (on the CPU). Prints the reason of a failure; gray_array_job_free is
-   needed in any case. */
-static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) {
+/* Copies the pixels to pinned memory for a context on a GPU. */
+static hs_status place_pixels(hs_context *context, hs_array *array, cli_memory *copy) {
+  const size_t sample = array->type == HS_ELEMENT_U8 ? 1 : array->type == HS_ELEMENT_U16 ? 2 : 4;
+  const size_t row_bytes = array->width * sample;
+  void *pinned;
+  const hs_status status = hs_cuda_alloc_host(context, row_bytes * array->height, &pinned);
+  if (status != HS_OK) return status == HS_ERR_NO_DEVICE ? HS_OK : status;
+  *copy = (cli_memory){context, pinned, true};
+  for (size_t y = 0; y < array->height; y++)
+    memcpy((unsigned char *)pinned + y * row_bytes,
+           (const unsigned char *)array->data + y * (array->stride_bytes > 0 ? array->stride_bytes : row_bytes),
+           row_bytes);
+  array->data = pinned;
+  array->stride_bytes = row_bytes;
+  return HS_OK;
+}
+
+/* Replaces samples of 16 bits or floats by levels: the number of the bin, of 256 equal ones between LOW and HIGH. NaN
+   gets level 0. In place: a level is never longer than its sample. */
+static void make_levels(gray_array_job *job) {
+  const option_value *range = &job->set->values[OPTION_VALUE_RANGE];
+  hs_array *array = &job->array;
+  const bool is_float = array->type == HS_ELEMENT_F32;
+  const double low = range->given ? range->number : 0.0;
+  const double high = range->given ? range->high : is_float ? 1.0 : 65535.0;
+  const size_t tight_bytes = array->width * (is_float ? sizeof(float) : sizeof(uint16_t));
+  const size_t row_bytes = array->stride_bytes > 0 ? array->stride_bytes : tight_bytes;
+  uint8_t *levels = (uint8_t *)job->image.data;
+  for (size_t y = 0; y < array->height; y++) {
+    const unsigned char *row = (const unsigned char *)array->data + y * row_bytes;
+    for (size_t x = 0; x < array->width; x++) {
+      const double value =
+          is_float ? (double)((const float *)(const void *)row)[x] : (double)((const uint16_t *)(const void *)row)[x];
+      const double level = floor((value - low) / (high - low) * HIST_LEVELS);
+      *levels++ = level >= HIST_LEVELS - 1 ? HIST_LEVELS - 1 : level > 0.0 ? (uint8_t)level : 0;
+    }
+  }
+  *array = (hs_array){.data = job->image.data, .width = array->width, .height = array->height};
+}
+
+/* Creates the context and loads the image. Prints the reason of a failure; gray_array_job_free is needed in any
+   case. levels: the pixels must have 8 bits, so others are replaced by levels. */
+static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, bool levels) {
   hs_options options;
   hs_expert_options expert;
   const option_value *output = &set->values[OPTION_OUTPUT];
@@ -54,22 +98,29 @@ static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set) 
   job->set = set;
   job->json = set->values[OPTION_JSON].given || (output->given && path_ends_with(output->text, ".json"));
   cli_fill_options(set, &options, &expert);
-  options.device = HS_DEVICE_CPU;
   cli_input_init(&job->input, set, &options);
-  const hs_status created = hs_create_explained(&job->context, &options, job->message, sizeof job->message);
-  if (created != HS_OK) {
-    cli_print_create_error(set->command, job->message);
-    return cli_exit_of_create(created);
-  }
+  const cli_exit created = cli_make_array_context(set, &job->context);
+  if (created != CLI_DONE) return created;
   const char *path = set->operands[0];
   if (cli_load_image(&job->input, path, false, &job->image, job->message, sizeof job->message) != HS_OK)
     return gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard input" : path);
   job->array = gray_array_of(&job->image);
-  return CLI_DONE;
+  if (levels && job->image.type != HS_U8) {
+    if (set->values[OPTION_EQUALIZED_FILE].given) {
+      snprintf(job->message, sizeof job->message, "--equalize: the image has 16 bits or floats: expected 8 bits");
+      return gray_array_job_fail(job, path);
+    }
+    make_levels(job);
+  }
+  const hs_status placed = place_pixels(job->context, &job->array, &job->copy);
+  if (placed == HS_OK) return CLI_DONE;
+  cli_explain(job->context, placed, job->message, sizeof job->message);
+  return gray_array_job_fail(job, path);
 }
 
 static void gray_array_job_free(gray_array_job *job) {
   hs_image_free(&job->image);
+  cli_memory_free(&job->copy);
   cli_input_free(&job->input);
   hs_destroy(job->context);
 }
@@ -101,25 +152,34 @@ static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *ou
 typedef struct stats_result {
   hs_array array;
   hs_tiling tiling;
-  hs_tile *tiles;
+  cli_memory memory; /* hs_tile[count] */
   size_t count;
   bool json;
 } stats_result;
 
-/* Sum, minimum and maximum are integers below 2^53. */
 static void write_tile(FILE *out, const stats_result *r, size_t index) {
-  const hs_tile *tile = &r->tiles[index];
+  const hs_tile *tile = (const hs_tile *)r->memory.data + index;
   const size_t columns = (r->array.width - 1) / r->tiling.width + 1;
   const size_t x = index % columns * r->tiling.width;
   const size_t y = index / columns * r->tiling.height;
   const size_t width = r->array.width - x < r->tiling.width ? r->array.width - x : r->tiling.width;
   const size_t height = r->array.height - y < r->tiling.height ? r->array.height - y : r->tiling.height;
-  char mean[NUMBER_TEXT_BYTES];
-  number_from_double(tile->mean, mean);
-  const char *form = r->json ? "{\"x\": %zu, \"y\": %zu, \"width\": %zu, \"height\": %zu, \"sum\": %.0f, \"mean\": %s, "
-                               "\"min\": %.0f, \"max\": %.0f, \"above\": %" PRIu64 "}"
-                             : "%zu,%zu,%zu,%zu,%.0f,%s,%.0f,%.0f,%" PRIu64 "\n";
-  fprintf(out, form, x, y, width, height, tile->sum, mean, tile->min, tile->max, tile->above);
+  const char *form = r->json ? "{\"x\": %zu, \"y\": %zu, \"width\": %zu, \"height\": %zu, \"sum\": %s, \"mean\": %s, "
+                               "\"min\": %s, \"max\": %s, \"above\": %" PRIu64 "}"
+                             : "%zu,%zu,%zu,%zu,%s,%s,%s,%s,%" PRIu64 "\n";
+  const double numbers[] = {tile->sum, tile->mean, tile->min, tile->max};
+  char texts[4][NUMBER_TEXT_BYTES];
+  for (int i = 0; i < 4; i++) {
+    if (isfinite(numbers[i]))
+      number_from_double_exactly(numbers[i], texts[i]);
+    else
+      snprintf(texts[i], sizeof texts[i], "%s",
+               r->json             ? "null"
+               : isnan(numbers[i]) ? "nan"
+               : numbers[i] < 0.0  ? "-inf"
+                                   : "inf");
+  }
+  fprintf(out, form, x, y, width, height, texts[0], texts[1], texts[2], texts[3], tile->above);
 }
 
 static void write_stats(FILE *out, const void *result) {
@@ -143,32 +203,28 @@ static cli_exit compute(gray_array_job *job, stats_result *r) {
   }
   if (values[OPTION_THRESHOLD].given) r->tiling.threshold = values[OPTION_THRESHOLD].number;
   hs_status status = hs_tile_stats(job->context, &r->array, &r->tiling, NULL, 0, &r->count);
-  if (status == HS_ERR_CAPACITY) {
-    r->tiles = calloc(r->count, sizeof *r->tiles);
-    status =
-        r->tiles ? hs_tile_stats(job->context, &r->array, &r->tiling, r->tiles, r->count, &r->count) : HS_ERR_MEMORY;
-  }
-  if (status != HS_OK) {
-    snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
-    return gray_array_job_fail(job, job->set->operands[0]);
-  }
-  return CLI_DONE;
+  if (status == HS_ERR_CAPACITY) status = cli_memory_make(job->context, r->count * sizeof(hs_tile), &r->memory);
+  if (status == HS_OK)
+    status = r->memory.on_device
+                 ? hs_cuda_tile_stats(job->context, &r->array, &r->tiling, NULL, r->memory.data, r->count, &r->count)
+                 : hs_tile_stats(job->context, &r->array, &r->tiling, r->memory.data, r->count, &r->count);
+  if (status == HS_OK) return CLI_DONE;
+  snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
+  return gray_array_job_fail(job, job->set->operands[0]);
 }
 
 cli_exit cmd_stats(const option_set *set) {
   gray_array_job job;
-  stats_result result = {.tiles = NULL};
-  cli_exit done = gray_array_job_open(&job, set);
+  stats_result result = {.count = 0};
+  cli_exit done = gray_array_job_open(&job, set, false);
   if (done == CLI_DONE) done = compute(&job, &result);
   if (done == CLI_DONE) done = gray_array_job_write(&job, write_stats, &result);
-  free(result.tiles);
+  cli_memory_free(&result.memory);
   gray_array_job_free(&job);
   return done;
 }
 
 /* ---- hartsift hist: histogram of an image, and the equalised image */
-
-enum { HIST_LEVELS = 256 };
 
 typedef struct hist_result {
   uint64_t counts[HIST_LEVELS];
@@ -186,22 +242,32 @@ static void write_histogram(FILE *out, const void *result) {
   if (r->json) fputs("]}\n", out);
 }
 
+/* Counts on the context's device. mask: host memory, or null. */
+static hs_status count_on_device(gray_array_job *job, hs_array *mask, uint64_t counts[HIST_LEVELS]) {
+  cli_memory kept = {0}, counted = {0};
+  hs_status status = cli_memory_make(job->context, HIST_LEVELS * sizeof *counts, &counted);
+  if (status == HS_OK && mask) status = place_pixels(job->context, mask, &kept);
+  if (status == HS_OK) status = hs_cuda_histogram256(job->context, &job->array, mask, NULL, counted.data);
+  if (status == HS_OK) memcpy(counts, counted.data, HIST_LEVELS * sizeof *counts);
+  cli_memory_free(&kept);
+  cli_memory_free(&counted);
+  return status;
+}
+
 static cli_exit count(gray_array_job *job, hist_result *r) {
   const option_value *mask_value = &job->set->values[OPTION_MASK];
   hs_image mask = {0};
   hs_array kept = {0};
   hs_status status = HS_OK;
   r->json = job->json;
-  if (job->image.type != HS_U8) {
-    snprintf(job->message, sizeof job->message, "the image has 16 bits a sample: expected 8");
-    return gray_array_job_fail(job, job->set->operands[0]);
-  }
   if (mask_value->given) {
     status = cli_load_mask(&job->input, mask_value->text, &mask, job->message, sizeof job->message);
     kept = gray_array_of(&mask);
   }
   if (status == HS_OK) {
-    status = hs_histogram256(job->context, &job->array, mask_value->given ? &kept : NULL, r->counts);
+    hs_array *given = mask_value->given ? &kept : NULL;
+    status = job->copy.on_device ? count_on_device(job, given, r->counts)
+                                 : hs_histogram256(job->context, &job->array, given, r->counts);
     if (status != HS_OK) cli_explain(job->context, status, job->message, sizeof job->message);
   }
   hs_image_free(&mask);
@@ -234,12 +300,15 @@ static cli_exit equalize(gray_array_job *job) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
     return gray_array_job_fail(job, path);
   }
-  uint8_t *pixels = malloc(in->width * in->height);
-  const hs_image image = {.data = pixels, .width = job->image.width, .height = job->image.height};
-  hs_status status = pixels ? hs_equalize(job->context, in, pixels, 0) : HS_ERR_MEMORY;
+  cli_memory pixels;
+  hs_status status = cli_memory_make(job->context, in->width * in->height, &pixels);
+  const hs_image image = {.data = pixels.data, .width = job->image.width, .height = job->image.height};
+  if (status == HS_OK)
+    status = pixels.on_device ? hs_cuda_equalize(job->context, in, NULL, pixels.data, 0)
+                              : hs_equalize(job->context, in, pixels.data, 0);
   snprintf(job->message, sizeof job->message, "%s", hs_status_string(status));
   if (status == HS_OK) status = image_save(path, &image, job->message, sizeof job->message);
-  free(pixels);
+  cli_memory_free(&pixels);
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
@@ -259,7 +328,7 @@ cli_exit cmd_hist(const option_set *set) {
   const bool equalized = set->values[OPTION_EQUALIZED_FILE].given;
   cli_exit done = equalized ? check_equalized(&job) : CLI_DONE;
   if (done != CLI_DONE) return done;
-  done = gray_array_job_open(&job, set);
+  done = gray_array_job_open(&job, set, true);
   if (done == CLI_DONE) done = count(&job, &result);
   if (done == CLI_DONE && equalized) {
     done = equalize(&job);

@@ -15,10 +15,10 @@
 typedef cli_exit (*command_function)(const option_set *set);
 
 static const command_function command_functions[COMMAND_COUNT] = {
-    [COMMAND_EXTRACT] = cmd_extract, [COMMAND_MATCH] = cmd_match, [COMMAND_BATCH] = cmd_batch,
-    [COMMAND_MERGE] = cmd_merge,     [COMMAND_DRAW] = cmd_draw,   [COMMAND_STATS] = cmd_stats,
-    [COMMAND_HIST] = cmd_hist,       [COMMAND_INFO] = cmd_info,   [COMMAND_SELFTEST] = cmd_selftest,
-    [COMMAND_BENCH] = cmd_bench,
+    [COMMAND_EXTRACT] = cmd_extract,   [COMMAND_MATCH] = cmd_match,       [COMMAND_BATCH] = cmd_batch,
+    [COMMAND_MERGE] = cmd_merge,       [COMMAND_DRAW] = cmd_draw,         [COMMAND_STATS] = cmd_stats,
+    [COMMAND_HIST] = cmd_hist,         [COMMAND_CONVOLVE] = cmd_convolve, [COMMAND_INFO] = cmd_info,
+    [COMMAND_SELFTEST] = cmd_selftest, [COMMAND_BENCH] = cmd_bench,
 };
 
 /* Opens closed descriptors among 0..2: otherwise a file opened later would get the number and receive their output.

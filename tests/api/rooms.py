@@ -73,7 +73,7 @@ ROOMS = {
     "pipeline/cli/batch": _CLI + ("pipeline/lifetime",),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
-    "pipeline/cli": _CLI + ("pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",
+    "pipeline/cli": _CLI + ("stages", "pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",
                             "pipeline/cli/merge"),
 }
 

@@ -16,7 +16,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from command_case import COMMAND, CommandCase, DONE, FAILED, NO_DEVICE, USAGE, main, pgm
 
-SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "info", "selftest", "bench")
+SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "convolve", "info", "selftest", "bench")
 EXTRACT_OPTIONS = (
     "output format profile device threads max-features selection contrast edge first-octave octaves scales max-orientations "
     "upright norm descriptor mask region grid equalize dsp dsp-sizes dsp-smallest dsp-largest affine keypoints upsample sigma input-blur exif no-exif decode-scale variant "

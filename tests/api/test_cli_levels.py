@@ -1,4 +1,4 @@
-"""Subcommands stats and hist, and the options --grid and --equalize, through the command.
+"""Subcommands stats, hist and convolve, and the options --grid and --equalize, through the command.
 
 Runs HARTSIFT_COMMAND (or the program named as first argument). Needs nothing but Python's standard library; compares
 with OpenCV if available.
@@ -6,6 +6,7 @@ with OpenCV if available.
 import json
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -116,7 +117,92 @@ class Stats(Case):
         self.assertIn("none", self.run_it("stats", "image.pgm", "-o", "none/tiles.csv", status=FAILED)[1])
 
 
+class Convolve(Case):
+    """Signals as text, .npy and .bin; expected values by the definition."""
+
+    def filtered(self, values, taps, ends):
+        radius, last = len(taps) // 2, len(values) - 1
+
+        def sample(i):
+            if ends == "zero":
+                return values[i] if 0 <= i <= last else 0.0
+            if ends == "replicate":
+                return values[min(max(i, 0), last)]
+            while last > 0 and not 0 <= i <= last:
+                i = -i if i < 0 else 2 * last - i
+            return values[i if last > 0 else 0]
+        return [sum(tap * sample(i + radius - j) for j, tap in enumerate(taps)) for i in range(len(values))]
+
+    def numbers(self, *arguments, **settings):
+        return [float(line) for line in self.run_it("convolve", *arguments, **settings)[0].decode().split()]
+
+    def test_text(self):
+        random_numbers = random.Random(3)
+        for length in (1, 2, 3, 200):
+            values = [random_numbers.gauss(0, 1) for _ in range(length)]
+            text = "# noise\n\n" + "\n".join(map(repr, values))  # without a last line end
+            self.write("signal.txt", text.encode())
+            for ends in ("zero", "replicate", "reflect-101"):
+                for option, taps in (("mean:5", [0.2] * 5), ("1,2.5,-3", [1, 2.5, -3]), ("@taps.txt", [0.5, 0.25, 0.125])):
+                    self.write("taps.txt", b"0.5 0.25 0.125")
+                    got = self.numbers("signal.txt", "--taps", option, "--ends", ends)
+                    for value, expected in zip(got, self.filtered(values, taps, ends), strict=True):
+                        self.assertAlmostEqual(value, expected, delta=1e-14)
+
+    def test_forms_agree(self):
+        values = [0.1 * i for i in range(50)]
+        self.write("signal.txt", "\n".join(map(repr, values)).encode())
+        self.write("signal.bin", struct.pack("<50d", *values))
+        expected = self.numbers("signal.txt", "--taps", "gauss:1.5")
+        self.assertAlmostEqual(expected[25], values[25], delta=1e-12)
+        self.assertEqual(self.numbers("signal.bin", "--taps", "gauss:1.5"), expected)
+        self.assertEqual(self.numbers("-", "--taps", "gauss:1.5", stdin=self.read("signal.txt")), expected)
+        self.run_it("convolve", "signal.txt", "--taps", "gauss:1.5", "-o", "out.npy")
+        self.assertEqual(list(struct.unpack("<50d", self.read("out.npy")[-400:])), expected)
+        self.assertEqual(self.numbers("out.npy", "--taps", "1"), expected)
+        self.run_it("convolve", "signal.txt", "--taps", "gauss:1.5", "-o", "out.bin")
+        self.assertEqual(list(struct.unpack("<50d", self.read("out.bin"))), expected)
+        printed = self.run_it("convolve", "signal.txt", "--taps", "gauss:1.5", "--json")[0]
+        self.assertEqual(json.loads(printed), {"values": expected})
+        for threads in ("1", "3"):
+            self.assertEqual(self.numbers("signal.txt", "--taps", "gauss:1.5", "--threads", threads, HARTSIFT_CPU="ref"), expected)
+
+    def test_rows_of_floats(self):
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"
+        header += b" " * (128 - 10 - 1 - len(header)) + b"\n"
+        self.write("rows.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + struct.pack("<6f", 1, 2, 4, 8, 16, 32))
+        self.assertEqual(self.run_it("convolve", "rows.npy", "--taps", "0,0,1")[0], b"0 1 2\n0 8 16\n")
+        self.run_it("convolve", "rows.npy", "--taps", "0,1,0", "-o", "same.npy")
+        self.assertEqual(self.read("same.npy"), self.read("rows.npy"))
+
+    def test_failures(self):
+        self.write("signal.txt", b"1\n2\nx3\n")
+        self.write("odd.bin", b"12345")
+        self.write("empty.txt", b"# nothing\n")
+        for arguments, expected in ((["signal.txt"], "--taps is missing"), (["signal.txt", "--taps", "mean:4"], "odd"),
+                                    (["signal.txt", "--taps", "1,2"], "odd"), (["signal.txt", "--taps", "1,x,2"], "T1,T2"),
+                                    (["signal.txt", "--taps", "gauss:0"], "gauss:SIGMA"),
+                                    (["signal.txt", "--taps", "1", "--ends", "wrap"], "zero")):
+            self.assertIn(expected, self.run_it("convolve", *arguments, status=USAGE)[1])
+        for arguments, expected in ((["signal.txt", "--taps", "1"], "signal.txt:3"), (["odd.bin", "--taps", "1"], "doubles"),
+                                    (["empty.txt", "--taps", "1"], "no number"), (["none", "--taps", "1"], "none: No such"),
+                                    (["signal.txt", "--taps", "1", "-o", "signal.txt"], "overwrite"),
+                                    (["signal.txt", "--taps", "@none"], "none"),
+                                    (["signal.txt", "--taps", "1", "--max-memory", "1K"], "--max-memory")):
+            self.assertIn(expected, self.run_it("convolve", *arguments, status=FAILED)[1])
+        self.assertEqual(self.read("signal.txt"), b"1\n2\nx3\n")
+
+
 class Hist(Case):
+    def test_deep_samples(self):
+        values = [0, 255, 256, 65535, 65279, 40000]
+        self.write("deep.pgm", b"P5 3 2 65535\n" + b"".join(value.to_bytes(2, "big") for value in values))
+        for options, levels in (([], [value >> 8 for value in values]),
+                                (["--value-range", "0:131072"], [value >> 9 for value in values])):
+            counts = json.loads(self.run_it("hist", "deep.pgm", "--json", *options)[0])["histogram"]
+            self.assertEqual(counts, [levels.count(level) for level in range(256)])
+        self.assertIn("8 bits", self.run_it("hist", "deep.pgm", "--equalize", "out.png", status=FAILED)[1])
+
     def counts(self, keep=lambda x, y: True):
         counts = [0] * 256
         for y, row in enumerate(self.rows):
@@ -175,8 +261,6 @@ class Hist(Case):
         self.run_it("hist", "image.pgm", "--equalize", "y.pgm", "-o", "./y.pgm", status=USAGE)
         self.assertIn("overwrite", self.run_it("hist", "image.pgm", "--equalize", "image.pgm", status=FAILED)[1])
         self.assertIn(".gif", self.run_it("hist", "image.pgm", "--equalize", "x.gif", status=FAILED)[1])
-        self.write("deep.pgm", b"P5 1 1 65535\n\1\2")
-        self.assertIn("16 bits", self.run_it("hist", "deep.pgm", status=FAILED)[1])
 
 
 class Extraction(Case):

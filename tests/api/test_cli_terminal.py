@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from batch_case import BatchCase, blots, scenes  # noqa: E402
 from command_case import COMMAND, DONE, FAILED, NO_DEVICE, USAGE, main, pgm  # noqa: E402
 
-SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "info", "selftest", "bench")
+SUBCOMMANDS = ("extract", "batch", "match", "merge", "draw", "stats", "hist", "convolve", "info", "selftest", "bench")
 
 
 class Terminals(BatchCase):

@@ -147,6 +147,37 @@ static void test_comma_locale(void **state) {
   assert_true(value == 0.1);
 }
 
+static double bits_as_double(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* Written numbers are read back as the same double, here and by strtod, and 15 digits are kept where they are enough. */
+static void test_doubles_exactly(void **state) {
+  (void)state;
+  uint64_t seed = UINT64_C(88172645463325252);
+  static const double known[] = {0.1,    1.0 / 3.0, 123456789.123,     1e300,
+                                 5e-324, 1e-4,      999999999.9999999, 4503599627370497.5};
+  char text[NUMBER_TEXT_BYTES];
+  for (int i = 0; i < 30000; i++) {
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    double value = i < 8 ? known[i] : i % 2 == 0 ? bits_as_double(seed) : (double)(int64_t)seed * 1e-16, again;
+    if (!isfinite(value)) continue;
+    const size_t length = number_from_double_exactly(value, text);
+    assert_int_equal(length, strlen(text));
+    assert_true(strtod(text, NULL) == value);
+    assert_true(number_to_double(text, length, &again));
+    assert_memory_equal(&again, &value, sizeof value);
+    snprintf(text, sizeof text, "%.17g", value);
+    assert_true(number_to_double(text, strlen(text), &again) && again == value);
+  }
+  number_from_double_exactly(0.1, text);
+  assert_string_equal(text, "0.1");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_floats_come_back_exactly),
@@ -155,6 +186,7 @@ int main(void) {
       cmocka_unit_test(test_integers),
       cmocka_unit_test(test_reading_is_strict),
       cmocka_unit_test(test_points_of_other_locales_are_replaced),
+      cmocka_unit_test(test_doubles_exactly),
       cmocka_unit_test(test_comma_locale),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

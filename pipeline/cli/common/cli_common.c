@@ -175,10 +175,8 @@ void cli_print_create_error(command_id command, const char *message) {
   cli_error(command, "%s", message);
 }
 
-cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context) {
+static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
   char message[CLI_MESSAGE_BYTES] = "";
-  hs_expert_options expert;
-  cli_fill_options(set, options, &expert);
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
   options->expert = NULL; /* read by now */
   if (status != HS_OK)
@@ -186,6 +184,37 @@ cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context
   else if (message[0] != '\0')
     cli_error(set->command, "%s", message);
   return cli_exit_of_create(status);
+}
+
+cli_exit cli_make_context(const option_set *set, hs_options *options, hs_context **context) {
+  hs_expert_options expert;
+  cli_fill_options(set, options, &expert);
+  return make_context(set, options, context);
+}
+
+cli_exit cli_make_array_context(const option_set *set, hs_context **context) {
+  hs_options options;
+  hs_expert_options expert;
+  cli_fill_options(set, &options, &expert);
+  if (!set->values[OPTION_DEVICE].given) options.device = HS_DEVICE_CPU;
+  return make_context(set, &options, context);
+}
+
+hs_status cli_memory_make(hs_context *context, size_t bytes, cli_memory *memory) {
+  *memory = (cli_memory){.context = context};
+  const hs_status status = hs_cuda_alloc_host(context, bytes, &memory->data);
+  memory->on_device = status == HS_OK;
+  if (status != HS_ERR_NO_DEVICE) return status;
+  memory->data = malloc(bytes);
+  return memory->data ? HS_OK : HS_ERR_MEMORY;
+}
+
+void cli_memory_free(cli_memory *memory) {
+  if (memory->on_device)
+    hs_cuda_free_host(memory->context, memory->data);
+  else
+    free(memory->data);
+  *memory = (cli_memory){0};
 }
 
 const char *cli_fallback_of(const hs_context *context) {

@@ -12,6 +12,7 @@
 
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
+#include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/include/hartsift_expert.h"
 
 /* Exit statuses of the command: part of its interface. */
@@ -47,6 +48,23 @@ cli_exit cli_exit_of_create(hs_status status);
 
 /* Copies the context's last error to message, or the status's sentence if there is none. */
 void cli_explain(const hs_context *context, hs_status status, char *message, size_t message_bytes);
+
+/* ---- arrays of the primitives */
+
+/* cli_make_context for work on arrays: on the CPU unless --device is given. */
+cli_exit cli_make_array_context(const option_set *set, hs_context **context);
+
+/* Memory that the context's primitives use: pinned memory for a context on a GPU, else the heap. */
+typedef struct cli_memory {
+  hs_context *context;
+  void *data;
+  bool on_device; /* the functions for hs_cuda_... take it */
+} cli_memory;
+
+/* Allocates `bytes`, 1 or more. Statuses: HS_ERR_MEMORY, HS_ERR_DEVICE. */
+hs_status cli_memory_make(hs_context *context, size_t bytes, cli_memory *memory);
+/* Frees it, before hs_destroy; an empty struct is allowed. */
+void cli_memory_free(cli_memory *memory);
 
 /* ---- images */
 
@@ -145,6 +163,7 @@ cli_exit cmd_merge(const option_set *set);
 cli_exit cmd_draw(const option_set *set);
 cli_exit cmd_stats(const option_set *set);
 cli_exit cmd_hist(const option_set *set);
+cli_exit cmd_convolve(const option_set *set);
 cli_exit cmd_info(const option_set *set);
 cli_exit cmd_selftest(const option_set *set);
 cli_exit cmd_bench(const option_set *set);

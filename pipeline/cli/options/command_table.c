@@ -148,11 +148,20 @@ static const char *const stats_details[] = {
 };
 
 static const char *const hist_details[] = {
-    "Prints how many pixels of IMAGE, an 8-bit picture, have each of the 256 levels, colour read as gray; with --mask "
-    "only those where the mask is not black. CSV with the columns level and count; with --json, or where FILE ends in "
+    "Prints how many pixels of IMAGE have each of the 256 levels, colour read as gray; with --mask only those where the "
+    "mask is not black. Samples of 16 bits and floats are sorted into 256 equal levels of --value-range. CSV with the columns level and count; with --json, or where FILE ends in "
     ".json, {\"histogram\": [256 counts]}.",
     "--equalize also writes the picture with its levels spread by that histogram (without a mask), byte for byte as "
     "OpenCV's equalizeHist does.",
+    NULL,
+};
+
+static const char *const convolve_details[] = {
+    "Convolves a signal with the taps of a filter. SIGNAL is a text file with one number a line, a NumPy array (.npy; of two "
+    "dimensions: each row by itself), doubles without a header (.bin), or '-' for text on standard input. Lines that "
+    "begin with '#' are skipped.",
+    "The result has as many numbers: text with as many digits as restore each of them, or what the ending of FILE says; "
+    "float arrays stay float. With --json, {\"values\": [...]}. The bytes are the same on every device.",
     NULL,
 };
 
@@ -201,6 +210,8 @@ static const command_spec command_specs[COMMAND_COUNT] = {
                        nothing_more, NULL},
     [COMMAND_HIST] = {"hist", "IMAGE", 1, 1, "histogram of an image, and the equalised image", hist_details,
                       nothing_more, NULL},
+    [COMMAND_CONVOLVE] = {"convolve", "SIGNAL", 1, 1, "filter a signal: mean, Gaussian or given taps", convolve_details,
+                          nothing_more, NULL},
     [COMMAND_INFO] = {"info", "", 0, 0, "capabilities of this build and this machine", info_details, nothing_more,
                       NULL},
     [COMMAND_SELFTEST] = {"selftest", "", 0, 0, "compare every backend of this machine", selftest_details, nothing_more,
@@ -246,6 +257,7 @@ static const struct {
     {COMMAND_BATCH,
      {"hartsift batch photos/ -o part-3.db --shard 3/8", "one eighth of the images, on one of eight machines"}},
     {COMMAND_MERGE, {"hartsift merge part-*.db -o database.db", "the eight parts as one database"}},
+    {COMMAND_CONVOLVE, {"hartsift convolve noise.txt --taps mean:5 -o smooth.txt", "each number the mean of five"}},
     {COMMAND_DRAW, {"hartsift draw photo.jpg --max-features 500 -o keypoints.png", "a picture of the 500 strongest"}},
 };
 

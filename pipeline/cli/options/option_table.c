@@ -17,6 +17,7 @@
 #define IN_DRAW     (1u << COMMAND_DRAW)
 #define IN_STATS    (1u << COMMAND_STATS)
 #define IN_HIST     (1u << COMMAND_HIST)
+#define IN_CONVOLVE (1u << COMMAND_CONVOLVE)
 #define IN_INFO     (1u << COMMAND_INFO)
 #define IN_SELFTEST (1u << COMMAND_SELFTEST)
 #define IN_BENCH    (1u << COMMAND_BENCH)
@@ -25,8 +26,9 @@
 #define IN_FRAMES     (IN_BOTH | IN_MATCH) /* commands that extract features from images */
 #define OF_EXTRACTION (IN_FRAMES | OPTION_OF_EXTRACTION)
 #define IN_LEVELS     (IN_STATS | IN_HIST) /* commands that read one image without features */
+#define IN_ARRAYS     (IN_LEVELS | IN_CONVOLVE)
 #define IN_ALL                                                                                                         \
-  (IN_TOP | IN_LEVELS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_MERGE | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
+  (IN_TOP | IN_ARRAYS | IN_EXTRACT | IN_MATCH | IN_BATCH | IN_MERGE | IN_DRAW | IN_INFO | IN_SELFTEST | IN_BENCH)
 
 #define AT(member) offsetof(hs_options, member)
 /* Macros for options_table.inc. */
@@ -88,7 +90,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
                        .letter = 'o',
                        .kind = OPTION_KIND_TEXT,
                        .argument = "FILE|DIR",
-                       .commands = IN_FRAMES | IN_LEVELS | IN_MERGE,
+                       .commands = IN_FRAMES | IN_ARRAYS | IN_MERGE,
                        .field = OPTION_NO_FIELD,
                        .help = "the file that the result goes to"},
     [OPTION_FORMAT] = {.name = "format",
@@ -136,8 +138,9 @@ static const option_spec option_specs[OPTION_COUNT] = {
         "a file, two names a line (with a tab between if they have spaces) [all]"),
     [OPTION_PROFILE] = CHOICE("profile", "lowe|opencv|vlfeat|colmap", OF_EXTRACTION | IN_BENCH, OPTION_NO_FIELD,
                               "parameters to start from [lowe]; the other options override it in any order"),
-    [OPTION_DEVICE] = OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_INFO | IN_BENCH,
-                            OPTION_NO_FIELD, "where to compute [auto: a GPU where one is usable, else the CPU]"),
+    [OPTION_DEVICE] =
+        OTHER("device", OPTION_KIND_DEVICE, "auto|cpu|cuda[:N]|hybrid", IN_FRAMES | IN_ARRAYS | IN_INFO | IN_BENCH,
+              OPTION_NO_FIELD, "where to compute [auto: a GPU where one is usable, else the CPU]"),
     [OPTION_DEVICES] = TEXT("devices", "all|LIST", IN_BATCH,
                             "devices that share the images: all GPUs, or a list such as cuda:0,cuda:1,cpu"),
     [OPTION_SPLIT] =
@@ -183,6 +186,12 @@ static const option_spec option_specs[OPTION_COUNT] = {
                      .help = "size of a tile in pixels [one tile, the whole image]"},
     [OPTION_THRESHOLD] =
         NUMBER("threshold", "T", -1e9, 1e9, IN_STATS, OPTION_NO_FIELD, "count the pixels with a value above T [0]"),
+    [OPTION_TAPS] = TEXT("taps", "mean:N|gauss:SIGMA|@FILE|T1,T2,...", IN_CONVOLVE,
+                         "the filter, an odd number of taps: N equal ones; a Gaussian out to four sigmas; the numbers "
+                         "of a file, or these numbers"),
+    [OPTION_ENDS] = CHOICE("ends", "zero|replicate|reflect-101", IN_CONVOLVE, OPTION_NO_FIELD,
+                           "how the signal continues beyond its ends: with zeros, its outermost number, or mirrored "
+                           "there without repeating it [zero]"),
     [OPTION_MASK] =
         TEXT("mask", "IMAGE", IN_BOTH | IN_HIST, "drop the keypoints where this image, of the same size, is black (0)"),
     [OPTION_MASKS] =
@@ -211,7 +220,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
          .argument = "LOW:HIGH",
          .low = -1e9,
          .high = 1e9,
-         .commands = OF_EXTRACTION,
+         .commands = OF_EXTRACTION | IN_HIST,
          .field = OPTION_NO_FIELD,
          .help = "samples that are black and white, as 0:4095 for 12 bits in 16-bit files [the type's or file's]"},
     [OPTION_STRICT] =
@@ -251,7 +260,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
     [OPTION_DRAW] = TEXT("draw", "PICTURE", IN_MATCH, "draw the matches over A and B, as draw does"),
     [OPTION_CIRCLE_SCALE] = NUMBER("circle-scale", "F", 0.1, 100, IN_DRAW, OPTION_NO_FIELD,
                                    "radius of the circles, in units of the keypoint's sigma [3]"),
-    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_LEVELS | IN_INFO | IN_SELFTEST | IN_BENCH,
+    [OPTION_JSON] = FLAG("json", IN_EXTRACT | IN_BATCH | IN_MATCH | IN_ARRAYS | IN_INFO | IN_SELFTEST | IN_BENCH,
                          OPTION_NO_FIELD, "report on standard output as JSON"),
     [OPTION_REPEATS] = INTEGER("repeats", 0, 10000, IN_BENCH, OPTION_NO_FIELD,
                                "rounds that are timed, 0: as many as fit into a few seconds, 5 to 50 [0]"),
@@ -290,6 +299,8 @@ static const struct {
     {OPTION_OUTPUT, IN_EXTRACT, "the file that the features go to, or a folder (it exists, or its name ends in '/')"},
     {OPTION_OUTPUT, IN_BATCH, "the folder that the outputs go to, made if absent, or a database NAME.db"},
     {OPTION_OUTPUT, IN_MERGE, "the folder or, NAME.db, the database to make; a folder may be one of those merged"},
+    {OPTION_OUTPUT, IN_CONVOLVE, "the file that the result goes to: .npy, .bin (doubles), .json, others text"},
+    {OPTION_DEVICE, IN_ARRAYS, "where to compute [cpu]"},
     {OPTION_REPLACE, IN_MERGE, "replace what is there and differs, instead of refusing"},
     {OPTION_EXIF, IN_MERGE,
      "NAME.db: take features of images turned by their EXIF orientation: COLMAP gets turned copies"},
@@ -299,6 +310,8 @@ static const struct {
      "refuse images that need more memory, 0: no limit; --database: hold no more of them at a time, 0: half of the machine's; "
      "K, M and G multiply by 1024 [0]"},
     {OPTION_MASK, IN_HIST, "count the pixels only where this image, of the same size, is not black (0)"},
+    {OPTION_VALUE_RANGE, IN_HIST,
+     "range that is divided into 256 levels for 16-bit and float samples; it must hold them all [0:65535, 0:1]"},
     {OPTION_JSON, IN_MATCH, "the same as --format json"},
 };
 

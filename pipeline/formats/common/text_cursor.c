@@ -112,6 +112,50 @@ size_t number_from_double(double value, char text[NUMBER_TEXT_BYTES]) {
   return number_put_fixed(value < 0.0, (uint64_t)digits, decimals, text);
 }
 
+/* Wide enough for a double's 53 bits times 10^22, and for a quotient of 64 bits by 64 bits with 63 more. */
+#if defined(__SIZEOF_INT128__)
+#  define NUMBER_HAS_WIDE 1
+__extension__ typedef unsigned __int128 number_wide;
+#else
+#  define NUMBER_HAS_WIDE 0
+#endif
+
+#if NUMBER_HAS_WIDE
+enum { DOUBLE_BITS = 53 };
+
+/* Computes magnitude * 10^decimals, rounded to even without another error. magnitude: of number_in_fixed_range;
+   decimals at most 21, so the product has fewer than 2^124. */
+static uint64_t number_scale(double magnitude, int decimals) {
+  enum { HALF = POWER_LIMIT / 2 };
+  int exponent;
+  number_wide product = (uint64_t)ldexp(frexp(magnitude, &exponent), DOUBLE_BITS);
+  exponent -= DOUBLE_BITS;
+  const int first = decimals < HALF ? decimals : HALF;
+  product = product * (uint64_t)number_powers[first] * (uint64_t)number_powers[decimals - first];
+  number_wide whole = product >> -exponent;
+  const number_wide rest = product - (whole << -exponent), half = (number_wide)1 << (-exponent - 1);
+  if (rest > half || (rest == half && (whole & 1) != 0)) whole++;
+  return (uint64_t)whole;
+}
+#endif
+
+size_t number_from_double_exactly(double value, char text[NUMBER_TEXT_BYTES]) {
+  const double magnitude = fabs(value);
+  if (magnitude < INTEGER_LIMIT && magnitude == floor(magnitude))
+    return number_put_fixed(signbit(value) != 0, (uint64_t)magnitude, 0, text);
+#if NUMBER_HAS_WIDE
+  for (int significant = DBL_DIG; number_in_fixed_range(magnitude) && significant <= DBL_DECIMAL_DIG; significant++) {
+    const int decimals = number_decimals(magnitude, significant);
+    const uint64_t digits = number_scale(magnitude, decimals);
+    /* Up to 2^53 both operands are exact, so the quotient is what a reader gets. */
+    if (significant == DBL_DECIMAL_DIG ||
+        ((double)digits < INTEGER_LIMIT && (double)digits / number_powers[decimals] == magnitude))
+      return number_put_fixed(value < 0.0, digits, decimals, text);
+  }
+#endif
+  return number_by_library(value, DBL_DECIMAL_DIG, text);
+}
+
 size_t number_from_int(int64_t value, char text[NUMBER_TEXT_BYTES]) {
   uint64_t magnitude = value < 0 ? (uint64_t)0 - (uint64_t)value : (uint64_t)value;
   return number_put_fixed(value < 0, magnitude, 0, text);
@@ -185,6 +229,28 @@ static bool number_by_strtod(const char *text, size_t size, double *value) {
   return end == copy + length && isfinite(*value);
 }
 
+#if NUMBER_HAS_WIDE
+enum { DIVISOR_LIMIT = 19 }; /* 10^19 is below 2^64 */
+
+/* Computes mantissa / 10^power, rounded to even once. mantissa is not 0; power is 1..DIVISOR_LIMIT. */
+static double number_quotient(uint64_t mantissa, int power) {
+  enum { SHIFT = 63 };
+  uint64_t divisor = 1;
+  for (int i = 0; i < power; i++) divisor *= 10;
+  const int up = __builtin_clzll(mantissa), divisor_up = __builtin_clzll(divisor);
+  const number_wide numerator = (number_wide)(mantissa << up) << SHIFT;
+  divisor <<= divisor_up;
+  /* Both have their highest bit set, so the quotient has 63 or 64 bits. */
+  const uint64_t quotient = (uint64_t)(numerator / divisor);
+  const bool inexact = numerator % divisor != 0;
+  const int drop = 64 - __builtin_clzll(quotient) - DOUBLE_BITS;
+  uint64_t kept = quotient >> drop;
+  const uint64_t rest = quotient & ((UINT64_C(1) << drop) - 1), half = UINT64_C(1) << (drop - 1);
+  if (rest > half || (rest == half && (inexact || (kept & 1) != 0))) kept++;
+  return ldexp((double)kept, drop - SHIFT - up + divisor_up);
+}
+#endif
+
 bool number_to_double(const char *text, size_t size, double *value) {
   number_parts parts;
   if (!number_scan(text, size, &parts)) return false;
@@ -192,6 +258,14 @@ bool number_to_double(const char *text, size_t size, double *value) {
     *value = parts.negative ? -0.0 : 0.0;
     return true;
   }
+#if NUMBER_HAS_WIDE
+  if (parts.exact && parts.mantissa >= (uint64_t)INTEGER_LIMIT && parts.exponent < 0 &&
+      parts.exponent >= -DIVISOR_LIMIT) {
+    const double quotient = number_quotient(parts.mantissa, (int)-parts.exponent);
+    *value = parts.negative ? -quotient : quotient;
+    return true;
+  }
+#endif
   double mantissa = (double)parts.mantissa;
   if (!parts.exact || mantissa >= INTEGER_LIMIT || parts.exponent < -POWER_LIMIT || parts.exponent > POWER_LIMIT)
     return number_by_strtod(text, size, value);

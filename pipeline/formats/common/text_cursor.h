@@ -20,6 +20,8 @@ size_t number_from_float(float value, char text[NUMBER_TEXT_BYTES]);
    double precision. */
 size_t number_from_double(double value, char text[NUMBER_TEXT_BYTES]);
 size_t number_from_int(int64_t value, char text[NUMBER_TEXT_BYTES]);
+/* Writes 15 to 17 significant digits, as many as restore the same double. */
+size_t number_from_double_exactly(double value, char text[NUMBER_TEXT_BYTES]);
 
 /* Parses a text of `size` characters: sign, digits, point, exponent; correctly rounded. False for anything else:
    words such as nan, empty text, more than NUMBER_TEXT_LONGEST characters, values beyond double. Digits may be
