@@ -121,7 +121,7 @@ static void feeder_collect(batch_feeder *feeder) {
   batch_slot *slot = feeder_take(feeder, image, true);
   slot->result.milliseconds = batch_now_s() * 1e3 - slot->submitted_ms;
   if (status == HS_OK) {
-    slot->result.way = (int32_t)in_flight_way(feeder->context);
+    slot->result.way = (int32_t)in_flight_way(feeder->context, &slot->result.way_reason);
     (void)hs_features_to_original(list, &slot->source.image); /* cannot fail: the features are of this image */
     slot->features = list;
     batch_finish(batch, slot);

@@ -41,7 +41,7 @@ typedef struct extract_result {
   int32_t width, height;      /* 0 when the image could not be read */
   size_t features;
   double milliseconds;
-  const char *way; /* hs_frame_way_name of its frame */
+  const char *way, *way_reason; /* of its frame */
   hs_status status;
   char message[CLI_MESSAGE_BYTES];
 } extract_result;
@@ -310,15 +310,12 @@ static void compute_again(extract_job *job, const output_target *target, hs_sour
   if (result->status == HS_OK) result->status = compute(job, loaded, target, result);
 }
 
-static const char *way_taken(const hs_context *context) {
-  hs_statistics statistics = {.struct_size = sizeof statistics};
-  (void)hs_get_statistics(context, &statistics);
-  return hs_frame_way_name(statistics.way);
-}
-
 static void save_found(extract_job *job, const output_target *target, extract_result *result) {
+  hs_statistics statistics = {.struct_size = sizeof statistics};
+  (void)hs_get_statistics(job->context, &statistics);
   result->features = job->features.count;
-  result->way = way_taken(job->context);
+  result->way = hs_frame_way_name(statistics.way);
+  result->way_reason = statistics.way_reason;
   result->status = save(job, result, target);
 }
 
@@ -365,10 +362,10 @@ static void print_json(const extract_result *result) {
   else
     printf(", \"width\": null, \"height\": null");
   if (done)
-    printf(", \"features\": %zu, \"milliseconds\": %.3f, \"way\": \"%s\"", result->features, result->milliseconds,
-           result->way);
+    printf(", \"features\": %zu, \"milliseconds\": %.3f, \"way\": \"%s\", \"way_reason\": \"%s\"", result->features,
+           result->milliseconds, result->way, result->way_reason);
   else
-    printf(", \"features\": null, \"milliseconds\": null, \"way\": null");
+    printf(", \"features\": null, \"milliseconds\": null, \"way\": null, \"way_reason\": null");
   printf(", \"output\": ");
   cli_write_json_string(stdout, result->output);
   printf(", \"status\": \"%s\", \"error\": ", hs_status_name(result->status));

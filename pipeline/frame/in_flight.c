@@ -319,7 +319,7 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   pthread_mutex_unlock(&f->lock);
   if (!there) return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "no image is in flight");
   const in_flight_slot *s = ring_slot(f, *image);
-  f->waited_way = s->way;
+  f->waited = *image;
   if (s->status != HS_OK) {
     hs_message_set(c->error, sizeof c->error, "%s", s->error);
     hs_message_set(c->error_location, sizeof c->error_location, "%s", s->location);
@@ -400,4 +400,7 @@ int32_t hs_count_in_flight(const hs_context *c) {
   return count;
 }
 
-hs_frame_way in_flight_way(const hs_context *c) { return c->in_flight ? c->in_flight->waited_way : HS_WAY_NONE; }
+hs_frame_way in_flight_way(const hs_context *c, const char **reason) {
+  *reason = c->in_flight ? ring_slot(c->in_flight, c->in_flight->waited)->way_reason : NULL;
+  return c->in_flight ? ring_slot(c->in_flight, c->in_flight->waited)->way : HS_WAY_NONE;
+}

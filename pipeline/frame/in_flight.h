@@ -28,8 +28,8 @@ void in_flight_end(hs_context *context);
    first image is a file. */
 int32_t in_flight_max(const hs_context *context, bool for_files);
 
-/* Returns the way of the image that the context's last hs_wait... returned. */
-hs_frame_way in_flight_way(const hs_context *context);
+/* Returns the way of the image that the context's last hs_wait... returned. *reason: the reason for it, null: none. */
+hs_frame_way in_flight_way(const hs_context *context, const char **reason);
 
 /* Adds the workers' memory and counts to *statistics. ring: null is allowed. */
 void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);
@@ -63,7 +63,8 @@ typedef struct in_flight_slot {
   bool fell_back;               /* the CPU did it instead of the device; error says why */
   bool is_own;                  /* GPU: features views `own` */
   hs_status status;
-  hs_frame_way way;     /* way of the frame that found the features */
+  hs_frame_way way; /* way of the frame that found the features, and the reason for it */
+  const char *way_reason;
   hs_features features; /* CPU: the slot's own list; GPU: a view of the worker's pinned results, or of `own` */
   hs_features own;      /* GPU: features found by the CPU or in tiles, of an image too large for the device */
   int32_t group_max;    /* most images like this one that may share its launches; 1: it runs alone; 0: not known yet */
@@ -95,7 +96,7 @@ struct in_flight_ring {
   pthread_t readers[READERS_MAX];                   /* GPU: threads that read files ahead of the workers */
   int32_t reader_count;
   pthread_cond_t unread;
-  hs_frame_way waited_way;    /* way of the image that the caller waited for last */
+  uint64_t waited;            /* the image that the caller waited for last */
   uint64_t oldest, next, end; /* first image not waited for; first that no worker has taken; one past the last */
   in_flight_worker workers[CPU_WORKERS];
   in_flight_slot slots[];

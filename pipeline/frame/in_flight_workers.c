@@ -14,6 +14,11 @@ static void keep_error(in_flight_slot *s, const hs_context *worker) {
   hs_message_set(s->location, sizeof s->location, "%s", worker->error_location);
 }
 
+static void keep_way(in_flight_slot *s, const hs_context *worker) {
+  s->way = worker->statistics.way;
+  s->way_reason = worker->statistics.way_reason;
+}
+
 /* Returns a set of the worker's results that may be written, -1: none. */
 static int32_t free_set(const in_flight_worker *worker) {
   for (int32_t i = 0; i < RESULT_SETS; i++)
@@ -26,7 +31,7 @@ static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
   hs_context *c = worker->context;
   keep_error(s, c);
   s->status = extract_picture(c, &s->picture, true, &s->own);
-  s->way = c->statistics.way;
+  keep_way(s, c);
   s->features = s->own;
   s->fell_back = s->is_own = s->status == HS_OK;
   if (s->status != HS_OK) keep_error(s, c);
@@ -57,7 +62,7 @@ static void run_image(in_flight_worker *worker, in_flight_slot *s) {
   } else {
     s->status = extract_picture(c, &s->picture, false, &s->features);
   }
-  s->way = c->statistics.way;
+  keep_way(s, c);
   if (s->status != HS_OK) keep_error(s, c);
 }
 
@@ -102,7 +107,7 @@ static void run_group(in_flight_worker *worker, uint64_t first, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(f, first + (uint64_t)i);
     s->status = st;
-    s->way = worker->context->statistics.way;
+    keep_way(s, worker->context);
     if (st == HS_OK) s->features = views[i];
     if (backend_falls_back(worker->context, st))
       fall_back(worker, s);

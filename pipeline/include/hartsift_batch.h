@@ -56,7 +56,8 @@ typedef struct hs_batch_result {
   double milliseconds;         /* time from the submission to the device until the features were there */
   const hs_exif *exif;         /* EXIF of the file; all 0 for pixels */
   const hs_load_notes *notes;  /* notes on the file; all 0 for pixels */
-  int32_t reserved[8];         /* 0 */
+  const char *way_reason;      /* reason for the way, a static string; null without features */
+  int32_t reserved[6];         /* 0 */
 } hs_batch_result;
 
 /* Options of a batch. */

@@ -65,7 +65,8 @@ class HsBatchResult(ctypes.Structure):
         ("milliseconds", c_double),
         ("exif", POINTER(HsExif)),
         ("notes", POINTER(HsLoadNotes)),
-        ("reserved", c_int32 * 8),
+        ("way_reason", c_char_p),
+        ("reserved", c_int32 * 6),
     ]
 
 
@@ -163,6 +164,7 @@ class BatchResult:
         device: index in ``Batch.devices`` of the device that extracted it, None if none did.
         priors: from a file's EXIF: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees, ``altitude`` in
             metres; unknown values are left out.
+        way, way_reason: as in ``Extractor.statistics``; "none" and "" if it failed.
     """
 
     index: int
@@ -172,6 +174,8 @@ class BatchResult:
     size: Tuple[int, int]
     device: Optional[int]
     priors: Dict[str, float]
+    way: str
+    way_reason: str
 
 
 @dataclass(frozen=True)
@@ -331,7 +335,9 @@ class Batch:
         device = None if view.device < 0 else int(view.device)
         size = (int(view.width), int(view.height))
         priors = priors_of(view.exif.contents)
-        return BatchResult(int(view.index), os.fsdecode(view.name), features, error, size, device, priors)
+        way = library.hs_frame_way_name(view.way).decode()
+        reason = (view.way_reason or b"").decode()
+        return BatchResult(int(view.index), os.fsdecode(view.name), features, error, size, device, priors, way, reason)
 
     def run(self, images: Iterable[ImageLike]) -> Iterator[BatchResult]:
         """Adds images (a bounded number ahead of the results), ends the batch, and yields the results.

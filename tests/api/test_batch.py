@@ -289,7 +289,9 @@ class Options(BatchCase):
         self.assertGreater(by_name["@scene:60x45:1"]["milliseconds"], 0)
         self.assertRegex(by_name["@scene:60x45:1"]["way"], "^cpu-")
         self.assertIsNone(by_name["absent.pgm"]["milliseconds"])
+        self.assertRegex(by_name["@scene:60x45:1"]["way_reason"], "[a-z]")
         self.assertIsNone(by_name["absent.pgm"]["way"])
+        self.assertIsNone(by_name["absent.pgm"]["way_reason"])
         self.assertEqual(errors.count("\n"), 1)
         summary = last["summary"]
         self.assertEqual([summary[key] for key in ("images", "done", "kept", "failed")], [4, 3, 0, 1])

@@ -270,7 +270,9 @@ class Extract(CommandCase):
         self.assertTrue(os.path.isfile(self.path(records[2]["output"])))
         self.assertGreaterEqual(records[2]["milliseconds"], 0)
         self.assertRegex(records[2]["way"], "^(cpu|gpu)-")
+        self.assertRegex(records[2]["way_reason"], "[a-z]")
         self.assertIsNone(records[1]["way"])
+        self.assertIsNone(records[1]["way_reason"])
 
     def test_json_of_a_name_that_is_no_utf8(self):
         name = os.path.join(os.fsencode(self.folder), b"a\xff\xc0\xaf\xed\xa0\x80.pgm")

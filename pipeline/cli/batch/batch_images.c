@@ -21,15 +21,20 @@ static double now_s(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+static const batch_computed not_computed = {.device = -1};
+
+static batch_computed computed_of(const hs_batch_result *r) {
+  return (batch_computed){r->device, r->milliseconds, r->way, r->way_reason};
+}
+
 /* Stores, reports and, unless kept from an earlier run, journals an image's record. Takes ownership of
    record->message. */
-static void conclude(batch_job *job, size_t place, const batch_record *record, int32_t device, double milliseconds,
-                     int32_t way) {
+static void conclude(batch_job *job, size_t place, const batch_record *record, const batch_computed *computed) {
   pthread_mutex_lock(&job->lock);
   job->manifest.records[place] = *record;
-  batch_report_image(&job->report, job->list.images[place].name, record, device, milliseconds, way);
+  batch_report_image(&job->report, job->list.images[place].name, record, computed);
   if (record->state != BATCH_KEPT && job->fatal[0] == '\0' &&
-      !batch_manifest_append(&job->manifest, place, milliseconds)) {
+      !batch_manifest_append(&job->manifest, place, computed->milliseconds)) {
     snprintf(job->fatal, sizeof job->fatal, "%s: cannot be written: %s", job->manifest.journal_path, strerror(errno));
     hs_batch_stop(job->run);
   }
@@ -56,7 +61,7 @@ static void conclude_failed(batch_job *job, size_t place, batch_record record, h
   snprintf(text, sizeof text, "%s", message);
   cli_name_options(COMMAND_BATCH, text, sizeof text);
   record.message = strdup(text);
-  conclude(job, place, &record, -1, 0, 0);
+  conclude(job, place, &record, &not_computed);
 }
 
 /* True if an output has the name of a manifest. */
@@ -77,7 +82,7 @@ static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
   if (is_there && mask_digest == record.mask_digest && source != SOURCE_CHANGED) {
     record.state = BATCH_KEPT;
     if (now.is_recorded) record.source = now;
-    conclude(job, place, &record, -1, 0, 0);
+    conclude(job, place, &record, &not_computed);
     if (source == SOURCE_GONE) batch_images_note_gone(job, image->name);
     return true;
   }
@@ -145,7 +150,7 @@ void batch_images_commit(batch_job *job) {
   if (failed) end_run(job, message);
   for (size_t i = 0; i < job->pending_count && !failed; i++) {
     const batch_pending *one = &job->pending[i];
-    conclude(job, one->place, &one->record, one->device, one->milliseconds, one->way);
+    conclude(job, one->place, &one->record, &one->computed);
   }
   job->pending_count = 0;
 }
@@ -168,8 +173,7 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared
   record->state = BATCH_DONE;
   record->features = prepared->features;
   record->digest = prepared->digest;
-  job->pending[job->pending_count++] =
-      (batch_pending){place, *record, result->device, result->milliseconds, result->way};
+  job->pending[job->pending_count++] = (batch_pending){place, *record, computed_of(result)};
   if (job->pending_count == BATCH_DATABASE_PENDING || batch_database_wants_commit(&job->store.database))
     batch_images_commit(job);
   return HS_OK;
@@ -186,7 +190,8 @@ static hs_status write_file(batch_job *job, size_t place, int32_t writer, const 
   record->state = BATCH_DONE;
   record->features = result->features->count;
   record->digest = digest_features(result->features);
-  conclude(job, place, record, result->device, result->milliseconds, result->way);
+  const batch_computed computed = computed_of(result);
+  conclude(job, place, record, &computed);
   return HS_OK;
 }
 

@@ -18,9 +18,7 @@
 typedef struct batch_pending {
   size_t place;
   batch_record record;
-  int32_t device;
-  double milliseconds;
-  int32_t way; /* hs_frame_way */
+  batch_computed computed;
 } batch_pending;
 
 typedef struct batch_job batch_job;

@@ -16,7 +16,7 @@ void batch_report_begin(batch_report *report, const option_set *set, size_t tota
   progress_line_begin(&report->line, report->is_quiet);
 }
 
-static void print_record(const char *name, const batch_record *record, double milliseconds, int32_t way) {
+static void print_record(const char *name, const batch_record *record, const batch_computed *computed) {
   const bool is_done = record->status == HS_OK;
   printf("{\"image\": ");
   cli_write_json_string(stdout, name);
@@ -29,9 +29,10 @@ static void print_record(const char *name, const batch_record *record, double mi
   else
     printf(", \"features\": null");
   if (record->state == BATCH_DONE)
-    printf(", \"milliseconds\": %.3f, \"way\": \"%s\"", milliseconds, hs_frame_way_name((hs_frame_way)way));
+    printf(", \"milliseconds\": %.3f, \"way\": \"%s\", \"way_reason\": \"%s\"", computed->milliseconds,
+           hs_frame_way_name((hs_frame_way)computed->way), computed->way_reason);
   else
-    printf(", \"milliseconds\": null, \"way\": null");
+    printf(", \"milliseconds\": null, \"way\": null, \"way_reason\": null");
   if (is_done)
     printf(", \"digest\": \"%016" PRIx64 "\"", record->digest);
   else
@@ -43,8 +44,8 @@ static void print_record(const char *name, const batch_record *record, double mi
   fflush(stdout);
 }
 
-void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
-                        double milliseconds, int32_t way) {
+void batch_report_image(batch_report *report, const char *name, const batch_record *record,
+                        const batch_computed *computed) {
   if (record->state == BATCH_KEPT)
     report->kept++;
   else if (record->state == BATCH_DONE)
@@ -52,8 +53,8 @@ void batch_report_image(batch_report *report, const char *name, const batch_reco
   else
     report->failed++;
   report->empty += record->state != BATCH_FAILED && record->features == 0;
-  if (device >= 0 && record->state == BATCH_DONE) report->of_device[device]++;
-  if (report->has_json) print_record(name, record, milliseconds, way);
+  if (computed->device >= 0 && record->state == BATCH_DONE) report->of_device[computed->device]++;
+  if (report->has_json) print_record(name, record, computed);
   if (record->state == BATCH_FAILED) {
     progress_line_clear(&report->line);
     cli_error_about(COMMAND_BATCH, name, record->message ? record->message : hs_status_string(record->status));

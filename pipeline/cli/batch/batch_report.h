@@ -68,9 +68,17 @@ typedef struct batch_times {
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total);
 
-/* Counts an image with its record; reports it if it failed. device: -1 for none. */
-void batch_report_image(batch_report *report, const char *name, const batch_record *record, int32_t device,
-                        double milliseconds, int32_t way);
+/* How an image's features were computed: fields of hs_batch_result. */
+typedef struct batch_computed {
+  int32_t device; /* -1: none */
+  double milliseconds;
+  int32_t way;
+  const char *way_reason;
+} batch_computed;
+
+/* Counts an image with its record; reports it if it failed. */
+void batch_report_image(batch_report *report, const char *name, const batch_record *record,
+                        const batch_computed *computed);
 
 /* Counts a file's damage and low range: reports each damaged image, and the first of a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);

@@ -36,8 +36,8 @@ static const char *const extract_more[] = {
     "keypoint outside the picture or without a size cannot be described: it is named on standard error and gets a "
     "descriptor of zeros.",
     "With --json, standard output gets one record for each image, a line each: image, width, height, features, "
-    "milliseconds (of the extraction alone), way (how it was computed: hs_frame_way in hartsift.h), output, status, "
-    "error.",
+    "milliseconds (of the extraction alone), way (how it was computed: hs_frame_way in hartsift.h), way_reason, output, "
+    "status, error.",
     NULL,
 };
 
@@ -93,10 +93,10 @@ static const char *const batch_more[] = {
     "the same command with --resume and without --shard verifies all outputs, processes missing images and writes "
     "the whole manifest.csv.",
     "With --json, standard output gets a record for each image, a line each in the order of completion: image, "
-    "width, height, features, milliseconds (from its submission to its features), digest, kept, status, error; then "
-    "one with the member summary: counts (also of images without features, changed and missing), rate, time of the "
-    "first result, CPU seconds of reading, extracting and writing, and the share of time (busy) in which readers, "
-    "writers and each device had work.",
+    "width, height, features, milliseconds (from its submission to its features), way, way_reason, digest, kept, "
+    "status, error; then one with the member summary: counts (also of images without features, changed and "
+    "missing), rate, time of the first result, CPU seconds of reading, extracting and writing, and the share of "
+    "time (busy) in which readers, writers and each device had work.",
     NULL,
 };
 
