@@ -15,10 +15,12 @@
 
 #include "stages/orient.h"
 
-/* A change of the number of bins, to another power of two, also needs changes of: the shifts in describe_simd.c
- * (compute_votes), VLFeat's bin order (describe_vlfeat_index), the lanes that write in describe_cuda
- * (describe_write), MATCH_LENGTH and the bound of its squares in match.h, HS_DESCRIPTOR_LENGTH, and every file format
- * whose reader expects 128 entries. */
+/* To change the number of bins to another power of two, say 16:
+ *   1. DESCRIBE_BINS here, MATCH_LENGTH in match.h, HS_DESCRIPTOR_LENGTH in hartsift_types.h (else nothing compiles).
+ *      All variants of the CPU follow. Votes keep their bits: the bound in fixed_point.c is on the sum of all bins;
+ *   2. the CUDA kernels, where a warp holds 4 bins in each lane: lane_bins, describe_write in describe_votes.cuh;
+ *   3. DESCRIPTOR_LENGTH in python/hartsift/_library.py; formats whose programs demand 128 entries (FORMATS.md);
+ *   4. the bytes change: METHOD.md, HS_METHOD_VERSION and digests (CONTRIBUTING.md, "How bytes are kept"). */
 enum {
   DESCRIBE_CELLS = 4,                                                /* cells along a side */
   DESCRIBE_BINS = 8,                                                 /* directions in a cell */
@@ -225,6 +227,9 @@ HS_INLINE int32_t describe_byte(float value, author_rule rule) {
 }
 
 /* Returns the position of bin i in VLFeat's order. The mapping is its own inverse. */
-HS_INLINE int32_t describe_vlfeat_index(int32_t i) { return (i & ~7) | ((8 - (i & 7)) & 7); }
+HS_INLINE int32_t describe_vlfeat_index(int32_t i) {
+  const int32_t bins = DESCRIBE_BINS - 1;
+  return (i & ~bins) | ((DESCRIBE_BINS - (i & bins)) & bins);
+}
 
 #endif

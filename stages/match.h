@@ -14,8 +14,11 @@
 
 enum { MATCH_LENGTH = 128 }; /* values of a descriptor */
 #define MATCH_NONE UINT32_MAX
-/* The largest squared distance of 8-bit descriptors is 128 * 255^2 < 2^23. */
+/* The bits of the largest squared distance of 8-bit descriptors. */
 enum { MATCH_SQUARE_BITS = 23 };
+#ifndef __cplusplus
+_Static_assert(MATCH_LENGTH * 255 * 255 < 1 << MATCH_SQUARE_BITS, "squared distances fit their bits");
+#endif
 
 /* Values as hs_descriptor_type and hs_guide (asserted where the two meet). */
 typedef enum match_type { MATCH_U8 = 0, MATCH_F32 = 1 } match_type;

@@ -4,6 +4,14 @@
  * Gradient directions in a Gaussian window of 1.5 sigma form a histogram of 36 bins. Every local maximum of at least
  * 0.8 of the largest gives a feature. Its angle is the vertex of the parabola through three bins. Gradients come from
  * the Gaussian level of the settled sample.
+ *
+ * To change the window, change ORIENT_WINDOW_SIGMA or ORIENT_WINDOW_HALVES. Windows of all backends, the bits of votes
+ * (fixed_point.c), the sides of affine patches (affine.h) and the halo of tiles (tile_plan.c) are computed from them;
+ * a size that a kernel cannot hold does not compile. By hand:
+ *   1. numbers in text: the proof in fixed_point.c; Orientation, Affine shape, Fixed point in METHOD.md, section 3;
+ *   2. numbers in tests: test_bits in tests/unit/test_fixed_point.c;
+ *   3. the bytes change: HS_METHOD_VERSION and digests (CONTRIBUTING.md, "How bytes are kept").
+ * The descriptor's window is DESCRIBE_* in describe.h, with the same consequences.
  */
 #ifndef HARTSIFT_STAGES_ORIENT_H
 #define HARTSIFT_STAGES_ORIENT_H
@@ -18,8 +26,6 @@ enum {
   ORIENT_PEAKS_MAX = ORIENT_BINS / 2, /* two neighbours cannot both be local maxima */
   ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, as integer constants */
 };
-/* All backends and profiles derive the window's size from these two. The bound of the votes in fixed_point.c and the
- * sides of the patches in affine.h depend on them. */
 #define ORIENT_WINDOW_SIGMA  1.5f /* sigma of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
 #define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 standard deviations */
 #define TWO_PI_FLOAT         6.2831855f

@@ -3,8 +3,14 @@
  *
  * Slots circulate: free -> (reading) -> ready -> (device) -> finished -> (the caller) -> free; an image that cannot be
  * read goes to finished at once. Every queue has the capacity for all slots, so only the lack of a slot or of a list
- * for results makes a thread wait for a later stage. Images are not assigned to devices: each feeder takes the next
- * image from `ready` when it has capacity, so that a faster device takes more.
+ * for results makes a thread wait for a later stage.
+ *
+ * Several devices: each has a feeder, a thread with a context of its own (batch_run_feeder). Images are not assigned to
+ * devices: a feeder takes the next image from `ready` when it has capacity (batch_feeder.most), so that a faster device
+ * takes more. A device that is four times slower than all others together leaves the last images to them
+ * (device_share_leaves). A device that fails gets a new context for its images in flight; if there is none, these fail
+ * and the other devices take the rest (feeder_renew). There are as many readers as cores, whatever the number of GPUs;
+ * without a GPU 1 + cores / 8 (count_threads).
  */
 #ifndef HARTSIFT_BATCH_BATCH_RUN_H
 #define HARTSIFT_BATCH_BATCH_RUN_H

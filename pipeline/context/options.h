@@ -5,11 +5,17 @@
  * To add an option:
  *   1. its field in place of `unused` at the end of hs_options (or after the last one), with unit, range, default,
  *      source: pipeline/include/hartsift.h;
- *   2. its row in pipeline/context/options_table.inc: without it options.c does not compile;
- *   3. if the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h.
+ *   2. its row in pipeline/context/options_table.inc, where `unused` is: without it options.c does not compile;
+ *   3. if the command has it: its OPTION_ID, in the order of help: pipeline/cli/options/option_table.h. extract's help
+ *      may have 130 lines, batch's and match's 80.
  * Defaults, ranges, messages, help, manual pages, completions, the settings of a batch and Python's keywords come from
- * the row. Then write the code that uses it (options_params and stages/keypoint.h for a stage), its test and, if it
- * changes features, the text of stages/METHOD.md. Renew Python's type hints with tests/support/make_python_hints.py.
+ * the row. A range that depends on another field is in limits_of, options.c. Then the code that uses it:
+ *   - of the method: a field of sift_params (stages/keypoint.h), set in options_params, and the stage's arithmetic in
+ *     stages/, which all backends share. A test that drops keypoints (a smallest sigma, say) is one line of
+ *     refine_accept (stages/refine.h). User keypoints do not pass it (pipeline/frame/user_keypoints.c);
+ *   - of the work: the room that does it; no byte changes.
+ * Its tests: tests/unit/test_options.c; for features tests/agree and a property. Text: METHOD.md (section 3 and the
+ * profiles in 4) if features change, CHANGELOG.md. Renew Python's type hints: tests/support/make_python_hints.py.
  */
 #ifndef HARTSIFT_CONTEXT_OPTIONS_H
 #define HARTSIFT_CONTEXT_OPTIONS_H

@@ -7,8 +7,8 @@
  *   2. its line in FEATURE_FORMATS below: without it features_io.c does not compile;
  *   3. its feature_format with writer, reader and probe: pipeline/formats/format_<name>.c, else nothing links.
  * The choices, help, manual page and completions of --format and Python's FORMATS come from these. Tests demand its row
- * and section in FORMATS.md, Python's type hints (tests/support/make_python_hints.py writes them) and a seed of the
- * fuzzer (tests/support/make_feature_seeds.py).
+ * and section in FORMATS.md, its name in README's list, Python's type hints (tests/support/make_python_hints.py writes
+ * them) and a seed of the fuzzer (tests/support/make_feature_seeds.py).
  */
 #ifndef HARTSIFT_FORMATS_FORMATS_H
 #define HARTSIFT_FORMATS_FORMATS_H

@@ -22,7 +22,7 @@ def yaml_files(root):
 
 def presets(root):
     settings = json.loads((root / "CMakePresets.json").read_text(encoding="utf-8"))
-    return {preset["name"] for kind in ("configurePresets", "buildPresets", "testPresets") for preset in settings[kind]}
+    return {preset["name"] for kind in settings if kind.endswith("Presets") for preset in settings[kind]}
 
 
 def missing_scripts(root, name, command, known):

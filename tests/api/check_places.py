@@ -101,7 +101,7 @@ def check_kernels(tree):
 
 
 def check_formats(tree):
-    """Each format has a seed of the fuzzer. Other missing entries fail to compile or link."""
+    """Each format has a seed of the fuzzer and is in README's list. Other missing entries fail to compile or link."""
     names = re.findall(r"\.name = \"([\w-]+)\"", tree.text("pipeline/formats/format_*.c"))
     faults = [] if len(names) > 5 else ["pipeline/formats/format_*.c: no formats found"]
     with tarfile.open(tree.root / "tests/fuzz/corpus.tar.xz") as corpus:
@@ -110,6 +110,7 @@ def check_formats(tree):
         if name != "colmap-db":  # SQLite reads it, from a separate file
             faults += [] if any(seed.startswith(f"./features/{name}_") for seed in seeds) else [
                 f"format {name}: no seed in tests/fuzz/corpus.tar.xz"]
+        faults += tree.forgotten(f"format {name}", [("README.md", rf"^Formats: [\w, -]*\b{name}\b(?!-)")])
     return faults
 
 
