@@ -192,29 +192,33 @@ hs_status hs_cuda_finish(hs_context *context) {
 
 static hs_status device_reduce(hs_context *c, const hs_array *array, void *stream, reduce_kind kind, double *first,
                                double *second) {
-  FLOAT_ENVIRONMENT_OF_LIBRARY;
   hs_status st;
   const engine_primitives *device = primitives_of(c, &st);
   return device ? device->reduce(c, array, stream, kind, first, second) : st;
 }
 
 hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return device_reduce(context, array, stream, REDUCE_SUM, sum, NULL);
 }
 
 hs_status hs_cuda_reduce_mean(hs_context *context, const hs_array *array, void *stream, double *mean) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return device_reduce(context, array, stream, REDUCE_MEAN, mean, NULL);
 }
 
 hs_status hs_cuda_reduce_min(hs_context *context, const hs_array *array, void *stream, double *minimum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return device_reduce(context, array, stream, REDUCE_RANGE, minimum, NULL);
 }
 
 hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, void *stream, double *maximum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   return device_reduce(context, array, stream, REDUCE_RANGE, NULL, maximum);
 }
 
 hs_status hs_cuda_reduce_range(hs_context *c, const hs_array *array, void *stream, double *minimum, double *maximum) {
+  FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (c && c->engine->primitives && (!minimum || !maximum))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "minimum or maximum is null");
   return device_reduce(c, array, stream, REDUCE_RANGE, minimum, maximum);
