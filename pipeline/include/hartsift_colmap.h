@@ -6,11 +6,11 @@
  *     st = hs_colmap_add_matches(db, a, b, &matches);
  *     st = hs_colmap_commit(db);  hs_colmap_close(db);
  *
- * A new database gets the tables of COLMAP 3.8, which later versions adopt. An existing one keeps its tables,
- * whichever version of COLMAP made them, and all content that is not named below. A file that is no such database, or
- * has columns that this library cannot fill, is refused and stays unchanged. Everything between opening and
- * hs_colmap_commit is one transaction: hs_colmap_close without a commit leaves no trace. A call that fails leaves the
- * transaction as it was before the call.
+ * A new database gets the tables of COLMAP 3.8, which later versions can use. An existing database of any version of
+ * COLMAP keeps its tables, and all content that is not named below. Other files, and databases with columns that this
+ * library cannot fill, are refused and stay unchanged. Everything between opening and hs_colmap_commit is one
+ * transaction: hs_colmap_close without a commit leaves no trace. A call that fails leaves the transaction as it was
+ * before the call.
  *
  * Keypoints become COLMAP's six float32: x and y with the centre of the top-left pixel at (0.5, 0.5), then the affine
  * shape a11 = s cos t, a12 = -s sin t, a21 = s sin t, a22 = s cos t of scale s and orientation t, in the sense of
@@ -19,10 +19,10 @@
  * COLMAP reads JPEGs as stored, whatever their EXIF orientation: features for it come from images loaded with
  * hs_load_options.ignore_exif 1.
  *
- * One thread at a time may use a handle. A transaction begins with opening and, after a commit, with the next call
- * that adds. During it other programs cannot write to the database. They can read it, unless the file is not in
- * SQLite's WAL mode and the transaction has outgrown memory. While a read_only handle is open other programs can read,
- * and in WAL mode write. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
+ * One thread at a time may use a handle. A transaction begins with opening and, after a commit, with the next call that
+ * adds. During it other programs cannot write to the database. They can read it; without SQLite's WAL mode only until
+ * the transaction has outgrown memory. While a read_only handle is open, other programs can read, and in WAL mode also
+ * write. In a build without SQLite every function that returns a status gives HS_ERR_UNSUPPORTED.
  */
 #ifndef HARTSIFT_COLMAP_H
 #define HARTSIFT_COLMAP_H
@@ -36,34 +36,35 @@ extern "C" {
 /* An open database; made by hs_colmap_open. */
 typedef struct hs_colmap_database hs_colmap_database;
 
-/* Camera of a new image. If the image already exists, it must have the camera that the rule gives: otherwise
-   HS_ERR_ARGUMENT, or with options.replace it gets that camera. */
+/* Camera of a new image. An existing image must have the camera that the rule gives; otherwise the call fails with
+   HS_ERR_ARGUMENT, or with options.replace gives the image that camera. */
 enum {
-  HS_CAMERAS_OWN = 0,      /* a camera that no other image has; existing images keep their cameras */
-  HS_CAMERAS_BY_VALUE = 1, /* the first camera with the same model, size and parameters that is not in a rig of
-                              several */
-  HS_CAMERAS_BY_SIZE = 2,  /* the camera of the images of the same size; the first image decides its parameters, as
-                              with COLMAP's single_camera. HS_ERR_ARGUMENT if these images have several cameras, or
-                              one in a rig of several */
-  HS_CAMERAS_BY_FOLDER = 3 /* as HS_CAMERAS_BY_SIZE among the images in its folder, as with COLMAP's
-                              single_camera_per_folder */
+  HS_CAMERAS_OWN = 0, /* a camera that no other image has; existing images keep their cameras */
+  /* the first camera with the same model, size and parameters that is not in a rig of several cameras */
+  HS_CAMERAS_BY_VALUE = 1,
+  /* the camera of the images of the same size; the first image decides its parameters, as with COLMAP's single_camera.
+     HS_ERR_ARGUMENT if these images have several cameras, or a camera in a rig of several */
+  HS_CAMERAS_BY_SIZE = 2,
+  /* as HS_CAMERAS_BY_SIZE, but only among images in the same folder, as with COLMAP's single_camera_per_folder */
+  HS_CAMERAS_BY_FOLDER = 3
 };
 
 /* Options for opening a database. */
 typedef struct hs_colmap_options {
-  size_t struct_size;    /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
-  int32_t read_only;     /* 1: the file must exist and is only read; 0 or 1; 0 */
-  int32_t replace;       /* existing features or matches that differ from new ones: 0: HS_ERR_ARGUMENT; 1: they are
-                            replaced, and new features drop all matches of the image; 0 or 1; 0 */
+  size_t struct_size; /* sizeof(hs_colmap_options), set by hs_colmap_options_init; fields are only appended */
+  int32_t read_only;  /* 1: the file must exist and is only read; 0 or 1; 0 */
+  /* if new features or matches differ from existing ones: 0: HS_ERR_ARGUMENT; 1: the existing ones are replaced, and
+     new features drop all matches of the image; 0 or 1; 0 */
+  int32_t replace;
   int32_t share_cameras; /* rule for the camera of a new image; HS_CAMERAS_OWN */
-  int32_t wait_ms;       /* longest wait while another program writes to the database, milliseconds, 0: 10000; 0..2^31
-                            - 1; 0 */
+  /* maximum wait while another program writes to the database, milliseconds, 0: 10000; 0..2^31 - 1; 0 */
+  int32_t wait_ms;
   hs_bin_layout layout;  /* bin order of the caller's descriptors; HS_LAYOUT_UBC */
-  uint64_t max_features; /* reading: refuse images that claim more; 0: 2^27 */
-  const hs_allocator *allocator; /* allocator of the handle and of what is read; must outlive both. Not for SQLite's
-                                    memory */
-  char *message;                 /* null, or where the reason goes when hs_colmap_open fails (zero-terminated) */
-  size_t message_bytes;          /* capacity there */
+  uint64_t max_features; /* reading: refuse images that claim more features; 0: 2^27 */
+  /* allocator of the handle and of results; must outlive both. SQLite's memory does not use it */
+  const hs_allocator *allocator;
+  char *message;        /* null, or buffer for the reason if hs_colmap_open fails (zero-terminated) */
+  size_t message_bytes; /* capacity of message */
 } hs_colmap_options;
 
 /* Fills *options with the defaults above: all 0, so {.struct_size = sizeof(hs_colmap_options)} is the same.
@@ -71,32 +72,31 @@ typedef struct hs_colmap_options {
 #define hs_colmap_options_init(options) hs_colmap_options_init_sized((options), sizeof(hs_colmap_options))
 HS_API hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct_size);
 
-/* Opens a database, or creates it if it does not exist (the file appears at the first commit). options may be null.
-   On failure *database is null. Blocks while another program writes to it.
-   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or set beyond those
-   that this version knows), HS_ERR_IO (cannot be opened, not there and read_only, locked), HS_ERR_FORMAT (no SQLite
-   database, or damaged), HS_ERR_UNSUPPORTED (not COLMAP's, or of tables that this library does not know),
-   HS_ERR_MEMORY. */
+/* Opens a database, or creates it if it does not exist (the file appears at the first commit). options may be null. On
+   failure *database is null. Blocks while another program writes to the database.
+   Statuses: HS_ERR_ARGUMENT (null), HS_ERR_OPTION (struct_size not set, a field out of range, or a field set that this
+   version does not know), HS_ERR_IO (cannot be opened; missing and read_only; locked), HS_ERR_FORMAT (no SQLite
+   database, or damaged), HS_ERR_UNSUPPORTED (not COLMAP's database, or unknown tables), HS_ERR_MEMORY. */
 HS_API hs_status hs_colmap_open(hs_colmap_database **database, const char *path, const hs_colmap_options *options);
 
-/* Makes permanent everything that was added since opening or the last commit. After a failure nothing more can be
-   added. Statuses: HS_ERR_ARGUMENT (null, read_only), HS_ERR_IO. */
+/* Makes all additions since opening or since the last commit permanent. After a failure nothing more can be added.
+   Statuses: HS_ERR_ARGUMENT (null, read_only), HS_ERR_IO. */
 HS_API hs_status hs_colmap_commit(hs_colmap_database *database);
 
-/* Closes a database. What was not committed is dropped, and so is a file that did not exist before. null is allowed. */
+/* Closes a database. Drops additions without a commit, and the file, if it did not exist before. null is allowed. */
 HS_API void hs_colmap_close(hs_colmap_database *database);
 
-/* Says why the last failing call on this handle failed, with the name of the file; "" if none did. Valid until the
+/* Returns the reason of the last failure on this handle, with the file's name; "" if no call failed. Valid until the
    next call. */
 HS_API const char *hs_colmap_last_error(const hs_colmap_database *database);
 
 /* ---- images and their features */
 
-/* Most parameters of a camera model. */
+/* Maximum number of parameters of a camera model. */
 enum { HS_COLMAP_PARAMETERS = 16 /* numbers */ };
 
-/* Parts of a camera that are only defaults. A new image without a shared camera gets the complete camera. An image
-   that has a camera, in the database or by a rule for sharing, may differ in the defaults. */
+/* Which parts of a camera are only defaults. A new image without a shared camera gets the complete camera. If the image
+   already has a camera, in the database or by a rule for sharing, that camera may differ in these parts. */
 enum {
   HS_TENTATIVE_NOTHING = 0,    /* the image must have this camera */
   HS_TENTATIVE_PARAMETERS = 1, /* parameters may differ, for instance if they are from EXIF; the model must be equal */
@@ -108,21 +108,21 @@ typedef struct hs_colmap_camera {
   int32_t model;         /* COLMAP's number: 0 SIMPLE_PINHOLE f cx cy; 1 PINHOLE fx fy cx cy; 2 SIMPLE_RADIAL f cx cy k;
                               3 RADIAL f cx cy k1 k2; 4 OPENCV fx fy cx cy k1 k2 p1 p2; and so on */
   int32_t width, height; /* 1 or more */
-  int32_t prior_focal_length;              /* 1: the focal length is known (calibration, EXIF); 0: a guess */
-  int32_t parameter_count;                 /* number of parameters of the model; 1..16 */
-  uint32_t camera_id;                      /* adding an image: 0: the camera described here; else the id of a camera
+  int32_t prior_focal_length; /* 1: the focal length is known (calibration, EXIF); 0: a guess */
+  int32_t parameter_count;    /* number of parameters of the model; 1..16 */
+  uint32_t camera_id;         /* adding an image: 0: the camera described here; else the id of a camera
                                               in the database, and the other fields are ignored */
-  int32_t tentative;                       /* adding an image: which parts are defaults; HS_TENTATIVE_NOTHING */
-  int32_t reserved[1];                     /* 0 */
+  int32_t tentative;          /* adding an image: parts of the camera that are only defaults; HS_TENTATIVE_NOTHING */
+  int32_t reserved[1];        /* 0 */
   double parameters[HS_COLMAP_PARAMETERS]; /* parameter_count parameters in the model's order */
 } hs_colmap_camera;
 
 /* Fills *camera with COLMAP's default for an image: SIMPLE_RADIAL, principal point in the middle, no distortion.
-   focal_length: pixels, and prior_focal_length becomes 1; 0: unknown: 1.2 times the larger side, and
-   prior_focal_length becomes 0. Statuses: HS_ERR_ARGUMENT. */
+   focal_length: pixels; prior_focal_length becomes 1. focal_length 0: unknown; becomes 1.2 times the larger side, and
+   prior_focal_length 0. Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init(hs_colmap_camera *camera, int32_t width, int32_t height, double focal_length);
-/* As hs_colmap_camera_init with another model, 0..17. Parameters other than focal lengths and principal point are
-   those of no distortion, COLMAP's initial values. Statuses: HS_ERR_ARGUMENT. */
+/* As hs_colmap_camera_init with another model, 0..17. The other parameters get COLMAP's initial values, without
+   distortion. Statuses: HS_ERR_ARGUMENT. */
 HS_API hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, int32_t width, int32_t height,
                                              double focal_length);
 /* Returns the number of a model by COLMAP's name, such as "OPENCV"; -1: unknown. */
@@ -135,7 +135,7 @@ typedef struct hs_colmap_image {
   uint32_t camera_id;      /* id of its camera */
   int32_t reserved[9];     /* 0 */
   const char *name;        /* the database's; valid until the next call on the handle */
-  int64_t features;        /* number of keypoints; -1: none were ever written */
+  int64_t features;        /* number of keypoints; -1: keypoints were never written */
   hs_colmap_camera camera; /* its camera */
 } hs_colmap_image;
 
@@ -157,12 +157,12 @@ typedef struct hs_colmap_image {
 HS_API hs_status hs_colmap_add_image(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                      const hs_features *features, uint32_t *image_id);
 
-/* Copies an image of another database, under its name there, with its camera (HS_TENTATIVE_CAMERA), its features and
-   their provenance. Features are copied byte for byte, while reading and adding them would round. Matches and
-   position are not copied. new_id: null, or gets the new id. If an image of that name exists: as in
-   hs_colmap_add_image. The message of a failure is set on `database`.
-   Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4
-   columns), HS_ERR_ARGUMENT (also both the same database, no such image, one without features). */
+/* Copies an image of another database with its name, camera (as HS_TENTATIVE_CAMERA), features and their provenance.
+   Features are copied byte for byte; reading and adding them would round coordinates. Matches and position are not
+   copied. new_id: null, or gets the new id. If an image of that name exists: as in hs_colmap_add_image. The message of
+   a failure is set on `database`.
+   Statuses: as hs_colmap_add_image and hs_colmap_read_features, HS_ERR_UNSUPPORTED (also keypoints of 2 or 4 columns),
+   HS_ERR_ARGUMENT (also: both are the same database, no such image, an image without features). */
 HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_database *source, uint32_t image_id,
                                       uint32_t *new_id);
 
@@ -170,14 +170,14 @@ HS_API hs_status hs_colmap_copy_image(hs_colmap_database *database, hs_colmap_da
    HS_ERR_IO. */
 HS_API hs_status hs_colmap_find_image(hs_colmap_database *database, const char *name, hs_colmap_image *image);
 
-/* Finds the image with the smallest id above `after` (-1: the first one). After the last one found is 0. Statuses: as
+/* Finds the image with the smallest id above `after` (-1: the first one). After the last image found is 0. Statuses: as
    hs_colmap_find_image; HS_ERR_FORMAT also for a damaged file whose rows are in another order. */
 HS_API hs_status hs_colmap_next_image(hs_colmap_database *database, int64_t after, hs_colmap_image *image);
 
 /* Reads an image's features (in and out, as hs_extract). The database is not trusted. Coordinates are restored up to
-   the rounding of x + 0.5, scale and orientation up to the rounding of the affine shape. octave, level and response
-   are 0. Keypoints with only x and y get sigma 1 and orientation 0. No features at all: count 0. The provenance is
-   known if this library added the features.
+   the rounding of x + 0.5, scale and orientation up to the rounding of the affine shape. octave, level and response are
+   0. Keypoints with only x and y get sigma 1 and orientation 0. An image without features gives count 0. The provenance
+   is known if this library added the features.
    Statuses: HS_ERR_ARGUMENT (null, no such image), HS_ERR_FORMAT, HS_ERR_UNSUPPORTED (descriptors other than SIFT),
    HS_ERR_LIMIT, HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_id, hs_features *features);
@@ -186,7 +186,7 @@ HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t 
 
 /* Position of an image. */
 typedef struct hs_colmap_position {
-  int32_t found; /* 1: the rest is valid; 0: none is known, the rest is 0 */
+  int32_t found; /* 1: the position is known; 0: it is unknown, and the other fields are 0 */
   int32_t
       is_cartesian; /* 0: latitude and longitude in degrees, north and east above 0, and altitude in metres, of WGS 84
                        as in EXIF; 1: x, y, z in a frame of the user */
@@ -194,15 +194,15 @@ typedef struct hs_colmap_position {
   int32_t reserved[8];   /* 0 */
 } hs_colmap_position;
 
-/* Sets an image's position, replacing an existing one. It is stored in the table pose_priors and the columns
-   prior_tx, prior_ty and prior_tz of images (of COLMAP 3.8 and earlier), whichever are there: a new database has both.
+/* Sets an image's position, replacing an existing one. It is stored in the table pose_priors and in the columns
+   prior_tx, prior_ty and prior_tz of images (COLMAP 3.8 and earlier), as far as they exist. A new database has both.
    Statuses: HS_ERR_ARGUMENT (also no such image, coordinates that are not finite, latitude beyond 90 or longitude
    beyond 180), HS_ERR_UNSUPPORTED (a database with neither), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_set_position(hs_colmap_database *database, uint32_t image_id,
                                         const hs_colmap_position *position);
 
-/* Reads an image's position: from pose_priors, else from the columns. No position: HS_OK with found 0.
-   Statuses: HS_ERR_ARGUMENT (also no such image), HS_ERR_MEMORY, HS_ERR_IO. */
+/* Reads an image's position from pose_priors, or else from the columns. If the image has no position: HS_OK with found
+   0. Statuses: HS_ERR_ARGUMENT (also no such image), HS_ERR_MEMORY, HS_ERR_IO. */
 HS_API hs_status hs_colmap_read_position(hs_colmap_database *database, uint32_t image_id, hs_colmap_position *position);
 
 /* ---- pairs of images */
@@ -212,12 +212,13 @@ struct hs_pose;
 
 /* The matches of two images a and b, and their verified geometry. */
 typedef struct hs_colmap_matches {
-  const void *pairs; /* count records of pair_stride_bytes, each beginning with two uint32_t: the index of the feature
-                        in a and of that in b (as hs_match_pair); may be null if count is 0 */
+  /* `count` records of pair_stride_bytes, each beginning with two uint32_t: the feature's index in a, and its match's
+     index in b (as hs_match_pair); may be null if count is 0 */
+  const void *pairs;
   size_t pair_stride_bytes; /* bytes from record to record; 0: 8 */
   size_t count;             /* number of records */
-  const uint8_t *inliers;   /* count bytes: 1 for matches that agree with the geometry; null: all agree, if a geometry
-                               was found */
+  /* `count` bytes: 1 for matches that agree with the geometry; null: all agree, if a geometry was found */
+  const uint8_t *inliers;
   /* Results of hs_verify, each may be null. All null: the pair is not verified, and left to COLMAP. With found 0 the
      pair is recorded as verified without success. */
   const struct hs_geometry *fundamental, *essential, *homography;
@@ -229,15 +230,15 @@ typedef struct hs_colmap_matches {
 /* Adds the matches of two images of the database that have features, and, if verified, their geometry in COLMAP's
    coordinates: the matrices, the pose and the configuration. The configuration is CALIBRATED (essential matrix),
    UNCALIBRATED (fundamental matrix), PLANAR_OR_PANORAMIC (a homography alone, or one with more than 0.8 of the other
-   model's inliers), WATERMARK or DEGENERATE (none found). A pair that already has the same matches keeps them, and
-   gets the geometry if it has none. For other matches, inliers or configuration options.replace decides (matrices are
-   not compared). Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY,
+   model's inliers), WATERMARK or DEGENERATE (none found). A pair that already has the same matches keeps them, and gets
+   the geometry if it has none. If matches, inliers or configuration differ, options.replace decides (matrices are not
+   compared). Statuses: HS_ERR_ARGUMENT (also an unknown image, an index outside its features), HS_ERR_MEMORY,
    HS_ERR_IO. */
 HS_API hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                        const hs_colmap_matches *matches);
 
-/* Counts the matches and the verified matches of a pair; -1: no entry. Either pointer may be null. Statuses:
-   HS_ERR_FORMAT (an entry with a negative number of rows), HS_ERR_IO. */
+/* Counts the matches of a pair and its verified matches; -1: the pair has no entry. Either pointer may be null.
+   Statuses: HS_ERR_FORMAT (an entry with a negative number of rows), HS_ERR_IO. */
 HS_API hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                          int64_t *matches, int64_t *verified);
 

@@ -2,8 +2,8 @@
  * hartsift_cuda.h - extraction from and to CUDA device memory, on the caller's stream.
  *
  * For contexts that work on a CUDA device (hs_backend_report names it). Needs no CUDA header: a stream is passed as the
- * pointer that cudaStream_t is. All functions leave the calling thread's current device as it was. Everything said in
- * hartsift.h about contexts, options, order and bytes holds here too.
+ * pointer that cudaStream_t is. All functions leave the calling thread's current device as it was. The rules of
+ * hartsift.h for contexts, options, order and bytes hold here too.
  */
 #ifndef HARTSIFT_CUDA_H
 #define HARTSIFT_CUDA_H
@@ -21,18 +21,19 @@ typedef struct hs_cuda_features {
   const hs_keypoint *keypoints;       /* device memory, count entries */
   const void *descriptors;            /* device memory, count x 128 uint8_t or float; null for HS_DESCRIPTOR_NONE */
   hs_descriptor_type descriptor_type; /* type of descriptors */
-  int32_t image_width, image_height;  /* size of the image they come from */
+  int32_t image_width, image_height;  /* size of the image that the features are from */
   hs_origin origin;                   /* provenance, as in hs_features */
   const hs_frame *frames;             /* device memory, count entries if options.affine is 1, else null */
   int32_t reserved[14 - sizeof(void *) / sizeof(int32_t)]; /* 0 */
 } hs_cuda_features;
 
 /* Extracts features from a picture in device memory. image->data: a pointer that the context's device can read, with
-   any type, layout and stride of hs_image; mask: null, or likewise with a device pointer. stream: a cudaStream_t of
-   that device that is not being captured; the picture must be complete there in stream order, and may be overwritten
-   in stream order after the call. stream null: the context's own stream, which does not wait for other streams,
-   including the default stream, so the picture must be complete before the call. Blocks until the features are in
-   *features (host memory, as hs_extract). Statuses: as hs_extract; HS_ERR_NO_DEVICE if the context works on the CPU. */
+   any type, layout and stride of hs_image; mask: null, or an image with such a pointer. stream: a cudaStream_t of that
+   device that is not being captured. The picture must be complete in the order of that stream, and may be overwritten
+   by work that is added to the stream after the call. stream null: the context's own stream. That does not wait for
+   other streams, including the default stream, so the picture must be complete before the call. Blocks until the
+   features are in *features (host memory, as hs_extract). Statuses: as hs_extract; HS_ERR_NO_DEVICE if the context
+   works on the CPU. */
 HS_API hs_status hs_cuda_extract(hs_context *context, const hs_image *image, const hs_image *mask, void *stream,
                                  hs_features *features);
 
@@ -41,10 +42,10 @@ HS_API hs_status hs_cuda_extract_resident(hs_context *context, const hs_image *i
                                           void *stream, hs_cuda_features *features);
 
 /* Matches two lists of features in device memory; as hs_match, with the pairs in host memory. The arrays may be a
-   context's results or the caller's own, on the context's device. Two results of one context: copy the first before
-   the second extraction, or use two contexts. stream: as in hs_cuda_extract; the lists must be complete there in
-   stream order. keypoints may be null without a guide. Blocks. Statuses: as hs_match; HS_ERR_NO_DEVICE when the
-   context works on the CPU. */
+   context's results or the caller's own, on the context's device. Two results of one context: copy the first before the
+   second extraction, or use two contexts. stream: as in hs_cuda_extract; the lists must be complete in the order of
+   that stream. keypoints may be null without a guide. Blocks. Statuses: as hs_match; HS_ERR_NO_DEVICE when the context
+   works on the CPU. */
 HS_API hs_status hs_cuda_match(hs_context *context, const hs_cuda_features *first, const hs_cuda_features *second,
                                const hs_match_options *options, void *stream, hs_matches *matches);
 
@@ -67,16 +68,16 @@ HS_API hs_status hs_cuda_find_nearest(hs_context *context, const hs_cuda_feature
    Statuses: as the functions for the host, HS_ERR_NO_DEVICE if the context works on the CPU, HS_ERR_MEMORY,
    HS_ERR_DEVICE (which may also be the failure of earlier work on the stream). */
 
-/* Allocates pinned host memory that the context's device reads and writes, for arrays and results of these functions:
-   *memory, at least `bytes` (1 or more), aligned to 256. It is slow to allocate, so keep it. hs_cuda_free_host frees it
-   (null is allowed), before hs_destroy and when no call that uses it is in progress. */
+/* Allocates pinned host memory that the context's device can read and write, for arrays and results of these functions.
+   *memory gets the address of at least `bytes` bytes (1 or more), aligned to 256. Allocation is slow, so keep the
+   memory. Free it with hs_cuda_free_host (null is allowed), before hs_destroy and while no call uses it. */
 HS_API hs_status hs_cuda_alloc_host(hs_context *context, size_t bytes, void **memory);
 HS_API void hs_cuda_free_host(hs_context *context, void *memory);
 
-/* Waits until the work of all earlier calls of these functions is complete, on whatever stream it was enqueued. */
+/* Waits until the work of all earlier calls of these functions is complete, on all streams. */
 HS_API hs_status hs_cuda_finish(hs_context *context);
 
-/* *sum, *mean, *minimum, *maximum: device-writable. */
+/* *sum, *mean, *minimum, *maximum: memory that the device can write. */
 HS_API hs_status hs_cuda_reduce_sum(hs_context *context, const hs_array *array, void *stream, double *sum);
 HS_API hs_status hs_cuda_reduce_mean(hs_context *context, const hs_array *array, void *stream, double *mean);
 HS_API hs_status hs_cuda_reduce_min(hs_context *context, const hs_array *array, void *stream, double *minimum);
@@ -84,19 +85,19 @@ HS_API hs_status hs_cuda_reduce_max(hs_context *context, const hs_array *array, 
 HS_API hs_status hs_cuda_reduce_range(hs_context *context, const hs_array *array, void *stream, double *minimum,
                                       double *maximum);
 
-/* tiles[capacity]: device-writable. */
+/* tiles[capacity]: memory that the device can write. */
 HS_API hs_status hs_cuda_tile_stats(hs_context *context, const hs_array *array, const hs_tiling *tiling, void *stream,
                                     hs_tile *tiles, size_t capacity, size_t *count);
 
-/* counts[256]: device-writable. mask: null or device-readable. */
+/* counts[256]: memory that the device can write. mask: null, or memory that the device can read. */
 HS_API hs_status hs_cuda_histogram256(hs_context *context, const hs_array *array, const hs_array *mask, void *stream,
                                       uint64_t *counts);
 
-/* out: device-writable; the picture itself or memory apart from it. */
+/* out: memory that the device can write; either the picture itself, or not overlapping it. */
 HS_API hs_status hs_cuda_equalize(hs_context *context, const hs_array *picture, void *stream, uint8_t *out,
                                   size_t out_stride_bytes);
 
-/* out: device-writable, apart from the signal. */
+/* out: memory that the device can write, not overlapping the signal. */
 HS_API hs_status hs_cuda_convolve1d(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
                                     hs_ends ends, void *stream, void *out, size_t out_stride_bytes);
 

@@ -1,6 +1,6 @@
 /*
- * hartsift_expert.h - single rules of a profile, and the implementation of each stage. For experiments and
- * measurements: the rules of a profile belong together. Not included by hartsift.h.
+ * hartsift_expert.h - options that replace single rules of a profile or implementations of stages. For experiments and
+ * measurements only, because the rules of a profile are tuned to each other. Not included by hartsift.h.
  *
  *     hs_expert_options expert;  hs_expert_options_init(&expert, HS_PROFILE_LOWE);
  *     expert.descriptor_rule = HS_RULE_OPENCV;
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* Authors of rules. A profile may combine rules of different authors. */
+/* Author of a rule. A profile may combine rules of several authors. */
 typedef enum hs_rule {
   HS_RULE_LOWE = 0,   /* the paper's */
   HS_RULE_OPENCV = 1, /* OpenCV's */
@@ -27,30 +27,33 @@ typedef enum hs_border_rule {
   HS_BORDER_REPLICATE = 1    /* the outermost sample */
 } hs_border_rule;
 
-/* Defaults are the lowe profile's; stages/METHOD.md has every rule's formulas and what each profile takes. */
+/* Defaults are the lowe profile's; stages/METHOD.md has every rule's formulas and the rules of each profile. */
 typedef struct hs_expert_options {
   size_t struct_size; /* sizeof(hs_expert_options), set by hs_expert_options_init; fields are only appended */
 
   /* Scale space */
-  hs_rule octave_rule;        /* how many octaves; HS_RULE_LOWE: while the smaller side has 2*border + 1 samples */
+  hs_rule octave_rule; /* number of octaves; HS_RULE_LOWE: while the smaller side has at least 2*border + 1 samples */
   hs_rule blur_radius_rule;   /* radius of a Gaussian filter; HS_RULE_LOWE: ceil(4 sigma) */
   hs_border_rule border_rule; /* samples outside a level while filtering; HS_BORDER_REFLECT_101 */
 
   /* Keypoints */
   hs_rule candidate_rule; /* rule of the first, cheaper threshold on |D|; HS_RULE_LOWE: > 0.5 contrast/S */
-  hs_rule refine_rule;    /* rule of refinement: how a Newton step moves, when it has settled, how unsettled
-                             candidates are treated, and a second fit (HS_RULE_LOWE only): METHOD.md, section 4, from
-                             "settled" to "singular system" */
+  /* rule of refinement: how a Newton step moves, when a candidate has settled, what happens to unsettled candidates,
+     and whether a second fit follows (HS_RULE_LOWE only). See METHOD.md, section 4, from "settled" to "singular
+     system" */
+  hs_rule refine_rule;
 
   /* Orientation and descriptor */
   hs_rule orientation_rule; /* rule of the 36-bin histogram: window, votes, smoothing and comparison; HS_RULE_LOWE */
   hs_rule
-      descriptor_rule; /* HS_RULE_OPENCV: centred on the rounded position, float scaled by 512; HS_RULE_LOWE and, the
-                               same here, HS_RULE_VLFEAT: centred on the position, unit norm */
+      /* HS_RULE_OPENCV: centred on the rounded position, float descriptors scaled by 512. HS_RULE_LOWE and
+         HS_RULE_VLFEAT, which are equal here: centred on the exact position, unit norm */
+      descriptor_rule;
 
   /* Implementations: no byte of the features depends on them */
-  const char *variant; /* "stage=name,...": implementations of stages, by the names that the device in use has for
-                          them (see hs_backend_report); null: the fastest */
+  /* "stage=name,...": implementations of stages, with the names in hs_backend_report for the device in use; null: the
+     fastest */
+  const char *variant;
 } hs_expert_options;
 
 /* Fills *options with a profile's rules and no variant. Statuses: HS_ERR_ARGUMENT (null, unknown profile). */

@@ -5,10 +5,10 @@
  *     cv::Ptr<cv::Feature2D> sift = hartsift::SIFT::create();
  *     sift->detectAndCompute(image, cv::noArray(), keypoints, descriptors);
  *
- * It goes wherever cv::SIFT goes: matchers, cv::Stitcher::setFeaturesFinder, bag of words. The default arguments give
- * profile opencv's features: cv::SIFT's parameters and rules, the same bytes on every machine. Keypoints are
+ * It can replace cv::SIFT everywhere: in matchers, cv::Stitcher::setFeaturesFinder, bag of words. The default arguments
+ * give profile opencv's features: cv::SIFT's parameters and rules, the same bytes on every machine. Keypoints are
  * OpenCV's: size is twice sigma, angle in degrees clockwise, octave packed as cv::SIFT packs it (octave in bits 0 to 7,
- * layer in bits 8 to 15), so that keypoints of either can be described by the other.
+ * layer in bits 8 to 15), so that each can describe the keypoints of the other.
  *
  * Images: 8-bit, 16-bit or float (0 to 1), gray, BGR or BGRA. Failures are cv::Exception with the library's message.
  * One thread at a time may use an object.
@@ -28,7 +28,7 @@
 
 namespace hartsift {
 
-/* Replaces cv::SIFT. Everything of cv::Feature2D works as there. */
+/* Replaces cv::SIFT. All functions of cv::Feature2D work as in cv::SIFT. */
 class SIFT : public cv::Feature2D {
 public:
   /* cv::SIFT::create's parameters; descriptorType CV_32F (whole numbers 0 to 255, as cv::SIFT's) or CV_8U. */
@@ -49,7 +49,8 @@ public:
     return create(options);
   }
 
-  /* Any options of the library: another profile, a device, float descriptors of unit length. */
+  /* Creates an extractor with any options of the library: another profile, a device, float descriptors of unit
+     length. */
   static cv::Ptr<SIFT> create(const hs_options &options) { return cv::Ptr<SIFT>(new SIFT(options)); }
 
   SIFT(const SIFT &) = delete;
@@ -184,7 +185,7 @@ private:
     if (good.size() < given.size()) check(hs_describe(context_, &view, good.data(), good.size(), &found_, nullptr));
     bool same = found_.count == keypoints.size();
     for (size_t i = 0; i < given.size() && same; i++) same = statuses[i] == HS_OK && keypoints[i].angle >= 0.0f;
-    if (!same) copy_keypoints(keypoints); /* else they stay unchanged, including class_id */
+    if (!same) copy_keypoints(keypoints); /* otherwise they stay unchanged, including class_id */
   }
 
   void copy_descriptors(cv::OutputArray descriptors) const {

@@ -8,10 +8,11 @@
  *     }
  *     hs_pairs_end(run);
  *
- * Each result has the same bytes as hs_match and then hs_verify give for the pair, whatever the device, the number of
- * threads and the memory. Results come in the order of the pairs. Meanwhile the context's threads work on different
- * pairs, or verify the pairs that its GPU matches, many in one launch, and the next images are read. If the collection
- * exceeds max_memory_bytes, pairs are processed in blocks of few images, and results are kept until it is their turn.
+ * Each result has the same bytes as hs_match followed by hs_verify, whatever the device, the number of threads and the
+ * memory. Results come in the order of the pairs. The context's threads work on several pairs in parallel; on a GPU
+ * many pairs are matched in one launch, and the threads verify them. The next images are read meanwhile. If the
+ * collection exceeds max_memory_bytes, pairs are processed in blocks of few images, and results are kept until all
+ * earlier ones have been returned.
  */
 #ifndef HARTSIFT_PAIRS_H
 #define HARTSIFT_PAIRS_H
@@ -25,21 +26,22 @@ extern "C" {
 
 /* One image of a collection. Start with {0}. */
 typedef struct hs_collection_image {
-  const hs_features *features; /* features of the image: host memory of the caller, unchanged until hs_pairs_end; null:
-                                  hs_collection.read gives them */
-  size_t feature_count; /* if features is null: number of features that read will give, used for planning memory */
+  /* features of the image: host memory of the caller, unchanged until hs_pairs_end; null: hs_collection.read supplies
+     them */
+  const hs_features *features;
+  size_t feature_count; /* if features is null: number of features that read will supply, for planning memory */
   hs_camera camera;     /* camera of the image; fx 0: unknown. Used for essential matrices */
   int32_t reserved[8];  /* 0 */
 } hs_collection_image;
 
-/* Images of a collection. The caller's, unchanged until hs_pairs_end. */
+/* Images of a collection. They belong to the caller, and must stay unchanged until hs_pairs_end. */
 typedef struct hs_collection {
   const hs_collection_image *images; /* image_count entries */
-  size_t image_count;                /* below 2^32 */
-  /* Fills the empty *features of an image whose `features` is null; the library frees them. A failure applies to
-     every pair of the image; message (zero-terminated, at most message_bytes) may say why. Called by one thread at a
-     time, never by a thread of the caller. Called once per image, or again if memory was too small to keep the image.
-     May be null. */
+  size_t image_count;                /* number of images; below 2^32 */
+  /* Fills the empty *features of an image whose `features` is null; the library frees them. A failure applies to every
+     pair of the image; the function may write the reason to message (zero-terminated, at most message_bytes). Called by
+     one thread at a time, never by a thread of the caller. Called once per image, or again if memory was too small to
+     keep the image. May be null. */
   hs_status (*read)(void *user, uint32_t image, hs_features *features, char *message, size_t message_bytes);
   void *user;          /* the caller's, passed to read */
   int32_t reserved[8]; /* 0 */
@@ -49,26 +51,27 @@ typedef struct hs_collection {
 typedef struct hs_pairs_options {
   size_t struct_size;            /* sizeof(hs_pairs_options), set by hs_pairs_options_init; fields are only appended */
   const hs_match_options *match; /* options of matching, copied; a guide is not allowed; null: the defaults */
-  const hs_verify_options *verify; /* options of verification; null: no verification. Copied, without allocator,
-                                      message and cameras: the cameras are the collection's. HS_ESSENTIAL is estimated
-                                      if both cameras are known, else HS_FUNDAMENTAL */
-  int32_t guided;         /* 1: if a geometry was found, features are matched again, only among candidates within its
-                             tolerance, and verified again; this result replaces the first one if it has at least as
-                             many inliers. Needs verify; 0 or 1; 0 */
-  int32_t find_plane;     /* 1: if a homography explains at least half of the inliers of another model, it is
-                             estimated too (hs_pair_result.plane). Needs verify; 0 or 1; 0 */
+  /* options of verification; null: no verification. Copied without allocator, message and cameras; the collection has
+     the cameras. HS_ESSENTIAL is estimated if both cameras are known, else HS_FUNDAMENTAL */
+  const hs_verify_options *verify;
+  /* 1: if a geometry was found, features are matched again, only among candidates within its tolerance, and verified
+     again; the second result replaces the first if it has at least as many inliers. Needs verify; 0 or 1; 0 */
+  int32_t guided;
+  /* 1: if a homography explains at least half of the inliers of another model, the homography is estimated too
+     (hs_pair_result.plane). Needs verify; 0 or 1; 0 */
+  int32_t find_plane;
   double plane_tolerance; /* tolerance of that homography, pixels; 0: the tolerance of verify; 0 or more; 0 */
-  int32_t find_essential; /* 1: if both cameras are known, an essential matrix is estimated too. It replaces the
-                             fundamental matrix if it has at least .95 of its inliers (COLMAP's rule). Needs verify
-                             with HS_FUNDAMENTAL; 0 or 1; 0 */
-  int32_t reserved;       /* 0 */
+  /* 1: if both cameras are known, an essential matrix is estimated too. It replaces the fundamental matrix if it has at
+     least 0.95 times as many inliers (COLMAP's rule). Needs verify with HS_FUNDAMENTAL; 0 or 1; 0 */
+  int32_t find_essential;
+  int32_t reserved; /* 0 */
 } hs_pairs_options;
 
 /* Sets guide, guide_matrix and guide_tolerance of *options to a geometry that was found: matching then considers only
-   candidates within geometry->tolerance (0: the tolerance of *verify). For HS_ESSENTIAL the cameras of *verify are
-   used too. hs_pairs_options.guided does the same; for a plane_only geometry it uses the homography. The tolerance of
-   a homography is multiplied by sqrt 2, because guides measure the error in the second image alone.
-   Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (a struct_size that is not set). */
+   candidates within geometry->tolerance (0: the tolerance of *verify). For HS_ESSENTIAL the cameras of *verify are used
+   too. hs_pairs_options.guided does the same; for a plane_only geometry it uses the homography. The tolerance of a
+   homography is multiplied by sqrt 2, because guides measure the error in the second image alone.
+   Statuses: HS_ERR_ARGUMENT (null, found 0), HS_ERR_OPTION (struct_size not set). */
 HS_API hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geometry,
                                       const hs_verify_options *verify);
 
@@ -91,14 +94,15 @@ typedef struct hs_pair_result {
   const hs_geometry *fundamental; /* fundamental matrix, if find_essential replaced it by the essential matrix in
                                      `geometry`; else null */
   const hs_pose *pose;            /* pose, if `geometry` is an essential matrix; null: none was found */
-  int32_t watermark;              /* 1: the images agree only in a caption, a logo or a frame (COLMAP's rule): at
-                                     least 70 % of the inliers are in the border of both images, which is a tenth of
-                                     the diagonal wide, and one translation explains at least 70 %. Else 0, also if a
-                                     list has no image_width */
-  int32_t reserved;               /* 0 */
-  size_t unguided_matches; /* matches of the first pass if the guided pass replaced it; else 0. hs_judge_pairs needs
-                              both numbers */
-  size_t unguided_inliers; /* inliers of the first pass if the guided pass replaced it; else 0 */
+  /* 1: the images agree only in a caption, a logo or a frame (COLMAP's rule): at least 70 % of the inliers are in both
+     images within a border of a tenth of the diagonal, and one translation explains at least 70 % of the inliers. Else
+     0, also if a list has no image_width */
+  int32_t watermark;
+  int32_t reserved; /* 0 */
+  /* number of matches before the guided pass, if its result replaced the first; else 0. hs_judge_pairs needs both
+     numbers */
+  size_t unguided_matches;
+  size_t unguided_inliers; /* number of inliers before the guided pass, if its result replaced the first; else 0 */
 } hs_pair_result;
 
 /* Result of verifying a pair. */
@@ -113,36 +117,36 @@ typedef struct hs_pair_geometry {
   int32_t reserved[6];     /* 0 */
 } hs_pair_geometry;
 
-/* Verifies matches of two images as a run over pairs does. matches: `count` matches of the caller. options: as for
-   the run; options->verify must not be null, and its cameras (fx 0: unknown), allocator and message are used.
-   inliers: `count` bytes of the caller, which get 1 for an inlier, else 0. Re-entrant; blocks, on the calling thread.
-   Statuses: HS_ERR_ARGUMENT (null, an index outside its list), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY; *found is
-   all 0 then. */
+/* Verifies matches of two images with the rules of a run over pairs. matches: `count` matches of the caller. options:
+   as for the run, but options->verify must not be null, and its cameras (fx 0: unknown), allocator and message are
+   used. inliers: `count` bytes of the caller, which get 1 for an inlier, else 0. Re-entrant; blocks, on the calling
+   thread. Statuses: HS_ERR_ARGUMENT (null, an index outside its list), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY;
+   *found is all 0 then. */
 HS_API hs_status hs_verify_pair(const hs_features *a, const hs_features *b, const hs_match_pair *matches, size_t count,
                                 const hs_pairs_options *options, uint8_t *inliers, hs_pair_geometry *found);
 
 /* A run over a list of pairs. */
 typedef struct hs_pairs hs_pairs;
 
-/* Starts to match `count` pairs of images of the collection. The list `pairs` stays the caller's and unchanged until
-   hs_pairs_end. An image may be in any number of pairs, but not twice in one. The threads of `context` do the work,
-   and its GPU if it has one; until hs_pairs_end the context may only be passed to hs_destroy. Its max_memory_bytes
-   limits what the run holds in host memory and, separately, on the device; 0: half of the machine's and of the
+/* Starts to match `count` pairs of images of the collection. The list `pairs` belongs to the caller and must stay
+   unchanged until hs_pairs_end. An image may be in any number of pairs, but not twice in one. The threads of `context`
+   do the work, and its GPU if it has one; until hs_pairs_end the context may only be passed to hs_destroy. Its
+   max_memory_bytes limits the run's host memory and, separately, its device memory; 0: half of the machine's and of the
    device's memory. Its allocator is called from several threads at once. options: null for the defaults. Does not
    block.
-   Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image with
-   neither features nor read, a run on this context that has not ended), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs
-   or more), HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_DEVICE; *run is null then, and hs_last_error says why. */
+   Statuses: HS_ERR_ARGUMENT (null, an index outside the collection, a pair of an image with itself, an image without
+   features if read is null, another run on this context), HS_ERR_OPTION, HS_ERR_LIMIT (2^32 - 1 pairs or more),
+   HS_ERR_MEMORY, HS_ERR_THREAD, HS_ERR_DEVICE; *run is null then, and hs_last_error says why. */
 HS_API hs_status hs_pairs_start(hs_pairs **run, hs_context *context, const hs_collection *collection,
                                 const hs_image_pair *pairs, size_t count, const hs_pairs_options *options);
 
-/* Waits for the next pair of the list. *result is valid until the next call on the run. *result null with HS_OK: all
-   pairs have been returned, or the next was not ready within wait_ms milliseconds (-1: no time limit).
-   Statuses: HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL: the
-   run cannot continue. Results returned so far stay valid, and every further call fails with the same status. */
+/* Waits for the next pair of the list. *result is valid until the next call on the run. wait_ms: time limit in
+   milliseconds; -1: none. HS_OK with *result null: all pairs have been returned, or the time is over. Statuses:
+   HS_ERR_ARGUMENT (null, or the context was destroyed), HS_ERR_MEMORY, HS_ERR_DEVICE, HS_ERR_INTERNAL. After a failure
+   the run cannot continue: every further call fails with the same status, but results returned so far stay valid. */
 HS_API hs_status hs_pairs_next(hs_pairs *run, int32_t wait_ms, const hs_pair_result **result);
 
-/* Returns why hs_pairs_next failed; "" if it did not. Valid until hs_pairs_end. */
+/* Returns the reason why hs_pairs_next failed; "" if it did not. Valid until hs_pairs_end. */
 HS_API const char *hs_pairs_last_error(const hs_pairs *run);
 
 /* Ends a run, finished or not, and frees all its memory. Waits for pairs in progress. null is allowed. */
@@ -153,17 +157,17 @@ HS_API void hs_pairs_end(hs_pairs *run);
  * Buildings repeat: pictures of two facades with the same windows can have some dozen matches that agree with a
  * geometry, although they show different places. Such a pair contradicts the others. A pair is sure if it has many
  * inliers and these are most of its matches; the inliers of sure pairs join features to tracks. If a chain of one to
- * three sure pairs connects the images of a weak pair, the two features of each of its inliers should be on one track.
- * If they hardly ever are, the pair is doubtful. A weak pair stays if it is the only link between two parts of a
- * collection, or may close a loop, because then it contradicts nothing. Sure pairs that are wrong (a symmetric
- * building), and collections without sure pairs, cannot be judged.
+ * three sure pairs connects the images of a weak pair, the two features of each of its inliers should be on the same
+ * track. If this holds for hardly any inlier, the pair is doubtful. A weak pair stays if it is the only link between
+ * two parts of a collection, or may close a loop, because then it contradicts nothing. Sure pairs that are wrong (a
+ * symmetric building), and collections without sure pairs, cannot be judged.
  */
 typedef enum hs_pair_verdict {
   HS_PAIR_SUPPORTED = 0, /* tracks confirm the pair, or do not contradict it */
-  HS_PAIR_SURE = 1,      /* the pair is one of those whose inliers form the tracks */
-  HS_PAIR_ONLY_LINK = 2, /* sure pairs do not connect its images, or only a chain of four or more does, so that the
-                            pair may close a loop */
-  HS_PAIR_DOUBTFUL = 3   /* sure pairs connect its images, and the tracks do not confirm the pair */
+  HS_PAIR_SURE = 1,      /* the inliers of this pair are used to form tracks */
+  /* no chain of sure pairs connects the images, or only chains of four or more, so the pair may close a loop */
+  HS_PAIR_ONLY_LINK = 2,
+  HS_PAIR_DOUBTFUL = 3 /* sure pairs connect its images, and the tracks do not confirm the pair */
 } hs_pair_verdict;
 
 /* A verified pair of a collection. Start with {0}. */
@@ -171,9 +175,9 @@ typedef struct hs_judged_pair {
   hs_image_pair images;    /* indices of two images of the collection */
   size_t match_count;      /* number of matches before verification, without a guide */
   size_t inlier_count;     /* number of inliers among them */
-  hs_pair_verdict verdict; /* verdict; written, like on_tracks and supported */
-  size_t on_tracks;        /* inliers whose two features are both on tracks of sure pairs; 0 for a sure pair */
-  size_t supported;        /* inliers whose two features are on the same track */
+  hs_pair_verdict verdict; /* written: the verdict */
+  size_t on_tracks;        /* written: inliers whose two features are both on tracks of sure pairs; 0 for a sure pair */
+  size_t supported;        /* written: inliers whose two features are on the same track */
   int32_t reserved[4];     /* 0 */
 } hs_judged_pair;
 
@@ -190,19 +194,19 @@ typedef struct hs_pair_inliers {
 
 /* Options of the judgement. */
 typedef struct hs_judge_options {
-  size_t struct_size;            /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
-  size_t sure_inliers;           /* fewest inliers of a sure pair; 100 */
-  double sure_share;             /* least share of a sure pair's matches that are inliers; 0..1; 0.6 */
-  double doubtful_share;         /* share of a pair's matches that are inliers; below it, less evidence makes the pair
-                            doubtful. An inlier supports a pair if its two features are on one track, and denies it if
-                            they are on two. With a smaller share than this, a pair is doubtful if at least one inlier
-                            denies it and less than least_support of its inliers support it, or if ten or more deny it
-                            and fewer support it. From this share to sure_share it is doubtful if four or more deny it
-                            and none supports it; 0..1; 0.5 */
-  double least_support;          /* share of supporting inliers that is enough; 0..1; 0.15 */
+  size_t struct_size;  /* sizeof(hs_judge_options), set by hs_judge_options_init; fields are only appended */
+  size_t sure_inliers; /* minimum number of inliers of a sure pair; 100 */
+  double sure_share;   /* minimum share of a sure pair's matches that are inliers; 0..1; 0.6 */
+  /* share of a pair's matches that are inliers, below which less evidence makes the pair doubtful; 0..1; 0.5. An inlier
+     supports a pair if its two features are on the same track, and contradicts it if they are on different tracks.
+     Below this share, a pair is doubtful if at least one inlier contradicts it and less than least_support of its
+     inliers support it, or if ten or more contradict it and fewer support it. From this share to sure_share, a pair is
+     doubtful if four or more inliers contradict it and none supports it */
+  double doubtful_share;
+  double least_support;          /* minimum share of supporting inliers of a pair that is not doubtful; 0..1; 0.15 */
   const hs_allocator *allocator; /* allocator of working memory, 5 bytes per feature; null: the C library's */
-  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;          /* capacity there */
+  char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
+  size_t message_bytes;          /* capacity of message */
 } hs_judge_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
@@ -211,7 +215,7 @@ HS_API hs_status hs_judge_options_init_sized(hs_judge_options *options, size_t s
 
 /* Sets verdict, on_tracks and supported of `count` pairs of the caller. The result does not depend on their order.
    options: null for the defaults. Blocks, on the calling thread. Statuses: HS_ERR_ARGUMENT (null, an image or feature
-   outside the collection), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY, and what source->read returned. */
+   outside the collection), HS_ERR_OPTION, HS_ERR_LIMIT, HS_ERR_MEMORY, and the status that source->read returned. */
 HS_API hs_status hs_judge_pairs(const hs_pair_inliers *source, hs_judged_pair *pairs, size_t count,
                                 const hs_judge_options *options);
 

@@ -1,9 +1,9 @@
 /*
  * hartsift_patches.h - square patches around keypoints, for external descriptors; part of hartsift.h.
  *
- * A learned descriptor (HardNet, SOSNet and their kin) takes a patch of 32 x 32 samples around each keypoint, rotated
- * by its orientation and scaled by its scale. The patches are the same bytes from every instruction set, any number of
- * threads and contexts of every device; stages/patch.h has the arithmetic that fixes them.
+ * Learned descriptors (HardNet, SOSNet, ...) take a patch of 32 x 32 samples around each keypoint, turned to its
+ * orientation and scaled with its sigma. Every instruction set, number of threads and device gives the same bytes;
+ * stages/patch.h defines the arithmetic.
  */
 #ifndef HARTSIFT_PATCHES_H
 #define HARTSIFT_PATCHES_H
@@ -23,12 +23,12 @@ typedef enum hs_patch_type {
 /* Options of patches. */
 typedef struct hs_patch_options {
   size_t struct_size; /* sizeof(hs_patch_options), set by hs_patch_options_init; fields are only appended */
-  int32_t size;       /* samples on a side; 1..1024; 32 */
+  int32_t size;       /* number of samples along a side; 1..1024; 32 */
   float scale;        /* length of a side, in units of the keypoint's sigma; (0, 1000]; 12: SIFT's 4 cells of 3 sigma */
-  float blur;         /* largest blur of the Gaussian level that samples are taken from, in distances between samples.
-                         The most blurred level within it is used, or the image itself if there is none; 0..16; 0.5. 0:
-                         always the image */
-  int32_t upright;    /* 1: orientations count as 0; 0 or 1, and 0 where frames are given; 0 */
+  /* maximum blur of the Gaussian level from which a patch is sampled, in distances between samples. The most blurred
+     level within this limit is used; without such a level, the image itself. 0: always the image; 0..16; 0.5 */
+  float blur;
+  int32_t upright;    /* 1: orientations count as 0; 0 or 1, only 0 with frames; 0 */
   hs_patch_type type; /* type of the samples; HS_PATCH_U8 */
   int32_t unused;     /* 0 */
 } hs_patch_options;

@@ -1,14 +1,13 @@
 /*
  * hartsift_primitives.h - reductions, tile statistics, histograms and 1-D convolution; part of hartsift.h.
  *
- * The results are the same bytes from every instruction set, any number of threads, and from the functions of the same
- * name for CUDA devices (hartsift_cuda.h). stages/primitives.h has the arithmetic that fixes them.
+ * Every instruction set, any number of threads, and the functions for CUDA devices in hartsift_cuda.h give the same
+ * bytes. stages/primitives.h defines the arithmetic.
  *
- * context: whose threads work and whose hs_last_error says what went wrong; null: the calling thread works alone. The
- * work is done by the CPU, also in a context on a GPU, and blocks. All pointers are host memory, read or written during
- * the call only. Nothing is allocated, but for the CPU's threads of a context on a GPU, which the first call that wants
- * them starts (HS_ERR_MEMORY, HS_ERR_THREAD). No failure harms the context; it leaves the outputs as they were, unless
- * said otherwise.
+ * context: its threads do the work, and hs_last_error gives its reason of a failure; null: the calling thread does the
+ * work. The functions block and use the CPU, also with a context on a GPU. All pointers are host memory, used only
+ * during the call. Nothing is allocated; but with a context on a GPU, the first call that needs its CPU threads starts
+ * them (HS_ERR_MEMORY, HS_ERR_THREAD). A failure leaves context and outputs unchanged, unless said otherwise.
  */
 #ifndef HARTSIFT_PRIMITIVES_H
 #define HARTSIFT_PRIMITIVES_H
@@ -19,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Types of elements; the first three as hs_sample_type. Values are taken as they are, not scaled. */
+/* Types of elements; the first three as hs_sample_type. Values are not scaled. */
 typedef enum hs_element {
   HS_ELEMENT_U8 = 0,  /* uint8_t */
   HS_ELEMENT_U16 = 1, /* uint16_t */
@@ -32,9 +31,9 @@ typedef struct hs_array {
   const void *data;     /* first element; aligned for its type */
   size_t width, height; /* elements in a row, and number of rows: each at least 1, at most 2^40 elements in all; 1-D:
                            height 1 */
-  size_t stride_bytes;  /* bytes from row to row: at least width * element size, and a multiple of the element size;
-                           0: exactly a row */
-  hs_element type;      /* type of the elements */
+  /* bytes from row to row: at least width * element size, and a multiple of the element size; 0: rows without gaps */
+  size_t stride_bytes;
+  hs_element type; /* type of the elements */
 } hs_array;
 
 /* ------------------------------------------------------------------ reductions
@@ -59,9 +58,9 @@ HS_API hs_status hs_reduce_range(hs_context *context, const hs_array *array, dou
 
 /* ------------------------------------------------------------------ tiles */
 
-/* Division of an array into tiles, from its first element on; the last column and row of tiles are as narrow and low
-   as the rest of the array. A row has ceil(array.width / width) tiles, and there are ceil(array.height / height)
-   rows; tiles are numbered row by row. */
+/* Division of an array into tiles, from its first element on. A row has ceil(array.width / width) tiles, and there are
+   ceil(array.height / height) rows of tiles. The last column and the last row may be smaller. Tiles are numbered row by
+   row. */
 typedef struct hs_tiling {
   size_t width, height; /* size of a tile, elements; 1 or more, may exceed the array's */
   double threshold;     /* threshold of hs_tile.above; NaN: no element is above it */
@@ -87,8 +86,8 @@ HS_API hs_status hs_histogram256(hs_context *context, const hs_array *array, con
                                  uint64_t counts[256]);
 
 /* Equalises an 8-bit picture by its histogram, with the bytes of OpenCV's equalizeHist. out: of the picture's size,
-   out_stride_bytes from row to row (0: width); either the picture itself (same data and stride) or memory that does
-   not overlap it.
+   with out_stride_bytes from row to row (0: width); either the picture itself (same data and stride) or memory that
+   does not overlap it.
    Statuses: as the reductions. */
 HS_API hs_status hs_equalize(hs_context *context, const hs_array *picture, uint8_t *out, size_t out_stride_bytes);
 
@@ -96,17 +95,18 @@ HS_API hs_status hs_equalize(hs_context *context, const hs_array *picture, uint8
 
 /* Continuation of a signal beyond its ends. */
 typedef enum hs_ends {
-  HS_ENDS_ZERO = 0,       /* zeros */
-  HS_ENDS_REPLICATE = 1,  /* the outermost sample */
-  HS_ENDS_REFLECT_101 = 2 /* mirrored at the outermost sample, which is not repeated: x[-1] = x[1], x[-2] = x[2], ...;
-                             in a short signal back and forth; a single sample is repeated */
+  HS_ENDS_ZERO = 0,      /* zeros */
+  HS_ENDS_REPLICATE = 1, /* the outermost sample is repeated */
+  /* mirrored at the outermost sample without repeating it: x[-1] = x[1], x[-2] = x[2], and so on, back and forth in a
+     short signal; a single sample is repeated */
+  HS_ENDS_REFLECT_101 = 2
 } hs_ends;
 
 /* Convolves each row of signal (HS_ELEMENT_F32 or F64) with taps: out[i] = sum over j of taps[j] x[i + r - j].
-   tap_count = 2 r + 1 is odd, 1..2^24 - 1, and may exceed the row. Taps are rounded to the signal's type. out: of the
-   signal's type and size, out_stride_bytes from row to row (0: exactly a row), not overlapping the signal. Unless a
-   value under- or overflows, the error is at most 4 2^-53 sum|taps[j] x| for F64 and 4 2^-24 sum|taps[j] x| for F32,
-   ends included. Statuses: as the reductions. */
+   tap_count = 2 r + 1 is odd, 1..2^24 - 1, and may exceed the row. Taps are rounded to the signal's type. out: type and
+   size of the signal, with out_stride_bytes from row to row (0: rows without gaps), not overlapping the signal. Without
+   underflow or overflow, the error is at most 4 2^-53 sum|taps[j] x| for F64 and 4 2^-24 sum|taps[j] x| for F32, also
+   at the ends. Statuses: as the reductions. */
 HS_API hs_status hs_convolve1d(hs_context *context, const hs_array *signal, const double *taps, size_t tap_count,
                                hs_ends ends, void *out, size_t out_stride_bytes);
 

@@ -31,29 +31,30 @@ extern "C" {
 typedef struct hs_image_pairs {
   size_t count;         /* number of pairs */
   hs_image_pair *pairs; /* count entries */
-  size_t capacity;      /* entries that fit the array; the library's */
+  size_t capacity;      /* number of entries that the array can hold; set by the library */
   const hs_allocator
-      *allocator;      /* of the array; null: the C library's. May be set before the first call; must outlive it */
+      /* allocator of the array; null: the C library's. May be set before the first call; must outlive the array */
+      *allocator;
   int32_t reserved[8]; /* 0 */
 } hs_image_pairs;
 
-/* Frees what the library filled in and clears the struct; null and {0} are allowed. */
+/* Frees the array and clears the struct; null and {0} are allowed. */
 HS_API void hs_image_pairs_free(hs_image_pairs *pairs);
 
 /* ---- by names and positions */
 
-/* Pairs each image with the `neighbors` images that follow it in the order of names. quadratic 1: also with those 1,
-   2, 4, ..., 2^(neighbors - 1) positions later, which closes loops of a video (COLMAP's sequential matching takes
-   these instead of the next ones). The order is natural: byte by byte, but runs of digits as numbers, so img2 comes
-   before img10. names: count zero-terminated texts. Statuses: HS_ERR_ARGUMENT (null, quadratic neither 0 nor 1),
-   HS_ERR_LIMIT (more than 2^32 - 1 images), HS_ERR_MEMORY. */
+/* Pairs each image with the `neighbors` images that follow it in the order of names. quadratic 1: also with the images
+   1, 2, 4, ..., 2^(neighbors - 1) positions later, which closes loops of a video (COLMAP's sequential matching takes
+   only these). Names are compared byte by byte, but runs of digits as numbers, so img2 comes before img10. names: count
+   zero-terminated texts. Statuses: HS_ERR_ARGUMENT (null, quadratic neither 0 nor 1), HS_ERR_LIMIT (more than 2^32 - 1
+   images), HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neighbors, int32_t quadratic,
                                   hs_image_pairs *pairs);
 
 /* Pairs images that are at most `metres` apart. places: [count][3] x, y, z in metres of any Cartesian frame; an image
-   with a number that is not finite has no position and is in no pair. at_most: number of pairs that each image
-   proposes, with its nearest images (at equal distance the lower number); a pair is taken if either image proposes
-   it; 0: no limit. Exact. Time grows with the number of images times the number of images within `metres` along the
+   with a number that is not finite has no position and is in no pair. at_most: number of nearest images that each image
+   proposes as partners (at equal distance the lower number first); a pair is taken if either image proposes it. 0: no
+   limit. The search is exact. Time grows with the number of images times the number of images within `metres` along the
    axis of largest spread. Statuses: HS_ERR_ARGUMENT (null, metres below 0 or not a number), HS_ERR_LIMIT,
    HS_ERR_MEMORY. */
 HS_API hs_status hs_pair_nearby(const double *places, size_t count, double metres, uint32_t at_most,
@@ -66,22 +67,25 @@ HS_API hs_status hs_earth_place(double latitude, double longitude, double altitu
 
 /* ---- by similarity */
 
-/* Description of images by vectors, trained with a sample of a collection's descriptors. For each centre (k-means) a
-   vector has the sum of the residuals of the image's descriptors that are nearest to it, in the directions of largest
-   spread, scaled to equal spread (VLAD: Jegou, Douze, Schmid, Perez, CVPR 2010). Each centre's part is scaled to unit
-   length (Arandjelovic, Zisserman, All about VLAD, CVPR 2013); then the square root of each number's magnitude is
-   taken and rounded to 8 bits. After training several threads may describe with one handle. */
+/* Description of images by vectors, trained with a sample of a collection's descriptors. Each descriptor of an image
+   belongs to its nearest centre (k-means). For each centre, a vector has the sum of the residuals of its descriptors,
+   projected on the directions of largest spread and scaled to equal spread (VLAD: Jegou, Douze, Schmid, Perez, CVPR
+   2010). Each centre's part is scaled to unit length (Arandjelovic, Zisserman, All about VLAD, CVPR 2013); then the
+   square root of each number's magnitude is taken and rounded to 8 bits. After training several threads may describe
+   with one handle. */
 typedef struct hs_retrieval hs_retrieval;
 
 /* Options: size and training of vectors. */
 typedef struct hs_retrieval_options {
   size_t struct_size; /* sizeof(hs_retrieval_options), set by hs_retrieval_options_init; fields are only appended */
-  int32_t centres;    /* most centres; fewer if the sample has not 8 descriptors for each; 1..4096; 256 */
-  int32_t components; /* number of directions of the residuals at each centre; 1..128, centres * components at most
-                         65536; 32 */
-  int32_t rounds;     /* most rounds of k-means; 1..1000; 15 */
-  int32_t reserved;   /* 0 */
-  const hs_allocator *allocator; /* for the handle and working memory; must outlive it. null: the C library's */
+  /* maximum number of centres; fewer if the sample has less than 8 descriptors for each; 1..4096; 256 */
+  int32_t centres;
+  /* number of directions for the residuals at each centre; 1..128, centres * components at most 65536; 32 */
+  int32_t components;
+  int32_t rounds;   /* maximum number of rounds of k-means; 1..1000; 15 */
+  int32_t reserved; /* 0 */
+  /* allocator of the handle and working memory; must outlive the handle. null: the C library's */
+  const hs_allocator *allocator;
 } hs_retrieval_options;
 
 /* Fills *options with the defaults above. Statuses: HS_ERR_ARGUMENT (null). */
@@ -95,8 +99,8 @@ HS_API hs_status hs_retrieval_create(hs_retrieval **retrieval, const hs_retrieva
 /* Destroys a handle and frees its memory; null is allowed. */
 HS_API void hs_retrieval_destroy(hs_retrieval *retrieval);
 
-/* Adds `count` descriptors of an image to the sample, evenly spread over its list (all, if it has fewer). The order
-   of the calls matters. A few hundred thousand descriptors in all are enough, of images from the whole collection.
+/* Adds `count` descriptors of an image to the sample, evenly spread over its list (or all, if it has fewer). The order
+   of the calls affects the result. A few hundred thousand descriptors from images of the whole collection are enough.
    Statuses: HS_ERR_ARGUMENT (null, descriptors other than HS_DESCRIPTOR_U8, trained already), HS_ERR_LIMIT (2^31
    descriptors), HS_ERR_MEMORY. */
 HS_API hs_status hs_retrieval_sample(hs_retrieval *retrieval, const hs_features *features, size_t count);
@@ -114,19 +118,20 @@ HS_API size_t hs_retrieval_length(const hs_retrieval *retrieval);
 HS_API hs_status hs_retrieval_describe(const hs_retrieval *retrieval, hs_context *context, const hs_features *features,
                                        int8_t *vector);
 
-/* Adds to each image's vector the vectors of the `neighbors` most similar other images, each weighted by the cosine
-   of its angle to it. This strengthens what images of one thing share, so that more of the overlapping pairs are
-   found (Turcot and Lowe 2009; Arandjelovic and Zisserman, CVPR 2012). 3 neighbors measured best. vectors, blended:
-   [count][length], not overlapping. A vector of zeros stays unchanged. Time, memory and statuses as hs_pair_similar. */
+/* Adds to each image's vector the vectors of the `neighbors` most similar other images, each weighted by the cosine of
+   its angle to it. This strengthens the features that images of one object share, so that more overlapping pairs are
+   found (Turcot and Lowe 2009; Arandjelovic and Zisserman, CVPR 2012). In measurements 3 neighbors were best. vectors,
+   blended: [count][length], not overlapping. A vector of zeros stays unchanged. Time, memory and statuses as
+   hs_pair_similar. */
 HS_API hs_status hs_blend_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                   uint32_t neighbors, int8_t *blended);
 
-/* Pairs each image with the `neighbors` other images whose vectors make the smallest angle with its vector (at equal
-   angles the lower number). A pair is taken if either image proposes it; an image whose vector is all 0 is in no
-   pair. vectors: [count][length]. Exact: the context's threads (null: the calling thread) compare all vectors, in
-   blocks. Memory in addition to the pairs: 16 * neighbors + 12 bytes per image. Statuses: HS_ERR_ARGUMENT (null,
-   length 0 or above 65536), HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT, HS_ERR_MEMORY,
-   HS_ERR_THREAD. */
+/* Pairs each image with the `neighbors` other images whose vectors have the smallest angle to its vector (at equal
+   angles the lower number first). A pair is taken if either image proposes it; an image whose vector is all 0 is in no
+   pair. vectors: [count][length]. The search is exact: the context's threads (null: the calling thread) compare all
+   vectors, in blocks. Memory in addition to the pairs: 16 * neighbors + 12 bytes per image. Statuses: HS_ERR_ARGUMENT
+   (null, length 0 or above 65536), HS_ERR_OPTION (HARTSIFT_CPU names no level of this machine), HS_ERR_LIMIT,
+   HS_ERR_MEMORY, HS_ERR_THREAD. */
 HS_API hs_status hs_pair_similar(hs_context *context, const int8_t *vectors, size_t count, size_t length,
                                  uint32_t neighbors, hs_image_pairs *pairs);
 

@@ -27,54 +27,59 @@ enum { HS_NOTE_BYTES = 256 };
 
 /* Notes on a loaded file. Fields are 0 if there is nothing to note. */
 typedef struct hs_load_notes {
-  int32_t damages;        /* number of damages that the decoder reported: wrong checksums, lost or surplus data, wrong
-                             headers. If not 0, pixels may be wrong */
-  int32_t is_low_range;   /* 1: no value range was given, and the samples use so little of their type's range that few
-                             features or none will be found, for instance 12-bit samples, or temperatures, in 16 bits */
-  double lowest, highest; /* if is_low_range: the smallest and the largest sample */
+  /* number of damages that the decoder reported: wrong checksums, lost or surplus data, wrong headers. If it is not 0,
+     pixels may be wrong */
+  int32_t damages;
+  /* 1: no value range was given, and the samples use so little of their type's range that few or no features will be
+     found, for instance 12-bit samples or temperatures in 16 bits */
+  int32_t is_low_range;
+  double lowest, highest;        /* if is_low_range: the smallest and the largest sample */
   float range_low, range_high;   /* if is_low_range: the value range that the file probably uses */
   char damage[HS_NOTE_BYTES];    /* "NAME: " and the first damage report, zero-terminated; "": none */
-  char low_range[HS_NOTE_BYTES]; /* "NAME: " and the warning of a low range; "": is_low_range is 0 */
+  char low_range[HS_NOTE_BYTES]; /* "NAME: " and the warning of a low range, zero-terminated; "": is_low_range is 0 */
   int32_t reserved[16];          /* 0 */
 } hs_load_notes;
 
 /* Options of hs_load_image. */
 typedef struct hs_load_options {
   size_t struct_size;  /* sizeof(hs_load_options), set by hs_load_options_init; fields are only appended */
-  uint64_t max_pixels; /* largest image, checked before allocation, pixels; 0: 2^31; UINT64_MAX: no limit */
+  uint64_t max_pixels; /* maximum size of an image, checked before allocation, pixels; 0: 2^31; UINT64_MAX: no limit */
   uint64_t
-      max_memory_bytes; /* largest memory for decoding an image, bytes; 0: half the memory that this process may hold
-                           (limited by the machine, its control groups on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
-  int32_t ignore_exif;  /* 1: keep the picture as stored; 0: apply its EXIF orientation */
-  int32_t keep_colour;  /* 1: RGB if the file has colour; 0: gray (the stored luma of a YCbCr JPEG) */
-  int32_t jpeg_scale;   /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's
-                           transform; 0 means 1. Limits and feature coordinates refer to the decoded picture. Above 1,
-                           other files and scenes are HS_ERR_UNSUPPORTED. 0 */
+      /* maximum memory for decoding an image, bytes; 0: half the memory that this process may hold (limited by the
+         machine, its control groups on Linux, RLIMIT_AS); UINT64_MAX: no limit. 0 */
+      max_memory_bytes;
+  int32_t ignore_exif; /* 1: keep the picture as stored; 0: apply its EXIF orientation. 0 */
+  int32_t keep_colour; /* 1: RGB if the file has colour; 0: gray (for a YCbCr JPEG its stored luma). 0 */
+  /* 1, 2, 4, 8: decode a JPEG to 1/N of its width and height, rounded up, inside libjpeg's transform; 0 means 1. Limits
+     and feature coordinates refer to the decoded picture. With a value above 1, other files and scenes are
+     HS_ERR_UNSUPPORTED. 0 */
+  int32_t jpeg_scale;
   const hs_allocator *allocator; /* allocator of the result; must outlive it. null: the C library's */
-  char *message;                 /* null, or where the reason of a failure goes (zero-terminated) */
-  size_t message_bytes;          /* capacity there */
+  char *message;                 /* null, or buffer for the reason of a failure (zero-terminated) */
+  size_t message_bytes;          /* capacity of message */
   hs_exif *exif; /* null, or gets the file's EXIF; all 0 after a failure and for files without EXIF; null */
   int64_t
-      max_image_size; /* largest side of a picture, pixels: larger pictures are reduced to it by exact area averaging
-                         in integers (METHOD.md, section 2), the other side rounded down as with COLMAP's
-                         max_image_size. The limits apply to the picture before reduction. 0: never reduced; 0 or
-                         more; 0 */
+      /* maximum side of a picture, pixels. Larger pictures are reduced by exact area averaging in integers (METHOD.md,
+         section 2); the other side is rounded down, as with COLMAP's max_image_size. The limits apply to the picture
+         before reduction. 0: never reduced; 0 or more; 0 */
+      max_image_size;
   int32_t
-      keep_encoded;   /* 1: hs_load_source, hs_extract_source and related functions leave a JPEG encoded for the GPU if
-                         it can decode it: a baseline one, gray or YCbCr in one scan. Damaged data is then found when
-                         the GPU decodes it. Other JPEGs are decoded at once, and so are all with keep_colour,
-                         jpeg_scale, max_image_size or a value range. hs_load_image and hs_load_image_memory ignore the
-                         option. 0 */
-  int32_t only_files; /* 1: every path names a file: for names from users. 0: "-" is standard input, "@scene..." a
-                         generated picture. 0 */
+      /* 1: hs_load_source, hs_extract_source and related functions keep a JPEG encoded if the GPU can decode it:
+         baseline, gray or YCbCr in one scan. Damaged data is then found only when the GPU decodes it. Other JPEGs are
+         decoded at once, and so are all with keep_colour, jpeg_scale, max_image_size or a value range. hs_load_image
+         and hs_load_image_memory ignore the option. 0 */
+      keep_encoded;
+  /* 1: every path names a file; use it for names that users give. 0: "-" is standard input, "@scene..." a generated
+     picture. 0 */
+  int32_t only_files;
   int32_t strict; /* 1: any damage that the decoder reports is HS_ERR_FORMAT. 0: damage after which a picture remains
                      is noted (hs_load_notes). 0 */
   int32_t unused; /* 0 */
   hs_load_notes *notes; /* null, or gets the notes on the file; all 0 after a failure; null */
-  /* Sample values of black and white, low < high, both finite. For integers that use another range than their type's
-     (12 bits, temperatures), and for signed or float samples of TIFF files. The picture becomes HS_F32 with this
-     range; samples half a range or more outside it are HS_ERR_ARGUMENT. 0, 0: the range of the type; MinSampleValue
-     and MaxSampleValue of a 16-bit TIFF (scaled to 16 bits, like the maximum of a PNM); 0..1 for floats. 0, 0 */
+  /* Sample values of black and white, low < high, both finite. Set them for integers that use a part of their type's
+     range (12 bits, temperatures), and for signed or float samples of TIFF files. The picture becomes HS_F32 with this
+     range; samples half a range or more outside it are HS_ERR_ARGUMENT. 0, 0: the range of the type; MinSampleValue and
+     MaxSampleValue of a 16-bit TIFF (scaled to 16 bits, like the maximum of a PNM); 0..1 for floats. 0, 0 */
   float range_low, range_high;
 } hs_load_options;
 
@@ -85,9 +90,9 @@ HS_API hs_status hs_load_options_init_sized(hs_load_options *options, size_t str
 
 /* Loads an image: decodes PNG, JPEG, TIFF (the first picture that is no reduced copy), WebP, BMP or PGM/PPM/PAM,
    detected by content, not by name. A name "@scene[:WxH[:SEED]]" renders a scene (see hs_render_scene), and "-" is
-   standard input; with options->only_files both are names of files. *image views memory that hs_image_free releases.
-   16-bit files keep 16 bits; float, signed and 32-bit samples become HS_F32. options may be null. Blocks.
-   options->message gets the reason of a failure, in the words that the command prints: "NAME: reason".
+   standard input; with options->only_files both are names of files. *image refers to memory that hs_image_free
+   releases. 16-bit files keep 16 bits; float, signed and 32-bit samples become HS_F32. options may be null. Blocks.
+   options->message gets the reason of a failure: "NAME: reason".
    Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_IO, HS_ERR_FORMAT, HS_ERR_UNSUPPORTED, HS_ERR_LIMIT,
    HS_ERR_MEMORY. */
 HS_API hs_status hs_load_image(const char *path, const hs_load_options *options, hs_image *image);
