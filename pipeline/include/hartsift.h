@@ -332,9 +332,9 @@ HS_API hs_status hs_detect(hs_context *context, const hs_image *image, const hs_
    samples of the first octave, to the size of the coarsest octave (stages/METHOD.md). statuses: null, or [count]:
    HS_OK, or HS_ERR_KEYPOINT for a keypoint that cannot be described, whose descriptors are zero: it is outside the
    picture, its sigma is not above 0, a number is not finite, or the picture is too small for any octave. keypoints must
-   not overlap features->keypoints. Describing the library's own keypoints gives the bytes of extraction. max_features,
-   mask and region do not apply.
-   Statuses: as hs_extract; HS_ERR_KEYPOINT is only ever in `statuses`. */
+   not overlap features->keypoints. Keypoints that the library extracted get the same descriptors as from extraction.
+   max_features, mask and region do not apply.
+   Returns the statuses of hs_extract; HS_ERR_KEYPOINT is only in `statuses`. */
 HS_API hs_status hs_describe(hs_context *context, const hs_image *image, const hs_keypoint *keypoints, size_t count,
                              hs_features *features, hs_status *statuses);
 

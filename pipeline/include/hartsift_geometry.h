@@ -131,8 +131,8 @@ typedef struct hs_pose {
   int32_t reserved[8];   /* 0 */
 } hs_pose;
 
-/* Chooses among the four poses of an essential matrix the one with the most matches in front of both
-   cameras. essential: 9 doubles as in hs_geometry.matrix of HS_ESSENTIAL; cameras as for its estimation; points as in
+/* Chooses from the four poses of an essential matrix the pose with the most matches in front of both cameras.
+   essential: 9 doubles as in hs_geometry.matrix of HS_ESSENTIAL; cameras as for its estimation; points as in
    hs_verify_points; inliers: null for all, or `count` bytes, 0 for matches to leave out. Statuses: HS_ERR_ARGUMENT
    (null, an invalid camera or matrix); *pose is all 0 then. If no match is used: HS_OK, in_front 0, and any of the four
    poses. */
@@ -141,8 +141,8 @@ HS_API hs_status hs_relative_pose(const double *essential, const hs_camera *came
                                   hs_pose *pose);
 
 /* Copies the positions of matched features to points_a and points_b, each count x 2 doubles of the caller, in the order
-   of the pairs (as in hs_verify): for hs_relative_pose. count 0: HS_OK, nothing else is looked at, so that
-   all pointers may be null. Statuses: HS_ERR_ARGUMENT (null, a stride of 1..7 bytes, an index outside). */
+   of the pairs (see hs_verify). The result is the input of hs_relative_pose. If count is 0, all pointers may be null.
+   Statuses: HS_ERR_ARGUMENT (null, a stride of 1..7 bytes, an index outside its list). */
 HS_API hs_status hs_gather_points(const hs_features *a, const hs_features *b, const void *pairs,
                                   size_t pair_stride_bytes, size_t count, double *points_a, double *points_b);
 

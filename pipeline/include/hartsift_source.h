@@ -99,25 +99,25 @@ HS_API hs_status hs_load_image(const char *path, const hs_load_options *options,
 /* As hs_load_image, from the bytes of a file. */
 HS_API hs_status hs_load_image_memory(const void *bytes, size_t size, const hs_load_options *options, hs_image *image);
 
-/* Converts features of a picture that loading reduced (hs_load_options.max_image_size) to pixels of the original: x,
-   y, sigma, image_width and image_height. octave and level stay those of the reduced picture. No effect if the image
-   was not reduced. Call it only once for a list. HS_ERR_ARGUMENT: null, or features of another size than the
+/* Converts features of a picture that loading reduced (hs_load_options.max_image_size) to pixels of the original: x, y,
+   sigma, image_width and image_height. octave and level stay those of the reduced picture. If the image was not
+   reduced, nothing changes. Call it only once for a list. HS_ERR_ARGUMENT: null, or features of another size than the
    image's. */
 HS_API hs_status hs_features_to_original(hs_features *features, const hs_image *image);
 
-/* Tells whether the context's GPU decodes JPEGs of sources. 1: it does, on its multiprocessors, to libjpeg's pixels.
-   0: the context is a hybrid one, works on the CPU, or has HS_DECODER_CPU. -1: its pixels differ from libjpeg's, or
-   it fails, and the CPU decodes. The first call compares 64 synthetic pictures. message: null, or gets what decodes,
-   or why the GPU does not; at most message_bytes. */
+/* Returns whether the context's GPU decodes JPEGs of sources. 1: it does, on its multiprocessors, with libjpeg's
+   pixels. 0: the context is hybrid, works on the CPU, or has HS_DECODER_CPU. -1: the GPU's pixels differ from
+   libjpeg's, or its decoder fails, and the CPU decodes. The first call compares 64 synthetic pictures. message: null,
+   or a buffer of message_bytes, which gets the name of the decoder, or the reason why the GPU does not decode. */
 HS_API int32_t hs_decodes_jpeg(hs_context *context, char *message, size_t message_bytes);
 
 /* Frees the memory of an image that the library made (hs_load_image, hs_render_scene) and clears the struct. A view
    of the caller's pixels is only cleared. null is allowed. */
 HS_API void hs_image_free(hs_image *image);
 
-/* Renders a picture with natural statistics (dead leaves: opaque discs, radii distributed as r^-3) as 8-bit gray; the
-   pixels are the same on every machine. homography: null, or 9 numbers, row-major, that map points of the plain scene
-   to points of the rendered view. HS_ERR_ARGUMENT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
+/* Renders a picture with natural statistics (dead leaves: opaque discs whose radii are distributed as r^-3) as 8-bit
+   gray; the pixels are the same on every machine. homography: null, or 9 numbers, row-major, which map points of the
+   plain scene to points of the rendered view. Statuses: HS_ERR_ARGUMENT, HS_ERR_LIMIT, HS_ERR_MEMORY. */
 HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const double *homography,
                                  const hs_allocator *allocator, hs_image *image);
 
@@ -134,41 +134,44 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
 
 /* Kind of a source. */
 typedef enum hs_source_kind {
-  HS_SOURCE_PIXELS = 0,  /* image: the pixels, as for hs_extract and hs_submit; load is ignored */
-  HS_SOURCE_FILE = 1,    /* path: a file, named as for hs_load_image */
+  HS_SOURCE_PIXELS = 0,  /* image: pixels, as for hs_extract and hs_submit; load is ignored */
+  HS_SOURCE_FILE = 1,    /* path: name of a file, as for hs_load_image */
   HS_SOURCE_ENCODED = 2, /* bytes[size]: a file in memory */
-  HS_SOURCE_ROWS = 3,    /* rows give the picture; image has its width, height, type and value range, with data null
-                            and layout HS_GRAY */
-  HS_SOURCE_JPEG = 4 /* made only by hs_load_source: bytes[size] is a JPEG that waits for the GPU; image describes the
-                        decoded picture, with data null. Used as pixels; load is ignored */
+  /* rows: functions that give the picture; image has its width, height, type and value range, with data null and layout
+     HS_GRAY */
+  HS_SOURCE_ROWS = 3,
+  /* made only by hs_load_source: bytes[size] is a JPEG that waits for the GPU; image describes the decoded picture,
+     with data null. May be used like pixels; load is ignored */
+  HS_SOURCE_JPEG = 4
 } hs_source_kind;
 
-/* Gives the rows of a gray picture from the top, on the thread of the call. A status other than HS_OK ends the call,
-   which returns that status. */
+/* Gives the rows of a gray picture from the top, on the calling thread. If a function returns a status other than
+   HS_OK, the call ends with that status. */
 typedef struct hs_row_reader {
-  hs_status (*rewind)(void *user); /* restarts at the first row; called before the first read, and sometimes again */
+  hs_status (*rewind)(void *user); /* restarts at the first row; called before the first read, and possibly again */
   hs_status (*read)(void *user, void *row); /* writes the next row: image.width samples of image.type, without gaps */
-  void *user;                               /* the caller's, passed to both */
+  void *user;                               /* the caller's, passed to both functions */
 } hs_row_reader;
 
-/* Source of a picture. Start with {0} or one of the functions below. */
+/* A source of a picture. Start with {0} or one of the functions below. */
 typedef struct hs_source {
-  hs_image image;        /* HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
-  hs_source_kind kind;   /* kind of the source; determines the fields that are used */
-  int32_t refuse_damage; /* HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: the decoding call
-                            refuses the JPEG with HS_ERR_FORMAT if libjpeg reports damage; hs_load_image gives the
-                            report */
-  const char *path;      /* HS_SOURCE_FILE */
-  const void *bytes;     /* HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
-  size_t size;           /* size of bytes */
-  hs_row_reader rows;    /* HS_SOURCE_ROWS */
-  const hs_load_options *load; /* how a file is decoded, and the limits for rows; null: the defaults */
-  const hs_image *mask; /* mask as in hs_extract, of the picture's size or, if max_image_size reduced the picture, of
-                           the original's; null: none */
-  int32_t reserved[8];  /* 0 */
+  hs_image image;      /* for HS_SOURCE_PIXELS, HS_SOURCE_ROWS, HS_SOURCE_JPEG */
+  hs_source_kind kind; /* kind of the source; determines the fields that are used */
+  /* for HS_SOURCE_JPEG, set by loading with hs_load_options.strict or notes. 1: decoding refuses the JPEG with
+     HS_ERR_FORMAT if libjpeg reports damage, and hs_load_image gives the report */
+  int32_t refuse_damage;
+  const char *path;            /* HS_SOURCE_FILE */
+  const void *bytes;           /* for HS_SOURCE_ENCODED, HS_SOURCE_JPEG */
+  size_t size;                 /* size of bytes */
+  hs_row_reader rows;          /* HS_SOURCE_ROWS */
+  const hs_load_options *load; /* options of decoding a file, and limits for rows; null: the defaults */
+  /* mask as in hs_extract, of the picture's size; if max_image_size reduced the picture, the original's size is allowed
+     too. null: none */
+  const hs_image *mask;
+  int32_t reserved[8]; /* 0 */
 } hs_source;
 
-/* Makes a source of this kind, with nothing else set. */
+/* Makes a source of this kind with all other fields 0. */
 static inline hs_source hs_source_of(hs_source_kind kind) {
 #ifdef __cplusplus
   hs_source source = {};
@@ -179,7 +182,7 @@ static inline hs_source hs_source_of(hs_source_kind kind) {
   return source;
 }
 
-/* Makes a source of the pixels that *image views; the struct is copied. */
+/* Makes a source of the pixels of *image; the struct is copied. */
 static inline hs_source hs_source_pixels(const hs_image *image) {
   hs_source source = hs_source_of(HS_SOURCE_PIXELS);
   if (image) source.image = *image;
@@ -212,14 +215,14 @@ static inline hs_source hs_source_rows(int32_t width, int32_t height, hs_sample_
 }
 
 /* Reads a source before its extraction, on the caller's thread. *loaded becomes a source of pixels, or of
-   HS_SOURCE_JPEG if load->keep_encoded is 1 and the file is such a JPEG; hs_decodes_jpeg says whether a GPU decodes
-   it. *loaded has the mask of *source, for which hs_extract_source then expects the loaded size, and no load.
-   hs_source_free releases it. For bytes that stay encoded, pixels and HS_SOURCE_JPEG it is a view.
-   Statuses: as hs_load_image; HS_ERR_ARGUMENT also for a source that lacks what its kind needs, and whatever rows
+   HS_SOURCE_JPEG if load->keep_encoded is 1 and the file is such a JPEG; hs_decodes_jpeg says whether a GPU decodes it.
+   *loaded has no load, and the mask of *source, which must have the loaded size then. hs_source_free releases *loaded.
+   For pixels, HS_SOURCE_JPEG and bytes that stay encoded, *loaded refers to the memory of *source. Statuses: as
+   hs_load_image; HS_ERR_ARGUMENT also for a source without the fields that its kind needs; and the statuses that rows
    return. load->message gets the reason, as for hs_load_image. */
 HS_API hs_status hs_load_source(const hs_source *source, hs_source *loaded);
 
-/* Frees what hs_load_source allocated and clears the struct; a source that is a view is only cleared. null is
+/* Frees memory that hs_load_source allocated and clears the struct; memory of the caller is not freed. null is
    allowed. */
 HS_API void hs_source_free(hs_source *source);
 
@@ -235,23 +238,24 @@ HS_API void hs_source_free(hs_source *source);
    Otherwise, and with a mask, libjpeg decodes them. */
 
 /* Extracts the features of a source. Blocks. If max_memory_bytes requires tiles, the picture is read row by row
-   meanwhile, on a CPU or a GPU; the context then holds a band of it and 64 KiB of a file. This applies to rows, to
-   PNG without interlacing, and to JPEG of one scan that needs no turning, if a band fits, without max_image_size,
-   equalize and HS_PROFILE_OPENCV's refinement; for rows also only without a value range in load. The workspace is
-   that of hs_workspace_query_rows; load->max_memory_bytes then limits the additional memory of decoding. A file that
-   is damaged further down gives its status and no features. Statuses: as hs_load_source and hs_extract. */
+   during processing, on a CPU or a GPU; the context then holds only a band of the picture and 64 KiB of a file. This
+   works for rows, for PNG without interlacing, and for JPEG of one scan without EXIF rotation, if a band fits; but
+   not with max_image_size, equalize, the refinement of HS_PROFILE_OPENCV, or for rows a value range in load. The
+   workspace is then that of hs_workspace_query_rows, and load->max_memory_bytes limits the additional memory of
+   decoding. If a later part of the file is damaged, the call returns its status and no features. Statuses: as
+   hs_load_source and hs_extract. */
 HS_API hs_status hs_extract_source(hs_context *context, const hs_source *source, hs_features *features);
 
-/* Submits a source and returns without waiting until it is read. What it points to must stay valid until hs_wait has
-   returned this image's features: path, bytes, the pixels of image and mask, load->exif and load->notes (a separate
-   exif and notes for each file in flight). *source, *load and *mask are copied. hs_wait reports faults of a file or
-   its mask. With options.in_flight 0 a context of a GPU allows 64 in flight if the first image submitted is a file.
-   Statuses: HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_UNSUPPORTED (rows), HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY,
+/* Submits a source and returns before it is read. The memory that it points to must stay valid until hs_wait has
+   returned this image's features: path, bytes, the pixels of image and mask, load->exif and load->notes (separate ones
+   for each file in flight). *source, *load and *mask are copied. hs_wait reports faults of a file or its mask. With
+   options.in_flight 0, a context on a GPU allows 64 images in flight if the first submitted image is a file. Statuses:
+   HS_ERR_ARGUMENT, HS_ERR_OPTION, HS_ERR_UNSUPPORTED (rows), HS_ERR_CAPACITY (as hs_submit), HS_ERR_MEMORY,
    HS_ERR_THREAD, HS_ERR_NO_DEVICE; for pixels and HS_SOURCE_JPEG also hs_submit's. After a failure nothing was
    submitted. */
 HS_API hs_status hs_submit_source(hs_context *context, const hs_source *source);
 
-/* As hs_extract_source and hs_submit_source, for a file (hs_source_file), and for bytes[size] of a file in memory
+/* As hs_extract_source and hs_submit_source: for a file (hs_source_file), and for the bytes of a file in memory
    (hs_source_encoded). */
 HS_API hs_status hs_extract_file(hs_context *context, const char *path, const hs_load_options *load,
                                  const hs_image *mask, hs_features *features);
