@@ -4,13 +4,13 @@
  * Schmid, IJCV 2004.
  *
  * A shape is the direction of the long axis and the quotient of the axes' lengths. Its frame is F = sigma U
- * diag(quotient, 1), where U rotates by the direction of the long axis; the short axis stays sigma. The shape's
- * moments are the second moments of the gradients of the keypoint's level under a Gaussian of 3 F. The covariance of
- * the next shape is the inverse of the moments. At the fixed point F warps the surroundings so that the moments are
- * equal in every direction. As in VLFeat, levels are not smoothed anew along the long axis.
+ * diag(quotient, 1), where U rotates by the direction of the long axis; the short axis stays sigma. The shape's moments
+ * are the second moments of the gradients of the keypoint's level under a Gaussian of 3 F. The covariance of the next
+ * shape is the inverse of the moments. At the fixed point F warps the surroundings so that the moments are equal in
+ * every direction. As in VLFeat, levels are not smoothed anew along the long axis.
  *
- * Orientations and descriptors then follow orient.h and describe.h, which take as their level a patch in which F has
- * become a circle. All arithmetic is float32 in a fixed order; the moments are integers.
+ * Orientations and descriptors then follow orient.h and describe.h. Their level is a patch in which F has become a
+ * circle. All arithmetic is float32 in a fixed order; the moments are integers.
  */
 #ifndef HARTSIFT_STAGES_AFFINE_H
 #define HARTSIFT_STAGES_AFFINE_H
@@ -26,7 +26,7 @@ enum {
   AFFINE_DESCRIBE_RADIUS = 17,
   AFFINE_ORIENT_SIDE = 2 * (AFFINE_ORIENT_RADIUS + 1) + 1,
   AFFINE_DESCRIBE_SIDE = 2 * (AFFINE_DESCRIBE_RADIUS + 1) + 1,
-  /* Half the side of the descriptor's square, in half samples. AFFINE_DESCRIBE_RADIUS is half the square's diagonal,
+  /* Half the side of the descriptor's square, in half samples. AFFINE_DESCRIBE_RADIUS is half of the square's diagonal,
    * rounded to samples. */
   AFFINE_DESCRIBE_HALF = 8 * (int)DESCRIBE_CELL_SIGMA * (DESCRIBE_CELLS + 1) / AFFINE_DISTANCE_EIGHTHS,
   AFFINE_DESCRIBE_DIAGONAL_SQUARE = 2 * AFFINE_DESCRIBE_HALF * AFFINE_DESCRIBE_HALF,
@@ -43,9 +43,9 @@ _Static_assert((2 * AFFINE_DESCRIBE_RADIUS - 1) * (2 * AFFINE_DESCRIBE_RADIUS - 
 #define AFFINE_REACH    2.5f    /* radius of that Gaussian's window, in standard deviations */
 #define AFFINE_ROUND    1.0404f /* converged: the squared axes of the moments differ by less than 2 % in length */
 #define AFFINE_LONGEST  25.0f   /* the square of the maximum quotient of the axes: 5 */
-/* log2 of the weight at the centre of the window. A weight multiplies a product of two differences, each at most 1.
- * The weights of a window sum to less than 2^10.5 times the central weight (at most 2 pi 9 5 2^2 samples), so the
- * moments stay below 2^31. */
+/* log2 of the weight at the centre of the window. A weight multiplies a product of two differences, each at most 1. The
+ * weights of a window (at most 2 pi 9 5 2^2 samples) sum to less than 2^10.5 times the central weight, so the moments
+ * stay below 2^31. */
 #define AFFINE_WEIGHT_LOG2 20.0f
 
 /* The samples of a patch that later stages read: in row j, columns first[j] to end[j] - 1. */
@@ -76,12 +76,12 @@ typedef struct affine_args {
 /* The window of the moments on a level: every step-th sample about (cx, cy). The weight of the sample at (dx, dy) from
  * the keypoint is 2^(xx dx^2 + xy dx dy + yy dy^2 + AFFINE_WEIGHT_LOG2) if that exceeds 2^lowest. */
 typedef struct affine_window {
-  float x, y; /* position of the middle sample, from the keypoint */
+  float x, y; /* position of the middle sample relative to the keypoint */
   int32_t cx, cy, step;
   float per_step; /* 1 / step, exact: steps are powers of two */
-  int32_t rows;   /* bound on the rows above and below the middle that have weights, in steps */
+  int32_t rows;   /* maximum number of rows with weights above and below the middle, in steps */
   float xx, xy, yy, lowest;
-  float shear, widest, taper; /* in row dy, weights are 0 farther than sqrt(widest + taper dy^2) from dx = shear dy */
+  float shear, widest, taper; /* weights of row dy are 0 farther than sqrt(widest + taper dy^2) from dx = shear dy */
 } affine_window;
 
 /* Second moments of the gradients under the window. */
@@ -89,7 +89,7 @@ typedef struct affine_moments {
   int32_t xx, xy, yy;
 } affine_moments;
 
-/* x, y, sigma in samples of the level. */
+/* Returns the window of a shape. x, y, sigma: in samples of the level. */
 HS_INLINE affine_window affine_window_of(float x, float y, float sigma, const affine_shape *s) {
   affine_window w;
   const float shorter = AFFINE_WINDOW * sigma, longer = shorter * s->quotient;
@@ -170,7 +170,7 @@ HS_INLINE bool affine_next_shape(affine_shape *s, const affine_moments *m) {
   return true;
 }
 
-/* The map of a patch about (x, y); x, y, sigma in samples of the source level. */
+/* Returns the map of a patch about (x, y); x, y, sigma in samples of the source level. */
 HS_INLINE patch_map affine_map_of(float x, float y, float sigma, const affine_shape *s) {
   patch_map m;
   const float across = sigma * AFFINE_DISTANCE, along = across * s->quotient;
@@ -203,8 +203,8 @@ HS_INLINE float affine_sample(const plane_view *p, float x, float y) {
   return hs_fmaf(fy, lower - upper, upper);
 }
 
-/* Converts a direction in the patch to the direction in the image, in radians in [0, 2 pi); further below, the
- * opposite. */
+/* Converts a direction in the patch to a direction in the image, in radians in [0, 2 pi). The function below converts
+ * the opposite way. */
 HS_INLINE float affine_angle_of(float x, float y) {
   float length, turn;
   hs_polar(x, y, 1.0f, &length, &turn);
@@ -244,7 +244,7 @@ HS_INLINE void affine_frame_of(const affine_shape *s, float sigma, float angle, 
   frame[3] = hs_fmaf(s->cosine, sigma * c, -(s->sine * (longer * d)));
 }
 
-/* The samples of a patch that orientation and descriptor read: samples that vote, and their neighbours. */
+/* Ranges of patch samples that orientation and descriptor read: samples that vote, and their neighbours. */
 
 /* Sets row j to the integer columns from low to high, both counted from the patch's middle. */
 HS_INLINE void patch_rows_set(patch_rows *rows, int32_t side, int32_t j, float low, float high) {
@@ -284,7 +284,7 @@ HS_INLINE patch_rows describe_rows(float angle) {
   hs_sincos_turn(hs_wrap_turn(angle * TURNS_A_RADIAN), &s, &c);
   s = patch_slope_away_from_zero(s);
   c = patch_slope_away_from_zero(c);
-  /* the square: |dx c + dy s| < half and |dy c - dx s| < half */
+  /* the square has |dx c + dy s| < half and |dy c - dx s| < half */
   const float slope = -s / c, reach = half / hs_fabsf(c), other_slope = c / s, other_reach = half / hs_fabsf(s);
   for (int32_t j = 0; j < AFFINE_DESCRIBE_SIDE; j++) {
     const int32_t row = j - AFFINE_DESCRIBE_SIDE / 2;

@@ -1,5 +1,5 @@
 /*
- * Shared by every stage: status, and assertions on preconditions.
+ * Shared by all stages: their status, and assertions of preconditions.
  *
  * Stages are contracts and host arithmetic: they know neither the public header nor a backend. The pipeline turns a
  * stage_status into an hs_status.

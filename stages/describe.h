@@ -47,7 +47,7 @@ typedef struct describe_args {
   void *descriptors;
 } describe_args;
 
-/* The window of one feature, in samples of its octave. */
+/* Window of one feature, in samples of its octave. */
 typedef struct describe_window {
   float x, y;     /* centre of the patch */
   int32_t cx, cy; /* the sample at the window's centre */
@@ -94,9 +94,9 @@ HS_INLINE int32_t domain_octaves(const domain_sizes *d, int32_t scales) {
 }
 
 /* Finds the level for a size: the keypoint's level moved by d->levels[size], so that blur and window size stay in the
- * same proportion. If two octaves have that level (level S is level 0 of the next octave, with four times the
- * samples), the coarser octave is used. The octave is never finer than the keypoint's: smaller sizes use that
- * octave's level 0. In the last octave the level is at most S. */
+ * same proportion. If two octaves have that level (level S equals level 0 of the next octave, but has four times the
+ * samples), the coarser octave is used. The octave is never finer than the keypoint's: smaller sizes use that octave's
+ * level 0. In the last octave the level is at most S. */
 HS_INLINE void domain_level(const domain_sizes *d, int32_t size, int32_t scales, int32_t octave_count,
                             int32_t *octave_index, int32_t *level) {
   *level += d->levels[size];
@@ -108,7 +108,7 @@ HS_INLINE void domain_level(const domain_sizes *d, int32_t size, int32_t scales,
   if (*level > scales) *level = scales;
 }
 
-/* Where a feature's window is: its plane (octave and level), and its position and size in samples of that octave. */
+/* Window of a feature: its plane (octave and level), and its position and size in samples of that octave. */
 typedef struct describe_site {
   int32_t octave_index, level;
   float x, y, sigma;
@@ -151,16 +151,15 @@ HS_INLINE bool describe_place(const describe_window *w, float dx, float dy, floa
   return *row > 0.0f && *row < 5.0f && *column > 0.0f && *column < 5.0f;
 }
 
-/* The eight votes of a sample: v[4 r + 2 c + d] goes to the bin r rows, c columns and d directions (each 0 or 1)
- * after bin `index`. */
+/* The eight votes of a sample. v[4 r + 2 c + d] is added to the bin that is r rows, c columns and d directions (each 0
+ * or 1) after bin `index`. */
 typedef struct describe_votes {
   int32_t index;
   int32_t v[8];
 } describe_votes;
 
-/* Splits the share v of a sample in one row over two columns and two directions. The votes are differences of
- * products that are rounded once, so they add up to exactly the rounded v. Only votes[0] may be negative, by at most
- * 2. */
+/* Splits the share v of a sample in one row over two columns and two directions. The votes are differences of products,
+ * each rounded once, so their sum is exactly the rounded v. Only votes[0] may be negative, by at most 2. */
 HS_INLINE void describe_share(float v, float fc, float fd, float fcd, int32_t votes[4]) {
   const int32_t all = hs_round_half_even(v), column = hs_rounded_product(v, fc);
   const int32_t direction = hs_rounded_product(v, fd), both = hs_rounded_product(v, fcd);
@@ -170,13 +169,14 @@ HS_INLINE void describe_share(float v, float fc, float fd, float fcd, int32_t vo
   votes[0] = all - column - votes[1];
 }
 
-/* gx, gy: gradient; weight = w(dx) w(dy) 2^q; row and column from describe_place, inside. */
+/* Returns the votes of a sample that is inside. gx, gy: gradient; weight = w(dx) w(dy) 2^q; row, column: from
+ * describe_place. */
 HS_INLINE describe_votes describe_votes_of(const describe_window *w, float gx, float gy, float weight, float row,
                                            float column) {
   describe_votes votes;
   float magnitude, angle;
   hs_polar(gx, gy, (float)DESCRIBE_BINS, &magnitude, &angle);
-  /* Lowe's bins run against the y-down sense, starting at the feature's orientation; direction is in -4..12. */
+  /* Lowe's bins turn against the y-down sense, and start at the feature's orientation; direction is in -4..12. */
   const float direction = w->direction - angle;
   const int32_t r = hs_floor_int(row), c = hs_floor_int(column), d = hs_floor_int(direction);
   const float fr = row - (float)r, fc = column - (float)c, fd = direction - (float)d, fcd = fc * fd;

@@ -10,9 +10,9 @@
 
 #include "stages/portable.h"
 
-/* Returns 1/x for x in [2^-100, 2^100], with a relative error of at most 1.2e-6, in 5 operations. The first guess (5
- * % off) comes from the bits of x as an integer. Then two steps r (c - x r) follow. The first c is fitted to the
- * guess and leaves an error of 1.3e-3. The second c is slightly above 2, which halves the remaining squared error. */
+/* Returns 1/x for x in [2^-100, 2^100], with a relative error of at most 1.2e-6, in 5 operations. The first guess r (5
+ * % off) is computed from the bits of x as an integer. Two steps r (c - x r) follow. The first c is fitted to the guess
+ * and leaves an error of 1.3e-3. The second c is slightly above 2, which halves the remaining squared error. */
 HS_INLINE float hs_reciprocal(float x) {
   float r = hs_bits_float(0x7ef33400u - hs_float_bits(x));
   r = r * hs_fmaf(-x, r, 2.00128f);
@@ -50,8 +50,7 @@ HS_INLINE void hs_polar(float gx, float gy, float unit, float *magnitude, float 
   *angle = hs_bits_float(hs_float_bits(a) | (hs_float_bits(gy) & 0x80000000u));
 }
 
-/* Returns 2^x for x in [-126, 127]. Smaller x give 2^-126, larger x 2^127. Relative error at most 2e-7; 11
- * operations. */
+/* Returns 2^x for x in [-126, 127]; x is clamped to this range. Relative error at most 2e-7; 11 operations. */
 HS_INLINE float hs_exp2(float x) {
   x = x > -126.0f ? x : -126.0f;
   x = x < 127.0f ? x : 127.0f;
@@ -65,7 +64,7 @@ HS_INLINE float hs_exp2(float x) {
   return p * hs_power_of_two(n);
 }
 
-/* log2(x) for normal x > 0; absolute error at most 5e-8 plus one rounding of the result. */
+/* Returns log2(x) for normal x > 0; absolute error at most 5e-8 plus one rounding of the result. */
 HS_INLINE float hs_log2(float x) {
   const uint32_t bits = hs_float_bits(x);
   /* the exponent that leaves a mantissa in [sqrt(1/2), sqrt(2)) */
@@ -82,7 +81,7 @@ HS_INLINE float hs_log2(float x) {
   return hs_fmaf(p, f, (float)n);
 }
 
-/* Sine and cosine of 2 pi turn for turn in [0, 1]; absolute error at most 9e-8; exact at multiples of 1/4. */
+/* Computes sine and cosine of 2 pi turn for turn in [0, 1]; absolute error at most 9e-8; exact at multiples of 1/4. */
 HS_INLINE void hs_sincos_turn(float turn, float *sine, float *cosine) {
   const int32_t quarter = hs_round_half_even(4.0f * turn);
   const float r = hs_fmaf(-0.25f, (float)quarter, turn); /* exact, |r| <= 1/8 */

@@ -33,9 +33,9 @@
 #include "stages/orient.h"
 
 static const double SQRT_TWO_PI = 2.5066282746310007;
-static const double DESCRIBE_INTEGRAL = 3.398; /* integral of exp(-u^2/8) t(u): 3.39738 */
+static const double DESCRIBE_INTEGRAL = 3.398; /* integral of exp(-u^2/8) t(u), rounded up from 3.39738 */
 static const double MAGNITUDE_MAX = 0.70711;
-/* Radius of the orientation window, in standard deviations of its Gaussian: 3. */
+/* Radius of the orientation window in standard deviations of its Gaussian: 3 */
 static const double DEVIATIONS = (double)ORIENT_WINDOW_RADIUS / (double)ORIENT_WINDOW_SIGMA;
 
 double orient_weight_bound(int32_t radius) {
@@ -49,7 +49,7 @@ double describe_weight_bound(int32_t radius) {
   return side * side;
 }
 
-/* Returns the largest q <= most such that weights * m * 2^q, plus the rounding, stays below 2^31. */
+/* Returns the largest q <= `most` such that weights * m * 2^q, plus the rounding, stays below 2^31. */
 static int32_t bits_for(double weights, int32_t radius, int32_t most) {
   const double side = 2.0 * (double)radius + 1.0;
   const double rounding = 2.0 * side * side;

@@ -15,11 +15,11 @@
  * (sigma0 = 4, S = 1 gives 240); a user keypoint beyond it gets a smaller window (METHOD.md). */
 enum {
   WINDOW_RADIUS_MAX = 2048,
-  ORIENT_VOTE_BITS_MAX = 21,  /* magnitudes below 1.42 (VLFeat's at the edge) times 2^q stay below 2^22 */
+  ORIENT_VOTE_BITS_MAX = 21,  /* magnitudes below 1.42 (VLFeat's at an image's edge) times 2^q stay below 2^22 */
   DESCRIBE_VOTE_BITS_MAX = 22 /* magnitudes below 0.71 */
 };
 
-/* 2^q for each radius R of the orientation window and of the descriptor window. */
+/* 2^q by radius R, for the orientation window and the descriptor window. */
 typedef struct vote_scales {
   float orient[WINDOW_RADIUS_MAX + 1];
   float describe[WINDOW_RADIUS_MAX + 1];

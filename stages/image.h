@@ -6,7 +6,7 @@
 
 #include "stages/base.h"
 
-/* Values as hs_sample_type and hs_pixel_layout (asserted where the two meet). */
+/* Values as in hs_sample_type and hs_pixel_layout; asserted in pipeline. */
 typedef enum source_type { SOURCE_U8 = 0, SOURCE_U16 = 1, SOURCE_F32 = 2 } source_type;
 typedef enum source_layout {
   SOURCE_GRAY = 0,
@@ -17,7 +17,7 @@ typedef enum source_layout {
   SOURCE_BGRA = 5
 } source_layout;
 
-/* Bytes of one sample, channels of one pixel, bytes of one pixel. */
+/* Return the bytes of one sample, the channels of one pixel, and the bytes of one pixel. */
 static inline size_t source_sample_bytes(source_type type) {
   return type == SOURCE_U8 ? 1 : (type == SOURCE_U16 ? 2 : 4);
 }
@@ -41,14 +41,14 @@ typedef struct source_view {
   float range_low, range_high; /* SOURCE_F32: the values of black and white, low < high */
 } source_view;
 
-/* Samples [x0, x1) x [y0, y1) of a plane. All fields 0, as the output region of a stage: the complete plane. */
+/* Samples [x0, x1) x [y0, y1) of a plane. As the output region of a stage, all fields 0 mean the complete plane. */
 typedef struct plane_region {
   int32_t x0, y0, x1, y1;
 } plane_region;
 
 /* One float plane: intensities in [0, 1], row-major, `stride` floats between rows. If the picture is processed in
- * tiles, memory may hold only a region of the plane. width and height remain those of the complete plane, and `data`
- * is the address that sample (0, 0) would have (pipeline/frame/TILES.md). */
+ * tiles, memory may hold only a region of the plane. Even then width and height are those of the complete plane, and
+ * `data` is the address that sample (0, 0) would have (pipeline/frame/TILES.md). */
 typedef struct plane_view {
   float *data;
   int32_t width, height;
@@ -60,7 +60,7 @@ static inline plane_region region_or_all(plane_region r, const plane_view *plane
   return r;
 }
 
-/* The region extended by `margin` samples, clipped to the plane. */
+/* Returns the region extended by `margin` samples, clipped to the plane. */
 static inline plane_region region_about(plane_region r, int32_t margin, const plane_view *plane) {
   r.x0 = r.x0 > margin ? r.x0 - margin : 0;
   r.y0 = r.y0 > margin ? r.y0 - margin : 0;
@@ -73,9 +73,9 @@ static inline bool region_has(const plane_region *r, int32_t x, int32_t y) {
   return x >= r->x0 && x < r->x1 && y >= r->y0 && y < r->y1;
 }
 
-/* The Gaussian levels of one octave, 0..S+2 (level S+2 only if its reader wants it stored), level_floats apart. Sample
- * (i, j) is at original position (i * 2^octave - shift, j * 2^octave - shift), shift: sift_params.grid_shift. DoG level
- * s is the difference of levels s+1 and s. */
+/* The Gaussian levels of one octave, 0..S+2, level_floats apart; level S+2 only if detection reads it from memory.
+ * Sample (i, j) is at original position (i * 2^octave - shift, j * 2^octave - shift) with shift =
+ * sift_params.grid_shift. DoG level s is level s+1 minus level s. */
 typedef struct octave_view {
   float *levels;
   size_t level_floats;

@@ -2,7 +2,7 @@
  * The coded scan of a baseline JPEG for the GPU's decoder.
  *
  * The host packs the file's content (pipeline/image_io/jpeg/jpeg_stream.h), and the device decodes it
- * (cuda/jpeg/jpeg_cuda.h). This header has the shared layouts, and one step of the decoding.
+ * (cuda/jpeg/jpeg_cuda.h). This header has the layouts that both share, and one step of the decoding.
  *
  * ITU-T T.81, F.1.2, F.2.2 and annex C.
  */
@@ -16,19 +16,19 @@ enum {
   JPEG_BLOCK_SIDE = 8,
   JPEG_COEFFICIENTS = 64,   /* coefficients of a block */
   JPEG_MCU_BLOCKS_MAX = 10, /* T.81, B.2.3 */
-  /* Number of stream bits that index the first lookup table. If the first six bits are ones, the prefix of long
-   * codes, the next 16 bits index a second part of the table. */
+  /* Number of stream bits that index the first lookup table. Long codes begin with six ones; for them the next 16 bits
+   * index a second part of the table. */
   JPEG_LOOKUP_BITS = 11,
   JPEG_LONG_ONES = 6,
   JPEG_LONG_LOOKUPS = 1 << (16 - JPEG_LONG_ONES),
-  JPEG_HUFFMAN_BITS_MAX = 16,    /* bits of a code */
-  JPEG_HUFFMAN_TABLES = 4,       /* DC 0 and 1, AC 0 and 1 */
-  JPEG_DATA_BYTES_MAX = 1 << 28, /* bit numbers have 32 bits */
+  JPEG_HUFFMAN_BITS_MAX = 16,    /* maximum length of a code, bits */
+  JPEG_HUFFMAN_TABLES = 4,       /* tables DC 0 and 1, AC 0 and 1 */
+  JPEG_DATA_BYTES_MAX = 1 << 28, /* maximum length of the coded data; a bit's number must fit 32 bits */
   JPEG_SUBSEQUENCE_BITS = 1024,  /* bits that one thread decodes; a multiple of 32 */
   JPEG_WORDS_AHEAD = 4,          /* words that may be read past the coded data */
   /* Maximum sum of a luma block's dequantised coefficients. Below it, no intermediate result of an inverse transform
-   * approaches the 16-bit limits, where libjpeg's versions differ from each other: the first pass multiplies by at
-   * most 4 sqrt(8) / 2 and adds two such sums. Photographs stay below half of this maximum. */
+   * approaches the 16-bit limits, where versions of libjpeg differ: the first pass multiplies by at most 4 sqrt(8) / 2
+   * and adds two such sums. Photographs stay below half of this maximum. */
   JPEG_SUM_MAX = 5600
 };
 
@@ -37,11 +37,11 @@ typedef struct jpeg_shape {
   int32_t width, height; /* pixels, as stored */
   int32_t mcus_across, mcus_down;
   int32_t luma_across, luma_down; /* luma blocks of an MCU; they come first, row by row */
-  int32_t mcu_blocks;             /* blocks of all components, 1..JPEG_MCU_BLOCKS_MAX */
+  int32_t mcu_blocks;             /* blocks of all components of an MCU, 1..JPEG_MCU_BLOCKS_MAX */
   uint32_t dc_tables, ac_tables;  /* bit k: number (0 or 1) of the Huffman table of block k of an MCU */
-  uint32_t interval_mcus;         /* MCUs of a restart interval; the last one may have fewer */
-  uint32_t intervals;             /* 1 or more */
-  uint32_t subsequences;          /* over all intervals */
+  uint32_t interval_mcus;         /* number of MCUs of a restart interval; the last one may have fewer */
+  uint32_t intervals;             /* number of restart intervals, 1 or more */
+  uint32_t subsequences;          /* number of subsequences of all intervals */
   uint32_t data_words;            /* length of the coded data in 32-bit words, including JPEG_WORDS_AHEAD */
   size_t packed_bytes;            /* size of the packed picture: jpeg_tables, jpeg_interval[intervals + 1], then data
                                    * at a multiple of 16 */
@@ -56,21 +56,23 @@ typedef struct jpeg_huffman {
   uint16_t steps[(1 << JPEG_LOOKUP_BITS) + JPEG_LONG_LOOKUPS];
 } jpeg_huffman;
 
-/* The codes of the same table in canonical order, for codes that the lookup does not find: rare ones, or those of an
+/* The codes of the same table in canonical order, for codes that the lookup does not find: rare codes, or codes of an
  * unusual table. */
 typedef struct jpeg_code_order {
-  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1]; /* smallest 16-bit prefix above all codes of up to this length */
-  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];   /* index in the order that code 0 of this length would have; may be
-                                               * negative */
+  /* [length]: smallest 16-bit prefix above all codes of at most this length */
+  uint32_t beyond[JPEG_HUFFMAN_BITS_MAX + 1];
+  /* [length]: index in the order that code 0 of this length would have; may be negative */
+  int32_t place[JPEG_HUFFMAN_BITS_MAX + 1];
   uint16_t steps[256];
 } jpeg_code_order;
 
-/* The file's tables. */
+/* All tables of the file. */
 typedef struct jpeg_tables {
   jpeg_huffman huffman[JPEG_HUFFMAN_TABLES];
   jpeg_code_order orders[JPEG_HUFFMAN_TABLES];
-  uint16_t quantisation[JPEG_COEFFICIENTS]; /* luma's quantisation table, by column and row: index 8 x + y */
-  uint8_t places[JPEG_COEFFICIENTS];        /* by column and row, for coefficients in zigzag order */
+  /* luma's quantisation factors; the index is 8 x + y, for column x and row y */
+  uint16_t quantisation[JPEG_COEFFICIENTS];
+  uint8_t places[JPEG_COEFFICIENTS]; /* [coefficient in zigzag order]: its index, 8 x + y */
 } jpeg_tables;
 #ifndef __cplusplus
 _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisation) % 16 == 0 &&
@@ -78,8 +80,8 @@ _Static_assert(sizeof(jpeg_huffman) % 16 == 0 && offsetof(jpeg_tables, quantisat
                "the device copies 16 bytes at a time");
 #endif
 
-/* A restart interval: the first of its coded bits (stuffed zeros are removed), and its first subsequence. One more
- * entry marks the end of the last interval. */
+/* A restart interval: the number of its first coded bit (after removal of stuffed zeros) and of its first subsequence.
+ * One more entry marks the end of the last interval. */
 typedef struct jpeg_interval {
   uint32_t first_bit; /* a multiple of 8 */
   uint32_t first_subsequence;
@@ -92,14 +94,14 @@ HS_INLINE size_t jpeg_data_at(const jpeg_shape *shape) {
 
 enum {
   JPEG_STEP_TO_END = 127,
-  JPEG_STEP_WRONG = 1 /* the code is missing, or invalid in baseline: skips one bit, the index stays */
+  JPEG_STEP_WRONG = 1 /* no such code, or invalid in baseline: skips one bit; the index stays */
 };
 
 /* Decoder state. */
 typedef struct jpeg_scan_state {
-  uint32_t bit;   /* the next bit */
+  uint32_t bit;   /* number of the next bit */
   uint32_t index; /* index of the next coefficient in zigzag order; 0: DC */
-  uint32_t block; /* block in its MCU */
+  uint32_t block; /* number of the block in its MCU */
 } jpeg_scan_state;
 
 HS_INLINE uint32_t jpeg_step_bits(uint32_t step) { return step & 31u; }
@@ -109,18 +111,18 @@ HS_INLINE uint32_t jpeg_step_make(uint32_t code_bits, uint32_t size, uint32_t sk
   return (code_bits + size) | size << 5 | skip << 9;
 }
 
-/* Returns the index of the step for the next bits of the stream. */
+/* Returns the index in the lookup for the next bits of the stream. */
 HS_INLINE uint32_t jpeg_step_at(uint32_t window) {
   const uint32_t at_long = (window >> 16) - (0x10000u - (uint32_t)JPEG_LONG_LOOKUPS) + (1u << JPEG_LOOKUP_BITS);
   return window >> (32 - JPEG_LONG_ONES) == (1u << JPEG_LONG_ONES) - 1 ? at_long : window >> (32 - JPEG_LOOKUP_BITS);
 }
 
-/* Finds the step by the canonical order of the codes. */
+/* Finds the step of a code by the canonical order of the codes. */
 HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t window) {
   const uint32_t look = window >> 16;
   int32_t bits = 1;
 #ifdef __CUDA_ARCH__
-#  pragma unroll 1 /* rarely executed; inlining it would slow the common steps */
+#  pragma unroll 1 /* rarely executed, so not inlined: inlining would slow down the common steps */
 #endif
   while (bits < JPEG_HUFFMAN_BITS_MAX && look >= order->beyond[bits]) bits++;
   if (look >= order->beyond[bits]) return JPEG_STEP_WRONG;
@@ -131,15 +133,14 @@ HS_INLINE uint32_t jpeg_step_in_order(const jpeg_code_order *order, uint32_t win
 /* Returns the step for the next 32 bits of the stream. huffman, orders: as in jpeg_tables. */
 HS_INLINE uint32_t jpeg_scan_step(const jpeg_huffman *huffman, const jpeg_code_order *orders, const jpeg_shape *shape,
                                   jpeg_scan_state state, uint32_t window) {
-  /* Packs both fields into one word, which stays in a register; otherwise the device would load one of them at each
-   * step. */
+  /* One word with both fields stays in a register; with two fields the device would load one of them at each step. */
   const uint32_t tables = shape->dc_tables | shape->ac_tables << 16, is_ac = state.index > 0 ? 1u : 0u;
   const uint32_t number = 2 * is_ac + (tables >> (16 * is_ac + state.block) & 1u);
   const uint32_t step = huffman[number].steps[jpeg_step_at(window)];
   return step ? step : jpeg_step_in_order(&orders[number], window);
 }
 
-/* Returns the value that follows the code (T.81, F.2.2.1, EXTEND); 0 if it has no bits. */
+/* Returns the coefficient's value, whose bits follow the code (T.81, F.2.2.1, EXTEND); 0 if it has no bits. */
 HS_INLINE int32_t jpeg_step_value(uint32_t step, uint32_t window) {
   const uint32_t size = jpeg_step_size(step), code_bits = jpeg_step_bits(step) - size;
   const int32_t bits = (int32_t)(window << code_bits >> 1 >> (31 - size)), beyond = (int32_t)(1u << size);

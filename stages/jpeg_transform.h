@@ -14,15 +14,14 @@
 
 enum {
   JPEG_FACTOR_BITS = 13,
-  JPEG_COLUMN_BITS = 2, /* extra bits kept by the column pass */
+  JPEG_COLUMN_BITS = 2, /* extra bits that the column pass keeps */
   JPEG_COLUMN_SHIFT = JPEG_FACTOR_BITS - JPEG_COLUMN_BITS,
-  JPEG_ROW_SHIFT = JPEG_FACTOR_BITS + JPEG_COLUMN_BITS + 3 /* the 3 is a division by 8: the scale of both passes
-                                                            * together */
+  JPEG_ROW_SHIFT = JPEG_FACTOR_BITS + JPEG_COLUMN_BITS + 3 /* the 3 divides by 8, the scale of both passes together */
 };
 
-/* Transforms in place from frequencies to samples. Divides by 2^shift with rounding; halves up. */
+/* Transforms frequencies to samples in place. Divides by 2^shift and rounds to nearest, halves up. */
 HS_INLINE void jpeg_transform_8(int32_t v[JPEG_BLOCK_SIDE], int32_t shift) {
-  /* sqrt(2) cos(6 pi / 16), and the sums and differences for a rotation by three products */
+  /* sqrt(2) cos(6 pi / 16); sums and differences make a rotation with three products */
   const int32_t turn = (v[2] + v[6]) * 4433, low = (v[0] + v[4]) * (1 << JPEG_FACTOR_BITS),
                 high = (v[0] - v[4]) * (1 << JPEG_FACTOR_BITS), half = 1 << (shift - 1);
   const int32_t even2 = turn - v[6] * 15137, even3 = turn + v[2] * 6270;

@@ -1,6 +1,6 @@
 /*
- * The method's resolved parameters (thresholds in the form that stages compare, one number for each rule), and lists of
- * keypoints and features.
+ * The resolved parameters of the method, and lists of keypoints and features. Thresholds have the form in which stages
+ * compare them, and each rule is one number.
  *
  * Filled once from the options (pipeline/context/options.c) and passed by value. All comparisons are strict (>
  * threshold). A rule that includes its threshold gets the next smaller float here, so no backend needs a branch.
@@ -16,27 +16,27 @@ enum { DOMAIN_SIZES_MAX = 16 };
 typedef struct domain_sizes {
   int32_t count; /* 0: no pooling, only the keypoint's size */
   float size[DOMAIN_SIZES_MAX];
-  int32_t levels[DOMAIN_SIZES_MAX]; /* level offset at which the blur fits: round(S log2 size) */
+  int32_t levels[DOMAIN_SIZES_MAX]; /* level offset with the same blur relative to the window: round(S log2 size) */
 } domain_sizes;
 
 typedef struct sift_params {
   int32_t scales;        /* S */
   float sigma0;          /* blur of level 0, samples of its octave */
   float grid_shift;      /* the first sample is at (-grid_shift, -grid_shift), original pixels */
-  int32_t border;        /* samples along each side of a level that cannot be candidates */
+  int32_t border;        /* width of the margin of a level without candidates, samples */
   float candidate_above; /* a candidate's |D| is greater than this */
   bool extremum_ties;    /* a candidate may equal neighbours (OpenCV) */
   author_rule refine_rule;
-  float settle;         /* maximum |offset| of a settled sample; RULE_OPENCV: strictly below it */
+  float settle;         /* maximum |offset| of a settled sample; RULE_OPENCV: the offset is strictly smaller */
   float contrast_above; /* the refined |D| is greater than this */
-  float edge;           /* r: tr^2 r < (r+1)^2 det */
+  float edge;           /* r: a keypoint has tr^2 r < (r+1)^2 det */
   author_rule orientation_rule;
-  int32_t max_orientations; /* 0: every peak */
+  int32_t max_orientations; /* maximum features of a keypoint; 0: every peak */
   bool upright;
   author_rule descriptor_rule;
   bool root;             /* RootSIFT */
-  bool vlfeat_layout;    /* bins 0 7 6 5 4 3 2 1 in each cell */
-  bool descriptor_float; /* float rather than u8 */
+  bool vlfeat_layout;    /* order of the bins in a cell: 0 7 6 5 4 3 2 1 */
+  bool descriptor_float; /* descriptors are float, otherwise u8 */
   domain_sizes domain;
 } sift_params;
 
@@ -63,7 +63,7 @@ typedef struct keypoint_list {
   float *x, *y;          /* original pixels */
   float *sigma;          /* original pixels */
   float *response;       /* |D| at the refined extremum */
-  int32_t *column, *row; /* the settled sample, in its octave */
+  int32_t *column, *row; /* settled sample, in samples of the octave */
   int16_t *octave, *level;
 } keypoint_list;
 

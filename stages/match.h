@@ -1,10 +1,10 @@
 /*
- * Matching: the nearest and second nearest descriptor of every descriptor, and which pairs are kept.
- * Lowe, IJCV 2004, section 7.1.
+ * Matching: the nearest and second nearest descriptor of every descriptor, and which pairs are kept. Lowe, IJCV 2004,
+ * section 7.1.
  *
  * Candidates are ordered by squared distance, then by index. This order is total, so the result does not depend on the
- * order in which a backend compares them. Both descriptor types give squares as floats: for 8-bit values they are
- * integers below 2^23 and so exact; for floats they are summed in one fixed order.
+ * order of comparisons. Both descriptor types give squares as floats: for 8-bit values they are integers below 2^23 and
+ * so exact; for floats they are summed in one fixed order.
  */
 #ifndef HARTSIFT_STAGES_MATCH_H
 #define HARTSIFT_STAGES_MATCH_H
@@ -12,7 +12,7 @@
 #include "stages/base.h"
 #include "stages/portable.h"
 
-enum { MATCH_LENGTH = 128 }; /* values of a descriptor */
+enum { MATCH_LENGTH = 128 }; /* number of values of a descriptor */
 #define MATCH_NONE UINT32_MAX
 /* The bits of the largest squared distance of 8-bit descriptors. */
 enum { MATCH_SQUARE_BITS = 23 };
@@ -24,14 +24,14 @@ _Static_assert(MATCH_LENGTH * 255 * 255 < 1 << MATCH_SQUARE_BITS, "squared dista
 typedef enum match_type { MATCH_U8 = 0, MATCH_F32 = 1 } match_type;
 typedef enum match_guide_kind { MATCH_UNGUIDED = 0, MATCH_HOMOGRAPHY = 1, MATCH_FUNDAMENTAL = 2 } match_guide_kind;
 
-/* The two nearest neighbours of a descriptor: indices and squared distances. A missing one has MATCH_NONE and
- * infinity. Layout as hs_nearest. */
+/* The two nearest neighbours of a descriptor: indices and squared distances. A neighbour that does not exist has index
+ * MATCH_NONE and an infinite distance. Layout as hs_nearest. */
 typedef struct match_nearest {
   uint32_t nearest, second;
   float nearest_squared, second_squared;
 } match_nearest;
 
-/* Decides which pairs of positions are candidates. All values are double. */
+/* Restricts candidates by the positions of the two features. All values are double. */
 typedef struct match_guide {
   match_guide_kind kind;
   double matrix[9]; /* row-major, first image to second */
@@ -55,7 +55,7 @@ HS_INLINE match_place match_place_first(const match_guide *guide, float px, floa
   const double w = (m[6] * x + m[7] * y) + m[8];
   match_place p;
   if (guide->kind == MATCH_HOMOGRAPHY) {
-    p.x = u / w; /* w = 0: the point is not finite, so no position agrees */
+    p.x = u / w; /* w = 0: the point is at infinity, so no position agrees */
     p.y = v / w;
     p.z = 0.0;
     p.n = 0.0;
@@ -84,7 +84,8 @@ HS_INLINE match_place match_place_second(const match_guide *guide, float px, flo
   return p;
 }
 
-/* Whether a position of the first image and one of the second are candidates. False if any NaN is involved. */
+/* Whether positions in the first and in the second image agree with the guide, so the two features are candidates.
+ * False if any value is NaN. */
 HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, const match_place *first,
                             const match_place *second) {
   if (kind == MATCH_HOMOGRAPHY) {
@@ -96,7 +97,7 @@ HS_INLINE bool match_agrees(match_guide_kind kind, double tolerance_squared, con
   return e * e <= tolerance_squared * (first->n + second->n);
 }
 
-/* The squared distance of two 8-bit descriptors; below 2^23. */
+/* Returns the squared distance of two 8-bit descriptors; below 2^23. */
 HS_INLINE uint32_t match_square_u8(const uint8_t *a, const uint8_t *b) {
   int32_t sum = 0;
   for (int k = 0; k < MATCH_LENGTH; k++) {
@@ -106,8 +107,8 @@ HS_INLINE uint32_t match_square_u8(const uint8_t *a, const uint8_t *b) {
   return (uint32_t)sum;
 }
 
-/* The squared distance of two float descriptors, in the fixed order of all backends. Exchanging a and b changes no
- * bit. */
+/* Returns the squared distance of two float descriptors, summed in the fixed order of all backends. Exchanging a and b
+ * changes no bit. */
 HS_INLINE float match_square_f32(const float *a, const float *b) {
   float sum = 0.0f;
   for (int k = 0; k < MATCH_LENGTH; k++) {
@@ -149,7 +150,7 @@ typedef struct match_limits {
   double distance_squared; /* max_distance * max_distance */
 } match_limits;
 
-/* Whether a feature's nearest neighbour is its match. */
+/* Whether a feature's nearest neighbour passes the limits, and is its match. */
 HS_INLINE bool match_accepts(const match_limits *limits, const match_nearest *n) {
   if (n->nearest == MATCH_NONE) return false;
   const double nearest = (double)n->nearest_squared;
@@ -182,15 +183,16 @@ HS_INLINE match_pair match_pair_of(uint32_t i, const match_nearest *n) {
   return p;
 }
 
-/* One list of descriptors: count x 128 uint8_t or float. places: guide data, null without a guide. */
+/* One list of descriptors: count x 128 uint8_t or float. places: data of the guide for each descriptor; null without a
+ * guide. */
 typedef struct match_side {
   const void *descriptors;
   const match_place *places;
   uint32_t count; /* below MATCH_NONE */
 } match_side;
 
-/* For each descriptor of `first`: its two nearest neighbours in `second`, to forward. If backward is not null, also
- * the reverse direction. */
+/* Finds the two nearest neighbours in `second` for each descriptor of `first`: written to `forward`. If `backward` is
+ * not null, also the neighbours in `first` for each descriptor of `second`. */
 typedef struct match_args {
   match_type type;
   match_side first, second;
@@ -199,16 +201,17 @@ typedef struct match_args {
   match_nearest *forward;  /* [first.count] */
   match_nearest *backward; /* [second.count], or null */
   unsigned char *work;     /* stage_ops.match_work_bytes bytes, aligned to 64 */
-  bool second_is_packed;   /* work holds the packed second list of the previous call; requires the same second list
-                            * and type, and no guide in either call */
+  /* work already holds the packed second list of the previous call: requires the same second list and type, and both
+   * calls without a guide */
+  bool second_is_packed;
 } match_args;
 
-/* More neighbours than two: all squared distances of some descriptors, and the choice of neighbours by them.
+/* More than two neighbours: all squared distances of some descriptors are computed, and neighbours are chosen by them.
  *
- * Candidates are ordered as above: by square, then by index. Only squares below a bound qualify. Either all that
- * qualify are returned, or the first k in that order. */
+ * Candidates are ordered as above: by square, then by index. Only candidates with a square below a bound qualify.
+ * Either all of these are returned, or the first k in that order. */
 
-/* A neighbour during the search. Layout as hs_neighbour, which has the distance instead of its square. */
+/* A neighbour during the search. Layout as hs_neighbour, which contains the distance instead of its square. */
 typedef struct match_neighbour {
   uint32_t index;
   float squared;
@@ -225,14 +228,15 @@ typedef struct squares_args {
   match_guide_kind guide;
   double tolerance_squared;
   uint32_t first_row, rows;
-  float *squares;      /* [rows][pitch]. Infinity for non-candidates: positions that disagree, and squares that are
-                        * not finite. Columns from second.count on are undefined. */
+  /* [rows][pitch]. Infinity if the two are no candidates: their positions disagree, or the square is not finite.
+   * Columns from second.count on are undefined. */
+  float *squares;
   size_t pitch;        /* floats between rows: second.count rounded up to SQUARES_PITCH */
   unsigned char *work; /* stage_ops.squares_work_bytes bytes, aligned to 64: the second list as packed by
                         * stage_ops.pack_second; stage_ops.squares reads it */
 } squares_args;
 
-/* Rounded up to whole vectors and tiles of every backend. */
+/* second.count is rounded up to a multiple of this: whole vectors and tiles of every backend. */
 enum { SQUARES_PITCH = 128 };
 HS_INLINE size_t squares_pitch(uint32_t second_count) {
   return ((size_t)second_count + SQUARES_PITCH - 1) / SQUARES_PITCH * SQUARES_PITCH;
@@ -256,7 +260,7 @@ HS_INLINE float neighbour_bound(double radius) {
   if (!(squared < 3.4028234663852886e38)) return hs_bits_float(infinity);
   const float nearest = (float)squared;
   const uint32_t bits = hs_float_bits(nearest);
-  /* if the value itself is within the radius, the bound is the next larger float */
+  /* if this float itself is within the radius, the bound is the next larger float */
   return (double)nearest <= squared ? hs_bits_float(bits + 1u) : nearest;
 }
 

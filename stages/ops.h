@@ -2,9 +2,9 @@
  * The table of a host backend: one function per stage. (The CUDA backend has launchers instead, which
  * pipeline/device/cuda_record.c records into a graph.)
  *
- * A stage_queue is where the work runs (a pool of threads); the pipeline only passes it on. Every function writes only
- * the outputs in its contract in <stage>.h; none allocates. A context fills the table once (cpu/dispatch.c), each entry
- * with the variant that suits the machine; `variant` names them for the report.
+ * A stage_queue is the pool of threads that runs the work; the pipeline only passes it to the functions. Every function
+ * writes only the outputs of its contract in <stage>.h; none allocates. A context fills the table once
+ * (cpu/dispatch.c), each entry with the variant that suits the machine; `variant` names them for the report.
  *
  * To add a stage (tests/api/check_places.py names what was forgotten):
  *   1. its contract, arguments and arithmetic of one sample: stages/<stage>.h;
@@ -38,10 +38,10 @@ typedef enum stage_id {
   STAGE_COUNT
 } stage_id;
 
-/* The chunks that a backend may run a stage in (cpu/schedule/stage_jobs.h). */
+/* Division of a stage's work into chunks that threads can run (cpu/schedule/stage_jobs.h). */
 struct stage_jobs;
 
-/* Samples that a backend prefetches for a later window (cpu/schedule/window_prefetch.h). */
+/* Samples of a later window that a backend prefetches (cpu/schedule/window_prefetch.h). */
 struct window_prefetch;
 
 typedef struct stage_ops {
@@ -55,9 +55,9 @@ typedef struct stage_ops {
   stage_status (*select)(stage_queue *, const select_args *);
   stage_status (*describe)(stage_queue *, const describe_args *);
   stage_status (*match)(stage_queue *, const match_args *);
-  /* Also part of STAGE_DESCRIBE: computes the moments of gradients. ahead: samples to prefetch meanwhile. */
+  /* A further function of STAGE_DESCRIBE: computes the moments of gradients. ahead: samples to prefetch meanwhile. */
   affine_moments (*affine_moments)(const plane_view *level, const affine_window *, struct window_prefetch *ahead);
-  /* Samples a patch of side x side samples into rows of `stride` floats. read: the ranges to write; null: all. */
+  /* Samples a patch of side x side samples into rows of `stride` floats. read: the samples to write; null: all. */
   void (*affine_patch)(const plane_view *level, const patch_map *, const patch_rows *read, int32_t side, size_t stride,
                        float *out, struct window_prefetch *ahead);
   /* Returns the floats that base_args.work and blur_args.work must hold, for planes of this size and filters up to
@@ -67,13 +67,13 @@ typedef struct stage_ops {
   /* Returns the bytes of detect_args.work for these octaves, at least one. */
   size_t (*detect_work_bytes)(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
   bool detect_reads_top; /* level S+2 must be in memory */
-  /* Also part of STAGE_DETECT: a fused pass over an octave. Set only if base, level step and halving are of the same
-   * variant, otherwise null. */
+  /* A further function of STAGE_DETECT: a fused pass over an octave. Set only if base, level step and halving are of
+   * the same variant, otherwise null. */
   stage_status (*octave)(stage_queue *, const octave_args *);
   /* Computes the bytes of match_args.work for these arguments and this many threads. False: they exceed size_t. */
   bool (*match_work_bytes)(const match_args *, int32_t threads, size_t *bytes);
-  /* Also part of STAGE_MATCH: the bytes of squares_args.work for a second list; the packing of that list, once; and
-   * the squares of any rows, on the calling thread. */
+  /* Further functions of STAGE_MATCH: the first returns the bytes of squares_args.work for a second list; the second
+   * packs that list, once; the third computes the squares of any rows, on the calling thread. */
   size_t (*squares_work_bytes)(const squares_args *);
   stage_status (*pack_second)(stage_queue *, const squares_args *);
   stage_status (*squares)(const squares_args *);

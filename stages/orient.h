@@ -27,7 +27,7 @@ enum {
   ORIENT_WINDOW_HALVES = 9            /* the window's radius in halves of the keypoint's sigma, as integer constants */
 };
 #define ORIENT_WINDOW_SIGMA  1.5f /* sigma of the Gaussian window, in the keypoint's sigma (Lowe, section 5) */
-#define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5: 3 standard deviations */
+#define ORIENT_WINDOW_RADIUS (0.5f * ORIENT_WINDOW_HALVES) /* 4.5 sigma, which is 3 standard deviations */
 #define TWO_PI_FLOAT         6.2831855f
 #define TURNS_A_RADIAN       0.15915494f
 #define LOG2_E_FLOAT         1.442695041f
@@ -44,17 +44,17 @@ typedef struct orient_args {
   const vote_scales *scales;
 } orient_args;
 
-/* The window of one keypoint, in samples of its octave. */
+/* Window of one keypoint, in samples of its octave. */
 typedef struct orient_window {
-  float x, y;     /* origin of distances */
+  float x, y;     /* keypoint's position, from which distances are measured */
   int32_t cx, cy; /* the sample at the window's centre */
-  int32_t radius; /* its side is 2 radius + 1 samples */
+  int32_t radius; /* the window's side is 2 radius + 1 samples */
   float limit;    /* samples vote if their squared distance is below this */
   float falloff;  /* weight = exp2(-distance^2 * falloff) */
-  int32_t margin; /* samples along each side of the level that do not vote: 1; for VLFeat 0 */
+  int32_t margin; /* width of the margin of the level that does not vote, samples: 1; for VLFeat 0 */
 } orient_window;
 
-/* The window radius for a scale in octave samples. */
+/* Returns the radius of the window for a sigma in samples of the octave. */
 HS_INLINE int32_t orient_radius(float sigma, author_rule rule) {
   const float r = ORIENT_WINDOW_RADIUS * sigma;
   if (rule == RULE_VLFEAT) {
@@ -64,7 +64,7 @@ HS_INLINE int32_t orient_radius(float sigma, author_rule rule) {
   return hs_floor_int(r + 0.5f);
 }
 
-/* x, y, sigma in samples of the octave; column, row: the settled sample. */
+/* Returns the window of a keypoint. x, y, sigma: in samples of the octave; column, row: the settled sample. */
 HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t column, int32_t row, author_rule rule) {
   orient_window w;
   const float a = ORIENT_WINDOW_SIGMA * sigma;
@@ -91,7 +91,7 @@ HS_INLINE orient_window orient_window_of(float x, float y, float sigma, int32_t 
 /* Returns the weight for the distance in one coordinate. A sample's weight is the product of those for x and y. */
 HS_INLINE float window_weight(float distance, float falloff) { return hs_exp2(-((distance * distance) * falloff)); }
 
-/* Computes half the central difference. At the edge of the level, where only VLFeat's orientation windows reach, it
+/* Computes the gradient: half the central difference. At the edge of the level, which only VLFeat's windows include, it
  * is the one-sided difference. */
 HS_INLINE void gradient_at(const plane_view *level, int32_t x, int32_t y, float *gx, float *gy) {
   const float *p = level->data + (size_t)y * level->stride + (size_t)x;
@@ -124,7 +124,7 @@ HS_INLINE int32_t orient_wrap_bin(int32_t bin) {
   return bin < 0 ? bin + ORIENT_BINS : (bin >= ORIENT_BINS ? bin - ORIENT_BINS : bin);
 }
 
-/* One sample's votes: v0 into bin0, v1 into bin1. weight = w(dx) w(dy) 2^q. */
+/* Votes of one sample: v0 is added to bin0, v1 to bin1. weight = w(dx) w(dy) 2^q. */
 typedef struct orient_vote {
   int32_t bin0, bin1;
   int32_t v0, v1;
@@ -135,15 +135,15 @@ HS_INLINE orient_vote orient_vote_of(float gx, float gy, float weight, author_ru
   float magnitude, position; /* position in bins, -18 to 18; the sign is the sense of rotation */
   hs_polar(gx, gy, (float)ORIENT_BINS, &magnitude, &position);
   const float v = magnitude * weight;
-  if (rule == RULE_OPENCV) { /* the nearest bin; bin i is centred at i */
+  if (rule == RULE_OPENCV) { /* votes for the nearest bin; bin i is centred at i */
     vote.bin0 = orient_wrap_bin(hs_round_half_even(position));
     vote.bin1 = vote.bin0;
     vote.v0 = hs_round_half_even(v);
     vote.v1 = 0;
     return vote;
   }
-  /* bin i is centred at i + 0.5: the vote is split linearly between the two nearest bins; the parts add up to exactly
-   * the rounded v */
+  /* bin i is centred at i + 0.5: the vote is split linearly between the two nearest bins, and the parts add up to
+   * exactly the rounded v */
   const float shifted = position - 0.5f;
   const int32_t b = hs_floor_int(shifted);
   vote.bin0 = orient_wrap_bin(b);
@@ -173,14 +173,14 @@ HS_INLINE int64_t orient_smooth_bin(const int32_t *histogram, int32_t bin, autho
   return sum;
 }
 
-/* Whether a bin is a peak: above both neighbours, and at least 0.8 of the largest bin (VLFeat: above 0.8). Compared
- * as 5 h against 4 max. */
+/* Whether a bin is a peak: above both neighbours, and at least 0.8 of the largest bin (VLFeat: above 0.8). The test
+ * compares 5 h with 4 max. */
 HS_INLINE bool orient_is_peak(int64_t left, int64_t centre, int64_t right, int64_t largest, author_rule rule) {
   if (!(centre > left && centre > right)) return false;
   return rule == RULE_VLFEAT ? 5 * centre > 4 * largest : 5 * centre >= 4 * largest;
 }
 
-/* The angle of a peak in radians in [0, 2 pi): the vertex of the parabola through three bins. */
+/* Returns the angle of a peak in radians in [0, 2 pi): the vertex of the parabola through three bins. */
 HS_INLINE float orient_peak_angle(int32_t bin, int64_t left, int64_t centre, int64_t right, author_rule rule) {
   const float offset = (0.5f * (float)(left - right)) / (float)((left + right) - 2 * centre);
   const float centre_of_bin = rule == RULE_OPENCV ? 0.0f : 0.5f;

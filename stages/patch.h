@@ -1,9 +1,9 @@
 /*
  * Patches: square pictures of the surroundings of keypoints, in their frames.
  *
- * A patch is sampled from one layer: the gray picture, or a level of the pyramid. The layers are ordered by blur; a
- * patch uses the last one whose blur does not exceed the blur for its sampling distance, so that coarse sampling reads
- * smooth data. Interpolation is bilinear; all arithmetic is float32, with products and sums unfused.
+ * A patch is sampled from one layer: the gray picture, or a level of the pyramid. The layers are ordered by blur. A
+ * patch uses the most blurred layer within the limit for its sampling distance, so that coarse sampling reads smooth
+ * data. Interpolation is bilinear; all arithmetic is float32, with products and sums unfused.
  */
 #ifndef HARTSIFT_STAGES_PATCH_H
 #define HARTSIFT_STAGES_PATCH_H
@@ -22,7 +22,8 @@ typedef struct patch_layers {
   float blur[PATCH_LAYERS_MAX]; /* blur of a layer, in pixels; the picture's is 0 */
 } patch_layers;
 
-/* Position of patch unit (u, v), in sampling distances from the centre: x + a11 u + a12 v, y + a21 u + a22 v. */
+/* Maps the patch unit (u, v), in sampling distances from the centre, to the position x + a11 u + a12 v, y + a21 u + a22
+ * v. */
 typedef struct patch_map {
   float x, y, a11, a12, a21, a22;
 } patch_map;
@@ -35,12 +36,12 @@ typedef struct patch_args {
   const bool *valid;
   uint32_t count;
   int32_t size;
-  float blur; /* blur of a patch, in sampling distances */
+  float blur; /* maximum blur of a patch's layer, in sampling distances */
   bool as_float;
   void *out;
 } patch_args;
 
-/* Returns the map of a circular keypoint. distance: between samples, in sigma. */
+/* Returns the map of a circular keypoint. distance: between samples, in units of sigma. */
 HS_INLINE patch_map patch_map_circular(float x, float y, float sigma, float orientation, float distance) {
   patch_map m;
   float s, c;

@@ -1,7 +1,7 @@
 /*
  * One source for C and CUDA: inline functions, exact operations, bits of floats.
  *
- * Arithmetic in these headers is float32 in a fixed order. Products and sums are never fused by the compiler
+ * Arithmetic in the headers of stages is float32 in a fixed order. Products and sums are never fused by the compiler
  * (-ffp-contract=off, -fmad=false); fused operations are written as hs_fmaf.
  */
 #ifndef HARTSIFT_STAGES_PORTABLE_H
@@ -20,8 +20,8 @@
 _Static_assert(FLT_EVAL_METHOD == 0, "float expressions must be evaluated as float");
 #endif
 
-/* a * b + c rounded once. On x86 without FMA instructions this calls the C library, which is exact but slow: such a
- * build is for correctness. (A double product and sum rounded to float would round twice.) */
+/* Returns a * b + c, rounded once. On x86 without FMA instructions this calls the C library, which is exact but slow:
+ * such a build is for correctness. (A double product and sum rounded to float would round twice.) */
 HS_INLINE float hs_fmaf(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fmaf_rn(a, b, c);
@@ -30,7 +30,7 @@ HS_INLINE float hs_fmaf(float a, float b, float c) {
 #endif
 }
 
-/* The correctly rounded square root. */
+/* Returns the correctly rounded square root. */
 HS_INLINE float hs_sqrtf(float v) {
 #ifdef __CUDA_ARCH__
   return __fsqrt_rn(v);
@@ -61,28 +61,28 @@ HS_INLINE float hs_bits_float(uint32_t bits) {
 
 HS_INLINE float hs_fabsf(float v) {
 #ifdef __CUDA_ARCH__
-  return fabsf(v); /* free: a modifier of the instruction that reads the value */
+  return fabsf(v); /* costs nothing: a modifier of the instruction that reads the value */
 #else
   return hs_bits_float(hs_float_bits(v) & 0x7fffffffu);
 #endif
 }
 
-/* Neither infinite nor NaN. */
+/* Whether a value is neither infinite nor NaN. */
 HS_INLINE bool hs_is_finite(float v) { return (hs_float_bits(v) & 0x7f800000u) != 0x7f800000u; }
 
-/* 2^n, n in -126..127. */
+/* Returns 2^n, n in -126..127. */
 HS_INLINE float hs_power_of_two(int32_t n) { return hs_bits_float((uint32_t)(n + 127) << 23); }
 
 /* Returns the nearest integer, halves to even, for |v| < 2^22: what lrintf gives in round-to-nearest. The last bit of
  * the sum has the value 1, so the addition rounds to an integer, which is in the low bits. */
 HS_INLINE int32_t hs_round_half_even(float v) { return (int32_t)(hs_float_bits(v + 12582912.0f) - 0x4b400000u); }
 
-/* a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */
+/* Returns a * b, rounded once to the nearest integer, halves to even, for |a * b| < 2^22. */
 HS_INLINE int32_t hs_rounded_product(float a, float b) {
   return (int32_t)(hs_float_bits(hs_fmaf(a, b, 12582912.0f)) - 0x4b400000u);
 }
 
-/* The largest integer not above v, for |v| < 2^31. */
+/* Returns the largest integer not above v, for |v| < 2^31. */
 HS_INLINE int32_t hs_floor_int(float v) {
   const int32_t i = (int32_t)v;
   return i - ((float)i > v);

@@ -1,5 +1,5 @@
 /*
- * The primitives' arithmetic, the contract of every backend, so that all give the same bytes.
+ * The arithmetic of the primitives: the contract of every backend, so that all backends give the same bytes.
  *
  * An array is a sequence of n elements, row by row; strides do not matter. A tile is the sequence of its elements, so
  * its statistics equal the reduction of the same view.
@@ -7,18 +7,18 @@
  * Sum. u8, u16: exact in 64 bits, then rounded to double once. f32, f64: a fixed tree in double. A sequence of at most
  * PRIM_CHUNK elements: element i is added to lane i % PRIM_LANES, which starts at +0, in the order of i (a lane takes
  * at most 32); then lane l adds lane l + 16 for l < 16, lane l + 8 for l < 8, and so on to lane 0, the sum. A longer
- * sequence: the sums of its chunks (PRIM_CHUNK elements each, the last one shorter) are a sequence of doubles; its sum
- * by the same rule. A lane is never -0, so a chunk may be padded with zeros. An element takes part in at most 31 + 5
- * rounded additions on each of L = max(1, ceil(log_1024 n)) tree levels: the error is at most 36 L 2^-53 sum|x| to
- * first order.
+ * sequence is divided into chunks of PRIM_CHUNK elements (the last one may be shorter); the sums of the chunks are a
+ * sequence of doubles, which is summed by the same rule. A lane is never -0, so a chunk may be padded with zeros. An
+ * element takes part in at most 31 + 5 rounded additions on each of L = max(1, ceil(log_1024 n)) tree levels: the error
+ * is at most 36 L 2^-53 sum|x| to first order.
  * Mean: the sum / n, one division.
- * Minimum, maximum: NaN is skipped; the result is NaN if there is nothing else; a zero result is +0.
- * Above a threshold t (double): the elements with x > t, compared exactly; NaN (either side) is not above.
- * Every NaN result is the positive quiet one without payload (PRIM_NAN_BITS).
+ * Minimum, maximum: NaN is skipped; the result is NaN if there is nothing else; a zero result is +0. Above a threshold
+ * t (double): the elements with x > t, compared exactly; NaN (either side) is not above. Every NaN result is the
+ * positive quiet one without payload (PRIM_NAN_BITS).
  *
  * Equalisation. First the histogram h; i0 its first bin that is not empty. h[i0] = n: the picture is unchanged. Else
- * bin i > i0 becomes round(float(h[i0+1] + ... + h[i]) * scale), halves to even, at most 255, with
- * scale = 255.0f / float(n - h[i0]); bins up to i0 become 0.
+ * bin i > i0 becomes round(float(h[i0+1] + ... + h[i]) * scale), halves to even, at most 255, with scale = 255.0f /
+ * float(n - h[i0]); bins up to i0 become 0.
  *
  * Convolution. y[i] = sum over j of c[j] x[i + r - j], m = 2r + 1 taps, products in the order of j. Taps are rounded to
  * the signal's type. prim_end_index defines x outside the signal. With u = 2^-53 (f64) or 2^-24 (f32):
@@ -26,8 +26,8 @@
  *     m = 1: c[0] x;  m = 3: fma(c[2], x, q_0);  m = 5: fma(c[4], x, q_0 + q_1);
  *     m = 7: (q_0 + q_1) + fma(c[6], x, q_2).
  *     No term is rounded more than 4 times: the error is at most 4 u sum|c x|.
- *   m >= 9, f32: the sum of c[j] x, exact in double, added in order in double, rounded to float once.
- *   m >= 9, f64: the sum in order; the errors of products and sums (both exact: fma, two-sum) are summed
+ *   m >= 9, f32: the sum of c[j] x, exact in double, added in order in double, rounded to float once. m >= 9, f64: the
+ *   sum in order; the errors of products and sums (both exact: fma, two-sum) are summed
  *     separately and added at the end (Ogita, Rump, Oishi 2005): an error of u |y| and a term in u^2. See
  *     prim_dot_step.
  * The bounds hold without underflow.
@@ -39,16 +39,16 @@
 #include "stages/portable.h"
 
 enum {
-  PRIM_CHUNK = 1024, /* elements that the lanes add up before the tree */
+  PRIM_CHUNK = 1024, /* number of elements that lanes add before their tree */
   PRIM_LANES = 32,
-  PRIM_TREE_TAPS_MAX = 7, /* filters of up to this many taps use the pair tree, longer ones the long sums */
+  PRIM_TREE_TAPS_MAX = 7, /* shorter filters use the pair tree, filters with more taps the long sums */
   PRIM_TAPS_MAX = (1 << 24) - 1
 };
 
 #define PRIM_NAN_BITS     0x7ff8000000000000ull
 #define PRIM_NAN_BITS_F32 0x7fc00000u
 
-/* Values as hs_element and hs_ends (asserted where the two meet). */
+/* Values as in hs_element and hs_ends; asserted in pipeline/primitives. */
 typedef enum prim_element { PRIM_U8 = 0, PRIM_U16 = 1, PRIM_F32 = 2, PRIM_F64 = 3 } prim_element;
 typedef enum prim_ends { PRIM_ENDS_ZERO = 0, PRIM_ENDS_REPLICATE = 1, PRIM_ENDS_REFLECT_101 = 2 } prim_ends;
 
@@ -97,7 +97,7 @@ HS_INLINE int32_t prim_threshold_integer(double t) {
   return (int32_t)t;
 }
 
-/* Returns the largest float not above t: for floats, x > t is equivalent to x > result. */
+/* Returns the largest float not above t: for any float x, x > t is equivalent to x > result. */
 HS_INLINE float prim_threshold_float(double t) {
 #ifdef __CUDA_ARCH__
   return __double2float_rd(t);
@@ -107,7 +107,7 @@ HS_INLINE float prim_threshold_float(double t) {
 #endif
 }
 
-/* a * b + c rounded once, in double. */
+/* Returns a * b + c in double, rounded once. */
 HS_INLINE double prim_fma(double a, double b, double c) {
 #ifdef __CUDA_ARCH__
   return __fma_rn(a, b, c);
@@ -187,10 +187,10 @@ HS_INLINE double prim_dot_end(prim_dot d) {
   return prim_plain_nan(y != y ? d.sum : y);
 }
 
-/* Functions of an instruction set for the primitives: work on runs of consecutive elements. Arrays are divided
- * into runs and shared among threads by cpu/primitives/reduce_threads.c and the files next to it. */
+/* Functions of an instruction set for the primitives. They process runs of consecutive elements.
+ * cpu/primitives/*_threads.c divides arrays into runs and shares them among threads. */
 
-/* For vectors of up to this length every dot product fits into 32 bits: 2^16 * 128^2. */
+/* For vectors of up to this length every dot product fits 32 bits: 2^16 * 128^2 = 2^30. */
 enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
 
 /* Dot products of vectors of signed bytes: products[i] = asking . (answering + i * stride), each of `length` numbers,
@@ -198,15 +198,15 @@ enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };
 typedef void (*dot_bytes_function)(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                                    int32_t products[DOT_ANSWERS]);
 
-/* Smallest and largest element so far, without NaN; initially +inf and -inf. */
+/* Smallest and largest element so far, ignoring NaN; initially +inf and -inf. */
 typedef struct prim_range {
   double low, high;
 } prim_range;
 
 enum { PRIM_LEVELS = 256 };
 
-/* Functions of one instruction set. Arrays of four are indexed by prim_element. Arrays of two are indexed by its last
- * bit: U8 and U16, or F32 and F64. */
+/* Functions of one instruction set. Arrays of four are indexed by prim_element; arrays of two by its last bit: U8 and
+ * U16, or F32 and F64. */
 typedef struct prim_ops {
   const char *name;
   /* Returns the exact sum of n elements of u8 or u16. */
@@ -215,15 +215,15 @@ typedef struct prim_ops {
   void (*sum_chunks[2])(const void *x, size_t n, double *sums);
   /* Widens the range by n elements. */
   void (*range[4])(const void *x, size_t n, prim_range *range);
-  /* The number of elements > threshold among n. */
+  /* Returns the number of the n elements that are above the threshold. */
   uint64_t (*count_above[4])(const void *x, size_t n, double threshold);
-  /* Sum, range and count of a tile of u8, without the mean. */
+  /* Computes sum, range and count of a tile of u8, without the mean. */
   void (*tile_u8)(const prim_view *tile, double threshold, prim_tile *out);
   /* Adds the histogram of a u8 picture to counts. mask: of the same size, or data null. */
   void (*histogram)(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
-  /* out[i] = table[in[i]]; out may be in. */
+  /* Computes out[i] = table[in[i]]; out may be in. */
   void (*map)(const uint8_t *in, uint8_t *out, size_t n, const uint8_t table[PRIM_LEVELS]);
-  /* y[0..n-1] from x[0..n+m-2], which begins r samples before y: y[i] = sum of c[j] x[i + 2r - j]. */
+  /* Computes y[0..n-1] from x[0..n+m-2], which begins r samples before y: y[i] = sum of c[j] x[i + 2r - j]. */
   void (*convolve[2])(const void *x, void *y, size_t n, const double *taps, size_t m);
 } prim_ops;
 

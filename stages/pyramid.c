@@ -20,7 +20,7 @@ double scalespace_base_sigma(double sigma0, double input_blur, int32_t first_oct
   return sqrt(variance > 0.01 ? variance : 0.01);
 }
 
-/* ceil and floor of small non-negative doubles without the C library. */
+/* Return ceil and floor of small non-negative doubles, without the C library. */
 static int32_t ceil_int(double v) {
   const int32_t i = (int32_t)v;
   return (double)i < v ? i + 1 : i;
@@ -29,7 +29,7 @@ static int32_t ceil_int(double v) {
 static int32_t filter_radius(double sigma, author_rule rule) {
   int32_t radius;
   if (rule == RULE_OPENCV) {
-    /* cvRound(8 sigma + 1) | 1 taps; cvRound rounds halves to even */
+    /* OpenCV has cvRound(8 sigma + 1) | 1 taps; cvRound rounds halves to even */
     const double taps = 8.0 * sigma + 1.0;
     int32_t n = (int32_t)(taps + 0.5);
     if ((double)n - taps == 0.5 && (n & 1)) n--;
@@ -65,13 +65,14 @@ static int32_t floor_log2(int32_t v) {
   return n;
 }
 
-/* OpenCV: round(log2(min side of the first octave's image) - 2) - first octave. */
+/* OpenCV's number of octaves: round(log2(smaller side of the first octave's image) - 2) - first octave. */
 static int32_t octaves_opencv(int32_t side, int32_t first_octave) {
   const double l = table_log2((double)side) - 2.0 - (double)first_octave;
   return l < 0.0 ? 0 : (int32_t)(l + 0.5);
 }
 
-/* VLFeat: max(floor(log2(min(w, h))) - first octave - 3, 1), where w, h are the size of the given picture. */
+/* VLFeat's number of octaves: max(floor(log2(min(w, h))) - first octave - 3, 1), where w, h are the size of the
+ * picture. */
 static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
   const int32_t n = floor_log2(side) - first_octave - 3;
   return n > 1 ? n : 1;
@@ -79,7 +80,7 @@ static int32_t octaves_vlfeat(int32_t side, int32_t first_octave) {
 
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules,
                                  pyramid_geometry *geometry) {
-  /* decimation keeps samples 0, 2^N, 2 * 2^N, ... whose cell of 2^N pixels is complete, as halving with floor does */
+  /* decimation keeps samples 0, 2^N, 2 * 2^N, ... whose cells of 2^N pixels are complete, as halving with floor does */
   const int64_t first_width = pyramid_first_side(width, rules->first_octave),
                 first_height = pyramid_first_side(height, rules->first_octave);
   geometry->first_octave = rules->first_octave;
@@ -88,7 +89,7 @@ stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_ru
   int32_t w = (int32_t)first_width, h = (int32_t)first_height;
   const int32_t side = w < h ? w : h;
   const int32_t source_side = width < height ? width : height;
-  /* The smallest side on which a candidate fits between the borders. */
+  /* smallest side that leaves a sample between the two borders */
   const int32_t least = 2 * rules->border + 1;
   int32_t most = OCTAVES_MAX;
   if (rules->octave_rule == RULE_OPENCV && side > 0) most = octaves_opencv(side, rules->first_octave);

@@ -1,9 +1,9 @@
 /*
  * The Gaussian pyramid: octave geometry, and the contracts of the steps that fill it.
  *
- * Base: the picture as float gray, doubled or decimated to the first octave's grid, blurred to sigma0.
- * Level step: level s+1 from level s, in order; no level is skipped or made from another.
- * Halving: the next octave's level 0 is every second sample of level S.
+ * Base: the picture as float gray, doubled or decimated to the first octave's grid, blurred to sigma0. Level step:
+ * makes level s+1 from level s, for each level in order.
+ * Halving: the next octave's level 0 has every second sample of level S.
  */
 #ifndef HARTSIFT_STAGES_PYRAMID_H
 #define HARTSIFT_STAGES_PYRAMID_H
@@ -39,11 +39,11 @@ double scalespace_base_sigma(double sigma0, double input_blur, int32_t first_oct
 /* Samples exp(-j^2 / (2 sigma^2)) out to the rule's radius, scaled to sum 1, rounded to float once. */
 void scalespace_filter(double sigma, author_rule radius_rule, gaussian_filter *filter);
 
-/* Value of samples outside the plane: reflected (without repeating the edge sample, as often as needed), or the edge
- * sample. */
+/* Value of samples outside the plane: reflected (without repeating the edge sample, as often as needed), or equal to
+ * the edge sample. */
 typedef enum border_mode { BORDER_REFLECT_101 = 0, BORDER_REPLICATE = 1 } border_mode;
 
-/* Sizes of the octaves of one picture. */
+/* Number and sizes of the octaves of one picture. */
 typedef struct pyramid_geometry {
   int32_t first_octave;
   int32_t octave_count; /* 0: the picture is too small for any octave */
@@ -53,13 +53,13 @@ typedef struct pyramid_geometry {
 /* Rules that derive the geometry from a picture's size. */
 typedef struct pyramid_rules {
   int32_t first_octave, scales, border;
-  int32_t octaves; /* maximum number of octaves; 0: number of the author's rule */
+  int32_t octaves; /* maximum number of octaves; 0: the number of the author's rule */
   author_rule octave_rule;
 } pyramid_rules;
 
-/* The longest side of the first octave, in samples. Coordinates are float32 samples: below 2^22 they keep a quarter
-   of a sample, x + 1 and x + 0.5 are exact, hs_round_half_even holds, and 128 rows of a window stay below 2^31
-   floats apart. From 2^24 on, x + 1 would be x again. */
+/* Maximum side of the first octave, in samples. Coordinates are float32 samples: below 2^22 they keep a quarter of a
+   sample, x + 1 and x + 0.5 are exact, hs_round_half_even holds, and 128 rows of a window stay below 2^31 floats apart.
+   (From 2^24 on, x + 1 would equal x.) */
 enum { PYRAMID_SIDE_MAX = 1 << 22 };
 
 /* Returns the first octave's length for a side of the picture. */
@@ -67,10 +67,11 @@ static inline int64_t pyramid_first_side(int32_t side, int32_t first_octave) {
   return first_octave < 0 ? 2 * (int64_t)side : side >> first_octave;
 }
 
-/* Fills the geometry. STAGE_OVERFLOW when a side of the first octave exceeds PYRAMID_SIDE_MAX. */
+/* Computes the geometry. STAGE_OVERFLOW if a side of the first octave exceeds PYRAMID_SIDE_MAX. */
 stage_status pyramid_geometry_of(int32_t width, int32_t height, const pyramid_rules *rules, pyramid_geometry *geometry);
 
-/* Drops the first `count` octaves (at most all). The rest is the pyramid above level 0 of octave `count`. */
+/* Drops the first `count` octaves (at most all). The remaining octaves are the pyramid above level 0 of octave
+ * `count`. */
 void pyramid_geometry_skip(pyramid_geometry *geometry, int32_t count);
 
 typedef enum upsample_grid { GRID_ALIGNED = 0, GRID_HALF_PIXEL = 1 } upsample_grid;
@@ -85,9 +86,9 @@ typedef struct base_args {
   upsample_grid grid;
   border_mode border;
   const gaussian_filter *filter; /* host memory, read during the call only */
-  plane_view gray;               /* of the source's size */
-  plane_view work;               /* of the first octave's size */
-  plane_view doubled;            /* of the first octave's size; used if first_octave is -1 */
+  plane_view gray;               /* plane of the source's size */
+  plane_view work;               /* plane of the first octave's size */
+  plane_view doubled;            /* plane of the first octave's size; used if first_octave is -1 */
   plane_view out;
   plane_region region; /* region of `out` to make */
 } base_args;
@@ -115,7 +116,7 @@ static inline plane_view octave_level(const octave_view *o, int32_t level) {
 
 /* ------------------------------------------------- per-sample arithmetic, one source for every backend */
 
-/* Gray of one colour sample; weights 0.299, 0.587, 0.114 in 15 bits, as OpenCV's for u8. */
+/* Returns the gray of a colour sample: weights 0.299, 0.587, 0.114 in 15 bits, as OpenCV's for u8. */
 HS_INLINE uint32_t gray_of_rgb_int(uint32_t r, uint32_t g, uint32_t b) {
   return (uint32_t)((9798u * (uint64_t)r + 19235u * (uint64_t)g + 3735u * (uint64_t)b + 16384u) >> 15);
 }
@@ -124,14 +125,15 @@ HS_INLINE float gray_of_rgb_float(float r, float g, float b) {
   return hs_fmaf(3735.0f / 32768.0f, b, hs_fmaf(19235.0f / 32768.0f, g, (9798.0f / 32768.0f) * r));
 }
 
-/* A float sample scaled from [low, high] to [0, 1]; values outside are clamped by comparisons, NaN becomes 0. */
+/* Scales a float sample from [low, high] to [0, 1]. Comparisons clamp values outside; NaN becomes 0. */
 HS_INLINE float unit_of_float(float v, float low, float high) {
   float c = v > low ? v : low; /* false for NaN */
   c = c < high ? c : high;
   return (c - low) / (high - low);
 }
 
-/* Return the doubled sample between two neighbours: the mean, or OpenCV's half-pixel weights (near sample first). */
+/* Return the doubled sample between two neighbours: their mean, or the weighted mean of OpenCV's half-pixel positions
+ * (near sample first). */
 HS_INLINE float double_mean(float a, float b) { return 0.5f * (a + b); }
 HS_INLINE float double_half_pixel(float near_sample, float far_sample) {
   return hs_fmaf(0.75f, near_sample, 0.25f * far_sample);

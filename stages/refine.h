@@ -21,7 +21,7 @@ typedef struct extrema_args {
   uint64_t *count;
 } extrema_args;
 
-/* Returns D at (level, x, y). It is computed on demand, so no backend has to store it. */
+/* Returns D at (level, x, y). D is computed on demand, so no backend has to store it. */
 HS_INLINE float dog_at(const octave_view *o, int32_t level, int32_t x, int32_t y) {
   const float *lower = o->levels + (size_t)level * o->level_floats + (size_t)y * o->stride + (size_t)x;
   return lower[o->level_floats] - lower[0];
@@ -40,10 +40,10 @@ enum { REFINE_STEPS = 5 };
  * (METHOD.md, section 5). */
 #define REFINE_REACH        1.0f
 #define REFINE_REACH_VLFEAT 1.5f
-/* The Newton step on the interpolant is taken if each of its components is below this. */
+/* A Newton step on the interpolant is taken if each of its components is below this. */
 #define REFINE_AGAIN 0.5f
 
-/* Input: candidates. Output: settled, the samples on which candidates settle as keypoints; every word of it is
+/* Input: candidates. Output: settled, the samples on which candidates settle as keypoints; every word of `settled` is
  * written. */
 typedef struct refine_args {
   octave_view octave;
@@ -77,7 +77,7 @@ typedef struct quadratic {
   float dx, dy, ds; /* offset of its extremum from the sample */
 } quadratic;
 
-/* Result of a Newton step. */
+/* Outcome of a Newton step. */
 typedef enum refine_step { REFINE_SETTLED, REFINE_MOVED, REFINE_LOST } refine_step;
 
 HS_INLINE void quadratic_derivatives(const octave_view *o, int32_t level, int32_t x, int32_t y, quadratic *q) {
@@ -110,7 +110,7 @@ HS_INLINE void solve_swap(float m[3][4], int32_t a, int32_t b) {
 }
 
 /* Solves H d = -g by elimination with partial pivoting. The pivot is the largest absolute value; among equal values
-   the lowest row. False: a pivot's absolute value is not above pivot_above. */
+   that of the lowest row. False: a pivot's absolute value is not above pivot_above. */
 HS_INLINE bool quadratic_solve(quadratic *q, float pivot_above) {
   float m[3][4] = {
       {q->hxx, q->hxy, q->hxs, -q->gx}, {q->hxy, q->hyy, q->hys, -q->gy}, {q->hxs, q->hys, q->hss, -q->gs}};
@@ -151,8 +151,8 @@ HS_INLINE bool quadratic_fit(const octave_view *o, int32_t level, int32_t x, int
 /* Returns the step of one sample towards an offset beyond the limit: +1 or -1; 0 if the offset is within the limit. */
 HS_INLINE int32_t step_towards(float offset, float limit) { return (offset > limit) - (offset < -limit); }
 
-/* Moves (level, x, y) as the author's rule says. An offset too large for an int makes the candidate lost before it
- * is converted. */
+/* Moves (level, x, y) by the author's rule. If an offset is too large for an int, the candidate is lost; this is
+ * checked before the conversion. */
 HS_INLINE refine_step refine_move(const octave_view *o, const sift_params *p, const quadratic *q, int32_t *level,
                                   int32_t *x, int32_t *y) {
   int32_t mx, my, ms = 0;
@@ -204,7 +204,7 @@ HS_INLINE bool refine_accept(const octave_view *o, const sift_params *p, const q
   return det > 0.0f && (trace * trace) * p->edge < (r1 * r1) * det;
 }
 
-/* |D| at the refined extremum. */
+/* Returns |D| at the refined extremum. */
 HS_INLINE float refine_response(const quadratic *q) {
   const float slope = hs_fmaf(q->gs, q->ds, hs_fmaf(q->gy, q->dy, q->gx * q->dx));
   return hs_fabsf(hs_fmaf(0.5f, slope, q->value));
@@ -255,12 +255,12 @@ HS_INLINE refine_step refine_follow_in(const octave_view *o, const sift_params *
   return REFINE_LOST;
 }
 
-/* The values of one keypoint, from its settled sample. */
+/* Values of one keypoint, computed from its settled sample. */
 typedef struct located {
   float x, y, sigma, response; /* original pixels */
 } located;
 
-/* A parabola through three samples at -1, 0, 1: its value, slope and curvature at t. */
+/* A parabola through three samples at -1, 0 and 1; it has value, slope and curvature at t. */
 typedef struct parabola {
   float value, slope, curvature;
 } parabola;

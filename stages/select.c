@@ -1,4 +1,4 @@
-/* Ranks features inside each cell by sorting, then makes two cuts: the last rank that is reached, and the key
+/* Ranks the features of each cell by sorting. Then makes two cuts: the rank that is kept only in part, and the key
  * within that rank. */
 #include "stages/select.h"
 
@@ -21,7 +21,7 @@ static bool sort_pass(const grid_item *from, grid_item *to, uint32_t n, int32_t 
 /* Better ranks are smaller numbers, so the key is the complement. */
 static uint32_t rank_key(const void *list, uint32_t i) { return ~((const grid_item *)list)[i].rank; }
 
-/* The key of an item in a list that holds the items of one rank. */
+/* Returns the key of an item of a list in which all items have the same rank. */
 static uint32_t selection_key(const void *list, uint32_t i) { return (uint32_t) ~((const grid_item *)list)[i].key; }
 
 /* Gathers the items of the rank that the cut divides, in the order of the features. Returns their number. */
@@ -46,7 +46,7 @@ grid_choice grid_choose(grid_item *items, grid_item *spare, uint32_t n, uint32_t
     from[i].rank = same_cell ? from[i - 1].rank + 1 : 0;
   }
   choice.ranks = select_find_cut(from, n, most, rank_key);
-  /* The order of equal keys does not affect the cut, which consists of a key and a number. */
+  /* Equal keys may be in any order: the cut consists of a key and a number. */
   const uint32_t count = gather_last(from, &choice.ranks, to, n), wanted = choice.ranks.ties;
   choice.last = (select_cut){0, wanted};
   if (wanted < count) choice.last = select_find_cut(to, count, wanted, selection_key);

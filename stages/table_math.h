@@ -10,14 +10,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* e^r for |r| <= 0.35 by its Taylor series; the term after the last is below 1e-19. */
+/* Returns e^r for |r| <= 0.35 by the Taylor series; the first omitted term is below 1e-19. */
 static inline double table_exp_small(double r) {
   double sum = 1.0;
   for (int k = 15; k >= 1; k--) sum = 1.0 + r / (double)k * sum;
   return sum;
 }
 
-/* 2^n, n in -1022..1023. */
+/* Returns 2^n, n in -1022..1023. */
 static inline double table_power_of_two(int32_t n) {
   const uint64_t bits = (uint64_t)(n + 1023) << 52;
   double v;
@@ -27,7 +27,7 @@ static inline double table_power_of_two(int32_t n) {
 
 static inline int32_t table_round(double v) { return v < 0.0 ? -(int32_t)(0.5 - v) : (int32_t)(v + 0.5); }
 
-/* 2^x for |x| < 1000. */
+/* Returns 2^x for |x| < 1000. */
 static inline double table_exp2(double x) {
   const int32_t n = table_round(x);
   return table_exp_small((x - (double)n) * 0.69314718055994530942) * table_power_of_two(n);
@@ -41,8 +41,8 @@ static inline double table_exp(double x) {
   return table_exp_small(r) * table_power_of_two(n);
 }
 
-/* Returns log2(x) for normal x > 0: the exponent plus the logarithm of the mantissa m in [0.7, 1.41), by 2 atanh((m
- * - 1) / (m + 1)). */
+/* Returns log2(x) for normal x > 0: the exponent, plus the logarithm of the mantissa m in [0.7, 1.41) computed as 2
+ * atanh((m - 1) / (m + 1)) / ln 2. */
 static inline double table_log2(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);

@@ -1,12 +1,11 @@
 /*
  * Two-view geometry: the operations of a robust search on every match and every random sample.
  *
- * They need no context and no pool of threads: a search runs on one thread. Pairs of images are shared among
- * threads.
+ * They need neither a context nor a pool: a search runs on one thread, and threads process different pairs of images.
  *
- * All values are double, with one rounding for each written operation (no fused multiply-add: SSE2 has none), and
- * sums run in TWO_VIEW_LANES lanes, element i in lane i % TWO_VIEW_LANES, combined by a fixed tree. So every
- * instruction set computes the same bits. The arithmetic of one lane is stages/two_view_math.h.
+ * All values are double, with one rounding for each written operation (no fused multiply-add: SSE2 has none), and sums
+ * run in TWO_VIEW_LANES lanes, element i in lane i % TWO_VIEW_LANES, combined by a fixed tree. So every instruction set
+ * computes the same bits. The arithmetic of one lane is stages/two_view_math.h.
  */
 #ifndef HARTSIFT_STAGES_TWO_VIEW_H
 #define HARTSIFT_STAGES_TWO_VIEW_H
@@ -17,19 +16,19 @@
 
 enum {
   TWO_VIEW_LANES = 8,
-  TWO_VIEW_BLOCK = 64, /* matches between two checks of whether a score can still win */
+  TWO_VIEW_BLOCK = 64, /* number of matches between two checks whether a score can still win */
   TWO_VIEW_SEVEN = 7,
   TWO_VIEW_CUBIC_ROOTS = 3,
   TWO_VIEW_FIVE = 5,
-  TWO_VIEW_FIVE_DEGREE = 10, /* degree of the polynomial whose roots are the solutions */
+  TWO_VIEW_FIVE_DEGREE = 10, /* degree of the polynomial whose roots give the solutions */
   TWO_VIEW_HOMOGRAPHY_SUMS = 36,
   TWO_VIEW_FORM_SUMS = 54
 };
 
-/* Kinds of error of a match, which index the arrays of functions below. */
+/* Kinds of a match's error; they index the arrays of functions below. */
 typedef enum two_view_error { TWO_VIEW_HOMOGRAPHY_ERROR, TWO_VIEW_EPIPOLAR_ERROR, TWO_VIEW_ERRORS } two_view_error;
 
-/* Coordinates of matched points in image a and in image b. */
+/* Coordinates of matched points in images a and b. */
 typedef struct two_view_matches {
   size_t count;
   const double *ax, *ay, *bx, *by;
@@ -48,17 +47,17 @@ typedef struct two_view_form {
 
 /* The fundamental matrices through samples of seven matches, one sample in each lane. */
 typedef struct two_view_seven {
-  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_LANES]; /* each matrix of length 1 */
+  double matrix[TWO_VIEW_CUBIC_ROOTS][9][TWO_VIEW_LANES]; /* matrices of unit length */
   /* Whether two cameras can have made the sample with this matrix: all matches are on the same side of their
    * epipoles (Chum, Werner and Matas 2004). */
   bool usable[TWO_VIEW_CUBIC_ROOTS][TWO_VIEW_LANES];
   /* Two of the matches share a point: no matrix is usable. */
   bool repeats[TWO_VIEW_LANES];
-  /* The constraints of the matches are dependent: no matrix is usable. */
+  /* The constraints of the matches are linearly dependent: no matrix is usable. */
   bool dependent[TWO_VIEW_LANES];
 } two_view_seven;
 
-/* The essential matrices through samples of five matches, each of length 1, in the order of the samples. */
+/* The essential matrices through samples of five matches, each of unit length, in the order of the samples. */
 typedef struct two_view_five {
   int count;
   struct {
@@ -67,30 +66,30 @@ typedef struct two_view_five {
   } found[TWO_VIEW_LANES * TWO_VIEW_FIVE_DEGREE];
 } two_view_five;
 
-/* Focal lengths and principal points, (x - cx) / fx. */
+/* Focal lengths and principal points: a coordinate becomes (x - cx) / fx. */
 typedef struct two_view_cameras {
-  double focal[4], centre[4]; /* a: x, y, b: x, y */
+  double focal[4], centre[4]; /* in the order: x of a, y of a, x of b, y of b */
 } two_view_cameras;
 
 typedef struct two_view_ops {
   const char *name;
-  /* Computes the squared errors of `count` matches from `begin` on. HUGE_VAL: a homography maps the match to
-   * infinity. */
+  /* Computes the squared errors of `count` matches from `begin` on. If a homography maps a match to infinity, its error
+   * is HUGE_VAL. */
   void (*errors[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, size_t begin, size_t count,
                                   double *squares);
-  /* Returns the sum of (1 - r^2 / limit)^3 over matches whose squared error r^2 is below the limit. Matches must be
-     in random order. Stops early, with a negative result, once the score cannot exceed `best`, or most probably
-     will not: it is more than three standard deviations below what an equally good model would have reached. best
-     of 0 or less: never stops early. */
+  /* Returns the sum of (1 - r^2 / limit)^3 over matches whose squared error r^2 is below the limit. Matches must be in
+     random order. Stops early, with a negative result, once the score cannot exceed `best`, or most probably will not:
+     it is more than three standard deviations below the score expected of an equally good model. With best <= 0 it
+     never stops early. */
   double (*score[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, double best);
-  /* Computes the form of the matches. Weights are (1 - r^2 / limit)^2 below the limit and 0 above. Ends after the
+  /* Computes the form of the matches. A weight is (1 - r^2 / limit)^2 for r^2 below the limit, else 0. Ends after the
    * block of TWO_VIEW_LANES matches in which the number of positive weights reaches `enough`. */
   void (*gather[TWO_VIEW_ERRORS])(const double matrix[9], const two_view_matches *matches, double limit, size_t enough,
                                   two_view_form *form);
-  /* samples: TWO_VIEW_LANES x 7 indices. */
+  /* Solves samples of seven matches. samples: TWO_VIEW_LANES x 7 indices. */
   void (*seven)(const two_view_matches *matches, const uint32_t *samples, two_view_seven *out);
-  /* samples: TWO_VIEW_LANES x 5 indices. If two solutions are closer to each other than 1/64, both may be missed;
-   * this happens in 4 of 100 samples. */
+  /* Solves samples of five matches. samples: TWO_VIEW_LANES x 5 indices. If two solutions are closer to each other than
+   * 1/64, both may be missed; this happens in 4 of 100 samples. */
   void (*five)(const two_view_matches *matches, const two_view_cameras *cameras, const uint32_t *samples,
                two_view_five *out);
 } two_view_ops;

@@ -1,7 +1,7 @@
 /*
- * The arithmetic of two-view geometry for one match or one sample, in a type `real` that the including file
- * defines: a double, or a vector of doubles with a match or a sample in each lane. For that type the file needs the
- * operators and
+ * The arithmetic of two-view geometry for one match or one sample, in a type `real` that the including file defines: a
+ * double, or a vector of doubles with one match or one sample in each lane. The file must define the operators of that
+ * type and
  *
  *   real_of(double)              the number in every lane
  *   real_sqrt(real)              correctly rounded
@@ -24,9 +24,9 @@ HS_INLINE real real_largest(real a, real b) { return real_if_above(a, b, a, b); 
 HS_INLINE real real_smallest(real a, real b) { return real_if_above(a, b, b, a); }
 HS_INLINE real real_absolute(real a) { return real_if_above(a, real_of(0.0), a, -a); }
 
-/* The epipolar lines of a match, as far as its error needs them: l = M a; the first two components of k = M^T b;
- * value = b^T M a; and gradient, the squared length of the derivative of `value` by the four coordinates. At the
- * epipoles both `value` and `gradient` are 0. */
+/* Parts of the epipolar lines of a match that its error needs: l = M a; the first two components of k = M^T b; value =
+ * b^T M a; and gradient, the squared length of the derivative of `value` by the four coordinates. At the epipoles both
+ * `value` and `gradient` are 0. */
 typedef struct epipolar_lines {
   real l0, l1, k0, k1, value, gradient;
 } epipolar_lines;
@@ -42,7 +42,7 @@ HS_INLINE epipolar_lines epipolar_parts(const real m[9], const match_point *p) {
   return e;
 }
 
-/* The squared Sampson error of an epipolar constraint. */
+/* Returns the squared Sampson error of an epipolar constraint. */
 HS_INLINE real epipolar_square(const real m[9], const match_point *p) {
   const epipolar_lines e = epipolar_parts(m, p);
   return e.value * e.value / real_largest(e.gradient, real_of(1.0e-300));
@@ -69,7 +69,7 @@ HS_INLINE mapped_match homography_parts(const real h[9], const match_point *p) {
   return m;
 }
 
-/* The squared Sampson error under a homography. */
+/* Returns the squared Sampson error under a homography. */
 HS_INLINE real mapped_square(const mapped_match *m, const match_point *p) {
   const real dx = m->px - p->u, dy = m->py - p->v;
   const real square = (dx * dx * m->s11 - 2.0 * dx * dy * m->s01 + dy * dy * m->s00) / m->determinant;
@@ -81,20 +81,20 @@ HS_INLINE real homography_square(const real h[9], const match_point *p) {
   return mapped_square(&m, p);
 }
 
-/* Returns the weight for the least-squares step that increases the score: a factor of the form's terms; 0 beyond
+/* Returns the weight for the least-squares step that increases the score; it multiplies the terms of the form. 0 beyond
  * the limit. */
 HS_INLINE real tukey_weight(real square, real over_limit) {
   const real gain = real_largest(1.0 - square * over_limit, real_of(0.0));
   return gain * gain;
 }
 
-/* Linearises the error r = value / sqrt(gradient). Writes J sqrt(gradient) and value, where J is the derivative of
- * r by the nine elements of M. The form is the sum of their products times the returned factor. May be NaN where
- * the weight is 0. */
+/* Linearises the error r = value / sqrt(gradient). Writes J sqrt(gradient) and value, where J is the derivative of r by
+ * the nine elements of M. The form is the sum of their products times the returned factor. Terms may be NaN if the
+ * weight is 0. */
 HS_INLINE real epipolar_term(const real m[9], const match_point *p, real over_limit, real jacobian[9], real *value) {
   const epipolar_lines e = epipolar_parts(m, p);
   const real gradient = real_largest(e.gradient, real_of(1.0e-12));
-  const real share = e.value / gradient; /* r decreases as the gradient grows */
+  const real share = e.value / gradient; /* term for the decrease of r with growing gradient */
   const real weight = tukey_weight(e.value * share, over_limit);
   const real l0 = share * e.l0, l1 = share * e.l1, k0 = share * e.k0, k1 = share * e.k1;
   jacobian[0] = p->u * p->x - l0 * p->x - k0 * p->u;
@@ -135,9 +135,9 @@ HS_INLINE void reflect9(const real normal[9], real factor, int first, real vecto
   for (int i = first; i < 9; i++) vector[i] = vector[i] - along * normal[i];
 }
 
-/* Computes an orthonormal basis of the 9 - count dimensions orthogonal to `count` rows, by Householder reflections.
- * The rows are destroyed. For each row, the share of its squared length that is orthogonal to the rows before it is
- * found; the smallest share is returned. */
+/* Computes an orthonormal basis of the 9 - count dimensions orthogonal to `count` rows, by Householder reflections. The
+ * rows are destroyed. Returns the smallest share, over all rows, of a row's squared length that is orthogonal to the
+ * rows before it: 0 if rows are dependent. */
 HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
   real factor[7], share = real_of(1.0);
   for (int k = 0; k < count; k++) {
@@ -149,7 +149,7 @@ HS_INLINE real null_space(real rows[][9], int count, real basis[][9]) {
     for (int i = k + 1; i < 9; i++) rest = rest + row[i] * row[i];
     share = real_smallest(share, rest / before);
     const real length = real_sqrt(rest);
-    /* reflects the rest of the row onto the k-th axis; the sign avoids cancellation */
+    /* reflects the remaining part of the row onto axis k; the sign avoids cancellation */
     factor[k] = 1.0 / (rest + real_absolute(row[k]) * length);
     row[k] = row[k] + real_if_above(real_of(0.0), row[k], -length, length);
   }
@@ -182,9 +182,9 @@ HS_INLINE real dot(const real *a, const real *b, int count) {
   return sum;
 }
 
-/* Returns the positive root of t^3 + p t = q, q at least 0. The cubic is convex there and the root is unique, so
- * Newton's steps converge downwards from any start above the root. The start is above by less than a factor of two
- * if q is between 1e-10 and 1. Otherwise Newton makes one step up, or a few more steps down. */
+/* Returns the positive root of t^3 + p t = q, q at least 0. For t > 0 the cubic is convex and the root is unique, so
+ * Newton's steps converge downwards from any start above the root. If q is between 1e-10 and 1, the start is above the
+ * root by less than a factor of two. Otherwise Newton makes one step up, or a few more steps down. */
 HS_INLINE real positive_root(real p, real q) {
   real t = real_sqrt(real_sqrt(q));
   t = real_sqrt(real_sqrt(q * t)); /* q^(5/16) */
@@ -200,7 +200,7 @@ HS_INLINE real positive_root(real p, real q) {
  * the two numbers is 1. Returns a value above 0 if all three roots are real; otherwise only the first is. */
 HS_INLINE real cubic_roots(const real c[4], real over[3], real under[3]) {
   const real one = real_of(1.0), end = real_absolute(c[0]), top = real_absolute(c[3]);
-  /* solves the cubic of 1 / z if |c[0]| is the larger end, so that the leading coefficient is the larger one */
+  /* if |c[0]| is larger than |c[3]|, the cubic of 1 / z is solved, so that the leading coefficient is the larger one */
   const real leading = real_if_above(end, top, c[0], c[3]), last = real_if_above(end, top, c[3], c[0]);
   const real a = real_if_above(end, top, c[1], c[2]) / leading, b = real_if_above(end, top, c[2], c[1]) / leading;
   const real middle = a * (1.0 / 3.0);
@@ -262,8 +262,8 @@ HS_INLINE real nearest_of(const match_point *sample, int count) {
   return nearest;
 }
 
-/* Computes the fundamental matrices f of a sample. usable[i] is above 0 if the i-th is valid. Returns what
- * null_space returns. */
+/* Computes the fundamental matrices f of a sample. usable[i] is above 0 if the i-th is valid. Returns the result of
+ * null_space. */
 HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usable[3]) {
   real rows[7][9], basis[2][9], cofactors[2][9], over[3], under[3];
   epipolar_rows(sample, 7, rows);
@@ -274,8 +274,8 @@ HS_INLINE real seven_matches(const match_point sample[7], real f[3][9], real usa
                          dot(basis[1], cofactors[1], 3)};
   const real spread = cubic_roots(cubic, over, under);
   for (int r = 0; r < 3; r++) {
-    const real norm = real_sqrt(over[r] * over[r] + under[r] * under[r]); /* length of the matrix, because the basis
-                                                                           * is orthonormal */
+    /* length of the matrix: the basis is orthonormal */
+    const real norm = real_sqrt(over[r] * over[r] + under[r] * under[r]);
     const real first = under[r] / norm, second = over[r] / norm;
     for (int i = 0; i < 9; i++) f[r][i] = first * basis[0][i] + second * basis[1][i];
     const real sided = oriented(f[r], sample, 7);
@@ -317,7 +317,7 @@ HS_INLINE int cubic_of(int i, int j) {
   return of[i][j];
 }
 
-/* sum += p * q. */
+/* Adds p * q to sum. */
 HS_INLINE void add_product_1_1(const real p[LINEAR], const real q[LINEAR], real sum[QUADRATIC]) {
   for (int i = 0; i < LINEAR; i++)
     for (int j = 0; j < LINEAR; j++) sum[quadratic_of(i, j)] = sum[quadratic_of(i, j)] + p[i] * q[j];
@@ -359,7 +359,7 @@ HS_INLINE void five_constraints(real e[3][3][LINEAR], real out[CONSTRAINTS][CUBI
 }
 
 /* Eliminates the first ten monomials, with the largest pivot in each lane. Afterwards rows 4 to 9 express these
- * monomials. */
+ * monomials by the others. */
 HS_INLINE void five_eliminate(real a[CONSTRAINTS][CUBIC]) {
   for (int k = 0; k < CONSTRAINTS; k++) {
     for (int i = k + 1; i < CONSTRAINTS; i++) {
@@ -385,8 +385,8 @@ HS_INLINE void five_eliminate(real a[CONSTRAINTS][CUBIC]) {
   }
 }
 
-/* Computes row p minus z times row q of the eliminated system. The eliminated monomial of p is z times that of q,
- * so both cancel. */
+/* Computes row p minus z times row q of the eliminated system. p's eliminated monomial is z times q's, so the two
+ * cancel. */
 HS_INLINE void subtract_shifted(const real p[CUBIC / 2], const real q[CUBIC / 2], z_row *row) {
   for (int i = 0; i < 5; i++) row->x[i] = row->y[i] = row->one[i] = real_of(0.0);
   for (int i = 0; i < 3; i++) {
@@ -401,7 +401,7 @@ HS_INLINE void subtract_shifted(const real p[CUBIC / 2], const real q[CUBIC / 2]
   for (int i = 0; i < 4; i++) row->one[4 - i] = row->one[4 - i] - q[6 + i];
 }
 
-/* sum += (p0 q1 - p1 q0) * t for polynomials of degrees at most 3, 3 and 4. */
+/* Adds (p0 q1 - p1 q0) * t to sum, for polynomials of degrees at most 3, 3 and 4. */
 HS_INLINE void add_minor(const real p0[5], const real q1[5], const real p1[5], const real q0[5], const real t[5],
                          real sum[TWO_VIEW_FIVE_DEGREE + 1]) {
   real minor[7];
@@ -412,7 +412,7 @@ HS_INLINE void add_minor(const real p0[5], const real q1[5], const real p1[5], c
     for (int j = 0; j < 5; j++) sum[i + j] = sum[i + j] + minor[i] * t[j];
 }
 
-/* Computes all data of a sample except the roots, in camera coordinates (focal length 1). */
+/* Computes all data of a sample except the roots. Points are in camera coordinates (focal length 1). */
 HS_INLINE void five_matches(const match_point sample[5], five_sample *s) {
   real rows[5][9], e[3][3][LINEAR], system[CONSTRAINTS][CUBIC];
   epipolar_rows(sample, 5, rows);
@@ -443,8 +443,8 @@ HS_INLINE real value_at(const real *coefficients, int degree, real x) {
   return value;
 }
 
-/* Finds the root between low and high, where the signs differ. Makes Newton's steps, but halves the bracket where a
- * step would leave it. */
+/* Finds the root between low and high, at which the signs differ. Makes Newton's steps; if a step would leave the
+ * bracket, halves it instead. */
 HS_INLINE real bracketed_root(const real c[TWO_VIEW_FIVE_DEGREE + 1], real low, real high) {
   const real zero = real_of(0.0), at_low = value_at(c, TWO_VIEW_FIVE_DEGREE, low);
   real x = 0.5 * (low + high);
@@ -458,7 +458,7 @@ HS_INLINE real bracketed_root(const real c[TWO_VIEW_FIVE_DEGREE + 1], real low, 
     low = real_if_above(same, zero, x, low);
     high = real_if_above(same, zero, high, x);
     const real newton = x - value / slope, half = 0.5 * (low + high);
-    /* ROOT_ACCURACY: once settled, a step may leave the bracket by rounding */
+    /* ROOT_ACCURACY allows for rounding: a step at the root may leave the bracket */
     x = real_if_above(low - ROOT_ACCURACY, newton, half, real_if_above(newton, high + ROOT_ACCURACY, half, newton));
   }
   return x;
@@ -471,7 +471,8 @@ HS_INLINE real five_solution(const five_sample *s, const match_point sample[5], 
   const real zero = real_of(0.0);
   const real z = real_if_above(is_reversed, zero, 1.0 / root, root);
   real matrix[9], null[3] = {zero, zero, zero};
-  for (int r = 0; r < 3; r++) { /* vectors orthogonal to x, y and 1: the columns that epipole_of needs */
+  /* vectors orthogonal to the polynomial rows for x, y and 1, the columns that epipole_of needs */
+  for (int r = 0; r < 3; r++) {
     const real entry[3] = {value_at(s->rows[r].x, 4, z), value_at(s->rows[r].y, 4, z), value_at(s->rows[r].one, 4, z)};
     const real inverse = 1.0 / real_sqrt(dot(entry, entry, 3));
     for (int c = 0; c < 3; c++) matrix[3 * c + r] = entry[c] * inverse;

@@ -19,7 +19,7 @@
 
 enum {
   ATOMIC_FILE_MAX_LINKS = 40,  /* Linux's limit for a chain of symbolic links */
-  ATOMIC_FILE_MAX_TRIES = 100, /* temporary names tried; each is random */
+  ATOMIC_FILE_MAX_TRIES = 100, /* maximum number of temporary names tried; each is random */
 };
 
 #define TEMPORARY_START ".hartsift-"
@@ -34,13 +34,13 @@ static FILE *atomic_file_fail(atomic_file *file, hs_status status, int error, co
   return NULL;
 }
 
-/* Length of the path up to and including the last slash. */
+/* Returns the length of the path up to and including the last slash. */
 static size_t atomic_file_folder_length(const char *path) {
   const char *slash = strrchr(path, '/');
   return !slash ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* Resolves symbolic links in the last part of file->target, also dangling ones. */
+/* Resolves symbolic links in the last part of file->target. The link may be dangling. */
 static bool atomic_file_follow_links(atomic_file *file) {
   for (int link = 0; link < ATOMIC_FILE_MAX_LINKS; link++) {
     struct stat info;
@@ -60,7 +60,7 @@ static bool atomic_file_follow_links(atomic_file *file) {
   return false;
 }
 
-/* Opens the target directly, where it cannot be renamed over (pipe, device). */
+/* Opens the target itself, because a rename cannot replace it (pipe, device). */
 static FILE *atomic_file_open_through(atomic_file *file, const char *path) {
   file->stream = fopen(path, "wb");
   return file->stream ? file->stream : atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
@@ -77,7 +77,7 @@ __attribute__((weak)) void atomic_file_gone(int place) { (void)place; }
 
 /* ---- temporary files */
 
-/* An unpredictable number; without an entropy source one that differs between runs. */
+/* Returns an unpredictable number; without an entropy source, one that differs between runs. */
 static uint64_t atomic_file_random(void) {
   uint64_t number = 0;
   if (getentropy(&number, sizeof number) == 0) return number;
@@ -86,16 +86,16 @@ static uint64_t atomic_file_random(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + ((uint64_t)getpid() << 40);
 }
 
-/* Locks a temporary file, so that atomic_file_remove_left does not take it for one of a killed process. False if
-   that function removed the file before it was locked. On a file system without locks nothing is removed either. */
+/* Locks a temporary file, so that atomic_file_remove_left does not delete it as left by a killed process. False if that
+   function deleted the file before it was locked. On a file system without locks that function deletes nothing. */
 static bool atomic_file_lock(int descriptor) {
   struct stat info;
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0) return errno != EWOULDBLOCK;
   return fstat(descriptor, &info) != 0 || info.st_nlink > 0;
 }
 
-/* Creates the temporary file in the target's folder. Its name is short, so that a target name of the maximum length
-   works too. Returns a descriptor or -1 with errno. */
+/* Creates the temporary file in the target's folder. Its name is short, so that even a target name of maximum length
+   works. Returns a descriptor, or -1 with errno set. */
 static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
   const size_t folder = atomic_file_folder_length(file->target);
   for (int attempt = 0; attempt < ATOMIC_FILE_MAX_TRIES; attempt++) {
@@ -108,7 +108,7 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
     }
     memcpy(file->temporary, file->target, folder);
     memcpy(file->temporary + folder, name, (size_t)length + 1);
-    /* Announced before it exists, because a signal may arrive in between. */
+    /* Announced before the file exists, so that a signal in between finds it listed. */
     file->listed = atomic_file_begins(file->temporary);
     const int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (descriptor >= 0 && atomic_file_lock(descriptor)) return descriptor;
@@ -123,12 +123,12 @@ static int atomic_file_create_temporary(atomic_file *file, mode_t mode) {
   return -1;
 }
 
-/* Permissions of a file whose group changes: none for the new group; others get at most the old group's permissions,
-   because the old group's members now count as others. */
+/* Returns the permissions for a file that gets another group: none for the new group; for others, at most those of the
+   old group, whose members now count as others. */
 static mode_t without_group(mode_t mode) { return (mode & 0700u) | (mode & (mode >> 3) & 07u); }
 
-/* Copies owner, group and permissions of the replaced file to the temporary file. The group is set first and
-   separately: a process may set it to another of its groups where it may not set the owner. */
+/* Copies owner, group and permissions of the replaced file to the temporary file. The group is set first, in a separate
+   call: a process may be allowed to set the group but not the owner. */
 static bool atomic_file_copy_permissions(int descriptor, const struct stat *existing) {
   struct stat own;
   mode_t mode = existing->st_mode & 0777u;
@@ -154,7 +154,7 @@ static bool is_database(const char *path) {
 }
 
 static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *existing) {
-  /* Mode 0600 until the replaced file's permissions are copied. */
+  /* mode 0600 until the permissions of the replaced file are copied */
   const int descriptor = atomic_file_create_temporary(file, existing ? 0600 : 0666);
   if (descriptor < 0)
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot create a file in the folder of", file->target);
@@ -171,14 +171,15 @@ static FILE *atomic_file_open_temporary(atomic_file *file, const struct stat *ex
   return NULL;
 }
 
-/* Status of the existing target. A link that is not followed is replaced as if it did not exist. */
+/* Gets the status of an existing target. If links are not followed, a link counts as a missing file, and is
+   replaced. */
 static bool atomic_file_exists(const char *path, bool follows_links, struct stat *existing) {
   return (follows_links ? stat : lstat)(path, existing) == 0 && !S_ISLNK(existing->st_mode);
 }
 
 static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follows_links) {
   memset(file, 0, sizeof *file);
-  errno = 0; /* atomic_file_commit must not see an older error */
+  errno = 0; /* atomic_file_commit must not see an error from before */
   if (!path || path[0] == '\0')
     return atomic_file_fail(file, HS_ERR_ARGUMENT, 0, "the name of the file to write is", !path ? "null" : "empty");
   const size_t length = strlen(path);
@@ -198,14 +199,14 @@ static FILE *atomic_file_open_as(atomic_file *file, const char *path, bool follo
   if (follows_links && !atomic_file_follow_links(file))
     return atomic_file_fail(file, HS_ERR_IO, errno, "cannot follow the link", path);
   if (exists) {
-    /* Renaming would succeed on a write-protected file, but write protection must be respected. */
+    /* A rename would replace even a write-protected file, so permission is checked here. */
     if (access(path, W_OK) != 0) return atomic_file_fail(file, HS_ERR_IO, errno, "cannot write to", path);
     if (is_database(path))
       return atomic_file_fail(file, HS_ERR_IO, 0, "an SQLite database would be lost: expected another name than", path);
     struct stat followed;
     if (stat(file->target, &followed) != 0 || followed.st_ino != existing.st_ino ||
         followed.st_dev != existing.st_dev) {
-      /* A link such as /proc/self/fd/1 whose text is not the path of the open file. */
+      /* A link such as /proc/self/fd/1, whose text is not the path of the open file. */
       return atomic_file_open_through(file, path);
     }
   }
@@ -218,14 +219,14 @@ FILE *atomic_file_open_over_links(atomic_file *file, const char *path) {
   return atomic_file_open_as(file, path, false);
 }
 
-/* Errno of an earlier failed write. ferror has no reason, and errno may have been overwritten since: only values
-   that a write alone sets are trusted. */
+/* Returns the errno of an earlier failed write. ferror gives no reason, and another call may have changed errno since.
+   So only values that nothing but a write sets are trusted. */
 static int atomic_file_reason_of_failed_write(int error) {
   return error == ENOSPC || error == EDQUOT || error == EFBIG || error == EPIPE ? error : EIO;
 }
 
-/* Syncs the target's folder, which makes a new name permanent. Returns 0 or errno. A folder that cannot be opened
-   for reading, and a file system without folder fsync, are no errors. */
+/* Syncs the target's folder, which makes a new name permanent. Returns 0 or errno. It is no error if the folder cannot
+   be opened for reading, or the file system has no fsync of folders. */
 static int atomic_file_sync_folder(const atomic_file *file) {
   char folder[ATOMIC_FILE_PATH_BYTES] = ".";
   const size_t length = atomic_file_folder_length(file->target);
@@ -238,8 +239,8 @@ static int atomic_file_sync_folder(const atomic_file *file) {
   return error == EINVAL || error == ENOTSUP ? 0 : error;
 }
 
-/* Closes the stream and renames the temporary file. A second descriptor holds the lock until the rename is done:
-   otherwise the file could be taken for one of a killed process. Returns 0 or errno. */
+/* Closes the stream and renames the temporary file. A second descriptor holds the lock until the rename is done;
+   otherwise atomic_file_remove_left could delete the file. Returns 0 or errno. */
 static int atomic_file_close_and_rename(atomic_file *file, int error) {
   const int lock = file->temporary_exists ? fcntl(fileno(file->stream), F_DUPFD_CLOEXEC, 0) : -1;
   if (!file->keeps_stream && fclose(file->stream) != 0 && error == 0) error = errno;

@@ -18,46 +18,46 @@
 
 enum { ATOMIC_FILE_PATH_BYTES = 4096, ATOMIC_FILE_MESSAGE_BYTES = 512 };
 
-/* Holds no heap memory: after a failed open, a commit or an abandon nothing is left to release. */
+/* The struct owns no heap memory, so nothing is to be freed after a failed open, a commit or an abandon. */
 typedef struct atomic_file {
-  FILE *stream;                            /* null when closed */
-  bool temporary_exists;                   /* false: written straight to the target (a pipe, a device, stdout) */
-  bool keeps_stream;                       /* stdout: flushed, never closed */
-  bool is_staged;                          /* set after opening: the file will be moved, so its name is not synced */
-  int listed;                              /* what atomic_file_begins returned */
-  hs_status status;                        /* of the last call */
-  char message[ATOMIC_FILE_MESSAGE_BYTES]; /* why the last call failed, "" after success; names the path */
-  char target[ATOMIC_FILE_PATH_BYTES];     /* path, symbolic links of its last part resolved */
+  FILE *stream;          /* null when closed */
+  bool temporary_exists; /* false: the target itself is written (a pipe, a device, stdout) */
+  bool keeps_stream;     /* the stream is stdout: flushed, never closed */
+  bool is_staged; /* set by the caller after opening: the file will be moved later, so the folder need not be synced */
+  int listed;     /* what atomic_file_begins returned */
+  hs_status status;                        /* status of the last call */
+  char message[ATOMIC_FILE_MESSAGE_BYTES]; /* reason of the last call's failure, with the path; "" after success */
+  char target[ATOMIC_FILE_PATH_BYTES];     /* path, with symbolic links of its last part resolved */
   char temporary[ATOMIC_FILE_PATH_BYTES];
 } atomic_file;
 
-/* Opens path for binary writing; "-" is standard output. A symbolic link stays and its target is replaced. A device,
-   pipe or socket is written directly. An existing file keeps its permissions and, where the process may set them,
-   its owner and group; if the group cannot be set, it gets no permissions. An SQLite database is refused. Null on
-   failure with status HS_ERR_ARGUMENT (null or empty path) or HS_ERR_IO. */
+/* Opens path for binary writing; "-" is standard output. A symbolic link stays, and the file that it names is replaced.
+   A device, pipe or socket is written directly. A replaced file keeps its permissions and, if the process may set them,
+   its owner and group; if the group cannot be set, the group gets no permissions. An SQLite database is refused. Null
+   on failure with status HS_ERR_ARGUMENT (null or empty path) or HS_ERR_IO. */
 FILE *atomic_file_open(atomic_file *file, const char *path);
 
-/* As atomic_file_open, but a symbolic link is replaced by the file: for names not chosen by the user, in folders
-   where links may lead to other users' files. */
+/* As atomic_file_open, but replaces a symbolic link by the file. For names that the user did not choose, in folders
+   where links could lead to other users' files. */
 FILE *atomic_file_open_over_links(atomic_file *file, const char *path);
 
 /* Renames the file to its target and syncs file and folder. Reports delayed write errors (a full disk). On failure
-   returns HS_ERR_IO; the temporary file is removed and the old target unchanged, except that the new file exists if
-   only the sync of the folder failed. */
+   returns HS_ERR_IO, removes the temporary file and leaves the target unchanged; if only the sync of the folder failed,
+   the new file is in place. */
 hs_status atomic_file_commit(atomic_file *file);
 
-/* Closes and removes the temporary file; the target is unchanged. Does nothing after a commit or a failed open.
-   Keeps status and message. */
+/* Closes and deletes the temporary file; the target is unchanged. Does nothing after a commit or a failed open. Status
+   and message stay. */
 void atomic_file_abandon(atomic_file *file);
 
-/* Hooks: called before a temporary file is created, and after it was renamed or removed; the second gets the first
-   one's return value. The library's versions do nothing (weak symbols), because it keeps no global state. The
-   command defines both for its signal handler: cli/common/cli_output.c. */
+/* Hooks, called before a temporary file is created, and after it was renamed or deleted. The second hook gets the
+   return value of the first. The library's versions do nothing (weak symbols), because the library has no global state.
+   The command defines both for its signal handler: cli/common/cli_output.c. */
 int atomic_file_begins(const char *temporary);
 void atomic_file_gone(int place);
 
-/* Removes temporary files of killed processes from the folder of `path`: files of this user without a lock. A file
-   in progress is locked until it is renamed. */
+/* Deletes temporary files that killed processes left in the folder of `path`: files of this user without a lock. A
+   process in progress locks its file until the rename. */
 void atomic_file_remove_left(const char *path);
 
 /* True if a file's name, without its folder, has the form of a temporary name. */

@@ -1,4 +1,4 @@
-/* Lists of features: memory, growth, and provenance of descriptors (hs_origin); see features.h. */
+/* Lists of features: memory, growth, and provenance of descriptors (hs_origin). See features.h. */
 #include "pipeline/base/features.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static const char *const profiles[] = {[HS_PROFILE_LOWE] = "lowe",
                                        [HS_PROFILE_OPENCV] = "opencv",
                                        [HS_PROFILE_VLFEAT] = "vlfeat",
                                        [HS_PROFILE_COLMAP] = "colmap"};
-/* Number of plain norms; the same norms with domain-size pooling follow them. */
+/* Number of norms without domain-size pooling; the same norms with pooling follow them. */
 enum { PLAIN_NORMS = 2 };
 static const char *const norms[] = {[HS_NORM_L2] = "l2",
                                     [HS_NORM_ROOT] = "root",
@@ -61,7 +61,8 @@ static bool is_known(const hs_origin *origin) {
          (unsigned)origin->layout < LAYOUTS;
 }
 
-/* OpenCV's float descriptors have values up to 255, all others norm 1. */
+/* Returns a name of the descriptors' scale: OpenCV's float descriptors have values up to 255, all others have norm
+   1. */
 static const char *scale_of(const hs_features *features) {
   const bool is_opencv =
       features->descriptor_type == HS_DESCRIPTOR_F32 && features->origin.profile == HS_PROFILE_OPENCV;
@@ -109,8 +110,8 @@ size_t features_descriptor_bytes(hs_descriptor_type type) {
   return 0;
 }
 
-/* Keypoints last: a borrowing allocator may end with its last array. Frames may be the list's own; keypoints are
-   borrowed whenever descriptors are. */
+/* Releases keypoints last: an allocator of borrowed memory may end when its last array is released. Frames may be owned
+   by the list; keypoints are borrowed whenever descriptors are. */
 static void features_release_arrays(hs_features *features) {
   hs_memory_release(features->allocator, features->frames);
   hs_memory_release(features->allocator, features->descriptors);
@@ -186,7 +187,7 @@ hs_status features_reserve_framed(hs_features *features, size_t count, hs_descri
   release_frames(features);
   if (!framed) return HS_OK;
   if (!features->keypoints && !features->descriptors)
-    features->allocator = allocator; /* there are no arrays of another allocator */
+    features->allocator = allocator; /* no array of another allocator is left */
   features->frame_capacity = features->capacity > 0 ? features->capacity : 1;
   features->frames = hs_memory_alloc(features->allocator, features->frame_capacity * sizeof *features->frames);
   if (features->frames) return HS_OK;

@@ -10,8 +10,8 @@
 /* Arrays of finished features; their length is passed separately. */
 typedef struct feature_records {
   hs_keypoint *keypoints;
-  hs_frame *frames;  /* null: there are none */
-  void *descriptors; /* descriptor_bytes each; null if that is 0 */
+  hs_frame *frames;  /* null: no frames */
+  void *descriptors; /* descriptor_bytes for each feature; null if that is 0 */
   size_t descriptor_bytes;
 } feature_records;
 
@@ -25,18 +25,18 @@ static inline void feature_records_move(const feature_records *r, size_t from, s
     memcpy(bytes + to * r->descriptor_bytes, bytes + from * r->descriptor_bytes, r->descriptor_bytes);
 }
 
-/* Bytes of one descriptor of a type: 128, 512, or 0 for HS_DESCRIPTOR_NONE. */
+/* Returns the bytes of one descriptor of a type: 128, 512, or 0 for HS_DESCRIPTOR_NONE. */
 size_t features_descriptor_bytes(hs_descriptor_type type);
 
 /* Ensures capacity for `count` features with descriptors of `type`, and sets descriptor_type (HS_DESCRIPTOR_NONE:
-   descriptors become null). If the capacity suffices, content and allocator stay; the caller sets count. Otherwise
-   both arrays are allocated from `allocator` (null: the C library), the old content is lost and count is 0. The
-   caller always sets the image size. The origin becomes unknown. On failure *features is unchanged. Statuses:
-   HS_ERR_ARGUMENT (unknown type), HS_ERR_MEMORY. */
+   descriptors become null). If the capacity suffices, content and allocator stay. Otherwise both arrays are allocated
+   from `allocator` (null: the C library), the content is lost and count is 0. The origin becomes unknown. The caller
+   sets count and image size. On failure *features is unchanged. Statuses: HS_ERR_ARGUMENT (unknown type),
+   HS_ERR_MEMORY. */
 hs_status features_reserve(hs_features *features, size_t count, hs_descriptor_type type, const hs_allocator *allocator);
 
-/* framed: also ensures capacity for frames, whose content the caller sets; features_reserve removes frames. If only
-   the frames cannot be allocated, the list becomes empty. */
+/* As features_reserve; framed: also ensures capacity for frames, whose content the caller sets. (features_reserve
+   removes frames.) If only the frames cannot be allocated, the list becomes empty. */
 hs_status features_reserve_framed(hs_features *features, size_t count, hs_descriptor_type type, bool framed,
                                   const hs_allocator *allocator);
 
@@ -49,21 +49,21 @@ hs_status features_copy(hs_features *features, const hs_features *found, const h
 
 /* ---- Provenance of descriptors: its names in files, and whether descriptors can be compared. */
 
-/* Name of the profile as in the command's options; null for other values. */
+/* Returns the profile's name in the command's options; null for other values. */
 const char *origin_profile_name(hs_profile profile);
-/* Norm string and number (0..3) stored in files: "l2" or "root", with "-dsp" for descriptors pooled over domain
-   sizes. Versions without pooling read 2 and 3 as unknown. */
+/* Norm in files as a text and as a number (0..3): "l2" or "root", with "-dsp" for descriptors pooled over domain sizes.
+   Versions without pooling read 2 and 3 as unknown. */
 const char *origin_norm_name(const hs_origin *origin);
 int32_t origin_norm_number(const hs_origin *origin);
-/* The profile with a name of `size` bytes; -1: none. */
+/* Returns the profile with a name of `size` bytes; -1: none. */
 int32_t origin_profile_of_name(const char *name, size_t size);
 int32_t origin_norm_of_name(const char *name, size_t size);
 
-/* Origin of descriptors from a file's numbers, in UBC order; unknown numbers give an unknown origin. */
+/* Returns the origin of descriptors in UBC order from a file's numbers. Unknown numbers give an unknown origin. */
 hs_origin origin_of_file(int64_t method_version, int64_t profile, int64_t norm, int64_t exif_orientation);
 
-/* True if distances between the descriptors of two lists are meaningful, as far as is known. False: reason says what
-   differs and what to do. */
+/* True if distances between the descriptors of two lists are meaningful, as far as the origins are known. False: reason
+   says what differs and what to do. */
 bool origin_comparable(const hs_features *first, const hs_features *second, char *reason, size_t reason_bytes);
 
 #endif

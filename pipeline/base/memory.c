@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Larger blocks use huge pages where available: rows of the pyramid are pages apart, and address translation took a
-   fifth of its time. */
+/* Larger blocks use huge pages where available. Otherwise every row of the pyramid is on another page, and address
+   translation took a fifth of the time. */
 enum { HUGE_PAGE_BYTES = 2 << 20, HUGE_PAGES_FROM = 4 * HUGE_PAGE_BYTES };
 
 void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
@@ -24,7 +24,7 @@ void *hs_memory_alloc(const hs_allocator *allocator, size_t bytes) {
   const bool large = bytes >= HUGE_PAGES_FROM;
   if (posix_memalign(&pointer, large ? HUGE_PAGE_BYTES : HS_MEMORY_ALIGNMENT, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-  /* Only advice: if it is refused, ordinary pages are used. The last, partial page is not changed. */
+  /* If the system refuses this advice, ordinary pages are used. The last, partial page is left out. */
   if (large) (void)madvise(pointer, bytes & ~(size_t)(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
 #endif
   return pointer;
@@ -78,8 +78,8 @@ static void take_file(machine_memory *memory, const char *path) {
   if (end > text && text[0] != '-' && errno == 0) take_least(memory, bytes, "this control group");
 }
 
-/* Applies the limits of a group and of all its parents. mount: where groups of this kind are mounted; group: "/a/b".
-   In a container the path may be the machine's; only mounted parts exist. */
+/* Applies the limits of a group and of all its parents. mount: where groups of this kind are mounted; group: "/a/b". In
+   a container the path may be that of the host; only its mounted parts exist. */
 static void take_groups(machine_memory *memory, const char *mount, char *group, const char *file) {
   char path[FILE_PATH_BYTES];
   for (;;) {
@@ -105,7 +105,7 @@ machine_memory machine_memory_in_groups(machine_memory memory, const char *root)
   char text[FILE_TEXT_BYTES], path[FILE_PATH_BYTES], *rest = NULL;
   snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
   read_text(path, text);
-  /* Lines "NUMBER:CONTROLLERS:GROUP"; version 2 has number 0 and names no controllers. */
+  /* Lines are "NUMBER:CONTROLLERS:GROUP"; version 2 has number 0 and no controllers. */
   for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
     char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
     if (!group) continue;

@@ -6,7 +6,8 @@
 
 /* ---- 3x3 matrices of doubles, row by row */
 
-/* The adjugate: m * adjugate = determinant * I, so the inverse up to a factor. out must not be m. */
+/* Computes the adjugate: m * adjugate = determinant * I, so it is the inverse times the determinant. out must not be
+   m. */
 static inline void matrix3_adjugate(const double m[9], double out[9]) {
   out[0] = m[4] * m[8] - m[5] * m[7];
   out[1] = m[2] * m[7] - m[1] * m[8];
@@ -24,7 +25,7 @@ static inline void matrix3_adjugate(const double m[9], double out[9]) {
 
 #define SPLITMIX64_STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* The finaliser: a bijection that mixes all bits. */
+/* Finalises a state of splitmix64: a bijection that mixes all bits. */
 static inline uint64_t splitmix64_mix(uint64_t value) {
   value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);

@@ -7,7 +7,7 @@
 
 #include "pipeline/include/hartsift.h"
 
-/* Length of the text without an incomplete UTF-8 character at its end. */
+/* Returns the length of the text without an incomplete UTF-8 character at its end. */
 static size_t message_whole_characters(const char *text, size_t length) {
   size_t start = length;
   while (start > 0 && length - start < 4) {
@@ -22,7 +22,7 @@ static size_t message_whole_characters(const char *text, size_t length) {
   return length;
 }
 
-/* Replaces C0, DEL, and C1 in UTF-8 (C2 80..9F): each could control the terminal that shows the text. */
+/* Replaces C0, DEL, and C1 in UTF-8 (C2 80..9F), because they could control the terminal that shows the text. */
 static void message_clean(char *text) {
   for (unsigned char *c = (unsigned char *)text; *c != 0; c++) {
     if (*c < 0x20u || *c == 0x7Fu) {

@@ -1,6 +1,6 @@
 /*
- * Text: error messages, formatted into a caller's buffer, which may be null or small, without control characters, which
- * could reach a terminal from file names; and names of files.
+ * Text: error messages, UTF-8, and names of files. Messages are formatted into a caller's buffer, which may be null or
+ * small. They contain no control characters, which could reach a terminal from file names.
  */
 #ifndef HARTSIFT_BASE_TEXT_H
 #define HARTSIFT_BASE_TEXT_H
@@ -27,18 +27,18 @@ void hs_message_set_errno(char *message, size_t bytes, int error, const char *fo
 
 /* ------------------------------------------------------------------ names of files, and UTF-8 */
 
-/* True if the name ends in `ending` (in lower case, with its dot), in ASCII letters of either case, and has a stem. Not by
-   the locale: it must not decide what a file is. */
+/* True if the name ends in `ending` (lower case, with its dot), in ASCII letters of either case, and has a stem. The
+   locale is ignored: it must not decide the type of a file. */
 bool path_ends_with(const char *path, const char *ending);
 
-/* Bytes of the UTF-8 character at `text` (zero-terminated), 0 when it is none. Overlong forms, surrogates and values
-   beyond U+10FFFF are none. */
+/* Returns the bytes of the UTF-8 character at `text` (zero-terminated); 0 if it is invalid, which includes overlong
+   forms, surrogates and values above U+10FFFF. */
 size_t utf8_length(const unsigned char *text);
 
-/* Bytes of the byte-order mark that a text begins with: 3, or 0 without one. */
+/* Returns the length of the byte-order mark at the beginning of a text: 3, or 0 without one. */
 size_t utf8_mark_length(const char *text, size_t size);
 
-/* Whether a text begins with the byte-order mark of UTF-16, in either order. */
+/* Whether a text begins with a byte-order mark of UTF-16, of either byte order. */
 bool utf16_is_marked(const char *text, size_t size);
 
 #endif
