@@ -1,5 +1,5 @@
-/* Lists the built variants, finds those that this machine can run, and chooses among them as the caller or the
- * environment says.
+/* Lists the variants of this build, finds those that this machine can run, and chooses among them by the caller's
+ * string or the environment variable.
  *
  * To add a variant of a stage for an instruction set that exists already: cpu/simd/<stage>_simd.c over cpu/simd/simd.h,
  * its prototype in cpu/simd/stages_simd.h, its line in SIMD_VARIANT; tests/agree then compares it with the reference.
@@ -19,11 +19,11 @@
 #include "cpu/ref/stages_ref.h"
 #include "cpu/simd/stages_simd.h"
 
-/* One instruction set's variants; a null entry falls back to the previous table. */
+/* Variants of one instruction set. For a null entry the entry of the next weaker set is used. */
 typedef struct cpu_variant {
   const char *name;
   bool (*usable)(void);
-  stage_jobs jobs; /* all null, or set for every stage but matching and selection */
+  stage_jobs jobs; /* all null, or set for every stage except matching and selection */
   stage_ops ops;
 } cpu_variant;
 
@@ -44,12 +44,12 @@ static bool has_avx512(void) {
 static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
-/* The functions that belong to a variant of matching. */
+/* The functions of one variant of matching. */
 #define MATCH_OPS(ISA)                                                                                                 \
   .match_work_bytes = match_work_bytes_##ISA, .squares_work_bytes = squares_work_bytes_##ISA,                          \
   .pack_second = pack_second_##ISA, .squares = squares_##ISA
 
-/* Stages that have vector or threaded implementations. Stages not listed stay null. */
+/* Stages that have vector or threaded implementations. All other stages are null. */
 #define SIMD_VARIANT(ISA, USABLE)                                                                                      \
   {                                                                                                                    \
     .name = #ISA, .usable = USABLE, .jobs = {begin_base_##ISA,   begin_blur_##ISA,   begin_halve_##ISA,                \
@@ -71,7 +71,7 @@ static bool has_avx512vnni(void) { return has_avx512() && __builtin_cpu_supports
     }                                                                                                                  \
   }
 
-/* Weakest first. */
+/* in ascending order: the weakest instruction set first */
 static const cpu_variant variants[] = {
     {.name = "ref",
      .usable = always,
@@ -125,7 +125,7 @@ const char *cpu_level_name(void) {
   return best;
 }
 
-/* Takes a stage's function from a variant that has it; otherwise leaves the table as it is. */
+/* Takes a stage's function from a variant; if the variant lacks it, the table stays as it is. */
 static void take(stage_ops *ops, const cpu_variant *v, stage_id id) {
   const stage_ops *from = &v->ops;
   switch (id) {
@@ -225,8 +225,8 @@ bool cpu_choose_ops(stage_ops *ops, const char *variant, char *message, size_t b
     if (length > 0 && !apply_choice(ops, variant, length, message, bytes)) return false;
     variant += length + (variant[length] == ',');
   }
-  /* The reference needs a plane as work memory. The vector backend needs scratch memory, which is larger than a
-   * plane for a small picture. */
+  /* Work memory of the reference is a plane. Work memory of the vector backend is scratch, which for a small picture is
+   * larger than a plane. */
   const bool base_plane = ops->base == base_ref, blur_plane = ops->blur == blur_ref;
   ops->pyramid_work_floats = base_plane && blur_plane ? NULL : pyramid_work_floats;
   ops->pyramid_work_plane = base_plane || blur_plane;
@@ -248,7 +248,7 @@ typedef struct function_variant {
 #define FUNCTION_VARIANT(ISA)                                                                                          \
   { #ISA, &prim_ops_##ISA, &two_view_ops_##ISA, dot_bytes_##ISA }
 
-/* Variants of these functions, weakest first. Whether the machine can run one is read from the table of stages. */
+/* Variants of these functions, weakest first. The table of stages tells which ones the machine can run. */
 static const function_variant function_variants[] = {
     FUNCTION_VARIANT(ref),
 #if HARTSIFT_HAVE_ISA_SSE2
@@ -277,8 +277,8 @@ static const char *limit_of_environment(void) {
   return limit && *limit ? limit : NULL;
 }
 
-/* Returns the functions of the variant that HARTSIFT_CPU names. If it names none with these functions, returns the
- * machine's best. */
+/* Returns the functions of the variant that HARTSIFT_CPU names. If that variant lacks them, or the variable is not set,
+ * returns the machine's best. */
 static function_variant chosen_functions(void) {
   const char *limit = limit_of_environment();
   const function_variant chosen = limit ? functions_of(limit) : (function_variant){0};

@@ -1,5 +1,5 @@
 /*
- * Choice in the CPU backend: which variant of each stage runs on this machine.
+ * Choice of the CPU backend: which variant of each stage runs on this machine.
  */
 #ifndef HARTSIFT_CPU_DISPATCH_H
 #define HARTSIFT_CPU_DISPATCH_H
@@ -23,9 +23,9 @@ const stage_ops *cpu_variant_ops(const char *name);
  * "ref", "avx2", ... */
 const char *cpu_level_name(void);
 
-/* Functions outside the stages of a frame. Each is returned in the fastest variant of this machine, or in the one
- * that HARTSIFT_CPU names. Null: HARTSIFT_CPU names an instruction set that is not usable here. Two-view geometry
- * ignores such a name. */
+/* Return functions outside the stages of a frame: the fastest variant of this machine, or the variant that HARTSIFT_CPU
+ * names. Null: HARTSIFT_CPU names an instruction set that this machine cannot run. Two-view geometry ignores such a
+ * name. */
 const prim_ops *cpu_choose_prims(void);
 const two_view_ops *cpu_choose_two_view(void);
 dot_bytes_function cpu_choose_dot(void);

@@ -38,7 +38,7 @@ static inline simd_f32 plain_nan_f32(simd_f32 v) {
   return simd_select(simd_eq(v, v), v, simd_set1(hs_bits_float(PRIM_NAN_BITS_F32)));
 }
 
-/* n is at least SIMD_WIDTH. The last vector overlaps the one before it. */
+/* Filters by the pair tree. n is at least SIMD_WIDTH; the last vector overlaps the vector before it. */
 static inline void few_f32(const float *x, float *y, size_t n, const double *taps, int m) {
   simd_f32 c[PRIM_TREE_TAPS_MAX];
   for (int j = 0; j < m; j++) c[j] = simd_set1((float)taps[j]);
@@ -83,7 +83,7 @@ static inline simd_f64 step_f32(simd_f64 sum, simd_f64 c, simd_f64 x) {
 #if SIMD_HAS_FMA_F64
   return simd_f64_fma(c, x, sum);
 #else
-  return simd_f64_add(sum, simd_f64_mul(c, x)); /* the product is exact */
+  return simd_f64_add(sum, simd_f64_mul(c, x)); /* without FMA: the product is exact, so only the sum is rounded */
 #endif
 }
 

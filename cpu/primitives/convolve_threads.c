@@ -2,10 +2,10 @@
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/threads.h"
 
-/* END_BLOCK: outputs of a block near an end. WINDOW_SAMPLES: samples of its window; for filters that need more,
+/* END_BLOCK: number of outputs of a block near an end. WINDOW_SAMPLES: capacity of its window; for longer filters,
  * outputs near an end are summed sample by sample. */
 enum { END_BLOCK = 512, WINDOW_SAMPLES = 4096 };
-/* Outputs of a unit of work. */
+/* Number of outputs in a unit of work. */
 enum { UNIT_OUTPUTS = 1 << 15 };
 
 typedef union sample_window {
@@ -19,7 +19,7 @@ typedef struct convolve_job {
   size_t units_a_row;
 } convolve_job;
 
-/* The row that a unit belongs to. */
+/* The row of a unit of work. */
 typedef struct signal_row {
   const unsigned char *in;
   unsigned char *out;
@@ -38,7 +38,7 @@ static void fill_window(const convolve_job *job, const signal_row *row, int64_t 
   }
 }
 
-/* One output of a filter longer than the SIMD window (m >= 9): compensated sums. */
+/* Computes one output of a filter longer than the SIMD window (m >= 9), with compensated sums. */
 static void long_output(const convolve_job *job, const signal_row *row, int64_t i) {
   const prim_convolve_args *a = job->args;
   const int64_t m = (int64_t)a->tap_count;
@@ -106,7 +106,7 @@ void prim_convolve(prim_place place, const prim_convolve_args *args) {
   const prim_place here = prim_place_for(place, s->width * s->height * prim_element_bytes(s->type), PRIM_WORK);
   convolve_job job = {.ops = here.ops, .args = args};
   job.units_a_row = (s->width - 1) / UNIT_OUTPUTS + 1;
-  /* Unit numbers are int32_t, so a run has a limited number of rows. */
+  /* Unit numbers are int32_t, so each run of the queue has a limited number of rows. */
   for (size_t first = 0; first < s->height;) {
     prim_convolve_args part = *args;
     const size_t most = ((size_t)1 << 30) / job.units_a_row + 1, left = s->height - first;

@@ -1,9 +1,9 @@
 /* Histogram and equalisation of whole pictures.
  *
- * Counting is a load, an addition and a store to one of 256 counters; a pixel that equals a recent one must wait for
- * its store. Sixteen tables in rotation put sixteen pixels between two uses of a counter, so that a constant picture is
- * nearly as fast as any other. The tables are not multiples of 4 KiB apart: a load waits for an earlier store whose
- * address has the same low 12 bits. */
+ * Counting a pixel loads, increments and stores one of 256 counters. A pixel of the same value as a recent one must
+ * wait for that store. Sixteen tables in rotation put sixteen pixels between two uses of a counter, so that a constant
+ * picture is nearly as fast as any other. The distance of two tables is not a multiple of 4 KiB, because a load waits
+ * for an earlier store whose address has the same low 12 bits. */
 #include <stdatomic.h>
 
 #include "cpu/primitives/primitive_variants.h"
@@ -41,7 +41,7 @@ static void add_tables(const histogram_table *t, uint64_t counts[PRIM_LEVELS]) {
     for (size_t k = 0; k < PRIM_LEVELS; k++) counts[k] += t->count[i][k];
 }
 
-/* Longest piece of a row that is counted at once, so that no 32-bit count overflows. */
+/* Maximum length of a piece of a row that is counted in one go, so that no 32-bit count overflows. */
 static const size_t piece_pixels = (size_t)1 << 31;
 
 void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]) {
@@ -72,7 +72,7 @@ void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t 
 
 /* Histogram and equalisation of a whole picture: bands of rows. */
 
-/* Pixels of a unit: clearing and summing its tables takes as long as counting some thousand pixels. */
+/* Number of pixels of a unit. To clear and sum the tables of a unit takes as long as to count some thousand pixels. */
 static const size_t unit_pixels = (size_t)1 << 18;
 static const size_t map_unit_pixels = (size_t)1 << 16;
 

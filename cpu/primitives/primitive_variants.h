@@ -32,13 +32,13 @@ PRIMITIVES_SIMD_DECLARE(neon);
 
 extern const prim_ops prim_ops_ref;
 
-/* The histogram of an 8-bit picture. It counts in several tables, so that equal neighbours do not wait for each
+/* Counts the histogram of an 8-bit picture. It uses several tables, so that equal neighbours do not wait for each
  * other. */
 
 void histogram_tables(const prim_view *picture, const prim_view *mask, uint64_t counts[PRIM_LEVELS]);
 
-/* The loop of dot_bytes_function; each file that includes it compiles it for one instruction set. Integer sums do
- * not depend on the order, so the compiler may vectorise freely. */
+/* Body of a dot_bytes_function, which each including file compiles for one instruction set. Integer sums do not depend
+ * on the order, so the compiler may vectorise freely. */
 static inline void dot_bytes(const int8_t *asking, const int8_t *answering, size_t stride, size_t length,
                              int32_t products[DOT_ANSWERS]) {
   const int8_t *a = answering, *b = a + stride, *c = b + stride, *d = c + stride;

@@ -11,7 +11,7 @@
 SUM_REF(sum_u8_ref, uint8_t)
 SUM_REF(sum_u16_ref, uint16_t)
 
-/* The lanes of one chunk, and their tree. */
+/* Sums one chunk in lanes, then combines the lanes by their tree. */
 #define SUM_CHUNKS_REF(NAME, TYPE)                                                                                     \
   static void NAME(const void *x, size_t n, double *sums) {                                                            \
     const TYPE *v = x;                                                                                                 \

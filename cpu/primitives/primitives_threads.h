@@ -9,17 +9,18 @@
 #include "stages/ops.h"
 #include "stages/primitives.h"
 
-/* Where primitives are executed. queue null: on the calling thread. */
+/* Threads and functions that execute primitives. queue null: the calling thread alone. */
 typedef struct prim_place {
   stage_queue *queue;
   const prim_ops *ops;
 } prim_place;
 
-/* Kinds of work, by time per byte. PRIM_READ: each byte is only read. PRIM_WORK: counting, look-up or filtering. */
+/* Kinds of work, by time per byte. PRIM_READ: each byte is read once. PRIM_WORK: bytes are counted, looked up or
+ * filtered. */
 typedef enum prim_effort { PRIM_READ, PRIM_WORK } prim_effort;
 
-/* The first returns whether work on so many bytes is worth waking threads. The second returns the settings for it:
- * without threads if it is not. */
+/* prim_place_shares: whether work on so many bytes is worth waking threads. The second function returns the place for
+ * it: without threads if it is not. */
 bool prim_place_shares(size_t bytes, prim_effort effort);
 prim_place prim_place_for(prim_place place, size_t bytes, prim_effort effort);
 
@@ -29,7 +30,7 @@ typedef struct prim_run {
   size_t count;
 } prim_run;
 
-/* The run that begins at an element (counted row by row), up to `most` elements. */
+/* Returns the run that begins at an element (counted row by row), with at most `most` elements. */
 prim_run prim_run_at(const prim_view *view, size_t element, size_t most);
 
 /* Returns a view of the same elements with as few rows as possible. */
@@ -56,7 +57,7 @@ void prim_histogram(prim_place place, const prim_view *picture, const prim_view 
 void prim_equalize(prim_place place, const prim_view *picture, uint8_t *out, size_t out_stride);
 
 typedef struct prim_convolve_args {
-  prim_view signal; /* every row is a separate signal */
+  prim_view signal; /* signal: every row is a separate signal */
   const double *taps;
   size_t tap_count;
   prim_ends ends;
@@ -68,7 +69,7 @@ void prim_convolve(prim_place place, const prim_convolve_args *args);
 
 /* The tree that combines the sums of chunks, for a sequence that arrives chunk by chunk. */
 
-/* Three tree levels of PRIM_CHUNK sums cover 2^40 elements. The last level combines their totals. */
+/* Three tree levels of PRIM_CHUNK sums each cover 2^40 elements. The last level combines their totals. */
 enum { PRIM_FLOORS = 4 };
 
 typedef struct prim_tree {
@@ -83,7 +84,7 @@ void prim_tree_push(prim_tree *tree, const prim_ops *ops, double sum);
 /* Returns the total of the pushed sums, one or more. */
 double prim_tree_end(prim_tree *tree, const prim_ops *ops);
 
-/* Memory for a chunk of any element type. */
+/* Memory for one chunk of any element type. */
 typedef union prim_room {
   uint16_t u16[PRIM_CHUNK];
   float f32[PRIM_CHUNK];

@@ -23,7 +23,7 @@ uint64_t SIMD_NAME(prim_sum_u8)(const void *x, size_t n) {
   return simd_bytes_total(a) + simd_bytes_total(b);
 }
 
-/* Number of vectors until 32-bit lanes are emptied: a vector adds less than 2^17 to a lane. */
+/* Maximum number of vectors before 32-bit lanes are emptied: a vector adds less than 2^17 to a lane. */
 enum { WORD_SUMS_MAX = 1 << 15 };
 
 uint64_t SIMD_NAME(prim_sum_u16)(const void *x, size_t n) {
@@ -114,7 +114,7 @@ uint64_t SIMD_NAME(prim_count_above_u8)(const void *x, size_t n, double threshol
   return simd_bytes_total(counts);
 }
 
-/* A plain loop, which compilers turn into vectors. */
+/* A plain loop, which compilers vectorise. */
 uint64_t SIMD_NAME(prim_count_above_u16)(const void *x, size_t n, double threshold) {
   const uint16_t *v = x;
   const int32_t t = prim_threshold_integer(threshold);
@@ -127,7 +127,8 @@ uint64_t SIMD_NAME(prim_count_above_u16)(const void *x, size_t n, double thresho
 
 enum { SUM_VECTORS = PRIM_LANES / SIMD_F64 };
 
-/* Adds lane l + half to lane l, first across the vectors down to one, then within that vector. */
+/* Combines lanes by the tree: adds lane l + half to lane l, first across the vectors until one is left, then within
+ * that vector. */
 static inline double tree_of(simd_f64 lane[SUM_VECTORS]) {
   for (int half = SUM_VECTORS / 2; half > 0; half /= 2)
     for (int k = 0; k < half; k++) lane[k] = simd_f64_add(lane[k], lane[k + half]);
@@ -258,8 +259,8 @@ static inline void take_bytes(tile_sums *s, simd_bytes v, simd_bytes beyond, sim
   s->above = simd_bytes_sum(s->above, ones_above(v, limit));
 }
 
-/* Computes all four statistics of a row in one pass. Lanes beyond the tile are 0, which exceeds no threshold of 0
- * or more. */
+/* Computes all four statistics of a row in one pass. Lanes beyond the tile are 0, so they do not count as above a
+ * threshold of 0 or more. */
 void SIMD_NAME(prim_tile_u8)(const prim_view *tile, double threshold, prim_tile *out) {
   const int32_t t = prim_threshold_integer(threshold);
   const simd_bytes limit = simd_bytes_set1((uint8_t)(t < 0 ? 0 : (t > 255 ? 255 : t))), zero = simd_bytes_zero();

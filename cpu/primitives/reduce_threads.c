@@ -1,8 +1,8 @@
-/* Sums and ranges of arrays: units of elements, and the tree over the sums of chunks. */
+/* Sums and ranges of arrays: division into units of work, and the tree over the sums of chunks. */
 #include "cpu/primitives/primitives_threads.h"
 #include "cpu/schedule/threads.h"
 
-/* Fewest bytes for which threads are woken: a few hundred microseconds of work. Waking a thread takes some
+/* Minimum number of bytes for which threads are woken: a few hundred microseconds of work. To wake a thread takes some
  * microseconds, and much longer if it shares a core with other programs. */
 static const size_t shared_bytes_min[] = {[PRIM_READ] = (size_t)8 << 20, [PRIM_WORK] = (size_t)512 << 10};
 
@@ -109,8 +109,8 @@ static double tree_floor(const prim_tree *tree, const prim_ops *ops, int32_t flo
   return sum;
 }
 
-/* Adds a sum at a tree level. A full level passes its sum to the next level, and restarts with the number that did
- * not fit. */
+/* Adds a sum at a tree level. If the level is full, its total moves to the next level, and the new sum starts the level
+ * again. */
 static void push_at(prim_tree *tree, const prim_ops *ops, int32_t floor, double sum) {
   for (; floor < PRIM_FLOORS - 1 && tree->count[floor] == PRIM_CHUNK; floor++) {
     const double whole = tree_floor(tree, ops, floor);
@@ -143,7 +143,8 @@ const void *prim_block_at(const prim_view *view, size_t element, size_t count, p
   }
 }
 
-/* UNIT_CHUNKS: chunks of a unit. BATCH_CHUNKS: chunks whose sums are stored before they enter the tree. */
+/* UNIT_CHUNKS: number of chunks of a unit of work. BATCH_CHUNKS: number of chunks whose sums are stored before they
+ * enter the tree. */
 enum { UNIT_CHUNKS = 32, BATCH_CHUNKS = 4 * PRIM_CHUNK };
 
 typedef struct chunks_job {
@@ -194,9 +195,9 @@ double prim_reduce_sum(prim_place place, const prim_view *view) {
   return view->type < PRIM_F32 ? sum_integers(here, view) : sum_floats(here, view);
 }
 
-/* Tile statistics: a tile is a view, and its statistics are computed as for any view. */
+/* Statistics of tiles. A tile is a view, and its statistics are computed as for any view. */
 
-/* Fewest elements of a unit of work; with fewer, the fixed cost of a unit would dominate. */
+/* Minimum number of elements in a unit of work; with fewer, the fixed cost of a unit would dominate. */
 static const size_t tile_unit_elements_min = (size_t)1 << 15;
 
 typedef struct tiles_job {

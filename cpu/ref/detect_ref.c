@@ -1,6 +1,6 @@
 /* Reference of detection and selection.
  *
- * The extremum search compares a sample with its 26 neighbours one after another, until one rules it out. */
+ * The extremum search compares a sample with its 26 neighbours one after another, until a neighbour rules it out. */
 #include <string.h>
 
 #include "cpu/ref/stages_ref.h"
@@ -64,7 +64,7 @@ stage_status refine_ref(stage_queue *queue, const refine_args *args) {
   return STAGE_OK;
 }
 
-/* Appends one keypoint; past the capacity it is only counted. */
+/* Appends one keypoint. Past the capacity the keypoint is only counted. */
 static void append_keypoint(const locate_args *args, const located *k, int32_t level, int32_t x, int32_t y) {
   const keypoint_list *list = &args->keypoints;
   const uint32_t n = (*list->count)++;
@@ -135,7 +135,7 @@ static bool follow_in_part(const detect_args *args, escaped_candidate *at) {
   return false;
 }
 
-/* The samples of a part on which candidates settle, one bit each. */
+/* Bit map of the samples in a part on which candidates settle. */
 typedef struct settled_map {
   mask_view bits;
   plane_region part;
@@ -197,7 +197,7 @@ stage_status detect_ref(stage_queue *queue, const detect_args *args) {
 
 /* Reference of selection: finds the smallest kept key or the finest kept level, then keeps in order. */
 
-/* Responses and sigmas are not negative, so their bits have the order of their values. */
+/* Responses and sigmas are not negative, so their bits as integers have the order of the values. */
 static uint32_t key_of(const void *list, uint32_t feature) {
   const select_args *args = list;
   const uint32_t k = args->features.keypoint[feature];
@@ -215,7 +215,7 @@ static bool joins(const void *list, uint32_t feature) {
   return select_is_same(&args->keypoints, args->features.keypoint[feature - 1], args->features.keypoint[feature]);
 }
 
-/* Keeps the features from `first` on, which are the last ones. Returns their number. */
+/* Keeps the features from `first` on, which are the last in the list. Returns their number. */
 static uint32_t keep_from(const select_args *args, uint32_t first, uint32_t n) {
   if (first == 0) return n;
   *args->kept_described = 0;
@@ -228,7 +228,8 @@ stage_status select_ref(stage_queue *queue, const select_args *args) {
   const feature_list *f = &args->features;
   const uint32_t n = *f->count;
   *args->kept_described = args->described_count;
-  if (n > f->capacity || n <= args->max_features) return STAGE_OK; /* an overflown list is only counted */
+  /* if the list overflowed, the frame is repeated, and nothing is selected now */
+  if (n > f->capacity || n <= args->max_features) return STAGE_OK;
   if (args->rule == SELECT_LEVELS) {
     *f->count = keep_from(args, select_first_level(args, n, args->max_features, level_of, joins), n);
     return STAGE_OK;

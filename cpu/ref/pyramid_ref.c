@@ -67,7 +67,7 @@ static void make_doubled(const base_args *args, const plane_region *region) {
     }
 }
 
-/* Makes a region of the decimated picture. */
+/* Makes a region of the decimated picture, which keeps every 2^first_octave-th pixel. */
 static void make_thinned(const base_args *args, const plane_region *region) {
   const plane_view out = args->doubled;
   const int32_t step = 1 << args->first_octave;
@@ -109,7 +109,8 @@ stage_status blur_ref(stage_queue *queue, const blur_args *args) {
     for (int32_t x = r.x0; x < r.x1; x++)
       work.data[(size_t)(y - rows.y0) * work.stride + (size_t)(x - r.x0)] =
           convolve_at(args->filter, in.data + (size_t)y * in.stride, 1, x, in.width, args->border);
-  const float *first = work.data - (ptrdiff_t)rows.y0 * (ptrdiff_t)work.stride; /* where row 0 of the plane would be */
+  /* address that row 0 of the plane would have */
+  const float *first = work.data - (ptrdiff_t)rows.y0 * (ptrdiff_t)work.stride;
   for (int32_t y = r.y0; y < r.y1; y++)
     for (int32_t x = r.x0; x < r.x1; x++)
       out.data[(size_t)y * out.stride + (size_t)x] =

@@ -13,8 +13,8 @@ stage_status halve_ref(stage_queue *queue, const halve_args *args);
 stage_status extrema_ref(stage_queue *queue, const extrema_args *args);
 stage_status refine_ref(stage_queue *queue, const refine_args *args);
 stage_status locate_ref(stage_queue *queue, const locate_args *args);
-/* is_extremum_ref: whether D of a sample exceeds the threshold and, on the side of its sign, all neighbours. The
- * other function takes a settled sample and appends its keypoint if mask and region keep it. */
+/* is_extremum_ref: whether |D| of a sample exceeds the threshold, and D is above all neighbours if positive, below all
+ * if negative. The other function appends the keypoint of a settled sample if mask and region keep it. */
 bool is_extremum_ref(const octave_view *octave, const sift_params *params, int32_t level, int32_t x, int32_t y);
 void locate_one_ref(const locate_args *args, int32_t level, int32_t x, int32_t y);
 stage_status detect_ref(stage_queue *queue, const detect_args *args);

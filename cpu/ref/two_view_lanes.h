@@ -1,7 +1,6 @@
 /*
- * The operations of stages/two_view.h over TWO_VIEW_LANES lanes, in registers of REAL_LANES lanes. The including
- * file defines what stages/two_view_math.h needs, and REAL_LANES, real_load, real_store and
- * TWO_VIEW_NAME(operation).
+ * The operations of stages/two_view.h on TWO_VIEW_LANES lanes, in registers of REAL_LANES lanes. The including file
+ * defines the operators for stages/two_view_math.h, and REAL_LANES, real_load, real_store and TWO_VIEW_NAME(operation).
  */
 #ifndef HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
 #define HARTSIFT_CPU_REF_TWO_VIEW_LANES_H
@@ -87,7 +86,7 @@ static inline double score(two_view_error kind, const double matrix[9], const tw
     }
     sum = sum_of_lanes(sums);
     if (best > 0.0 && begin < count) {
-      /* each contribution is in 0..1, so its variance is at most its mean */
+      /* each contribution is between 0 and 1, so its variance is at most its mean */
       const double expected = mean * (double)begin;
       if (sum + (double)(count - begin) <= best || sum < expected - 3.0 * sqrt(expected)) return -1.0;
     }

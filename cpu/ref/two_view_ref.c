@@ -1,4 +1,4 @@
-/* Two-view geometry, one number at a time. */
+/* Two-view geometry in plain C, one lane at a time. */
 #include "cpu/ref/stages_ref.h"
 
 typedef double real;

@@ -27,9 +27,9 @@ static inline float_environment float_environment_of_library(void) {
   return e;
 }
 
-/* First line of each thread, and of each public function that computes, or that converts numbers to or from text.
- * It enters the library's environment, and leaves it at any return. tests/api/check_float_environment.py checks
- * this. */
+/* First statement of each thread, and of each public function that computes or converts numbers to or from text. It
+ * enters the library's environment, and restores the caller's at any return. tests/api/check_float_environment.py
+ * checks this. */
 #define FLOAT_ENVIRONMENT_OF_LIBRARY                                                                                   \
   __attribute__((cleanup(float_environment_leave), unused)) float_environment environment_of_caller =                  \
       float_environment_of_library()

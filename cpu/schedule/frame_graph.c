@@ -1,4 +1,4 @@
-/* The jobs of a frame, the dependencies of each of their chunks, and their order. */
+/* Builds the jobs of a frame, the dependencies of each of their chunks, and their order. */
 #include "cpu/schedule/frame_graph.h"
 
 #include "cpu/schedule/stage_jobs.h"
@@ -8,11 +8,11 @@
 typedef struct level_step {
   graph_job job;
   const struct level_step *from; /* the source level; null: the picture */
-  const graph_job *after;        /* null, or a job whose memory this level reuses: it must be done first */
+  const graph_job *after;        /* null, or a job that must be done first because this level reuses its memory */
   int32_t height;
   int32_t rows;   /* rows of a band of this level */
-  int32_t factor; /* number of rows of `from` for one row of this level */
-  int32_t reach;  /* halo: further rows of `from` that are read above and below */
+  int32_t factor; /* number of rows of `from` per row of this level */
+  int32_t reach;  /* halo: number of further rows of `from` that are read above and below */
   uint64_t samples;
   union {
     blur_job blur;
@@ -22,7 +22,7 @@ typedef struct level_step {
 
 typedef struct frame_graph {
   const frame_graph_args *args;
-  graph_job detect[2], list[2], orient, describe; /* detect, list: [0] for the first octave, [1] for the others */
+  graph_job detect[2], list[2], orient, describe; /* detect and list: [0] for the first octave, [1] for all others */
   detect_job detection[2];
   orient_job orientation;
   describe_job description;
@@ -74,9 +74,10 @@ static const level_step *step_of(const frame_graph *g, int32_t octave, int32_t l
   return &g->steps[octave * (g->args->levels + 1) + level];
 }
 
-/* A candidate moves by one sample in a step, and level S+2 around it is made from level S+1. OpenCV's candidates
- * may move farther. Border rows belong to the chunks next to them. So the levels are complete once detection is
- * done: then their memory is reused, and orientation reads these rows. */
+/* Whether the rows that a chunk of detection reads are made. A candidate moves by one sample in a step, and level S+2
+ * around it is made from level S+1. OpenCV's candidates may move farther. A chunk also waits for adjacent border rows.
+ * So all levels are complete once detection is done, and then their memory may be reused, and orientation may read any
+ * row. */
 static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const int32_t others = job == &g->detect[1];
@@ -90,7 +91,7 @@ static bool detect_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return rows_are_made(top, r.y0 - reach, r.y1 + reach);
 }
 
-/* The keypoints of later octaves are listed after the keypoints of the first octave. */
+/* The keypoints of the later octaves are listed only after the keypoints of the first octave. */
 static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   (void)chunk;
@@ -98,7 +99,7 @@ static bool list_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return graph_job_is_done(&g->list[0]) && graph_job_is_done(&g->detect[1]);
 }
 
-/* A full chunk is ready as soon as its items are listed; the last chunk is ready once all items are listed. */
+/* Whether the items of a chunk are listed. The last chunk may be incomplete; it is ready once all items are listed. */
 static bool items_are_ready(graph_job *job, int32_t chunk, uint32_t listed, uint32_t items, bool all) {
   if (all) graph_job_close(job, chunks_of_items(0, listed, items));
   const uint64_t first = (uint64_t)chunk * items;
@@ -112,7 +113,8 @@ static bool orient_is_ready(void *owner, graph_job *job, int32_t chunk) {
   return items_are_ready(job, chunk, listed, ORDERED_ITEMS, all);
 }
 
-/* Pooled descriptors also read levels of coarser octaves. */
+/* Whether the features of a chunk are listed and their levels made: pooled descriptors also read levels of coarser
+ * octaves. */
 static bool describe_is_ready(void *owner, graph_job *job, int32_t chunk) {
   const frame_graph *g = owner;
   const ordered_list *list = &g->orientation.list;
@@ -149,13 +151,13 @@ static void divide_in_bands(const frame_graph_args *a, level_step *s, int32_t oc
   const octave_view *o = &a->octaves[octave];
   b->work = pyramid_work_in_bands(o->width, o->height, b->filter->radius, threads);
   b->run.chunks = b->work.strips * b->work.bands;
-  /* Sizes the scratch of one thread for all octaves that share it. */
+  /* sizes the scratch of one thread for all octaves that share it */
   b->scratch_floats = 0;
   for (int32_t i = octave > 0; i < (octave > 0 ? a->octave_count : 1); i++) {
     const size_t floats = pyramid_work_band_floats(a->octaves[i].width, a->octaves[i].height, a->radius_max, threads);
     if (floats / (size_t)threads > b->scratch_floats) b->scratch_floats = floats / (size_t)threads;
   }
-  b->stream = false; /* the output is read again soon, so it goes through the caches */
+  b->stream = false; /* the output is read again soon, so it should stay in the caches */
   s->rows = b->work.band;
   graph_job_begin(&s->job, b->run.task, b, b->run.chunks, b->work.strips);
 }
@@ -252,7 +254,7 @@ static bool build(frame_graph *g, const frame_graph_args *args, int32_t threads)
     if (args->detect && o == 0) add_detection(g, 0);
   }
   if (g->detections > 1) add_detection(g, 1);
-  /* Later jobs come first, because they read data that has just been made. */
+  /* later stages come first, because they read data that has just been made and is still in the caches */
   g->before_features = g->work.count;
   for (int32_t i = 0, j = g->work.count - 1; i < j; i++, j--) {
     graph_job *job = g->jobs[i];

@@ -3,9 +3,9 @@
  * without a barrier of all threads between two steps.
  *
  * A chunk begins when the bands of rows that it reads are made. Two orders are fixed. The later octaves begin only
- * after the search of the first octave, because they reuse the memory of its levels above S. The keypoints of the
- * first octave are listed before all others, so they are oriented and described while the later octaves
- * are made and searched. Stages run one after another give the same results.
+ * after the search of the first octave, because they reuse the memory of its levels above S. The keypoints of the first
+ * octave are listed before all others; they are oriented and described while the later octaves are made and searched.
+ * The results equal those of stages run one after another.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
 #define HARTSIFT_CPU_SCHEDULE_FRAME_GRAPH_H
@@ -17,28 +17,28 @@ typedef struct frame_graph_args {
   base_args base;
   const octave_view *octaves;
   int32_t octave_count;               /* 1 or more */
-  int32_t scales, levels;             /* scales: S. levels: number of levels made above level 0, at least S */
+  int32_t scales, levels;             /* scales: S. levels: number of levels above level 0 that are made, at least S */
   const gaussian_filter *step_filter; /* [1..levels] */
   int32_t radius_max;
-  float *scratch[2]; /* scratch of the pyramid's steps; [0] for the first octave, [1] for the others */
-  /* Null: no search. Otherwise [0] for the first octave, [1] for the others if there are any. */
+  float *scratch[2]; /* scratch of the pyramid's steps; [0] for the first octave, [1] for all others */
+  /* Null: no detection. Otherwise [0] for the first octave, [1] for all others, if any. */
   const detect_args *detect;
-  const orient_args *orient;     /* null: no orientation; otherwise for all keypoints found */
-  const describe_args *describe; /* null: no description; otherwise for all features */
-  /* Null, or a function called on the caller's thread once for each finished level step, detection and orientation.
-   * samples: of the job; for detection and orientation multiplied by stage_levels. If it returns false, the
-   * frame ends early. */
+  const orient_args *orient;     /* null: no orientation; otherwise of all keypoints */
+  const describe_args *describe; /* null: no description; otherwise of all features */
+  /* Progress function, or null. Called on the caller's thread once for each finished level step, detection and
+   * orientation. samples: size of the job; for detection and orientation multiplied by stage_levels. If it returns
+   * false, the frame ends early. */
   bool (*tell)(void *owner, uint64_t samples);
   void *owner;
   uint64_t stage_levels;
-  void *work; /* memory of the size that frame_graph_sizes' function returns */
+  void *work; /* memory whose size the function from frame_graph_sizes returns */
 } frame_graph_args;
 
 /* Returns the bytes of frame_graph_args.work. */
 typedef size_t (*frame_graph_size)(int32_t octave_count, int32_t scales);
 size_t frame_graph_bytes(int32_t octave_count, int32_t scales);
 
-/* Returns frame_graph_bytes if these stages run as a graph on so many threads, otherwise null. */
+/* Returns frame_graph_bytes if these stages run as a graph on this many threads; otherwise null. */
 frame_graph_size frame_graph_sizes(const stage_ops *ops, int32_t threads);
 
 /* Runs the stages. Can return STAGE_OUT_OF_MEMORY and STAGE_CANCELLED. */

@@ -1,10 +1,10 @@
-/* Sizes of a fused pass over an octave, and its run over the strips. */
+/* Computes the sizes of a fused pass over an octave, and runs the pass over its strips. */
 #include "cpu/schedule/fused_pass.h"
 
 enum {
   LINE_FLOATS = 16, /* floats of a cache line */
   LINES_OF_BASE = 4,
-  FLOATS_MAX = 3 << 18 /* 3 MiB in floats: larger rings leave the caches */
+  FLOATS_MAX = 3 << 18 /* 3 MiB in floats; larger rings do not fit the caches */
 };
 
 static int32_t up_to(int32_t n, int32_t multiple) { return (n + multiple - 1) / multiple * multiple; }
@@ -15,7 +15,7 @@ fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_f
   for (int32_t s = 1; s < size.count; s++)
     size.levels[s].lag = up_to(size.levels[s - 1].lag + step[s].radius, ROW_BLOCK);
   const int32_t last = size.count - 1, columns = PASS_STRIP;
-  /* A candidate's fits read rows from the oldest, counted at the beginning of a step, to the newest, counted at its
+  /* Number of rows that fits may read in one step: from the oldest row at the step's beginning to the newest at its
    * end. */
   const int32_t rows = size.levels[last].lag + 1 + size.reach + PASS_ROWS + PASS_MOVES + 1;
   int32_t halo = size.reach;
@@ -29,7 +29,7 @@ fused_pass_size fused_pass_size_of(const gaussian_filter *base, const gaussian_f
     size.floats += (size_t)(l->rows + l->filtered_rows);
   }
   size.beside = up_to(size.levels[0].halo, LINE_FLOATS) + LINE_FLOATS;
-  /* The stride is an odd number of cache lines, so that rows of a column start in different sets of the L1 cache. */
+  /* The stride is an odd number of cache lines, so that the rows of a column are in different sets of the L1 cache. */
   const int32_t lines = (columns + 2 * size.beside + WORK_OVERREAD) / LINE_FLOATS;
   size.stride = (size_t)(lines | 1) * LINE_FLOATS;
   size.line_floats = size.stride + 2 * (size_t)up_to(base->radius + WORK_OVERREAD, LINE_FLOATS);
@@ -58,7 +58,7 @@ void fused_pass_job_begin(fused_pass_job *job, const octave_args *args, int32_t 
   job->size = fused_pass_size_of(args->base.filter, args->step_filter, args->detect.params.scales);
   job->escaped = (escaped_candidate *)(void *)(args->scratch + job->size.floats * (size_t)threads);
   job->escaped_capacity = escaped_capacity_of(width, height);
-  /* The same number of strips for each thread. */
+  /* equal numbers of strips for all threads */
   const int32_t strips = up_to((width - 1) / PASS_STRIP + 1, threads);
   job->strip = up_to((width - 1) / strips + 1, LINE_FLOATS);
   atomic_init(&job->overrun, false);

@@ -1,4 +1,5 @@
-/* Appends results in order (one mutex, one condition), and sorts detected keypoints into the defined order. */
+/* Appends results in order (with one mutex and one condition variable), and sorts detected keypoints into the defined
+ * order. */
 #include <string.h>
 
 #include "cpu/schedule/ordered_results.h"
@@ -22,7 +23,7 @@ void ordered_end(ordered_list *list) {
   pthread_mutex_destroy(&list->lock);
 }
 
-/* Entries beyond the capacity are only counted. */
+/* Appends orientations; entries beyond the capacity are only counted. */
 static void append_orientations(const feature_list *f, uint32_t first, int32_t items, const uint8_t *count,
                                 const float *angle) {
   for (int32_t i = 0; i < items; i++)
@@ -76,10 +77,10 @@ void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *c) {
   pthread_mutex_unlock(&list->lock);
 }
 
-/* Sorts indices into the records by two counting sorts: by column, then by level and row. */
+/* Sorting of records: indices are sorted by two counting sorts, first by column, then by level and row. */
 
-/* Returns the capacity of records. It suffices even if two of four candidates settle on samples that other
- * candidates have already found. */
+/* Returns the capacity for records. It suffices even if two of four candidates settle on samples that other candidates
+ * have found before. */
 static uint32_t records_of(uint32_t keypoints) {
   return keypoints < UINT32_MAX / 2 ? keypoints + keypoints / 2 + 64 : UINT32_MAX;
 }
@@ -115,7 +116,7 @@ typedef struct record_sort {
   uint32_t *counters; /* [keys + 1] */
   size_t keys;
   bool by_row;
-  size_t first_row[OCTAVES_MAX]; /* [octave]: number of its first row, in the key */
+  size_t first_row[OCTAVES_MAX]; /* [octave]: the key of its first row */
   int32_t height[OCTAVES_MAX];
   int32_t x0, y0; /* upper left corner of the searched part */
 } record_sort;
@@ -190,7 +191,7 @@ void keypoint_records_end(const keypoint_records *found, const detect_args *args
     if (!before || !same_sample(before, r)) append_keypoint(list, r, args->octaves[r->octave_index].octave);
     before = r;
   }
-  /* If records did not fit, the list counts as too long, even if the lost ones were duplicates. */
+  /* If records did not fit, the list counts as too long, even if the missing records might be duplicates. */
   const uint32_t lost = all - count, most = UINT32_MAX - *list->count;
   *list->count += lost < most ? lost : most;
   if (lost > 0 && *list->count <= list->capacity) *list->count = list->capacity + 1;

@@ -16,9 +16,11 @@
 #include "stages/orient.h"
 
 enum {
-  ORDERED_ITEMS = 16, /* keypoints of a chunk */
+  ORDERED_ITEMS = 16, /* number of keypoints in a chunk */
   ORDERED_PLACES = 128,
-  ORDERED_PLACE_ANGLES = 48 /* a chunk with more angles waits for its turn; 1.3 angles for each keypoint are usual */
+  /* capacity of a waiting list; a chunk with more angles waits until its list can be appended. 1.3 angles per keypoint
+   * are usual */
+  ORDERED_PLACE_ANGLES = 48
 };
 
 /* The orientations of one chunk's keypoints. */
@@ -29,7 +31,7 @@ typedef struct ordered_chunk {
   float angle[ORDERED_ITEMS * ORIENT_PEAKS_MAX];
 } ordered_chunk;
 
-/* A list that waits for its turn. */
+/* A finished list that waits for earlier chunks. */
 typedef struct ordered_place {
   bool ready;
   uint32_t first;
@@ -43,9 +45,9 @@ typedef struct ordered_list {
   pthread_cond_t moved;
   feature_list features;
   int32_t next; /* the next chunk to append */
-  /* Values that threads may read without the lock: the number of features in the list (at most its capacity), and
-   * the number of chunks that they come from. A thread that reads the number of chunks first sees at least the
-   * features of these chunks. */
+  /* Values that threads may read without the lock: the number of features in the list (at most its capacity), and the
+   * number of chunks appended. A thread that reads the number of chunks first sees at least the features of these
+   * chunks. */
   atomic_uint appended;
   atomic_int appended_chunks;
   ordered_place places[ORDERED_PLACES];
@@ -56,11 +58,11 @@ void ordered_end(ordered_list *list);
 /* Appends the features of chunk number `chunk`. Each number from 0 on must be appended exactly once. */
 void ordered_append(ordered_list *list, int32_t chunk, const ordered_chunk *features);
 
-/* Keypoints that are found in any order, some of them twice, and put into the defined order. */
+/* Keypoints that threads find in any order, some of them twice. They are put into the defined order at the end. */
 
 typedef struct keypoint_record {
   located place;
-  int32_t octave_index, level, column, row; /* the settled sample */
+  int32_t octave_index, level, column, row; /* settled sample */
 } keypoint_record;
 
 /* Records appended by threads. The count continues past the capacity. */
@@ -71,14 +73,14 @@ typedef struct keypoint_records {
   uint32_t *scratch; /* memory for sorting, after the records */
 } keypoint_records;
 
-/* Return the size of a detection's work memory, and divide it. */
+/* The first returns the size of a detection's work memory; the second divides that memory. */
 size_t detect_work_bytes(const pyramid_geometry *geometry, int32_t scales, uint32_t keypoint_capacity);
 void keypoint_records_begin(keypoint_records *found, const detect_args *args);
 
 /* Appends `count` records. */
 void keypoint_records_add(keypoint_records *found, const keypoint_record *records, uint32_t count);
 
-/* Appends the records to the list in the arguments: sorted by octave, level, row and column, with each sample once. */
+/* Appends the records to the list of the arguments: sorted by octave, level, row and column; each sample only once. */
 void keypoint_records_end(const keypoint_records *found, const detect_args *args);
 
 #endif

@@ -1,5 +1,5 @@
-/* Affine shapes with their orientations and descriptors: each thread processes some keypoints at a time. Also the
- * sampling of patches. */
+/* Affine shapes with their orientations and descriptors: a thread takes a few keypoints at a time. Also the sampling of
+ * patches. */
 #include "cpu/schedule/stage_jobs.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "cpu/schedule/window_prefetch.h"
 
 enum {
-  PLANES = DOMAIN_SIZES_MAX, /* maximum patches of one describe call of a worker */
+  PLANES = DOMAIN_SIZES_MAX, /* maximum number of patches in one describe call of a worker */
   ROW_FLOATS = 16,
   SLACK_FLOATS = 64, /* floats after a level, because vector loads may read past its end */
   CHUNK = 16
@@ -39,8 +39,8 @@ static octave_view planes_of(const affine_job *job, int32_t worker, int32_t side
                        .height = side};
 }
 
-/* Where the patch of keypoint n is sampled. describe_site chooses the level for a size; size -1 is the keypoint's
- * size. */
+/* Level and map from which the patch of keypoint n is sampled. describe_site chooses the level for a size; size -1 is
+ * the keypoint's size. */
 typedef struct patch_site {
   plane_view level;
   patch_map map;
@@ -72,7 +72,7 @@ static window_prefetch ahead_of(const patch_site *s, int32_t side) {
                              (int32_t)(radius * down));
 }
 
-/* Samples a patch. next: the patch to sample after this one, which is prefetched, or null. */
+/* Samples a patch. next: the patch that is sampled after it and prefetched now, or null. */
 static void take_patch(const affine_job *job, const octave_view *planes, int32_t plane, const patch_site *from,
                        const patch_rows *read, const patch_site *next) {
   window_prefetch ahead = {.rows = 0};
@@ -121,7 +121,7 @@ static int32_t chunks_of(uint32_t first, uint32_t end) {
   return end > first ? (int32_t)((end - first + CHUNK - 1) / CHUNK) : 0;
 }
 
-/* Sets all arguments but the list of orientations. */
+/* Sets all arguments except the list of orientations. */
 static void job_start(affine_job *job, const stage_ops *ops, const affine_args *args, float *work, uint32_t end) {
   job->args = args;
   job->ops = ops;
@@ -138,7 +138,7 @@ stage_status affine_shape_run(stage_queue *queue, const stage_ops *ops, const af
 
 /* ------------------------------------------------------------------ the stages on patches */
 
-/* A list of keypoints, one in the middle of each patch. */
+/* Keypoints in patch coordinates: one in the middle of each patch. */
 typedef struct local_keypoints {
   uint32_t count;
   float place[CHUNK], sigma[CHUNK], response[CHUNK];
@@ -170,7 +170,7 @@ static keypoint_list list_of(local_keypoints *k) {
                          .level = k->level};
 }
 
-/* Returns the parameters for patches: positions are in samples, and each size of a feature is a level. */
+/* Returns the parameters for patches: positions are in samples, and each size of a feature is one level. */
 static sift_params params_on_patches(const sift_params *from) {
   sift_params p = *from;
   p.grid_shift = 0.0f;
@@ -191,7 +191,7 @@ static void sort_angles(float *angle, int32_t count) {
     }
 }
 
-/* Takes the angles of the features of one call, and converts them to angles in the picture. */
+/* Takes the angles from the features of one call, and converts them to angles in the picture. */
 static void take_angles(const affine_job *job, const feature_list *f, ordered_chunk *c) {
   const uint32_t count = *f->count;
   uint32_t n = 0;
@@ -256,7 +256,7 @@ stage_status affine_orient_run(stage_queue *queue, const stage_ops *ops, const a
   return STAGE_OK;
 }
 
-/* A run of features whose patches are sampled. Features of one keypoint share their patches. */
+/* A run of features whose patches have been sampled. Features of one keypoint share their patches. */
 typedef struct described {
   local_keypoints keypoints;
   uint32_t first, count; /* features first..first + count - 1 */
@@ -280,9 +280,9 @@ static void describe_group(const affine_job *job, const octave_view *planes, des
   g->count = g->keypoints.count = 0;
 }
 
-/* Samples the patches of feature n, one for each size, into the planes from `plane` on. Usually only the part that
- * the descriptor reads is sampled. If the next feature (before `end`) belongs to the same keypoint and so shares
- * the patches, they are sampled completely. */
+/* Samples the patches of feature n, one for each size, into the planes from `plane` on. Usually only the part that the
+ * descriptor reads is sampled. If the next feature (before `end`) belongs to the same keypoint, it uses the same
+ * patches, which are then sampled completely. */
 static void take_sizes(const affine_job *job, const octave_view *planes, int32_t plane, uint32_t n, uint32_t end) {
   const affine_args *a = job->args;
   const uint32_t i = a->features.keypoint[n];
@@ -328,14 +328,14 @@ stage_status affine_describe_run(stage_queue *queue, const stage_ops *ops, const
   return STAGE_OK;
 }
 
-/* Sampling of patches: each thread takes some at a time and makes one row of samples after another. First come the
- * positions, in loops that compilers vectorise, then the four neighbours, then the bytes. There is one plain source
- * for every machine: the contract fixes the operations, and memory reads bound the speed. */
+/* Sampling of patches: a thread takes some patches at a time and makes one row of samples after another. It computes
+ * first the positions, in loops that compilers vectorise, then reads the four neighbours, then writes the bytes. One
+ * plain source serves every machine, because the contract fixes the operations and memory reads bound the speed. */
 
 enum { PATCHES_AT_ONCE = 32 };
 
-/* A row of samples. For each sample: its upper left neighbour, whether there are neighbours to the right and below
- * (1 or 0), the distance from the upper left neighbour, and the values that are read. */
+/* A row of samples. For each sample: its upper left neighbour, whether neighbours to the right and below exist (1 or
+ * 0), the distance from the upper left neighbour, and the values of the neighbours. */
 typedef struct sample_row {
   int32_t column[PATCH_SIZE_MAX], row[PATCH_SIZE_MAX], right[PATCH_SIZE_MAX], below[PATCH_SIZE_MAX];
   float fx[PATCH_SIZE_MAX], fy[PATCH_SIZE_MAX], corner[4][PATCH_SIZE_MAX], value[PATCH_SIZE_MAX];

@@ -3,10 +3,10 @@
 
 enum {
   LINE_FLOATS = 16,      /* floats of a cache line */
-  CHUNKS_PER_THREAD = 3, /* more than one, so that a delayed thread leaves work to the others */
-  BANDS_BESIDE = 8,      /* bands in addition to two for each thread */
-  BANDS_MIN = 16,        /* fewest bands if steps follow each other by bands */
-  LINES_BESIDE_RING = 4  /* lines that the base keeps besides the ring: see pyramid_simd.c */
+  CHUNKS_PER_THREAD = 3, /* chunks per thread, so that other threads can take over the work of a delayed one */
+  BANDS_BESIDE = 8,      /* number of bands beyond two for each thread */
+  BANDS_MIN = 16,        /* minimum number of bands if steps follow each other by bands */
+  LINES_BESIDE_RING = 4  /* number of lines of the base besides the ring: see pyramid_simd.c */
 };
 
 static int32_t ceil_div(int32_t a, int32_t b) { return a / b + (a % b != 0); }
@@ -27,7 +27,7 @@ static int32_t strip_of(int32_t width, int32_t threads) {
   return clamp_strip(strip);
 }
 
-/* Returns the stride of a ring: nine cache lines more than a multiple of eight, so that rows of a column start in
+/* Returns the stride of a ring: a multiple of eight cache lines plus nine lines, so that the rows of a column are in
  * different sets of the L1 cache. */
 static size_t ring_stride_of(int32_t columns) {
   return (whole_lines((size_t)columns + 7 * LINE_FLOATS) & ~(size_t)(8 * LINE_FLOATS - 1)) + 9 * LINE_FLOATS;
@@ -42,7 +42,7 @@ static size_t line_floats_of(int32_t columns, int32_t radius) {
   return whole_lines((size_t)columns + 2 * (size_t)radius + 2 * WORK_OVERREAD);
 }
 
-/* Computes the size of a thread's scratch, once the strips are known. */
+/* Computes the size of a thread's scratch from the strips. */
 static void measure_scratch(pyramid_work *w, int32_t width, int32_t plane_height, int32_t radius) {
   const int32_t columns = w->strip < width ? w->strip : width;
   w->ring_rows = ring_rows_of(plane_height, radius);

@@ -1,4 +1,4 @@
-/* The thread pool: one mutex, two conditions, an atomic chunk counter. */
+/* The thread pool: one mutex, two condition variables, an atomic chunk counter. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu/schedule/threads.h"
 
@@ -21,7 +21,7 @@ static void run_chunks(stage_queue *q, int32_t worker) {
 /* Number of times that a thread looks for work before it sleeps: 20 to 50 us on x86. */
 enum { SPINS_BEFORE_SLEEP = 1000 };
 
-/* Waits for a generation other than `seen` and returns it. */
+/* Waits until the generation differs from `seen`, and returns it. */
 static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
   for (int32_t i = 0; i < q->spins_before_sleep; i++) {
     const uint64_t now = atomic_load_explicit(&q->generation, memory_order_acquire);
@@ -39,8 +39,8 @@ static uint64_t wait_for_work(stage_queue *q, uint64_t seen) {
 /* Bit of q->inside that is set while the job admits workers. */
 #define QUEUE_OPEN 0x80000000u
 
-/* Enters the job. False: it has ended, or none has begun. A worker that has entered may read the job, because the
-   caller neither returns nor begins another job before all workers have left. */
+/* Enters the job. False: the job has ended, or no job has begun. A worker that has entered may read the job, because
+   the caller neither returns nor begins another job before all workers have left. */
 static bool enter_job(stage_queue *q) {
   unsigned inside = atomic_load_explicit(&q->inside, memory_order_relaxed);
   while (inside & QUEUE_OPEN)
@@ -58,7 +58,7 @@ static void leave_job(stage_queue *q) {
   pthread_mutex_unlock(&q->lock);
 }
 
-/* A worker's number is its rank in the order of arrival. */
+/* The worker's number is its rank in the order of arrival. */
 static void *worker_main(void *argument) {
   stage_queue *q = argument;
   float_environment saved;
@@ -113,8 +113,8 @@ bool queue_start(stage_queue *q, int32_t threads) {
     queue_stop(q);
     return false;
   }
-  /* Threads receive their numbers as they arrive. This waits for all of them, so that no thread without a number
-   * meets a job. */
+  /* Threads get their numbers as they arrive. This waits for all of them, so that every thread has a number before the
+   * first job. */
   pthread_mutex_lock(&q->lock);
   while (q->started < threads - 1) pthread_cond_wait(&q->done, &q->lock);
   pthread_mutex_unlock(&q->lock);
@@ -138,7 +138,7 @@ void queue_stop(stage_queue *q) {
   pthread_mutex_destroy(&q->lock);
 }
 
-/* Ends the job and waits for the workers inside it. Workers that have not entered yet, for lack of a core, will
+/* Ends the job and waits for the workers inside it. Workers that have not entered yet, because no core ran them, will
  * find it ended. */
 static void end_job(stage_queue *q) {
   atomic_fetch_and_explicit(&q->inside, ~QUEUE_OPEN, memory_order_acq_rel);
@@ -166,10 +166,10 @@ void queue_run(stage_queue *q, int32_t chunks, queue_task task, void *job) {
   end_job(q);
 }
 
-/* Number of cores in the process's affinity mask. */
+/* Returns the number of cores in the process's affinity mask. */
 int32_t cpu_usable_threads(void) {
   cpu_set_t set;
-  /* The call fails on a machine with more cores than the set holds. */
+  /* the call fails on a machine with more cores than the set can hold */
   if (sched_getaffinity(0, sizeof set, &set) != 0) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     return online > 0 && online < CPU_SETSIZE ? (int32_t)online : CPU_SETSIZE;

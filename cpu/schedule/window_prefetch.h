@@ -1,9 +1,8 @@
 /*
  * Prefetches the samples of the next window while the current one is processed.
  *
- * Windows are scattered over planes much larger than a core's caches, and no hardware predicts the jump from one to
- * the next. A core can have only about a dozen fetches in flight, so one row at a time is prefetched, between other
- * work.
+ * Windows are scattered over planes much larger than a core's caches, and no hardware predicts the jump from one to the
+ * next. A core can have only about a dozen fetches in flight, so rows are prefetched one at a time, between other work.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_WINDOW_PREFETCH_H
 #define HARTSIFT_CPU_SCHEDULE_WINDOW_PREFETCH_H
@@ -12,15 +11,15 @@
 
 enum { WINDOW_LINE_FLOATS = 16 /* floats of a cache line */ };
 
-/* The rows of a window that remain to be prefetched. */
+/* Rows of a window that are not prefetched yet. */
 typedef struct window_prefetch {
   const float *row;
   size_t stride;
   int32_t rows, floats;
 } window_prefetch;
 
-/* Returns the window of `across` samples to the left and right of (x, y) and `down` samples above and below, plus
- * the neighbours for gradients. */
+/* Returns the window of `across` samples to the left and right of (x, y) and `down` samples above and below, plus a
+ * margin of one sample for gradients. */
 static inline window_prefetch window_prefetch_box(const plane_view *level, int32_t x, int32_t y, int32_t across,
                                                   int32_t down) {
   const int32_t left = x - across - 1, right = x + across + 1, top = y - down - 1, bottom = y + down + 1;

@@ -19,8 +19,8 @@ void graph_job_begin(graph_job *job, queue_task task, void *state, int32_t chunk
   for (int32_t i = 0; i < GRAPH_BANDS_MAX; i++) atomic_init(&job->band_finished[i], 0);
 }
 
-/* Takes the next chunk if it is ready, otherwise returns -1. *left: whether the job has, or may still get, chunks
- * to hand out. */
+/* Takes the next chunk if it is ready, otherwise returns -1. *left: whether the job has more chunks to hand out, or may
+ * still get some. */
 static int32_t take_chunk(graph_job *job, bool *left) {
   int32_t chunk = atomic_load_explicit(&job->next, memory_order_relaxed);
   for (;;) {
@@ -33,8 +33,8 @@ static int32_t take_chunk(graph_job *job, bool *left) {
   }
 }
 
-/* The thread that finishes the last chunk of a band has seen the writes of the other chunks. A thread that sees the
- * band's bit sees them too. */
+/* Marks a chunk as finished, and its band if it was the band's last chunk. The thread that finishes the band has seen
+ * the writes of the other chunks; a thread that sees the band's bit sees them too. */
 static void finish_chunk(graph_job *job, int32_t chunk) {
   if (job->band_chunks > 0) {
     const int32_t chunks = atomic_load_explicit(&job->chunks, memory_order_relaxed);
@@ -46,8 +46,8 @@ static void finish_chunk(graph_job *job, int32_t chunk) {
   atomic_fetch_add_explicit(&job->finished, 1, memory_order_acq_rel);
 }
 
-/* Runs one chunk of a job, searching from *first on. False: no chunk was ready. Advances *first past jobs that have
- * no chunks left to hand out. */
+/* Runs the first ready chunk, searching jobs from *first on. False: no chunk was ready. Advances *first past jobs
+ * without chunks to hand out. */
 static bool run_one(work_graph *graph, int32_t *first, int32_t worker) {
   for (int32_t i = *first; i < graph->count; i++) {
     graph_job *job = graph->jobs[i];
@@ -62,11 +62,11 @@ static bool run_one(work_graph *graph, int32_t *first, int32_t worker) {
   return false;
 }
 
-/* Rounds of yields, a millisecond or two. This is longer than a chunk takes, but the caller's poll may take any
- * time. */
+/* Number of yields before a thread sleeps, a millisecond or two. This is longer than a chunk takes, but the caller's
+ * poll may take any time. */
 enum { IDLE_ROUNDS_BEFORE_SLEEP = 2000 };
 
-/* Waits one round for a chunk. */
+/* Waits for one round; the caller then looks for a chunk again. */
 static void stay_idle(spin_wait *idle) {
   const struct timespec nap = {.tv_nsec = 50000};
   if (idle->rounds < IDLE_ROUNDS_BEFORE_SLEEP)

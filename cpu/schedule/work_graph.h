@@ -1,11 +1,11 @@
 /*
- * Jobs that run at the same time, as one run of the pool. Threads synchronise once at the end instead of once for
- * each job.
+ * Runs several jobs at the same time, as one run of the pool, so that threads synchronise once at the end instead of
+ * once for each job.
  *
- * A job's chunks are handed out in ascending order, each as soon as the job's `ready` says that its inputs are
- * made. A free thread takes the first ready chunk, searching jobs in the order of the list, so jobs that others
- * depend on should come first. A running chunk waits only for earlier chunks of the same job. Hence there is no
- * deadlock with any number of threads, as long as the dependencies of all chunks have no cycle.
+ * A job's chunks are handed out in ascending order, each as soon as the job's `ready` says that its inputs are made. A
+ * free thread takes the first ready chunk, searching jobs in the order of the list, so jobs that others depend on
+ * should come first. A running chunk waits only for earlier chunks of the same job. Hence there is no deadlock with any
+ * number of threads, as long as the dependencies of all chunks have no cycle.
  */
 #ifndef HARTSIFT_CPU_SCHEDULE_WORK_GRAPH_H
 #define HARTSIFT_CPU_SCHEDULE_WORK_GRAPH_H
@@ -17,12 +17,12 @@ enum { GRAPH_BANDS_MAX = 64 };
 typedef struct graph_job {
   queue_task task;
   void *state;
-  /* Whether the chunk may begin; once true, it stays true. Null: each chunk may begin at once. Called by any thread
-   * at any time. May set `chunks` by graph_job_close. The writes of a chunk are visible (acquire) once
+  /* Returns whether the chunk may begin; once true, the answer stays true. Null: each chunk may begin at once. Called
+   * by any thread at any time. May set `chunks` by graph_job_close. The writes of a chunk are visible (acquire) once
    * graph_job_is_done or graph_bands_are_done returns true. */
   bool (*ready)(void *owner, struct graph_job *job, int32_t chunk);
   void *owner;
-  int32_t band_chunks;        /* chunks of a band: chunk c belongs to band c / band_chunks; 0: no bands */
+  int32_t band_chunks;        /* number of chunks in a band: chunk c belongs to band c / band_chunks; 0: no bands */
   atomic_int chunks;          /* number of chunks; GRAPH_CHUNKS_OPEN while it is unknown */
   atomic_int next;            /* the next chunk to hand out */
   atomic_int finished;        /* number of finished chunks */
@@ -33,9 +33,10 @@ typedef struct graph_job {
 #define GRAPH_CHUNKS_OPEN INT32_MAX
 
 typedef struct work_graph {
-  graph_job *const *jobs; /* jobs in order of preference */
+  graph_job *const *jobs; /* jobs in order of preference, the first one preferred */
   int32_t count;
-  /* Null, or a function called repeatedly on the caller's thread. If it returns false, no more chunks are started. */
+  /* Null, or a function that is called repeatedly on the caller's thread. If it returns false, no more chunks are
+   * started. */
   bool (*poll)(void *owner);
   void *owner;
   atomic_bool stopped;
@@ -62,7 +63,7 @@ static inline bool graph_bands_are_done(const graph_job *job, int32_t first, int
   return (atomic_load_explicit(&job->bands, memory_order_acquire) & wanted) == wanted;
 }
 
-/* Runs the jobs. Returns when all chunks are done or, if poll stopped the run, when all started ones are. queue
+/* Runs the jobs. Returns when all chunks are done or, if poll stopped the run, when all started chunks are done. queue
  * null: on this thread. */
 void work_graph_run(stage_queue *queue, work_graph *graph);
 

@@ -1,5 +1,5 @@
-/* Affine shapes with vectors: patches row by row, positions first; and moments of gradients under a window, a vector of
- * a row's samples at a time. */
+/* Affine shapes with vectors: samples patches row by row, and computes moments of gradients under a window, one vector
+ * of a row's samples at a time. */
 #include "cpu/simd/elementary_simd.h"
 #include "cpu/ref/stages_ref.h"
 #include "cpu/simd/stages_simd.h"
@@ -73,7 +73,7 @@ static inline void value_row(const patch_source *s, patch_columns columns, const
 
 void SIMD_NAME(affine_patch)(const plane_view *level, const patch_map *m, const patch_rows *read, int32_t side,
                              size_t stride, float *out, window_prefetch *ahead) {
-  patch_row rows[2]; /* two, because the positions of one row are computed while another row is interpolated */
+  patch_row rows[2]; /* two rows, because positions of one row are computed while the other row is interpolated */
   const float middle = 0.5f * (float)(side - 1), reach = (hs_fabsf(m->a21) + hs_fabsf(m->a22)) * middle + 2.0f;
   if ((2.0f * reach + 2.0f) * (float)level->stride + (float)level->width >= OFFSETS_EXACT) {
     affine_patch_ref(level, m, read, side, stride, out, ahead);
@@ -104,7 +104,8 @@ typedef struct moment_sums {
   uint32_t vectors;
 } moment_sums;
 
-/* Loads p[0], p[step], ... Vectors may read past the `count` samples: levels have enough slack for steps of 2. */
+/* Loads p[0], p[step], ... Vectors may read past the `count` samples: levels have enough readable memory after them for
+ * steps of 2. */
 static inline simd_f32 load_stepped(const float *p, int32_t step, int32_t count) {
   if (step == 1) return simd_load(p);
   if (step == 2) return simd_load_even(p);

@@ -7,37 +7,37 @@
 #include "cpu/simd/simd.h"
 #include "cpu/schedule/stage_jobs.h"
 
-/* A strip's lines: samples [x0 - radius, x1 + radius), extended by the border mode outside the plane. */
+/* Lines of a strip: samples [x0 - radius, x1 + radius), extended by the border mode outside the plane. */
 typedef struct line_strip {
   int32_t x0, x1;     /* columns of the strip */
-  int32_t first, end; /* samples that lie in the plane and within radius of the strip */
+  int32_t first, end; /* range of samples that are in the plane and within the radius of the strip */
   int32_t width, height, radius;
   border_mode border;
-  float *memory; /* four lines of line_floats */
+  float *memory; /* memory of four lines, line_floats each */
   size_t line_floats;
-  int32_t kept[2];    /* rows of the picture that two of these lines hold for the base; -1: none */
+  int32_t kept[2];    /* for the base: rows of the picture that two of these lines hold; -1: none */
   int32_t rows_ahead; /* number of rows by which a line is prefetched early; 0: no prefetch */
-  const float *ahead; /* the line to prefetch now, or null */
-  const float *inner; /* null, or the line in the plane: all but the strip's ends is read from there */
+  const float *ahead; /* line to prefetch now, or null */
+  const float *inner; /* null, or the line in the plane, from which all but the strip's ends is read */
 } line_strip;
 
-/* LINE_END: fewest columns at either end of a wide strip that are filtered from a copy of the line, an integer
- * number of iterations of the row loop. LINE_END_REACH: further columns that the copy contains, because filtering
+/* LINE_END: minimum number of columns at either end of a wide strip that are filtered from a copy of the line; a
+ * multiple of the columns of one iteration. LINE_END_REACH: further columns that the copy contains, because filtering
  * reads them. */
 enum { LINE_END = 128, LINE_END_REACH = 128 };
 
-/* Progress of a step from the top of a strip to its bottom. */
+/* State of a step that goes down a strip. */
 typedef struct blur_walk {
   const void *source;
   line_reader read;
   plane_view out;
   const gaussian_filter *filter;
   line_strip strip;
-  float *ring; /* rows filtered along x; row y is at slot y % ring_rows */
+  float *ring; /* rows filtered along x; row y is in slot y % ring_rows */
   size_t ring_stride;
   int32_t ring_rows;
   int32_t next; /* the next row to filter along x */
-  bool stream;  /* the output bypasses the caches */
+  bool stream;  /* the output is written past the caches */
 } blur_walk;
 
 /* Returns line `index` of the strip's scratch memory, at sample x0. */
@@ -45,19 +45,21 @@ static inline float *line_of_strip(const line_strip *s, int32_t index) {
   return s->memory + (size_t)index * s->line_floats + s->radius + WORK_OVERREAD;
 }
 
-/* Fills in the samples of the line that are outside the plane. Those inside must be there already. */
+/* Fills in the samples of the line that are outside the plane, from the samples inside, which the line must already
+ * hold. */
 static inline void line_continue(const line_strip *s, float *line) {
   float *at = line - s->x0;
   for (int32_t i = s->x0 - s->radius; i < s->first; i++) at[i] = at[border_index(i, s->width, s->border)];
   for (int32_t i = s->end; i < s->x1 + s->radius; i++) at[i] = at[border_index(i, s->width, s->border)];
 }
 
-/* Returns the columns of a strip's right end, such that the columns between the ends are an integer number of
+/* Returns the columns of a strip's right end, such that the columns between both ends are a whole number of
  * iterations. */
 static inline int32_t line_tail(int32_t columns) { return LINE_END + columns % LINE_END; }
 
-/* Calls a function with the filter's radius as a constant, for the radii of three scales per octave and most other
- * numbers of scales. Then the loop over taps is unrolled, and samples stay in registers. */
+/* Calls a function with the filter's radius as a constant, for the radii that occur with three scales per octave and
+ * most other numbers of scales. With a constant radius the loop over taps is unrolled, and samples stay in
+ * registers. */
 #define RADIUS_CASE(RADIUS, FUNCTION, ...)                                                                             \
 case RADIUS:                                                                                                           \
   FUNCTION(RADIUS, __VA_ARGS__);                                                                                       \
@@ -78,14 +80,15 @@ case RADIUS:                                                                    
 /* ------------------------------------------------- along x */
 
 #if SIMD_HAS_JOIN
-/* Returns the samples J before those of v, J at most JOINED_TAPS. b: the vector before v. c: the vector before b. */
+/* Returns the samples that are J before those of v, J at most JOINED_TAPS. b: the vector before v. c: the vector before
+ * b. */
 enum { JOINED_TAPS = 15 };
 _Static_assert((int)JOINED_TAPS < 2 * SIMD_WIDTH, "left neighbours are in two vectors");
 #  define LEFT_OF(v, b, c, J)                                                                                          \
     ((J) < SIMD_WIDTH    ? simd_join(v, b, SIMD_WIDTH - (J))                                                           \
      : (J) == SIMD_WIDTH ? (b)                                                                                         \
                          : simd_join(b, c, 2 * SIMD_WIDTH - (J)))
-/* Joins registers to get left neighbours, and loads right neighbours. Both are mixed, because a load that crosses a
+/* Left neighbours are joined from registers, right neighbours are loaded. Both are mixed, because a load that crosses a
  * cache line costs as much as two loads. */
 #  define ROW_JOIN_TAP(J)                                                                                              \
     if (radius < (J)) break;                                                                                           \
@@ -138,8 +141,8 @@ SIMD_FOR_CONSTANTS void filter_four_vectors(int32_t radius, const float *taps, c
   simd_store(out + 3 * SIMD_WIDTH, a3);
 }
 
-/* Filters out[0..n) as far as complete iterations of four vectors go. ahead: a line to prefetch, or null; the
- * hardware prefetcher does not help, because a strip reads too little of one row. */
+/* Filters the part of out[0..n) that consists of complete iterations of four vectors. ahead: a line to prefetch, or
+ * null; the hardware prefetcher does not help, because a strip reads too little of one row. */
 SIMD_FOR_CONSTANTS void filter_turns(int32_t radius, const float *taps, const float *line, const float *ahead,
                                      float *out, int32_t n) {
   for (int32_t x = 0; x + 4 * SIMD_WIDTH <= n; x += 4 * SIMD_WIDTH) {
@@ -162,7 +165,7 @@ static __attribute__((noinline)) void filter_row(const gaussian_filter *f, const
   }
 }
 
-/* Filters the strip's line. Reads directly from the plane between the ends, if possible. */
+/* Filters the strip's line. The samples between the ends are read directly from the plane if possible. */
 static inline void filter_line(const gaussian_filter *f, const line_strip *s, const float *line, float *out) {
   const int32_t n = s->x1 - s->x0;
   if (!s->inner) {
@@ -177,8 +180,8 @@ static inline void filter_line(const gaussian_filter *f, const line_strip *s, co
 
 /* ------------------------------------------------- along y */
 
-/* Rows filtered together; registers limit the number. Neighbouring rows share all but one of their samples on
- * either side. */
+/* Number of rows filtered together, limited by the registers. Neighbouring rows share all but one of their samples
+ * above and below. */
 enum { ROWS_AT_ONCE = SIMD_REGISTERS >= 32 ? 8 : 4 };
 _Static_assert((int)WORK_BLOCK_ROWS % (int)ROWS_AT_ONCE == 0, "rows that are finished at a time");
 
@@ -231,7 +234,7 @@ SIMD_FOR_CONSTANTS void filter_columns(int32_t radius, const blur_walk *w, const
   }
 }
 
-/* Columns filtered together: the rows of a block stay in the L1 cache at this width. */
+/* Number of columns filtered together: at this width the rows of a block stay in the L1 cache. */
 enum { COLUMN_TILE = 128 };
 
 /* Computes rows y..y+count-1 of the strip (at most WORK_BLOCK_ROWS) from the ring. */
@@ -293,9 +296,8 @@ static inline void halve_row(const float *from, int32_t count, float *to) {
 
 /* ------------------------------------------------- one step, for base and blur */
 
-/* STREAM_BYTES: a larger plane does not stay in a cache until it is read again. It is written with streaming
- * stores, which do not read a line before they overwrite it. Its rows must begin at multiples of STREAM_ALIGNMENT
- * bytes. */
+/* STREAM_BYTES: a larger plane does not stay in a cache until it is read again, so it is written with streaming stores,
+ * which do not read a line before they overwrite it. Its rows must begin at multiples of STREAM_ALIGNMENT bytes. */
 enum { STREAM_BYTES = 8 << 20, STREAM_ALIGNMENT = 64 };
 
 static inline bool worth_streaming(const plane_view *p, const plane_region *r) {
@@ -305,7 +307,7 @@ static inline bool worth_streaming(const plane_view *p, const plane_region *r) {
          row_bytes % STREAM_ALIGNMENT == 0;
 }
 
-/* Processes one strip of one band. */
+/* Processes one chunk: one strip within one band. */
 static void blur_chunk(void *argument, int32_t chunk, int32_t worker) {
   const blur_job *job = argument;
   const pyramid_work *w = &job->work;

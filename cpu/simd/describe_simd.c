@@ -18,10 +18,10 @@
 #include "cpu/simd/window_runs_simd.h"
 
 enum {
-  BLOCK = 256, /* samples gathered before they vote */
+  BLOCK = 256, /* number of samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64, /* rows whose weights and intervals are computed together */
-  /* Strides in bytes between the sums: to the next direction, the next corner, and the next row of corners */
+  BAND = 64, /* number of rows whose weights and intervals are computed together */
+  /* Strides between the sums, bytes: to the next direction, the next corner, and the next row of corners */
   DIRECTION_BYTES = VOTE_PRODUCTS * (int)sizeof(int32_t),
   CORNER_BYTES = SUM_CELL * (int)sizeof(int32_t),
   ROW_BYTES = CORNERS * CORNER_BYTES,
@@ -29,30 +29,32 @@ enum {
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
-/* A side at a smaller angle to the rows (in radians) is not used for cutting: it may cut a row anywhere. */
+/* A side that makes a smaller angle with the rows (radians) does not bound the rows, because it may cut a row
+ * anywhere. */
 #define CUT_MIN 0.01f
 
-/* Samples that vote, and the sums of the votes. */
+/* A block of samples that vote, and the sums of their votes. */
 typedef struct sample_block {
   _Alignas(64) int32_t sums[SUM_COUNT];
   _Alignas(64) vote_block votes[BLOCK_ROOM / SIMD_WIDTH];
   float row[BLOCK_ROOM], column[BLOCK_ROOM]; /* position in cells, from describe_place */
-  float direction[BLOCK_ROOM];               /* direction in bins, relative to the feature's orientation */
-  float weight[BLOCK_ROOM];                  /* weight times magnitude */
-  int32_t place[BLOCK_ROOM];                 /* byte offset of a sample's first sum, in the bits of PLACE_MASK */
+  float direction[BLOCK_ROOM]; /* direction of the gradient in bins, relative to the feature's orientation */
+  float weight[BLOCK_ROOM];    /* weight times magnitude */
+  int32_t place[BLOCK_ROOM];   /* byte offset of a sample's first sum, in the bits of PLACE_MASK */
   int32_t count;
   window_prefetch ahead; /* window of the next feature, to prefetch */
 } sample_block;
 
-/* Values that depend only on the column, from column x0 on. Reads may extend one vector beyond the last. */
+/* Values of a sample that depend only on its column, from column x0 on. Reads may extend one vector beyond the last
+ * column. */
 typedef struct column_values {
   float across[COLUMNS_MAX], along[COLUMNS_MAX], weight[COLUMNS_MAX]; /* 2.5 + dx cos, 2.5 - dx sin, w(dx) */
 } column_values;
 
-/* Values that depend only on the row. */
+/* Values of a sample that depend only on its row. */
 typedef struct row_values {
   float dy[BAND], weight[BAND];
-  int32_t from[BAND], end[BAND]; /* columns that lie in the square: from..end-1 */
+  int32_t from[BAND], end[BAND]; /* range of columns inside the square: from..end-1 */
 } row_values;
 
 /* Work memory that features use one after another. It is not on the stack, because a function touches all pages of
@@ -64,7 +66,7 @@ typedef struct window_room {
   sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
 } window_room;
 
-/* The part of the window within the level. */
+/* Part of the window inside the level. */
 typedef struct window_clip {
   int32_t x0, x1, y0, y1; /* inclusive */
 } window_clip;
@@ -105,8 +107,8 @@ static inline cell_place place_of(const describe_window *w, simd_f32 x, simd_f32
                       simd_fma(dy, simd_set1(w->sine), simd_fma(dx, simd_set1(w->cosine), middle))};
 }
 
-/* Which columns x lie beyond the two sides where rows enter the square; with `leaving`, beyond one of the sides
- * where rows leave it. As x rises, the answer changes once, from false to true, because rounding is monotonic. */
+/* Returns for which columns x the position is past both sides where rows enter the square; with `leaving`, past either
+ * side where rows leave it. As x rises, the answer changes once, from false to true, because rounding is monotonic. */
 static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32 dy, bool leaving) {
   const cell_place at = place_of(w, x, dy);
   const simd_f32 zero = simd_zero(), five = simd_set1(5.0f);
@@ -118,7 +120,7 @@ static inline simd_mask is_beyond(const describe_window *w, simd_f32 x, simd_f32
                        column_rises ? simd_gt(at.column, zero) : simd_lt(at.column, five));
 }
 
-/* Returns the first column of the bracket that satisfies the test, or the bracket's end if no earlier one does. */
+/* Returns the first column of the bracket for which is_beyond is true; the bracket's end if it is false before. */
 static inline simd_f32 first_beyond(const describe_window *w, simd_f32 dy, column_bracket b, bool leaving) {
   const simd_f32 one = simd_set1(1.0f), half = simd_set1(0.5f);
   while (simd_any(simd_lt(b.low, b.high))) {
@@ -130,12 +132,13 @@ static inline simd_f32 first_beyond(const describe_window *w, simd_f32 dy, colum
   return b.high;
 }
 
-/* Two parallel sides of the square. They cut the row at dy at slope * dy + w->x - half and + half. */
+/* Two parallel sides of the square. They cut the row at dy in the columns slope * dy + w->x - half and slope * dy +
+ * w->x + half. */
 typedef struct side_pair {
   float slope, half;
 } side_pair;
 
-/* Returns the sides that bound dx a + dy b to (-2.5, 2.5). */
+/* Returns the two sides that bound dx a + dy b to (-2.5, 2.5). */
 static side_pair sides_of(float a, float b) { return (side_pair){-b / a, 2.5f / hs_fabsf(a)}; }
 
 static bool is_parallel(float a, float b) { return hs_fabsf(a) <= CUT_MIN * hs_fabsf(b); }
@@ -165,14 +168,14 @@ static void compute_rows(const describe_window *w, const window_clip *c, float s
   }
 }
 
-/* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and where their sums are. */
+/* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and the positions of their sums. */
 static inline void compute_votes(sample_block *b, int32_t n) {
   const simd_f32 row = simd_load(b->row + n), column = simd_load(b->column + n),
                  direction = simd_load(b->direction + n);
   const simd_f32 r = simd_floor(row), c = simd_floor(column), d = simd_floor(direction);
   const simd_f32 fr = simd_sub(row, r), fc = simd_sub(column, c), fd = simd_sub(direction, d), fcd = simd_mul(fc, fd);
-  /* The integers are the low bits of a float: the first sum of the corner, with d modulo DESCRIBE_BINS in bits that
-   * are 0 there. */
+  /* Integers are taken from the low bits of a float: the offset of the corner's first sum, combined with d modulo
+   * DESCRIBE_BINS in bits that are 0 in that offset. */
   const simd_f32 shift = simd_set1(ROUNDING_SHIFT);
   const simd_f32 corner = simd_fma(r, simd_set1((float)ROW_BYTES), simd_fma(c, simd_set1((float)CORNER_BYTES), shift));
   const simd_i32 bin = simd_cast_i32(simd_fma(d, simd_set1((float)DIRECTION_BYTES), shift));
@@ -199,7 +202,7 @@ static void vote(sample_block *b) {
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) compute_votes(b, n);
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
     const vote_block *votes = &b->votes[n / SIMD_WIDTH];
-    /* Takes the samples lane by lane: neighbouring samples often add to the same sum, and would have to wait for
+    /* Takes the samples lane by lane, because neighbouring samples often add to the same sum, and then would wait for
        each other. */
     for (int k = 0; k < 4; k++)
       for (int lane = 0; lane < VOTE_LANES; lane++) votes_add(sums_at(b, b->place[n + 4 * lane + k]), votes, k, lane);
@@ -207,8 +210,8 @@ static void vote(sample_block *b) {
   b->count = 0;
 }
 
-/* Appends the samples of `count` runs, and votes whenever the block is full. line: the window's first column in the
-   band's first row. */
+/* Appends the samples of `count` runs, and votes whenever the block is full. line: first column of the window, in the
+   first row of the band. */
 static void gather_runs(sample_block *b, const plane_view *level, const describe_window *w, const float *line,
                         const column_values *columns, const row_values *rows, const sample_run *runs, int32_t count) {
   const simd_f32 cosine = simd_set1(w->cosine), sine = simd_set1(w->sine), turn = simd_set1(w->direction);
@@ -256,8 +259,8 @@ static void gather_rows(window_room *room, const plane_view *level, const descri
   gather_runs(&room->block, level, w, line, &room->columns, rows, runs, n);
 }
 
-/* Computes the bins of one feature. Gradients are taken at twice their length and weights at half: the polar form
- * scales exactly, except below 1e-30, where a vote rounds to 0. */
+/* Computes the bins of one feature. Gradients are twice too long and weights half too small, which saves a
+ * multiplication. The polar form scales exactly, except below 1e-30, where a vote rounds to 0. */
 static void compute_bins(window_room *room, const plane_view *level, const describe_window *w, float scale,
                          window_prefetch ahead, int32_t bins[DESCRIBE_LENGTH]) {
   sample_block *b = &room->block;
@@ -283,7 +286,7 @@ static uint64_t sum_of_squares(const int32_t *bins) {
   return sum;
 }
 
-/* describe_byte of a vector */
+/* describe_byte of every lane */
 static inline simd_i32 bytes_of(simd_f32 value, author_rule rule) {
   const simd_f32 scaled = simd_mul(simd_set1(512.0f), value);
   const simd_i32 b = rule == RULE_OPENCV ? simd_round_i32(scaled) : simd_trunc_i32(simd_add(scaled, simd_set1(0.5f)));
@@ -329,7 +332,7 @@ static void write_descriptor(int32_t bins[DESCRIBE_LENGTH], const describe_args 
   for (int32_t i = 0; i < DESCRIBE_LENGTH; i++) out[i] = (uint8_t)(int32_t)from[i];
 }
 
-/* Returns position and size of feature n's window at one size, and its plane. */
+/* Returns the site of feature n's window at one size, and its plane. */
 static describe_site site_of(const describe_args *args, uint32_t n, int32_t size, plane_view *level) {
   const uint32_t i = args->features.keypoint[n];
   const describe_site site =
@@ -340,8 +343,8 @@ static describe_site site_of(const describe_args *args, uint32_t n, int32_t size
   return site;
 }
 
-/* Returns the window that is processed after feature n at a size: that of the next size, or the first one of the
- * next feature that belongs to another keypoint. */
+/* Returns the window that is processed after feature n at a size: the window of the next size, or the first window of
+ * the next feature that belongs to another keypoint. */
 static window_prefetch next_window(const describe_args *args, uint32_t n, uint32_t end, int32_t size) {
   const uint32_t *keypoint = args->features.keypoint;
   uint32_t next = n;

@@ -1,5 +1,4 @@
-/* Detection with vectors, on levels in planes. A chunk is the part of a strip of columns that lies in a band of
- * rows. */
+/* Detection with vectors, on levels in planes. A chunk is the intersection of a strip of columns and a band of rows. */
 #include "cpu/simd/search_strip_simd.h"
 #include "cpu/simd/stages_simd.h"
 

@@ -7,7 +7,7 @@
 
 #include "cpu/simd/simd.h"
 
-/* 0, 1, 2, ... */
+/* Returns the vector 0, 1, 2, ... */
 SIMD_INLINE simd_f32 simd_lane_numbers(void) {
   static const float numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   return simd_load(numbers);
@@ -46,7 +46,7 @@ SIMD_INLINE void simd_polar(simd_f32 gx, simd_f32 gy, float unit, simd_f32 *magn
   *angle = simd_cast_f32(simd_i32_or(simd_cast_i32(a), sign));
 }
 
-/* hs_rounded_product, and hs_round_half_even of one number; ROUNDED_BIAS stays added to the bits of both */
+/* hs_rounded_product, and hs_round_half_even of one number, as vectors; the result still contains ROUNDED_BIAS */
 #define ROUNDING_SHIFT 12582912.0f
 #define ROUNDED_BIAS   0x4b400000
 SIMD_INLINE simd_i32 simd_biased_product(simd_f32 a, simd_f32 b) {
@@ -68,7 +68,7 @@ SIMD_INLINE simd_f32 simd_exp2(simd_f32 x) {
   return simd_mul(p, simd_cast_f32(power));
 }
 
-/* window_weight of stages/orient.h */
+/* window_weight of stages/orient.h for every lane */
 SIMD_INLINE simd_f32 simd_window_weight(simd_f32 distance, simd_f32 falloff) {
   return simd_exp2(simd_neg(simd_mul(simd_mul(distance, distance), falloff)));
 }

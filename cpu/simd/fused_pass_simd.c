@@ -1,8 +1,8 @@
-/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x from the ring
- * of the previous level, then along y as in the level step (blur_lines_simd.h), and written to the ring. The filter
- * along x of the next level leaves the store units idle. Meanwhile these rows are also written to the level's
- * plane, bypassing the caches. The search and refinement read rings only. Candidates that leave the rings (OpenCV's
- * rule) are followed in the planes at the end. */
+/* Fused pass over an octave with vectors: see fused_pass.h. The rows of a step are filtered along x from the ring of
+ * the previous level, then along y as in the level step (blur_lines_simd.h), and written to the ring. While the next
+ * level filters these rows along x, which leaves the store units idle, they are also written to the level's plane, past
+ * the caches. The search and refinement read rings only. Candidates that leave the rings (OpenCV's rule) are followed
+ * in the planes at the end. */
 #include "cpu/schedule/fused_pass.h"
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/search_strip_simd.h"
@@ -10,14 +10,14 @@
 
 enum { PICTURE_ROWS_AHEAD = 4 };
 
-/* One level within a strip. */
+/* One level of a strip. */
 typedef struct pass_level {
-  float *ring;     /* the level's ring: sample `first` of row 0 */
-  float *filtered; /* a second ring: rows of the level before, filtered along x, from column x0 on */
+  float *ring;     /* ring of the level: address of sample `first` of row 0 */
+  float *filtered; /* second ring: rows of the previous level, filtered along x, from column x0 on */
   int32_t rows, filtered_rows, lag;
   const gaussian_filter *filter;
-  int32_t x0, x1;     /* columns made: [x0, x1) */
-  int32_t made, next; /* made: number of rows made; next: number of rows filtered along x */
+  int32_t x0, x1;     /* columns that are made: [x0, x1) */
+  int32_t made, next; /* made: number of rows made; next: number of source rows filtered along x */
   float *plane;       /* null: the level is not stored */
 } pass_level;
 
@@ -28,10 +28,10 @@ typedef struct fused_pass {
   int32_t width, height, x0, x1;
   int32_t first; /* column of the first sample of each ring's rows */
   size_t stride, plane_stride;
-  bool stream; /* planes are written with stores that bypass the caches */
+  bool stream; /* planes are written past the caches */
   border_mode border;
   const blur_job *base;
-  plane_view finer; /* level S of the octave before; without data: level 0 is made by the base */
+  plane_view finer; /* level S of the previous octave; without data: level 0 is made by the base */
   line_strip line;  /* lines for the base */
 } fused_pass;
 
@@ -41,11 +41,12 @@ static inline float *ring_row(const fused_pass *p, const pass_level *l, int32_t 
   return l->ring + (size_t)(y % l->rows) * p->stride;
 }
 
-/* Rounds columns up to the four vectors of the row loop. What that loop writes beyond the columns is never used. */
+/* Rounds columns up to the four vectors of the row loop. Values that the loop writes beyond the columns are never
+ * used. */
 static inline int32_t whole_turns(int32_t columns) { return (columns + 4 * SIMD_WIDTH - 1) & ~(4 * SIMD_WIDTH - 1); }
 
-/* Prefetches a row of the picture that the base will read some rows later. The hardware does not predict it,
- * because a strip reads too little of a row. */
+/* Prefetches a row of the picture that the base will read some rows later. The hardware does not prefetch it, because a
+ * strip reads too little of a row. */
 static inline void ask_for_picture(const fused_pass *p, int32_t y) {
   const base_args *b = p->base->source;
   const source_view *v = &b->source;
@@ -82,8 +83,8 @@ static void filter_rows_until(fused_pass *p, int32_t s, int32_t end) {
   }
 }
 
-/* Computes ROWS_AT_ONCE rows from y on, in columns [x, end) counted from the level's first. rows[k]: row k filtered
- * along x. */
+/* Computes ROWS_AT_ONCE rows from y on, in columns [x, end) counted from the level's first column. rows[k]: row k
+ * filtered along x. */
 SIMD_FOR_CONSTANTS void make_columns(int32_t radius, const fused_pass *p, const pass_level *l, const float *const *rows,
                                      int32_t x, int32_t end, int32_t y) {
   const float *taps = l->filter->taps;
@@ -114,7 +115,7 @@ static inline void continue_row(const fused_pass *p, const pass_level *l, int32_
     row[i - first] = row[border_index(i, p->width, p->border) - first];
 }
 
-/* Makes the next rows of level 0, up to `end`, from the octave before. */
+/* Makes the next rows of level 0, up to `end`, from the previous octave. */
 static void halve_rows(fused_pass *p, int32_t end) {
   pass_level *l = &p->levels[0];
   for (; l->made < end; l->made++) {
@@ -124,7 +125,7 @@ static void halve_rows(fused_pass *p, int32_t end) {
   }
 }
 
-/* Makes the next rows of level s, up to `end`, from the level before or the picture. */
+/* Makes the next rows of level s, up to `end`, from the previous level or the picture. */
 static void filter_level(fused_pass *p, int32_t s, int32_t end) {
   pass_level *l = &p->levels[s];
   const int32_t radius = l->filter->radius, y = l->made, count = end - y, columns = l->x1 - l->x0;
@@ -141,7 +142,7 @@ static void filter_level(fused_pass *p, int32_t s, int32_t end) {
     if (s + 1 < p->count)
       continue_row(p, l, y + k, l[1].filter->radius);
     else
-      keep_row(p, l, y + k); /* the last level has no later filter that would write its rows */
+      keep_row(p, l, y + k); /* no later level filters the rows of the last level, so they are written here */
   l->made = end;
 }
 
@@ -157,7 +158,7 @@ static inline void make_rows(fused_pass *p, int32_t s, int32_t end) {
 
 static inline int32_t within(int32_t v, int32_t end) { return v < 0 ? 0 : (v < end ? v : end); }
 
-/* Places the strip's levels and rings in memory, without any row yet. memory: size.floats floats, all initialised. */
+/* Places the strip's levels and rings in memory; no row is made yet. memory: size.floats floats, all initialised. */
 static void place_levels(fused_pass *p, const fused_pass_job *job, float *memory) {
   const fused_pass_size *size = &job->size;
   const octave_view *o = job->args.detect.octaves;
@@ -259,7 +260,7 @@ static void run_alone(blur_job *job) {
   for (int32_t chunk = 0; chunk < job->run.chunks; chunk++) job->run.task(job, chunk, 0);
 }
 
-/* Makes a region of level 0. */
+/* Makes a region of level 0 in its plane. */
 static void make_lowest(const octave_args *args, const plane_region *r) {
   const plane_view out = octave_level(args->detect.octaves, 0);
   if (args->finer.data) {
@@ -275,7 +276,7 @@ static void make_lowest(const octave_args *args, const plane_region *r) {
   run_alone(&job);
 }
 
-/* Makes a region of level S+1 from level S. */
+/* Makes a region of level S+1 in its plane, from level S. */
 static void make_highest(const octave_args *args, const plane_region *r) {
   const octave_view *o = args->detect.octaves;
   const int32_t level = args->detect.params.scales + 1;
@@ -302,14 +303,15 @@ static void make_levels_about(const void *owner, const escaped_candidate *at) {
     make_lowest(args, &r);
   }
   if (at->level >= scales - 1 && !(args->levels_kept >> (scales + 1) & 1)) {
-    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius; /* radius of level S+2 */
+    /* level S+2 is made only from a sample of level S on; radius of its filter */
+    const int32_t reach = at->level < scales ? 0 : args->step_filter[scales + 2].radius;
     plane_region r = region_about(sample, 1 + reach, &plane);
-    if (r.x1 < plane.width) r.x1++; /* top_patch reads a fourth column beside the three that it needs */
+    if (r.x1 < plane.width) r.x1++; /* top_patch reads a fourth column besides the three that it needs */
     make_highest(args, &r);
   }
 }
 
-/* Follows the escaped candidates in the planes. False: there were too many. */
+/* Follows the escaped candidates in the planes. False: their number exceeded the capacity. */
 static bool follow_escaped(fused_pass_job *job) {
   const uint32_t escaped = atomic_load(&job->detection.escaped);
   detect_strip s;
@@ -326,7 +328,7 @@ static stage_status may_go_on(const octave_args *args, stage_status st) {
   return st == STAGE_OK && args->tell && !args->tell(args->owner, 0) ? STAGE_CANCELLED : st;
 }
 
-/* Runs the separate stages: more candidates wait or escape than a fused pass has capacity for. */
+/* Runs the separate stages instead, because more candidates wait or escape than a fused pass has capacity for. */
 static stage_status octave_by_stages(stage_queue *queue, const octave_args *args) {
   const octave_view *o = args->detect.octaves;
   const halve_args halve = {.in = args->finer, .out = octave_level(o, 0)};
@@ -346,7 +348,7 @@ static stage_status octave_by_stages(stage_queue *queue, const octave_args *args
 stage_status SIMD_NAME(octave)(stage_queue *queue, const octave_args *args) {
   fused_pass_job job;
   fused_pass_job_begin(&job, args, queue_threads(queue), octave_chunk);
-  /* Scratch memory must be initialised, because some of it is loaded, though never used. */
+  /* Scratch memory must be initialised, because loads include parts of it that are never used. */
   memset(args->scratch, 0, sizeof(float) * job.size.floats * (size_t)queue_threads(queue));
   if (!args->finer.data) SIMD_NAME(begin_base)(&job.base, &args->base, 1);
   SIMD_NAME(begin_detect)(&job.detection, &args->detect);

@@ -1,10 +1,10 @@
 /* The nearest descriptors, in tiles on several threads; built once for each instruction set.
  *
  * The second list is packed into panels first, so that the values of a panel's descriptors are adjacent. A row is a
- * descriptor of the first list, a column one of the second. A chunk is a run of rows. It is compared with one panel
- * after another; a panel fits into the L1 cache. The chunk alone finds the nearest neighbours of its rows. For
- * columns, each worker collects the nearest neighbours that it meets, and those of all workers are merged at the
- * end. The order of candidates is total, so the order of comparisons does not matter. */
+ * descriptor of the first list, a column a descriptor of the second. A chunk is a run of rows. It is compared with one
+ * panel after another; a panel fits into the L1 cache. A chunk finds the nearest neighbours of its rows alone. For
+ * columns, each worker collects nearest neighbours among the rows of its chunks; the lists of all workers are merged at
+ * the end. The order of candidates is total, so the order of comparisons does not matter. */
 #include <string.h>
 
 #include "cpu/schedule/threads.h"
@@ -12,11 +12,11 @@
 #include "cpu/simd/stages_simd.h"
 
 enum {
-  CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must fit KEY_PLACES */
+  CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must be below KEY_PLACES */
   CHUNK_ROWS_MIN = 16,
   CHUNKS_A_THREAD = 4,
-  PACK_PANELS = 16,     /* panels in a chunk of packing */
-  MERGE_COLUMNS = 4096, /* columns in a chunk of merging */
+  PACK_PANELS = 16,     /* number of panels in a chunk of packing */
+  MERGE_COLUMNS = 4096, /* number of columns in a chunk of merging */
   ALIGNMENT = 64
 };
 _Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_ROWS == 0, "places of rows fit keys");
@@ -25,9 +25,10 @@ _Static_assert((int)CHUNK_ROWS_MAX <= (int)KEY_PLACES && CHUNK_ROWS_MAX % TILE_R
 typedef struct match_layout {
   uint32_t chunk_rows;
   uint64_t panels;
-  uint64_t panel_bytes;                                                                      /* bytes of a panel */
-  uint64_t row_bytes;                                                                        /* bytes of a packed row */
-  uint64_t constants, workers, rows, row_constants, row_lanes, columns, worker_bytes, bytes; /* offsets and sizes */
+  uint64_t panel_bytes; /* bytes of a panel */
+  uint64_t row_bytes;   /* bytes of a packed row */
+  /* offsets and sizes, bytes */
+  uint64_t constants, workers, rows, row_constants, row_lanes, columns, worker_bytes, bytes;
 } match_layout;
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1); }
@@ -75,7 +76,7 @@ static match_nearest *worker_columns(const match_job *job, int32_t worker) {
   return worker_part(job, worker, job->layout.columns);
 }
 
-/* The rows of a chunk. */
+/* Rows of a chunk. */
 typedef struct row_range {
   uint32_t first, count;
 } row_range;
@@ -87,7 +88,7 @@ static row_range rows_of(const match_job *job, int32_t chunk) {
 
 /* ------------------------------------------------------------------ packing */
 
-/* Returns a column's contribution to its keys. */
+/* Returns the contribution of a column to its keys. */
 static int32_t key_constant(int32_t part) { return (int32_t)(((uint32_t)part << KEY_BITS) ^ 0x80000000u); }
 
 static void pack_task(void *argument, int32_t chunk, int32_t worker) {
@@ -103,12 +104,12 @@ static void pack_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ 8-bit descriptors */
 
-/* A chunk in progress: its rows, and where the results of each tile go. */
+/* A chunk in progress: its rows, and the destination of each tile's results. */
 typedef struct byte_chunk {
   row_range range;
   int32_t *rows, *row_constants;
   key_lanes *row_lanes;
-  match_nearest *columns; /* the worker's list, or null */
+  match_nearest *columns; /* list of the worker, or null */
 } byte_chunk;
 
 static void keys_clear(key_lanes *lanes, size_t count) {
@@ -144,7 +145,7 @@ static void columns_deliver(const byte_chunk *c, const key_lanes *lanes, uint64_
   }
 }
 
-/* Compares all rows of a chunk with one panel. vector_place: number of the panel's first vector. */
+/* Compares all rows of a chunk with one panel. vector_place: number of the panel's first vector in the keys. */
 static void byte_panel(const match_job *job, const byte_chunk *c, uint64_t panel, int32_t vector_place) {
   const match_args *a = job->args;
   const uint64_t left = a->second.count - panel * PANEL;
@@ -179,7 +180,7 @@ static void byte_task(void *argument, int32_t chunk, int32_t worker) {
                         .row_lanes = worker_part(job, worker, job->layout.row_lanes),
                         .columns = a->backward ? worker_columns(job, worker) : NULL};
   const uint8_t *from = (const uint8_t *)a->first.descriptors + (size_t)c.range.first * MATCH_LENGTH;
-  /* The last tile also computes its padding rows. */
+  /* the last tile also computes its padding rows */
   memset(c.rows, 0, CHUNK_ROWS_MAX * DOT_STEPS * sizeof(int32_t));
   memset(c.row_constants, 0, CHUNK_ROWS_MAX * sizeof(int32_t));
   for (size_t r = 0; r < c.range.count; r++) {
@@ -216,7 +217,7 @@ typedef struct float_chunk {
   row_range range;
   const float *rows; /* rows of floats, padded to complete tiles */
   float_lanes *row_lanes;
-  match_nearest *columns; /* the worker's list, or null */
+  match_nearest *columns; /* list of the worker, or null */
 } float_chunk;
 
 static void float_panel(const match_job *job, const float_chunk *c, uint64_t panel) {
@@ -262,8 +263,8 @@ static void float_task(void *argument, int32_t chunk, int32_t worker) {
 
 /* ------------------------------------------------------------------ guided */
 
-/* Compares positions first: they rule out nearly every pair. Then computes the distances of the other pairs, one by
- * one. */
+/* Compares positions first, because they rule out nearly every pair, and computes distances only for the remaining
+ * pairs. */
 static void guided_task(void *argument, int32_t chunk, int32_t worker) {
   const match_job *job = argument;
   const match_args *a = job->args;
@@ -329,11 +330,11 @@ stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
   return STAGE_OK;
 }
 
-/* All squared distances of a few descriptors to a list, in the tiles of matching. Built once for each instruction
- * set.
+/* All squared distances of a few descriptors to a list, computed in the tiles of matching. Built once for each
+ * instruction set.
  *
- * pack_second packs the second list once. Then any thread computes rows by squares. A panel stays in the L1 cache
- * while a block of rows is compared with it. */
+ * pack_second packs the second list once. Then any thread computes rows with the function squares. A panel stays in the
+ * L1 cache while a block of rows is compared with it. */
 
 enum { ROWS_AT_ONCE = 32 };
 _Static_assert(SQUARES_PITCH % PANEL == 0, "whole panels fit the rows of squares");
@@ -341,7 +342,7 @@ _Static_assert(ROWS_AT_ONCE % TILE_ROWS == 0, "whole tiles fit the rows that are
 
 static uint64_t panels_of(const match_side *list) { return ((uint64_t)list->count + PANEL - 1) / PANEL; }
 
-/* A guide needs no packed data: positions rule out nearly every pair. */
+/* Returns 0 for a guide: positions rule out nearly every pair, so the list is not packed. */
 size_t SIMD_NAME(squares_work_bytes)(const squares_args *a) {
   const size_t panels = a->guide == MATCH_UNGUIDED ? (size_t)panels_of(&a->second) : 0;
   return panels * packed_panel_bytes(a->type) + panels * PANEL * sizeof(int32_t);
@@ -374,7 +375,7 @@ stage_status SIMD_NAME(pack_second)(stage_queue *queue, const squares_args *a) {
 
 /* Rows of the first list, packed for tiles. Padding rows of the last tile are 0. */
 typedef struct packed_rows {
-  _Alignas(64) int32_t words[ROWS_AT_ONCE * MATCH_LENGTH]; /* or floats, which have the same size */
+  _Alignas(64) int32_t words[ROWS_AT_ONCE * MATCH_LENGTH]; /* words; or floats, which have the same size */
   int32_t norms[ROWS_AT_ONCE];
 } packed_rows;
 
@@ -392,7 +393,7 @@ static void pack_rows(const squares_args *a, uint32_t first, uint32_t count, pac
   }
 }
 
-/* Turns the products of one row of a tile into squares |a|^2 + |b|^2 - 2 ab. They are exact as integers and as
+/* Converts the products of one row of a tile to squares |a|^2 + |b|^2 - 2 ab, which are exact as integers and as
  * floats. */
 static void put_byte_row(const int32_t *products, int32_t norm, const int32_t *parts, float *squares) {
   const simd_i32 a = simd_i32_set1(norm);

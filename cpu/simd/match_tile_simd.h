@@ -31,8 +31,8 @@
 
 enum {
   TILE_ROWS = 4,
-  TILE_VECTORS = SIMD_WIDTH == 16 ? 4 : 2, /* columns of a tile in vectors: accumulators and operands fill 32
-                                            * registers, or 16 */
+  /* columns of a tile, in vectors: accumulators and operands fill 32 registers, or 16 */
+  TILE_VECTORS = SIMD_WIDTH == 16 ? 4 : 2,
   PANEL = TILE_VECTORS * SIMD_WIDTH,
   DOT_STEPS = MATCH_LENGTH / DOT_VALUES,
   KEY_BITS = 32 - MATCH_SQUARE_BITS,
@@ -45,7 +45,7 @@ enum {
 SIMD_INLINE uint32_t key_square(int32_t key) { return ((uint32_t)key ^ 0x80000000u) >> KEY_BITS; }
 SIMD_INLINE uint32_t key_place(int32_t key) { return (uint32_t)key & (KEY_PLACES - 1u); }
 
-/* The two nearest found so far in each lane, in ascending order. Stored between tiles. */
+/* The two nearest candidates of each lane so far, in ascending order. Stored between tiles. */
 typedef struct key_lanes {
   int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH];
 } key_lanes;
@@ -55,7 +55,7 @@ typedef struct float_lanes {
   int32_t nearest[SIMD_WIDTH], second[SIMD_WIDTH]; /* numbers of the candidates: bits of a uint32_t */
 } float_lanes;
 
-/* The two smallest keys found so far, in registers. */
+/* The two smallest keys so far, in registers. */
 typedef struct key_pair {
   simd_i32 nearest, second;
 } key_pair;
@@ -78,7 +78,7 @@ SIMD_INLINE key_pair keys_take(key_pair pair, simd_i32 key) {
 SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 place) {
   const simd_f32 d1 = simd_load(lanes->nearest_squared), d2 = simd_load(lanes->second_squared);
   const simd_mask first = simd_lt(squared, d1), next = simd_lt(squared, d2);
-  if (!simd_any(next)) return; /* no lane is nearer than the second, hence none is nearer than the first */
+  if (!simd_any(next)) return; /* if no lane is nearer than the second, none is nearer than the first */
   const simd_i32 p1 = simd_i32_load(lanes->nearest), p2 = simd_i32_load(lanes->second);
   simd_store(lanes->second_squared, simd_select(first, d1, simd_select(next, squared, d2)));
   simd_i32_store(lanes->second, simd_i32_select(first, p1, simd_i32_select(next, place, p2)));
@@ -89,14 +89,14 @@ SIMD_INLINE void floats_take(float_lanes *lanes, simd_f32 squared, simd_i32 plac
 /* One tile of 8-bit descriptors. */
 typedef struct byte_tile {
   const int32_t *rows;         /* [TILE_ROWS][DOT_STEPS] words, each packing DOT_VALUES bytes */
-  const int32_t *row_constant; /* [TILE_ROWS]: |a|^2, shifted to the square's place in a key */
+  const int32_t *row_constant; /* [TILE_ROWS]: |a|^2, shifted to the bits of the square in a key */
   const int32_t *panel;        /* [DOT_STEPS][PANEL] words, each packing DOT_VALUES bytes */
-  const int32_t *constant;     /* [PANEL]: contribution of b to the key, shifted likewise */
+  const int32_t *constant;     /* [PANEL]: contribution of b to the key, shifted in the same way */
   const int32_t *lowest;       /* null, or [PANEL]: minimum of a lane's keys, which excludes lanes beyond the list */
   int32_t row_count;           /* number of valid rows, 1..TILE_ROWS; the others are padding, which also has an entry
                                 * in row_lanes */
-  int32_t row_place;           /* number of the first row, in the keys of columns */
-  int32_t vector_place;        /* number of the panel's first vector, in the keys of rows */
+  int32_t row_place;           /* number of the first row, for the keys of columns */
+  int32_t vector_place;        /* number of the panel's first vector, for the keys of rows */
   key_lanes *row_lanes;        /* [TILE_ROWS] */
   key_lanes *columns;          /* null, or [TILE_VECTORS] */
 } byte_tile;
@@ -166,7 +166,7 @@ SIMD_INLINE void byte_tile_run(const byte_tile *t) {
   byte_tile_take(t, sums);
 }
 
-/* One tile of float descriptors. Fields as above; numbers have no limit. */
+/* One tile of float descriptors. Fields as in byte_tile, but numbers have no limit. */
 typedef struct float_tile {
   const float *rows;  /* [TILE_ROWS][MATCH_LENGTH] */
   const float *panel; /* [MATCH_LENGTH][PANEL] */
@@ -226,7 +226,7 @@ SIMD_INLINE void float_tile_run(const float_tile *t) {
 /* Inputs of the tiles of matching: the second list packed into panels, and rows of the first list packed into
  * words. Included by each file that is built for an instruction set. */
 
-/* Pack DOT_VALUES bytes into a word: of the unsigned operand, and of the signed one. */
+/* Pack DOT_VALUES bytes into a word: bytes of the unsigned operand, and bytes of the signed one. */
 SIMD_INLINE uint32_t column_word(const uint8_t *values) {
 #if DOT_VALUES == 4
   uint32_t word;
@@ -245,7 +245,7 @@ SIMD_INLINE uint32_t row_word(const uint8_t *values) {
 #endif
 }
 
-/* Return |v|^2, and what a column adds to a square besides the products. */
+/* Return |v|^2, and the part of a square that depends on the column alone. */
 SIMD_INLINE uint32_t norm_of(const uint8_t *v) {
   uint32_t sum = 0;
   for (int k = 0; k < MATCH_LENGTH; k++) sum += (uint32_t)v[k] * v[k];
@@ -262,7 +262,7 @@ SIMD_INLINE int32_t column_part(const uint8_t *v) {
   return (int32_t)part;
 }
 
-/* Return the bytes of a row's words, and of a panel's. */
+/* Return the bytes of a packed row, and of a packed panel. */
 SIMD_INLINE size_t packed_row_bytes(match_type type) {
   return type == MATCH_U8 ? DOT_STEPS * sizeof(int32_t) : MATCH_LENGTH * sizeof(float);
 }

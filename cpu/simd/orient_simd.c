@@ -14,37 +14,37 @@
 #include "cpu/simd/window_runs_simd.h"
 
 enum {
-  BLOCK = 512, /* samples gathered before they vote */
+  BLOCK = 512, /* number of samples gathered before they vote */
   BLOCK_ROOM = BLOCK + 2 * SIMD_WIDTH,
-  BAND = 64, /* rows whose weights and intervals are computed together */
+  BAND = 64, /* number of rows whose weights and intervals are computed together */
   COPIES = SIMD_WIDTH < 8 ? SIMD_WIDTH : 8,
   BINS_ROOM = 40, /* stride between histograms */
-  BIN_MIN = -19,  /* bins -19..18 have separate sums */
-  REACH = 6,      /* bins that smoothing reads on either side of a bin */
+  BIN_MIN = -19,  /* separate sums for bins -19..18 */
+  REACH = 6,      /* number of bins that smoothing reads on either side of a bin */
   COLUMNS_MAX = 2 * WINDOW_RADIUS_MAX + 1 + 16
 };
 
-/* Samples that vote, and the sums of the votes, from BIN_MIN on. Sum b holds bin b in its low half and bin b + 1 in
-   its high half. */
+/* A block of samples that vote, and the sums of their votes, from BIN_MIN on. Sum b has bin b in its low half and bin b
+   + 1 in its high half. */
 typedef struct sample_block {
   _Alignas(64) uint64_t sums[COPIES * BINS_ROOM];
   float gx[BLOCK_ROOM], gy[BLOCK_ROOM],
-      weight[BLOCK_ROOM];      /* gy and weight; later direction, and weight times magnitude */
-  float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes */
+      weight[BLOCK_ROOM];      /* first gy and weight; later direction, and weight times magnitude */
+  float pairs[2 * BLOCK_ROOM]; /* bits of two int32 votes per sample */
   int32_t place[BLOCK_ROOM];
   int32_t count;
   window_prefetch ahead; /* window of the next keypoint, to prefetch */
 } sample_block;
 
-/* Values that depend only on the column. Reads may extend one vector beyond the last. */
+/* Values of a sample that depend only on its column. Reads may extend one vector beyond the last column. */
 typedef struct column_values {
   float weight[COLUMNS_MAX];
 } column_values;
 
-/* Values that depend only on the row. */
+/* Values of a sample that depend only on its row. */
 typedef struct row_values {
   float weight[BAND];
-  int32_t from[BAND], end[BAND]; /* columns that lie in the window: from..end-1 */
+  int32_t from[BAND], end[BAND]; /* range of columns inside the window: from..end-1 */
 } row_values;
 
 /* Work memory that keypoints use one after another. It is not on the stack, because a function touches all pages of
@@ -56,7 +56,7 @@ typedef struct window_room {
   sample_run runs[RUNS_LISTED + COLUMNS_MAX / SIMD_WIDTH + RUNS_AT_ONCE];
 } window_room;
 
-/* The part of the window within the level. */
+/* Part of the window inside the level. */
 typedef struct window_clip {
   int32_t x0, x1, y0, y1; /* inclusive */
 } window_clip;
@@ -80,8 +80,8 @@ static void compute_columns(const orient_window *w, const window_clip *c, column
   simd_store(columns->weight + n, x);
 }
 
-/* Returns the column of the bracket at which the window begins (the first one inside) or, with `leaving`, before
- * which it ends (the first one outside). */
+/* Returns the column of the bracket at which the window begins (the first column inside) or, with `leaving`, ends (the
+ * first column outside). */
 static inline simd_f32 settle_column(const orient_window *w, simd_f32 dy, column_bracket b, bool leaving) {
   const simd_f32 dx = simd_sub(b.low, simd_set1(w->x)), limit = simd_set1(w->limit);
   const simd_mask inside = simd_lt(simd_add(simd_mul(dx, dx), simd_mul(dy, dy)), limit);
@@ -104,7 +104,7 @@ static void compute_rows(const orient_window *w, const window_clip *c, float sca
   }
 }
 
-/* Turns the block's gradients into magnitudes times weights, and directions in bins. */
+/* Converts the block's gradients to magnitudes times weights, and to directions in bins. */
 static void turn_gradients(sample_block *b) {
   window_prefetch ahead = b->ahead;
   for (int32_t n = 0; n < b->count; n += SIMD_WIDTH) {
@@ -114,12 +114,12 @@ static void turn_gradients(sample_block *b) {
     simd_store(b->gy + n, position);
     simd_store(b->weight + n, simd_mul(magnitude, simd_load(b->weight + n)));
   }
-  while (ahead.rows > 0) window_prefetch_row(&ahead); /* rows left after the last vector */
+  while (ahead.rows > 0) window_prefetch_row(&ahead); /* prefetches the rows that were not prefetched during the loop */
   b->ahead = ahead;
 }
 
-/* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and the lower bin of each in the histogram of
- * its lane. */
+/* Computes the votes of the block's samples n to n + SIMD_WIDTH - 1, and the lower bin of each sample in the histogram
+ * of its lane. */
 static inline void compute_votes(sample_block *b, int32_t n, author_rule rule, simd_i32 histogram) {
   const simd_f32 position = simd_load(b->gy + n), v = simd_load(b->weight + n);
   simd_i32 bin, v0, v1 = simd_i32_set1(0);
@@ -158,8 +158,8 @@ static void vote(sample_block *b, author_rule rule) {
   b->count = 0;
 }
 
-/* Returns the vector of differences along x from column x on. At the ends of the level's rows, twice the one-sided
- * difference takes the place of the central one. */
+/* Returns the differences along x for the vector of samples from column x on. At the ends of the level's rows, twice
+ * the one-sided difference replaces the central difference. */
 static simd_f32 mend_ends(const plane_view *level, const float *line, int32_t x, simd_f32 differences) {
   const int32_t w = level->width;
   float gx[SIMD_WIDTH];
@@ -223,7 +223,7 @@ static void gather_rows(window_room *room, const plane_view *level, const orient
 
 /* Computes the bins from the sums: a bin is the low half of its sum plus the high half of the sum below. */
 static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS]) {
-  int32_t turned[BINS_ROOM + 1]; /* bins from BIN_MIN on, before they are taken modulo ORIENT_BINS */
+  int32_t turned[BINS_ROOM + 1]; /* bins from BIN_MIN on, before their indices are taken modulo ORIENT_BINS */
   for (int32_t i = 0; i < BINS_ROOM; i++) turned[i] = (int32_t)(uint32_t)sums[i];
   turned[BINS_ROOM] = 0;
   for (int32_t i = 0; i < BINS_ROOM; i++) turned[i + 1] += (int32_t)(sums[i] >> 32);
@@ -233,8 +233,8 @@ static void fold_sums(const uint64_t sums[BINS_ROOM], int32_t bins[ORIENT_BINS])
   }
 }
 
-/* Computes the 36 bins of a window. Gradients are taken at twice their length and weights at half: the polar form
- * scales exactly, except below 1e-30, where a vote rounds to 0. */
+/* Computes the 36 bins of a window. Gradients are twice too long and weights half too small, which saves a
+ * multiplication. The polar form scales exactly, except below 1e-30, where a vote rounds to 0. */
 static void compute_bins(window_room *room, const plane_view *level, const orient_window *w, float scale,
                          author_rule rule, window_prefetch ahead, int32_t bins[ORIENT_BINS]) {
   sample_block *block = &room->block;
@@ -279,7 +279,7 @@ static double largest_of(const double h[ORIENT_BINS]) {
   return a > b ? a : b;
 }
 
-/* Evaluates orient_is_peak for every bin; bit b is the answer for bin b. */
+/* Evaluates orient_is_peak for every bin; bit b of the result is the answer for bin b. */
 static uint64_t peak_bits(const double h[ORIENT_BINS], author_rule rule) {
   const double least = 4.0 * largest_of(h);
   double ring[ORIENT_BINS + 2];
@@ -318,8 +318,8 @@ static int32_t peak_angles(const int32_t bins[ORIENT_BINS], const sift_params *p
     const int32_t b = __builtin_ctzll(bits);
     const int64_t left = (int64_t)h[orient_wrap_bin(b - 1)], right = (int64_t)h[orient_wrap_bin(b + 1)];
     const float angle = orient_peak_angle(b, left, (int64_t)h[b], right, rule);
-    /* The angle of a peak in the first or last bin may wrap around, so it is inserted in order. Equal angles stay
-     * in the order of bins. */
+    /* the angle of a peak in the first or last bin may wrap around, so angles are inserted in order; equal angles stay
+     * in the order of bins */
     int32_t at = n++;
     for (; at > 0 && angle < angles[at - 1]; at--) angles[at] = angles[at - 1];
     angles[at] = angle;

@@ -5,7 +5,7 @@
 #include "cpu/simd/blur_lines_simd.h"
 #include "cpu/simd/stages_simd.h"
 
-/* Numbers of the lines in a strip's scratch memory. */
+/* Indices of the lines in a strip's scratch memory. */
 enum { LINE_RESULT, LINE_GRAY, LINE_WIDE_0, LINE_WIDE_1 };
 
 /* A run of pixels in one row: every step-th pixel from `first` on. */
@@ -13,7 +13,7 @@ typedef struct pixel_run {
   const unsigned char *first;
   int32_t count;
   size_t step_bytes;
-  size_t red_bytes, green_bytes, blue_bytes; /* offsets in bytes from the pixel's first byte */
+  size_t red_bytes, green_bytes, blue_bytes; /* offsets from the pixel's first byte, bytes */
 } pixel_run;
 
 static float u8_at(const unsigned char *p) { return (float)*p / 255.0f; }
@@ -24,7 +24,8 @@ static float f32_at(const unsigned char *p, const source_view *s) {
 
 static void gray_run_u8(const pixel_run *r, float *out) {
   int32_t i = 0;
-  if (r->step_bytes == 1) /* a vector that reads past the run would leave the row, hence the scalar end */
+  /* the end is processed sample by sample, because a vector that reads past the run would leave the row */
+  if (r->step_bytes == 1)
     for (; i + SIMD_WIDTH <= r->count; i += SIMD_WIDTH)
       simd_store(out + i, simd_div(simd_from_i32(simd_i32_load_u8(r->first + i)), simd_set1(255.0f)));
   for (; i < r->count; i++) out[i] = u8_at(r->first + (size_t)i * r->step_bytes);
@@ -40,7 +41,7 @@ static void gray_run_u16(const pixel_run *r, float *out) {
   for (; i < r->count; i++) out[i] = u16_at(r->first + (size_t)i * r->step_bytes);
 }
 
-/* The clamp is two selections, as in unit_of_float: NaN takes `low`. */
+/* The clamp is made of two selections, as in unit_of_float: NaN becomes `low`. */
 static void gray_run_f32(const source_view *s, const pixel_run *r, float *out) {
   int32_t i = 0;
   if (r->step_bytes == sizeof(float)) {
@@ -87,7 +88,7 @@ static void colour_run_f32(const source_view *s, const pixel_run *r, float *out)
   }
 }
 
-/* out[i]: gray of pixel ((x + i) step, y step), i < count. */
+/* Writes the gray of pixels ((x + i) step, y step), i < count, to out[i]. */
 static void gray_line(const source_view *s, int32_t step, int32_t y, int32_t x, int32_t count, float *out) {
   static const uint8_t channels[] = {1, 2, 3, 3, 4, 4};
   const size_t size = s->type == SOURCE_U8 ? 1 : (s->type == SOURCE_U16 ? 2 : 4), pixel = channels[s->layout] * size;
@@ -118,7 +119,7 @@ static void gray_line(const source_view *s, int32_t step, int32_t y, int32_t x, 
   }
 }
 
-/* out[2i], out[2i+1] from gray[i] and its neighbours, i < count. */
+/* Computes out[2i] and out[2i+1] from gray[i] and its neighbours, i < count. */
 static void double_line(const float *gray, int32_t count, upsample_grid grid, float *out) {
   int32_t i = 0;
   const simd_f32 half = simd_set1(0.5f), near_weight = simd_set1(0.75f), far_weight = simd_set1(0.25f);
@@ -139,7 +140,7 @@ static void double_line(const float *gray, int32_t count, upsample_grid grid, fl
   }
 }
 
-/* out[i], i < count: from a[i] and its neighbour b[i] along y. */
+/* Computes out[i] from a[i] and its neighbour b[i] along y, i < count. */
 static void double_pair(const float *a, const float *b, int32_t count, upsample_grid grid, float *out) {
   int32_t i = 0;
   const simd_f32 half = simd_set1(0.5f), near_weight = simd_set1(0.75f), far_weight = simd_set1(0.25f);
@@ -151,17 +152,17 @@ static void double_pair(const float *a, const float *b, int32_t count, upsample_
   for (; i < count; i++) out[i] = grid == GRID_ALIGNED ? double_mean(a[i], b[i]) : double_half_pixel(a[i], b[i]);
 }
 
-/* Returns row y of the picture doubled along x, for the strip: the samples from 2 * floor(first / 2) up to, not
- * including, end; a pointer to the first of them. */
+/* Returns row y of the picture doubled along x, for the strip: a pointer to sample 2 * floor(first / 2) of the samples
+ * up to `end`, not included. */
 static const float *wide_line(const base_args *args, line_strip *s, int32_t y) {
   const int32_t slot = y & 1;
   float *wide = s->memory + (size_t)(LINE_WIDE_0 + slot) * s->line_floats;
   if (s->kept[slot] == y) return wide;
   s->kept[slot] = y;
-  /* Reads one more gray sample on either side; the outermost one of the picture is repeated. */
+  /* reads one more gray sample on either side; at the picture's sides the outermost sample is repeated */
   const int32_t w = args->source.width, x0 = s->first / 2, x1 = (s->end + 1) / 2;
   const int32_t g0 = x0 > 0 ? x0 - 1 : 0, g1 = x1 < w ? x1 + 1 : w;
-  float *gray = s->memory + (size_t)LINE_GRAY * s->line_floats + 1; /* gray[0]: sample x0 */
+  float *gray = s->memory + (size_t)LINE_GRAY * s->line_floats + 1; /* gray[0] is sample x0 */
   gray_line(&args->source, 1, y, g0, g1 - g0, gray + (g0 - x0));
   if (x0 == 0) gray[-1] = gray[0];
   if (x1 == w) gray[x1 - x0] = gray[x1 - x0 - 1];
@@ -176,7 +177,7 @@ static const float *read_doubled_line(const void *source, line_strip *s, int32_t
   const int32_t other = toward < 0 ? 0 : (toward < args->source.height ? toward : row);
   float *line = line_of_strip(s, LINE_RESULT), *at = line + (s->first - s->x0);
   const int32_t count = s->end - s->first;
-  /* Reads the row with the smaller y first, so that the two stored lines are the two that are needed. */
+  /* reads the row with the smaller y first, so that the two stored lines are the two needed ones */
   const float *a, *b;
   if (other < row) {
     b = wide_line(args, s, other) + skip;
@@ -227,7 +228,7 @@ stage_status SIMD_NAME(base)(stage_queue *queue, const base_args *args) {
  * all but one of the samples on either side. Each lane is one output, computed in the reference's order of
  * operations. */
 
-/* Number of rows by which a line is prefetched. */
+/* Number of rows between the line that is filtered and the line that is prefetched. */
 enum { ROWS_AHEAD = 4 };
 
 /* Copies samples [from, end) of a row into the strip's line. */
@@ -235,8 +236,8 @@ static void copy_samples(const line_strip *s, const float *row, int32_t from, in
   memcpy(line + (from - s->x0), row + from, sizeof(float) * (size_t)(end - from));
 }
 
-/* Returns a line of the level in place if the strip and what is read beyond it lie inside the plane. Otherwise
- * returns a copy with the border extended; for a wide strip, only its ends are copied. */
+/* Returns a line of the level in place if the strip and its halo are inside the plane. Otherwise returns a copy with
+ * the border extended; for a wide strip, only the ends are copied. */
 static const float *read_plane_line(const void *source, line_strip *s, int32_t y) {
   const plane_view *in = source;
   const float *row = in->data + (size_t)y * in->stride;

@@ -21,7 +21,7 @@ enum {
   PATCH_LINE_FLOATS = 2 * FILTER_RADIUS_MAX + QUAD_WIDTH
 };
 
-/* The step from level S+1. */
+/* The step that makes level S+2 from level S+1. */
 typedef struct top_step {
   level_rows below;
   int32_t width, height; /* size of the plane */
@@ -33,7 +33,7 @@ static inline int32_t index_within(int32_t i, int32_t n, border_mode border) {
   return i >= 0 && i < n ? i : border_index(i, n, border);
 }
 
-/* Filters samples x - 1, x, x + 1 of four lines along x. at[k]: sample x - 1 of line k. */
+/* Filters samples x - 1, x, x + 1 of four lines along x. at[k]: address of sample x - 1 of line k. */
 static inline void filter_four_lines(const gaussian_filter *f, const float *const at[4], float (*out)[QUAD_WIDTH]) {
   simd_quad c = quad_set1(f->taps[0]), sums[4];
   for (int k = 0; k < 4; k++) sums[k] = quad_mul(c, quad_load(at[k]));
@@ -54,7 +54,7 @@ static inline void filter_patch_row(const gaussian_filter *f, const float (*line
   memcpy(out, samples, sizeof(float) * PATCH_SIDE);
 }
 
-/* Returns the samples of a row that the patch needs, extended beyond the plane's sides: a pointer to sample x - 1. */
+/* Returns a pointer to sample x - 1 of a row for the patch. The row is extended beyond the plane's sides. */
 static inline const float *patch_line(const top_step *t, int32_t row, int32_t x, float *copy) {
   const int32_t radius = t->filter->radius, first = x - 1 - radius;
   const float *line = level_at(&t->below, t->below.first, row);
@@ -85,19 +85,19 @@ static inline void top_patch(const top_step *t, int32_t x, int32_t y, float patc
 /* The search of a strip of columns and the refinement of its candidates, for levels in planes (detect_simd.c) and in
  * rings (fused_pass_simd.c). Included by these only.
  *
- * The search goes down the strip and keeps the differences of Gaussians of three rows of all levels; each
- * difference is computed once. It skips blocks of columns without any |D| above the threshold. In the others it
- * finds the maximum and minimum of each column's nine differences, then of three columns by joining neighbouring
- * vectors: no branch depends on a sample before a candidate is found. A candidate waits until the search has
- * advanced so far that all rows of level S+1 needed for level S+2 around it (see above) are in a cache, then it is
- * followed to its keypoint. So neither a map of the candidates nor level S+2 is stored. */
+ * The search goes down the strip and keeps the differences of Gaussians of three rows of all levels; each difference is
+ * computed once. It skips blocks of columns without any |D| above the threshold. In the other blocks it finds the
+ * maximum and minimum of each column's nine differences, then of three columns by joining neighbouring vectors, so that
+ * no branch depends on a sample before a candidate is found. A candidate waits until the search has advanced so far
+ * that all rows of level S+1 needed for level S+2 around it (see above) are in a cache, then it is followed to its
+ * keypoint. So neither a map of the candidates nor level S+2 is stored. */
 
 enum {
-  ROWS_AHEAD = 2,                  /* number of rows by which rows are prefetched early */
-  MARGIN = 16,                     /* floats before a row of differences, so that its samples begin on a cache line */
-  ROW = PASS_STRIP + 2 * MARGIN,   /* floats of a row for the widest strips */
-  BLOCK = 64,                      /* columns that are skipped together */
-  DOG_LEVELS_MAX = SCALES_MAX + 1, /* all DoG levels but the last */
+  ROWS_AHEAD = 2, /* number of rows between the searched row and the prefetched row */
+  MARGIN = 16,    /* number of floats before a row of differences, so that its samples begin on a cache line */
+  ROW = PASS_STRIP + 2 * MARGIN,   /* number of floats in a row for the widest strip */
+  BLOCK = 64,                      /* number of columns that are skipped together */
+  DOG_LEVELS_MAX = SCALES_MAX + 1, /* number of DoG levels without the last */
   WAITING_MAX = 1024,
   FOUND_MAX = 32
 };
@@ -107,12 +107,12 @@ _Static_assert((int)PASS_STRIP % (int)BLOCK == 0 && (int)MARGIN >= SIMD_WIDTH, "
 /* Differences of three rows: values[y % 3][level]. Column x0 of the strip is at index MARGIN. */
 typedef struct dog_rows {
   _Alignas(64) float values[3][DOG_LEVELS_MAX][ROW];
-  bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK]; /* whether some difference in a block of columns may be above
-                                                      * the threshold */
+  /* whether some difference in a block of columns may be above the threshold */
+  bool above[3][DOG_LEVELS_MAX][PASS_STRIP / BLOCK];
 } dog_rows;
 
-/* A waiting sample: an extremum as far as its own level and the level below decide. Below level S the level above
- * has been compared too. */
+/* A sample that waits for a decision: compared with its own level and the level below, it is an extremum. Below level S
+ * it has been compared with the level above too. */
 typedef escaped_candidate waiting_sample;
 
 /* State of a strip's search. */
@@ -120,32 +120,33 @@ typedef struct detect_strip {
   const detect_args *args;
   const octave_view *octave;
   level_rows levels[SCALES_MAX + 2]; /* Gaussian levels 0..S+1 */
-  bool in_rings;                     /* levels are in rings, which hold only some rows around the search */
-  bool overrun;                      /* only in rings: samples were dropped, because too many waited */
+  bool in_rings;                     /* true: levels are in rings, which hold only some rows around the search */
+  bool overrun;                      /* only with rings: samples were dropped, because too many were waiting */
   int32_t octave_index;
   keypoint_records *records;
   const plane_region *reach;  /* region in which candidates may be followed; null: everywhere */
   escaped_candidate *escaped; /* receives candidates that leave `reach` */
   uint32_t escaped_capacity;
   atomic_uint *escaped_count;
-  /* Null, or a function for the escaped candidates of a fused pass: it recomputes the samples that a fit reads and
+  /* Null, or a function for the escaped candidates of a fused pass, which recomputes the samples that a fit reads and
      the planes lack. owner: its first argument */
   void (*make_about)(const void *owner, const waiting_sample *at);
   const void *owner;
   int32_t x0, x1, y0, y1;
-  int32_t from, to; /* columns that may be candidates */
+  int32_t from, to; /* range of columns that may be candidates */
   simd_f32 threshold;
   top_step top;
-  int32_t patch_x, patch_y; /* centre of the last patch made; -1: none */
+  int32_t patch_x, patch_y; /* centre of the latest patch; -1: none */
   float patch[PATCH_SAMPLES];
-  uint32_t count;                 /* number of extrema */
-  int32_t first_waiting, waiting; /* first and number of the waiting samples, which are in a ring buffer */
+  uint32_t count; /* number of extrema */
+  /* index of the first waiting sample in the ring buffer, and number of waiting samples */
+  int32_t first_waiting, waiting;
   waiting_sample samples[WAITING_MAX];
   uint32_t found_count;
   keypoint_record found[FOUND_MAX];
 } detect_strip;
 
-/* Begins a strip. Zeroes the padding beyond its columns: it is loaded but never used. */
+/* Begins a strip. Sets the padding beyond its columns to 0: it is loaded but never used. */
 static inline void begin_rows(const detect_strip *s, dog_rows *d) {
   const int32_t columns = s->x1 - s->x0;
   for (int32_t i = 0; i < 3 * DOG_LEVELS_MAX; i++) {
@@ -167,8 +168,8 @@ static inline bool take_block(const float *lower, const float *upper, int32_t x,
   return simd_any(simd_gt(most, threshold));
 }
 
-/* Computes row y of the differences of all levels but the last. One sample on each side of the strip is included;
- * outside the plane it is 0, which is never a candidate's. */
+/* Computes row y of the differences of all levels but the last. One more sample on each side of the strip is computed;
+ * outside the plane it is 0, which is never a candidate's value. */
 static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t y) {
   const octave_view *o = s->octave;
   const int32_t n = s->x1 - s->x0, levels = s->args->params.scales + 1, whole = n - n % BLOCK;
@@ -188,7 +189,7 @@ static inline void take_differences(const detect_strip *s, dog_rows *d, int32_t 
   }
 }
 
-/* The maximum and the minimum of a set of differences, lane by lane. */
+/* Maximum and minimum of a set of differences, for each lane. */
 typedef struct extremes {
   simd_f32 most, least;
 } extremes;
@@ -197,9 +198,9 @@ static inline extremes and_also(extremes e, simd_f32 v) {
   return (extremes){simd_max(e.most, v), simd_min(e.least, v)};
 }
 
-/* Computes the extremes of all neighbours of the centres in the columns from x on. rows[r]: column 0 of row r of
- * the level below; the next level is ROW floats further; the centre is in row 1 of level 1. top: the level above is
- * not compared. */
+/* Computes the extremes of all neighbours of the centres in the columns from x on. rows[r]: column 0 of row r of the
+ * level below; the next level follows after ROW floats. The centre is in row 1 of the middle level. top: the level
+ * above is not compared. */
 SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, int top) {
   const simd_f32 above = simd_load(rows[0] + ROW + x);
   extremes e = and_also((extremes){above, above}, simd_load(rows[2] + ROW + x));
@@ -208,7 +209,7 @@ SIMD_FOR_CONSTANTS extremes about_centre(const float *const rows[3], int32_t x, 
   return e;
 }
 
-/* Returns which centres exceed the threshold and their 26 neighbours (17 without the level above). */
+/* Returns a bit for each centre that exceeds the threshold and its 26 neighbours (17 without the level above). */
 static inline uint32_t extremum_bits(simd_f32 centre, extremes neighbours, simd_f32 threshold, int ties) {
   const simd_f32 below = simd_neg(threshold);
   if (ties)
@@ -243,7 +244,8 @@ static inline const float *patch_at(detect_strip *s, int32_t x, int32_t y) {
   return s->patch;
 }
 
-/* Whether a sample of DoG level S also exceeds its nine neighbours in level S+1. */
+/* Whether a sample of DoG level S, already an extremum among its 17 other neighbours, also exceeds its nine neighbours
+ * in level S+1. */
 static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
   const level_rows *below = &s->top.below, *lower = &s->levels[s->args->params.scales];
   const float value = *level_at(below, x, y) - *level_at(lower, x, y), centre = hs_fabsf(value);
@@ -262,7 +264,7 @@ static inline bool is_beyond_top(detect_strip *s, int32_t x, int32_t y) {
  * because the last level may not be stored, and the others may be in rings. */
 typedef struct levels_about {
   octave_view view;
-  int32_t level, x, y; /* the centre sample, in the copies */
+  int32_t level, x, y; /* position of the centre sample in the copies */
   float copies[4 * PATCH_SAMPLES];
 } levels_about;
 
@@ -297,7 +299,7 @@ static inline void add_escaped(detect_strip *s, const waiting_sample *at) {
   if (n < s->escaped_capacity) s->escaped[n] = *at;
 }
 
-/* Follows a candidate to its keypoint, if it has one: like refine_follow, but keeps the last fit. */
+/* Follows a candidate to its keypoint, if any, like refine_follow, but keeps the last fit. */
 static inline void follow_on(detect_strip *s, waiting_sample at) {
   const sift_params *p = &s->args->params;
   levels_about about;
@@ -333,7 +335,7 @@ static inline void follow_until(detect_strip *s, int32_t last) {
   }
 }
 
-/* Prefetches the rows of level S+1 that a patch needs and that the chunk has not read yet. */
+/* Prefetches rows of level S+1 that a patch needs and that the chunk has not read yet. */
 static inline void ask_for_patch(const detect_strip *s, int32_t x, int32_t y) {
   const top_step *t = &s->top;
   const int32_t reach = t->filter->radius + 1;
@@ -367,8 +369,8 @@ static inline void wait_in_line(detect_strip *s, int32_t level, int32_t x, int32
 /* Inputs of the search of one row of one level. */
 typedef struct search_row {
   const float *rows[3];      /* rows in the form that about_centre expects */
-  const float *const *ahead; /* [level]: a later row to prefetch */
-  int32_t first, end;        /* the range of levels that this search prefetches */
+  const float *const *ahead; /* [level]: a later row, to prefetch */
+  int32_t first, end;        /* range of levels that this search prefetches */
   int32_t level, y;
 } search_row;
 

@@ -1,6 +1,5 @@
 /*
- * One thin layer over the vector instructions of each instruction set: a type, and the operations that the stages
- * need.
+ * A thin layer over the vector instructions of each instruction set: types, and the operations that the stages need.
  *
  * A *_simd.c is compiled once for each instruction set, which HARTSIFT_ISA names. Every operation rounds like the
  * scalar one of the same name (simd_fma like hs_fmaf), so a lane has the reference's result.
@@ -24,12 +23,12 @@
 #define SIMD_ISA_avx2   2
 #define SIMD_ISA_avx512 3
 #define SIMD_ISA_neon   4
-/* avx512 plus dot products of bytes; for stages that multiply integers */
+/* avx512 plus dot products of bytes, used by integer matching */
 #define SIMD_ISA_avx512vnni 5
 #define SIMD_ISA            SIMD_PASTE(SIMD_ISA_, HARTSIFT_ISA)
 
 #define SIMD_INLINE static inline
-/* Such a function is inlined and compiled for each set of constants that it is called with. */
+/* A function with this mark is inlined, and so compiled for each set of constants in its calls. */
 #define SIMD_FOR_CONSTANTS static inline __attribute__((always_inline))
 
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx512vnni
@@ -79,8 +78,8 @@ SIMD_INLINE simd_quad quad_mul(simd_quad a, simd_quad b) { return _mm_mul_ps(a, 
 SIMD_INLINE simd_quad quad_fma(simd_quad a, simd_quad b, simd_quad c) { return _mm_fmadd_ps(a, b, c); }
 #endif
 
-/* Four int32. even: lanes 0 and 2 of a, then of b. odd: lanes 1 and 3. follow: the last lane of a, then the first
- * three of b. */
+/* Four int32. even: lanes 0 and 2 of a, then of b. odd: lanes 1 and 3 of a, then of b. follow: the last lane of a, then
+ * the first three of b. */
 #if SIMD_ISA == SIMD_ISA_neon
 typedef int32x4_t simd_quad_i32;
 SIMD_INLINE simd_quad_i32 quad_i32_load(const int32_t *p) { return vld1q_s32(p); }

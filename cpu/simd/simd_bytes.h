@@ -31,7 +31,7 @@ SIMD_INLINE simd_bytes simd_words_sum(simd_bytes lanes, simd_bytes v) {
   const __m512i low = _mm512_and_si512(v, _mm512_set1_epi32(0xffff));
   return _mm512_add_epi32(lanes, _mm512_add_epi32(low, _mm512_srli_epi32(v, 16)));
 }
-/* The first n bytes (0..SIMD_BYTES), others 0; memory beyond them is not touched. */
+/* Loads the first n bytes (0..SIMD_BYTES); the others are 0. Memory beyond them is not touched. */
 SIMD_INLINE simd_bytes simd_bytes_load_first(const void *p, size_t n) {
   return _mm512_maskz_loadu_epi8(n < 64 ? ((__mmask64)1 << n) - 1 : ~(__mmask64)0, p);
 }
@@ -109,8 +109,8 @@ SIMD_INLINE simd_bytes simd_bytes_load_first(const void *p, size_t n) {
 }
 #endif
 
-/* How far ahead a pass over memory prefetches: what it reads some hundred cycles later. The processor's prefetching
- * delivers a vector per cycle only from the nearer caches. Any address is allowed. */
+/* Distance at which a pass over memory prefetches: it reads these bytes some hundred cycles later. The hardware
+ * prefetcher delivers a vector per cycle only from the nearer caches. Any address may be prefetched. */
 enum { SIMD_AHEAD_BYTES = 4096 };
 SIMD_INLINE void simd_ahead(const void *p) { __builtin_prefetch((const void *)((uintptr_t)p + SIMD_AHEAD_BYTES)); }
 SIMD_INLINE void simd_ahead_lines(const void *p, size_t bytes) {
@@ -119,7 +119,7 @@ SIMD_INLINE void simd_ahead_lines(const void *p, size_t bytes) {
 
 SIMD_INLINE simd_bytes simd_bytes_zero(void) { return simd_bytes_set1(0); }
 
-/* Returns 0xff in the bytes from n on, which a minimum then ignores. */
+/* Returns 0xff in the bytes from n on, so that a minimum ignores them. */
 SIMD_INLINE simd_bytes simd_bytes_beyond(size_t n) {
   static const uint8_t edge[2 * SIMD_BYTES] = {
 #define EDGE_16 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255
@@ -155,7 +155,7 @@ SIMD_INLINE uint64_t simd_words_total(simd_bytes lanes) {
 }
 
 /* A table of 256 bytes in registers. AVX2 and AVX-512 look up 16 entries at a time, by the low half of a byte. The
- * looked-up entry counts only if the high half of the byte v is the number of the table row. Then v ^ (row << 4) is
+ * entry of a table row is valid only if the high half of the byte v is the row's number, so that v ^ (row << 4) is
  * below 16. For all other bytes, adding 0x70 with saturation sets the top bit, for which the shuffle gives 0. */
 #if SIMD_ISA == SIMD_ISA_avx512 || SIMD_ISA == SIMD_ISA_avx2
 #  define SIMD_HAS_TABLE  1

@@ -1,7 +1,7 @@
 /*
  * The vector layer for doubles: vectors of SIMD_F64 doubles, rounded like the scalar operation of the same name.
  *
- * SSE2 has no fused multiply-add of doubles (SIMD_HAS_FMA_F64 is 0). There, functions that need one use the
+ * SSE2 has no fused multiply-add of doubles (SIMD_HAS_FMA_F64 is 0), so on SSE2 functions that need it use the
  * reference.
  */
 #ifndef HARTSIFT_CPU_SIMD_SIMD_F64_H
@@ -24,7 +24,7 @@ SIMD_INLINE simd_f64 simd_f64_mul(simd_f64 a, simd_f64 b) { return _mm512_mul_pd
 SIMD_INLINE simd_f64 simd_f64_fma(simd_f64 a, simd_f64 b, simd_f64 c) { return _mm512_fmadd_pd(a, b, c); }
 /* a * b - c rounded once */
 SIMD_INLINE simd_f64 simd_f64_fms(simd_f64 a, simd_f64 b, simd_f64 c) { return _mm512_fmsub_pd(a, b, c); }
-/* a < b ? a : b, and a > b ? a : b: b if one is NaN */
+/* a < b ? a : b, and a > b ? a : b; if either is NaN, b */
 SIMD_INLINE simd_f64 simd_f64_min(simd_f64 a, simd_f64 b) { return _mm512_min_pd(a, b); }
 SIMD_INLINE simd_f64 simd_f64_max(simd_f64 a, simd_f64 b) { return _mm512_max_pd(a, b); }
 /* Returns the number of lanes in which a exceeds b. */
@@ -32,11 +32,11 @@ SIMD_INLINE uint32_t simd_f64_above(simd_f64 a, simd_f64 b) {
   return (uint32_t)__builtin_popcount(_mm512_cmp_pd_mask(a, b, _CMP_GT_OQ));
 }
 SIMD_INLINE simd_f64 simd_f64_sqrt(simd_f64 v) { return _mm512_sqrt_pd(v); }
-/* x if a > b, else (also if one of them is NaN) y. */
+/* Returns x if a > b, else y; y also if a or b is NaN. */
 SIMD_INLINE simd_f64 simd_f64_if_above(simd_f64 a, simd_f64 b, simd_f64 x, simd_f64 y) {
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(a, b, _CMP_GT_OQ), y, x);
 }
-/* v if it is a number, else `other`. */
+/* Returns v if it is a number, else `other`. */
 SIMD_INLINE simd_f64 simd_f64_unless_nan(simd_f64 v, simd_f64 other) {
   return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(v, v, _CMP_UNORD_Q), v, other);
 }

@@ -10,15 +10,15 @@
 
 typedef float32x4_t simd_f32;
 typedef int32x4_t simd_i32;
-typedef uint32x4_t simd_mask; /* all bits of a lane, or none */
+typedef uint32x4_t simd_mask; /* in each lane all bits or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return vld1q_f32(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { vst1q_f32(p, v); }
-/* As simd_store: this instruction set has no store of one vector that bypasses the caches. */
+/* As simd_store: this instruction set has no store of one vector past the caches. */
 SIMD_INLINE void simd_stream(float *p, simd_f32 v) { vst1q_f32(p, v); }
 SIMD_INLINE void simd_stream_end(void) {}
 SIMD_INLINE simd_f32 simd_set1(float v) { return vdupq_n_f32(v); }
-/* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
+/* Loads the first n lanes (0..SIMD_WIDTH); the others are 0. Memory beyond them is not touched. */
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {
   float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   memcpy(lanes, p, sizeof(float) * (size_t)n);
@@ -30,8 +30,8 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
 
-/* Return the neighbour of each lane; low comes before high in memory. simd_before: the samples one before those of
- * high. The other: the samples one after those of low. */
+/* Return the neighbours of all lanes; low comes before high in memory. simd_before: the samples one position before
+ * those of high. The other function: the samples one position after those of low. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 3); }
 SIMD_INLINE simd_f32 simd_after(simd_f32 low, simd_f32 high) { return vextq_f32(low, high, 1); }
 
@@ -58,7 +58,8 @@ SIMD_INLINE uint32_t simd_bits(simd_mask m) {
 }
 SIMD_INLINE simd_mask simd_mask_and(simd_mask a, simd_mask b) { return vandq_u32(a, b); }
 SIMD_INLINE simd_mask simd_mask_or(simd_mask a, simd_mask b) { return vorrq_u32(a, b); }
-SIMD_INLINE simd_mask simd_mask_andnot(simd_mask a, simd_mask b) { return vbicq_u32(a, b); } /* a and not b */
+/* a and not b, bit by bit */
+SIMD_INLINE simd_mask simd_mask_andnot(simd_mask a, simd_mask b) { return vbicq_u32(a, b); }
 SIMD_INLINE simd_f32 simd_select(simd_mask m, simd_f32 yes, simd_f32 no) { return vbslq_f32(m, yes, no); }
 
 SIMD_INLINE simd_i32 simd_i32_load(const int32_t *p) { return vld1q_s32(p); }
@@ -69,9 +70,10 @@ SIMD_INLINE simd_i32 simd_i32_sub(simd_i32 a, simd_i32 b) { return vsubq_s32(a, 
 SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return vandq_s32(a, b); }
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return vorrq_s32(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return veorq_s32(a, b); }
-/* n a constant, 1..31 */
-#define simd_i32_shift_left(a, n)       vshlq_n_s32((a), (n))
-#define simd_i32_shift_right(a, n)      vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n))) /* zero fill */
+/* n must be a constant, 1..31 */
+#define simd_i32_shift_left(a, n) vshlq_n_s32((a), (n))
+/* zeros are shifted in */
+#define simd_i32_shift_right(a, n)      vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a), (n)))
 #define simd_i32_shift_right_sign(a, n) vshrq_n_s32((a), (n))
 SIMD_INLINE simd_mask simd_i32_gt(simd_i32 a, simd_i32 b) { return vcgtq_s32(a, b); }
 SIMD_INLINE simd_mask simd_i32_eq(simd_i32 a, simd_i32 b) { return vceqq_s32(a, b); }
@@ -79,19 +81,19 @@ SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) { r
 
 SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return vminq_s32(a, b); }
 SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return vmaxq_s32(a, b); }
-/* sum + the two products of each lane's 16-bit integers */
+/* returns sum plus the two products of each lane's 16-bit integers */
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   const int16x8_t p = vreinterpretq_s16_s32(a), q = vreinterpretq_s16_s32(b);
   return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(p), vget_low_s16(q)), vmull_high_s16(p, q)));
 }
 
-SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return vcvtnq_s32_f32(a); } /* to nearest, halves to even */
+SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return vcvtnq_s32_f32(a); } /* rounds to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return vcvtq_s32_f32(a); }
 SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return vcvtq_f32_s32(a); }
 SIMD_INLINE simd_i32 simd_cast_i32(simd_f32 a) { return vreinterpretq_s32_f32(a); }
 SIMD_INLINE simd_f32 simd_cast_f32(simd_i32 a) { return vreinterpretq_f32_s32(a); }
 
-/* Widening loads of SIMD_WIDTH unsigned values. */
+/* Load SIMD_WIDTH unsigned values and widen them to 32 bits. */
 SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
   uint32_t four;
   memcpy(&four, p, sizeof four);
@@ -99,14 +101,14 @@ SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
   return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
 }
 SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
-/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+/* Stores the lanes of a and b interleaved, a0 b0 a1 b1 ...: 2 * SIMD_WIDTH floats. */
 SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
   const float32x4x2_t pair = {{a, b}};
   vst2q_f32(p, pair);
 }
-/* Every second of 2 * SIMD_WIDTH floats, from the first. */
+/* Loads every second of 2 * SIMD_WIDTH floats, beginning with the first. */
 SIMD_INLINE simd_f32 simd_load_even(const float *p) { return vuzp1q_f32(vld1q_f32(p), vld1q_f32(p + SIMD_WIDTH)); }
-/* The floats at base + offset[i], and the next ones. */
+/* Loads the floats at base + offset[i], and the floats after them. */
 SIMD_INLINE void simd_load_pairs(const float *base, const int32_t *offset, simd_f32 *first, simd_f32 *second) {
   const float32x4_t a = vcombine_f32(vld1_f32(base + offset[0]), vld1_f32(base + offset[1]));
   const float32x4_t b = vcombine_f32(vld1_f32(base + offset[2]), vld1_f32(base + offset[3]));

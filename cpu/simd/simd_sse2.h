@@ -10,15 +10,15 @@
 
 typedef __m128 simd_f32;
 typedef __m128i simd_i32;
-typedef __m128 simd_mask; /* all bits of a lane, or none */
+typedef __m128 simd_mask; /* in each lane all bits or none */
 
 SIMD_INLINE simd_f32 simd_load(const float *p) { return _mm_loadu_ps(p); }
 SIMD_INLINE void simd_store(float *p, simd_f32 v) { _mm_storeu_ps(p, v); }
-/* Bypasses the caches, p aligned to a vector; simd_stream_end before another thread reads it. */
+/* Stores past the caches; p is aligned to a vector. Call simd_stream_end before another thread reads the memory. */
 SIMD_INLINE void simd_stream(float *p, simd_f32 v) { _mm_stream_ps(p, v); }
 SIMD_INLINE void simd_stream_end(void) { _mm_sfence(); }
 SIMD_INLINE simd_f32 simd_set1(float v) { return _mm_set1_ps(v); }
-/* The first n lanes (0..SIMD_WIDTH), others 0; memory beyond them is not touched. */
+/* Loads the first n lanes (0..SIMD_WIDTH); the others are 0. Memory beyond them is not touched. */
 SIMD_INLINE simd_f32 simd_load_first(const float *p, int n) {
   float lanes[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   memcpy(lanes, p, sizeof(float) * (size_t)n);
@@ -30,8 +30,8 @@ SIMD_INLINE void simd_store_first(float *p, simd_f32 v, int n) {
   memcpy(p, lanes, sizeof(float) * (size_t)n);
 }
 
-/* Return the neighbour of each lane; low comes before high in memory. simd_before: the samples one before those of
- * high. The other: the samples one after those of low. */
+/* Return the neighbours of all lanes; low comes before high in memory. simd_before: the samples one position before
+ * those of high. The other function: the samples one position after those of low. */
 SIMD_INLINE simd_f32 simd_before(simd_f32 low, simd_f32 high) {
   const __m128 middle = _mm_shuffle_ps(low, high, _MM_SHUFFLE(1, 0, 3, 2));
   return _mm_shuffle_ps(middle, high, _MM_SHUFFLE(2, 1, 2, 1));
@@ -47,11 +47,11 @@ SIMD_INLINE simd_f32 simd_mul(simd_f32 a, simd_f32 b) { return _mm_mul_ps(a, b);
 SIMD_INLINE simd_f32 simd_div(simd_f32 a, simd_f32 b) { return _mm_div_ps(a, b); }
 SIMD_INLINE simd_f32 simd_sqrt(simd_f32 a) { return _mm_sqrt_ps(a); }
 
-/* p + c rounded to odd, for p, c that are exact in double. The product of two floats is exact in double; the sum s
- * has the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is
- * not 0, two things happen: if e points towards zero, s moves to its neighbour in that direction; and the last bit
- * of s is set. This is truncation with a sticky bit. 53 bits rounded to odd round to 24 bits and fewer as the exact
- * sum does (Boldo & Melquiond, 2008: 53 >= 24 + 2). An infinite or NaN s has e = NaN and stays. */
+/* Returns p + c rounded to odd, for p and c that are exact in double. The product of two floats is exact in double; the
+ * sum s has the exact error e (two-sum; exponents of floats and their products stay far inside double's range). If e is
+ * not 0, two things happen: if e points towards zero, s moves to its neighbour in that direction; and the last bit of s
+ * is set. This is truncation with a sticky bit. 53 bits rounded to odd round to 24 bits and fewer as the exact sum does
+ * (Boldo & Melquiond, 2008: 53 >= 24 + 2). An infinite or NaN s has e = NaN and stays. */
 SIMD_INLINE __m128d simd_sum_to_odd(__m128d p, __m128d c) {
   const __m128d s = _mm_add_pd(p, c);
   const __m128d q = _mm_sub_pd(s, p);
@@ -82,7 +82,8 @@ SIMD_INLINE simd_mask simd_eq(simd_f32 a, simd_f32 b) { return _mm_cmpeq_ps(a, b
 SIMD_INLINE uint32_t simd_bits(simd_mask m) { return (uint32_t)_mm_movemask_ps(m); }
 SIMD_INLINE simd_mask simd_mask_and(simd_mask a, simd_mask b) { return _mm_and_ps(a, b); }
 SIMD_INLINE simd_mask simd_mask_or(simd_mask a, simd_mask b) { return _mm_or_ps(a, b); }
-SIMD_INLINE simd_mask simd_mask_andnot(simd_mask a, simd_mask b) { return _mm_andnot_ps(b, a); } /* a and not b */
+/* a and not b, bit by bit */
+SIMD_INLINE simd_mask simd_mask_andnot(simd_mask a, simd_mask b) { return _mm_andnot_ps(b, a); }
 SIMD_INLINE simd_f32 simd_select(simd_mask m, simd_f32 yes, simd_f32 no) {
   return _mm_or_ps(_mm_and_ps(m, yes), _mm_andnot_ps(m, no));
 }
@@ -95,7 +96,7 @@ SIMD_INLINE simd_i32 simd_i32_sub(simd_i32 a, simd_i32 b) { return _mm_sub_epi32
 SIMD_INLINE simd_i32 simd_i32_and(simd_i32 a, simd_i32 b) { return _mm_and_si128(a, b); }
 SIMD_INLINE simd_i32 simd_i32_or(simd_i32 a, simd_i32 b) { return _mm_or_si128(a, b); }
 SIMD_INLINE simd_i32 simd_i32_xor(simd_i32 a, simd_i32 b) { return _mm_xor_si128(a, b); }
-/* n a constant */
+/* n must be a constant */
 #define simd_i32_shift_left(a, n)       _mm_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm_srli_epi32((a), (n)) /* zeros are shifted in */
 #define simd_i32_shift_right_sign(a, n) _mm_srai_epi32((a), (n))
@@ -108,23 +109,23 @@ SIMD_INLINE simd_i32 simd_i32_select(simd_mask m, simd_i32 yes, simd_i32 no) {
 
 SIMD_INLINE simd_i32 simd_i32_min(simd_i32 a, simd_i32 b) { return simd_i32_select(simd_i32_gt(b, a), a, b); }
 SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return simd_i32_select(simd_i32_gt(a, b), a, b); }
-/* sum + the two products of each lane's 16-bit integers */
+/* returns sum plus the two products of each lane's 16-bit integers */
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm_add_epi32(sum, _mm_madd_epi16(a, b));
 }
 
-SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return _mm_cvtps_epi32(a); } /* to nearest, halves to even */
+SIMD_INLINE simd_i32 simd_round_i32(simd_f32 a) { return _mm_cvtps_epi32(a); } /* rounds to nearest, halves to even */
 SIMD_INLINE simd_i32 simd_trunc_i32(simd_f32 a) { return _mm_cvttps_epi32(a); }
 SIMD_INLINE simd_f32 simd_from_i32(simd_i32 a) { return _mm_cvtepi32_ps(a); }
 SIMD_INLINE simd_i32 simd_cast_i32(simd_f32 a) { return _mm_castps_si128(a); }
 SIMD_INLINE simd_f32 simd_cast_f32(simd_i32 a) { return _mm_castsi128_ps(a); }
-/* For |a| < 2^31: truncated, and one less if the truncated value exceeds a. */
+/* Returns floor for |a| < 2^31: truncates, and subtracts one if the truncated value exceeds a. */
 SIMD_INLINE simd_f32 simd_floor(simd_f32 a) {
   const __m128 t = _mm_cvtepi32_ps(_mm_cvttps_epi32(a));
   return _mm_sub_ps(t, _mm_and_ps(_mm_cmplt_ps(a, t), _mm_set1_ps(1.0f)));
 }
 
-/* Widening loads of SIMD_WIDTH unsigned values. */
+/* Load SIMD_WIDTH unsigned values and widen them to 32 bits. */
 SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
   int32_t four;
   memcpy(&four, p, sizeof four);
@@ -134,16 +135,16 @@ SIMD_INLINE simd_i32 simd_i32_load_u8(const uint8_t *p) {
 SIMD_INLINE simd_i32 simd_i32_load_u16(const uint16_t *p) {
   return _mm_unpacklo_epi16(_mm_loadl_epi64((const __m128i *)(const void *)p), _mm_setzero_si128());
 }
-/* The lanes of a and b interleaved: a0 b0 a1 b1 ..., 2 * SIMD_WIDTH floats. */
+/* Stores the lanes of a and b interleaved, a0 b0 a1 b1 ...: 2 * SIMD_WIDTH floats. */
 SIMD_INLINE void simd_store_interleaved(float *p, simd_f32 a, simd_f32 b) {
   _mm_storeu_ps(p, _mm_unpacklo_ps(a, b));
   _mm_storeu_ps(p + SIMD_WIDTH, _mm_unpackhi_ps(a, b));
 }
-/* Every second of 2 * SIMD_WIDTH floats, from the first. */
+/* Loads every second of 2 * SIMD_WIDTH floats, beginning with the first. */
 SIMD_INLINE simd_f32 simd_load_even(const float *p) {
   return _mm_shuffle_ps(_mm_loadu_ps(p), _mm_loadu_ps(p + SIMD_WIDTH), 0x88);
 }
-/* The floats at base + offset[i], and the next ones. */
+/* Load the floats at base + offset[i], and the floats after them. */
 SIMD_INLINE __m128 simd_two_pairs(const float *base, const int32_t *offset) {
   return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(const void *)(base + offset[0])),
                       (const __m64 *)(const void *)(base + offset[1]));

@@ -1,5 +1,6 @@
 /*
- * The vector backends: functions of each *_simd.c, for every instruction set it may be built for.
+ * The vector backends: prototypes of the functions of each *_simd.c, for every instruction set that it can be built
+ * for.
  */
 #ifndef HARTSIFT_CPU_SIMD_STAGES_SIMD_H
 #define HARTSIFT_CPU_SIMD_STAGES_SIMD_H

@@ -13,8 +13,8 @@
 #include "cpu/simd/simd.h"
 #include "stages/describe.h"
 
-/* Values are transposed within 128-bit lanes, which hold four samples each. Sample 4 l + k of a vector has its
- * factors in lane l of factors[k]. Its two shares are in lane l of shares[k / 2]: in the first half if k is even,
+/* Values are transposed within 128-bit lanes, which hold four samples each. Sample 4 l + k of a vector has its factors
+ * in 128-bit lane l of factors[k]. Its two shares are in lane l of shares[k / 2]: in the first half if k is even,
  * otherwise in the second. */
 enum { VOTE_LANES = SIMD_WIDTH / 4, VOTE_PRODUCTS = 8 };
 typedef struct vote_block {
@@ -88,12 +88,13 @@ enum {
   SUM_COUNT = CORNERS * CORNERS * SUM_CELL
 };
 
-/* Sums at one corner of a row of cells: of the products with 1, fc, fd and fc fd, in each direction. */
+/* Sums at one corner in a row of cells, for each direction: of the products with 1, fc, fd and fc fd. */
 typedef struct corner_sums {
   simd_quad_i32 of[DESCRIBE_BINS];
 } corner_sums;
 
-/* own: sums of the corner in the row of samples of the same number. above: sums of the corner one row higher. */
+/* Adds both rows of sums of a corner. own: sums at the corner, from its own row of samples. above: sums of the corner
+ * one row higher. */
 SIMD_INLINE void join_rows(const int32_t *own, const int32_t *above, corner_sums *out) {
   for (int32_t d = 0; d < DESCRIBE_BINS; d++)
     out->of[d] = quad_i32_add(quad_i32_load(own + d * VOTE_PRODUCTS), quad_i32_load(above + d * VOTE_PRODUCTS + 4));

@@ -1,10 +1,10 @@
 /*
  * The samples of a window as runs: up to a vector of neighbours of one row. Included by *_simd.c only.
  *
- * A row's samples are an interval whose ends follow from the window's outline, up to rounding. At each end one
- * sample is uncertain. The comparison of the reference decides it, so no sample of a run needs a test. The runs of
- * all rows are listed before they are processed, because rows are short and of different lengths: the end of a loop
- * for each row would be mispredicted.
+ * A row's samples are an interval whose ends are computed from the window's outline, up to rounding. At each end one
+ * sample is uncertain, and the comparison of the reference decides. So no sample of a run needs a test. The runs of all
+ * rows are listed before they are processed, because rows are short and of different lengths: the end of a loop for
+ * each row would be mispredicted.
  */
 #ifndef HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
 #define HARTSIFT_CPU_SIMD_WINDOW_RUNS_SIMD_H
@@ -12,14 +12,13 @@
 #include "cpu/simd/simd.h"
 
 enum {
-  RUNS_LISTED = 256,                                  /* runs listed before they are processed, plus the runs of one
-                                                       * row */
-  RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH /* runs of a row that are written together; most rows have no
-                                                       * more */
+  RUNS_LISTED = 256, /* number of runs that are listed before they are processed, plus the runs of one row */
+  /* number of runs of a row that are written together; most rows have no more */
+  RUNS_AT_ONCE = SIMD_WIDTH < 8 ? 8 : 64 / SIMD_WIDTH
 };
 
-/* Packed fields: the column, counted from the window's first; row << 16; and, << 32, the number of samples of the
- * row that are left from this column on. */
+/* Packed fields: bits 0..15 the column, counted from the window's first column; bits 16..31 the row; from bit 32 on the
+ * number of samples of the row from this column on. */
 typedef uint64_t sample_run;
 
 SIMD_INLINE int32_t run_column(sample_run r) { return (int32_t)(r & 0xffff); }
@@ -39,8 +38,7 @@ SIMD_INLINE int32_t list_runs(sample_run *runs, int32_t column, int32_t row, int
   return all;
 }
 
-/* Two integers, both included, between which the wanted column lies: the first column of a row, or the first one
- * beyond its last. */
+/* Two integers, of which one is the wanted column: the first column of a row, or the first column after its last. */
 typedef struct column_bracket {
   simd_f32 low, high;
 } column_bracket;
