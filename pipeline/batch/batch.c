@@ -29,7 +29,7 @@ static double thread_cpu_s(void) {
 
 /* ---- threads */
 
-/* Ends a thread of a role. The last reader closes the queue of ready images. */
+/* Records the end of a thread of a role. The last reader closes the queue of ready images. */
 static void role_ended(const batch_thread *thread, double cpu_s) {
   hs_batch *batch = thread->batch;
   const batch_role role = thread->role;
@@ -65,7 +65,8 @@ static void stop(hs_batch *batch) {
   pthread_mutex_unlock(&batch->lock);
 }
 
-/* Starts the threads, consumers before producers: if one cannot be started, those already running can still end. */
+/* Starts the threads, consumers before producers. If a thread cannot be started, those already running can still
+   end. */
 static hs_status start_threads(hs_batch *batch) {
   sigset_t blocked, saved;
   size_t made = 0;
@@ -95,7 +96,7 @@ static void *clear_alloc(const hs_batch *batch, size_t count, size_t size) {
   return memory ? memset(memory, 0, bytes) : NULL;
 }
 
-/* Opening of one context; in a separate thread if there are several. */
+/* A job that opens one context; it has its own thread if there are several contexts. */
 typedef struct context_job {
   batch_feeder *feeder;
   pthread_t thread;
@@ -110,7 +111,7 @@ static void *open_context(void *argument) {
   return NULL;
 }
 
-/* Opens all contexts in parallel: a GPU context takes 0.2 s. The first failure is reported; notes of the other
+/* Opens all contexts in parallel: a GPU context takes 0.2 s. The first failure is reported; messages of the other
    contexts are kept. */
 static hs_status open_contexts(hs_batch *batch, char *message, size_t message_bytes) {
   const int32_t count = batch->options.device_count;
@@ -150,8 +151,8 @@ static bool make_lock(hs_batch *batch) {
   return made;
 }
 
-/* True if a device decodes JPEGs: files then stay encoded, whichever device takes them. False with a mask, which is
-   in host memory, so that the picture must be there too. *message: for the first device whose pixels differ from
+/* True if a device decodes JPEGs; then files stay encoded, whichever device takes them. False with a mask: a mask is in
+   host memory, so the decoded picture must be there too. *message: set for the first device whose pixels differ from
    libjpeg's. */
 static bool keeps_encoded(const hs_batch *batch, char *message, size_t message_bytes) {
   bool any = false;
@@ -175,12 +176,13 @@ static void count_threads(hs_batch *batch) {
   batch->thread_count = (size_t)o->readers + (size_t)o->device_count;
   size_t flying = 0;
   for (int32_t i = 0; i < o->device_count; i++) flying += (size_t)batch->feeders[i].most;
-  /* Lists: two for each result that the caller may hold (one held, one waiting), and for each device one that is
-     being filled. */
+  /* lists: two for each result that the caller may hold (one held, one waiting), and one for each device, which is
+     being filled */
   batch->list_count = 2 * (size_t)o->held + (size_t)o->device_count;
-  /* For each reader one image being read and one ready. */
+  /* slots: for each reader one image that is being read and one that is ready */
   batch->slot_count = 2 * (size_t)o->readers + flying + batch->list_count;
-  if (o->in_order) batch->list_count = batch->slot_count; /* all may wait for the first image, which needs a list too */
+  /* all images may wait for the first one, and each needs a list */
+  if (o->in_order) batch->list_count = batch->slot_count;
 }
 
 static bool make_tables(hs_batch *batch) {
@@ -305,7 +307,7 @@ static const hs_image *copy_view(unsigned char **place, const hs_image *image) {
   if (!image) return NULL;
   hs_image *copy = (hs_image *)(void *)*place;
   *copy = *image;
-  copy->memory = NULL; /* the memory stays the caller's */
+  copy->memory = NULL; /* the memory still belongs to the caller */
   *place += sizeof *copy;
   return copy;
 }
@@ -318,7 +320,7 @@ static const char *copy_text(unsigned char **place, const char *text) {
   return copy;
 }
 
-/* Copies a caller's image, without pixels and bytes. False: out of memory. */
+/* Copies a caller's image struct, but not its pixels and bytes. False: out of memory. */
 static bool copy_input(hs_batch *batch, const hs_batch_image *image, batch_input *input) {
   const char *name = image->name ? image->name : "";
   const size_t views = (size_t)(image->image != NULL) + (size_t)(image->mask != NULL);
@@ -333,7 +335,7 @@ static bool copy_input(hs_batch *batch, const hs_batch_image *image, batch_input
   return true;
 }
 
-/* Appends to the ring of inputs. Under the lock. */
+/* Appends an input to the ring. The caller holds the lock. */
 static bool append_input(hs_batch *batch, const batch_input *input) {
   if (batch->input_count == batch->input_capacity) {
     const size_t capacity = batch->input_capacity == 0 ? 64 : 2 * batch->input_capacity;
@@ -355,12 +357,13 @@ static bool append_input(hs_batch *batch, const batch_input *input) {
   return true;
 }
 
-/* Under the lock. */
+/* Returns why no image may be added now, or HS_OK. The caller holds the lock. */
 static hs_status adding_status(const hs_batch *batch) {
   return batch->stopped ? HS_ERR_CANCELLED : batch->no_more ? HS_ERR_ARGUMENT : HS_OK;
 }
 
-/* Starts the threads before the first image is added: if that fails, no thread reads what the caller may free. */
+/* Starts the threads before the first image is added. If that fails, no thread reads memory that the caller may
+   free. */
 static hs_status start_once(hs_batch *batch) {
   pthread_mutex_lock(&batch->lock);
   const hs_status status = adding_status(batch);
@@ -414,7 +417,7 @@ void hs_batch_stop(hs_batch *batch) {
 
 /* ---- results */
 
-/* The next finished slot; null: none. Under the lock. */
+/* Returns the next finished slot; null: none. The caller holds the lock. */
 static batch_slot *take_finished(hs_batch *batch) {
   const size_t position = batch->options.in_order ? batch->given : batch->finished_first;
   batch_slot **next = &batch->waiting[position % batch->slot_count];
@@ -431,13 +434,13 @@ static batch_slot *take_finished(hs_batch *batch) {
   return slot;
 }
 
-/* True if no further slot will finish. Under the lock. */
+/* True if no further slot will finish. The caller holds the lock. */
 static bool threads_ended(const hs_batch *batch) {
   if (!batch->is_started) return batch->no_more || batch->stopped;
   return batch->running[BATCH_READER] == 0 && batch->running[BATCH_FEEDER] == 0;
 }
 
-/* True if the caller must release results before the next one is returned. Under the lock. */
+/* True if the user must release results before the next one is returned. The caller holds the lock. */
 static bool holds_all(const hs_batch *batch) {
   return batch->held >= (size_t)batch->options.held || batch->unreleased == batch->slot_count;
 }
@@ -473,7 +476,8 @@ hs_status hs_batch_next(hs_batch *batch, int32_t wait_ms, const hs_batch_result 
   return is_full ? HS_ERR_CAPACITY : HS_OK;
 }
 
-/* The slot of a result that the caller holds; null: not held. The result is the slot's first field. */
+/* Returns the slot of a result that the user holds, of which the result is the first field; null: the result is not
+   held. */
 static batch_slot *slot_of(hs_batch *batch, const hs_batch_result *result) {
   _Static_assert(offsetof(batch_slot, result) == 0, "a slot begins with its result");
   const uintptr_t first = (uintptr_t)batch->slots, at = (uintptr_t)result;
@@ -496,7 +500,7 @@ static void return_list(hs_batch *batch, batch_slot *slot, bool is_end) {
   batch->unreleased -= is_end;
   slot->is_held = false;
   slot->is_given = !is_end;
-  /* The thread that was woken for a result may not have been allowed to take it. */
+  /* the thread that was woken for a result may not have been allowed to take it */
   if (batch->finished_count > 0) pthread_cond_signal(&batch->finished);
   pthread_mutex_unlock(&batch->lock);
   if (list) bounded_queue_push(&batch->free_lists, list);
@@ -528,7 +532,7 @@ hs_status hs_batch_release(hs_batch *batch, const hs_batch_result *result) {
 
 /* ---- facts */
 
-/* Copies facts to a caller's struct, whose struct_size is set. */
+/* Copies values to a user's struct, whose struct_size is set. */
 static hs_status give_facts(void *callers, size_t struct_size, const void *facts, options_kind kind) {
   return struct_size < kind.least ? HS_ERR_OPTION : options_give(callers, struct_size, facts, kind);
 }
@@ -551,11 +555,11 @@ hs_status hs_batch_get_progress(hs_batch *batch, hs_batch_progress *progress) {
   return give_facts(progress, progress->struct_size, &now, progress_kind);
 }
 
-/* Share of the threads' lifetime that was not spent waiting for work. */
+/* Returns the share of the threads' lifetime that was not spent waiting for work. */
 static double busy_share(double waited_s, double lived_s) { return lived_s > 0 ? 1 - waited_s / lived_s : 0; }
 
-/* Returns the first device's reason for falling back to the CPU; null: no device fell back. A feeder may replace its
-   context until the threads have ended. */
+/* Returns the first device's reason for falling back to the CPU; null: no device fell back. Only after the threads have
+   ended, because a feeder may replace its context before. */
 static const char *fallback_of(const hs_batch *batch) {
   const char *reason = NULL;
   for (int32_t i = 0; i < batch->options.device_count && !reason && threads_ended(batch); i++) {
@@ -620,7 +624,7 @@ void hs_batch_destroy(hs_batch *batch) {
   if (!batch || batch->process != getpid()) return;
   const hs_allocator *allocator = batch->options.allocator;
   if (batch->has_lock) stop(batch);
-  /* Wakes threads that wait for results the caller has not released. */
+  /* wakes threads that wait for results which the user has not released */
   if (batch->free_slots.items) bounded_queue_close(&batch->free_slots);
   if (batch->free_lists.items) bounded_queue_close(&batch->free_lists);
   for (size_t i = 0; batch->threads && i < batch->thread_count; i++)

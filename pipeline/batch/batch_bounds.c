@@ -1,4 +1,4 @@
-/* Queues and buffers of a bounded number, and the slots that pass through them; see batch_bounds.h and batch_run.h. */
+/* Bounded queues and buffer pools, and the slots that move through the queues; see batch_bounds.h and batch_run.h. */
 #include "pipeline/batch/batch_bounds.h"
 
 #include <assert.h>
@@ -47,7 +47,7 @@ void bounded_queue_push(bounded_queue *queue, void *item) {
   pthread_mutex_unlock(&queue->lock);
 }
 
-/* Under the lock. */
+/* Takes the first item. The caller holds the lock. */
 static void *bounded_queue_take(bounded_queue *queue) {
   if (queue->count == 0) return NULL;
   void *item = queue->items[queue->first];
@@ -95,17 +95,17 @@ void bounded_queue_close(bounded_queue *queue) {
 /* ---- pool */
 
 enum {
-  POOL_WASTE_FACTOR = 4, /* a buffer serves requests down to a quarter of its size */
+  POOL_WASTE_FACTOR = 4, /* a buffer may serve requests down to a quarter of its size */
   POOL_GRANULE_BYTES = 4096
 };
 
-/* The record in front of each buffer. */
+/* Record in front of each buffer. */
 struct pool_buffer {
   pool_buffer *next; /* next idle buffer */
-  size_t bytes;      /* after the record */
+  size_t bytes;      /* size of the memory after the record */
 };
 
-/* Keeps the user's memory aligned. */
+/* A multiple of the alignment, so that the memory after the record is aligned. */
 #define POOL_RECORD_BYTES ((sizeof(pool_buffer) + HS_MEMORY_ALIGNMENT - 1) / HS_MEMORY_ALIGNMENT * HS_MEMORY_ALIGNMENT)
 
 static void *pool_content(pool_buffer *buffer) { return (unsigned char *)buffer + POOL_RECORD_BYTES; }
@@ -136,7 +136,7 @@ static pool_buffer *pool_take_idle(buffer_pool *pool, size_t bytes) {
   return buffer;
 }
 
-/* Frees idle buffers, least recently used first, until `bytes` more are within the bound. */
+/* Frees idle buffers, least recently used first, until `bytes` more fit within the bound. */
 static void pool_trim(buffer_pool *pool, size_t bytes) {
   while (pool->idle && pool->idle_bytes + bytes > pool->most_bytes - pool->used_bytes) {
     pool_buffer **last = &pool->idle;
@@ -151,7 +151,7 @@ static void pool_trim(buffer_pool *pool, size_t bytes) {
 static void *pool_alloc(size_t bytes, void *user) {
   buffer_pool *pool = user;
   if (bytes > SIZE_MAX - POOL_GRANULE_BYTES) return NULL;
-  /* Rounded up to whole granules, at least one, so that similar sizes share buffers. */
+  /* rounded up to whole granules, at least one, so that similar sizes share buffers */
   const size_t rounded = (bytes + POOL_GRANULE_BYTES - (bytes != 0)) / POOL_GRANULE_BYTES * POOL_GRANULE_BYTES;
   pthread_mutex_lock(&pool->lock);
   pool_buffer *buffer = pool_take_idle(pool, rounded);
@@ -262,7 +262,7 @@ void batch_finish(hs_batch *batch, batch_slot *slot) {
   batch->waiting[position % batch->slot_count] = slot;
   batch->finished_count++;
   if (batch->options.in_order)
-    pthread_cond_broadcast(&batch->finished); /* others that wait may follow it */
+    pthread_cond_broadcast(&batch->finished); /* other finished slots may have waited for this one */
   else
     pthread_cond_signal(&batch->finished);
   pthread_mutex_unlock(&batch->lock);

@@ -1,5 +1,5 @@
 /*
- * Bounds the memory of a batch: queues of a fixed size between its threads, and a pool of pixel buffers.
+ * Bounds the memory of a batch, with queues of a fixed capacity between its threads and a pool of pixel buffers.
  */
 #ifndef HARTSIFT_BATCH_BATCH_BOUNDS_H
 #define HARTSIFT_BATCH_BATCH_BOUNDS_H
@@ -14,24 +14,24 @@
 /* ---- queue: FIFO of pointers between threads. A push never blocks, because each queue has capacity for every item. */
 
 typedef struct bounded_queue {
-  void **items; /* null: not made */
+  void **items; /* null: the queue was not made */
   size_t capacity, first, count;
   bool closed;
   pthread_mutex_t lock;
-  pthread_cond_t filled; /* an item came, or the queue was closed */
+  pthread_cond_t filled; /* an item was pushed, or the queue was closed */
 } bounded_queue;
 
-/* False: out of memory. After a failure, and for a zeroed queue, only bounded_queue_free is allowed. */
+/* Makes a queue. False: out of memory. After a failure, and for a zeroed queue, only bounded_queue_free is allowed. */
 bool bounded_queue_make(bounded_queue *queue, size_t capacity);
 void bounded_queue_free(bounded_queue *queue);
 
 /* Appends a non-null item. Asserts that the queue is not full. */
 void bounded_queue_push(bounded_queue *queue, void *item);
-/* Takes the first item, waiting for one. Null when the queue is empty and closed. */
+/* Waits for the first item and takes it. Null: the queue is empty and closed. */
 void *bounded_queue_pop(bounded_queue *queue);
-/* As bounded_queue_pop without waiting: null when the queue is empty. */
+/* Takes the first item without waiting; null: the queue is empty. */
 void *bounded_queue_try_pop(bounded_queue *queue);
-/* The number of items. */
+/* Returns the number of items. */
 size_t bounded_queue_count(bounded_queue *queue);
 bool bounded_queue_has_ended(bounded_queue *queue);
 /* Closes the queue: a waiting pop returns null once the queue is empty. */
@@ -44,13 +44,13 @@ void bounded_queue_close(bounded_queue *queue);
 
 typedef struct pool_buffer pool_buffer;
 
-/* Fields are private; buffer_pool_counts reads the numbers. */
+/* A pool of buffers. The fields are private; buffer_pool_counts reads the numbers. */
 typedef struct buffer_pool {
   bool made;
-  const hs_allocator *source; /* null: the C library */
+  const hs_allocator *source; /* null: the C library's allocator */
   pthread_mutex_t lock;
   pool_buffer *idle;                         /* unused buffers, most recently released first */
-  size_t used_bytes, idle_bytes, most_bytes; /* most_bytes: maximum of used_bytes */
+  size_t used_bytes, idle_bytes, most_bytes; /* most_bytes: maximum of used_bytes so far */
   uint64_t made_count;                       /* buffers allocated from the system */
 } buffer_pool;
 
@@ -59,17 +59,19 @@ typedef struct buffer_pool_numbers {
   uint64_t made_count;
 } buffer_pool_numbers;
 
-/* source: null, or the allocator to use (called under the pool's lock). False: no lock could be made. */
+/* Makes a pool. source: the allocator to use, called under the pool's lock; null: the C library's. False: no lock could
+ * be made. */
 bool buffer_pool_make(buffer_pool *pool, const hs_allocator *source);
 /* Frees everything; no buffer may be in use. A zeroed pool is allowed. */
 void buffer_pool_free(buffer_pool *pool);
 
-/* The pool as a thread-safe allocator; the pool must outlive it and must not move. */
+/* Returns the pool as a thread-safe allocator; the pool must outlive it and must not move. */
 hs_allocator buffer_pool_allocator(buffer_pool *pool);
 
 buffer_pool_numbers buffer_pool_counts(buffer_pool *pool);
 
-/* Allocates from the source, outside the pool but under its lock, so that two threads never call the source at once. */
+/* Allocates memory from the source, without pooling but under the pool's lock, so that two threads never call the
+ * source at once. */
 void *buffer_pool_plain_alloc(buffer_pool *pool, size_t bytes);
 void buffer_pool_plain_release(buffer_pool *pool, void *memory);
 

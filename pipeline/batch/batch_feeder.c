@@ -1,4 +1,4 @@
-/* The feeder of a device: submits images, and leaves images to faster devices. */
+/* The feeder of a device: submits images to the device, and leaves images to faster devices. */
 #include <time.h>
 
 #include "pipeline/base/text.h"
@@ -30,10 +30,10 @@ bool device_share_leaves(const device_share *share) {
 
 /* ---- images in flight */
 
-/* Assumed pixels per second before the first measurement: of a GPU, and per thread of a CPU. */
+/* Assumed speed before the first measurement: pixels per second of a GPU, and of a CPU per thread. */
 static const double feeder_guess_gpu = 1e9, feeder_guess_cpu = 8e6;
 
-enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* wait after leaving an image to other devices */
+enum { FEEDER_LOOKS_AGAIN_NS = 5000000 }; /* wait before looking again after an image was left to other devices */
 
 static double batch_pixels(const batch_slot *slot) { return (double)slot->result.width * slot->result.height; }
 
@@ -48,14 +48,14 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
   const bool on_cpu = status == HS_OK && !feeder->context->engine->offloads;
   const double guess = on_cpu ? feeder_guess_cpu * context_threads(feeder->context) : feeder_guess_gpu;
   feeder->submitted = 0;
-  pthread_mutex_lock(&feeder->batch->lock); /* other feeders may read it while a context is replaced */
+  pthread_mutex_lock(&feeder->batch->lock); /* other feeders may read the pointer while a context is replaced */
   feeder->speed.guess = guess;
   pthread_mutex_unlock(&feeder->batch->lock);
   if (status == HS_OK) feeder->most = in_flight_max(feeder->context, false);
   return status;
 }
 
-/* Counts one image more (sign 1) or less (-1) in flight. finished: the image counts for the device's speed. */
+/* Counts one image more (sign 1) or one less (-1) in flight. finished: the image counts for the measured speed. */
 static void feeder_count(batch_feeder *feeder, int32_t sign, double pixels, bool finished) {
   const double now = batch_now_s();
   pthread_mutex_lock(&feeder->batch->lock);
@@ -81,8 +81,8 @@ static void feeder_append(batch_feeder *feeder, batch_slot *slot) {
 
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot);
 
-/* Replaces the context after a device failure and submits the images in flight again. The loop ends, because each
-   call follows the failure of one image. */
+/* Replaces the context after a device failure and submits the images in flight again. The recursion ends, because each
+   call drops the image that failed. */
 static void feeder_renew(batch_feeder *feeder) {
   hs_batch *batch = feeder->batch;
   batch_slot *again[BATCH_FLYING_MAX];
@@ -100,7 +100,7 @@ static void feeder_renew(batch_feeder *feeder) {
   for (int32_t i = 0; i < count; i++) feeder_submit(feeder, again[i]);
 }
 
-/* Drops the images in flight: the batch is destroyed while the caller holds all lists. */
+/* Drops the images in flight, when the batch is destroyed while the user holds all lists. */
 static void feeder_abandon(batch_feeder *feeder) {
   hs_destroy(feeder->context);
   feeder->context = NULL;
@@ -140,7 +140,7 @@ static void feeder_collect(batch_feeder *feeder) {
   if (hs_status_class_of(status) == HS_CLASS_DEVICE) feeder_renew(feeder);
 }
 
-/* Submits an image; it may fail at once. */
+/* Submits an image, which may fail at once. */
 static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
   slot->result.device = feeder->device;
   while (feeder->context) {
@@ -152,7 +152,7 @@ static void feeder_submit(batch_feeder *feeder, batch_slot *slot) {
       feeder_append(feeder, slot);
       return;
     }
-    /* Memory or threads may become available when an image in flight ends. */
+    /* memory or threads may become available when an image in flight ends */
     if (feeder->count > 0 && (status == HS_ERR_CAPACITY || kind == HS_CLASS_RESOURCE)) {
       feeder_collect(feeder);
       continue;
@@ -186,8 +186,8 @@ static device_share feeder_share(batch_feeder *feeder) {
     const double speed = other->is_lost ? 0 : device_speed_now(&other->speed, now);
     *(other == feeder ? &share.own : &share.others) += speed;
   }
-  /* With as many ready images as readers the devices are slow, and unread images will wait too. Otherwise the devices
-     wait for images. */
+  /* if as many images are ready as there are readers, the devices are the bottleneck, and unread images will wait too;
+     otherwise devices wait for images */
   const bool devices_are_slow = ready >= (size_t)batch->options.readers;
   const double image = batch->images_read > 0 ? batch->pixels_read / (double)batch->images_read : 1;
   share.taken = feeder->flying_pixels + image;
@@ -196,7 +196,7 @@ static device_share feeder_share(batch_feeder *feeder) {
   return share;
 }
 
-/* The next image if one is ready and this device should take it. An idle device waits for one. */
+/* Returns the next image if one is ready and this device should take it. An idle device waits for one. */
 static batch_slot *feeder_next(batch_feeder *feeder, batch_thread *thread) {
   hs_batch *batch = feeder->batch;
   const device_share share = batch->options.device_count > 1 ? feeder_share(feeder) : (device_share){0};

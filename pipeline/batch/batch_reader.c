@@ -1,4 +1,4 @@
-/* Reader threads of a batch: read images, and decode those that the devices do not. */
+/* Reader threads of a batch: they read images, and decode those that no device decodes. */
 #include "pipeline/base/text.h"
 #include "pipeline/batch/batch_run.h"
 #include "pipeline/source/source.h"
@@ -69,13 +69,14 @@ static void read_image(hs_batch *batch, batch_slot *slot) {
   if (result->status == HS_OK && o->loaded)
     result->status = o->loaded(o->user, result->index, slot->input.user, slot->message, sizeof slot->message);
   if (result->status == HS_OK) result->status = find_mask(batch, slot);
-  if (result->status == HS_OK) slot->message[0] = '\0'; /* whatever the caller's functions wrote */
+  /* drops a message that the user's functions wrote without a failure */
+  if (result->status == HS_OK) slot->message[0] = '\0';
   if (result->status != HS_OK) hs_source_free(&slot->source);
   if (result->status != HS_OK && slot->message[0] == '\0')
     hs_message_set(slot->message, sizeof slot->message, "%s", hs_status_string(result->status));
 }
 
-/* Cores are idle while at least as many images wait for devices as there are readers. */
+/* True if at least as many images wait for devices as there are readers: then cores are idle. */
 static bool has_time(hs_batch *batch) { return bounded_queue_count(&batch->ready) >= (size_t)batch->options.readers; }
 
 void batch_decode_small(hs_batch *batch, batch_slot *slot) {
@@ -86,8 +87,8 @@ void batch_decode_small(hs_batch *batch, batch_slot *slot) {
       batch->feeders[0].options.decoder == HS_DECODER_GPU || !has_time(batch))
     return;
   load.notes = &notes;
-  load.exif = NULL; /* set by reading; a failure here (out of memory) would clear it */
-  /* A damaged file is reported by the device's path, as for files that it decodes. */
+  load.exif = NULL; /* reading has set EXIF; a failure here (out of memory) would clear it */
+  /* if the file is damaged, the device's decoder reports it as for other files */
   if (hs_load_image_memory(slot->source.bytes, slot->source.size, &load, &decoded) != HS_OK) return;
   hs_source_free(&slot->source);
   slot->source = hs_source_pixels(&decoded);
@@ -128,7 +129,7 @@ void batch_run_reader(batch_thread *thread) {
   const hs_batch_options *o = &batch->options;
   for (;;) {
     batch_slot *slot = batch_pop(thread, &batch->free_slots);
-    if (!slot) return; /* the batch is destroyed while the caller holds all results */
+    if (!slot) return; /* no slot: the batch is destroyed while the user holds all results */
     if (!take_next(thread, slot)) {
       bounded_queue_push(&batch->free_slots, slot);
       return;

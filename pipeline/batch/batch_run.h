@@ -25,34 +25,35 @@
 enum {
   BATCH_MESSAGE_BYTES = 1024,
   BATCH_DEVICES_MAX = 64,
-  BATCH_THREADS_MAX = 1024, /* largest number of readers, and of results held */
-  BATCH_FLYING_MAX = 256,   /* largest hs_options.in_flight */
-  /* Largest JPEG that idle cores decode faster than a GPU: small files have little parallelism. */
+  BATCH_THREADS_MAX = 1024, /* maximum number of readers, and of results held */
+  BATCH_FLYING_MAX = 256,   /* maximum of hs_options.in_flight */
+  /* Maximum size of a JPEG that idle cores decode faster than a GPU: small files have little parallelism. */
   BATCH_SMALL_BYTES = 64 << 10
 };
 
-/* An added image. Views and texts are copies in one block of memory. */
+/* An image that was added. Views and texts are copied into one block of memory. */
 typedef struct batch_input {
   void *block;
-  const char *path; /* null: bytes or image */
+  const char *path; /* null: bytes or image are set instead */
   const char *name;
   const void *bytes;
   size_t byte_count;
-  const hs_image *image, *mask; /* views of the caller's pixels; null: none */
+  const hs_image *image, *mask; /* views of the user's pixels; null: none */
   void *user;
 } batch_input;
 
 /* One image in progress. */
 typedef struct batch_slot {
-  hs_batch_result result; /* returned to the caller; complete once the slot is finished */
+  hs_batch_result result; /* returned to the user; complete once the slot is finished */
   batch_input input;
-  hs_source source; /* pixels, or a JPEG for the device; empty: not read, or no longer needed */
-  hs_image mask;    /* data null: none */
+  hs_source source; /* pixels, or a JPEG for the device; empty before reading and after use */
+  hs_image mask;    /* data null: no mask */
   hs_exif exif;
   hs_load_notes notes;
   hs_features *features;
   double submitted_ms;
-  bool is_given, is_held; /* the caller holds the result; held: with features, counted in hs_batch.held */
+  /* is_given: the user has the result; is_held: the result has features, and counts in hs_batch.held */
+  bool is_given, is_held;
   char message[BATCH_MESSAGE_BYTES];
 } batch_slot;
 
@@ -61,17 +62,17 @@ typedef enum batch_role { BATCH_READER, BATCH_FEEDER, BATCH_ROLES } batch_role;
 typedef struct batch_thread {
   hs_batch *batch;
   batch_role role;
-  int32_t number; /* index within its role */
+  int32_t number; /* index among the threads of its role */
   pthread_t handle;
   bool started;
-  double waited_s; /* waiting for work; a feeder: with no image in flight */
+  double waited_s; /* time spent waiting for work; of a feeder: only time without an image in flight */
 } batch_thread;
 
 /* Measured speed of a device. */
 typedef struct device_speed {
   double guess;          /* assumed pixels per second before the first result */
   double pixels, busy_s; /* finished pixels, and the time spent on them */
-  double began_s;        /* when it last became busy; 0: idle */
+  double began_s;        /* time at which the device last became busy; 0: idle */
 } device_speed;
 
 /* A device and the images in flight on it. */
@@ -79,20 +80,20 @@ typedef struct batch_feeder {
   hs_batch *batch;
   int32_t device;
   hs_options options;
-  hs_expert_options expert;             /* of options */
+  hs_expert_options expert;             /* options.expert points here */
   hs_context *context;                  /* null: the device is lost */
   uint64_t submitted;                   /* images submitted to this context */
   batch_slot *flying[BATCH_FLYING_MAX]; /* image n of the context is at n % BATCH_FLYING_MAX; null: none */
-  int32_t count, most;                  /* count: images in flight; most: its maximum */
-  device_speed speed;                   /* this and the next two fields under the batch's lock */
+  int32_t count, most;                  /* count: number of images in flight; most: its maximum */
+  device_speed speed;                   /* this field and the next two are protected by the batch's lock */
   bool is_lost;
   double flying_pixels;
-  double waited_s, lived_s;       /* of the thread, set when it ends */
-  char lost[BATCH_MESSAGE_BYTES]; /* why the context is null */
+  double waited_s, lived_s;       /* times of the thread, set when it ends */
+  char lost[BATCH_MESSAGE_BYTES]; /* reason why the context is null */
 } batch_feeder;
 
 struct hs_batch {
-  hs_batch_options options; /* devices and load are unused; readers and held are resolved */
+  hs_batch_options options; /* options with readers and held resolved; devices and load are unused */
   hs_load_options load;
   pid_t process; /* process that created the batch */
   buffer_pool pool;
@@ -101,51 +102,52 @@ struct hs_batch {
   hs_features *lists;
   batch_feeder *feeders; /* options.device_count entries */
   batch_thread *threads;
-  batch_slot **waiting; /* finished slots: with in_order at index % slot_count, else a ring from finished_first */
+  /* finished slots: with in_order at index % slot_count, else a ring that begins at finished_first */
+  batch_slot **waiting;
   size_t slot_count, list_count, thread_count;
   bounded_queue free_slots, ready, free_lists;
 
   pthread_mutex_t lock;
-  pthread_cond_t arrived;  /* an input arrived, or no more will */
-  pthread_cond_t finished; /* a slot for the caller, or the end */
+  pthread_cond_t arrived;  /* an input arrived, or no more will arrive */
+  pthread_cond_t finished; /* a slot for the user is finished, or the end was reached */
   bool has_lock, is_started;
-  bool on_gpu; /* some context uses a GPU */
+  bool on_gpu; /* at least one context uses a GPU */
 
   /* All fields below are protected by the lock. */
-  batch_input *inputs; /* growing ring of input_capacity entries */
+  batch_input *inputs; /* ring of input_capacity entries, which grows */
   size_t input_first, input_count, input_capacity;
   size_t added, begun, given; /* images */
   size_t finished_first, finished_count;
-  size_t unreleased, held; /* results that the caller holds; held: those with features */
+  size_t unreleased, held; /* unreleased: number of results that the user holds; held: those of them with features */
   bool no_more, stopped;
-  int32_t counts[BATCH_ROLES], running[BATCH_ROLES]; /* threads of each role */
+  int32_t counts[BATCH_ROLES], running[BATCH_ROLES]; /* number of threads of each role: started, and still running */
   int32_t live_devices;
   double cpu_s[BATCH_ROLES], waited_s[BATCH_ROLES], lived_s[BATCH_ROLES]; /* sums over the threads of a role */
-  double pixels_read;                                                     /* of all images that were read */
+  double pixels_read; /* number of pixels of all images that were read */
   size_t images_read;
   double started_s;
 };
 
 /* ---- batch_bounds.c: slots */
 
-/* Seconds since a fixed moment. */
+/* Returns seconds since a fixed moment. */
 double batch_now_s(void);
 
 bool batch_is_stopped(hs_batch *batch);
 
-/* bounded_queue_pop whose wait counts as idle time of the thread. */
+/* bounded_queue_pop; the wait counts as idle time of the thread. */
 void *batch_pop(batch_thread *thread, bounded_queue *queue);
 
-/* Hands the slot's complete result to the caller. */
+/* Passes the slot's complete result to the user. */
 void batch_finish(hs_batch *batch, batch_slot *slot);
 
-/* Frees the slot for another image. */
+/* Makes the slot free for another image. */
 void batch_recycle(hs_batch *batch, batch_slot *slot);
 
 /* Drops an unfinished image: its slot becomes free without a result. */
 void batch_drop(hs_batch *batch, batch_slot *slot);
 
-/* Frees a slot's pixels and mask, unless they are the caller's. */
+/* Frees a slot's pixels and mask, unless the user owns them. */
 void batch_drop_pixels(batch_slot *slot);
 
 /* ---- batch_reader.c */
@@ -154,7 +156,8 @@ void batch_drop_pixels(batch_slot *slot);
    progress. */
 void batch_run_reader(batch_thread *thread);
 
-/* Decodes a small encoded JPEG if cores are idle and the GPU decoder was not requested; the pixels are the same. */
+/* Decodes a small encoded JPEG on the CPU if cores are idle and the GPU decoder was not requested; the pixels are
+   equal. */
 void batch_decode_small(hs_batch *batch, batch_slot *slot);
 
 /* Decodes a file that stayed encoded. On failure *status and the message (message_bytes capacity) give the reason. */
@@ -168,24 +171,25 @@ hs_status batch_feeder_open(batch_feeder *feeder, char *message, size_t message_
 /* Submits ready images while there is capacity, until no more will come. */
 void batch_run_feeder(batch_thread *thread);
 
-/* Inputs of the decision whether a device takes the next image or leaves it to the others. A slow device would still
-   be busy when the fast ones have finished, and CPU extraction takes cores from the decoding that feeds a GPU. */
+/* Inputs of the decision whether a device takes the next image or leaves it to other devices. A slow device would still
+   be busy when fast ones have finished, and extraction on the CPU takes cores away from the decoding for a GPU. */
 typedef struct device_share {
-  double own, others;    /* speeds in pixels per second; others: sum over all other devices */
-  double taken, waiting; /* pixels; taken: in flight on the device, with the next image; waiting: waiting for any
-                            device */
+  double own, others; /* speeds in pixels per second: of this device, and sum of all others */
+  /* pixels. taken: in flight on this device, plus the next image; waiting: waiting for any device */
+  double taken, waiting;
 } device_share;
 
-/* Current speed in pixels per second. */
+/* Returns the current speed in pixels per second. */
 double device_speed_now(const device_speed *speed, double now_s);
-/* Called when an idle device gets an image, and when it has finished its last one. */
+/* device_speed_begin: call when an idle device gets an image. device_speed_end: call when it has finished its last
+   one. */
 void device_speed_begin(device_speed *speed, double now_s);
 void device_speed_end(device_speed *speed, double now_s);
 
-/* True if the others are at least four times as fast. Below that the devices simply alternate, because the
-   measurement is coarse. */
+/* True if the other devices together are at least four times as fast. With a smaller factor the decisions would flip,
+   because the measurement is coarse. */
 bool device_share_is_slow(const device_share *share);
-/* True if the others would finish all waiting images before this device finishes the next one. */
+/* True if the other devices would finish all waiting images before this device finishes the next one. */
 bool device_share_leaves(const device_share *share);
 
 #endif

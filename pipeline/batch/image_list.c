@@ -14,7 +14,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/include/hartsift_batch.h"
 
-/* Endings of image files. They only select files of a folder; the content decides how a file is read. */
+/* Endings of image files, which select the files of a folder. How a file is read depends on its content. */
 static const char *const image_endings[] = {".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".jif",  ".mpo", ".pbm", ".pgm",
                                             ".ppm", ".pnm", ".pam",  ".tif", ".tiff", ".webp", ".bmp", ".dib"};
 
@@ -22,25 +22,25 @@ enum {
   IMAGE_ENDINGS = sizeof image_endings / sizeof image_endings[0],
   SHOWN_ENDINGS = 8,
   FIRST_FOLDERS = 64,
-  ENDING_BYTES = 16, /* longer ones are no endings */
+  ENDING_BYTES = 16, /* a longer suffix is no ending */
   ENDINGS_MAX = 64,
   WARNING_BYTES = 1024
 };
 
-/* Number of files with an ending (lower case, with dot); "": none, or too long for an ending. */
+/* Number of files with an ending (lower case, with dot). "": files without an ending, or with a longer suffix. */
 typedef struct ending_count {
   char text[ENDING_BYTES];
   size_t count;
 } ending_count;
 
-/* Files without an image's ending. */
+/* Files that do not have an image's ending. */
 typedef struct passed_over {
   size_t files;
   ending_count endings[ENDINGS_MAX];
   size_t ending_count;
 } passed_over;
 
-/* Identity of a folder, independent of its name. */
+/* Identity of a folder, whatever its name. */
 typedef struct folder_key {
   dev_t device;
   ino_t number;
@@ -56,10 +56,10 @@ typedef struct folder_walk {
   const hs_image_search *search;
   hs_image_findings *findings;
   passed_over others;
-  folder_key *visited; /* open-addressing hash table */
+  folder_key *visited; /* hash table with open addressing */
   size_t visited_count, visited_capacity;
   folder_key left_out;
-  path_list links; /* links to folders: searched after all folders without links */
+  path_list links; /* links to folders, which are searched after all folders without links */
   bool in_links;
 } folder_walk;
 
@@ -89,7 +89,7 @@ static void count_ending(passed_over *others, const char *path) {
   others->files++;
   size_t at = 0;
   while (at < others->ending_count && strcmp(others->endings[at].text, ending) != 0) at++;
-  if (at == ENDINGS_MAX) return; /* still counted in the total */
+  if (at == ENDINGS_MAX) return; /* such files still count in the total */
   if (at == others->ending_count) memcpy(others->endings[others->ending_count++].text, ending, sizeof ending);
   others->endings[at].count++;
 }
@@ -99,8 +99,8 @@ static int compare_endings(const void *one, const void *other) {
   return a->count != b->count ? (a->count < b->count) - (a->count > b->count) : strcmp(a->text, b->text);
 }
 
-/* Writes "5 files were passed over by their endings: 3 .heic, 2 .txt", the most frequent first; "" if there were
-   none. */
+/* Writes a sentence such as "5 files were passed over by their endings: 3 .heic, 2 .txt", the most frequent endings
+   first; "" if there are none. */
 static void explain_passed_over(passed_over *others, char *text, size_t bytes) {
   size_t left = others->files, used = 0;
   text[0] = '\0';
@@ -134,7 +134,7 @@ hs_status hs_explain_passed_over(const char *const *names, size_t count, char *t
 
 static folder_key *find_key(folder_key *keys, size_t capacity, const struct stat *info) {
   const uint64_t mixed = ((uint64_t)info->st_ino ^ (uint64_t)info->st_dev << 40) * 0x9e3779b97f4a7c15u;
-  size_t at = (size_t)(mixed >> 32) & (capacity - 1); /* a power of two */
+  size_t at = (size_t)(mixed >> 32) & (capacity - 1); /* capacity is a power of two */
   while (keys[at].is_set && (keys[at].number != info->st_ino || keys[at].device != info->st_dev))
     at = (at + 1) & (capacity - 1);
   return &keys[at];
@@ -155,7 +155,7 @@ static bool grow_visited(folder_walk *walk) {
   return true;
 }
 
-/* Adds a folder; *is_new: it was not there before. False: out of memory. */
+/* Adds a folder to the visited ones; *is_new: it was not among them. False: out of memory. */
 static bool note_visited(folder_walk *walk, const struct stat *info, bool *is_new) {
   if (2 * walk->visited_count >= walk->visited_capacity && !grow_visited(walk)) return false;
   folder_key *key = find_key(walk->visited, walk->visited_capacity, info);
@@ -175,7 +175,7 @@ static char *join_path(const char *folder, const char *name) {
   return path;
 }
 
-/* Takes ownership of `path`. */
+/* Appends a link. Takes ownership of `path`. */
 static bool add_link(path_list *list, char *path) {
   if (list->count == list->capacity) {
     const size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
@@ -202,10 +202,11 @@ static bool search_below(folder_walk *walk, const char *folder, const struct sta
 
 typedef enum entry_kind { ENTRY_UNKNOWN, ENTRY_FILE, ENTRY_OTHER, ENTRY_FOLDER, ENTRY_LINK_TO_FOLDER } entry_kind;
 
-/* Kind of an entry; *info: of a link's target. A dangling link counts as a file, so that it is reported. */
+/* Returns the kind of an entry; for a link, kind and *info are those of its target. A dangling link counts as a file,
+   so that it is reported. */
 static entry_kind kind_of(folder_walk *walk, const char *path, struct stat *info) {
   if (lstat(path, info) != 0) {
-    if (errno != ENOENT) note_unreadable(walk, path, ""); /* only missing entries may be skipped silently */
+    if (errno != ENOENT) note_unreadable(walk, path, ""); /* only entries that vanished may be skipped silently */
     return ENTRY_UNKNOWN;
   }
   const bool is_link = S_ISLNK(info->st_mode);
@@ -234,8 +235,8 @@ static bool look_at_entry(folder_walk *walk, char *path) {
   return done;
 }
 
-/* Linked folders are searched only once. Other folders are met only once anyway, and must not be skipped on file
-   systems with duplicate inode numbers. */
+/* Searches a folder. A folder that a link leads to is searched only once. Other folders are found only once anyway, and
+   must not be skipped on file systems with duplicate inode numbers. */
 static bool search_below(folder_walk *walk, const char *folder, const struct stat *info) {
   bool is_new = false;
   if (walk->left_out.is_set && info->st_ino == walk->left_out.number && info->st_dev == walk->left_out.device) {
@@ -271,8 +272,8 @@ static int compare_paths(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Follows links sorted by name, so that the names of images do not depend on the order of a folder's entries; then
-   the links found through them. */
+/* Follows links in the order of their names, so that the names of images do not depend on the order of entries in a
+   folder; then the links found through these links. */
 static bool search_links(folder_walk *walk) {
   bool done = true;
   walk->in_links = true;
@@ -313,10 +314,11 @@ hs_status hs_find_images(const char *folder, const hs_image_search *search, hs_i
 
 /* ---- lists */
 
-/* The name in a line, without the line end: a zero byte, or a line feed and preceding carriage returns. */
+/* Returns a copy of the name in a line, without the line end: a zero byte, or a line feed and the carriage returns
+   before it. */
 static char *copy_line(const char *line, size_t length, bool has_returns) {
   while (has_returns && length > 0 && line[length - 1] == '\r') length--;
-  if (length == 1 && line[0] == '-') return strdup("./-"); /* "-" alone means standard input */
+  if (length == 1 && line[0] == '-') return strdup("./-"); /* without "./", "-" would mean standard input */
   return strndup(line, length);
 }
 

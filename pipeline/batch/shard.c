@@ -10,7 +10,7 @@
 
 enum { SHARD_NAME_BYTES = 256 };
 
-/* Lookup function for environment variables. */
+/* Lookup of environment variables. */
 typedef struct shard_environment {
   const char *(*variable)(void *user, const char *name);
   void *user;
@@ -56,7 +56,7 @@ static bool check_range(int32_t shard, int32_t shards, char *message, size_t mes
   return false;
 }
 
-/* names: "INDEX,COUNT". */
+/* Finds the shard from variables. names: "INDEX,COUNT". */
 static bool find_by_names(const shard_environment *environment, const char *names, int32_t *shard, int32_t *shards,
                           char *message, size_t message_bytes) {
   char index[SHARD_NAME_BYTES] = "";
@@ -77,7 +77,7 @@ static bool find_by_names(const shard_environment *environment, const char *name
   return check_range(*shard, *shards, message, message_bytes);
 }
 
-/* Task of a SLURM array numbered FIRST, FIRST + STEP, ... LAST. */
+/* Finds the shard from the task of a SLURM array, numbered FIRST, FIRST + STEP, ... LAST. */
 static bool find_by_array(const shard_environment *environment, int32_t *shard, int32_t *shards, char *message,
                           size_t message_bytes) {
   int32_t task = 0, count = 0, first = 0, last = 0, step = 1;

@@ -1,4 +1,4 @@
-/* What a context provides to every stage: records of failures, memory, threads, room for a frame's lists. */
+/* Services of a context for all stages: records of failures, memory, threads, capacities of a frame's lists. */
 #include "pipeline/context/context.h"
 
 #include <stdarg.h>
@@ -41,7 +41,7 @@ hs_status hs_set_progress(hs_context *c, hs_progress_function function, void *us
   return HS_OK;
 }
 
-/* A frame that is repeated with more room begins anew, but reported progress never falls. */
+/* Reported progress never decreases, even if the frame is repeated with larger lists. */
 hs_status context_progress(hs_context *c, uint64_t done, uint64_t total) {
   if (!c->progress) return HS_OK;
   if (done > c->progress_done) c->progress_done = done;
@@ -133,7 +133,7 @@ hs_status context_reset_capacities(hs_context *c, hs_status status) {
   return status;
 }
 
-/* Returns a capacity for the counted items and a quarter more, so that the next frames of a sequence fit too. */
+/* Returns a capacity for the counted items plus a quarter, so that the next frames of a sequence fit too. */
 static uint32_t grown(uint32_t count, uint32_t capacity) {
   if (count <= capacity) return capacity;
   const uint64_t room = (uint64_t)count + count / 4 + 32;

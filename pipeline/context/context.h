@@ -1,5 +1,5 @@
 /*
- * A context: its options, the tables made from them, its engine, and its one slab of memory.
+ * A context: its options, tables computed from them, its engine, and its slab of memory.
  */
 #ifndef HARTSIFT_CONTEXT_CONTEXT_H
 #define HARTSIFT_CONTEXT_CONTEXT_H
@@ -18,47 +18,49 @@
 
 /* ------------------------------------------------------------------ the request for a frame */
 
-/* A picture whose rows come one after another, while its file is decoded. */
+/* Functions that give the rows of a picture one after another, while its file is decoded. */
 typedef struct row_feed {
   void *reader;
-  hs_status (*rewind)(void *reader);             /* makes the first row the next */
+  hs_status (*rewind)(void *reader);             /* restarts at the first row */
   hs_status (*read)(void *reader, uint8_t *row); /* reads the next row of row_bytes bytes */
   size_t row_bytes;
-  const char *reason; /* why the last call failed */
-  hs_status failure;  /* status of a call that failed during the frame, which then ends with it */
+  const char *reason; /* reason of the last call's failure */
+  hs_status failure;  /* status of a call that failed during the frame, with which the frame then ends */
 } row_feed;
 
 typedef struct frame_request {
   source_view source;
-  row_feed *feed; /* source of rows, in tiles only; source.data is then no pixels; null: the picture is in memory */
+  row_feed *feed; /* source of rows; only in tiles, and source.data is then not valid; null: the picture is in memory */
   place_filter filter;
   size_t descriptor_bytes;           /* bytes of one descriptor; 0: keypoints and orientations only */
-  const hs_keypoint *user_keypoints; /* describe these instead of detecting; null: detect */
+  const hs_keypoint *user_keypoints; /* keypoints to describe, without detection; null: detect */
   uint32_t user_count;
-  hs_status *user_statuses; /* [user_count], written; with user_keypoints only */
-  int32_t skipped_octaves;  /* number of first octaves that the GPU computes, which then hands over a level */
-  plane_view handed_over;   /* level 0 of the next octave; unused if none is skipped */
-  bool may_tile;            /* may run in tiles if it exceeds max_memory_bytes; only features are wanted */
-  hs_status untiled_status; /* HS_OK, or why the device cannot do the frame untiled: it is then done in tiles there */
-  bool on_cpu;              /* the CPU runs it even if the context has a device */
-  bool equalize;            /* on a device: the device equalises the source */
-  bool is_repeated;         /* the frame failed once, and its progress was begun */
-  bool source_on_device;    /* source.data is device memory, written on the context's stream */
+  hs_status *user_statuses; /* [user_count], written; only with user_keypoints */
+  int32_t skipped_octaves;  /* number of first octaves that the GPU computes before it hands over a level */
+  plane_view handed_over;   /* that level: level 0 of the next octave; unused if no octave is skipped */
+  bool may_tile; /* may be processed in tiles if the frame exceeds max_memory_bytes; only features are wanted */
+  /* HS_OK, or why the device cannot process the frame untiled; the device then processes it in tiles */
+  hs_status untiled_status;
+  bool on_cpu;           /* the CPU runs the frame even if the context has a device */
+  bool equalize;         /* the device equalises the source */
+  bool is_repeated;      /* the frame is run again after an overflow; its progress has begun */
+  bool source_on_device; /* source.data is device memory, written on the context's stream */
 } frame_request;
 
 /* ------------------------------------------------------------------ the context */
 
-/* Host memory that a context keeps between calls, besides its slab. It grows on demand. */
+/* Uses of host memory that a context keeps between calls, besides its slab. The memory grows on demand. */
 
 typedef enum scratch_use {
   SCRATCH_PICTURE, /* the equalised picture */
-  SCRATCH_DECODED, /* pictures that came encoded */
+  SCRATCH_DECODED, /* pixels of pictures that came encoded */
   SCRATCH_HEADERS, /* headers of encoded pictures that the device decodes */
-  SCRATCH_GRID,    /* features being ranked in the cells of a grid */
-  SCRATCH_PATCHES, /* places of patches */
-  SCRATCH_GRAY,    /* the gray picture from which patches are cut, and the scratch for making it */
-  /* With user keypoints on a device. ORIENTED, TO_ORIENT: the user keypoint of each listed one, of those with an
-     orientation and of those without. ORIENTATIONS: the keypoint of each feature of the latter. */
+  SCRATCH_GRID,    /* features during their ranking in the cells of a grid */
+  SCRATCH_PATCHES, /* positions of patches */
+  SCRATCH_GRAY,    /* gray picture from which patches are sampled, and scratch for making it */
+  /* For user keypoints on a device. ORIENTED, TO_ORIENT: index of the user keypoint for each listed keypoint, of
+     those with an orientation and of those without. ORIENTATIONS: index of the listed keypoint for each feature of
+     TO_ORIENT. */
   SCRATCH_ORIENTED,
   SCRATCH_TO_ORIENT,
   SCRATCH_ORIENTATIONS,
@@ -75,7 +77,7 @@ size_t scratch_grid_bytes(uint32_t features);
 
 enum { ERROR_TEXT_BYTES = 1024, ERROR_LOCATION_BYTES = 96, REPORT_BYTES = 2048 };
 
-/* A split of a frame's octaves that was measured for pictures of one size. */
+/* The split of a frame's octaves that was measured for pictures of one size. */
 typedef struct kept_split {
   int32_t width, height, split; /* split 0: the entry is unused */
 } kept_split;
@@ -86,17 +88,18 @@ enum { SPLITS_KEPT = 16 };
 typedef struct split_table {
   pthread_mutex_t lock;
   kept_split kept[SPLITS_KEPT];
-  int32_t next; /* index of the entry replaced next */
+  int32_t next; /* index of the entry that is replaced next */
 } split_table;
 
 struct hs_context {
-  hs_options options;       /* options.allocator: the caller's; features outlive the context and release through it */
-  hs_expert_options expert; /* what options.expert points to, unless it is null */
+  /* options; options.allocator is the caller's: features outlive the context and free their memory with it */
+  hs_options options;
+  hs_expert_options expert; /* copy to which options.expert points, unless that is null */
   sift_params params;
   pyramid_rules rules;
   gaussian_filter base_filter;
-  gaussian_filter step_filter[LEVELS_MAX]; /* [s]: from level s-1 to s; [0] unused */
-  int32_t radius_max;                      /* largest radius of these filters */
+  gaussian_filter step_filter[LEVELS_MAX]; /* [s]: filter from level s-1 to level s; [0] is unused */
+  int32_t radius_max;                      /* maximum radius of the filters above */
   vote_scales scales;
   stage_ops ops;
   stage_queue *queue;
@@ -104,36 +107,36 @@ struct hs_context {
   void *engine_state;          /* the engine's state of this context; null: none */
   unsigned char *match_memory; /* memory for matching; grows to the largest lists */
   size_t match_bytes;
-  pid_t process;  /* the process that made the context; in a forked child its threads and its device do not exist */
-  bool is_worker; /* a worker of images in flight */
+  pid_t process;  /* process that made the context; a forked child has neither its threads nor its device */
+  bool is_worker; /* the context belongs to a worker of images in flight */
   struct in_flight_ring *in_flight; /* images in flight; null before the first hs_submit */
-  struct hs_pairs *pairs;           /* the run over pairs in progress */
+  struct hs_pairs *pairs;           /* the run over pairs in progress, or null */
 
   split_table own_splits, *splits; /* HS_DEVICE_HYBRID only; a worker uses its owner's splits */
 
-  frame_plan plan; /* of the last frame */
+  frame_plan plan; /* plan of the last frame */
   unsigned char *slab;
   size_t slab_bytes;
   host_scratch scratch;
-  uint32_t keypoint_capacity, feature_capacity; /* capacities that earlier frames needed; 0: as planned */
+  uint32_t keypoint_capacity, feature_capacity; /* minimum capacities, which earlier frames needed; 0: as planned */
 
-  hs_progress_function progress; /* the caller's; null: none */
+  hs_progress_function progress; /* the caller's function; null: none */
   void *progress_user;
   uint64_t progress_done; /* progress reported so far in this call */
 
-  hs_features view;        /* list of hs_extract_view on the CPU */
-  hs_features pinned_view; /* list of hs_extract_view on a device; points to its pinned results */
+  hs_features view;        /* features returned by hs_extract_view on the CPU */
+  hs_features pinned_view; /* features returned by hs_extract_view on a device: pointers to pinned results */
   hs_statistics statistics;
-  /* why HS_DEVICE_AUTO used the CPU for all or for some images; "": it did not have to */
+  /* reason why HS_DEVICE_AUTO used the CPU for some or all images; "": it did not */
   char no_device[ERROR_TEXT_BYTES];
-  bool device_shown; /* the requested device exists, usable or not */
+  bool device_shown; /* the requested device exists, whether usable or not */
   char error[ERROR_TEXT_BYTES];
   char error_location[ERROR_LOCATION_BYTES];
   char report[REPORT_BYTES];
 };
 
-/* Returns whether images in flight are scheduled for the throughput of a collection rather than for each image's
-   latency. */
+/* Returns whether images in flight are scheduled for the throughput of a collection, not for the latency of each
+   image. */
 static inline bool context_for_throughput(const hs_context *c) { return c->options.workload == HS_WORKLOAD_THROUGHPUT; }
 
 /* Records the way of a frame in the statistics. */
@@ -145,14 +148,14 @@ static inline void context_note_way(hs_context *context, const way_choice *choic
 /* Clears the previous call's failure and progress. */
 void context_clear_error(hs_context *context);
 
-/* Reports the call's progress to the caller's progress function. HS_ERR_CANCELLED: that asks to end the call. Only on
-   the caller's thread. */
+/* Calls the caller's progress function. HS_ERR_CANCELLED: the function asks to end the call. Only on the caller's
+   thread. */
 hs_status context_progress(hs_context *context, uint64_t done, uint64_t total);
 
 /* Returns the origin of this context's descriptors of an image. */
 hs_origin context_origin(const hs_context *context, const hs_image *image);
 
-/* Records a failure and where it was seen, and returns the status. */
+/* Records a failure with the line of its source, and returns the status. */
 hs_status context_fail(hs_context *context, hs_status status, const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 #define CONTEXT_FAIL(context, status, ...) context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__)
@@ -161,20 +164,20 @@ hs_status context_fail(hs_context *context, hs_status status, const char *file, 
    HS_ERR_MEMORY, HS_ERR_THREAD. */
 hs_status context_prepare(hs_context *context, const frame_request *request);
 
-/* Returns whether these options allow an image in tiles to come row by row. They do not with equalisation, which reads
-   the pixels twice, nor if candidates may move beyond a band of rows. */
+/* Returns whether these options allow a tiled frame to read its picture row by row. They do not with equalisation,
+   which reads the pixels twice, or if candidates may move beyond a band of rows. */
 bool context_may_take_rows(const hs_options *options, const sift_params *params);
 
-/* Returns whether the CPU processes a frame of request->feed in tiles within max_memory_bytes. Only then may the image
-   come row by row. */
+/* Returns whether the CPU processes a frame of request->feed in tiles within max_memory_bytes. Only then may the
+   picture be read row by row. */
 bool context_fits_in_rows(const hs_context *context, const frame_request *request);
 
 /* Makes the slab large enough for the plan. advice: end of the message for HS_ERR_MEMORY. */
 hs_status context_make_slab(hs_context *context, const char *advice);
 
-/* Makes the plan of a frame that these options allow: untiled if it fits, else in tiles if the request has what tiles
-   need. If neither fits, makes the plan that needs least; *wanted then exceeds max_memory_bytes. *wanted: bytes of the
-   plan's workspace. Statuses: HS_ERR_LIMIT: a size does not fit the address space. */
+/* Makes the plan of a frame with these options: untiled if it fits, else in tiles if the request allows tiles. If
+   neither fits, makes the plan with the smallest workspace, and *wanted exceeds max_memory_bytes. *wanted: bytes of the
+   plan's workspace. Status HS_ERR_LIMIT: a size does not fit the address space. */
 hs_status context_plan(const hs_options *options, const plan_request *request, frame_plan *plan, uint64_t *wanted);
 
 /* Returns true if the counts of a frame's lists exceed their capacities, and raises the context's capacities for the
@@ -189,20 +192,20 @@ uint64_t context_scratch_bytes(const hs_options *options, const frame_plan *plan
    undefined. Statuses: HS_ERR_MEMORY, HS_ERR_LIMIT. */
 hs_status context_scratch(hs_context *context, scratch_use use, size_t count, size_t item, void **memory);
 
-/* Resets the capacities of the lists after a frame that did not fit, so that the next, smaller frame needs less.
-   Returns the status given. */
+/* After a frame that did not fit, resets the capacities of the lists, so that the next, smaller frame needs less
+   memory. Returns `status`. */
 hs_status context_reset_capacities(hs_context *context, hs_status status);
 
-/* Returns the number of CPU threads that the options ask for, 1 or more. */
+/* Returns the number of CPU threads that the options request, 1 or more. */
 int32_t context_threads(const hs_context *context);
 
-/* Start the threads that run the host's stages, when first needed: a GPU context seldom needs them. Statuses:
-   HS_ERR_MEMORY, HS_ERR_THREAD. The second function writes the reason to message, for a context that is still being
-   made. */
+/* Start the threads for the CPU's stages when they are first needed; a context on a GPU seldom needs them. Statuses:
+   HS_ERR_MEMORY, HS_ERR_THREAD. The second function writes the reason to message, for a context that is not complete
+   yet. */
 hs_status context_start_queue(hs_context *context);
 hs_status context_start_queue_explained(hs_context *context, char *message, size_t message_bytes);
 
-/* Returns the bytes of a context itself and of its threads. threads 0: none have been started. */
+/* Returns the bytes of a context itself and of its threads. threads 0: no threads were started. */
 uint64_t context_fixed_bytes(int32_t threads);
 
 #endif

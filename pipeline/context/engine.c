@@ -1,4 +1,4 @@
-/* A context's use of its engine: reports, contexts that share an engine, statistics. */
+/* Use of a context's engine: reports, contexts that share an engine, statistics. */
 #include "pipeline/context/engine.h"
 
 #include <stdio.h>

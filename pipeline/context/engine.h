@@ -1,7 +1,7 @@
 /*
- * The engine of a context runs its frames and its matching. There are three: the CPU, a device, and both together
- * (hybrid); pipeline/lifetime/engines.c lists them. Callers use c->engine and never ask which engine it is. If an
- * engine cannot do something, the pointer to it is null or its flag is false, and the host does it instead.
+ * The engine of a context runs its frames and its matching. There are three engines: the CPU, a device, and both
+ * together (hybrid); pipeline/lifetime/engines.c lists them. Callers use c->engine and never ask which engine it is. If
+ * an engine cannot do something, its function pointer is null or its flag is false, and the host does it instead.
  *
  * Unless a comment says otherwise: pointers to results are host memory of the context, valid until its next call. Every
  * call is made by the thread that uses the context. A failure is recorded in the context (CONTEXT_FAIL), which stays
@@ -34,9 +34,9 @@ typedef struct workspace {
   void *detect_work[2];              /* scratch of detection: [0] the first octave, [1] the others */
   keypoint_list keypoints;
   feature_list features;
-  unsigned char *descriptors; /* null if no descriptors are wanted */
+  unsigned char *descriptors; /* null: no descriptors are wanted */
   uint32_t *sources;          /* [keypoint]: index of its user keypoint; null without user keypoints */
-  const uint32_t *order;      /* null: the list is in the defined order; else the n-th feature is item order[n] */
+  const uint32_t *order;      /* null: the list is in the defined order; else feature n is item order[n] */
   affine_shape *shapes;       /* [keypoint]; null: keypoints are circles */
   void *graph;                /* graph of jobs; null: stages run one after another */
   float *warped;              /* scratch for finding and describing shapes */
@@ -46,16 +46,16 @@ typedef struct workspace {
 keypoint_list workspace_keypoints(unsigned char *memory, uint32_t capacity, uint32_t *count);
 feature_list workspace_features(unsigned char *memory, uint32_t capacity, uint32_t *count);
 
-/* Sets the views of a frame's buffers and makes the counts 0. A frame in tiles has only the lists. */
+/* Sets the views of a frame's buffers and sets the counts to 0. A frame in tiles has only the lists. */
 void workspace_view(const frame_plan *plan, unsigned char *slab, workspace *w);
 
-/* Returns keypoint n of the list with an orientation, as the caller sees it. */
+/* Returns keypoint n of the list, with this orientation, in the form of the public interface. */
 hs_keypoint workspace_keypoint(const keypoint_list *keypoints, uint32_t n, float orientation);
 
-/* Returns the frame of feature n in the order of the features handed out. With shapes only. */
+/* Returns the frame of feature n, in the order in which features are returned. Only with shapes. */
 hs_frame workspace_frame(const workspace *w, uint32_t n);
 
-/* The features in a frame's lists as the caller sees them. */
+/* The features of a frame's lists, in the form of the public interface. */
 
 /* Copies the first `count` features in the defined order, with descriptors of descriptor_bytes each (0: none). Threads
    of the queue share long lists; queue null: no threads. */
@@ -63,10 +63,10 @@ void listed_features_copy(stage_queue *queue, const workspace *lists, uint32_t c
                           hs_keypoint *keypoints, void *descriptors);
 
 enum {
-  FRAME_GROUP_MAX = 64, /* most images per call of run */
-  RESULT_SETS = 2,      /* sets of results of a context on a device */
+  FRAME_GROUP_MAX = 64, /* maximum number of images per call of run */
+  RESULT_SETS = 2,      /* number of sets of results of a context on a device */
   TILE_SLOTS = 2,       /* tiles in flight: one is computed while the host lists the features of the other */
-  JPEG_GROUP_MAX = FRAME_GROUP_MAX, /* most pictures per call of decode */
+  JPEG_GROUP_MAX = FRAME_GROUP_MAX, /* maximum number of pictures per call of decode */
   JPEG_REASON_BYTES = 256,
   PAIR_BATCHES = 3, /* batches in flight, so that the device never waits for the host */
   PAIRS_PER_BATCH = 256
@@ -74,30 +74,30 @@ enum {
 
 /* ------------------------------------------------------------------ frames */
 
-/* User keypoints of a frame, which describes them and detects nothing. count 0: none, so the frame detects. */
+/* User keypoints of a frame, which are described without detection. count 0: none, and the frame detects. */
 typedef struct user_keypoints {
-  uint32_t count, capacity; /* capacity: of the lists from user_lists */
+  uint32_t count, capacity; /* capacity: that of the lists from user_lists */
   bool oriented;            /* each keypoint has an orientation and one feature; false: orientations are computed */
   int32_t octaves;          /* number of octaves to build */
 } user_keypoints;
 
-/* Places of a frame's picture and results. All 0: both in host memory. */
+/* Memory space of a frame's picture and results. All 0: both are in host memory. */
 typedef struct frame_placement {
-  void *stream;          /* stream of the device in whose order the frame runs; null: the context's */
+  void *stream;          /* stream of the device on which the frame runs; null: the context's stream */
   bool source_on_device; /* picture and mask are in device memory */
-  bool decoded;          /* the picture is decoder->decode's output; if that refused one, results are undefined */
-  bool resident;         /* results stay in device memory */
-  int32_t group;         /* > 1: number of images of one size, type and layout, without masks; needs groups() */
-  int32_t octaves;       /* split->begin only: number of first octaves to compute; 0: all */
+  bool decoded; /* the picture is the output of decoder->decode; if that refused a picture, the results are undefined */
+  bool resident;   /* results stay in device memory */
+  int32_t group;   /* above 1: number of images of one size, type and layout, without masks; needs groups() */
+  int32_t octaves; /* for split->begin only: number of first octaves to compute; 0: all */
   user_keypoints user_keypoints; /* needs picture and results in host memory */
 } frame_placement;
 
-/* The features of a frame: records, or lists made by the host. */
+/* Features of a frame: either records, or lists on the host. */
 typedef struct frame_result {
   uint32_t count;
   const hs_keypoint *keypoints;
   const void *descriptors; /* null: no descriptors are wanted */
-  const hs_frame *frames;  /* null without shapes */
+  const hs_frame *frames;  /* null: no shapes */
   workspace *lists;        /* in: lists of the caller to fill; out: null if the result is records (the fields above) */
 } frame_result;
 
@@ -105,12 +105,12 @@ typedef struct frame_result {
 
 /* A tile, or the surroundings of an escaped candidate, to be processed on a device. */
 typedef struct device_tile {
-  int32_t octave; /* index in the picture's geometry; octaves are processed one after another */
+  int32_t octave; /* index of the octave in the picture's geometry; octaves are processed one after another */
   plane_region core;
   const escaped_candidate *seed; /* candidate to follow; null: search the tile */
   bool gives_base;               /* store the tile's samples of the next octave's level 0 */
   int32_t slot;                  /* 0..TILE_SLOTS-1 */
-  source_view source;            /* the picture; if it comes in rows, only those given by rows() are valid */
+  source_view source; /* the picture; if it is read row by row, only the rows that rows() returns are valid */
 } device_tile;
 
 /* The features of a tile, valid until the next tile in its slot. Counts continue beyond the capacities. */
@@ -125,48 +125,49 @@ typedef struct device_tile_result {
   bool complete; /* no count exceeds its capacity; false: the lists are undefined */
 } device_tile_result;
 
-/* Runs a frame in tiles that does not fit the device untiled; pipeline/frame/TILES.md. */
+/* Runs a frame in tiles if it does not fit the device untiled; see pipeline/frame/TILES.md. */
 typedef struct engine_tiles {
-  /* Makes the plans (context->plan), the lists on the host and the memory on the device. untiled: the status with which
-     the untiled frame failed, HS_ERR_LIMIT or HS_ERR_MEMORY. It is returned if tiles do not help. Other statuses:
+  /* Makes the plans (context->plan), the lists on the host and the memory on the device. untiled: status with which the
+     untiled frame failed, HS_ERR_LIMIT or HS_ERR_MEMORY; it is returned if tiles do not help. Other statuses:
      HS_ERR_DEVICE. */
   hs_status (*prepare)(hs_context *context, const frame_request *request, hs_status untiled);
-  /* Finds the rows [*y0, *y1) that a tile of the first octave, its parts and its escaped candidates read, if the
-     picture comes in rows. They may be overwritten when the tile is finished. */
+  /* If the picture is read row by row: finds the rows [*y0, *y1) that a tile of the first octave reads, including its
+     parts and escaped candidates. They may be overwritten when the tile is finished. */
   void (*rows)(const hs_context *context, const plane_region *core, int32_t *y0, int32_t *y1);
-  /* Starts a tile, after those started earlier. The previous tile in its slot must be finished. Statuses:
-     HS_ERR_DEVICE, HS_ERR_MEMORY; after these, no tile is in flight. */
+  /* Starts a tile; tiles run in the order of their starts. The previous tile in the same slot must be finished.
+     Statuses: HS_ERR_DEVICE, HS_ERR_MEMORY; after these, no tile is in flight. */
   hs_status (*begin)(hs_context *context, const frame_request *request, const device_tile *tile);
   /* Waits for a tile. Statuses: as begin. */
   hs_status (*finish)(hs_context *context, const device_tile *tile, device_tile_result *result);
-  /* Waits until nothing reads the caller's picture, when tiles in flight are no longer wanted. */
+  /* Waits until no tile reads the caller's picture; for tiles in flight that are no longer wanted. */
   void (*abandon)(hs_context *context);
-  /* Call after engine.query. Returns whether such a frame is computed in tiles within max_memory_bytes. If so, sets its
-     bytes on the device and on the host (lists, scratch, pinned memory). */
+  /* Returns whether such a frame is processed in tiles within max_memory_bytes. If so, sets its bytes on the device and
+     on the host (lists, scratch, pinned memory). Call after engine.query. */
   bool (*query)(hs_context *context, const frame_request *request, uint64_t *device_bytes, uint64_t *host_bytes);
-  /* Returns whether a frame of request->feed needs tiles and fits in them within max_memory_bytes. Only then may it
-     come in rows, with untiled_status HS_ERR_LIMIT. If so, sets *device_bytes and *host_bytes as query does. */
+  /* Returns whether a frame of request->feed needs tiles and fits within max_memory_bytes with them. Only then may it
+     be read row by row, with untiled_status HS_ERR_LIMIT. If so, sets *device_bytes and *host_bytes as query does. */
   bool (*query_rows)(hs_context *context, const frame_request *request, uint64_t *device_bytes, uint64_t *host_bytes);
 } engine_tiles;
 
 /* ------------------------------------------------------------------ the first octaves only */
 
-/* Runs a frame whose first octaves the device computes while the host computes the others. */
+/* Runs a frame whose first octaves the device computes, while the host computes the others. */
 typedef struct engine_split {
   size_t (*report)(const hs_context *context, char *text, size_t bytes); /* reports on the device, as engine.report */
   /* Runs all octaves of a frame on the device. */
   hs_status (*run)(hs_context *context, const frame_request *request, const frame_placement *placement,
                    frame_result *result);
-  /* Starts a frame of placement->octaves octaves. finish must be called, even if something fails in between. */
+  /* Starts a frame of placement->octaves octaves. finish must be called afterwards, even if another call fails in
+     between. */
   hs_status (*begin)(hs_context *context, const frame_request *request, const frame_placement *placement);
-  /* Waits for level 0 of the octave after the last. It stays in pinned memory until the next frame. */
+  /* Waits for level 0 of the octave after the device's last one. It is in pinned memory, valid until the next frame. */
   hs_status (*level)(hs_context *context, plane_view *level);
   /* Ends the frame. *repeat: a list overflowed and was grown, so the frame must be run again from the beginning. */
   hs_status (*finish)(hs_context *context, const frame_placement *placement, frame_result *result, bool *repeat);
-  /* Reserves room in the results for `features` features besides those of the device's lists, from the next frame
+  /* Reserves capacity in the results for `features` features in addition to the device's lists, from the next frame
      on. */
   void (*want_capacity)(hs_context *context, uint32_t features);
-  /* Gives access to the results of the last frame, to write to. Returns their capacity in features. */
+  /* Returns the results of the last frame for writing. The return value is their capacity in features. */
   uint32_t (*records)(const hs_context *context, feature_records *records);
 } engine_split;
 
@@ -176,27 +177,28 @@ typedef struct engine_split {
 
 /* One list as the caller gave it, in host or device memory. */
 typedef struct match_list {
-  const hs_keypoint *keypoints; /* may be null without a guide */
+  const hs_keypoint *keypoints; /* null is allowed without a guide */
   const void *descriptors;
   uint32_t count;
 } match_list;
 
-/* A matching call's lists and options, checked. */
+/* Lists and options of a call of matching, checked. */
 typedef struct match_request {
   match_type type;
   match_list first, second;
-  match_guide guide; /* MATCH_UNGUIDED also if the tolerance is infinite */
+  match_guide guide; /* kind MATCH_UNGUIDED also if the tolerance is infinite */
   match_limits limits;
   bool mutual;
 } match_request;
 
-/* Place of the lists, and the stream in whose order they are complete (null: the context's). */
+/* Memory space of the lists, and the stream in whose order they are complete (null: the context's stream). */
 typedef struct match_placement {
   void *stream;
   bool on_device; /* keypoints and descriptors are in device memory */
 } match_placement;
 
-/* Callback that gives host memory for the neighbours of the next rows: counts[rows], row by row. */
+/* Callback that returns host memory for the neighbours of the next rows. counts[rows]: number of neighbours of each
+   row. */
 typedef hs_status (*neighbours_take)(hs_context *context, void *user, uint32_t first_row, uint32_t rows,
                                      const uint32_t *counts, match_neighbour **found);
 
@@ -205,38 +207,39 @@ typedef struct engine_matching {
   /* Fills forward [first.count] and, unless null, backward [second.count] in host memory. Either list may be empty. */
   hs_status (*nearest)(hs_context *context, const match_request *request, const match_placement *placement,
                        match_nearest *forward, match_nearest *backward);
-  /* Finds the matches of a request, selected on the device. *pairs is valid until the context's next matching. */
+  /* Finds the matches of a request and selects them on the device. *pairs is valid until the context's next
+     matching. */
   hs_status (*pairs)(hs_context *context, const match_request *request, const match_placement *placement,
                      const match_pair **pairs, size_t *count);
-  /* Finds the k nearest (k >= 1) below the bound of each feature of the first list, into nearest[first.count * k] in
-     host memory. */
+  /* Finds for each feature of the first list the k nearest neighbours (k >= 1) below the bound, in nearest[first.count
+     * k] in host memory. */
   hs_status (*k_nearest)(hs_context *context, const match_request *request, float bound, uint32_t k,
                          match_neighbour *nearest);
-  /* Finds all below the bound, by index and with squared distances. Writes them where take says, which is called for
-     all rows in order. Further statuses: take's. */
+  /* Finds for each feature all neighbours below the bound, ordered by index, with squared distances. Writes them to the
+     memory that `take` returns; `take` is called for all rows in order. Further statuses: those of `take`. */
   hs_status (*within)(hs_context *context, const match_request *request, float bound, neighbours_take take, void *user);
 } engine_matching;
 
 /* ------------------------------------------------------------------ pairs of a collection */
 
-typedef struct pair_matcher pair_matcher;             /* the engine's state for pairs */
-typedef struct device_descriptors device_descriptors; /* an image's descriptors on the device; null: it has none */
+typedef struct pair_matcher pair_matcher;             /* state of the engine for matching pairs */
+typedef struct device_descriptors device_descriptors; /* descriptors of an image on the device; null: it has none */
 
 typedef struct descriptor_pair {
   const device_descriptors *first, *second;
 } descriptor_pair;
 
 /* Matches many pairs of images: descriptors stay on the device, and batches of pairs run in turn. At most two threads
-   call: one uploads and frees images, one runs batches. Each puts its calls between push and pop. error_text: last
-   failure on the calling thread. */
+   call: one uploads and frees images, the other runs batches. Each thread makes its calls between push and pop.
+   error_text: reason of the last failure on the calling thread. */
 typedef struct engine_pairs {
   /* Returns how much device memory may be allocated now: half of the free memory. 0: unknown. */
   uint64_t (*free_bytes)(const hs_context *context);
-  /* Return the bytes on the device of an image, and of a pair in a batch. */
+  /* Return the bytes on the device: for an image, and for a pair in a batch. */
   uint64_t (*image_bytes)(size_t count);
   uint64_t (*pair_bytes)(size_t first_count, size_t second_count);
-  /* Opens a matcher. batch_bytes: device memory of each batch; half as much is pinned on the host. message: why it
-     failed. Statuses: HS_ERR_MEMORY, HS_ERR_DEVICE. */
+  /* Opens a matcher. batch_bytes: device memory of each batch; half as much is pinned on the host. message: reason of a
+     failure. Statuses: HS_ERR_MEMORY, HS_ERR_DEVICE. */
   hs_status (*open)(hs_context *context, uint64_t batch_bytes, pair_matcher **matcher, char *message,
                     size_t message_bytes);
   void (*close)(pair_matcher *matcher); /* null is allowed */
@@ -247,7 +250,7 @@ typedef struct engine_pairs {
   stage_status (*upload)(pair_matcher *matcher, const void *descriptors, uint32_t count, device_descriptors **image);
   void (*free_image)(pair_matcher *matcher, device_descriptors *image);
   /* Starts to match `count` pairs (1..PAIRS_PER_BATCH) as batch number `batch`, which must not be in flight. Together
-     they may take batch_bytes at most. */
+     the pairs need at most batch_bytes. */
   stage_status (*begin)(pair_matcher *matcher, int32_t batch, const descriptor_pair *pairs, uint32_t count,
                         const match_limits *limits, bool mutual);
   stage_status (*finish)(pair_matcher *matcher, int32_t batch); /* waits for the batch */
@@ -259,43 +262,44 @@ typedef struct engine_pairs {
 /* ------------------------------------------------------------------ JPEG */
 
 typedef enum decoder_state {
-  DECODER_UNKNOWN, /* open was not called yet */
-  DECODER_OPEN,    /* it works, but its pixels have not been compared with libjpeg's */
+  DECODER_UNKNOWN, /* open has not been called yet */
+  DECODER_OPEN,    /* it can decode, but its pixels have not been compared with libjpeg's */
   DECODER_READY,
-  DECODER_WRONG, /* it failed the comparison and must not be used */
+  DECODER_WRONG, /* its pixels differ from libjpeg's, so it must not be used */
   DECODER_OFF    /* there is no decoder */
 } decoder_state;
 
-/* A packed picture (image_io/jpeg/jpeg_stream.h), and the place of its pixels. Pixel (x, y) as stored becomes pixel
-   start + x * step_x + y * step_y of the displayed picture, whose rows have no gaps. */
+/* A packed picture (image_io/jpeg/jpeg_stream.h), and the destination of its pixels. Pixel (x, y) as stored becomes
+   pixel start + x * step_x + y * step_y of the displayed picture, whose rows have no gaps. */
 typedef struct packed_jpeg {
   jpeg_shape shape;
-  const void *packed;    /* points into packed_memory */
+  const void *packed;    /* pointer into packed_memory */
   int32_t width, height; /* size as displayed */
   int64_t start, step_x, step_y;
 } packed_jpeg;
 
-/* Rows of a decoded picture, in device memory of the context. Valid until it decodes again. */
+/* Rows of a decoded picture, in device memory of the context. Valid until the context decodes again. */
 typedef struct decoded_rows {
   const unsigned char *data;
   size_t stride_bytes;
 } decoded_rows;
 
-/* Decodes JPEGs on the device, before the frame that takes them. A context and its workers share the state. The decoder
-   is used only after source/jpeg_on_gpu.c found its pixels equal to libjpeg's. */
+/* Decodes JPEGs on the device, before the frame that uses them. A context and its workers share the decoder's state.
+   The decoder is used only after source/jpeg_on_gpu.c found its pixels equal to libjpeg's. */
 typedef struct engine_decoder {
   decoder_state (*open)(hs_context *context);
   /* Records the result of the comparison. reason: why the decoder must not be used; null: the pixels are equal. */
   void (*judge)(hs_context *context, const char *reason);
-  /* Returns the state. *reason: why the decoder is off, else what decodes. */
+  /* Returns the state. *reason: why the decoder is off, otherwise the decoder's name. */
   decoder_state (*state)(const hs_context *context, const char **reason);
   /* Returns pinned memory for packed pictures, valid until the next call. Waits for earlier decoding. Null: `bytes`
-     cannot be allocated, or are more than a device should get. */
+     cannot be allocated, or exceed the size that a device should decode. */
   void *(*packed_memory)(hs_context *context, size_t bytes);
   /* Enqueues the decoding of 1..JPEG_GROUP_MAX packed pictures on the context's stream, without waiting. False: it
-     failed or there is not enough memory, at all or within max_memory_bytes; the rows are then undefined. */
+     failed, or memory is not sufficient or exceeds max_memory_bytes; the rows are then undefined. */
   bool (*decode)(hs_context *context, const packed_jpeg *pictures, int32_t count, decoded_rows *rows);
-  /* After the frame: returns the first picture of the last decode that libjpeg must decode instead, -1: none. */
+  /* Call after the frame. Returns the first picture of the last decode that the device refused and libjpeg must decode;
+     -1: none. */
   int32_t (*refused)(const hs_context *context);
   /* Waits for the stream and copies rows of `width` bytes to host memory, without gaps. */
   hs_status (*fetch)(hs_context *context, const decoded_rows *rows, int32_t width, int32_t height, unsigned char *to);
@@ -325,50 +329,51 @@ typedef struct engine_primitives {
 
 typedef struct engine {
   const char *name;       /* its name in HARTSIFT_DEVICE */
-  bool offloads;          /* frames run on another processor, so workers mostly wait and other threads decode files */
-  bool reports_progress;  /* run reports progress; false: its caller does so before it */
-  bool equalizes;         /* run equalizes the picture (request->equalize); false: the caller does so before it */
-  const char *no_decoder; /* why decoder is null */
+  bool offloads;          /* frames run on another processor, so threads of the host are free to decode files */
+  bool reports_progress;  /* run reports progress; false: the caller of run reports it before */
+  bool equalizes;         /* run equalizes the picture (request->equalize); false: the caller of run does so before */
+  const char *no_decoder; /* reason why decoder is null */
 
-  /* Returns how many devices are usable; 0: reason says why. Null: the engine needs none. */
+  /* Returns the number of usable devices; 0: reason says why. Null: the engine needs no device. */
   int32_t (*devices)(char *reason, size_t reason_bytes);
   /* Opens the engine's state for a context: context->engine_state. owner: null, or the context whose worker this is;
-     variant is then null. On failure nothing stays open and message says why. Statuses: HS_ERR_NO_DEVICE, HS_ERR_OPTION
-     (the name of a variant), HS_ERR_MEMORY, HS_ERR_THREAD. */
+     variant is then null. After a failure nothing stays open, and message has the reason. Statuses: HS_ERR_NO_DEVICE,
+     HS_ERR_OPTION (the name of a variant), HS_ERR_MEMORY, HS_ERR_THREAD. */
   hs_status (*open)(hs_context *context, const hs_context *owner, const char *variant, char *message,
                     size_t message_bytes);
   void (*close)(hs_context *context); /* may be called after a failure of open */
-  /* Writes "stage: variant" lines. Returns the characters written. */
+  /* Writes "stage: variant" lines. Returns the number of characters written. */
   size_t (*report)(const hs_context *context, char *text, size_t bytes);
   /* Returns the bytes held on the device and pinned on the host. Null: the engine holds none. */
   void (*memory)(const hs_context *context, uint64_t *device_bytes, uint64_t *pinned_bytes);
-  /* Returns the bytes that a frame of this size needs, before anything is allocated: 8-bit gray without a mask, results
-     on the host. Null: frames need only the host's plan. */
+  /* Returns the bytes that a frame of this size needs, before any allocation: 8-bit gray without a mask, results on the
+     host. Null: frames need only the host's plan. */
   hs_status (*query)(hs_context *context, int32_t width, int32_t height, uint64_t *device_bytes,
                      uint64_t *pinned_bytes);
 
-  /* Runs a frame, or placement->group frames: requests and results are then arrays. A list that overflows is grown and
-     the frame repeated. Statuses: as hs_extract. */
+  /* Runs a frame, or placement->group frames, for which requests and results are arrays. If a list overflows, it is
+     grown and the frame is repeated. Statuses: as hs_extract. */
   hs_status (*run)(hs_context *context, const frame_request *request, const frame_placement *placement,
                    frame_result *result);
-  /* Returns whether there are kernels for groups with the context's options. Null: one frame per call. */
+  /* Returns whether groups of frames can run with the context's options. Null: one frame per call. */
   bool (*groups)(const hs_context *context);
-  /* Returns how many frames of this size may have their memory on the device at once while half of it stays free, 1 or
-     more. With offloads only. */
+  /* Returns the number of frames of this size (1 or more) whose memory may be on the device at once while half of it
+     stays free. Only if offloads is true. */
   int32_t (*frames_in_memory)(hs_context *context, int32_t width, int32_t height);
 
-  /* Chooses the set of pinned results (0..RESULT_SETS-1) that later frames write to; the other set keeps its results.
+  /* Selects the set of pinned results (0..RESULT_SETS-1) to which later frames write; the other set keeps its results.
      Null: results are lists. */
   void (*use_results)(hs_context *context, int32_t set);
-  /* Makes *features the owner of a set's records, without a copy if that pays, or of a copy. Statuses: as
+  /* Passes a set's records to *features: without a copy if that is worthwhile, otherwise as a copy. Statuses: as
      features_reserve. */
   hs_status (*give)(hs_context *context, int32_t set, const hs_features *found, hs_features *features);
 
-  /* Makes pinned, empty lists for user->count user keypoints, for the caller to fill, and sets user->capacity. Valid
-     until the next call of this. Null: run takes request->user_keypoints itself. Statuses: HS_ERR_MEMORY,
+  /* Makes pinned, empty lists for user->count user keypoints, which the caller fills, and sets user->capacity. Valid
+     until the next call of this function. Null: run reads request->user_keypoints itself. Statuses: HS_ERR_MEMORY,
      HS_ERR_DEVICE. */
   hs_status (*user_lists)(hs_context *context, user_keypoints *user, keypoint_list *keypoints, feature_list *features);
-  /* Finds the user keypoint of each of the last frame's features [count], if orientations were computed. */
+  /* Returns the index of the listed user keypoint for each of the last frame's features [count], if orientations were
+     computed. */
   hs_status (*user_keypoints_of)(hs_context *context, uint32_t count, const uint32_t **keypoint);
 
   const engine_tiles *tiles;           /* null: run itself makes tiles if the untiled frame does not fit */
@@ -379,27 +384,27 @@ typedef struct engine {
   const engine_primitives *primitives; /* null: arrays in device memory are refused */
 } engine;
 
-/* A context's use of its engine: the report, falling back to the CPU, workers with the same engine, statistics. */
+/* Use of a context's engine: the report, fallback to the CPU, workers with the same engine, statistics. */
 
 /* Writes context->report. */
 void backend_report(hs_context *context);
 /* engine.report of the CPU. */
 size_t backend_report_cpu(const hs_context *context, char *text, size_t bytes);
 
-/* Returns whether the CPU should run a frame that failed with this status, because the device's memory is full. Only
+/* Returns whether the CPU should run a frame that failed with this status because the device's memory is full. Only
    with HS_DEVICE_AUTO on a device. */
 bool backend_falls_back(const hs_context *context, hs_status status);
-/* Notes such a fallback and its reason in the report. Only a context's first is kept. */
+/* Records such a fallback and its reason for the report. Only the first one of a context is kept. */
 void backend_note_fallback(hs_context *context, const char *reason);
 
-/* Makes a context that works as `owner` does, with `threads` CPU threads, for work in flight. On failure the reason is
-   the owner's last error. */
+/* Makes a context that works as `owner` does, with `threads` CPU threads, for images in flight. On failure the reason
+   is in the owner's last error. */
 hs_status backend_clone(hs_context *owner, int32_t threads, hs_context **clone);
 
-/* Frees a context that has nothing in flight. */
+/* Frees a context without images in flight. */
 void backend_release(hs_context *context);
 
-/* Returns the statistics of the context itself, without its workers. Does not change struct_size. */
+/* Sets the statistics of the context itself, without its workers. Does not change struct_size. */
 void backend_statistics(const hs_context *context, hs_statistics *statistics);
 
 #endif

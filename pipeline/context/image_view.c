@@ -1,4 +1,4 @@
-/* The caller's images and arrays: checked and turned into views for the stages. */
+/* Checks the caller's images and arrays, and makes views of them for the stages. */
 #include "pipeline/context/image_view.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ _Static_assert((int)SOURCE_GRAY == HS_GRAY && (int)SOURCE_GRAY_ALPHA == HS_GRAY_
                    (int)SOURCE_BGR == HS_BGR && (int)SOURCE_RGBA == HS_RGBA && (int)SOURCE_BGRA == HS_BGRA,
                "pixel layouts");
 
-/* Refuses sides that the pyramid cannot number, before any memory is allocated. */
+/* Refuses sides that are too long for the pyramid's coordinates, before any memory is allocated. */
 static hs_status check_sides(hs_context *c, const hs_image *image) {
   const int32_t first = c->options.first_octave;
   const bool wide = pyramid_first_side(image->width, first) > PYRAMID_SIDE_MAX;
@@ -212,7 +212,7 @@ hs_status array_view_tiling(hs_context *c, const prim_view *view, const hs_tilin
   out->tile_height = tiling->height < view->height ? tiling->height : view->height;
   out->columns = (view->width - 1) / out->tile_width + 1;
   out->rows = (view->height - 1) / out->tile_height + 1;
-  out->count = out->columns * out->rows; /* at most the number of the array's elements */
+  out->count = out->columns * out->rows; /* cannot overflow: at most the number of elements of the array */
   return HS_OK;
 }
 

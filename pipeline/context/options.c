@@ -1,4 +1,5 @@
-/* Defaults, ranges and descriptions of options, made from options_table.inc, and the thresholds that the stages use. */
+/* Defaults, ranges and descriptions of options, from options_table.inc, and the stages' thresholds that are computed
+   from them. */
 #include "pipeline/context/options.h"
 
 #include <math.h>
@@ -12,8 +13,8 @@
 #define OPTIONS_TABLE "pipeline/context/options_table.inc"
 #define UINT64_LIMIT  18446744073709551615.0
 
-/* The structs again, made from the table. A field missing there does not compile. So the last field has no padding
-   behind it, which would be read as the next field that is appended. */
+/* The same structs, made from the table. If a field is missing in the table, the assertions below fail. No padding
+   follows the last field; otherwise a field appended later would read the padding's bytes. */
 typedef struct option_fields {
   size_t struct_size;
 #define OPTION(kind, type, field, ...) type field;
@@ -175,7 +176,7 @@ static hs_status check_integer(const hs_option_info *info, int32_t value, double
 
 static hs_status check_number(const hs_option_info *info, double value, double low, double high, char *message,
                               size_t message_bytes) {
-  if (value >= low && value <= high) return HS_OK; /* NaN fails */
+  if (value >= low && value <= high) return HS_OK; /* false for NaN */
   hs_message_set(message, message_bytes, "options.%s is %g, expected %g..%g", info->name, value, low, high);
   return HS_ERR_OPTION;
 }
@@ -223,7 +224,7 @@ pyramid_rules options_pyramid_rules(const hs_options *o) {
   return pyramid;
 }
 
-/* Returns the next smaller float, which turns "at least t" into "above the result". */
+/* Returns the next smaller float, which turns "at least t" into "greater than the result". */
 static float below(float t) { return nextafterf(t, -1.0f); }
 
 static float candidate_threshold(const hs_options *o) {
@@ -234,8 +235,8 @@ static float candidate_threshold(const hs_options *o) {
   return (float)(0.5 * contrast);
 }
 
-/* Returns the sizes of domain-size pooling, and by how many levels each is sampled away. Scale-space levels lie a
-   factor of 2^(1/S) apart. */
+/* Returns the sizes of domain-size pooling, and for each the level offset at which it is sampled. Adjacent levels
+   differ in scale by a factor of 2^(1/S). */
 static domain_sizes domain_sizes_of(const hs_options *o) {
   domain_sizes d = {.count = o->dsp ? o->dsp_sizes : 0};
   const double least = (double)o->dsp_smallest, step = ((double)o->dsp_largest - least) / (double)(o->dsp_sizes - 1);

@@ -25,36 +25,36 @@
 #include "stages/keypoint.h"
 #include "stages/pyramid.h"
 
-/* Checks every field; on failure writes which field, its value and its range. */
+/* Checks every field; on failure the message names the field, its value and its range. */
 hs_status options_validate(const hs_options *options, char *message, size_t message_bytes);
 
-/* Copies the caller's options and fills in every field that this library knows: options from an older header are
-   shorter and get their profile's defaults for the rest. If they have expert options, copies these to *expert, and
-   mine->expert points to the copy. */
+/* Copies the caller's options and completes them: options from an older header are shorter, and the missing fields get
+   their profile's defaults. If the options have expert options, copies these to *expert, and mine->expert points to the
+   copy. */
 hs_status options_complete(hs_options *mine, hs_expert_options *expert, const hs_options *callers, char *message,
                            size_t message_bytes);
 
-/* Returns the rules in force: the expert options' if there are any, else the profile's. */
+/* Returns the rules in effect: the expert options' rules, or without expert options the profile's. */
 const hs_expert_options *options_rules(const hs_options *options);
 
-/* Return the stages' parameters of valid options. */
+/* Return the stages' parameters that follow from valid options. */
 sift_params options_params(const hs_options *options);
 pyramid_rules options_pyramid_rules(const hs_options *options);
-/* Returns the grid of the samples of a doubled picture; sift_params.grid_shift says where they lie. */
+/* Returns the grid of the samples of a doubled picture; sift_params.grid_shift is its offset. */
 upsample_grid options_upsample_grid(const hs_options *options);
-/* Makes the filters of the base and of the steps [1..S+2]. Returns the largest radius. */
+/* Makes the filters of the base and of the level steps [1..S+2]. Returns the largest radius. */
 int32_t options_filters(const hs_options *options, gaussian_filter *base, gaussian_filter step[LEVELS_MAX]);
 
-/* Returns the number of CPU threads that the options ask for, 1 or more. */
+/* Returns the number of CPU threads that the options request, 1 or more. */
 int32_t options_threads(const hs_options *options);
 
 /* Returns whether max_features is spread over a grid. */
 bool options_use_grid(const hs_options *options);
-/* Returns the number of cells over which a device selects. 0: there is no grid, or the host selects, because there are
-   very many cells or the host has octaves of its own. */
+/* Returns the number of grid cells over which a device selects. 0: there is no grid, or the host selects, because there
+   are too many cells or the host computes some octaves. */
 enum { OPTIONS_DEVICE_CELLS_MAX = 1 << 16 };
 uint32_t options_device_cells(const hs_options *options);
-/* Returns the most features that a device itself selects; 0: it keeps all. */
+/* Returns the maximum number of features that remain after selection on the device; 0: it keeps all. */
 uint32_t options_device_max(const hs_options *options);
 
 #endif

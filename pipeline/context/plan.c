@@ -10,12 +10,13 @@
 #include "stages/image.h"
 #include "stages/keypoint.h"
 
-/* First capacity of the lists: one keypoint per SAMPLES_PER_KEYPOINT samples of the first octave, and KEYPOINTS_MIN
-   more. This is twice what dense photographs need. A frame that needs more is repeated once with the counts of the
-   first run. */
+/* First capacity of the lists: one keypoint per SAMPLES_PER_KEYPOINT samples of the first octave, plus KEYPOINTS_MIN.
+   This is twice the need of dense photographs. A frame that needs more is repeated once with the counts of the first
+   run. */
 enum { SAMPLES_PER_KEYPOINT = 192, KEYPOINTS_MIN = 1024 };
 
-/* Rows begin on a cache line. A level has a few floats more than its rows, so that vector loads may run beyond them. */
+/* Rows begin on a cache line. A level has some more floats after its last row, because vector loads may read past
+   it. */
 enum { STRIDE_FLOATS = 16, LEVEL_SLACK_FLOATS = 64 };
 
 const char *plan_buffer_name(plan_buffer buffer) {
@@ -34,8 +35,8 @@ static bool align_up(size_t bytes, size_t alignment, size_t *out) {
   return true;
 }
 
-/* Gives the entry the lowest offset at which it overlaps no entry of the same memory space that is in use at the same
-   time. False: the end does not fit. */
+/* Gives the entry the lowest offset at which it overlaps no entry of the same memory space whose lifetime intersects
+   its own. False: the end does not fit size_t. */
 static bool place(frame_plan *plan, plan_entry *entry) {
   size_t offset = 0;
   for (bool moved = true; moved;) {
@@ -73,8 +74,8 @@ static bool add(frame_plan *plan, plan_buffer buffer, int32_t octave, size_t cou
   return plan_add(plan, e, count, item);
 }
 
-/* Sets the octave's stride and the bytes of a level. Raises *work_floats to the scratch that its base and level steps
-   need. */
+/* Sets the octave's stride and the bytes of a level. Raises *work_floats to the scratch for its base and level
+   steps. */
 static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, size_t *work_floats) {
   const pyramid_geometry *g = &plan->geometry;
   const plan_request *r = &plan->request;
@@ -100,7 +101,7 @@ static bool measure_octave(frame_plan *plan, int32_t o, size_t *level_bytes, siz
   return hs_size_mul(floats, sizeof(float), level_bytes);
 }
 
-/* Adds the scratch of detection in the first octave (which: 0) or in the others (1). */
+/* Adds the scratch of detection: for the first octave (which: 0) or for the others (1). */
 static bool add_detect_work(frame_plan *plan, int32_t which, int32_t first_step, int32_t last_step) {
   const plan_request *r = &plan->request;
   pyramid_geometry octaves = plan->geometry;
@@ -109,7 +110,7 @@ static bool add_detect_work(frame_plan *plan, int32_t which, int32_t first_step,
   return add(plan, BUFFER_DETECT, which, bytes, 1, first_step, last_step);
 }
 
-/* Adds the scratch of the first octave (which: 0) or of the others (1). */
+/* Adds the scratch of the pyramid's steps: for the first octave (which: 0) or for the others (1). */
 static bool add_work(frame_plan *plan, int32_t which, size_t floats, int32_t pyramid_step) {
   const int32_t detect_step = pyramid_step + 1;
   if (plan->request.graph_bytes)
@@ -126,8 +127,8 @@ static bool has_bytes(const pyramid_geometry *g, int32_t o, size_t bytes) {
   return (uint64_t)g->width[o] * (uint64_t)g->height[o] >= bytes / sizeof(float);
 }
 
-/* Returns how many octaves are made in one pass each: those whose levels would leave the caches before the next stage
-   reads them. */
+/* Returns how many octaves are made by a fused pass each: those whose levels would not stay in the caches until the
+   next stage reads them. */
 static int32_t passes_of(const frame_plan *plan) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
@@ -138,9 +139,9 @@ static int32_t passes_of(const frame_plan *plan) {
   return passes;
 }
 
-/* Adds buffers for stages that run at the same time: octaves are then searched while they are made, and the keypoints
-   of the first octave are listed while the others are made. Added before the levels, so that the buffers lie below them
-   (add_first_octave). */
+/* Adds buffers for stages that run at the same time: octaves are searched while they are made, and the keypoints of the
+   first octave are listed while the others are made. They are added before the levels, to get lower offsets (see
+   add_first_octave). */
 static bool add_graph(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const int32_t octaves = plan->geometry.octave_count;
@@ -150,8 +151,8 @@ static bool add_graph(frame_plan *plan) {
          (octaves == 1 || add_detect_work(plan, 1, STEP_FIRST_PYRAMID, STEP_DETECT));
 }
 
-/* Adds the first octave. The buffers in use at the same time fill the addresses below it without gaps, so its top
-   levels directly follow its other levels. */
+/* Adds the first octave. Buffers in use at the same time fill the offsets below it without gaps, so its top levels
+   directly follow its other levels. */
 static bool add_first_octave(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const size_t kept = (size_t)r->rules.scales + 1, top = r->detect_reads_top ? 2 : 1;

@@ -13,47 +13,47 @@
 
 _Static_assert(sizeof(escaped_candidate) == TILE_ESCAPED_BYTES, "room for escaped");
 
-/* A keypoint's final sample is at most TILE_HALO from its tile; the keypoint is up to REFINE_REACH_VLFEAT from that
-   sample, here rounded up. */
+/* A keypoint's final sample is at most TILE_HALO samples from its tile; the keypoint is up to REFINE_REACH_VLFEAT
+   (rounded up here) from that sample. */
 enum { KEYPOINT_HALO = TILE_HALO + 3 };
 
 static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
 static int32_t align_up(int32_t n) { return (n + TILE_ALIGNMENT - 1) & ~(TILE_ALIGNMENT - 1); }
 
-/* Returns slightly more than the largest scale of a keypoint of a level, in samples of its octave. The offset of its
-   fit is below REFINE_REACH_VLFEAT, 3/2. */
+/* Returns an upper bound on the sigma of a level's keypoints, in samples of the octave. The offset of a fit is below
+   REFINE_REACH_VLFEAT, 3/2. */
 static double largest_sigma(const sift_params *p, int32_t level) {
   return 1.001 * scalespace_level_sigma((double)p->sigma0, 2 * p->scales, 2 * level + 3);
 }
 
-/* Returns how many samples around a keypoint its orientation window and the gradients at the window's edge reach. */
+/* Returns the halo around a keypoint for its orientation window and the gradients at the window's edge, in samples. */
 static int32_t orient_halo(const sift_params *p, double sigma) {
   return orient_radius((float)sigma, p->orientation_rule) + 2;
 }
 
 static int32_t describe_halo(double sigma) { return describe_radius((float)sigma) + 2; }
 
-/* Returns slightly more than the length of the longest shape. */
+/* Returns an upper bound on the quotient of a shape's axes. */
 static double longest(void) { return 1.001 * sqrt((double)AFFINE_LONGEST); }
 
-/* Returns how many samples around a keypoint the moments of its shape read. The window extends less than a step
+/* Returns the halo around a keypoint for the moments of its shape, in samples. The window extends less than a step
    further, at most sigma / 2. */
 static int32_t shape_halo(double sigma) {
   return (int32_t)((longest() * (double)(AFFINE_WINDOW * AFFINE_REACH) + 0.5) * sigma) + 3;
 }
 
-/* Returns how many samples around a keypoint a corner of its shape's patch reaches. */
+/* Returns the halo around a keypoint for the corners of its shape's patch, in samples. */
 static int32_t patch_halo(double sigma, int32_t side) {
   return (int32_t)(0.5 * side * (double)AFFINE_DISTANCE * sigma * hypot(longest(), 1.0)) + 3;
 }
 
-/* Returns how many samples around a keypoint a descriptor of this scale reaches. */
+/* Returns the halo around a keypoint for a descriptor of this scale, in samples. */
 static int32_t window_halo(const plan_request *r, double sigma) {
   return r->affine ? patch_halo(sigma, AFFINE_DESCRIBE_SIDE) : describe_halo(sigma);
 }
 
-/* Widens the halos to what the windows of a keypoint of `level` need. */
+/* Widens the halos to those of the windows of a keypoint of `level`. */
 static void widen_for_windows(const plan_request *r, int32_t level, int32_t octaves_left, tile_halos *m) {
   const sift_params *p = r->params;
   const domain_sizes *d = &p->domain;
@@ -78,12 +78,12 @@ static void widen_for_detection(const plan_request *r, tile_halos *m) {
   const int32_t scales = r->params->scales, fits = TILE_HALO + 2;
   for (int32_t s = 0; s <= scales + 1; s++) m->other[0][s] = most(m->other[0][s], fits);
   if (r->detect_reads_top) m->other[0][scales + 2] = fits;
-  /* The last level is made while it is read, from the level below. */
+  /* the last level is computed on demand from the level below */
   m->other[0][scales + 1] = most(m->other[0][scales + 1], fits + 2 + r->step_filter[scales + 2].radius);
 }
 
-/* Widens the halos to what making the levels needs: each level is made from the one below, and level 0 of an octave
-   from level S of the finer one. */
+/* Widens the halos to those of the filters: each level is made from the level below, and level 0 of an octave from
+   level S of the finer octave. */
 static void widen_for_steps(const plan_request *r, tile_halos *m) {
   for (int32_t i = m->octaves - 1; i >= 0; i--) {
     for (int32_t s = m->levels[i] - 1; s >= 0; s--) {
@@ -94,7 +94,7 @@ static void widen_for_steps(const plan_request *r, tile_halos *m) {
         *left = m->left[i][s + 1] + radius;
       }
       *left = most(*left, *other);
-      if (i == 0) *left = align_up(*left); /* only in their own octave do tiles begin on cache lines */
+      if (i == 0) *left = align_up(*left); /* tiles begin on cache lines only in their own octave */
     }
     if (i == 0) return;
     int32_t *finer = &m->other[i - 1][r->params->scales];
@@ -131,7 +131,8 @@ plane_region tile_region(const tile_halos *m, const pyramid_geometry *g, int32_t
                         clamp(c.y1 + other, height)};
 }
 
-/* The memory also has room for the samples from which the first octave's base is made, as far as its filter reaches. */
+/* Finds the origin of the tile's memory. The memory also holds the samples from which the first octave's base is made,
+   including the filter's halo. */
 void tile_origin(const tile_halos *m, const plan_request *r, const pyramid_geometry *g, int32_t octave,
                  const plane_region *core, int32_t index, int32_t *x, int32_t *y) {
   const plane_region region = tile_region(m, g, octave, core, index, 0);
@@ -142,8 +143,8 @@ void tile_origin(const tile_halos *m, const plan_request *r, const pyramid_geome
 
 static int32_t least(int64_t a, int32_t b) { return a < b ? (int32_t)a : b; }
 
-/* Finds the rows [*first, *end) of the picture for sample rows [y0, y1) of the first octave, with one more on each side
-   if the picture is doubled. */
+/* Finds the rows [*first, *end) of the picture for sample rows [y0, y1) of the first octave, plus one on each side if
+   the picture is doubled. */
 static void rows_of_samples(int32_t first_octave, int64_t y0, int64_t y1, int32_t height, int32_t *first,
                             int32_t *end) {
   const int64_t from = first_octave < 0 ? y0 / 2 - 1 : y0 << first_octave;
@@ -166,12 +167,12 @@ static bool band_bytes(const frame_plan *plan, size_t *bytes) {
   const tile_halos m = tile_halos_of(r, g->octave_count);
   const int32_t about = m.other[0][0] + r->base_filter->radius + REFINE_STEPS, samples = plan->tile_side + 2 * about;
   int32_t first, end;
-  /* One sample and one row more than any tile needs. */
+  /* one sample and one row more than any tile needs */
   rows_of_samples(g->first_octave, 2, (int64_t)samples + 3, r->height, &first, &end);
   return hs_size_mul((size_t)(end + 1 < r->height ? end + 1 : r->height), r->row_bytes, bytes);
 }
 
-/* Finds sides for the memory of a tile's levels that suffice for each octave of the picture. */
+/* Finds the size of the memory of a tile's levels, which must suffice for tiles of each octave of the picture. */
 static void tile_sides(const plan_request *r, const pyramid_geometry *g, int32_t side, int32_t index, int32_t *width,
                        int32_t *height) {
   *width = *height = 0;
@@ -224,7 +225,8 @@ static bool add_tile(frame_plan *plan) {
   return add(plan, BUFFER_BLUR_WORK, 0, work, sizeof(float), STEP_PYRAMID, STEP_PYRAMID);
 }
 
-/* Adds the scratch of detection in a tile, with room for one keypoint per 64 samples. A tile with more is divided. */
+/* Adds the scratch of detection in a tile, with capacity for one keypoint per 64 samples. A tile with more keypoints is
+   divided. */
 static bool add_detection(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const pyramid_geometry *g = &plan->geometry;
@@ -238,8 +240,8 @@ static bool add_detection(frame_plan *plan) {
          add(plan, BUFFER_ESCAPED, 0, plan->tile_keypoints, TILE_ESCAPED_BYTES, STEP_PYRAMID, STEP_DESCRIBE);
 }
 
-/* Adds level 0 of the octaves after the first; two are in memory at a time. That of the third octave is written after
-   the first octave is done. Until then its memory holds rows of the picture. */
+/* Adds level 0 of the octaves after the first; two are in memory at a time. The base of the third octave is written
+   after the first octave is done; until then its memory holds rows of the picture. */
 static bool add_bases(frame_plan *plan) {
   const pyramid_geometry *g = &plan->geometry;
   for (int32_t o = 1; o <= 2; o++) {
@@ -255,7 +257,7 @@ static bool add_bases(frame_plan *plan) {
 }
 
 /* Adds the scratch for ordering an octave's keypoints: three numbers per keypoint, and a counter per row of every
-   level. Also adds the order of the features, which stays until they are handed out. */
+   level. Also adds the order of the features, which is needed until they are returned. */
 static bool add_order(frame_plan *plan) {
   const plan_request *r = &plan->request;
   const size_t counters = (size_t)plan->geometry.height[0] * (size_t)r->rules.scales + 1;
@@ -273,7 +275,7 @@ static bool make(const plan_request *request, int32_t side, frame_plan *plan) {
   return plan_add_lists(plan) && add_bases(plan) && add_tile(plan) && add_detection(plan) && add_order(plan);
 }
 
-/* Sides are powers of two, and three quarters of these if that is a multiple of a cache line. */
+/* A side is a power of two, or three quarters of one if that is a multiple of a cache line. */
 int32_t plan_smaller_tile(int32_t side) {
   const bool is_power = (side & (side - 1)) == 0;
   if (!is_power) return side / 3 * 2;

@@ -1,4 +1,4 @@
-/* The public calls on pictures or results in device memory. */
+/* The public calls for pictures or results in device memory. */
 #include "pipeline/include/hartsift_cuda.h"
 
 #include "cpu/schedule/float_environment.h"
@@ -8,7 +8,7 @@
 #include "pipeline/context/options.h"
 #include "pipeline/frame/run_frame.h"
 
-/* Checks and runs a frame whose picture is on the device. */
+/* Checks and runs a frame whose picture is in device memory. */
 static hs_status run(hs_context *c, const hs_image *image, const hs_image *mask, const frame_placement *placement,
                      frame_result *result) {
   if (!c->engine->offloads) return CONTEXT_FAIL(c, HS_ERR_NO_DEVICE, "the context works on the CPU");

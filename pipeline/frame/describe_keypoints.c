@@ -1,4 +1,4 @@
-/* The public call that describes keypoints of the caller on the context's device. The features come out in the order of
+/* The public call that describes keypoints of the caller on the context's device. Features are returned in the order of
    these keypoints. */
 #include <math.h>
 #include <string.h>
@@ -11,15 +11,16 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/frame/run_frame.h"
 
-/* Features of some of the user keypoints: from the lists of the CPU's workspace, or as records of a device. */
+/* Features of a part of the user keypoints: from the lists of the CPU's workspace, or as records of a device. */
 typedef struct user_part {
   uint32_t count;
-  const uint32_t *keypoint;   /* [count]: index in the list of each feature's keypoint; null: same as the feature's */
-  const uint32_t *source;     /* index of the user keypoint of each listed keypoint */
+  /* [count]: for each feature, index of its listed keypoint; null: equal to the feature's index */
+  const uint32_t *keypoint;
+  const uint32_t *source;     /* for each listed keypoint, index of its user keypoint */
   const workspace *lists;     /* null: the features are records */
   const hs_keypoint *records; /* [count] */
   const unsigned char *descriptors;
-  const hs_frame *frames; /* with records only */
+  const hs_frame *frames; /* only with records */
 } user_part;
 
 /* A device runs two parts: keypoints with an orientation need only the descriptor stage. */
@@ -34,7 +35,8 @@ static uint32_t source_of(const user_part *p, uint32_t feature) {
   return p->source[p->keypoint ? p->keypoint[feature] : feature];
 }
 
-/* Counts each user keypoint's features and turns the counts into first slots. Returns the sum of the counts. */
+/* Counts each user keypoint's features, and turns the counts into the index of each keypoint's first feature. Returns
+   the sum of the counts. */
 static uint64_t count_slots(const frame_request *r, const user_output *found, uint32_t *slot) {
   memset(slot, 0, sizeof *slot * ((size_t)r->user_count + 1));
   for (const user_part *p = found->part; p < found->part + USER_PARTS; p++)
@@ -48,7 +50,7 @@ static uint64_t count_slots(const frame_request *r, const user_output *found, ui
   return at;
 }
 
-/* Copies keypoints that cannot be described, as they came, with zero descriptors. */
+/* Copies keypoints that cannot be described unchanged, with zero descriptors. */
 static void copy_refused(const frame_request *r, const uint32_t *slot, hs_features *out) {
   const size_t bytes = r->descriptor_bytes;
   for (uint32_t i = 0; i < r->user_count; i++) {
@@ -62,7 +64,7 @@ static void copy_refused(const frame_request *r, const uint32_t *slot, hs_featur
   }
 }
 
-/* Restores the caller's size of a keypoint that was described with another one. */
+/* Restores the caller's size of a keypoint that was described with another size. */
 static void restore_size(hs_keypoint *k, hs_frame *frame, float sigma) {
   const float grown = sigma / k->sigma;
   if (k->sigma == sigma) return;
@@ -70,8 +72,8 @@ static void restore_size(hs_keypoint *k, hs_frame *frame, float sigma) {
   if (frame) *frame = (hs_frame){frame->a11 * grown, frame->a12 * grown, frame->a21 * grown, frame->a22 * grown};
 }
 
-/* Copies a part's features to their slots in the order of the user keypoints. slot[i]: slot of keypoint i's next
-   feature. */
+/* Copies a part's features to their positions in the order of the user keypoints. slot[i]: position of keypoint i's
+   next feature. */
 static void copy_part(const user_part *p, const frame_request *r, uint32_t *slot, hs_features *out) {
   const size_t bytes = r->descriptor_bytes;
   for (uint32_t f = 0; f < p->count; f++) {
@@ -105,8 +107,8 @@ static uint32_t count_part(const frame_request *r, bool oriented) {
   return count;
 }
 
-/* Describes the keypoints that have an orientation, or those that have none. Sources and keypoints of features stay in
-   the context's scratch. */
+/* Describes the keypoints that have an orientation, or those that do not. The indices of keypoints stay in the
+   context's scratch. */
 static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_geometry *g, bool oriented,
                           user_part *part) {
   const uint32_t count = count_part(r, oriented);
@@ -121,7 +123,7 @@ static hs_status run_part(hs_context *c, const frame_request *r, const pyramid_g
   if (st != HS_OK) return st;
   w.sources = memory;
   user_append(g, c, r, EVERY_OCTAVE, oriented, &w);
-  c->engine->use_results(c, oriented ? 0 : 1); /* a set for each part, because both are used together */
+  c->engine->use_results(c, oriented ? 0 : 1); /* one set per part, because both are used together afterwards */
   st = c->engine->run(c, r, &placement, &result);
   *part = (user_part){.count = result.count,
                       .source = w.sources,
@@ -183,7 +185,7 @@ static hs_status describe(hs_context *c, const hs_image *image, frame_request *r
   return HS_OK;
 }
 
-/* Returns whether the keypoints lie in the list that the call fills, and so may be freed by it. */
+/* Returns whether the keypoints are in the list that the call fills, and could be freed by it. */
 static bool within(const hs_keypoint *keypoints, const hs_features *features) {
   const uintptr_t at = (uintptr_t)keypoints, first = (uintptr_t)features->keypoints;
   return keypoints && features->keypoints && at >= first && at < first + features->capacity * sizeof *keypoints;

@@ -1,4 +1,4 @@
-/* The public calls on pixels: checks of arguments, the frame, and the copy of its features. */
+/* The public calls for pixels: checks of arguments, the frame, and the copy of its features. */
 #include <string.h>
 
 #include "cpu/schedule/float_environment.h"
@@ -14,7 +14,7 @@ _Static_assert((int)RULE_OPENCV == HS_RULE_OPENCV && (int)RULE_VLFEAT == HS_RULE
 _Static_assert((int)DESCRIBE_LENGTH == HS_DESCRIPTOR_LENGTH, "descriptor length");
 _Static_assert(sizeof(hs_keypoint) == 24, "documented size of a keypoint");
 
-/* Copies the first `count` features; descriptors of descriptor_bytes each, 0: none. */
+/* Copies the first `count` features, with descriptors of descriptor_bytes each (0: none). */
 static void copy_features(const hs_context *c, const frame_result *f, uint32_t count, size_t descriptor_bytes,
                           hs_keypoint *keypoints, void *descriptors) {
   if (count == 0) return;
@@ -34,14 +34,14 @@ static hs_status run_whole(hs_context *c, const frame_request *request, frame_ou
   return st == HS_OK && !out->result.lists ? grid_choice_result(c, request, &out->result) : st;
 }
 
-/* Runs a frame whose features are listed on the host. */
+/* Runs a frame on the host, whose features are in lists. */
 static hs_status run_listed(hs_context *c, const frame_request *request, frame_output *out) {
   out->result = (frame_result){.lists = &out->lists};
   return cpu_engine_run(c, request, NULL, &out->result);
 }
 
-/* Runs a frame in tiles, after the device had no room for it untiled. The host equalises the picture first, because one
-   tile lacks the counts of the whole picture. */
+/* Runs a frame in tiles, after it did not fit the device untiled. The host equalises the picture first, because a tile
+   does not have the counts of the complete picture. */
 static hs_status run_tiles(hs_context *c, hs_status untiled, frame_request *request, frame_output *out) {
   hs_status st = HS_OK;
   request->untiled_status = untiled;
@@ -58,8 +58,8 @@ static hs_status run_whole_or_tiles(hs_context *c, frame_request *request, frame
   return is_full && c->engine->tiles && !request->source_on_device ? run_tiles(c, st, request, out) : st;
 }
 
-/* Runs a frame, with fallback to the CPU. Workers of images in flight fall back in in_flight_workers.c instead, because
-   they hold results of several images. */
+/* Runs a frame, and falls back to the CPU if necessary. Workers of images in flight fall back in in_flight_workers.c
+   instead, because they hold results of several images. */
 hs_status extract_request(hs_context *c, frame_request *request, frame_output *out) {
   hs_status st = HS_OK;
   request->may_tile = true;
@@ -142,8 +142,7 @@ static hs_status extract(hs_context *c, const hs_image *image, const hs_image *m
 
 bool extract_rows_may(const hs_context *c) { return context_may_take_rows(&c->options, &c->params); }
 
-/* Returns whether the frame needs tiles and their rows fit: on the engine if it makes tiles itself, else on the
-   host. */
+/* Returns whether the frame needs tiles and fits with rows: on the engine if it uses tiles itself, else on the host. */
 static bool fits_in_rows(hs_context *c, frame_request *request) {
   uint64_t device_bytes, host_bytes;
   if (!c->engine->tiles) return context_fits_in_rows(c, request);
@@ -164,7 +163,7 @@ bool extract_rows(hs_context *c, const hs_image *image, row_feed *feed, const hs
   if (*st == HS_OK) *st = image_view_filter(c, image, mask, &request.filter);
   if (*st == HS_OK) *st = run_listed(c, &request, &out);
   if (*st == HS_OK) *st = extract_copy(c, image, &out.result, type, features);
-  /* The lists may have grown and left no room for rows, or the device may have no room for tiles. */
+  /* the lists may have grown so far that rows do not fit, or the device may lack memory for tiles */
   const bool is_full = *st == HS_ERR_LIMIT || backend_falls_back(c, *st);
   if (!is_full || feed->failure != HS_OK) return true;
   context_clear_error(c);

@@ -1,4 +1,4 @@
-/* The public call that cuts out patches: their places, the layers from which they are sampled, and the sampling. It
+/* The public call that extracts patches: their positions, the layers from which they are sampled, and the sampling. It
    runs on the CPU even if the context has a device. */
 #include <math.h>
 #include <string.h>
@@ -32,8 +32,8 @@ typedef struct patch_call {
   patch_map *maps;
   bool *valid;
   patch_layers layers;
-  int32_t octaves; /* number of octaves to build: up to the coarsest from which a patch is sampled */
-  bool picture;    /* some patch is sampled from the picture */
+  int32_t octaves; /* number of octaves to build: up to the coarsest one from which a patch is sampled */
+  bool picture;    /* at least one patch is sampled from the picture */
 } patch_call;
 
 static hs_status take_options(hs_context *c, const hs_patch_options *callers, const hs_frame *frames,
@@ -59,7 +59,7 @@ static hs_status take_options(hs_context *c, const hs_patch_options *callers, co
 
 static bool within_reach(float v) { return v >= -(float)PYRAMID_SIDE_MAX && v <= (float)PYRAMID_SIDE_MAX; }
 
-/* Finds the position of patch i. False: the patch cannot be cut out. */
+/* Finds the map of patch i. False: the patch cannot be extracted. */
 static bool map_of(const patch_call *p, uint32_t i, patch_map *m) {
   const hs_keypoint *k = &p->keypoints[i];
   const float distance = p->options.scale / (float)p->options.size;
@@ -104,10 +104,10 @@ static void place_patches(patch_call *p, hs_status *statuses) {
   }
 }
 
-/* Makes the gray picture. One piece of memory holds three planes: the result, the gray picture before an identity blur,
-   and work space. */
+/* Makes the gray picture. One allocation holds three planes: the result, the gray picture before an identity blur, and
+   scratch. */
 static hs_status make_gray(hs_context *c, const source_view *source, plane_view *gray) {
-  enum { ROW = 16, SLACK = 64 }; /* as for levels */
+  enum { ROW = 16, SLACK = 64 }; /* as for the pyramid's levels */
   static const gaussian_filter identity = {.radius = 1, .taps = {1.0f, 0.0f}};
   const int32_t width = source->width, height = source->height;
   const size_t stride = ((size_t)width + ROW - 1) & ~(size_t)(ROW - 1);

@@ -5,7 +5,7 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/frame/extract.h"
 
-/* Runs the frame of a picture. A masked picture is decoded on the host, because its mask is there. */
+/* Runs the frame of a picture. A picture with a mask is decoded on the host, because the mask is there. */
 static hs_status run_from(hs_context *c, const source_picture *p, bool on_device, frame_request *request,
                           frame_output *out) {
   const hs_source *source = &p->source;
@@ -14,8 +14,8 @@ static hs_status run_from(hs_context *c, const source_picture *p, bool on_device
   return st == HS_OK ? extract_request(c, request, out) : st;
 }
 
-/* Runs the frame of a picture. libjpeg decodes a JPEG that the device refuses, or that the device has no memory to
-   decode along with the frame. */
+/* Runs the frame of a picture. libjpeg decodes a JPEG if the device refuses it, or if the device lacks the memory to
+   decode it together with the frame. */
 static hs_status run_picture(hs_context *c, const source_picture *p, bool on_cpu, frame_request *request,
                              frame_output *out) {
   *request = (frame_request){.descriptor_bytes = features_descriptor_bytes(c->options.descriptor), .on_cpu = on_cpu};
@@ -42,8 +42,8 @@ hs_status extract_picture_view(hs_context *c, const source_picture *p, const hs_
   return st == HS_OK ? extract_view(c, &p->source.image, &out.result, features) : st;
 }
 
-/* Extracts row by row if the picture needs tiles and its source can be read by rows; it is then never in memory as a
-   whole. False: the picture must be read as a whole. */
+/* Extracts row by row if the picture needs tiles and its source can be read by rows; the complete picture is then never
+   in memory. False: the complete picture must be read. */
 static bool extract_in_rows(hs_context *c, const opened_source *opened, hs_features *features, hs_status *st) {
   source_rows rows;
   const hs_image *mask = opened->source.mask ? &opened->mask : NULL;
@@ -53,7 +53,7 @@ static bool extract_in_rows(hs_context *c, const opened_source *opened, hs_featu
   return done;
 }
 
-/* Reads the source and extracts its features. *again: call again with keep_encoded false. */
+/* Reads the source and extracts its features. *again: the caller must call again with keep_encoded false. */
 static hs_status extract_once(hs_context *c, const opened_source *opened, hs_features *features, bool *again) {
   char reason[SOURCE_REASON_BYTES];
   source_picture p;

@@ -11,8 +11,8 @@
 #include "stages/portable.h"
 #include "stages/select.h"
 
-/* Each split is timed TRIALS times; its best time counts. Splits are tried from "all octaves on the GPU" downwards,
-   until one takes GIVE_UP_RATIO times as long as the best so far. */
+/* Each split is timed TRIALS times, and the best time counts. The first split has all octaves on the GPU; each next one
+   has one octave less, until a split takes GIVE_UP_RATIO times as long as the best so far. */
 enum { TRIALS = 3 };
 static const double GIVE_UP_RATIO = 1.5;
 
@@ -22,7 +22,7 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Appends the CPU's features, those of the smaller octaves, to the GPU's. False: they exceed the capacity. */
+/* Appends the CPU's features (those of the small octaves) to the GPU's. False: they exceed the capacity. */
 static bool append(hs_context *c, const workspace *w, frame_result *result) {
   feature_records r;
   const uint32_t count = *w->features.count, room = c->engine->split->records(c, &r), first = result->count;
@@ -41,7 +41,8 @@ static bool append(hs_context *c, const workspace *w, frame_result *result) {
 
 /* ------------------------------------------------- selection among finished features */
 
-/* Returns the bits of the response. Responses and sigmas are not negative, so their bits have the same order. */
+/* Returns the bits of the response. Responses are not negative, so their bits as integers have the order of the
+   values. */
 static uint32_t response_key(const void *list, uint32_t i) {
   return hs_float_bits(((const hs_keypoint *)list)[i].response);
 }
@@ -53,7 +54,7 @@ static uint32_t level_key(const void *list, uint32_t i) {
   return select_level_key(k->octave, k->level);
 }
 
-/* Returns whether records i - 1 and i are features of one keypoint: equal except for their orientation. */
+/* Returns whether records i - 1 and i are features of the same keypoint: they differ only in orientation. */
 static bool joins(const void *list, uint32_t i) {
   const hs_keypoint *b = &((const hs_keypoint *)list)[i];
   hs_keypoint a = b[-1];
@@ -99,7 +100,7 @@ static void count_both(hs_context *c, const hs_statistics *on_cpu, uint32_t feat
   c->statistics.features = features;
 }
 
-/* Runs the frame once with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short and
+/* Runs the frame once with the first `octaves` on the GPU, fewer than the image has. *repeat: a list was too short; it
    has been grown. */
 static hs_status run_split(hs_context *c, const frame_request *r, int32_t octaves, frame_result *result, bool *repeat) {
   const frame_placement placement = {.octaves = octaves};
@@ -116,7 +117,7 @@ static hs_status run_split(hs_context *c, const frame_request *r, int32_t octave
   const hs_statistics on_cpu = c->statistics;
   const hs_status ended = c->engine->split->finish(c, &placement, result, repeat);
   if (st == HS_OK) st = ended;
-  c->statistics.frames = before.frames; /* each part has counted a frame: the complete frame counts once */
+  c->statistics.frames = before.frames; /* each part has counted a frame, but the complete frame counts once */
   if (st != HS_OK || *repeat) return st;
   *repeat = !append(c, &work, result);
   if (*repeat) {
@@ -135,7 +136,7 @@ static hs_status run(hs_context *c, const frame_request *r, int32_t octaves, int
   hs_status st = HS_OK;
   for (bool repeat = true; repeat && st == HS_OK;) st = run_split(c, r, octaves, result, &repeat);
   const way_choice choice = plan_choose_way(&request);
-  context_note_way(c, &choice); /* replaces the way that the CPU's part noted */
+  context_note_way(c, &choice); /* replaces the way that the CPU's part recorded */
   return st;
 }
 
@@ -152,7 +153,7 @@ static hs_status time_split(hs_context *c, const frame_request *r, int32_t octav
   return st;
 }
 
-/* Measures the fastest split for pictures like this one. */
+/* Measures which split is fastest for pictures like this one. */
 static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   const hs_statistics before = c->statistics;
   double best = 0, spent = 0;
@@ -161,7 +162,7 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   for (int32_t octaves = all - 1; octaves >= 1 && st == HS_OK; octaves--) {
     st = time_split(c, r, octaves, all, &spent);
     if (st != HS_OK && hs_status_class_of(st) != HS_CLASS_DEVICE) {
-      /* The CPU lacks memory or threads for its octaves. This rules out further splits, but not the frame. */
+      /* if the CPU lacks memory or threads for its octaves, further splits are impossible, but not the frame */
       context_clear_error(c);
       st = HS_OK;
       break;
@@ -176,7 +177,7 @@ static hs_status measure(hs_context *c, const frame_request *r, int32_t all, int
   return st;
 }
 
-/* Returns the kept split for pictures of this size, 0: none. Under the lock. */
+/* Returns the stored split for pictures of this size; 0: none. The caller holds the lock. */
 static int32_t kept_for(const split_table *table, const frame_request *r) {
   for (int i = 0; i < SPLITS_KEPT; i++) {
     const kept_split *k = &table->kept[i];
@@ -185,8 +186,8 @@ static int32_t kept_for(const split_table *table, const frame_request *r) {
   return 0;
 }
 
-/* Chooses the split: from the options, or measured and kept for this size. Measuring holds the lock, because workers
-   that measured at the same time would disturb each other and choose different splits. */
+/* Chooses the split: from the options, or measured and stored for this size. The measurement holds the lock, because
+   workers that measured at the same time would disturb each other and choose different splits. */
 static hs_status choose(hs_context *c, const frame_request *r, int32_t all, int32_t *split) {
   split_table *table = c->splits;
   *split = c->options.split;
@@ -221,7 +222,7 @@ hs_status gpu_cpu_split_run(hs_context *c, const frame_request *r, const frame_p
   hs_status st = HS_OK;
   if (placement->source_on_device || placement->resident || placement->user_keypoints.count > 0)
     return c->engine->split->run(c, r, placement, result);
-  /* The CPU may compute all octaves, so the host equalizes the picture. */
+  /* the CPU may compute all octaves, so the host equalizes the picture */
   if (r->equalize) st = equalize_picture(c, &equalized.source);
   equalized.equalize = false;
   return st == HS_OK ? run_divided(c, &equalized, result) : st;

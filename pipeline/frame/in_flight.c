@@ -14,16 +14,16 @@
 
 enum {
   IN_FLIGHT_DEFAULT = 8,
-  IN_FLIGHT_FILES = 64,      /* files for a GPU: reading one keeps a core busy longer than the GPU needs */
+  IN_FLIGHT_FILES = 64,      /* for files on a GPU: a core needs longer to read a file than the GPU for its frame */
   IN_FLIGHT_THROUGHPUT = 48, /* with HS_WORKLOAD_THROUGHPUT on a GPU: enough for its workers and their next images */
-  /* The ring of HS_WORKLOAD_THROUGHPUT has more slots than images are in flight: small images may overtake an earlier
-     large one. */
+  /* The ring of HS_WORKLOAD_THROUGHPUT has more slots than images may be in flight, so that small images may overtake
+     an earlier large one. */
   THROUGHPUT_RING = 128
 };
 
 static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
 
-/* Releases the results of an image. Under the lock. */
+/* Releases the results of an image. The caller holds the lock. */
 static void give_back(in_flight_ring *f, uint64_t image) {
   in_flight_slot *s = ring_slot(f, image);
   if (!f->on_device) return;
@@ -74,8 +74,8 @@ static bool has_worker(in_flight_ring *f, int32_t worker) {
   return runs;
 }
 
-/* Ends the workers. Once `ending` is set no worker starts another, so after worker i is joined, has_worker(i + 1) no
-   longer changes. */
+/* Ends the workers. Once `ending` is set, no worker starts another one, so after worker i is joined, has_worker(i + 1)
+   no longer changes. */
 static void stop_workers(in_flight_ring *f) {
   pthread_mutex_lock(&f->lock);
   f->ending = true;
@@ -99,8 +99,8 @@ static void stop_workers(in_flight_ring *f) {
 
 void in_flight_end(hs_context *c) {
   if (!c->in_flight) return;
-  /* A forked child has no workers. What the parent's workers hold is in the state in which the fork found it, so its
-     memory is left until the process ends. */
+  /* A forked child has no workers. The state of the parent's workers is incomplete at the moment of the fork, so their
+     memory is not freed until the process ends. */
   if (c->process == getpid()) stop_workers(c->in_flight);
   hs_memory_release(c->options.allocator, c->in_flight);
   c->in_flight = NULL;
@@ -119,7 +119,7 @@ static hs_status start(hs_context *owner, bool for_files) {
   const int32_t gpu_workers = throughput ? GPU_WORKERS_THROUGHPUT : GPU_WORKERS;
   const int32_t workers = least(in_flight, owner->engine->offloads ? gpu_workers : least(threads, CPU_WORKERS));
   const int32_t room = throughput && in_flight < THROUGHPUT_RING ? THROUGHPUT_RING : in_flight;
-  /* One slot more than images in flight: the caller may be reading the results in it. */
+  /* one slot more than images in flight, because the caller may be reading its results */
   const size_t bytes = sizeof(in_flight_ring) + sizeof(in_flight_slot) * ((size_t)room + 1);
   in_flight_ring *f = hs_memory_alloc(owner->options.allocator, bytes);
   if (!f) return CONTEXT_FAIL(owner, HS_ERR_MEMORY, "cannot allocate %zu bytes for images in flight", bytes);
@@ -158,8 +158,8 @@ void in_flight_add_statistics(in_flight_ring *f, hs_statistics *sum) {
   pthread_mutex_unlock(&f->lock);
 }
 
-/* Returns how many workers may have an image of this size on the device at once. Computes it only when the size
-   changes. */
+/* Returns how many workers may have an image of this size on the device at once. The number is computed only if the
+   size changes. */
 static int32_t workers_for(hs_context *c, const hs_image *image) {
   in_flight_ring *f = c->in_flight;
   if (!f->on_device) return CPU_WORKERS;
@@ -172,13 +172,13 @@ static int32_t workers_for(hs_context *c, const hs_image *image) {
   return f->sized_workers;
 }
 
-/* Frees slots that were taken out of order once they are the oldest. Waits while the slot before them is being
-   viewed. */
+/* Frees slots whose images were taken out of order, once they are the oldest. Waits while the caller may be reading the
+   slot before them. */
 static void skip_taken(in_flight_ring *f) {
   while (!f->viewed && f->oldest != f->end && ring_slot(f, f->oldest)->taken) f->oldest++;
 }
 
-/* Returns the slot of the next image, cleared except for its lists; null: all are in use. Under the lock. */
+/* Returns the slot of the next image, cleared except for its lists; null: all are in use. The caller holds the lock. */
 static in_flight_slot *open_slot(hs_context *c) {
   in_flight_ring *f = c->in_flight;
   skip_taken(f);
@@ -192,7 +192,7 @@ static in_flight_slot *open_slot(hs_context *c) {
   return s;
 }
 
-/* Submits a filled slot. Under the lock. */
+/* Submits a filled slot. The caller holds the lock. */
 static void submit_slot(in_flight_ring *f, const in_flight_slot *s) {
   f->end++;
   f->waited_for++;
@@ -289,14 +289,14 @@ hs_status hs_submit_encoded(hs_context *context, const void *bytes, size_t size,
   return hs_submit_source(context, &source);
 }
 
-/* Finds the first image that is done and not taken. Under the lock. */
+/* Finds the first image that is done and not taken. The caller holds the lock. */
 static bool find_done(in_flight_ring *f, uint64_t *image) {
   for (*image = f->oldest; *image != f->end; ++*image)
     if (ring_slot(f, *image)->done && !ring_slot(f, *image)->taken) return true;
   return false;
 }
 
-/* Waits for the oldest image, or for any. Its slot stays occupied until the next call, because the caller may be
+/* Waits for the oldest image, or for any image. Its slot stays occupied until the next call, because the caller may be
    reading it. */
 static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   in_flight_ring *f = c->in_flight;
@@ -312,7 +312,7 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   f->waited_for -= there;
   f->viewed = there && !any;
   if (f->viewed)
-    f->oldest++; /* its slot is now the one before the oldest */
+    f->oldest++; /* its slot is then the slot before the oldest */
   else
     skip_taken(f);
   if (there && any && ring_slot(f, *image)->status != HS_OK) give_back(f, *image);
@@ -328,8 +328,8 @@ static hs_status wait_one(hs_context *c, bool any, uint64_t *image) {
   return s->status;
 }
 
-/* Waits for the oldest image. Refused with HS_WORKLOAD_THROUGHPUT: images that overtake others fill the workers' memory
-   for results, so the oldest might find none. */
+/* Waits for the oldest image. Refused with HS_WORKLOAD_THROUGHPUT: images that overtake others occupy the workers'
+   memory for results, so that the oldest image might never get any. */
 static hs_status wait_oldest(hs_context *c, uint64_t *image) {
   if (context_for_throughput(c))
     return CONTEXT_FAIL(c, HS_ERR_ARGUMENT, "options.workload is HS_WORKLOAD_THROUGHPUT: expected hs_wait_any");
@@ -348,8 +348,8 @@ hs_status hs_wait_view(hs_context *c, const hs_features **features) {
   return st;
 }
 
-/* Moves a result to the caller's list. On the CPU, a result that was not viewed before takes its memory along: there
-   may be many more slots than images in flight. */
+/* Moves a result to the caller's list. On the CPU, a result that was not viewed before takes its memory with it,
+   because there may be many more slots than images in flight. */
 static hs_status hand_over(hs_context *c, uint64_t image, hs_features *features) {
   in_flight_ring *f = c->in_flight;
   in_flight_slot *slot = ring_slot(f, image);

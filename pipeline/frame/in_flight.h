@@ -3,8 +3,8 @@
  * Results are returned in the order of submission.
  *
  * A worker of a GPU context has its own stream, memory and graphs, so that copies and kernels of different images
- * overlap. It alternates between two sets of pinned results, and starts no image while both hold results that were not
- * waited for. A worker of a CPU context has its share of the threads.
+ * overlap. It alternates between two sets of pinned results, and starts no image while the caller has not taken the
+ * results in both. Workers of a CPU context share the threads equally.
  */
 #ifndef HARTSIFT_FRAME_IN_FLIGHT_H
 #define HARTSIFT_FRAME_IN_FLIGHT_H
@@ -20,37 +20,38 @@
 
 typedef struct in_flight_ring in_flight_ring;
 
-/* Ends the workers and frees the ring, if there is one. Images that no worker has taken are dropped; the others are
+/* Ends the workers and frees the ring, if there is one. Images that no worker has taken are dropped; other images are
    finished. */
 void in_flight_end(hs_context *context);
 
-/* Returns how many images may be submitted and not yet taken, by options.in_flight and options.workload. for_files: the
-   first image is a file. */
+/* Returns how many images may be submitted and not yet taken, from options.in_flight and options.workload. for_files:
+   the first image is a file. */
 int32_t in_flight_max(const hs_context *context, bool for_files);
 
 /* Returns the way of the image that the context's last hs_wait... returned. *reason: the reason for it, null: none. */
 hs_frame_way in_flight_way(const hs_context *context, const char **reason);
 
-/* Adds the workers' memory and counts to *statistics. ring: null is allowed. */
+/* Adds the memory and counts of the workers to *statistics. ring: null is allowed. */
 void in_flight_add_statistics(in_flight_ring *ring, hs_statistics *statistics);
 
 /* ------------------------------------------------------------------ the ring: only for in_flight*.c */
 
 enum {
-  GPU_WORKERS = 8, /* on a GPU: four fill the multiprocessors with large images, eight with small ones */
-  /* With HS_WORKLOAD_THROUGHPUT: more workers than fill the GPU with pictures from memory, because each worker's
-     picture is decoded before its frame. */
+  GPU_WORKERS = 8, /* on a GPU: four workers fill the multiprocessors with large images, eight with small ones */
+  /* With HS_WORKLOAD_THROUGHPUT. This is more than pictures from memory need, because each worker's picture is decoded
+     before its frame. */
   GPU_WORKERS_THROUGHPUT = 16,
-  CPU_WORKERS = 16, /* most on a CPU */
+  CPU_WORKERS = 16, /* maximum on a CPU */
   READERS_MAX = 64
 };
 
 /* Progress of an image until a worker takes it. */
 typedef enum slot_state {
-  SLOT_UNREAD, /* waits for a reader (GPU only: a CPU's workers read files themselves, so theirs are ready at once) */
+  /* waits for a reader (GPU only: workers of a CPU read files themselves, so the slots are ready at once) */
+  SLOT_UNREAD,
   SLOT_READING,
   SLOT_READY,
-  SLOT_TAKEN /* a worker has it */
+  SLOT_TAKEN /* a worker has taken it */
 } slot_state;
 
 /* One image, from hs_submit until its results are no longer needed. */
@@ -60,8 +61,8 @@ typedef struct in_flight_slot {
   opened_source opened;         /* with from_source: the source of the picture */
   bool from_source, unreadable; /* unreadable: reading failed; status and error say why */
   bool done, taken;             /* done: by a worker; taken: by the caller */
-  bool fell_back;               /* the CPU did it instead of the device; error says why */
-  bool is_own;                  /* GPU: features views `own` */
+  bool fell_back;               /* the CPU processed the image instead of the device; error says why */
+  bool is_own;                  /* GPU: features refers to `own` */
   hs_status status;
   hs_frame_way way; /* way of the frame that found the features, and the reason for it */
   const char *way_reason;
@@ -77,23 +78,24 @@ typedef struct in_flight_worker {
   struct in_flight_ring *ring;
   hs_context *context;
   pthread_t thread;
-  int32_t held[RESULT_SETS]; /* results in each set that the caller still uses */
-  hs_statistics statistics;  /* after its start, later after its last image */
+  int32_t held[RESULT_SETS]; /* number of results in each set that the caller still uses */
+  hs_statistics statistics;  /* set after the worker's start, later after its last image */
 } in_flight_worker;
 
-/* The ring. Images are numbered in the order of submission; image n is in slot n % slot_count. The lock protects all
-   fields. */
+/* The ring of images in flight. Images are numbered in the order of submission; image n is in slot n % slot_count. The
+   lock protects all fields. */
 struct in_flight_ring {
   pthread_mutex_t lock;
   pthread_cond_t work, done;
   bool ending, viewed; /* ending: workers must end; viewed: the caller may still be reading image oldest - 1 */
   bool on_device;
-  bool any_order;                   /* images that are ready overtake earlier ones that are not */
-  int32_t most, waited_for;         /* limit and number of images submitted and not yet waited for */
-  int32_t worker_count, worker_max; /* workers that run, and their final number; a GPU's start one after another */
-  int32_t slot_count, threads;      /* threads: number that the workers share */
-  int32_t sized_width, sized_height, sized_workers; /* size of the image submitted last, and its worker_limit */
-  pthread_t readers[READERS_MAX];                   /* GPU: threads that read files ahead of the workers */
+  bool any_order;           /* ready images may overtake earlier images that are not ready */
+  int32_t most, waited_for; /* limit, and number of images submitted and not yet waited for */
+  /* number of running workers, and their final number; a GPU's workers start one after another */
+  int32_t worker_count, worker_max;
+  int32_t slot_count, threads;                      /* threads: number that all workers share */
+  int32_t sized_width, sized_height, sized_workers; /* size of the last submitted image, and its worker_limit */
+  pthread_t readers[READERS_MAX];                   /* GPU: threads that read files before workers take them */
   int32_t reader_count;
   pthread_cond_t unread;
   uint64_t waited;            /* the image that the caller waited for last */
@@ -108,28 +110,29 @@ static inline in_flight_slot *ring_slot(struct in_flight_ring *f, uint64_t image
 
 /* ---- in_flight_workers.c */
 
-/* Main function of a worker's thread: takes images and runs them until the ring ends. `worker`: its in_flight_worker.
+/* Main function of a worker's thread: takes images and runs them until the ring ends. worker: an in_flight_worker.
    Returns null. */
 void *in_flight_worker_main(void *worker);
-/* Returns how many of the ring's threads belong to a worker. */
+/* Returns how many of the ring's threads a worker has. */
 int32_t in_flight_worker_threads(const struct in_flight_ring *ring, int32_t worker);
-/* Wakes workers for waiting images. Under the lock. If every worker may take the next image, one signal suffices.
-   Otherwise all are woken: a single signal could reach a worker that may not take the image and would sleep again. */
+/* Wakes workers for waiting images. The caller holds the lock. If every worker may take the next image, one signal
+   suffices. Otherwise all are woken, because the signal could wake a worker that may not take the image and would sleep
+   again. */
 void in_flight_wake_workers(struct in_flight_ring *ring);
-/* Returns how many images of this size may be on the device at once, by its memory. At most GPU_WORKERS for large
-   images: one in each worker keeps the device busy, and groups of them would take memory without gain. */
+/* Returns how many images of this size may be on the device at once, given its memory. For large images at most
+   GPU_WORKERS: one image per worker keeps the device busy, and groups would use memory without gain. */
 int32_t in_flight_workers_for(hs_context *c, int32_t width, int32_t height);
-/* Returns how many images like this one may share launches. Each worker may hold the memory of a group. So a group has
-   at most `worker_limit` images, the number that fits the device, divided by the number of workers. */
+/* Returns how many images like this one may share launches. Each worker may hold the memory of a group, so a group has
+   at most `worker_limit` (the number that fits the device) divided by the number of workers. */
 int32_t in_flight_group_max(const struct in_flight_ring *ring, const hs_context *c, const hs_image *image,
                             int32_t worker_limit);
 
 /* ---- in_flight_workers.c: reading files */
 
-/* Starts the readers of a GPU's ring, when the first file comes. HS_ERR_THREAD: none could be started. */
+/* Starts the readers of a GPU's ring, for the first file. HS_ERR_THREAD: none could be started. */
 hs_status in_flight_start_readers(struct in_flight_ring *ring, hs_context *owner);
-/* Reads a slot's source and sets its picture, or the reason why it is unreadable. Without the lock; no other thread may
-   have the slot. */
+/* Reads a slot's source and sets its picture, or the reason why it is unreadable. Call without the lock; no other
+   thread may have the slot. */
 void in_flight_read_slot(in_flight_slot *slot);
 
 /* ------------------------------------------------------------------ groups of small images (small_images.c)
@@ -141,11 +144,11 @@ void in_flight_read_slot(in_flight_slot *slot);
    group. */
 int32_t small_images_max(const hs_context *context, const hs_image *image);
 
-/* Returns whether two images may share a group. */
+/* Returns whether two images may be in the same group. */
 bool small_images_alike(const hs_source *a, const hs_source *b);
 
-/* Runs pictures[count], all alike, without their masks. Sets views[count] to their features in the context's pinned
-   results. Either all succeed or none. Statuses: as hs_extract. */
+/* Runs pictures[count], all alike, without masks. Sets views[count] to their features in the context's pinned results.
+   Either all pictures succeed or none. Statuses: as hs_extract. */
 hs_status small_images_run(hs_context *context, const hs_source *const *pictures, int32_t count, hs_features *views);
 
 #endif

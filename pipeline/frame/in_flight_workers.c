@@ -1,4 +1,5 @@
-/* The workers: each takes images out of the ring, alone or as a group of small ones, and runs them in its context. */
+/* The workers of images in flight: each takes images out of the ring, one or a group of small ones, and runs them in
+   its context. */
 #include <signal.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static int32_t free_set(const in_flight_worker *worker) {
   return -1;
 }
 
-/* Runs an image on the CPU that does not fit the device. */
+/* Runs an image on the CPU because it does not fit the device. */
 static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
   hs_context *c = worker->context;
   keep_error(s, c);
@@ -37,7 +38,7 @@ static void fall_back(in_flight_worker *worker, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Moves features from the worker's context to the slot: those of a frame in tiles, which are listed on the host. */
+/* Moves the features of a frame in tiles, which are in lists of the worker's context, to the slot. */
 static void keep_own(hs_context *c, in_flight_slot *s) {
   hs_features_free(&s->own);
   s->own = c->view;
@@ -66,8 +67,8 @@ static void run_image(in_flight_worker *worker, in_flight_slot *s) {
   if (s->status != HS_OK) keep_error(s, c);
 }
 
-/* Runs one image. A file that stayed encoded and proves damaged is read again and decoded, which says what is wrong
-   with it. */
+/* Runs one image. If a file that stayed encoded proves damaged, it is read again and decoded on the host, which gives
+   the reason. */
 static void run_slot(in_flight_worker *worker, in_flight_slot *s) {
   run_image(worker, s);
   if (!s->from_source || s->unreadable || !picture_wants_pixels(&s->picture, s->status)) return;
@@ -77,7 +78,7 @@ static void run_slot(in_flight_worker *worker, in_flight_slot *s) {
   run_image(worker, s);
 }
 
-/* Runs images one after another, each with a list of its own, because a worker's results hold only one frame. */
+/* Runs images one after another, each with its own list, because a worker's results hold only one frame. */
 static void run_apart(in_flight_worker *worker, uint64_t first, int32_t count) {
   for (int32_t i = 0; i < count; i++) {
     in_flight_slot *s = ring_slot(worker->ring, first + (uint64_t)i);
@@ -92,8 +93,8 @@ static void run_apart(in_flight_worker *worker, uint64_t first, int32_t count) {
   }
 }
 
-/* Runs a group. Its images share one device and one allocation, so they fail or fall back to the CPU together. An
-   exception are files that stayed encoded, one of which may be damaged. */
+/* Runs a group. Its images share one device and one allocation, so all fail or fall back to the CPU together. Files
+   that stayed encoded are an exception, because one of them may be damaged. */
 static void run_group(in_flight_worker *worker, uint64_t first, int32_t count) {
   in_flight_ring *f = worker->ring;
   const hs_source *pictures[FRAME_GROUP_MAX] = {NULL};
@@ -116,7 +117,7 @@ static void run_group(in_flight_worker *worker, uint64_t first, int32_t count) {
   }
 }
 
-/* Maps a file's features to the original image and frees its pixels. */
+/* Converts a file's features to the original image and frees its pixels. */
 static void end_file(in_flight_slot *s) {
   if (s->from_source && s->status == HS_OK) picture_to_original(&s->picture, &s->features);
   picture_free(&s->picture);
@@ -143,7 +144,7 @@ int32_t in_flight_workers_for(hs_context *c, int32_t width, int32_t height) {
   return (int64_t)width * height > LARGE_PIXELS && workers > GPU_WORKERS ? GPU_WORKERS : workers;
 }
 
-/* Sets the limits of a file that depend on its size, which was unknown at submission. Under the lock. */
+/* Sets the limits of a file that depend on its size, which was unknown at submission. The caller holds the lock. */
 static void size_file(const in_flight_worker *worker, in_flight_slot *s) {
   const in_flight_ring *f = worker->ring;
   if (s->worker_limit > 0) return;
@@ -154,15 +155,15 @@ static void size_file(const in_flight_worker *worker, in_flight_slot *s) {
   context_clear_error(worker->context);
 }
 
-/* Returns the image that workers take next, f->end: none is ready. If results are taken in order, only the first that
-   waits counts: workers that overtook it could fill all memory for results. Under the lock. */
+/* Returns the image that workers take next; f->end: none is ready. If results are taken in order, this is the first
+   waiting image, because results of overtaking images could fill all memory for results. The caller holds the lock. */
 static uint64_t first_ready(in_flight_ring *f) {
   uint64_t image = f->next;
   while (f->any_order && image != f->end && ring_slot(f, image)->state != SLOT_READY) image++;
   return image != f->end && ring_slot(f, image)->state == SLOT_READY ? image : f->end;
 }
 
-/* Returns whether an image is ready that this worker may take: *image. Under the lock. */
+/* Returns whether an image is ready that this worker may take, and sets *image. The caller holds the lock. */
 static bool may_take(in_flight_worker *worker, uint64_t *image) {
   in_flight_ring *f = worker->ring;
   *image = first_ready(f);
@@ -171,8 +172,9 @@ static bool may_take(in_flight_worker *worker, uint64_t *image) {
   return worker - f->workers < ring_slot(f, *image)->worker_limit && free_set(worker) >= 0;
 }
 
-/* Returns how many of the waiting images the worker takes as one group: images alike, up to group_max, but no more than
-   its share, so that other workers get work too. A power of two, so that few graphs suffice. Under the lock. */
+/* Returns how many of the waiting images the worker takes as one group: images alike, up to group_max, but at most its
+   share, so that other workers get work too. The number is a power of two, so that few graphs suffice. The caller holds
+   the lock. */
 static int32_t group_to_take(const in_flight_worker *worker, uint64_t image) {
   in_flight_ring *f = worker->ring;
   const in_flight_slot *first = ring_slot(f, image);
@@ -200,7 +202,7 @@ void in_flight_wake_workers(in_flight_ring *f) {
     pthread_cond_broadcast(&f->work);
 }
 
-/* Waits for images and takes them. Returns how many, 0 if the worker must end. Under the lock. */
+/* Waits for images and takes them. Returns their number, 0 if the worker must end. The caller holds the lock. */
 static int32_t take(in_flight_worker *worker, uint64_t *first) {
   in_flight_ring *f = worker->ring;
   while (!f->ending && !may_take(worker, first)) pthread_cond_wait(&f->work, &f->lock);
@@ -223,7 +225,7 @@ int32_t in_flight_worker_threads(const in_flight_ring *f, int32_t worker) {
 }
 
 /* Starts the next worker as a copy of this one. The driver needs milliseconds for its memory and streams, during which
-   the present workers work. If it cannot be started, they do all the work. */
+   the running workers continue. If the worker cannot be started, the running ones do all the work. */
 static void start_next(in_flight_worker *worker) {
   in_flight_ring *f = worker->ring;
   in_flight_worker *next = worker + 1;
@@ -273,7 +275,7 @@ void in_flight_read_slot(in_flight_slot *s) {
   hs_message_set(s->location, sizeof s->location, "%s at in_flight_workers.c:%d", hs_status_name(s->status), __LINE__);
 }
 
-/* Returns the first image that no thread has begun to read, null: none. Under the lock. */
+/* Returns the first image that no thread has begun to read; null: none. The caller holds the lock. */
 static in_flight_slot *take_unread(struct in_flight_ring *f) {
   for (uint64_t image = f->next; image != f->end; image++) {
     in_flight_slot *s = ring_slot(f, image);

@@ -1,7 +1,7 @@
 /* One frame on the host, in the order of the paper: scale space, extrema and refinement, orientation, descriptor. The
    plan chooses its way (plan_choose_way, WAYS.md): stage after stage, as a graph of jobs (cpu/schedule/frame_graph.h),
-   or with large octaves in one pass each (cpu/schedule/fused_pass.h). The first octave is searched before the others
-   are made, so that these can take the memory of its levels above S (plan.h). Octaves without a pass of their own are
+   or with a fused pass over each large octave (cpu/schedule/fused_pass.h). The first octave is searched before the
+   others are made, so that these can reuse the memory of its levels above S (plan.h). Octaves without a fused pass are
    searched together. All octaves are oriented and described together. */
 #include "pipeline/frame/run_frame.h"
 
@@ -19,9 +19,10 @@ typedef struct frame {
   int32_t octaves; /* number of octaves to compute */
   way_choice choice;
   bool levels_only;
-  bool is_oriented, is_described; /* whether the jobs have done this already */
+  bool is_oriented, is_described; /* jobs have already done this stage */
   uint64_t candidates;
-  uint64_t done, total; /* samples of the levels computed so far, and of all; later stages count as further levels */
+  /* samples of the levels computed so far, and of all levels; later stages count as further levels */
+  uint64_t done, total;
 } frame;
 
 /* ------------------------------------------------- the arguments of its stages */
@@ -33,7 +34,7 @@ static int32_t frame_levels_made(const frame *f) {
   return c->options.scales + (c->ops.detect_reads_top ? 2 : 1);
 }
 
-/* Levels 1 and 2 are still free: they hold the doubled and the plain picture. */
+/* levels 1 and 2 are not made yet, so they can hold the doubled and the plain picture */
 static base_args frame_base_args(const frame *f) {
   const hs_context *c = f->context;
   const workspace *w = f->work;
@@ -53,7 +54,7 @@ static base_args frame_base_args(const frame *f) {
   return args;
 }
 
-/* Returns the arguments for detection in the octaves first..end-1: a single one, or all from one on. */
+/* Returns the arguments for detection in the octaves first..end-1: a single octave, or all from `first` on. */
 static detect_args frame_detect_args(const frame *f, int32_t first, int32_t end, uint64_t *candidates) {
   const hs_context *c = f->context;
   const workspace *w = f->work;
@@ -68,8 +69,8 @@ static detect_args frame_detect_args(const frame *f, int32_t first, int32_t end,
                        .candidates = candidates};
 }
 
-/* Returns the arguments for a pass over one octave. It keeps level 0 only if pooled descriptors or shapes may read it;
-   keypoints are of levels 1 to S. */
+/* Returns the arguments for a fused pass over one octave. Level 0 is kept only if pooled descriptors or shapes may read
+   it; keypoints are in levels 1 to S. */
 static octave_args frame_octave_args(const frame *f, int32_t octave_index, uint64_t *candidates) {
   const hs_context *c = f->context;
   const uint32_t but_the_top = (UINT32_C(2) << c->options.scales) - 1;
@@ -141,7 +142,7 @@ static uint64_t samples_of_range(const frame *f, int32_t first, int32_t end) {
 
 static uint64_t samples_of_all(const frame *f) { return samples_of_range(f, 0, f->octaves); }
 
-/* Reports progress after a step. Does not if a device computes part of the frame, because that part cannot be
+/* Reports progress after a step; not if a device computes part of the frame, because that part cannot be
    interrupted. */
 static stage_status step(frame *f, stage_status st, uint64_t samples) {
   f->done += samples;
@@ -156,7 +157,8 @@ static void copy_handed_over(const plane_view *from, const plane_view *to) {
     memcpy(to->data + (size_t)y * to->stride, from->data + (size_t)y * from->stride, sizeof(float) * (size_t)to->width);
 }
 
-/* Makes level 0 of an octave: the first from the picture, the others from every second sample of the octave before. */
+/* Makes level 0 of an octave: of the first octave from the picture, of the others from every second sample of the
+   previous octave. */
 static stage_status build_base(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
@@ -174,7 +176,7 @@ static stage_status build_base(frame *f, int32_t o) {
   return c->ops.base(c->queue, &args);
 }
 
-/* Makes level 0 and, one from another, the levels above it. */
+/* Makes level 0 of an octave, then each level from the level before. */
 static stage_status build_levels(frame *f, int32_t o) {
   hs_context *c = f->context;
   workspace *w = f->work;
@@ -208,7 +210,7 @@ static bool report_strip(void *frame_run, uint64_t samples) {
   return step(f, STAGE_OK, samples * (uint64_t)(frame_levels_made(f) + LEVELS_OF_STAGES / 3)) == STAGE_OK;
 }
 
-/* Makes the levels and finds the keypoints of an octave in one pass. */
+/* Makes the levels and finds the keypoints of an octave in a fused pass. */
 static stage_status pass_octave(frame *f, int32_t o) {
   uint64_t candidates = 0;
   octave_args args = frame_octave_args(f, o, &candidates);
@@ -219,7 +221,7 @@ static stage_status pass_octave(frame *f, int32_t o) {
   return st;
 }
 
-/* Makes the levels of all octaves and, unless the caller supplies them, finds the keypoints. */
+/* Makes the levels of all octaves and, without user keypoints, finds the keypoints. */
 static stage_status build_and_detect(frame *f) {
   const bool has_user_keypoints = f->request->user_keypoints != NULL;
   const int32_t passes = f->choice.way == HS_WAY_CPU_FUSED_PASS ? f->context->plan.passes : 0;
@@ -231,7 +233,7 @@ static stage_status build_and_detect(frame *f) {
   return st == STAGE_OK && !has_user_keypoints ? detect(f, passes > 0 ? passes : 1, f->octaves) : st;
 }
 
-/* Appends the user keypoints that have an orientation, or those that have none. */
+/* Appends the user keypoints with an orientation, or those without. */
 static void append_user(frame *f, bool oriented) {
   for (int32_t o = 0; o < f->octaves; o++)
     user_append(&f->context->plan.geometry, f->context, f->request, o, oriented, f->work);
@@ -279,8 +281,8 @@ static bool report_samples(void *frame_run, uint64_t samples) {
   return step(f, STAGE_OK, samples) == STAGE_OK;
 }
 
-/* Runs, as a graph of jobs, the levels, the search unless the caller supplies keypoints, and the stages that need no
-   complete list of keypoints. */
+/* Runs a graph of jobs: the levels, without user keypoints the search, and the stages that can start before the list of
+   keypoints is complete. */
 static stage_status run_graph(frame *f) {
   hs_context *c = f->context;
   const frame_request *r = f->request;
@@ -330,7 +332,7 @@ static stage_status run_stages(frame *f) {
   const uint32_t shaped = *f->work->keypoints.count;
   if (st == STAGE_OK && f->request->user_keypoints) append_user(f, true);
   if (st == STAGE_OK) st = find_shapes(f, shaped);
-  /* Selects first, so that dropped features are not described. */
+  /* selects first, so that dropped features are not described */
   if (st == STAGE_OK) st = select_features(f->context, f->request, f->work, 0);
   if (st == STAGE_OK && !f->is_described) st = describe(f);
   return st == STAGE_OK ? step(f, st, f->total - f->done) : st;
@@ -338,15 +340,15 @@ static stage_status run_stages(frame *f) {
 
 static hs_status status_of(hs_context *c, stage_status st) {
   if (st == STAGE_OK) return HS_OK;
-  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED;                 /* context_progress has recorded it */
-  if (st == STAGE_OUT_OF_MEMORY && c->error[0]) return HS_ERR_MEMORY; /* a device has recorded it */
+  if (st == STAGE_CANCELLED) return HS_ERR_CANCELLED;                 /* context_progress has recorded the failure */
+  if (st == STAGE_OUT_OF_MEMORY && c->error[0]) return HS_ERR_MEMORY; /* a device has recorded the failure */
   if (st == STAGE_DEVICE && c->error[0]) return HS_ERR_DEVICE;
   if (st == STAGE_OUT_OF_MEMORY) return CONTEXT_FAIL(c, HS_ERR_MEMORY, "a stage ran out of memory");
   if (st == STAGE_OVERFLOW) return CONTEXT_FAIL(c, HS_ERR_LIMIT, "a size does not fit its type");
   return CONTEXT_FAIL(c, HS_ERR_DEVICE, "a stage failed on its device");
 }
 
-/* Makes plan and memory for the frame: of the host, or of tiles on the device. */
+/* Makes plan and memory for the frame: on the host, or for tiles on the device. */
 static hs_status make_room(hs_context *c, const frame_request *r) {
   if (r->untiled_status == HS_OK) return context_prepare(c, r);
   return c->engine->tiles->prepare(c, r, r->untiled_status);
@@ -354,8 +356,8 @@ static hs_status make_room(hs_context *c, const frame_request *r) {
 
 static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity > 0 || c->feature_capacity > 0; }
 
-/* Makes plan and memory. Lists that earlier frames made long may be what does not fit: the frame then begins with short
-   ones. *grown: there are such lists; false once they are short. */
+/* Makes plan and memory. If they do not fit because earlier frames made the lists long, begins again with short lists.
+   *grown: such long lists exist; false once they are short. */
 static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
   const hs_status st = make_room(c, r);
   if (st != HS_ERR_LIMIT || !*grown) return st;

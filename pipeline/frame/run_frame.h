@@ -1,6 +1,6 @@
 /*
- * One frame on the CPU, and what other kinds of frames share with it: the hybrid engine, selection over a grid, user
- * keypoints.
+ * Runs one frame on the CPU. Also contains parts that other kinds of frames share: the hybrid engine, selection over a
+ * grid, user keypoints.
  */
 #ifndef HARTSIFT_FRAME_RUN_FRAME_H
 #define HARTSIFT_FRAME_RUN_FRAME_H
@@ -8,23 +8,24 @@
 #include "pipeline/context/context.h"
 #include "pipeline/context/engine.h"
 
-/* Runs the frame; *result holds its lists until the context's next call. If a list overflows, it is grown and the frame
-   repeated, so the result never depends on a capacity. */
+/* Runs the frame; *result has its lists until the context's next call. If a list overflows, it is grown and the frame
+   is repeated, so the result never depends on a capacity. */
 hs_status run_frame(hs_context *context, const frame_request *request, workspace *result);
 
-/* engine.run of the CPU. */
+/* Function engine.run of the CPU. */
 hs_status cpu_engine_run(hs_context *context, const frame_request *request, const frame_placement *placement,
                          frame_result *result);
 
-/* Makes the Gaussian levels 0..S of the first `octaves` octaves, 1 or more; *result holds them until the context's next
+/* Makes the Gaussian levels 0..S of the first `octaves` octaves (1 or more); *result has them until the context's next
    call. Statuses: as run_frame. */
 hs_status run_pyramid(hs_context *context, const frame_request *request, int32_t octaves, workspace *result);
 
-/* One frame in tiles, within max_memory_bytes. Its lists equal those of the untiled frame byte for byte (TILES.md). */
+/* Runs one frame in tiles, within max_memory_bytes. Its lists equal those of the untiled frame byte for byte
+   (TILES.md). */
 
-/* Fills the lists of the workspace, and its order if the features are not in the defined one. The context's plan must
-   be a tiled one. If a list is too short, the counts say how much room it needs, and the rest of the lists is
-   undefined. *candidates: as in detect_args. */
+/* Fills the lists of the workspace, and their order if the features are not in the defined order. The context's plan
+   must be a tiled one. If a list is too short, the counts are the capacities that the lists need, and the other
+   contents are undefined. *candidates: as in detect_args. */
 stage_status tiled_frame_run(hs_context *context, const frame_request *request, workspace *lists, uint64_t *candidates);
 
 /* ------------------------------------------------------------------ hybrid: GPU and CPU together (gpu_cpu_split.c)
@@ -33,15 +34,15 @@ stage_status tiled_frame_run(hs_context *context, const frame_request *request, 
    the host, and the CPU computes the small octaves in the meantime (HartSift's heterogeneous pyramid, Li, Jia, Zhang,
    ICPADS 2017). The result has the same bytes for every split. */
 
-/* engine.run and engine.report of the hybrid engine. Frames with pictures or results in device memory, and frames with
-   user keypoints, run on the device alone. Statuses: as engine_split and run_frame. */
+/* Functions engine.run and engine.report of the hybrid engine. Frames with pictures or results in device memory, and
+   frames with user keypoints, run on the device alone. Statuses: as engine_split and run_frame. */
 hs_status gpu_cpu_split_run(hs_context *context, const frame_request *request, const frame_placement *placement,
                             frame_result *result);
 size_t gpu_cpu_split_report(const hs_context *context, char *text, size_t bytes);
 
 /* Selects among finished features, in place, as stages/select.h does within a frame. Keeps the `most` best of `count`
-   features in their order and returns how many stay. Larger responses or sigmas are better; among equals, earlier
-   features are. */
+   features in their order and returns the number of features kept. Larger responses or sigmas are better; among equals,
+   earlier features are. */
 uint32_t select_records(const feature_records *records, uint32_t count, uint32_t most, hs_selection selection);
 
 /* ------------------------------------------------------------------ selection over a grid (select_best.c)
@@ -51,7 +52,8 @@ uint32_t select_records(const feature_records *records, uint32_t count, uint32_t
 /* Reserves host memory for ranking `features` features. Statuses: HS_ERR_MEMORY, HS_ERR_LIMIT. */
 hs_status grid_choice_reserve(hs_context *context, uint32_t features);
 
-/* Selects among the lists of a frame, as stage_ops.select. Room for *args->features.count must be reserved. */
+/* Selects among the lists of a frame, as stage_ops.select. Memory for *args->features.count features must be
+   reserved. */
 void grid_choice_lists(hs_context *context, const select_args *args, int32_t width, int32_t height);
 
 /* Selects among finished features, in place; changes *count. Does nothing if options_use_grid is false. Statuses: as
@@ -64,36 +66,36 @@ hs_status grid_choice_result(hs_context *context, const frame_request *request, 
 
 /* Selection among the lists of a frame on the CPU. */
 
-/* With max_features: drops the other features from the lists. The first `described` features have their descriptors. */
+/* If max_features is set, drops the other features from the lists. The first `described` features have descriptors. */
 stage_status select_features(hs_context *context, const frame_request *request, workspace *lists, uint32_t described);
 
 /* ------------------------------------------------------------------ user keypoints (user_keypoints.c) */
 
-/* Place in the pyramid at which a user keypoint is described. */
+/* Position in the pyramid at which a user keypoint is described. */
 typedef struct user_position {
-  int32_t octave_index; /* 0..octave_count-1, or -1: it cannot be described */
+  int32_t octave_index; /* 0..octave_count-1; -1: the keypoint cannot be described */
   int32_t level;        /* 1..S */
   float sigma;          /* size with which it is described, in pixels */
 } user_position;
 
 /* Returns octave, level and sigma with which a keypoint is described. Octave and level are the keypoint's if its level
-   is 1..S, the pyramid has it, and its window is neither too small nor too large there; otherwise those nearest to its
-   sigma. sigma is the keypoint's, or the nearest for which there is a window. A keypoint cannot be described if a
+   is 1..S, the pyramid has that level, and the window is neither too small nor too large there; otherwise those nearest
+   to its sigma. sigma is the keypoint's, or the nearest sigma with a valid window. A keypoint cannot be described if a
    number is not finite, its sigma is not above 0, its centre is outside the picture, or the picture is too small for an
-   octave. A coarse octave may end up to a sample before the picture does. A window about a centre beyond its end votes
-   with the samples that exist. */
+   octave. A coarse octave may end up to a sample before the picture does; a window whose centre is past that end votes
+   with the existing samples. */
 user_position user_position_of(const pyramid_geometry *geometry, const sift_params *params, const source_view *picture,
                                const hs_keypoint *keypoint);
 
 /* Maps a finite angle to [0, 2 pi). An angle in that range keeps its bits. */
 float user_angle(float radians);
 
-/* Returns how many octaves must be built for the user keypoints, and writes the keypoints' statuses. */
+/* Returns how many octaves must be built for the user keypoints, and writes the statuses of the keypoints. */
 int32_t user_octaves_needed(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request);
 
-/* Appends the user keypoints of octave o (or of all: EVERY_OCTAVE), in the order given. oriented true: those with an
-   orientation, each with a feature. oriented false: those whose orientation is to be computed, keypoints only. Uses
-   only the lists and sources of *w. */
+/* Appends the user keypoints of octave o (EVERY_OCTAVE: of all octaves) in the caller's order. oriented true: those
+   with an orientation, each with a feature. oriented false: those whose orientation must be computed, keypoints only.
+   Uses only the lists and sources of *w. */
 enum { EVERY_OCTAVE = -1 };
 void user_append(const pyramid_geometry *geometry, const hs_context *context, const frame_request *request, int32_t o,
                  bool oriented, workspace *w);

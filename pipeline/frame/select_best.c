@@ -1,4 +1,4 @@
-/* Grid selection among features in either form: lists within a frame, records after it. */
+/* Selection over a grid, for both forms of features: lists within a frame, and records after it. */
 #include "pipeline/frame/run_frame.h"
 
 #include <string.h>
@@ -17,8 +17,8 @@ static grid_shape shape_of(const hs_context *c, int32_t width, int32_t height) {
   return (grid_shape){c->options.grid_columns, c->options.grid_rows, width, height};
 }
 
-/* Returns the key by which features are ranked. Responses and sigmas are not negative, so their bits have the same
-   order. */
+/* Returns the key by which features are ranked. Responses and sigmas are not negative, so their bits as integers have
+   the order of the values. */
 static uint32_t list_key(const select_args *a, uint32_t feature) {
   const uint32_t k = a->features.keypoint[feature];
   return hs_float_bits(a->rule == SELECT_STRONGEST ? a->keypoints.response[k] : a->keypoints.sigma[k]);
@@ -72,7 +72,7 @@ hs_status grid_choice_records(hs_context *c, const feature_records *r, int32_t w
 }
 
 hs_status grid_choice_result(hs_context *c, const frame_request *r, frame_result *result) {
-  /* The context owns the pinned results, so they may be changed. */
+  /* the context owns the pinned results, so they may be changed */
   const feature_records records = {.keypoints = (hs_keypoint *)(uintptr_t)result->keypoints,
                                    .frames = (hs_frame *)(uintptr_t)result->frames,
                                    .descriptors = (void *)(uintptr_t)result->descriptors,

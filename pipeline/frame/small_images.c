@@ -1,4 +1,4 @@
-/* Groups of small images: frames of several images that share their launches on a GPU. */
+/* Groups of small images: frames of several images with common launches on a GPU. */
 #include "pipeline/frame/in_flight.h"
 
 #include "pipeline/base/features.h"
@@ -6,9 +6,9 @@
 #include "pipeline/context/image_view.h"
 #include "pipeline/context/options.h"
 
-/* GROUP_SAMPLES: samples of the first octaves of a group together; with more, launches no longer decide its time. Each
-   picture of a group has its own lists. So capacities that grew for a larger picture are cut to one keypoint per
-   SAMPLES_PER_KEYPOINT_MIN samples and KEYPOINTS_BESIDES more, which is more than pictures have. */
+/* GROUP_SAMPLES: maximum number of samples of a group's first octaves; in larger groups the cost of launches no longer
+   matters. Each picture of a group has its own lists. So capacities that grew for a larger picture are reduced to one
+   keypoint per SAMPLES_PER_KEYPOINT_MIN samples plus KEYPOINTS_BESIDES, which is more than pictures have. */
 enum { GROUP_SAMPLES = 4 << 20, GROUP_CHOSEN_MAX = 32, SAMPLES_PER_KEYPOINT_MIN = 32, KEYPOINTS_BESIDES = 1024 };
 
 /* Returns the samples of the first octave. */
@@ -39,8 +39,8 @@ bool small_images_alike(const hs_source *first, const hs_source *second) {
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* Runs the frame with the list capacities of a group. Afterwards the context has the larger of its old and new
-   capacities. */
+/* Runs the frame with list capacities for a group. Afterwards the context's capacities are the maximum of old and new
+   ones. */
 static hs_status run(hs_context *c, const hs_image *image, const frame_request *requests,
                      const frame_placement *placement, frame_result *results) {
   const uint32_t keypoints = c->keypoint_capacity, features = c->feature_capacity;
@@ -55,7 +55,7 @@ static hs_status run(hs_context *c, const hs_image *image, const frame_request *
   return HS_OK;
 }
 
-/* Prepares the pictures, pixels or JPEGs to decode, and runs their frame. */
+/* Prepares the pictures (pixels, or JPEGs that are decoded) and runs their frame. */
 static hs_status run_from(hs_context *c, const hs_source *const *pictures, bool on_device, int32_t count,
                           frame_request *requests, frame_result *results) {
   hs_status st = picture_sources(c, pictures, count, on_device, requests);

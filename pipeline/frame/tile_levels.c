@@ -1,4 +1,4 @@
-/* The steps of the pyramid on the regions around one tile, and the band of picture rows. */
+/* The pyramid's steps on the regions around one tile, and the band of picture rows. */
 #include "pipeline/frame/tiles.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static void *buffer_of(const hs_context *c, plan_buffer which, int32_t index) {
   return e ? c->slab + e->offset : NULL;
 }
 
-/* Level 0 of an octave after the first. It is in memory for all tiles. */
+/* Returns level 0 of an octave after the first. It is in memory as a whole, for all tiles. */
 static plane_view base_of(const hs_context *c, int32_t octave) {
   const pyramid_geometry *g = &c->plan.geometry;
   return (plane_view){.data = buffer_of(c, BUFFER_BASE, octave & 1),
@@ -39,8 +39,8 @@ void tile_levels_begin(tile_levels *t, hs_context *c, const source_view *source,
                                 .octave = g->first_octave + octave + i};
 }
 
-/* Sets each octave's address of sample (0, 0) such that (x, y) is the first sample in memory. The address is computed
-   as a number, because it may belong to no object. */
+/* Sets the address of sample (0, 0) in each octave, such that the first sample in memory has its coordinates. The
+   address is computed as an integer, because it may belong to no object. */
 static void place_views(tile_levels *t) {
   const hs_context *c = t->context;
   for (int32_t i = 0; i < t->halos.octaves; i++) {
@@ -55,14 +55,14 @@ static plane_region region_of(const tile_levels *t, int32_t index, int32_t level
   return tile_region(&t->halos, &t->context->plan.geometry, t->octave, &t->core, index, level);
 }
 
-/* Returns the scratch of the steps, of a plane's size if a step needs one. */
+/* Returns the scratch of the steps, as a plane if a step needs one. */
 static plane_view work_of(const tile_levels *t, int32_t index) {
   const octave_view *v = &t->views[index];
   return (plane_view){buffer_of(t->context, BUFFER_BLUR_WORK, 0), v->width, v->height, v->stride};
 }
 
-/* Makes level 0 of the first octave from the picture. Levels 1 and 2 are still free: they hold the doubled and the gray
-   picture. */
+/* Makes level 0 of the first octave from the picture. Levels 1 and 2 are not made yet, so they can hold the doubled and
+   the gray picture. */
 static stage_status make_first_base(const tile_levels *t) {
   const hs_context *c = t->context;
   base_args args = {.source = *t->source,
@@ -83,7 +83,7 @@ static stage_status make_first_base(const tile_levels *t) {
   return c->ops.base(c->queue, &args);
 }
 
-/* Copies level 0 of a later octave, which is in memory for all tiles. */
+/* Copies level 0 of a later octave, which is in memory as a whole. */
 static void copy_base(const tile_levels *t) {
   const plane_view from = base_of(t->context, t->octave), to = octave_level(&t->views[0], 0);
   const plane_region r = region_of(t, 0, 0);
@@ -155,7 +155,7 @@ bool row_band_begin(row_band *b, row_feed *feed, int32_t height, void *memory, s
 
 static uint8_t *row_at(const row_band *b, int32_t y) { return b->memory + (size_t)(y - b->first) * b->feed->row_bytes; }
 
-/* Drops the rows above y. Those not read yet are read and overwritten. */
+/* Drops the rows above y. Rows above y that are not read yet are read and overwritten. */
 static bool move_to(row_band *b, int32_t y) {
   bool ok = true;
   if (y >= b->end) {
@@ -172,7 +172,7 @@ bool row_band_hold(row_band *b, int32_t y0, int32_t y1, source_view *source) {
   assert(y0 >= b->first && y1 - y0 <= b->capacity);
   bool ok = y0 == b->first || move_to(b, y0);
   for (; ok && b->end < y1; b->end++) ok = keep(b->feed, b->feed->read(b->feed->reader, row_at(b, b->end)));
-  /* Computed as a number: the address may belong to no object. */
+  /* computed as an integer, because the address may belong to no object */
   source->data = (const void *)((uintptr_t)b->memory - (uintptr_t)b->first * b->feed->row_bytes);
   source->stride_bytes = b->feed->row_bytes;
   return ok;

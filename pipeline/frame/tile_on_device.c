@@ -31,7 +31,7 @@ static void copy_keypoint(const keypoint_list *to, uint32_t n, const keypoint_li
   to->level[n] = from->level[i];
 }
 
-/* Appends the features of keypoint i, from feature *next on, with keypoint index n. */
+/* Appends the features of keypoint i, beginning at feature *next. n: the keypoint's index in the frame's list. */
 static void append_features(const device_tile_result *t, uint32_t i, uint32_t n, size_t descriptor_bytes,
                             uint32_t *next, workspace *w) {
   const feature_list *from = &t->feature_list, *to = &w->features;
@@ -66,7 +66,7 @@ static uint32_t append_kept(const device_tile_result *t, const place_filter *fil
 
 enum { CHUNK_ITEMS = 4096 };
 
-/* A tile's lists while they are appended to the frame's. */
+/* Job that appends a tile's lists to those of the frame. */
 typedef struct append_job {
   const device_tile_result *tile;
   workspace *lists;
@@ -74,7 +74,7 @@ typedef struct append_job {
   size_t descriptor_bytes;
 } append_job;
 
-/* Returns how many of `count` items the chunk that begins at `first` has. */
+/* Returns the number of items of the chunk that begins at `first`, out of `count` items. */
 static uint32_t items_from(uint32_t first, uint32_t count) {
   if (first >= count) return 0;
   return count - first < CHUNK_ITEMS ? count - first : CHUNK_ITEMS;

@@ -1,4 +1,4 @@
-/* Sorts and prunes the keypoints and features of the tiles of an octave. */
+/* Sorts the keypoints and features of an octave's tiles, and prunes features that cannot be selected. */
 #include "pipeline/frame/tiles.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { ITEM_BYTES_MAX = 4 * 128 };
 
-/* The lists to reorder, and their order. */
+/* Lists to reorder, and their new order. */
 typedef struct order_move {
   const tile_order *order;
   tile_sort sort;
@@ -19,7 +19,7 @@ static void copy_item(void *array, size_t bytes, uint32_t from, uint32_t to) {
   memcpy((unsigned char *)array + to * bytes, (unsigned char *)array + from * bytes, bytes);
 }
 
-/* Reorders an array: item i becomes what item source[i] was. Marks finished items in the highest bit of source[i]
+/* Reorders an array: item i becomes the previous item source[i]. Marks finished items in the highest bit of source[i]
    (`moved`), and clears the marks at the end. */
 static void gather(void *array, size_t bytes, uint32_t *source, uint32_t count) {
   const uint32_t moved = 1u << 31;
@@ -63,7 +63,7 @@ static void gather_features(const order_move *w) {
            w->sort.features);
 }
 
-/* Renumbers the keypoints of the ordered features, which still have the indices from before the sort. */
+/* Renumbers the keypoints of the ordered features, whose indices are still those before the sort. */
 static void renumber(const order_move *w, uint32_t once) {
   const tile_order *o = w->order;
   const feature_list *f = &o->lists->features;
@@ -108,12 +108,12 @@ void tile_order_octave(tile_order *o) {
 
 /* ------------------------------------------------- sort */
 
-/* Counting sort by level and row, followed by an insertion sort of each row by column. Threads take chunks of rows, or
-   of indices. */
+/* Sorts by level and row with a counting sort, then each row by column with an insertion sort. Threads take chunks of
+   rows, or of indices. */
 
 enum { NO_FEATURE = -1, ITEMS_A_CHUNK = 1 << 14 };
 
-/* Items first..end-1 of a chunk. */
+/* Range first..end-1 of a chunk's items. */
 typedef struct chunk_range {
   uint32_t first, end;
 } chunk_range;
@@ -131,8 +131,8 @@ static int32_t chunks_for(const tile_sort *s) {
   return chunks < TILE_SORT_CHUNKS ? (int32_t)chunks : TILE_SORT_CHUNKS;
 }
 
-/* Turns the chunks' counts, in before[1..], into running sums: before[i] is how many items the chunks before chunk i
-   have. */
+/* Turns the chunks' counts, in before[1..], into running sums: before[i] is the number of items in the chunks before
+   chunk i. */
 static void add_up(tile_sort *s) {
   s->before[0] = 0;
   for (int32_t i = 0; i < s->chunks; i++) s->before[i + 1] += s->before[i];
@@ -181,8 +181,8 @@ static void place_counters(const tile_sort *s) {
   }
 }
 
-/* Sorts spare[first..end-1], rows of one level, by column with insertion. Tiles come from left to right, each in order,
-   so only escaped candidates and keypoints between two tiles move. */
+/* Sorts spare[first..end-1], rows of one level, by column with insertion. Tiles are processed from left to right, and
+   each is in order, so only escaped candidates and keypoints between two tiles move. */
 static void sort_by_column(const tile_sort *s, uint32_t first, uint32_t end) {
   uint32_t *to = s->spare;
   for (uint32_t i = first + 1; i < end; i++) {
@@ -194,7 +194,7 @@ static void sort_by_column(const tile_sort *s, uint32_t first, uint32_t end) {
   }
 }
 
-/* Places the keypoints of a chunk's rows. */
+/* Moves the keypoints of a chunk's rows to their positions. */
 static void sort_rows(void *job, int32_t chunk, int32_t worker) {
   const tile_sort *s = job;
   const chunk_range rows = range_of(s, (uint32_t)s->height, chunk);
@@ -206,7 +206,7 @@ static void sort_rows(void *job, int32_t chunk, int32_t worker) {
     const uint32_t row = (uint32_t)row_of(s, i);
     if (row - rows.first < rows.end - rows.first) s->spare[(*counter(s, level_of(s, i), row))++] = i;
   }
-  /* Each counter is now the position after its row. */
+  /* each counter is now the position after its row */
   for (int32_t level = 1; level <= s->scales; level++)
     sort_by_column(s, first[level], *counter(s, level, rows.end - 1));
 }
@@ -272,7 +272,7 @@ static void find_starts(void *job, int32_t chunk, int32_t worker) {
     if (i == 0 || keypoint_of(s, i - 1) != keypoint_of(s, i)) s->start[keypoint_of(s, i)] = i;
 }
 
-/* Returns how many features keypoint k has. */
+/* Returns the number of features of keypoint k. */
 static uint32_t features_of(const tile_sort *s, uint32_t k) {
   uint32_t end = s->start[k];
   if (end == (uint32_t)NO_FEATURE) return 0;
@@ -289,7 +289,7 @@ static void count_features(void *job, int32_t chunk, int32_t worker) {
   s->before[chunk + 1] = count;
 }
 
-/* Writes the features of sorted keypoints first..end-1 from position `at` on. Returns the position after them. */
+/* Writes the features of the sorted keypoints first..end-1 from position `at` on. Returns the position after them. */
 static uint32_t list_features(const tile_sort *s, chunk_range r, uint32_t at) {
   for (uint32_t i = r.first; i < r.end; i++) {
     const uint32_t k = s->sorted[i], count = features_of(s, k);
@@ -323,13 +323,14 @@ void tile_prune_begin(tile_prune *p, const hs_options *o) {
   p->rule = (select_rule)o->selection;
 }
 
-/* Returns the key by which selection ranks a feature: the larger, the better. */
+/* Returns the key by which selection ranks a feature; a larger key is better. */
 static uint32_t key_of(const tile_prune *p, const keypoint_list *k, uint32_t keypoint) {
   if (p->rule == SELECT_LEVELS) return select_level_key(k->octave[keypoint], k->level[keypoint]);
   return hs_float_bits(p->rule == SELECT_LARGEST ? k->sigma[keypoint] : k->response[keypoint]);
 }
 
-/* Counts features by the class of their key. Selection by levels counts keypoints, so each keypoint counts once. */
+/* Counts features by the class of their key. Selection by levels counts keypoints, so each keypoint counts only
+   once. */
 static void count(tile_prune *p, const keypoint_list *k, const feature_list *f, uint32_t first,
                   const plane_region *core) {
   for (uint32_t i = first; i < *f->count; i++) {
@@ -339,7 +340,7 @@ static void count(tile_prune *p, const keypoint_list *k, const feature_list *f, 
   }
 }
 
-/* Returns the smallest key that may stay: the lower end of the class at which the count from the top exceeds
+/* Returns the smallest key that selection may keep: the lower end of the class at which the count from the top exceeds
    max_features. */
 static uint32_t least_of(const tile_prune *p) {
   uint64_t sum = 0;

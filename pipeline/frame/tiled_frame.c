@@ -10,26 +10,26 @@
 typedef struct tiled_frame {
   hs_context *context;
   const frame_request *request;
-  source_view source; /* the picture, or the rows of it that the band holds */
+  source_view source; /* the picture, or its rows that are in the band */
   row_band band;
   workspace *lists;
   tile_levels tile;
   bool on_device;
-  device_tile_result result; /* results of the device's last tile */
+  device_tile_result result; /* results of the last tile on the device */
   int32_t octave;            /* octave whose tiles are processed */
   uint64_t candidates;
-  uint64_t keypoints;   /* counted so far, even beyond the lists' room */
-  bool full;            /* a list is full: keypoints are only counted */
-  uint64_t done, total; /* samples of the tiles processed, and of all */
+  uint64_t keypoints;   /* number of keypoints so far, even beyond the capacity of the lists */
+  bool full;            /* a list is full, so keypoints are only counted */
+  uint64_t done, total; /* samples of the processed tiles, and of all tiles */
   tile_prune prune;
   tile_order order;
 } tiled_frame;
 
-/* Counts of what was found in a tile. */
+/* Numbers of candidates and keypoints found in a tile. */
 typedef struct tile_findings {
   uint32_t keypoints, escaped;
   uint64_t candidates;
-  bool complete; /* the tile's scratch had room for all of it */
+  bool complete; /* the tile's scratch had enough capacity */
 } tile_findings;
 
 /* A tile, or the surroundings of an escaped candidate. */
@@ -40,7 +40,7 @@ typedef struct tile_work {
   uint32_t escaped_capacity;
   bool gives_base;
   int32_t slot; /* device only: the tile's slot */
-  bool begun;   /* device only: it has been started */
+  bool begun;   /* device only: the tile has been started */
 } tile_work;
 
 static void *buffer_of(const tiled_frame *f, plan_buffer which) {
@@ -48,7 +48,7 @@ static void *buffer_of(const tiled_frame *f, plan_buffer which) {
   return e ? f->context->slab + e->offset : NULL;
 }
 
-/* Returns the part of the list from item `first` on, with a count of its own. */
+/* Returns the part of the list from item `first` on, with a separate count. */
 static keypoint_list list_from(const keypoint_list *k, uint32_t first, uint32_t most, uint32_t *count) {
   const uint32_t room = k->capacity - first;
   *count = 0;
@@ -97,7 +97,7 @@ static device_tile tile_of(const tiled_frame *f, const tile_work *work) {
   return (device_tile){f->octave, work->core, work->seed, work->gives_base, work->slot, f->source};
 }
 
-/* Like find_keypoints, on the device, which also describes the keypoints. They stay in its memory. */
+/* Like find_keypoints, on the device, which also describes the keypoints. The results stay in device memory. */
 static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_findings *found) {
   const device_tile tile = tile_of(f, work);
   stage_status st = work->begun ? STAGE_OK : tile_on_device_begin(f->context, f->request, &tile);
@@ -110,7 +110,7 @@ static stage_status find_on_device(tiled_frame *f, const tile_work *work, tile_f
   return STAGE_OK;
 }
 
-/* Returns the arguments of the stages on shapes, for the lists from first_keypoint and first_feature on. */
+/* Returns the arguments of the stages for shapes, for the lists from first_keypoint and first_feature on. */
 static affine_args shape_args(const tiled_frame *f, uint32_t first_keypoint, uint32_t first_feature) {
   const hs_context *c = f->context;
   const workspace *w = f->lists;
@@ -167,7 +167,7 @@ static void take_from_device(tiled_frame *f, const tile_work *work) {
   workspace *w = f->lists;
   const size_t descriptor_bytes = f->request->descriptor_bytes;
   const uint32_t first = *w->features.count;
-  if (!f->result.complete) { /* the lists are full, so it is only counted */
+  if (!f->result.complete) { /* the lists are full, so its keypoints are only counted */
     f->keypoints += f->result.keypoints;
     f->full = true;
     return;
@@ -204,7 +204,7 @@ static stage_status work_off_halves(tiled_frame *f, const tile_work *work) {
   return st == STAGE_OK ? process_tile(f, &half[1]) : st;
 }
 
-/* Follows candidates that left the tile, each around its present sample. */
+/* Follows the candidates that left the tile, each around its current sample. */
 static stage_status follow_escaped(tiled_frame *f, const tile_work *work, uint32_t count) {
   stage_status st = STAGE_OK;
   for (uint32_t i = 0; i < count && st == STAGE_OK; i++) {
@@ -262,7 +262,7 @@ static bool tile_at(const tiled_frame *f, int32_t n, tile_work *work) {
   return true;
 }
 
-/* Makes the band hold the rows that a tile of the first octave needs, if the picture comes in rows. */
+/* If the picture is read row by row: makes the band hold the rows for a tile of the first octave. */
 static stage_status hold_rows(tiled_frame *f, const plane_region *core) {
   const frame_plan *plan = &f->context->plan;
   int32_t y0, y1;
@@ -282,8 +282,8 @@ static stage_status begin_rows(tiled_frame *f) {
   return begun ? STAGE_OK : STAGE_CANCELLED;
 }
 
-/* Returns whether the device begins `next` before the host lists the results of `now`. It does not if the rows of
-   `next` would replace those of `now`, which parts of that tile and escaped candidates may still need. */
+/* Returns whether the device may begin the tile `next` before the host lists the results of `now`. It may not if the
+   rows for `next` would replace those of `now`, which parts of that tile and escaped candidates may still need. */
 static bool begins_early(const tiled_frame *f, const tile_work *now, const tile_work *next) {
   const bool in_rows = f->band.feed && f->octave == 0;
   return f->on_device && (!in_rows || next->core.y0 == now->core.y0);
@@ -325,22 +325,22 @@ static stage_status run_octave(tiled_frame *f, int32_t octave) {
   return st;
 }
 
-/* Sets the counts to the room that the lists need. Features that could not be counted are estimated from the
-   keypoints. */
+/* Sets the counts to the capacities that the lists need. The number of features that could not be counted is estimated
+   from the keypoints. */
 static void ask_for_capacity(const tiled_frame *f) {
   const uint64_t keypoints = f->keypoints, features = keypoints + keypoints / 2;
   const uint32_t counted = *f->lists->features.count;
   *f->lists->keypoints.count = keypoints < UINT32_MAX ? (uint32_t)keypoints : UINT32_MAX;
   *f->lists->features.count = features < UINT32_MAX ? (uint32_t)features : UINT32_MAX;
   if (*f->lists->features.count < counted) *f->lists->features.count = counted;
-  /* At least one of the lists was too short. */
+  /* at least one of the lists was too short */
   if (*f->lists->keypoints.count <= f->lists->keypoints.capacity &&
       *f->lists->features.count <= f->lists->features.capacity)
     *f->lists->features.count = f->lists->features.capacity + 1;
 }
 
-/* Ends the lists. With max_features, selects: selection needs features in their places. Otherwise hands out all
-   features through their order. */
+/* Ends the lists. With max_features, selects features, for which they must be in their final positions. Otherwise
+   features are returned through their order. */
 static stage_status finish(const tiled_frame *f) {
   workspace *w = f->lists;
   if (f->order.in_place) return select_features(f->context, f->request, w, *w->features.count);

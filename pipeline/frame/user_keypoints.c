@@ -1,15 +1,15 @@
-/* User keypoints: their place in the pyramid, and their lists. */
+/* User keypoints: their position in the pyramid, and their lists. */
 #include "pipeline/frame/run_frame.h"
 
 #include <math.h>
 
-/* Finds the octave (relative to original pixels) and level nearest to sigma. t = S log2(sigma / sigma0), rounded,
-   counts the levels of all octaves, S per octave. A sigma finer than the first octave gets its level 1; one coarser
-   than the last octave gets its level S. */
+/* Finds the octave (0: samples are original pixels) and level nearest to sigma. t = S log2(sigma / sigma0), rounded,
+   counts the levels of all octaves, S per octave. A sigma finer than the first octave gets level 1 of that octave; a
+   sigma coarser than the last octave gets level S of that octave. */
 static void nearest_level(const sift_params *p, int32_t first_octave, int32_t last_octave, float sigma, int32_t *octave,
                           int32_t *level) {
   const float t = (float)p->scales * hs_log2(sigma / p->sigma0);
-  const int32_t step = hs_floor_int(t + 0.5f) - 1; /* 0: level 1 of octave 0 */
+  const int32_t step = hs_floor_int(t + 0.5f) - 1; /* step 0: level 1 of octave 0 */
   int32_t o = step >= 0 ? step / p->scales : -((p->scales - 1 - step) / p->scales);
   *level = step - o * p->scales + 1;
   if (o < first_octave) {
@@ -23,20 +23,21 @@ static void nearest_level(const sift_params *p, int32_t first_octave, int32_t la
   *octave = o;
 }
 
-/* Range of scales for which there is a window, in samples of an octave. */
+/* Range of sigmas with a valid window, in samples of an octave. */
 typedef struct sigma_range {
   float least, most;
 } sigma_range;
 
-/* Returns the range of scales for which there is a window.
+/* Returns the range of sigmas with a valid window.
 
-   Least: below it, a window at the corner of the picture may have no sample that votes, because the last voting column
-   and row can be 3 samples away.
+   Minimum: with a smaller sigma, a window at the corner of the picture may have no sample that votes, because the last
+   voting column and row can be 3 samples away.
 
-   Most: at it, the patch's four middle cells cover the octave from any of its samples. The descriptor's window is
-   larger. Its radius is within WINDOW_RADIUS_MAX, because a larger one costs votes their bits (fixed_point.h).
+   Maximum: the patch's four middle cells cover the octave from any of its samples. The radius of the descriptor's
+   window, which is larger, must be within WINDOW_RADIUS_MAX, because a larger one leaves too few bits for votes
+   (fixed_point.h).
 
-   Detected keypoints are in the range: sigma0 = 0.8 gives more than the least; sigma0 = 4 and S = 1 give 22.6. */
+   Detected keypoints are in the range: sigma0 = 0.8 gives more than the minimum; sigma0 = 4 and S = 1 give 22.6. */
 static sigma_range sigmas_described(const domain_sizes *d, int32_t width, int32_t height) {
   const float largest = d->count > 0 && d->size[d->count - 1] > 1.0f ? d->size[d->count - 1] : 1.0f;
   const float windows = (float)WINDOW_RADIUS_MAX / (DESCRIBE_CELL_SIGMA * DESCRIBE_WINDOW_CELLS * largest);
@@ -44,14 +45,14 @@ static sigma_range sigmas_described(const domain_sizes *d, int32_t width, int32_
   return (sigma_range){0.6f, covering < windows ? covering : windows};
 }
 
-/* Returns whether the keypoint is within the picture; false for NaN. A pixel's area extends half a pixel beyond its
-   centre. */
+/* Returns whether the keypoint is within the picture; false for NaN. The area of the outermost pixels extends half a
+   pixel beyond their centres. */
 static bool within_picture(const source_view *picture, const hs_keypoint *k) {
   return k->x >= -0.5f && k->y >= -0.5f && k->x <= (float)picture->width - 0.5f &&
          k->y <= (float)picture->height - 0.5f;
 }
 
-/* Returns whether the keypoint's sigma is a size; false for NaN. */
+/* Returns whether the keypoint's sigma is a valid size; false for NaN. */
 static bool has_size(const hs_keypoint *k) { return k->sigma > 0.0f && k->sigma <= 1.0e9f; }
 
 user_position user_position_of(const pyramid_geometry *g, const sift_params *p, const source_view *picture,
@@ -97,7 +98,7 @@ float user_angle(float a) {
   return wrapped < TWO_PI_FLOAT && wrapped >= 0.0f ? wrapped : 0.0f;
 }
 
-/* Appends a user keypoint. place: its octave, level and sigma. */
+/* Appends a user keypoint with its octave, level and sigma in the pyramid. */
 static void append(const workspace *w, float shift, const hs_keypoint *k, uint32_t source, int32_t octave,
                    const user_position *place) {
   const keypoint_list *list = &w->keypoints;

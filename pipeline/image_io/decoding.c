@@ -1,4 +1,5 @@
-/* Shared by all image readers: limits, memory, error messages, conversion to gray, value ranges, and downscaling. */
+/* Functions shared by all image readers: limits, memory, error messages, conversion to gray, value ranges, and
+   downscaling. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -186,9 +187,11 @@ void gray_convert_row(const void *source, size_t source_channels, hs_sample_type
 /* ---- Value ranges: the samples that are black and white, given by the caller, declared by the file, or by the
    type; and the note that a picture uses too little of its range. */
 
-/* Filters and resampling overshoot by up to this share of the range; beyond it the range must be wrong. */
+/* Filters and resampling overshoot by up to this share of the range; if samples are farther outside, the range must be
+   wrong. */
 static const double range_overshoot = 0.5;
-/* A picture darker than the first share of the range, or with less contrast than the second, may have another range. */
+/* If a picture uses less than the first share of the range, or has less contrast than the second, the range may be
+   wrong. */
 static const double range_dark = 0.25, range_flat = 0.125;
 
 typedef struct value_range {
@@ -259,7 +262,8 @@ void range_widen(const void *samples, size_t count, hs_sample_type type, float *
 
 /* ---- checks */
 
-/* The smallest common range that holds the samples; their own range if they use little of it or none fits. */
+/* Returns the smallest common range that holds the samples. If no common range fits, or the samples use little of it,
+   returns the range of the samples itself. */
 static value_range likely_range(const sample_extremes *e) {
   static const value_range usual[] = {{0.0, 1.0},    {-1.0, 1.0},    {0.0, 255.0},  {0.0, 1023.0},
                                       {0.0, 4095.0}, {0.0, 16383.0}, {0.0, 65535.0}};
@@ -296,7 +300,7 @@ static void note_low_range(const image_request *request, const sample_extremes *
       request->name, e->low, e->high, range.low, range.high, likely.low, likely.high, range.low, range.high);
 }
 
-/* Checks the use of the range; 8-bit samples are not checked. */
+/* Checks how much of the range the samples use; not for 8-bit samples. */
 static void look_at_range(const image_request *request, const sample_extremes *e, hs_sample_type type) {
   const value_range range = range_of_type(type);
   const double width = range.high - range.low;
@@ -313,7 +317,7 @@ hs_status range_check(const image_request *request, const sample_extremes *extre
     range = (value_range){request->found->declared_low, request->found->declared_high};
   const double overshoot = range_overshoot * (range.high - range.low);
   const bool fits = extremes->low >= range.low - overshoot && extremes->high <= range.high + overshoot;
-  if (!fits) return refuse_samples(request, extremes, range); /* NaN too */
+  if (!fits) return refuse_samples(request, extremes, range); /* true also for NaN */
   if (!is_said) look_at_range(request, extremes, type);
   return HS_OK;
 }
@@ -349,8 +353,8 @@ static hs_status make_floats(const image_request *request, hs_image *image) {
   return HS_OK;
 }
 
-/* Stretches 16-bit samples: low to 0 and high to 65535, rounded to nearest. If samples are outside, the file is
-   wrong and they stay. */
+/* Stretches 16-bit samples: low to 0 and high to 65535, rounded to nearest. If samples are outside, the file is wrong,
+   and the samples stay unchanged. */
 static void stretch(const hs_image *image, uint32_t low, uint32_t high) {
   const uint32_t width = high - low;
   for (int32_t y = 0; y < image->height; y++) {
@@ -390,9 +394,9 @@ hs_status image_apply_range(const image_request *request, hs_image *image) {
    before and w after, in units of 1 / (W w) of the side, an original pixel has width w and a smaller picture's pixel
    width W. So every overlap and every weighted sum is an integer. */
 
-/* Sums of one row of the smaller picture: each channel of each column. */
+/* Sums of one row of the smaller picture, for each channel of each column. */
 typedef struct shrink_sums {
-  uint64_t *line, *total; /* sums of one original row, and of all rows so far */
+  uint64_t *line, *total; /* sums of one original row, and of all original rows so far */
   size_t count;
 } shrink_sums;
 
@@ -403,16 +407,16 @@ static uint32_t sample_of(const hs_image *image, const uint8_t *row, size_t i) {
   return wide;
 }
 
-/* Sums one original row; each sum is below 2^16 W. */
+/* Sums one original row. Each sum is below 2^16 W, where W is the original width. */
 static void sum_line(const hs_image *from, int32_t y, int32_t width, const shrink_sums *sums) {
   const uint8_t *row = (const uint8_t *)from->data + (size_t)y * from->stride_bytes;
   const size_t channels = image_channels(from->layout);
   const uint64_t before = (uint64_t)from->width, after = (uint64_t)width;
   memset(sums->line, 0, sums->count * sizeof *sums->line);
-  uint64_t left = before; /* left in the current column, in units of 1 / w */
+  uint64_t left = before; /* remaining weight of the current column, in units of 1 / w */
   size_t column = 0;
   for (size_t x = 0; x < before; x++) {
-    /* A pixel overlaps at most two columns: columns are no narrower than pixels. */
+    /* a pixel overlaps at most two columns, because columns are at least as wide as pixels */
     const uint64_t inside = left < after ? left : after;
     for (size_t k = 0; k < channels; k++) {
       const uint64_t value = sample_of(from, row, x * channels + k);
@@ -443,7 +447,7 @@ static void add_line(const shrink_sums *sums, uint64_t times) {
   for (size_t i = 0; i < sums->count; i++) sums->total[i] += times * sums->line[i];
 }
 
-/* Totals are below 2^16 W H, as image_shrink has checked. */
+/* Averages the picture. Totals are below 2^16 W H, which image_shrink has checked for overflow. */
 static void average(const hs_image *from, const hs_image *to, const shrink_sums *sums) {
   const uint64_t before = (uint64_t)from->height, after = (uint64_t)to->height;
   const uint64_t weight = (uint64_t)from->width * before;
@@ -463,7 +467,7 @@ static void average(const hs_image *from, const hs_image *to, const shrink_sums 
   }
 }
 
-/* The smaller side, rounded down as COLMAP does, at least 1. */
+/* Returns the smaller side after downscaling: rounded down as in COLMAP, at least 1. */
 static int32_t shrunk_side(int32_t side, int32_t largest, int32_t wanted) {
   const int32_t shrunk = (int32_t)((int64_t)side * wanted / largest);
   return shrunk < 1 ? 1 : shrunk;
@@ -509,7 +513,7 @@ void mask_shrink(const hs_image *mask, const hs_image *picture, uint8_t *pixels)
   }
 }
 
-/* Coordinate in the original, for pixels `scale` original pixels wide; pixel centres are integers. */
+/* Converts a coordinate to the original, where pixels are `scale` original pixels wide; pixel centres are integers. */
 static float original_place(float place, double scale) { return (float)(((double)place + 0.5) * scale - 0.5); }
 
 static void stretch_frame(hs_frame *f, double x_scale, double y_scale) {

@@ -21,7 +21,7 @@ enum {
   EXIF_TAG_FOCAL_PLANE_X_RESOLUTION = 0xA20E,
   EXIF_TAG_FOCAL_PLANE_UNIT = 0xA210,
   EXIF_TAG_FOCAL_LENGTH_35MM = 0xA405,
-  EXIF_TAG_LATITUDE_REF = 1, /* from here on: tags of the GPS directory */
+  EXIF_TAG_LATITUDE_REF = 1, /* tags of the GPS directory follow */
   EXIF_TAG_LATITUDE = 2,
   EXIF_TAG_LONGITUDE_REF = 3,
   EXIF_TAG_LONGITUDE = 4,
@@ -34,20 +34,20 @@ enum { EXIF_ENTRY_BYTES = 12, EXIF_INLINE_BYTES = 4 };
 /* Diagonal of a 35 mm frame in millimetres, which defines the equivalent focal length (CIPA DCG-001). */
 static const double exif_35mm_diagonal = 43.27;
 
-/* The TIFF structure inside the segment. */
+/* The TIFF structure of the segment. */
 typedef struct exif_tiff {
   const uint8_t *bytes;
   size_t size;
   bool big_endian;
 } exif_tiff;
 
-/* The values of one entry, checked to be within the segment. */
+/* Values of one entry, which are checked to be within the segment. */
 typedef struct exif_entry {
   uint32_t type, count;
   size_t at;
 } exif_entry;
 
-/* Reads a number; callers have checked the bounds. */
+/* Read numbers; callers have checked the bounds. */
 static uint32_t exif_u16(const exif_tiff *tiff, size_t at) {
   const uint32_t first = tiff->bytes[at], second = tiff->bytes[at + 1];
   return tiff->big_endian ? first << 8 | second : second << 8 | first;
@@ -58,7 +58,7 @@ static uint32_t exif_u32(const exif_tiff *tiff, size_t at) {
   return tiff->big_endian ? first << 16 | second : second << 16 | first;
 }
 
-/* Size of a type in bytes; 0: an unused type. */
+/* Returns the size of a type in bytes; 0: a type that is not used. */
 static size_t exif_type_bytes(uint32_t type) {
   static const uint8_t bytes[] = {0, 1, 1, 2, 4, 8};
   return type < sizeof bytes ? bytes[type] : 0;
@@ -79,7 +79,7 @@ static bool exif_find(const exif_tiff *tiff, size_t directory, uint32_t tag, exi
   return false;
 }
 
-/* Value `index` of an entry; NaN: missing. */
+/* Returns value `index` of an entry; NaN: missing. */
 static double exif_number(const exif_tiff *tiff, const exif_entry *entry, uint32_t index) {
   if (index >= entry->count) return (double)NAN;
   const size_t at = entry->at + index * exif_type_bytes(entry->type);
@@ -99,13 +99,13 @@ static double exif_number(const exif_tiff *tiff, const exif_entry *entry, uint32
   }
 }
 
-/* First value of a tag; NaN: missing. */
+/* Returns the first value of a tag; NaN: missing. */
 static double exif_number_of(const exif_tiff *tiff, size_t directory, uint32_t tag) {
   exif_entry entry;
   return exif_find(tiff, directory, tag, &entry) ? exif_number(tiff, &entry, 0) : (double)NAN;
 }
 
-/* Offset of the sub-directory that a tag names; past the end if there is none. */
+/* Returns the offset of the sub-directory that a tag names; without the tag, an offset past the end. */
 static size_t exif_directory(const exif_tiff *tiff, size_t directory, uint32_t tag) {
   exif_entry entry;
   return exif_find(tiff, directory, tag, &entry) && entry.type == EXIF_TYPE_LONG ? exif_u32(tiff, entry.at)
@@ -115,14 +115,14 @@ static size_t exif_directory(const exif_tiff *tiff, size_t directory, uint32_t t
 static int exif_orientation(const exif_tiff *tiff, size_t directory) {
   exif_entry entry;
   if (!exif_find(tiff, directory, EXIF_TAG_ORIENTATION, &entry) || entry.count != 1) return 1;
-  /* The standard demands SHORT, but some writers use LONG. */
+  /* the standard requires SHORT, but some writers use LONG */
   if (entry.type != EXIF_TYPE_SHORT && entry.type != EXIF_TYPE_LONG) return 1;
   const double value = exif_number(tiff, &entry, 0);
   return value >= 1.0 && value <= 8.0 ? (int)value : 1;
 }
 
-/* Converts degrees, minutes, seconds to degrees, negative if the hemisphere's letter is `negative`; NaN: missing or
-   beyond `most`. */
+/* Converts degrees, minutes, seconds to degrees, negative if the letter of the hemisphere is `negative`. NaN: missing
+   or above `most`. */
 static double exif_degrees(const exif_tiff *tiff, size_t directory, uint32_t tag, uint32_t reference, char negative,
                            double most) {
   exif_entry entry, letter;
@@ -151,13 +151,13 @@ bool exif_parse_tiff(const uint8_t *bytes, size_t size, exif_tags *tags) {
   return exif_parse_page(bytes, size, 0, tags);
 }
 
-/* Offset of the directory that a tag names: in the page, else in the first directory. */
+/* Returns the offset of the directory that a tag names, in the page or else in the first directory. */
 static size_t exif_page_directory(const exif_tiff *tiff, uint64_t page, size_t first, uint32_t tag) {
   const size_t own = page > 0 && page < tiff->size ? exif_directory(tiff, (size_t)page, tag) : tiff->size;
   return own < tiff->size ? own : exif_directory(tiff, first, tag);
 }
 
-/* Opens the structure. False: no valid byte order mark. */
+/* Opens the structure. False: the byte order mark is invalid. */
 static bool exif_open(const uint8_t *bytes, size_t size, exif_tiff *tiff) {
   *tiff = (exif_tiff){.bytes = bytes, .size = size, .big_endian = size >= 8 && memcmp(bytes, "MM\0*", 4) == 0};
   return tiff->big_endian || (size >= 8 && memcmp(bytes, "II*\0", 4) == 0);
@@ -189,8 +189,8 @@ bool exif_parse_page(const uint8_t *bytes, size_t size, uint64_t directory, exif
   return true;
 }
 
-/* FocalPlaneResolutionUnit in millimetres: inch, centimetre, millimetre, micrometre; 0: unknown unit. The default is
-   inches. */
+/* Returns FocalPlaneResolutionUnit in millimetres: inch, centimetre, millimetre, micrometre; 0: unknown unit. The
+   default is inches. */
 static double exif_unit_mm(double unit) {
   if (isnan(unit)) return 25.4;
   static const double millimetres[] = {25.4, 10.0, 1.0, 0.001};
@@ -206,7 +206,7 @@ double exif_focal_length(const exif_tags *tags, double stored_side, int32_t widt
   if (tags->focal_length_35mm > 0.0) return tags->focal_length_35mm / exif_35mm_diagonal * sqrt(w * w + h * h);
   const double unit = exif_unit_mm(tags->plane_unit);
   if (!(tags->focal_length_mm > 0.0) || !(tags->plane_resolution > 0.0) || unit == 0.0) return 0.0;
-  /* The resolution refers to the camera's picture; the file's may have been downscaled since. */
+  /* the resolution refers to the camera's picture; the picture in the file may have been downscaled */
   const bool has_size = tags->pixel_width > 0.0 && tags->pixel_height > 0.0;
   const double full_side = has_size ? larger(tags->pixel_width, tags->pixel_height) : stored_side;
   return tags->focal_length_mm * tags->plane_resolution / unit * (larger(w, h) / full_side);
@@ -224,8 +224,8 @@ void exif_give(const image_request *request, const exif_tags *tags, double store
 }
 
 exif_placement exif_place(int orientation, int32_t stored_width, int32_t stored_height) {
-  /* For each orientation: whether columns and rows swap, then whether stored columns and stored rows are reversed in
-     the upright picture. */
+  /* For each orientation: whether columns and rows are swapped, and whether stored columns and stored rows are reversed
+     in the upright picture. */
   static const struct {
     bool swap, reverse_x, reverse_y;
   } table[9] = {{false, false, false}, {false, false, false}, {false, true, false},
@@ -265,22 +265,23 @@ void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *p
 
 enum {
   PNG_SIGNATURE_BYTES = 8,
-  PNG_CHUNK_HEAD_BYTES = 8,     /* length and name */
-  PNG_CHECKSUM_BYTES = 4,       /* after the data, over name and data */
-  PNG_EXIF_BYTES_MAX = 16 << 20 /* a JPEG's APP1 segment has up to 64 KiB; previews need more */
+  PNG_CHUNK_HEAD_BYTES = 8, /* bytes of a chunk's length and name */
+  PNG_CHECKSUM_BYTES = 4,   /* bytes of the checksum, which follows the data and covers name and data */
+  /* more than any picture needs without previews: a JPEG's APP1 segment has up to 64 KiB */
+  PNG_EXIF_BYTES_MAX = 16 << 20
 };
 
-/* The file, in memory or on disk. */
+/* A PNG file, in memory or on disk. */
 typedef struct png_file {
   const image_request *request;
-  int descriptor; /* -1: in memory, in the request */
+  int descriptor; /* -1: the file is in memory, in the request */
 } png_file;
 
 static uint32_t big_endian(const uint8_t *b) {
   return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* False: the file ends too early, or cannot be read. */
+/* Reads bytes at an offset. False: the file ends too early, or cannot be read. */
 static bool read_at(const png_file *file, uint64_t at, void *target, size_t bytes) {
   const image_request *request = file->request;
   if (at > request->size || bytes > request->size - at) return false;
@@ -296,7 +297,7 @@ static bool read_at(const png_file *file, uint64_t at, void *target, size_t byte
   return true;
 }
 
-/* PNG's checksum (annex D), bit by bit: there is only one such chunk. */
+/* Computes PNG's checksum (annex D) bit by bit; that is fast enough for a single chunk. */
 static uint32_t checksum(const uint8_t *bytes, size_t count) {
   uint32_t crc = 0xFFFFFFFFu;
   for (size_t i = 0; i < count; i++) {
@@ -306,13 +307,13 @@ static uint32_t checksum(const uint8_t *bytes, size_t count) {
   return ~crc;
 }
 
-/* Reads a chunk; at: offset of its name. */
+/* Reads a chunk. at: offset of its name. */
 static hs_status read_chunk(const png_file *file, uint64_t at, size_t length, bool *found, exif_tags *tags) {
   const size_t name_bytes = PNG_CHUNK_HEAD_BYTES - 4, checked = name_bytes + length;
   uint8_t *chunk = hs_memory_alloc(file->request->allocator, checked + PNG_CHECKSUM_BYTES);
   if (!chunk) return image_fail(file->request, HS_ERR_MEMORY, "out of memory for the EXIF of %zu bytes", length);
   if (read_at(file, at, chunk, checked + PNG_CHECKSUM_BYTES) && checksum(chunk, checked) == big_endian(chunk + checked))
-    /* Some writers prepend the signature of a JPEG segment. */
+    /* some writers prepend the signature of a JPEG segment */
     *found = exif_parse_tiff(chunk + name_bytes, length, tags) || exif_parse(chunk + name_bytes, length, tags);
   hs_memory_release(file->request->allocator, chunk);
   return HS_OK;

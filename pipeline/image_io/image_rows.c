@@ -5,8 +5,8 @@
 
 #include "pipeline/base/memory.h"
 
-/* True for sources that can be rewound: a regular file, or bytes. Standard input, scenes and pipes cannot; a pipe's
-   writer must not see it opened and closed. */
+/* Opens the bytes of a source that can be read again: a regular file, or bytes in memory. Standard input, scenes and
+   pipes are not opened: a pipe's writer would notice that it is opened and closed. */
 static hs_status rows_open_bytes(image_rows *r, const char *path) {
   size_t size = 0;
   if (!path) {
@@ -23,7 +23,7 @@ static hs_status rows_open_bytes(image_rows *r, const char *path) {
   return HS_OK;
 }
 
-/* Null: this kind is decoded as a whole. */
+/* Returns the row reader for this kind of file; null: this kind is decoded as a whole. */
 static const image_rows_kind *rows_kind_of(image_rows *r) {
   if (r->bytes.left == 0 && !byte_source_fill(&r->bytes)) return NULL;
   if (image_is_png(r->bytes.next, r->bytes.left)) return image_rows_of_png();
@@ -36,7 +36,7 @@ static bool rows_are_wanted(const image_rows *r) {
   return !r->whole && !shrinks;
 }
 
-/* Chooses the type of rows: floats with a given value range. */
+/* Chooses the sample type of rows: floats if a value range is given. */
 static hs_status rows_choose_type(image_rows *r) {
   const size_t bytes = (size_t)r->width * image_sample_bytes(r->type);
   r->stored = r->type;
@@ -72,14 +72,14 @@ hs_status image_rows_open(image_rows *r, const char *path, const void *bytes, si
   return status;
 }
 
-/* Clears the EXIF after a failure. */
+/* Returns the status. Clears the caller's EXIF after a failure. */
 static hs_status rows_end_with(const image_rows *r, hs_status status) {
   if (status != HS_OK && r->request.exif) memset(r->request.exif, 0, sizeof *r->request.exif);
   if (status != HS_OK) (void)image_give_notes(&r->request, status);
   return status;
 }
 
-/* Final checks that need the whole file. */
+/* Makes the final checks, which need the complete file. */
 static hs_status rows_conclude(image_rows *r) {
   hs_status status = image_check_damage(&r->request);
   if (status == HS_OK) status = range_check(&r->request, &r->extremes, r->stored);

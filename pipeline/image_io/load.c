@@ -1,5 +1,5 @@
 /*
- * Loads an image: reads the file, detects its kind, calls the reader. See hs_load_image.
+ * Loads an image: reads the file, detects its kind, calls the reader. See hs_load_image in hartsift_source.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,18 +15,18 @@
 
 #define LOAD_DEFAULT_MAX_PIXELS ((uint64_t)1 << 31)
 
-/* Largest value range of a frame: image_view_source. */
+/* Maximum width of a frame's value range; image_view_source checks the same. */
 #define RANGE_WIDTH_MAX 3.0e38f
 
 enum {
-  LOAD_FIRST_READ_BYTES = 4096,       /* enough to detect the kind; more is only read of an image */
-  LOAD_HEADER_READ_BYTES = 256 << 10, /* enough for most headers with their metadata */
-  LOAD_PROBED_BYTES = 4 << 20         /* the header of larger files is checked first */
+  LOAD_FIRST_READ_BYTES = 4096, /* bytes that suffice to detect the kind; more is read only if the file is an image */
+  LOAD_HEADER_READ_BYTES = 256 << 10, /* bytes that contain most headers with their metadata */
+  LOAD_PROBED_BYTES = 4 << 20         /* if a file is larger, its header is checked first */
 };
 
 /* A kind of file: its signature and its reader. */
 typedef struct load_kind {
-  const char *name; /* with its article, for messages */
+  const char *name; /* name with its article, for messages */
   bool (*begins)(const uint8_t *bytes, size_t size);
   hs_status (*read)(const image_request *request, hs_image *image);
 } load_kind;
@@ -52,7 +52,7 @@ static bool load_is_pnm(const uint8_t *bytes, size_t size) {
          (bytes[2] == '#' || bytes[2] == ' ' || (bytes[2] >= '\t' && bytes[2] <= '\r'));
 }
 
-/* TIFF with offsets of 32 or 64 bits, in either byte order. */
+/* Whether a file is TIFF, with offsets of 32 or 64 bits, in either byte order. */
 static bool load_is_tiff(const uint8_t *bytes, size_t size) {
   return load_begins_with(bytes, size, "II*\0", 4) || load_begins_with(bytes, size, "MM\0*", 4) ||
          load_begins_with(bytes, size, "II+\0", 4) || load_begins_with(bytes, size, "MM\0+", 4);
@@ -68,20 +68,20 @@ static const load_kind kinds[] = {
     {"a WebP", load_is_webp, image_read_webp}, {"a BMP", bmp_is_header, image_read_bmp},
 };
 
-/* Detects the kind; null: unknown. */
+/* Detects the kind of a file; null: unknown. */
 static const load_kind *load_kind_of(const uint8_t *bytes, size_t size) {
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (kinds[i].begins(bytes, size)) return &kinds[i];
   return NULL;
 }
 
-/* Refuses a scale for other kinds: the coordinates would not be those of the smaller picture. */
+/* Refuses jpeg_scale for other kinds of files: coordinates would not be those of a reduced picture. */
 static hs_status load_refuse_scale(const image_request *request, const char *kind) {
   return image_fail(request, HS_ERR_UNSUPPORTED, "only a JPEG can be decoded at 1/%u of its size, and this is %s",
                     (unsigned)request->jpeg_scale, kind);
 }
 
-/* Finishes a picture: downscales it, applies the value range; frees it after a failure. */
+/* Finishes a picture: downscales it and applies the value range. On failure frees it. */
 static hs_status load_finish(const image_request *request, hs_status read, hs_image *image) {
   hs_status status = read == HS_OK ? image_check_damage(request) : read;
   if (status == HS_OK) status = image_shrink(request, request->max_image_size, image);
@@ -104,7 +104,7 @@ static hs_status load_decode(const image_request *request, hs_source *loaded) {
 
 /* ---- the file's bytes */
 
-/* Grows to at least `wanted` bytes; both buffers exist during the copy. */
+/* Grows the buffer to at least `wanted` bytes; both buffers exist during the copy. */
 static hs_status load_grow(const image_request *request, load_buffer *buffer, size_t wanted) {
   if (wanted <= buffer->capacity) return HS_OK;
   const size_t before = buffer->size > LOAD_FIRST_READ_BYTES ? buffer->size : 0;
@@ -122,9 +122,9 @@ static hs_status load_grow(const image_request *request, load_buffer *buffer, si
   return HS_OK;
 }
 
-/* Next size of the buffer. For a stream the last step uses what the limit leaves besides the previous buffer. */
+/* Returns the next size of the buffer. For a stream, the last size is the limit minus the previous buffer. */
 static size_t load_next_bytes(const image_request *request, const load_buffer *buffer, size_t expected_bytes) {
-  /* One byte more than expected detects the end without another growth. */
+  /* with one byte more than expected, the end is detected without another growth */
   if (expected_bytes >= buffer->capacity && expected_bytes < SIZE_MAX) return expected_bytes + 1;
   if (buffer->capacity > SIZE_MAX / 3) return SIZE_MAX;
   const size_t doubled = 2 * buffer->capacity;
@@ -133,8 +133,8 @@ static size_t load_next_bytes(const image_request *request, const load_buffer *b
   return limit > doubled ? (size_t)limit - buffer->capacity : doubled;
 }
 
-/* True if the file's beginning already decides that it cannot be loaded. *decided: its header was read. TIFF is
-   skipped: its directory may be anywhere. */
+/* True if the file's beginning already shows that it cannot be loaded. *decided: its header was read. TIFF is not
+   probed, because its directory may be anywhere. */
 static hs_status load_probe(const image_request *request, const load_buffer *buffer, bool is_stream, bool *decided) {
   const load_kind *kind = load_kind_of(buffer->bytes, buffer->size);
   image_findings found = {.notes = {.damages = 0}};
@@ -158,16 +158,17 @@ static hs_status load_probe(const image_request *request, const load_buffer *buf
   return HS_OK;
 }
 
-/* Reads only part of a large file first if its header is not in the first bytes. */
+/* Returns how much to read next. Of a large file whose header is not in the first bytes, only a part is read first. */
 static size_t load_after_probe(size_t wanted, size_t have, bool decided) {
   return !decided && have < LOAD_HEADER_READ_BYTES && wanted > LOAD_HEADER_READ_BYTES ? LOAD_HEADER_READ_BYTES : wanted;
 }
 
-/* Reads a stream. expected_bytes: size of a regular file, else 0; a hint only, because the file may change. */
+/* Reads a stream. expected_bytes: size of a regular file, which may change; else 0. */
 static hs_status load_read_stream(const image_request *request, FILE *stream, size_t expected_bytes,
                                   load_buffer *buffer) {
   size_t wanted = LOAD_FIRST_READ_BYTES;
-  bool decided = expected_bytes > 0 && expected_bytes <= LOAD_PROBED_BYTES; /* small files are read whole first */
+  /* small files are read as a whole, without a probe */
+  bool decided = expected_bytes > 0 && expected_bytes <= LOAD_PROBED_BYTES;
   for (;;) {
     hs_status status = load_grow(request, buffer, wanted);
     if (status != HS_OK) return status;
@@ -192,7 +193,7 @@ hs_status image_read_stream(const image_request *request, FILE *stream, uint8_t 
   return status;
 }
 
-/* Opened non-blocking: a pipe without a writer reads as empty. */
+/* Opens without blocking: a pipe without a writer reads as empty. */
 hs_status image_open_file(const image_request *request, FILE **stream, size_t *expected_bytes) {
   const int descriptor = open(request->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   struct stat info;
@@ -298,7 +299,8 @@ hs_status image_request_make(const hs_load_options *options, const char *name, i
   if (known.notes) memset(known.notes, 0, sizeof *known.notes);
   if (status != HS_OK) return status;
   request->max_image_size =
-      known.max_image_size < INT32_MAX ? (int32_t)known.max_image_size : 0; /* no picture is larger */
+      /* a larger limit has no effect, because no picture is larger */
+      known.max_image_size < INT32_MAX ? (int32_t)known.max_image_size : 0;
   if (known.max_pixels != 0) request->max_pixels = known.max_pixels;
   request->max_memory_bytes = known.max_memory_bytes;
   request->apply_exif = known.ignore_exif == 0;
@@ -430,7 +432,7 @@ hs_status hs_load_source(const hs_source *source, hs_source *loaded) {
     if (from.kind == HS_SOURCE_JPEG && !from.bytes) break;
     *loaded = from;
     loaded->load = NULL;
-    loaded->image.memory = NULL; /* a view */
+    loaded->image.memory = NULL; /* the image refers to memory of the source */
     return HS_OK;
   case HS_SOURCE_FILE:
     return load_named(&request, loaded);

@@ -1,5 +1,5 @@
 /*
- * Reader of BMP: uncompressed pictures of 1, 4, 8, 16, 24 or 32 bits a pixel, with palette or masks, top-down or
+ * Reads BMP: uncompressed pictures of 1, 4, 8, 16, 24 or 32 bits per pixel, with palette or masks, top-down or
  * bottom-up. Headers: Microsoft's BITMAPCOREHEADER, BITMAPINFOHEADER and its later versions. Alpha, gamma and colour
  * profiles are ignored.
  */
@@ -12,13 +12,13 @@ enum {
   BMP_FILE_HEADER = 14,
   BMP_CORE_HEADER = 12,
   BMP_INFO_HEADER = 40,
-  BMP_MASKED_HEADER = 52, /* from this size on, the header includes the masks */
+  BMP_MASKED_HEADER = 52, /* minimum size of a header that includes the masks */
   BMP_PALETTE_MAX = 256,
   BMP_UNCOMPRESSED = 0,
   BMP_MASKS = 3
 };
 
-/* Position of a channel's bits in a pixel. */
+/* Position of the bits of a channel in a pixel. */
 typedef struct bmp_channel {
   uint32_t mask, shift, most;
 } bmp_channel;
@@ -29,8 +29,8 @@ typedef struct bmp_file {
   uint32_t bits, compression, colours;
   uint64_t width, height;
   bool from_top;
-  bmp_channel channels[3];             /* red, green, blue; 16 and 32 bits */
-  uint8_t palette[BMP_PALETTE_MAX][3]; /* up to 8 bits */
+  bmp_channel channels[3];             /* red, green, blue; for 16 and 32 bits per pixel */
+  uint8_t palette[BMP_PALETTE_MAX][3]; /* for up to 8 bits per pixel */
 } bmp_file;
 
 static uint32_t bmp_u16(const uint8_t *at) { return (uint32_t)at[0] | (uint32_t)at[1] << 8; }
@@ -86,7 +86,7 @@ static hs_status bmp_check_kind(const bmp_file *file) {
   return HS_OK;
 }
 
-/* A mask must be a run of ones. */
+/* Sets a channel from its mask. False: the mask is not a single run of ones. */
 static bool bmp_set_channel(bmp_channel *channel, uint32_t mask) {
   *channel = (bmp_channel){.mask = mask, .most = mask};
   if (mask == 0) return false;
@@ -126,7 +126,7 @@ static hs_status bmp_read_palette(bmp_file *file) {
 
 /* ---- pixels */
 
-/* Bytes of a row; width and bits are checked, so below 2^37. */
+/* Returns the bytes of a row: below 2^37, because width and bits are checked. */
 static uint64_t bmp_row_bytes(const bmp_file *file) { return (file->width * file->bits + 31) / 32 * 4; }
 
 static hs_status bmp_check_length(const bmp_file *file) {
@@ -136,13 +136,13 @@ static hs_status bmp_check_length(const bmp_file *file) {
   return HS_OK;
 }
 
-/* A channel of a pixel, scaled to 8 bits with rounding. */
+/* Returns a channel of a pixel, scaled to 8 bits with rounding. */
 static uint8_t bmp_channel_of(const bmp_channel *channel, uint32_t pixel) {
   const uint64_t value = (pixel & channel->mask) >> channel->shift;
   return (uint8_t)((value * 255 + channel->most / 2) / channel->most);
 }
 
-/* Reads a row as RGB; false: a pixel's colour is not in the palette. */
+/* Reads a row as RGB. False: the palette lacks a pixel's colour. */
 static bool bmp_read_row(const bmp_file *file, const uint8_t *from, uint8_t *row) {
   for (size_t x = 0; x < file->width; x++, row += 3) {
     if (file->bits <= 8) {

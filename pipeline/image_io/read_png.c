@@ -1,5 +1,5 @@
 /*
- * Reader of PNG, on libpng: every colour type, depth and interlacing, the EXIF orientation applied. Gamma and colour
+ * Reads PNG with libpng: every colour type, depth and interlacing, with the EXIF orientation applied. Gamma and colour
  * profiles are ignored, alpha is dropped. A wrong checksum of a chunk that the pixels need is an error.
  */
 #include "pipeline/image_io/image_io.h"
@@ -14,28 +14,29 @@
 
 enum {
   READ_PNG_CHUNKS_CACHED = 128,
-  READ_PNG_CHUNK_BYTES = 8 << 20,     /* largest chunk that libpng may buffer; needed chunks have at most 768 bytes */
-  READ_PNG_DECODER_BYTES = 256 << 10, /* libpng's and zlib's own state, rounded up */
-  READ_PNG_DEFLATE_RATIO = 1032       /* zlib cannot expand data by more */
+  /* maximum chunk that libpng may buffer; chunks that are needed have at most 768 bytes */
+  READ_PNG_CHUNK_BYTES = 8 << 20,
+  READ_PNG_DECODER_BYTES = 256 << 10, /* size of libpng's and zlib's state, rounded up */
+  READ_PNG_DEFLATE_RATIO = 1032       /* maximum expansion of data by zlib */
 };
 
-/* State that survives a longjmp; owned by the caller of the function with the setjmp. */
+/* State that survives a longjmp. It is owned by the caller of the function with the setjmp. */
 typedef struct read_png_state {
   const image_request *request;
   byte_source bytes;
   png_structp png;
   png_infop info;
-  size_t channels; /* after the transformations */
+  size_t channels; /* number of channels after libpng's transformations */
   hs_sample_type type;
   bool interlaced, has_tags;
   exif_tags tags;
   exif_placement placement;
-  uint8_t *rows;      /* a row, or the whole picture if interlaced */
-  uint8_t *converted; /* a converted row; null: rows are not rotated */
+  uint8_t *rows;      /* one row, or the complete picture if it is interlaced */
+  uint8_t *converted; /* one converted row; null: rows are not rotated */
   hs_image image;
   hs_status status;
   bool out_of_memory;
-  bool has_pixels; /* all rows are decoded with a correct checksum: later damage is only noted */
+  bool has_pixels; /* all rows are decoded with a correct checksum, so later damage is only noted */
   char reason[IMAGE_REASON_BYTES];
 } read_png_state;
 
@@ -103,18 +104,18 @@ static void read_png_on_free(png_structp png, png_voidp pointer) {
 /* ---- steps, all inside the setjmp */
 
 static void read_png_set_limits(png_structp png) {
-  /* Sizes are checked by image_check_size, with a better message and status. */
+  /* image_check_size checks sizes, with a better message and status */
   png_set_user_limits(png, INT32_MAX, INT32_MAX);
   png_set_chunk_cache_max(png, READ_PNG_CHUNKS_CACHED);
   png_set_chunk_malloc_max(png, READ_PNG_CHUNK_BYTES);
   png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
 #  ifdef PNG_SET_UNKNOWN_CHUNKS_SUPPORTED
-  /* Text, profiles and times are not parsed: pixels do not depend on them. */
+  /* pixels do not depend on texts, profiles and times, so these are not parsed */
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 #  endif
 }
 
-/* Refuses pictures that are too large, or too large for the file's bytes. */
+/* Refuses pictures that exceed the limits, or are too large for the file's length. */
 static void read_png_check_header(read_png_state *decoder) {
   const uint64_t width = png_get_image_width(decoder->png, decoder->info);
   const uint64_t height = png_get_image_height(decoder->png, decoder->info);
@@ -126,7 +127,7 @@ static void read_png_check_header(read_png_state *decoder) {
     png_error(decoder->png, "the file is too short for the size it claims");
 }
 
-/* Asks for 8 or 16 bits and whole samples; alpha is dropped when rows are converted. */
+/* Asks libpng for samples of 8 or 16 bits. Alpha is dropped when rows are converted. */
 static void read_png_set_transformations(read_png_state *decoder) {
   png_structp png = decoder->png;
   const int colour_type = png_get_color_type(png, decoder->info);
@@ -143,7 +144,7 @@ static void read_png_set_transformations(read_png_state *decoder) {
   decoder->type = depth == 16 ? HS_U16 : HS_U8;
 }
 
-/* The EXIF orientation; 1: as stored. */
+/* Returns the EXIF orientation; 1: as stored. */
 static int read_png_orientation(const read_png_state *decoder) {
   return decoder->has_tags && decoder->request->apply_exif ? decoder->tags.orientation : 1;
 }
@@ -159,7 +160,7 @@ static void read_png_allocate(read_png_state *decoder) {
   if (decoder->interlaced && !hs_size_mul(row_bytes, (size_t)height, &rows_bytes))
     read_png_stop(decoder, image_fail(request, HS_ERR_LIMIT, "the picture is too large for the address space"));
   decoder->placement = exif_place(orientation, width, height);
-  /* libpng holds three rows, and a rotated row is one more: their sum must not overflow the limit. */
+  /* libpng holds three rows, and a rotated row is a fourth: their sum must not pass the limit */
   const uint64_t few_rows = (orientation > 1 ? 4u : 3u) * (uint64_t)row_bytes;
   const uint64_t working_bytes =
       rows_bytes > SIZE_MAX / 8 ? UINT64_MAX : (uint64_t)rows_bytes + few_rows + READ_PNG_DECODER_BYTES;
@@ -198,7 +199,7 @@ static void read_png_read_pixels(read_png_state *decoder) {
   for (int32_t y = 0; y < height; y++) read_png_convert_row(decoder, decoder->rows + (size_t)y * row_bytes, y);
 }
 
-/* Reads the header and chooses the form of the rows. */
+/* Reads the header and chooses the form of rows. */
 static void read_png_open(read_png_state *decoder) {
   read_png_set_limits(decoder->png);
   png_set_read_fn(decoder->png, decoder, read_png_on_read);
@@ -237,7 +238,7 @@ static void read_png_end(read_png_state *decoder) {
   decoder->rows = decoder->converted = NULL;
 }
 
-/* Reads the tags if wanted. stream: the file, if its bytes are not in the request. */
+/* Reads the EXIF tags if they are wanted. stream: the file, if its bytes are not in the request. */
 static hs_status read_png_read_tags(read_png_state *decoder, FILE *stream) {
   const image_request *request = decoder->request;
   if (!request->apply_exif && !request->exif) return HS_OK;
@@ -249,7 +250,7 @@ static void read_png_give_tags(const read_png_state *decoder, int32_t width, int
   if (decoder->has_tags) exif_give(decoder->request, &decoder->tags, (double)(width > height ? width : height), &image);
 }
 
-/* The final status, with a message for libpng's errors. */
+/* Returns the final status, with a message for libpng's errors. */
 static hs_status read_png_explain(const read_png_state *decoder) {
   if (decoder->status != HS_OK && decoder->reason[0] != '\0') {
     image_fail(decoder->request, decoder->status, "%s: %s",

@@ -1,6 +1,6 @@
 /*
- * Reader of the PNM family: PBM, PGM, PPM as text (P1 P2 P3) and binary (P4 P5 P6), and PAM (P7), with
- * 8-bit (maxval up to 255) and 16-bit samples. Only the first picture of a file is read.
+ * Reads the PNM family: PBM, PGM, PPM as text (P1 P2 P3) and binary (P4 P5 P6), and PAM (P7), with 8-bit (maxval up to
+ * 255) and 16-bit samples. Only the first picture of a file is read.
  */
 #include <string.h>
 
@@ -9,14 +9,14 @@
 
 enum { PNM_TOKEN_BYTES = 32 };
 
-/* Position in the file, and its header. */
+/* Position in the file, and contents of its header. */
 typedef struct pnm_file {
   const image_request *request;
   size_t at;
   char kind; /* '1'..'7' */
   uint64_t width, height;
   uint32_t max_value, channels;
-  bool bits; /* P1, P4: 1 is black */
+  bool bits; /* P1, P4: samples are bits, and 1 is black */
 } pnm_file;
 
 static hs_status pnm_cut_off(const pnm_file *file) {
@@ -38,7 +38,7 @@ static void pnm_skip_space(pnm_file *file) {
   }
 }
 
-/* Reads a decimal number, saturated at 2^32, which every caller refuses. */
+/* Reads a decimal number. Larger numbers become 2^32, which every caller refuses. */
 static hs_status pnm_number(pnm_file *file, uint64_t *value) {
   const uint64_t ceiling = (uint64_t)1 << 32;
   const image_request *request = file->request;
@@ -59,7 +59,7 @@ static hs_status pnm_number(pnm_file *file, uint64_t *value) {
 
 /* ---- headers */
 
-/* P1 to P6: width, height, maxval, one white-space character, then the samples. */
+/* Reads the header of P1 to P6: width, height, maxval, one white-space character, then the samples. */
 static hs_status pnm_read_plain_header(pnm_file *file) {
   file->bits = file->kind == '1' || file->kind == '4';
   file->channels = file->kind == '3' || file->kind == '6' ? 3 : 1;
@@ -78,7 +78,7 @@ static hs_status pnm_read_plain_header(pnm_file *file) {
   return HS_OK;
 }
 
-/* Reads a word, cut to the buffer: all known words are shorter. */
+/* Reads a word, cut to the buffer, which is longer than all known words. */
 static void pnm_word(pnm_file *file, char word[PNM_TOKEN_BYTES]) {
   size_t length = 0;
   while (file->at < file->request->size && !pnm_is_space(file->request->bytes[file->at])) {
@@ -95,7 +95,7 @@ static void pnm_skip_blanks(pnm_file *file) {
     file->at++;
 }
 
-/* Channels of a PAM tuple type, 0 when unknown. */
+/* Returns the number of channels of a PAM tuple type; 0: unknown type. */
 static uint32_t pnm_tuple_channels(const char *tuple_type) {
   static const struct {
     const char *name;
@@ -113,7 +113,7 @@ static hs_status pnm_check_tuple(pnm_file *file, const char *tuple_type, uint64_
                       (unsigned long long)depth);
   }
   file->channels = (uint32_t)depth;
-  if (tuple_type[0] == '\0') return HS_OK; /* optional; each depth has a default meaning */
+  if (tuple_type[0] == '\0') return HS_OK; /* the type is optional; each depth has a default meaning */
   const uint32_t channels = pnm_tuple_channels(tuple_type);
   if (channels == 0) return image_fail(file->request, HS_ERR_UNSUPPORTED, "PAM of tuple type %s", tuple_type);
   if (channels != depth) {
@@ -123,7 +123,7 @@ static hs_status pnm_check_tuple(pnm_file *file, const char *tuple_type, uint64_
   return HS_OK;
 }
 
-/* P7: one "NAME value" a line, in any order, up to ENDHDR. */
+/* Reads the header of P7: one "NAME value" per line, in any order, up to ENDHDR. */
 static hs_status pnm_read_pam_header(pnm_file *file) {
   char word[PNM_TOKEN_BYTES], tuple_type[PNM_TOKEN_BYTES] = "";
   uint64_t depth = 0, max_value = 0;
@@ -158,27 +158,27 @@ static hs_status pnm_read_pam_header(pnm_file *file) {
 
 /* ---- samples */
 
-/* Bytes of a row in the file; for text the minimum. */
+/* Returns the bytes of a row in the file; for a text, their minimum. */
 static uint64_t pnm_row_bytes(const pnm_file *file) {
-  const uint64_t samples = file->width * file->channels; /* both checked: below 2^33 */
+  const uint64_t samples = file->width * file->channels; /* below 2^33, because both factors are checked */
   if (file->kind == '1') return samples;
   if (file->kind == '4') return (samples + 7) / 8;
-  if (file->kind == '2' || file->kind == '3') return 2 * samples; /* a digit and a separator */
+  if (file->kind == '2' || file->kind == '3') return 2 * samples; /* each sample has at least a digit and a separator */
   return file->max_value > 255 ? 2 * samples : samples;
 }
 
-/* Refuses a file too short for its header before memory is allocated. */
+/* Refuses a file that is too short for its header, before memory is allocated. */
 static hs_status pnm_check_length(const pnm_file *file) {
   const uint64_t row = pnm_row_bytes(file);
   uint64_t there = file->request->size - file->at;
   if (file->kind == '2' || file->kind == '3')
-    there += 2; /* no separator is needed after the last sample and before the first */
+    there += 2; /* no separator is needed before the first and after the last sample */
   return row > there / file->height ? pnm_cut_off(file) : HS_OK;
 }
 
 static hs_status pnm_text_sample(pnm_file *file, uint64_t *value) {
   if (!file->bits) return pnm_number(file, value);
-  /* P1: digits need no space between them. */
+  /* in P1 digits need no space between them */
   pnm_skip_space(file);
   if (file->at == file->request->size) return pnm_cut_off(file);
   const uint8_t digit = file->request->bytes[file->at];
@@ -189,7 +189,7 @@ static hs_status pnm_text_sample(pnm_file *file, uint64_t *value) {
   return HS_OK;
 }
 
-/* Reads the next sample of a row, unscaled. index: of the sample in its row, for packed bits. */
+/* Reads the next sample of a row, unscaled. index: of the sample in its row; used for packed bits. */
 static hs_status pnm_sample(pnm_file *file, size_t index, size_t samples, uint64_t *value) {
   const uint8_t *bytes = file->request->bytes;
   if (file->kind <= '3') return pnm_text_sample(file, value);
@@ -205,7 +205,7 @@ static hs_status pnm_sample(pnm_file *file, size_t index, size_t samples, uint64
   return HS_OK;
 }
 
-/* Reads a row of samples scaled to the full range of 8 or 16 bits, rounded to nearest. */
+/* Reads a row of samples, scaled to the full range of 8 or 16 bits and rounded to nearest. */
 static hs_status pnm_read_row(pnm_file *file, hs_sample_type type, size_t samples, void *row) {
   const uint64_t full = type == HS_U16 ? 65535 : 255;
   uint8_t *row8 = row;
@@ -258,7 +258,7 @@ hs_status image_read_pnm(const image_request *request, hs_image *image) {
   hs_image made;
   status = image_allocate(request, (int32_t)file.width, (int32_t)file.height, type, layout, row_bytes, &made);
   if (status != HS_OK) return status;
-  /* image_allocate has checked that row_bytes fits. */
+  /* image_allocate has checked that row_bytes fits size_t */
   void *row = hs_memory_alloc(request->allocator, (size_t)row_bytes);
   status = row != NULL ? pnm_read_pixels(&file, row, &made)
                        : image_fail(request, HS_ERR_MEMORY, "out of memory for a row of %llu bytes",

@@ -1,8 +1,8 @@
 /*
- * Reader of TIFF, on libtiff: the first picture of a file that is no reduced copy. Gray, RGB, CMYK or palette; samples
+ * Reads TIFF with libtiff: the first picture of a file that is not a reduced copy. Gray, RGB, CMYK or palette; samples
  * of 8 or 16 bits (gray and palette also 1, 2 and 4; gray and RGB also signed, 32 bits, and floats); strips or tiles,
- * interleaved or planar; any compression that the installed libtiff supports. Extra samples such as alpha are dropped;
- * the orientation is applied, with the same numbers as EXIF's.
+ * interleaved or planar; any compression that the installed libtiff supports. Extra samples such as alpha are dropped.
+ * The orientation, whose numbers are those of EXIF, is applied.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -16,19 +16,19 @@
 #  include "pipeline/base/memory.h"
 
 enum {
-  READ_TIFF_DECODER_BYTES = 1 << 20, /* libtiff's state, rounded up; a strip or tile is counted separately */
+  READ_TIFF_DECODER_BYTES = 1 << 20, /* size of libtiff's state, rounded up; a strip or tile is counted separately */
   READ_TIFF_PALETTE = 256,
   READ_TIFF_SAMPLES_MAX = 16,
-  READ_TIFF_CHOSEN_BYTES = 24, /* bytes per pixel in `chosen`: twice three floats */
+  READ_TIFF_CHOSEN_BYTES = 24, /* bytes per pixel of `chosen`: twice three floats */
   READ_TIFF_CMYK = 4,
-  READ_TIFF_LINEAR_RAW = 34892 /* PhotometricInterpretation of DNG, missing in older headers of libtiff */
+  READ_TIFF_LINEAR_RAW = 34892 /* PhotometricInterpretation of DNG, which older headers of libtiff lack */
 };
 
 /* ---- selection of the page: the first one, unless the file marks it as a reduced copy */
 
 enum {
-  TIFF_PAGES_MAX = 64,    /* pages that are examined */
-  TIFF_SUB_PAGES_MAX = 32 /* per page: directories in its tag SubIFDs */
+  TIFF_PAGES_MAX = 64,    /* maximum number of pages that are examined */
+  TIFF_SUB_PAGES_MAX = 32 /* maximum number of directories in a page's tag SubIFDs */
 };
 
 typedef struct tiff_page {
@@ -36,15 +36,15 @@ typedef struct tiff_page {
   bool is_reduced, is_mask;
 } tiff_page;
 
-/* Search for the first page that is no reduced copy and has the most pixels. */
+/* Search for the first page that is not a reduced copy and has at least least_pixels pixels. */
 typedef struct page_search {
   const image_request *request;
   TIFF *tiff;
   uint64_t least_pixels;
-  uint64_t offset; /* offset of its directory; 0: not found yet */
+  uint64_t offset; /* offset of the page's directory; 0: not found yet */
 } page_search;
 
-/* Type of the current page; libtiff does not provide the old tag SubfileType. */
+/* Returns the type of the current page. libtiff does not provide the old tag SubfileType. */
 static tiff_page page_of(const image_request *request, TIFF *tiff) {
   uint32_t width = 0, height = 0, kind = 0;
   const double old = exif_page_number(request->bytes, request->size, TIFFCurrentDirOffset(tiff), TIFFTAG_OSUBFILETYPE);
@@ -60,7 +60,7 @@ static bool has_tag(TIFF *tiff, uint32_t tag) {
   return TIFFGetField(tiff, tag, &value) != 0;
 }
 
-/* Copies the offsets of sub-directories, because reading another directory frees them. */
+/* Copies the offsets of sub-directories, because libtiff frees them when it reads another directory. */
 static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MAX]) {
   uint16_t count = 0;
   uint64_t *from = NULL;
@@ -70,7 +70,7 @@ static uint16_t sub_pages(TIFF *tiff, uint64_t offsets[TIFF_SUB_PAGES_MAX]) {
   return count;
 }
 
-/* Considers the current directory, unless a page was already chosen. */
+/* Considers the current directory, unless a page has been chosen. */
 static void consider(page_search *search) {
   const tiff_page page = page_of(search->request, search->tiff);
   if (search->offset == 0 && !page.is_reduced && !page.is_mask && page.pixels >= search->least_pixels)
@@ -84,7 +84,7 @@ static void consider_sub_pages(page_search *search) {
     if (TIFFSetSubDirectory(search->tiff, offsets[i])) consider(search);
 }
 
-/* Searches all pages after the first, and the directories below each. */
+/* Searches all pages after the first, and the sub-directories of each. */
 static void look_through(page_search *search, bool first_only) {
   for (uint16_t page = 0; page < TIFF_PAGES_MAX && TIFFSetDirectory(search->tiff, page); page++) {
     if (page > 0) consider(search);
@@ -93,12 +93,12 @@ static void look_through(page_search *search, bool first_only) {
   }
 }
 
-/* Finds the page of the full picture. *offset: of its directory; 0: the first, current page. Reads other pages
-   meanwhile. Statuses: HS_ERR_UNSUPPORTED (only reduced copies), HS_ERR_FORMAT. */
+/* Finds the page of the full picture. *offset: offset of its directory; 0: the first page, which is current. Reads
+   other pages meanwhile. Statuses: HS_ERR_UNSUPPORTED (only reduced copies), HS_ERR_FORMAT. */
 static hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64_t *offset) {
   const tiff_page first = page_of(request, tiff);
   const bool is_raw = has_tag(tiff, TIFFTAG_DNGVERSION);
-  const bool is_extra = first.is_reduced || first.is_mask; /* a file of a single mask is accepted */
+  const bool is_extra = first.is_reduced || first.is_mask; /* a file that has only a mask is accepted */
   page_search search = {.request = request, .tiff = tiff, .least_pixels = is_extra ? 1 : first.pixels + 1};
   uint64_t offsets[TIFF_SUB_PAGES_MAX];
   *offset = 0;
@@ -117,7 +117,7 @@ static hs_status tiff_page_find(const image_request *request, TIFF *tiff, uint64
 
 /* ---- its pixels */
 
-/* Sample format in the file. */
+/* Format of a sample in the file. */
 typedef enum tiff_sample {
   TIFF_PLAIN,
   TIFF_INT8,
@@ -134,19 +134,19 @@ typedef struct read_tiff_state {
   uint64_t at; /* read position in the file */
   uint32_t width, height;
   uint16_t bits, samples, photometric, planar, orientation, format;
-  tiff_sample sample;  /* TIFF_PLAIN: unsigned up to 16 bits; all others become floats */
-  hs_sample_type type; /* of the picture */
-  bool is_searching;   /* the search for the page is running */
+  tiff_sample sample;  /* TIFF_PLAIN: unsigned with up to 16 bits; all other samples become floats */
+  hs_sample_type type; /* sample type of the picture */
+  bool is_searching;   /* the page is being searched for */
   bool tiled;
-  uint32_t band_rows; /* rows that are decoded before conversion */
+  uint32_t band_rows; /* number of rows that are decoded before they are converted */
   uint32_t tile_width, tile_rows;
-  size_t sample_bytes, channels; /* bytes of the file's samples (whole bytes); converted channels, 1 or 3 */
-  size_t kept;                   /* samples per pixel in the band; of planes only the needed ones are read */
+  size_t sample_bytes, channels; /* bytes of a sample in the file (whole bytes); number of converted channels, 1 or 3 */
+  size_t kept;                   /* samples per pixel in the band; of separate planes, only the needed ones are read */
   uint8_t palette[READ_TIFF_PALETTE][3];
   exif_placement placement;
-  uint8_t *band;   /* band_rows x width x kept, whole samples, interleaved */
-  uint8_t *piece;  /* a row or tile from libtiff */
-  uint8_t *chosen; /* a row of `channels` samples, and the converted row */
+  uint8_t *band;   /* band_rows x width x kept samples of whole bytes, interleaved */
+  uint8_t *piece;  /* one row or tile from libtiff */
+  uint8_t *chosen; /* one row of `channels` samples, and its converted row */
   size_t piece_bytes;
   hs_image image;
   char reason[IMAGE_REASON_BYTES];
@@ -178,7 +178,7 @@ static int read_tiff_on_warning(TIFF *tiff, void *user, const char *module, cons
   const read_tiff_state *s = user;
   (void)tiff;
   (void)module;
-  /* Unknown tags are no damage. */
+  /* unknown tags are no damage */
   if (!s->is_searching && !strstr(format, "Unknown field")) read_tiff_note(s, format, arguments);
   return 1;
 }
@@ -213,7 +213,7 @@ static int read_tiff_on_close(thandle_t handle) {
 static toff_t read_tiff_on_size(thandle_t handle) { return ((const read_tiff_state *)handle)->request->size; }
 
 static TIFF *read_tiff_open(read_tiff_state *s) {
-  /* A second limit: image_allocate counts the decoder's own memory in the first. */
+  /* This is a second limit: image_allocate counts the decoder's memory in the first one. */
   const uint64_t limit = machine_memory_limit(s->request->max_memory_bytes);
   const uint64_t most = limit > READ_TIFF_DECODER_BYTES ? limit : READ_TIFF_DECODER_BYTES;
   TIFFOpenOptions *options = TIFFOpenOptionsAlloc();
@@ -221,7 +221,7 @@ static TIFF *read_tiff_open(read_tiff_state *s) {
   TIFFOpenOptionsSetErrorHandlerExtR(options, read_tiff_on_error, s);
   TIFFOpenOptionsSetWarningHandlerExtR(options, read_tiff_on_warning, s);
   if (most < INT32_MAX) TIFFOpenOptionsSetMaxSingleMemAlloc(options, (tmsize_t)most);
-  /* m: no memory mapping, r: read only */
+  /* "m": no memory mapping; "r": read only */
   TIFF *tiff = TIFFClientOpenExt("TIFF", "rm", s, read_tiff_on_read, read_tiff_on_write, read_tiff_on_seek,
                                  read_tiff_on_close, read_tiff_on_size, NULL, NULL, options);
   TIFFOpenOptionsFree(options);
@@ -240,7 +240,7 @@ static bool read_tiff_is_cmyk(const read_tiff_state *s) {
   return s->photometric == PHOTOMETRIC_SEPARATED && inks == INKSET_CMYK;
 }
 
-/* Chooses the sample format. False: unsupported. */
+/* Chooses the format of samples. False: unsupported. */
 static bool read_tiff_choose_sample(read_tiff_state *s) {
   const bool is_unsigned = s->format == SAMPLEFORMAT_UINT || s->format == SAMPLEFORMAT_VOID;
   static const struct {
@@ -256,7 +256,7 @@ static bool read_tiff_choose_sample(read_tiff_state *s) {
   return s->sample == TIFF_PLAIN ? is_unsigned : levels;
 }
 
-/* Refuses a camera's raw file, whose previews were skipped. */
+/* Refuses a camera's raw file. Only its previews could be decoded, and those are reduced copies. */
 static hs_status read_tiff_refuse_raw(const read_tiff_state *s) {
   return image_fail(s->request, HS_ERR_UNSUPPORTED,
                     "TIFF with a camera's raw data (as DNG and NEF have): develop it into a TIFF or JPEG first");
@@ -290,7 +290,7 @@ static hs_status read_tiff_check_kind(const read_tiff_state *s, bool has_samples
   return HS_OK;
 }
 
-/* True if the file is too short for its compression's best ratio; unknown for other compressions. */
+/* True if the file is too short even at its compression's best ratio. False if that ratio is unknown. */
 static bool read_tiff_is_too_short(const read_tiff_state *s, uint16_t compression) {
   static const struct {
     uint16_t compression, ratio;
@@ -309,7 +309,7 @@ static bool read_tiff_has_planes(const read_tiff_state *s) {
   return s->planar == PLANARCONFIG_SEPARATE && s->samples > 1;
 }
 
-/* Palettes have 16 bits a colour; some writers put 8 there. */
+/* Reads the palette, whose entries have 16 bits; some writers use only 8. */
 static hs_status read_tiff_palette(read_tiff_state *s) {
   uint16_t *map[3];
   uint16_t largest = 0;
@@ -323,12 +323,12 @@ static hs_status read_tiff_palette(read_tiff_state *s) {
   return HS_OK;
 }
 
-/* True if floats can represent a range and its width; otherwise it is meaningless. */
+/* True if floats can represent a range and its width; otherwise the range is meaningless. */
 static bool read_tiff_range_holds(double low, double high) {
   return low >= -1.0e38 && high <= 1.0e38 && (float)low < (float)high;
 }
 
-/* Black and white samples that the file declares, for 16-bit, signed and float samples. */
+/* Reads the sample values of black and white that the file declares, for 16-bit, signed and float samples. */
 static void read_tiff_declared(const read_tiff_state *s) {
   uint16_t low = 0, high = 0;
   double least = 0.0, most = 0.0;
@@ -349,7 +349,7 @@ static void read_tiff_declared(const read_tiff_state *s) {
   }
 }
 
-/* Floats without a range use 0 to 1; other such samples need a given range. */
+/* Checks that a range is known. Floats without one use 0 to 1; signed and 32-bit samples need a given range. */
 static hs_status read_tiff_check_range(const read_tiff_state *s) {
   const image_findings *found = s->request->found;
   const bool is_known = image_has_range(s->request) || (found && found->declared_low < found->declared_high);
@@ -443,8 +443,8 @@ static hs_status read_tiff_allocate(read_tiff_state *s) {
 
 /* ---- pixels */
 
-/* Copies `count` pixels of a piece, from a whole byte, to a row of the band at column x. plane: index of the plane,
-   0 if interleaved. Values below 8 bits are unpacked, unscaled. */
+/* Copies `count` pixels of a piece, which begin at a byte, to a row of the band at column x. plane: index of the plane,
+   0 if interleaved. Samples below 8 bits are unpacked but not scaled. */
 static void read_tiff_put(const read_tiff_state *s, const uint8_t *from, uint32_t row, uint32_t x, uint32_t count,
                           uint16_t plane) {
   const size_t pixel = s->kept * s->sample_bytes;
@@ -495,7 +495,7 @@ static void read_tiff_choose_floats(const read_tiff_state *s, const uint8_t *fro
     for (size_t k = 0; k < s->channels; k++) *to++ = read_tiff_float(s->sample, from + k * s->sample_bytes);
 }
 
-/* Converts CMYK to RGB: the light that passes both a colour's ink and black. */
+/* Converts CMYK to RGB: the product of the light that passes a colour's ink and the light that passes black. */
 static void read_tiff_choose_cmyk(const read_tiff_state *s, const uint8_t *from) {
   uint16_t *words = (uint16_t *)(void *)s->chosen, inks[READ_TIFF_CMYK];
   for (size_t x = 0; x < s->width; x++, from += s->kept * s->sample_bytes) {
@@ -508,7 +508,7 @@ static void read_tiff_choose_cmyk(const read_tiff_state *s, const uint8_t *from)
   }
 }
 
-/* Converts a row of the band to s->channels samples: the palette's colours, or the first samples, with white as the
+/* Converts a row of the band to s->channels samples: the palette's colours, or the first samples. White becomes the
    largest value. */
 static void read_tiff_choose(const read_tiff_state *s, const uint8_t *from) {
   const size_t pixel = s->kept * s->sample_bytes, wanted = s->channels * s->sample_bytes;

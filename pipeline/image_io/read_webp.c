@@ -1,6 +1,6 @@
 /*
- * Reader of WebP, on libwebp: lossy and lossless pictures, alpha dropped, the EXIF orientation applied. Animations are
- * refused.
+ * Reads WebP with libwebp: lossy and lossless pictures, with the EXIF orientation applied. Alpha is dropped. Animations
+ * are refused.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -14,8 +14,8 @@
 
 enum {
   READ_WEBP_CHANNELS = 3,
-  READ_WEBP_DECODER_BYTES = 1 << 20, /* libwebp's tables and row buffers, rounded up */
-  READ_WEBP_LOSSLESS_BYTES = 5       /* bytes per pixel while decoding a lossless picture */
+  READ_WEBP_DECODER_BYTES = 1 << 20, /* size of libwebp's tables and row buffers, rounded up */
+  READ_WEBP_LOSSLESS_BYTES = 5       /* bytes per pixel while a lossless picture is decoded */
 };
 
 static hs_status read_webp_fail(const image_request *request, VP8StatusCode code) {
@@ -32,7 +32,7 @@ static hs_status read_webp_fail(const image_request *request, VP8StatusCode code
   }
 }
 
-/* Reads the EXIF chunk; false: none. */
+/* Reads the EXIF chunk. False: there is none. */
 static bool read_webp_tags(const image_request *request, exif_tags *tags) {
   const WebPData data = {request->bytes, request->size};
   WebPDemuxer *demuxer = WebPDemux(&data);
@@ -40,7 +40,7 @@ static bool read_webp_tags(const image_request *request, exif_tags *tags) {
   bool found = false;
   if (!demuxer) return false;
   if (WebPDemuxGetChunk(demuxer, "EXIF", 1, &chunk)) {
-    /* Some writers prepend the signature of a JPEG segment. */
+    /* some writers prepend the signature of a JPEG segment */
     found = exif_parse(chunk.chunk.bytes, chunk.chunk.size, tags) ||
             exif_parse_tiff(chunk.chunk.bytes, chunk.chunk.size, tags);
     WebPDemuxReleaseChunkIterator(&chunk);
@@ -49,7 +49,7 @@ static bool read_webp_tags(const image_request *request, exif_tags *tags) {
   return found;
 }
 
-/* Decodes to rows of RGB. */
+/* Decodes the picture to rows of RGB. */
 static VP8StatusCode read_webp_decode(const image_request *request, WebPDecoderConfig *config, uint8_t *rgb,
                                       size_t bytes, size_t row_bytes) {
   config->output.colorspace = MODE_RGB;
@@ -62,7 +62,7 @@ static VP8StatusCode read_webp_decode(const image_request *request, WebPDecoderC
 
 static hs_status read_webp_rows(const image_request *request, WebPDecoderConfig *config,
                                 const exif_placement *placement, hs_image *image) {
-  const size_t width = (size_t)config->input.width, height = (size_t)config->input.height; /* below 2^14 each */
+  const size_t width = (size_t)config->input.width, height = (size_t)config->input.height; /* each is below 2^14 */
   const size_t row_bytes = width * READ_WEBP_CHANNELS, bytes = row_bytes * height;
   const size_t pixel_bytes = image_channels(image->layout);
   uint8_t *rgb = hs_memory_alloc(request->allocator, bytes + row_bytes), *converted = rgb ? rgb + bytes : NULL;

@@ -1,17 +1,16 @@
 /*
  * Renders the dead-leaves picture of hs_render_scene.
  *
- * The world. For each seed one endless plane of opaque discs; the size of the frame and the
- * homography only choose which part is seen. Radii follow r^-3 over SCENE_OCTAVES octaves from
- * 2.5 px, which gives the scale invariance and roughly 1/f^2 spectrum of photographs (Lee, Mumford,
- * Huang, IJCV 2001). Discs of radius octave j are in square cells of side 4a, a = 2.5 * 2^j; every cell holds
- * SCENE_LEAVES discs, whose properties are hashes of (seed, j, cell, index). So nothing is stored, and any part of the
- * plane can be rendered independently. On average 12.7 discs cover a point; uncovered points (3 in a million) are mid-
- * gray.
+ * The world. Each seed has one endless plane of opaque discs. The size of the frame and the
+ * homography only choose the visible part. Radii follow r^-3 over SCENE_OCTAVES octaves from 2.5 px, which gives the
+ * scale invariance and roughly 1/f^2 spectrum of photographs (Lee, Mumford, Huang, IJCV 2001). Discs of radius octave j
+ * are in square cells of side 4a, a = 2.5 * 2^j; every cell holds SCENE_LEAVES discs, whose properties are hashes of
+ * (seed, j, cell, index). So nothing is stored, and any part of the plane can be rendered independently. On average
+ * 12.7 discs cover a point; uncovered points (3 in a million) are mid- gray.
  *
- * Reproducibility. Each sample's position is the only floating-point result that depends on the homography: IEEE
- * double + - * / in the order written (this file needs -ffp-contract=off). It is rounded to 1/1024 px;
- * from there on all is integer arithmetic, except a disc's radius (one division, one square root).
+ * Reproducibility. Each sample's position is the only floating-point result that depends on the homography: IEEE double
+ * + - * / in the order written (this file needs -ffp-contract=off). It is rounded to 1/1024 px; from there on all is
+ * integer arithmetic, except a disc's radius (one division, one square root).
  *
  * A pixel is the mean of 4 x 4 samples, so views are resamplings of the same continuous scene.
  */
@@ -27,40 +26,40 @@
 #include "pipeline/base/memory.h"
 
 enum {
-  SCENE_UNIT = 1024,  /* world units in a pixel */
-  SCENE_OCTAVES = 7,  /* radii 2.5 .. 320 px */
-  SCENE_LEAVES = 5,   /* discs in a cell: each octave covers the plane 1.8 times */
-  SCENE_CELL = 10240, /* side of a cell of octave 0 in world units: 4a = 10 px */
+  SCENE_UNIT = 1024,  /* world units per pixel */
+  SCENE_OCTAVES = 7,  /* radii 2.5 to 320 px */
+  SCENE_LEAVES = 5,   /* discs per cell: each octave covers the plane 1.8 times */
+  SCENE_CELL = 10240, /* side of a cell of octave 0, world units: 4a = 10 px */
   SCENE_SAMPLES = 4,  /* samples of a pixel in each direction */
-  SCENE_TILE = 16,    /* pixels of a tile's side */
+  SCENE_TILE = 16,    /* side of a tile, pixels */
   SCENE_TILE_SAMPLES = SCENE_TILE * SCENE_SAMPLES,
-  SCENE_MAX_EXTENT = 32 * SCENE_UNIT, /* a block of samples wider than this in the world is split */
-  SCENE_MAX_LEAVES = 1024,            /* see scene_gather */
+  SCENE_MAX_EXTENT = 32 * SCENE_UNIT, /* a block of samples that is wider in the world is split, world units */
+  SCENE_MAX_LEAVES = 1024,            /* capacity of the list of discs; see scene_gather */
   SCENE_TEXTURE = 256,                /* side of the periodic texture, texels */
-  SCENE_GRAY_UNIT = 16,               /* shades are in 1/16 gray level: 16 samples sum to 256 per level */
+  SCENE_GRAY_UNIT = 16,               /* units of a shade per gray level: 16 samples sum to 256 per level */
   SCENE_BACKGROUND = 128 * SCENE_GRAY_UNIT
 };
 
-/* A point of the world; x == SCENE_NOWHERE outside of it. */
+/* A point of the world; outside of it x is SCENE_NOWHERE. */
 typedef struct {
   int32_t x, y;
 } scene_point;
 #define SCENE_NOWHERE INT32_MIN
-/* Half the side of the world in world units: 2^20 px, so that differences fit 32 bits. */
+/* Half the side of the world, 2^20 px, in world units, so that differences fit 32 bits. */
 #define SCENE_HALF_WORLD 1073741824.0
 
 /* A disc and its shading. */
 typedef struct {
   int32_t x, y, radius; /* world units */
   int64_t radius_squared;
-  int32_t gray;                  /* at the centre */
-  int32_t slope_x, slope_y;      /* gray units * 2^16 for a world unit */
-  int32_t turn_cos, turn_sin;    /* rotates and scales the texture: texels * 2^20 for a world unit */
+  int32_t gray;                  /* gray at the centre */
+  int32_t slope_x, slope_y;      /* change of gray, in gray units * 2^16 per world unit */
+  int32_t turn_cos, turn_sin;    /* rotation and scale of the texture: texels * 2^20 per world unit */
   uint32_t texture_x, texture_y; /* texture coordinates of the centre, texels * 256 */
-  int32_t texture_gain;          /* gray units * 64 for a unit of the texture */
+  int32_t texture_gain;          /* gray units * 64 per unit of the texture */
 } scene_leaf;
 
-/* A view's inverse homography, up to a factor: world = (u/w, v/w), u = m0 x + m1 y + m2 ... */
+/* Inverse homography of a view, up to a factor: world = (u/w, v/w), u = m0 x + m1 y + m2 ... */
 typedef struct {
   double m[9];
 } scene_view;
@@ -70,19 +69,19 @@ typedef struct {
   int16_t texture[SCENE_TEXTURE * SCENE_TEXTURE];
   scene_point points[SCENE_TILE_SAMPLES * SCENE_TILE_SAMPLES];
   uint32_t sums[SCENE_TILE * SCENE_TILE];
-  uint64_t keys[SCENE_MAX_LEAVES]; /* depth in the high half, index into leaves in the low one */
+  uint64_t keys[SCENE_MAX_LEAVES]; /* [i]: depth in the high half, index into leaves in the low half */
   scene_leaf leaves[SCENE_MAX_LEAVES];
   int32_t leaf_count;
 } scene_work;
 
 /* ---------------------------------------------------------------- random numbers */
 
-/* The `index`-th number of the stream of `key`. */
+/* Returns number `index` of the random stream of `key`. */
 static uint64_t scene_random(uint64_t key, uint32_t index) {
   return splitmix64_mix(key + (index + UINT64_C(1)) * SPLITMIX64_STEP);
 }
 
-/* Takes `bits` (at most 16) of a random number, from bit `shift`, as 0..range-1. */
+/* Maps `bits` (at most 16) bits of a random number, from bit `shift` on, to 0..range-1. */
 static int32_t scene_pick(uint64_t random, int shift, int bits, int32_t range) {
   uint32_t part = (uint32_t)(random >> shift) & ((1U << bits) - 1U);
   return (int32_t)((part * (uint32_t)range) >> bits);
@@ -90,7 +89,7 @@ static int32_t scene_pick(uint64_t random, int shift, int bits, int32_t range) {
 
 /* ---------------------------------------------------------------- texture */
 
-/* Adds one octave of value noise: random values -255..255 every 2^k texels, bilinear between. */
+/* Adds one octave of value noise: random values -255..255 every 2^k texels, bilinear between them. */
 static void scene_add_noise(scene_work *work, int k) {
   const uint64_t key = splitmix64_mix(work->seed ^ (UINT64_C(0x7465787475726500) + (uint64_t)k));
   const uint32_t step = 1U << k, cells = SCENE_TEXTURE >> k;
@@ -114,13 +113,13 @@ static void scene_add_noise(scene_work *work, int k) {
   }
 }
 
-/* A texture of equal variance in every octave of frequency; values within +-6 * 255. */
+/* Makes a texture with equal variance in every octave of frequency; values are within +-6 * 255. */
 static void scene_build_texture(scene_work *work) {
   memset(work->texture, 0, sizeof work->texture);
   for (int k = 1; k <= 6; k++) scene_add_noise(work, k);
 }
 
-/* Bilinear texture value at a position in 1/256 texel; both coordinates wrap. */
+/* Returns the texture's value at a position in 1/256 texel, interpolated bilinearly; both coordinates wrap around. */
 static int32_t scene_texture_at(const scene_work *work, uint32_t x, uint32_t y) {
   const uint32_t mask = SCENE_TEXTURE - 1;
   uint32_t x0 = (x >> 8) & mask, y0 = (y >> 8) & mask;
@@ -134,14 +133,14 @@ static int32_t scene_texture_at(const scene_work *work, uint32_t x, uint32_t y) 
 
 /* ---------------------------------------------------------------- discs */
 
-/* Floor division for a positive divisor. */
+/* Returns the floor of a quotient with a positive divisor. */
 static int32_t scene_floor_div(int64_t value, int64_t divisor) {
   int64_t quotient = value / divisor;
   return (int32_t)(quotient - (value % divisor < 0));
 }
 
-/* A direction from 16 random bits: the rational circle, so that no sine is needed; its four branches
-   are the quadrants. length is the length of the vector. */
+/* Computes a vector of this length in a direction from 16 random bits. The rational parametrisation of the circle
+   avoids sines; its four branches are the quadrants. */
 static void scene_direction(uint64_t random, int shift, double length, double *x, double *y) {
   double t = scene_pick(random, shift, 14, 1 << 14) / 16384.0;
   double scale = length / (1.0 + t * t);
@@ -151,17 +150,17 @@ static void scene_direction(uint64_t random, int shift, double length, double *x
   *y = quadrant == 0 ? across : quadrant == 1 ? along : quadrant == 2 ? -across : -along;
 }
 
-/* Sets the remaining properties of a disc with position and radius. */
+/* Sets all properties of a disc except its position and radius. */
 static void scene_shade_leaf(scene_leaf *leaf, uint64_t key) {
   uint64_t a = scene_random(key, 2), b = scene_random(key, 3);
   double radius = (double)leaf->radius, x, y;
   leaf->gray = (24 + scene_pick(a, 0, 16, 208)) * SCENE_GRAY_UNIT;
-  /* A linear shade of up to 28 levels from the centre to the rim. */
+  /* the shade rises linearly by up to 28 levels from the centre to the rim */
   double rise = (double)scene_pick(a, 16, 16, 28 * SCENE_GRAY_UNIT);
   scene_direction(a, 32, rise * 65536.0 / radius, &x, &y);
   leaf->slope_x = (int32_t)x;
   leaf->slope_y = (int32_t)y;
-  /* Texels of 1 to 2 px, at any rotation. */
+  /* texels have 1 to 2 px, at any rotation */
   double texels = 512.0 + (double)scene_pick(a, 48, 16, 512);
   scene_direction(b, 0, texels, &x, &y);
   leaf->turn_cos = (int32_t)x;
@@ -189,7 +188,7 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
     scene_leaf *leaf = &work->leaves[work->leaf_count];
     leaf->x = (int32_t)(cell.x * side + (int64_t)(((place & UINT32_MAX) * (uint64_t)side) >> 32));
     leaf->y = (int32_t)(cell.y * side + (int64_t)(((place >> 32) * (uint64_t)side) >> 32));
-    /* Radii a..2a with density r^-3: the inverse of their distribution function. */
+    /* radius between a and 2a with density r^-3, by the inverse of its distribution function */
     double u = (double)(shape & UINT32_MAX) / 4294967296.0;
     leaf->radius = (int32_t)((double)(side / 4) / sqrt(1.0 - 0.75 * u));
     leaf->radius_squared = (int64_t)leaf->radius * leaf->radius;
@@ -201,8 +200,8 @@ static void scene_gather_cell(scene_work *work, int octave, scene_point cell, sc
   }
 }
 
-/* Collects the discs that overlap the box, front to back by their random depth. The box is at most 32 px wide, so
-   octave 0 has 7 x 7 cells in range, octave 1 5 x 5, the others at most 4 x 4: 154 cells, fewer than
+/* Collects the discs that overlap the box, sorted front to back by their random depth. The box is at most 32 px wide,
+   so 7 x 7 cells of octave 0, 5 x 5 of octave 1 and at most 4 x 4 of the others are near: 154 cells with fewer than
    SCENE_MAX_LEAVES discs. */
 static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   work->leaf_count = 0;
@@ -221,10 +220,10 @@ static void scene_gather(scene_work *work, scene_point low, scene_point high) {
   }
 }
 
-/* The shade of a disc at an offset from its centre, inside the disc. */
+/* Returns the shade of a disc at an offset from its centre, inside the disc. */
 static uint32_t scene_leaf_shade(const scene_work *work, const scene_leaf *leaf, int32_t dx, int32_t dy) {
   int32_t slope = (dx * leaf->slope_x + dy * leaf->slope_y) / 65536;
-  /* Unsigned: the texture is periodic, and wrapping is defined. 2^20 of the product is one texel. */
+  /* unsigned, because wrapping is then defined, and the texture is periodic; 2^20 of the product is one texel */
   uint32_t turned_x = (uint32_t)dx * (uint32_t)leaf->turn_cos - (uint32_t)dy * (uint32_t)leaf->turn_sin;
   uint32_t turned_y = (uint32_t)dx * (uint32_t)leaf->turn_sin + (uint32_t)dy * (uint32_t)leaf->turn_cos;
   int32_t texel = scene_texture_at(work, (turned_x >> 12) + leaf->texture_x, (turned_y >> 12) + leaf->texture_y);
@@ -281,7 +280,7 @@ static void scene_render_block(scene_work *work, int32_t left, int32_t top, int3
   }
 }
 
-/* The world point seen at (x, y) of the view. The comparisons are false for NaN. */
+/* Returns the point of the world that is visible at (x, y) of the view. The comparisons are false for NaN. */
 static scene_point scene_look_up(const scene_view *view, double x, double y) {
   const double *m = view->m;
   double w = (m[6] * x + m[7] * y) + m[8];
@@ -289,18 +288,18 @@ static scene_point scene_look_up(const scene_view *view, double x, double y) {
   double v = ((m[3] * x + m[4] * y) + m[5]) / w * (double)SCENE_UNIT;
   scene_point point = {SCENE_NOWHERE, 0};
   if (u > -SCENE_HALF_WORLD && u < SCENE_HALF_WORLD && v > -SCENE_HALF_WORLD && v < SCENE_HALF_WORLD) {
-    /* Round half up: shifted to be positive, truncation is floor. */
+    /* rounds halves up: shifted to be positive, truncation equals floor */
     point.x = (int32_t)((int64_t)(u + (SCENE_HALF_WORLD + 0.5)) - (int64_t)SCENE_HALF_WORLD);
     point.y = (int32_t)((int64_t)(v + (SCENE_HALF_WORLD + 0.5)) - (int64_t)SCENE_HALF_WORLD);
   }
   return point;
 }
 
-/* Renders the tile whose first pixel is (left, top); columns and rows: its part inside the frame. */
+/* Renders the tile whose first pixel is (left, top). columns, rows: its part inside the frame. */
 static void scene_render_tile(scene_work *work, const scene_view *view, int32_t left, int32_t top) {
   for (int32_t y = 0; y < SCENE_TILE_SAMPLES; y++) {
     for (int32_t x = 0; x < SCENE_TILE_SAMPLES; x++) {
-      /* Samples at -3/8, -1/8, 1/8, 3/8 from the pixel's centre: exact in binary. */
+      /* samples are at -3/8, -1/8, 1/8, 3/8 from the pixel's centre, which is exact in binary */
       work->points[y * SCENE_TILE_SAMPLES + x] = scene_look_up(view, left + (2 * x - 3) / 8.0, top + (2 * y - 3) / 8.0);
     }
   }
@@ -308,7 +307,7 @@ static void scene_render_tile(scene_work *work, const scene_view *view, int32_t 
   scene_render_block(work, 0, 0, SCENE_TILE_SAMPLES);
 }
 
-/* Inverts a homography up to a factor (its adjugate). Returns 0 for a singular or non-finite one. */
+/* Inverts a homography up to a factor (by its adjugate). Returns 0 if it is singular or not finite. */
 static int scene_invert(const double *h, scene_view *view) {
   double *m = view->m;
   matrix3_adjugate(h, m);
@@ -316,7 +315,7 @@ static int scene_invert(const double *h, scene_view *view) {
   double magnitude = fabs(h[0]) * (fabs(h[4] * h[8]) + fabs(h[5] * h[7])) +
                      fabs(h[1]) * (fabs(h[5] * h[6]) + fabs(h[3] * h[8])) +
                      fabs(h[2]) * (fabs(h[3] * h[7]) + fabs(h[4] * h[6]));
-  /* Rounding leaves about 1e-16 of the sum of all products where the exact determinant is 0; NaN fails too. */
+  /* if the exact determinant is 0, rounding leaves about 1e-16 of the sum of all products; the test is false for NaN */
   return fabs(determinant) > 1e-13 * magnitude && magnitude < 1e300;
 }
 
@@ -370,7 +369,7 @@ hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, const do
 
 /* ---------------------------------------------------------------- names */
 
-/* Reads decimal digits up to `most`; null when there are none or the value is larger. */
+/* Reads decimal digits of a number up to `most`. Null: no digits, or the number is larger. */
 static const char *scene_read_number(const char *text, uint64_t most, uint64_t *value) {
   uint64_t number = 0;
   const char *at = text;

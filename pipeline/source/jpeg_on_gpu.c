@@ -18,7 +18,7 @@ stored_sides jpeg_stored_sides(const hs_source *jpeg) {
   return is_turned ? (stored_sides){image->height, image->width} : (stored_sides){image->width, image->height};
 }
 
-/* Opens the files and allocates pinned memory for their packed form; null: libjpeg must decode them. */
+/* Opens the files and allocates pinned memory for their packed form. Null: libjpeg must decode them. */
 static unsigned char *open_files(hs_context *c, const hs_source *const *jpegs, int32_t count, jpeg_stream **streams,
                                  size_t *bytes) {
   void *memory = NULL;
@@ -65,7 +65,7 @@ bool jpeg_decode_on_gpu(hs_context *c, const hs_source *const *jpegs, int32_t co
 
 /* ---- the comparison with libjpeg */
 
-/* Chroma subsampling: luma samples per chroma sample, horizontal and vertical; 0: gray. */
+/* Chroma subsampling: luma samples per chroma sample, horizontally and vertically; 0: gray. */
 static const int32_t samplings[][2] = {{2, 2}, {1, 1}, {2, 1}, {1, 2}, {0, 0}};
 enum { SAMPLINGS = sizeof samplings / sizeof *samplings, SIDE_MAX = 80, CHECKED = 64 };
 
@@ -85,7 +85,7 @@ synthetic_jpeg decoder_check_picture(uint32_t number) {
                           .seed = number};
 }
 
-/* Synthetic files of one call, and their pixels from libjpeg. */
+/* Synthetic files of one comparison, and their pixels from libjpeg. */
 typedef struct made_set {
   unsigned char *files[JPEG_GROUP_MAX];
   size_t sizes[JPEG_GROUP_MAX];
@@ -109,7 +109,7 @@ static void free_set(made_set *set) {
   }
 }
 
-/* Number of differing pixels; -1: the pixels cannot be read back. */
+/* Returns the number of differing pixels; -1: the pixels cannot be read back. */
 static int64_t compare(hs_context *c, const decoded_rows *rows, const hs_image *expected) {
   unsigned char pixels[SIDE_MAX * SIDE_MAX];
   const int32_t count = expected->width * expected->height;

@@ -1,4 +1,4 @@
-/* Callers' sources: copied, read, and converted to the input of a frame; see source.h. */
+/* Sources of the caller: copied, read, and converted to the input of a frame; see source.h. */
 #include "pipeline/source/source.h"
 
 #include <string.h>
@@ -51,10 +51,10 @@ hs_status source_open(hs_context *c, const hs_source *source, opened_source *ope
   own->allocator = c->options.allocator;
   if (source->kind == HS_SOURCE_ROWS) return check_rows(c, opened);
   const bool wanted = own->keep_encoded != 0 || c->options.decoder == HS_DECODER_GPU;
-  /* Damaged files are read twice, see picture_wants_pixels. */
+  /* a damaged file is read twice (picture_wants_pixels), so it must be readable again */
   const bool is_still_there = source->kind == HS_SOURCE_ENCODED || image_is_regular_file(source->path);
   opened->keep_encoded = wanted && decoder_check_ready(c) && is_still_there;
-  context_clear_error(c); /* a missing decoder is no error */
+  context_clear_error(c); /* it is no error if the device has no decoder */
   return HS_OK;
 }
 
@@ -82,7 +82,8 @@ hs_status source_read(const opened_source *opened, source_picture *p, char *reas
   const bool is_masked = source.mask != NULL;
   load.message = reason;
   load.message_bytes = reason_bytes;
-  load.keep_encoded = opened->keep_encoded && !is_masked; /* a mask is in host memory, so the picture must be too */
+  /* a mask is in host memory, so the decoded picture must be there too */
+  load.keep_encoded = opened->keep_encoded && !is_masked;
   source.load = &load;
   *p = (source_picture){.is_masked = false};
   hs_message_set(reason, reason_bytes, "%s", "");
@@ -108,7 +109,7 @@ bool picture_wants_pixels(const source_picture *p, hs_status frame) {
 }
 
 void picture_to_original(const source_picture *p, hs_features *features) {
-  (void)hs_features_to_original(features, &p->source.image); /* cannot fail: the features are of this picture */
+  (void)hs_features_to_original(features, &p->source.image); /* cannot fail: the features are those of this picture */
 }
 
 void picture_free(source_picture *p) {
@@ -119,14 +120,15 @@ void picture_free(source_picture *p) {
 
 /* ---- input of a frame */
 
-/* Image view of a picture, as if its JPEG were decoded: data does not point to pixels. */
+/* Returns the image of a picture as if its JPEG were decoded; data does not point to pixels. */
 static hs_image decoded_image(const hs_source *p) {
   hs_image decoded = p->image;
   if (p->kind == HS_SOURCE_JPEG) decoded.data = p->bytes;
   return decoded;
 }
 
-/* True if the JPEG has the sides that the source states: the device writes as many pixels as the file has. */
+/* True if the JPEG has the width and height that the source states. The device writes as many pixels as the file
+ * has. */
 static bool has_its_sides(const hs_source *jpeg) {
   const stored_sides sides = jpeg_stored_sides(jpeg);
   int32_t width, height;
@@ -179,7 +181,7 @@ static hs_status decode_by_libjpeg(hs_context *c, const hs_source *jpeg, unsigne
   return same ? HS_OK : not_as_loaded(c);
 }
 
-/* Decodes all JPEGs into memory of the context. */
+/* Decodes all JPEGs on the host, into memory of the context. */
 static hs_status decode_here(hs_context *c, const hs_source *const *jpegs, int32_t count, size_t bytes,
                              frame_request *requests) {
   void *memory = NULL;
@@ -207,7 +209,7 @@ hs_status picture_sources(hs_context *c, const hs_source *const *pictures, int32
   }
   if (st != HS_OK || pictures[0]->kind != HS_SOURCE_JPEG) return st;
   if (!on_device || !decodes_on_device(c) || !jpeg_decode_on_gpu(c, pictures, count, rows)) {
-    context_clear_error(c); /* failed allocation of the device decoder: libjpeg is used instead */
+    context_clear_error(c); /* the device's decoder could not allocate memory, so libjpeg is used instead */
     return decode_here(c, pictures, count, bytes, requests);
   }
   for (int32_t i = 0; i < count; i++) {
@@ -239,7 +241,7 @@ static hs_status read_users(void *reader, uint8_t *row) {
   return note_status(r, r->user.read(r->user.user, row));
 }
 
-/* A caller's rows are used unchanged unless load changes them. */
+/* Opens rows of the caller, which are used unchanged unless `load` changes them. */
 static bool open_users(const opened_source *opened, source_rows *r) {
   const hs_load_options *load = &opened->load;
   if (load->max_image_size > 0 || load->range_low != 0.0f || load->range_high != 0.0f) return false;

@@ -5,14 +5,14 @@
 
 enum { PACK_ALIGNMENT = 16, MARKER_RESTART = 0xD0, MARKER_END = 0xD9 };
 
-/* The GPU decodes coded data from many positions at once; decodings from different positions must synchronise.
-   Periodic data does not: each position then waits for the one before it, and the device refuses more than three
-   thread blocks (48 KB) of it. libjpeg is faster from half of that. Periodic data is searched every PERIOD_LOOKED_AT
-   bytes: a period of up to PERIOD_MAX that continues for PERIOD_SHOWN bytes. An MCU without content has about six
-   bits for each of up to ten blocks. */
+/* The GPU decodes coded data from many positions at once; decodings from different positions must synchronise. In
+   periodic data they do not: each position then waits for the previous one, and the device refuses more than three
+   thread blocks (48 KB) of such data. From half of that on, libjpeg is faster. The search for periodic data looks every
+   PERIOD_LOOKED_AT bytes for a period of up to PERIOD_MAX that continues for PERIOD_SHOWN bytes. An MCU without content
+   has about six bits for each of up to ten blocks. */
 enum { UNSETTLED_MAX = 24 << 10, PERIOD_LOOKED_AT = 1 << 10, PERIOD_MAX = 128, PERIOD_SHOWN = 512, PERIOD_KEY = 16 };
 
-/* Natural positions of coefficients in zigzag order, by column and row: 8 x + y (T.81, figure 5, transposed). */
+/* For coefficients in zigzag order: their natural position by column and row, 8 x + y (T.81, figure 5, transposed). */
 static const uint8_t column_places[JPEG_COEFFICIENTS] = {
     0,  8,  1,  2,  9,  16, 24, 17, 10, 3,  4,  11, 18, 25, 32, 40, 33, 26, 19, 12, 5,  6,
     13, 20, 27, 34, 41, 48, 56, 49, 42, 35, 28, 21, 14, 7,  15, 22, 29, 36, 43, 50, 57, 58,
@@ -36,7 +36,7 @@ static void make_order(const jpeg_codes *codes, bool of_ac, jpeg_code_order *ord
   }
 }
 
-/* Fills all table entries whose index begins with a code of n bits. */
+/* Fills all table entries whose index begins with a given code of n bits. */
 static void fill(uint16_t *steps, int32_t bits, int32_t n, int32_t code, uint16_t step) {
   if (n > bits) return;
   for (int32_t i = code << (bits - n); i < (code + 1) << (bits - n); i++) steps[i] = step;
@@ -68,7 +68,7 @@ static void make_tables(const jpeg_stream *stream, jpeg_tables *tables) {
   for (int i = 0; i < JPEG_COEFFICIENTS; i++) tables->places[i] = column_places[i];
 }
 
-/* The picture's shape from its headers. */
+/* Returns the picture's shape from its headers. */
 static jpeg_shape shape_of(const jpeg_stream *stream) {
   const jpeg_component *luma = &stream->components[0];
   const int32_t across = JPEG_BLOCK_SIDE * luma->across, down = JPEG_BLOCK_SIDE * luma->down;
@@ -101,7 +101,8 @@ size_t jpeg_pack_bytes(const jpeg_stream *stream, size_t file_bytes) {
   return jpeg_data_at(&shape) + align(coded + (JPEG_WORDS_AHEAD + 1) * sizeof(uint32_t));
 }
 
-/* Copies coded bytes up to a marker, without stuffed zeros. Returns their number; *from: the marker, or the end. */
+/* Copies coded bytes up to a marker, without stuffed zeros. Returns the number of bytes; *from: the marker, or the
+   end. */
 static size_t take_coded(const uint8_t **from, const uint8_t *end, uint8_t *to) {
   uint8_t *at = to;
   const uint8_t *p = *from;
@@ -128,7 +129,7 @@ static bool is_periodic(const uint8_t *bytes) {
   return false;
 }
 
-/* True if luma and chroma have the same codes: then a code does not show which of an MCU's blocks it belongs to. */
+/* True if luma and chroma use the same codes. A code then does not show to which block of an MCU it belongs. */
 static bool shares_codes(const jpeg_stream *stream) {
   const jpeg_component *luma = &stream->components[0];
   bool same = stream->component_count > 1;
@@ -140,14 +141,14 @@ static bool shares_codes(const jpeg_stream *stream) {
   return same;
 }
 
-/* The 32 bits that start at a bit. */
+/* Returns the 32 bits that begin at a bit. */
 static uint32_t bits_at(const uint8_t *data, uint32_t bit) {
   const uint8_t *b = data + bit / 8;
   const uint64_t bits = (uint64_t)b[0] << 32 | (uint64_t)b[1] << 24 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 8 | b[4];
   return (uint32_t)(bits >> (8 - bit % 8));
 }
 
-/* Decodes from a state to a bit position. */
+/* Decodes from a state up to a bit position, and returns the state there. */
 static jpeg_scan_state follow(const jpeg_tables *tables, const jpeg_shape *shape, const uint8_t *data,
                               jpeg_scan_state state, uint32_t end) {
   while (state.bit < end) {
@@ -157,7 +158,7 @@ static jpeg_scan_state follow(const jpeg_tables *tables, const jpeg_shape *shape
   return state;
 }
 
-/* True if decodings from different bits reach the same state within a subsequence, as the device assumes. */
+/* True if decodings from different bits reach the same state within a subsequence, as the device's decoder assumes. */
 static bool starts_agree(const jpeg_tables *tables, const jpeg_shape *shape, const uint8_t *data) {
   enum { STARTS = 8, END = JPEG_SUBSEQUENCE_BITS + STARTS };
   _Static_assert(END / 8 + 2 * JPEG_WORDS_AHEAD <= PERIOD_SHOWN, "decoding stays within the period that was shown");
@@ -184,7 +185,7 @@ static bool is_unsettled(const jpeg_tables *tables, const jpeg_shape *shape, con
   return false;
 }
 
-/* Packs an interval; requires at least two bits per block and the correct marker. */
+/* Packs an interval. False: it has less than two bits per block, or the wrong marker follows. */
 static bool pack_data(const uint8_t *bytes, size_t file_bytes, jpeg_stream *stream, jpeg_shape *shape,
                       uint8_t *packed) {
   const jpeg_tables *tables = (const jpeg_tables *)(const void *)packed;

@@ -1,7 +1,7 @@
 /*
- * JPEG through libjpeg: whole pictures (luma as stored or RGB, at full size or 1/2, 1/4, 1/8 of it, the EXIF
- * orientation applied while rows arrive) and row by row (image_rows.c). libjpeg fills missing data with gray; here it
- * is an error.
+ * Reads JPEG with libjpeg: complete pictures (luma as stored or RGB; full size, 1/2, 1/4 or 1/8; with the EXIF
+ * orientation applied to each row), or row by row (image_rows.c). libjpeg fills missing data with gray; here missing
+ * data is an error.
  */
 #include "pipeline/image_io/image_io.h"
 
@@ -15,7 +15,7 @@
 
 #  include "pipeline/base/memory.h"
 
-/* State that survives a longjmp; owned by the caller of the function with the setjmp. */
+/* State that survives a longjmp. It is owned by the caller of the function with the setjmp. */
 typedef struct jpeg_reader {
   struct jpeg_decompress_struct jpeg;
   struct jpeg_error_mgr errors;
@@ -24,19 +24,20 @@ typedef struct jpeg_reader {
   jmp_buf jump;
   const image_request *request;
   byte_source bytes;
-  bool ran_out;    /* libjpeg asked for bytes after the end of the file */
-  bool has_pixels; /* all rows are decoded: later damage is only noted */
+  bool ran_out;    /* libjpeg requested bytes after the end of the file */
+  bool has_pixels; /* all rows are decoded, so later damage is only noted */
   exif_tags tags;
-  int orientation; /* orientation to apply */
-  bool inverted;   /* CMYK as Adobe stores it: 255 means no ink */
+  int orientation; /* orientation that is applied */
+  bool inverted;   /* CMYK is stored as Adobe does: 255 means no ink */
   uint8_t *row, *converted;
   hs_status status;
 } jpeg_reader;
 
 enum {
-  READ_JPEG_MAX_SCANS = 500,           /* progressive files have about 10; each scan costs a pass over the picture */
-  READ_JPEG_DECODER_BYTES = 256 << 10, /* libjpeg's tables and state, rounded up */
-  READ_JPEG_STRIP_ROWS = 64,           /* rows that libjpeg buffers between its stages, rounded up */
+  /* maximum; progressive files have about 10 scans, and each one costs a pass over the picture */
+  READ_JPEG_MAX_SCANS = 500,
+  READ_JPEG_DECODER_BYTES = 256 << 10, /* size of libjpeg's tables and state, rounded up */
+  READ_JPEG_STRIP_ROWS = 64,           /* number of rows that libjpeg buffers between its stages, rounded up */
   READ_JPEG_MARKER_EXIF = JPEG_APP0 + 1
 };
 
@@ -82,7 +83,7 @@ static void read_jpeg_note(j_common_ptr jpeg) {
   image_note_damage(decoder->request, "libjpeg: %s", text);
 }
 
-/* Sets libjpeg's current message and leaves. */
+/* Ends the decoding with libjpeg's current message. */
 static void read_jpeg_fail(j_common_ptr jpeg) {
   jpeg_reader *decoder = jpeg->client_data;
   const hs_status status = read_jpeg_status_of(jpeg->err->msg_code);
@@ -96,7 +97,8 @@ static void read_jpeg_fail(j_common_ptr jpeg) {
                                        status == HS_ERR_FORMAT ? "damaged JPEG" : "JPEG cannot be decoded", text));
 }
 
-/* Warnings that mean missing or wrong pixels are errors here; surplus data and odd headers are noted. */
+/* Handles libjpeg's warnings. Those that mean missing or wrong pixels are errors here; surplus data and odd headers are
+ * only noted. */
 static void read_jpeg_on_message(j_common_ptr jpeg, int level) {
   const jpeg_reader *decoder = jpeg->client_data;
   if (level >= 0) return;
@@ -123,7 +125,7 @@ static void read_jpeg_hand_over(jpeg_reader *decoder) {
   decoder->source.bytes_in_buffer = decoder->bytes.left;
 }
 
-/* Called when all bytes are consumed. */
+/* Called by libjpeg when all bytes are consumed. */
 static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
   jpeg_reader *decoder = jpeg->client_data;
   const image_request *request = decoder->request;
@@ -138,7 +140,7 @@ static boolean read_jpeg_on_fill(j_decompress_ptr jpeg) {
     jpeg_reader_stop(decoder, HS_ERR_IO);
   }
   if (jpeg->arith_code && !decoder->has_pixels) {
-    /* Arithmetic codes may end in zeros that are not stored, so the end of the data cannot be verified. */
+    /* arithmetic codes may end in zeros that are not stored, so the end of the data cannot be verified */
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
   }
   decoder->ran_out = true;
@@ -194,8 +196,8 @@ static uint64_t read_jpeg_blocks(const jpeg_reader *decoder) {
   return blocks;
 }
 
-/* Bytes of the coefficients that libjpeg keeps for a whole progressive picture: at full size for every scale, and in
-   whole MCUs, which sampling factors may make far larger than the picture. */
+/* Returns the bytes of the coefficients that libjpeg keeps for a complete progressive picture. They are kept at full
+   size for every scale, and in whole MCUs, which sampling factors may make far larger than the picture. */
 static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
   uint64_t blocks = 0;
   if (!jpeg_has_multiple_scans(jpeg)) return 0;
@@ -208,13 +210,13 @@ static uint64_t read_jpeg_kept_bytes(struct jpeg_decompress_struct *jpeg) {
   return blocks * DCTSIZE2 * sizeof(JCOEF);
 }
 
-/* A decoded side from the stored side. */
+/* Returns a side of the decoded picture from the stored side. */
 static uint32_t read_jpeg_scaled(const jpeg_reader *decoder, JDIMENSION side) {
   const uint32_t scale = decoder->request->jpeg_scale;
   return (uint32_t)side / scale + (side % scale != 0 ? 1 : 0);
 }
 
-/* Refuses pictures that are too large, too large for the file's bytes, or of an unknown kind. */
+/* Refuses pictures that exceed the limits, are too large for the file's length, or are of an unknown kind. */
 static void read_jpeg_check_header(jpeg_reader *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const image_request *request = decoder->request;
@@ -224,12 +226,12 @@ static void read_jpeg_check_header(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder,
                      image_fail(request, HS_ERR_UNSUPPORTED, "JPEG with %d bits a sample", jpeg->data_precision));
   }
-  /* With Huffman codes each block has at least one bit. */
+  /* with Huffman codes each block has at least one bit */
   if (!jpeg->arith_code && !request->is_probe && read_jpeg_blocks(decoder) / 8 > request->size)
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_FORMAT, "damaged JPEG: too short for the size it claims"));
 }
 
-/* Chooses the colour space for libjpeg: luma needs no conversion. */
+/* Chooses the colour space for libjpeg. Luma needs no conversion. */
 static void read_jpeg_choose_space(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   switch (jpeg->jpeg_color_space) {
@@ -251,13 +253,13 @@ static void read_jpeg_choose_space(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_UNSUPPORTED,
                                          "JPEG with %d components of unknown meaning", jpeg->num_components));
   }
-  /* Gives the same pixels with every build of the library. */
+  /* this method gives the same pixels with every build of libjpeg */
   jpeg->dct_method = JDCT_ISLOW;
   jpeg->do_fancy_upsampling = TRUE;
   jpeg->do_block_smoothing = FALSE;
 }
 
-/* Sets the scale, which libjpeg treats as a hint: some codings (lossless) have a fixed size. */
+/* Sets the scale. libjpeg may ignore it: some codings (lossless) have a fixed size. */
 static void read_jpeg_choose_size(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   jpeg->scale_num = 1;
@@ -271,14 +273,14 @@ static void read_jpeg_choose_size(jpeg_reader *decoder) {
   }
 }
 
-/* Reads the first EXIF segment; other APP1 segments hold XMP. */
+/* Reads the first EXIF segment; other APP1 segments contain XMP. */
 static void read_jpeg_read_tags(jpeg_reader *decoder) {
   jpeg_saved_marker_ptr marker = decoder->jpeg.marker_list;
   while (marker && !exif_parse(marker->data, marker->data_length, &decoder->tags)) marker = marker->next;
   decoder->orientation = decoder->request->apply_exif && marker ? decoder->tags.orientation : 1;
 }
 
-/* Reads and checks the header, and chooses the decoded form. */
+/* Reads and checks the header, and chooses colour space and size. */
 static void jpeg_reader_read_header(jpeg_reader *decoder) {
   read_jpeg_open(decoder);
   read_jpeg_check_header(decoder);
@@ -289,12 +291,12 @@ static void jpeg_reader_read_header(jpeg_reader *decoder) {
 
 /* ---- rows */
 
-/* libjpeg allows at most 65500 columns and 4 output components here: no overflow in 64 bits. */
+/* Cannot overflow 64 bits: libjpeg allows at most 65500 columns and 4 output components. */
 static size_t read_jpeg_row_bytes(const jpeg_reader *decoder) {
   return (size_t)decoder->jpeg.output_width * (size_t)decoder->jpeg.output_components;
 }
 
-/* Memory of the decoder besides the picture, known after the header. */
+/* Returns the memory of the decoder without the picture; call after the header is read. */
 static uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
   struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const uint64_t strip_bytes = (uint64_t)jpeg->output_width * (uint64_t)jpeg->num_components * READ_JPEG_STRIP_ROWS;
@@ -302,7 +304,7 @@ static uint64_t jpeg_reader_working_bytes(jpeg_reader *decoder) {
          READ_JPEG_DECODER_BYTES;
 }
 
-/* Allocates the row and its converted form. */
+/* Allocates a row of libjpeg and its converted form. */
 static void jpeg_reader_make_rows(jpeg_reader *decoder) {
   const image_request *request = decoder->request;
   const size_t bytes = read_jpeg_row_bytes(decoder);
@@ -312,7 +314,8 @@ static void jpeg_reader_make_rows(jpeg_reader *decoder) {
     jpeg_reader_stop(decoder, image_fail(request, HS_ERR_MEMORY, "out of memory for a row of %zu bytes", bytes));
 }
 
-/* Converts CMYK to RGB in place: the light that passes both a colour's ink and black. */
+/* Converts CMYK to RGB in place: the product of the light that passes a colour's ink and the light that passes
+ * black. */
 static void read_jpeg_cmyk_to_rgb(uint8_t *row, size_t count, bool inverted) {
   const uint32_t flip = inverted ? 0 : 255;
   for (size_t x = 0; x < count; x++) {
@@ -340,14 +343,14 @@ static void jpeg_reader_read_row(jpeg_reader *decoder, hs_pixel_layout layout) {
   gray_convert_row(decoder->row, channels, HS_U8, width, decoder->converted, layout);
 }
 
-/* A file cut between two scans gives no warning: checks for missing coefficients. */
+/* Checks for missing coefficients, because a file cut between two scans gives no warning. */
 static void jpeg_reader_check_complete(jpeg_reader *decoder) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   bool complete = true;
   for (int i = 0; i < jpeg->num_components; i++) {
-    complete = complete && jpeg->comp_info[i].quant_table != NULL; /* set by the component's first scan */
+    complete = complete && jpeg->comp_info[i].quant_table != NULL; /* set by the first scan of the component */
     for (int k = 0; decoder->ran_out && jpeg->coef_bits && k < DCTSIZE2; k++)
-      complete = complete && jpeg->coef_bits[i][k] == 0; /* 0: sent to the last bit */
+      complete = complete && jpeg->coef_bits[i][k] == 0; /* 0: the coefficient was sent to its last bit */
   }
   if (!complete)
     jpeg_reader_stop(decoder, image_fail(decoder->request, HS_ERR_FORMAT, "damaged JPEG: the file ends early"));
@@ -355,7 +358,7 @@ static void jpeg_reader_check_complete(jpeg_reader *decoder) {
 
 /* ---- outside the setjmp */
 
-/* Reads the rest up to the end marker and notes damage: surplus data shows that codes were wrong. */
+/* Reads up to the end marker and notes damage: surplus data shows that codes were wrong. */
 static void jpeg_reader_finish(jpeg_reader *decoder) {
   decoder->has_pixels = true;
   if (setjmp(decoder->jump) == 0) jpeg_finish_decompress(&decoder->jpeg);
@@ -381,11 +384,11 @@ static void jpeg_reader_end(jpeg_reader *decoder) {
   decoder->row = decoder->converted = NULL;
 }
 
-/* Passes the tags to the caller, for a picture of this size, if the file has EXIF. */
+/* If the file has EXIF, passes its tags to the caller, for a picture of this size. */
 static void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int32_t height) {
   const struct jpeg_decompress_struct *jpeg = &decoder->jpeg;
   const hs_image image = {.width = width, .height = height};
-  if (decoder->tags.orientation == 0) return; /* no EXIF segment */
+  if (decoder->tags.orientation == 0) return; /* the file has no EXIF segment */
   exif_give(decoder->request, &decoder->tags,
             (double)(jpeg->image_width > jpeg->image_height ? jpeg->image_width : jpeg->image_height), &image);
 }
@@ -394,7 +397,7 @@ static void jpeg_reader_give_tags(const jpeg_reader *decoder, int32_t width, int
 
 enum { READ_JPEG_ROWS_AT_ONCE = 8 };
 
-/* State of a decoding, changed by the function with the setjmp and read by its caller. */
+/* State of a decoding. The function with the setjmp changes it, and its caller reads it. */
 typedef struct read_jpeg_state {
   jpeg_reader decoder;
   exif_placement placement;
@@ -412,7 +415,7 @@ static void read_jpeg_allocate(read_jpeg_state *state) {
   jpeg_reader_make_rows(decoder);
 }
 
-/* Rows without conversion or rotation: libjpeg writes them to the picture directly. */
+/* Reads rows that need neither conversion nor rotation; libjpeg writes them directly to the picture. */
 static void read_jpeg_read_rows(read_jpeg_state *state) {
   struct jpeg_decompress_struct *jpeg = &state->decoder.jpeg;
   uint8_t *picture = (uint8_t *)(uintptr_t)state->image.data;
@@ -471,7 +474,7 @@ hs_status image_read_jpeg(const image_request *request, hs_image *image) {
 
 /* ---- rows, see image_io.h */
 
-/* Each of the two functions with a setjmp has no variables that a longjmp could leave undefined. */
+/* The second function with a setjmp; like the first it has no variables that a longjmp could leave undefined. */
 
 static void rows_begin_guarded(image_rows *rows, jpeg_reader *decoder) {
   if (setjmp(decoder->jump) != 0) return;

@@ -21,7 +21,7 @@ bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes) {
     at += counts[n - 1];
     code += counts[n - 1];
     codes->beyond[n] = code;
-    if (code >= 1 << n) return false; /* all ones is not a valid code */
+    if (code >= 1 << n) return false; /* a code of all ones is invalid */
   }
   codes->defined = symbols_are_baseline(codes, at, of_ac);
   return codes->defined;
@@ -70,7 +70,7 @@ static int32_t word(const uint8_t *bytes) { return bytes[0] << 8 | bytes[1]; }
 static bool read_quantisation(header_reader *r, segment s) {
   while (s.size >= 1 + JPEG_BLOCK) {
     const uint8_t number = s.bytes[0];
-    if (number > 3) return false; /* 16-bit steps, or an invalid table index */
+    if (number > 3) return false; /* the steps have 16 bits, or the index of the table is invalid */
     if (memchr(s.bytes + 1, 0, JPEG_BLOCK)) return false;
     memcpy(r->stream->quantisation[number], s.bytes + 1, JPEG_BLOCK);
     s = (segment){s.bytes + 1 + JPEG_BLOCK, s.size - 1 - JPEG_BLOCK};
@@ -93,7 +93,8 @@ static bool read_codes(header_reader *r, segment s) {
   return s.size == 0;
 }
 
-/* Luma has the most samples, so it is never upsampled; a scan of one component has MCUs of one block (T.81, A.2). */
+/* Luma must have the most samples, so that it is never upsampled. A scan of one component has MCUs of one block (T.81,
+   A.2). */
 static bool sampling_is_known(jpeg_stream *stream) {
   jpeg_component *c = stream->components;
   int32_t blocks = 0;
@@ -124,7 +125,7 @@ static bool read_frame(header_reader *r, segment s) {
   return sampling_is_known(stream);
 }
 
-/* True if every decoder treats the three components as YCbCr, whichever marker it uses. */
+/* True if every decoder treats the three components as YCbCr, whichever markers the file has. */
 static bool is_ycc(const header_reader *r) {
   const jpeg_component *c = r->stream->components;
   if (r->stream->component_count == 1) return true;
@@ -132,7 +133,7 @@ static bool is_ycc(const header_reader *r) {
   return c[0].id == 1 && c[1].id == 2 && c[2].id == 3;
 }
 
-/* Reads the only scan: all components in order, all coefficients at once. */
+/* Reads the header of the only scan, which must have all components in order and all coefficients. */
 static bool read_scan(header_reader *r, segment s) {
   jpeg_stream *stream = r->stream;
   const size_t count = (size_t)stream->component_count;
@@ -150,7 +151,7 @@ static bool read_scan(header_reader *r, segment s) {
   return last[0] == 0 && last[1] == JPEG_BLOCK - 1 && last[2] == 0;
 }
 
-/* libjpeg warns of a major version other than 1. */
+/* libjpeg warns if the major version is not 1 */
 static bool read_jfif(header_reader *r, segment s) {
   const bool is_jfif = s.size >= 5 && memcmp(s.bytes, "JFIF", 5) == 0;
   r->has_jfif = r->has_jfif || is_jfif;
@@ -216,10 +217,11 @@ bool jpeg_stream_open(const uint8_t *bytes, size_t size, jpeg_stream *stream) {
 
 /* ---- a JPEG that stays encoded until a GPU decodes it */
 
-/* Applies the limits of decoding on the host; larger pictures go to the decoder, which reports them. */
+/* True if the picture is within the limits of decoding on the host. Larger pictures go to libjpeg's reader, which
+   reports the error. */
 static bool is_within_limits(const image_request *request, const jpeg_stream *stream) {
   const uint64_t width = (uint64_t)stream->width, height = (uint64_t)stream->height;
-  /* The headers give 16 bits a side: no overflow. */
+  /* cannot overflow: a side has 16 bits */
   return width <= request->max_pixels / height &&
          machine_memory_allows(request->max_memory_bytes, width * height + request->size);
 }

@@ -36,7 +36,7 @@ static uint64_t synthetic_next(synthetic_state *state) {
   return splitmix64_mix(state->random);
 }
 
-/* A random number in -most..most. */
+/* Returns a random number in -most..most. */
 static int32_t synthetic_draw(synthetic_state *state, int32_t most) {
   return (int32_t)(synthetic_next(state) % (2 * (uint64_t)most + 1)) - most;
 }
@@ -56,7 +56,7 @@ static void synthetic_block(synthetic_state *state, const synthetic_jpeg *made, 
   for (int i = 0; i < DCTSIZE2; i++) {
     const int32_t frequency = i / DCTSIZE + i % DCTSIZE;
     int32_t most = (made->amplitude < left ? made->amplitude : left) / quantisation[i];
-    if (most > 1023) most = 1023; /* limit of baseline's codes */
+    if (most > 1023) most = 1023; /* maximum of baseline's codes */
     if (made->content == SYNTHETIC_SMOOTH) most /= 1 + frequency * frequency;
     block[i] = (JCOEF)synthetic_draw(state, most);
     if (made->content == SYNTHETIC_EXTREME && i > 0)
