@@ -1,6 +1,6 @@
 /*
- * Writes a sheet of the patches about the 100 strongest features of an image file, or of a generated scene when no file is
- * named, as a PGM file to standard output: what a learned descriptor such as HardNet takes.
+ * Writes the patches about the 100 strongest features of an image file (without a file, of a generated scene) as one
+ * PGM sheet to standard output. Learned descriptors such as HardNet take such patches.
  * Build: cc cut_patches.c $(pkg-config --cflags --libs hartsift)
  */
 #include <hartsift.h>
@@ -8,7 +8,7 @@
 
 enum { SIDE = 32, COLUMNS = 10, ROWS = 10 };
 
-static unsigned char patches[COLUMNS * ROWS][SIDE][SIDE]; /* those that are not filled stay black */
+static unsigned char patches[COLUMNS * ROWS][SIDE][SIDE]; /* patches without a feature stay black */
 
 static void write_sheet(void) {
   printf("P5\n%d %d\n255\n", COLUMNS * SIDE, ROWS * SIDE);

@@ -1,5 +1,5 @@
-/* Follows features through a video, image files in order: "frame track x y" of every feature seen in the frame before too.
- * Build: cc follow_video.c $(pkg-config --cflags --libs hartsift). Run: ./a.out frame*.png */
+/* Follows features through a video, given as image files in order. Prints "frame track x y" for every feature that the
+ * previous frame had too. Build: cc follow_video.c $(pkg-config --cflags --libs hartsift). Run: ./a.out frame*.png */
 #include <hartsift.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Matches two photographs and verifies the matches by a fundamental matrix: "x1 y1 x2 y2" of each match that agrees.
- * Build: cc match_photos.c $(pkg-config --cflags --libs hartsift). Run: ./a.out one.jpg two.jpg
+ * Matches two photographs and verifies the matches by a fundamental matrix. Prints "x1 y1 x2 y2" for each match that
+ * agrees. Build: cc match_photos.c $(pkg-config --cflags --libs hartsift). Run: ./a.out one.jpg two.jpg
  */
 #include <hartsift.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Panorama of photographs, each overlapping the one named before it: homographies between neighbours, chained to the
- * photo
+ * Stitches photographs, each of which overlaps the previous one, to a panorama: homographies between neighbours are
+ * chained to the photo
  * in the middle; where photos overlap they fade into each other.
  * Build: cc stitch_photos.c $(pkg-config --cflags --libs hartsift) -lm. Run: ./a.out one.jpg two.jpg ... >panorama.ppm
  */
@@ -17,19 +17,19 @@ typedef struct photo {
   double to_middle[9], from_middle[9]; /* homographies, row-major */
 } photo;
 
-/* c = a b; c may be neither. */
+/* Computes c = a b; c must be neither a nor b. */
 static void multiply(const double *a, const double *b, double *c) {
   for (int i = 0; i < 9; i++)
     c[i] = a[i / 3 * 3] * b[i % 3] + a[i / 3 * 3 + 1] * b[3 + i % 3] + a[i / 3 * 3 + 2] * b[6 + i % 3];
 }
 
-/* The adjugate: the inverse up to scale, which suffices for a homography. */
+/* Computes the adjugate: the inverse up to scale, which suffices for a homography. */
 static void invert(const double *h, double *inverse) {
   for (int i = 0; i < 9; i++) {
     const int r = i % 3, c = i / 3, r1 = (r + 1) % 3 * 3, r2 = (r + 2) % 3 * 3, c1 = (c + 1) % 3, c2 = (c + 2) % 3;
     inverse[i] = h[r1 + c1] * h[r2 + c2] - h[r1 + c2] * h[r2 + c1];
   }
-  for (int i = 0; i < 9; i++) inverse[i] /= inverse[8]; /* inverse[8] itself last */
+  for (int i = 0; i < 9; i++) inverse[i] /= inverse[8]; /* divides inverse[8] last, because the others use it */
 }
 
 static void map(const double *h, double x, double y, double to[2]) {
@@ -38,7 +38,7 @@ static void map(const double *h, double x, double y, double to[2]) {
   to[1] = w > 0 ? (h[3] * x + h[4] * y + h[5]) / w : NAN;
 }
 
-/* Adds a photo's colour at (x, y), bilinear, to sum; its weight is the distance to its nearest edge. */
+/* Adds a photo's colour at (x, y), bilinear, to sum; the weight is the distance to the nearest edge. */
 static void add_sample(const hs_image *im, double x, double y, double sum[4]) {
   if (!(x >= 0 && y >= 0 && x < im->width - 1 && y < im->height - 1)) return;
   const int step = im->layout == HS_RGB ? 3 : 1, i = (int)x, j = (int)y;
@@ -57,10 +57,10 @@ static hs_status load(hs_context *context, const char *name, photo *p) {
   hs_status status = hs_load_image(name, &colour, &p->image);
   if (status != HS_OK) return status;
   return p->image.type == HS_U8 ? hs_extract(context, &p->image, NULL, &p->features)
-                                : HS_ERR_UNSUPPORTED; /* add_sample reads bytes */
+                                : HS_ERR_UNSUPPORTED; /* only HS_U8, because add_sample reads bytes */
 }
 
-/* The homography from photo b to photo a. */
+/* Computes the homography from photo b to photo a. */
 static hs_status relate(hs_context *context, const photo *a, const photo *b, hs_matches *matches,
                         hs_geometry *geometry) {
   hs_verify_options verify;
@@ -71,7 +71,8 @@ static hs_status relate(hs_context *context, const photo *a, const photo *b, hs_
                    geometry);
 }
 
-/* Bounding rectangle of all photos in the middle one's pixels: x, y, width, height. 0: too large. */
+/* Computes the bounding rectangle of all photos in pixels of the middle photo: x, y, width, height. Returns 0 if it is
+ * too large. */
 static int frame_of(const photo *photos, int count, int frame[4]) {
   double low[2] = {0, 0}, high[2] = {0, 0};
   for (int i = 0; i < 4 * count; i++) {

@@ -20,7 +20,7 @@ static const feature_format *const format_table[FORMAT_COUNT] = {FEATURE_FORMATS
 const feature_format *format_at(size_t index) { return index < FORMAT_COUNT ? format_table[index] : NULL; }
 
 const feature_format *format_by_id(hs_format id) {
-  switch (id) { /* the compiler warns if FEATURE_FORMATS lacks an enumerator */
+  switch (id) { /* without a default case, so that the compiler warns if FEATURE_FORMATS lacks an enumerator */
 #define FORMAT_CASE(ID, word)                                                                                          \
   case HS_FORMAT_##ID:                                                                                                 \
     return &format_##word;
@@ -37,8 +37,8 @@ const feature_format *format_by_name(const char *name) {
   return NULL;
 }
 
-/* Finds the format with the longest matching ending: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: must follow
-   the ending. */
+/* Finds the format with the longest matching ending: a.haraff.sift is Oxford's, a.sift VLFeat's. suffix: text that must
+   follow the ending. */
 static const feature_format *by_ending(const char *path, const char *suffix) {
   const feature_format *found = NULL;
   size_t longest = 0;
@@ -74,7 +74,7 @@ const feature_format *format_by_content(const uint8_t *bytes, size_t size, const
 const feature_format *format_of_content(const char *path, const uint8_t *bytes, size_t size) {
   const feature_format *named = format_read_by_ending(path);
   const feature_format *format = format_by_content(bytes, size, named);
-  /* If the beginning is damaged, the format of the name's ending reports the damage. */
+  /* if the beginning is damaged, the format of the name's ending reports it */
   return format ? format : named;
 }
 
@@ -107,7 +107,7 @@ hs_status hs_file_options_init_sized(hs_file_options *options, size_t struct_siz
   return options_give(options, struct_size, NULL, kind);
 }
 
-/* Sets every field of the options, also for null. */
+/* Sets every field of *complete; options may be null. */
 static hs_status complete_options(const hs_file_options *options, hs_file_options *complete) {
   char reason[ADOPT_REASON_BYTES] = "";
   *complete = (hs_file_options){.struct_size = sizeof *complete};
@@ -153,8 +153,8 @@ static hs_status save_single(feature_target *target, const feature_format *forma
   return HS_OK;
 }
 
-/* Writes the name of the second file, with the format's other ending. If the first file is compressed, the second may
-   be compressed or not. False if the name has another ending. */
+/* Writes the name of the second file, which has the format's other ending. If the first file is compressed, the second
+   may be compressed or not. False if the name has neither ending. */
 static bool beside_path_of(const char *path, const feature_format *format, char out[ATOMIC_FILE_PATH_BYTES]) {
   char packed[FORMAT_ENDING_BYTES];
   (void)snprintf(packed, sizeof packed, "%s" GZIP_ENDING, format->endings[0]);
@@ -167,8 +167,8 @@ static bool beside_path_of(const char *path, const feature_format *format, char 
   return true;
 }
 
-/* Renames both files. Both are complete under temporary names before either is renamed, and an old file with the
-   first name is removed before the second is replaced. So two existing files always belong together. */
+/* Renames both files. Both are complete under temporary names before either is renamed, and an old file with the first
+   name is removed before the second file is replaced. So if both files exist, they belong together. */
 static hs_status save_commit_pair(const feature_target *target, atomic_file *file, atomic_file *beside) {
   bool written = fflush(beside->stream) == 0 && fflush(file->stream) == 0;
   if (!written || (file->temporary_exists && remove(file->target) != 0 && errno != ENOENT)) {
@@ -225,7 +225,7 @@ hs_status features_save(const char *path, const hs_features *features, const hs_
     hs_message_set(complete.message, complete.message_bytes, "path or features is null or empty");
     return HS_ERR_ARGUMENT;
   }
-  if (complete.only_files && strcmp(path, "-") == 0) path = "./-"; /* writers treat "-" as standard output */
+  if (complete.only_files && strcmp(path, "-") == 0) path = "./-"; /* for writers "-" would mean standard output */
   feature_target target = {.path = path,
                            .written = written,
                            .is_staged = is_staged,
@@ -278,7 +278,7 @@ static hs_status load_with_beside(const feature_format *format, feature_source *
   return status;
 }
 
-/* Loads with a format that opens the file itself. */
+/* Loads a file with a format that opens the file itself. */
 static hs_status load_from(const feature_format *format, const feature_source *source, hs_features *features) {
   hs_features fresh = {0};
   hs_status status = format->read_from(source, &fresh);
@@ -324,7 +324,7 @@ hs_status hs_load_features(const char *path, hs_features *features, const hs_fil
     return source_fail(&source, HS_ERR_OPTION, "no such feature format");
   const feature_format *named =
       complete.format == HS_FORMAT_AUTO ? format_by_ending(path) : format_by_id(complete.format);
-  /* A database may be far larger than one list, so it is not read into memory. */
+  /* a database may be far larger than one list, so it is not read into memory */
   if (named && named->read_from) return load_from(named, &source, features);
   uint8_t *bytes = NULL;
   status = source_load_file(&source, path, &bytes, &source.size);

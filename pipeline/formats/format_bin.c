@@ -1,7 +1,7 @@
 /*
- * hartsift's binary format: a header of 64 bytes, keypoint records of 24 bytes, descriptors, in version 2
- * frames, each part at an offset that is a multiple of 64 so that a mapped file can be used in place. FORMATS.md has
- * the byte layout. Numbers are little-endian; CRC-32C covers header and payload.
+ * hartsift's binary format: a header of 64 bytes, keypoint records of 24 bytes, descriptors, and in version 2 frames.
+ * Each part begins at a multiple of 64, so that a mapped file can be used in place. FORMATS.md has the byte layout.
+ * Numbers are little-endian; CRC-32C covers header and payload.
  */
 #include <math.h>
 #include <string.h>
@@ -35,7 +35,7 @@ enum {
   BIN_AT_CHECK = 60
 };
 
-/* Like PNG's signature: detects transfers that strip the eighth bit or change line ends. */
+/* A signature like PNG's, which reveals transfers that strip the eighth bit or change line ends. */
 static const uint8_t bin_magic[8] = {0x89, 'H', 'S', 'F', '\r', '\n', 0x1a, '\n'};
 static const uint32_t bin_endian_mark = 0x01020304u;
 
@@ -113,8 +113,8 @@ static void bin_put_frame(feature_sink *sink, const hs_frame *frame) {
   bytes_put_f32(record + 12, frame->a22);
 }
 
-/* Returns the offset of the frames. They follow the descriptors; the header does not store the offset, because the
-   count determines it. */
+/* Returns the offset of the frames, which follow the descriptors. The header does not store it, because the count
+   determines it. */
 static uint64_t bin_frames_at(const bin_header *header) {
   return bin_align(header->descriptors_at + header->count * header->descriptor_bytes);
 }
@@ -155,7 +155,7 @@ static hs_status bin_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Computes the checksum of the complete file, with the checksum's field set to 0. */
+/* Computes the checksum of the complete file, with the checksum field set to 0. */
 static uint32_t bin_check_of(const feature_source *source) {
   static const uint8_t zero[4];
   uint32_t check = crc_castagnoli(0, source->bytes, BIN_AT_CHECK);
@@ -194,7 +194,7 @@ static hs_status bin_read_header(const feature_source *source, bin_header *heade
   return HS_OK;
 }
 
-/* Each part has a fixed position, so the count determines offsets and size. */
+/* Checks offsets and size, which the count determines, because each part has a fixed position. */
 static hs_status bin_check_extent(const feature_source *source, const bin_header *header) {
   uint64_t record = BIN_KEYPOINT_BYTES + header->descriptor_bytes + (header->framed ? BIN_FRAME_BYTES : 0);
   if (header->count > (source->size - BIN_HEADER_BYTES) / record) {

@@ -1,5 +1,5 @@
 /*
- * COLMAP text for feature_importer: "N 128", then X Y SCALE ORIENTATION D1 ... D128 a line; the centre
+ * COLMAP text for feature_importer: "N 128", then a line X Y SCALE ORIENTATION D1 ... D128 for each feature; the centre
  * of the top-left pixel is (0.5, 0.5), descriptors are bytes in UBC bin order.
  */
 #include "pipeline/formats/common/feature_codec.h"
@@ -41,7 +41,7 @@ static hs_status colmap_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* COLMAP truncates fractions. Values of unit norm would become 0, so they are refused. */
+/* Reads a descriptor. COLMAP truncates fractions, so values of unit norm would become 0, and are refused. */
 static hs_status colmap_read_descriptor(text_cursor *cursor, uint8_t *descriptor) {
   bool has_fractions = false, beyond_one = false;
   for (size_t k = 0; k < HS_DESCRIPTOR_LENGTH; k++) {
@@ -94,7 +94,7 @@ static hs_status colmap_read(const feature_source *source, hs_features *features
   return HS_OK;
 }
 
-/* Lowe's files have the same first line, but only four numbers in the next. */
+/* True for COLMAP's text. Lowe's files have the same first line, but only four numbers in the second. */
 static bool colmap_probe(const uint8_t *bytes, size_t size) {
   size_t rest = 0;
   if (!text_begins_with_number(bytes, size) || text_count_words(bytes, size, 3, &rest) != 2) return false;

@@ -1,5 +1,6 @@
 /*
- * One image of COLMAP's database as a feature file: added to an existing database, or read by its name.
+ * One image of COLMAP's database as a feature file: its features are added to an existing database, or read by the
+ * image's name.
  */
 #include <string.h>
 
@@ -27,8 +28,8 @@ static hs_status colmap_db_write(const feature_target *target) {
   return status;
 }
 
-/* Finds an image by the whole name, else without its leading folders: names in a database are relative to some
-   folder. */
+/* Finds an image by its complete name, or else by the name without leading folders, because names in a database are
+   relative to some folder. */
 static hs_status find_named(hs_colmap_database *database, const char *name, hs_colmap_image *image) {
   hs_status status = HS_OK;
   while (name) {
@@ -62,7 +63,7 @@ static hs_status read_image(const feature_source *source, hs_colmap_database *da
   return status;
 }
 
-/* Number of features that max_features and max_memory_bytes allow, including the blobs of their rows. */
+/* Returns the number of features that max_features and max_memory_bytes allow, including the data of their rows. */
 static uint64_t features_most(const feature_source *source) {
   const uint64_t each = sizeof(hs_keypoint) + 2 * HS_DESCRIPTOR_LENGTH + 6 * sizeof(float);
   const uint64_t fitting = machine_memory_limit(source->max_memory_bytes) / each;

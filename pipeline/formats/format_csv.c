@@ -1,6 +1,6 @@
 /*
- * Comma-separated values with a header line: x,y,sigma,orientation,response,octave,level and 128 columns
- * d0..d127 for byte descriptors or f0..f127 for float ones. Everything but the image size is kept exactly.
+ * Comma-separated values with a header line: x,y,sigma,orientation,response,octave,level and 128 columns d0..d127 for
+ * byte descriptors or f0..f127 for float ones. Everything except the image size is stored exactly.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@ enum { CSV_FIELDS = 7, CSV_COLUMNS_MAX = CSV_FIELDS + HS_DESCRIPTOR_LENGTH, CSV_
 
 static const char *const csv_names[CSV_FIELDS] = {"x", "y", "sigma", "orientation", "response", "octave", "level"};
 
-/* The header: the column of each field of the file (position, then descriptor entries). */
+/* The header: for each column of the file, its field (first those of the keypoint, then descriptor entries). */
 typedef struct csv_header {
   size_t fields;
   int16_t column[CSV_COLUMNS_MAX];
@@ -58,7 +58,7 @@ static hs_status csv_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Index of a named column, CSV_UNSEEN if unknown. */
+/* Returns the index of a named column; CSV_UNSEEN: unknown. */
 static int csv_column_of(const char *name, size_t size, hs_descriptor_type *type) {
   for (int k = 0; k < CSV_FIELDS; k++)
     if (strlen(csv_names[k]) == size && memcmp(csv_names[k], name, size) == 0) return k;

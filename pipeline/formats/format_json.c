@@ -1,6 +1,6 @@
 /*
- * JSON: one object with the image size, the descriptor type and "features", an array of objects with x, y,
- * sigma, orientation, response, octave, level and, where there are such, frame and descriptor. Nothing is rounded.
+ * JSON: one object with the image size, the descriptor type and "features", an array of objects with x, y, sigma,
+ * orientation, response, octave, level and, if the list has them, frame and descriptor. Nothing is rounded.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { JSON_FIELDS = 7, JSON_FIELDS_NEEDED = 4, JSON_VERSION = 1 };
 /* Minimum bytes of a feature, {"x":0,"y":0,"sigma":1,"orientation":0}, and of a descriptor (two characters per
    entry). */
 enum { JSON_FEATURE_MIN_BYTES = 39, JSON_DESCRIPTOR_MIN_BYTES = 2 * HS_DESCRIPTOR_LENGTH };
-/* Minimum bytes of a frame, ,"frame":[1,0,0,1] */
+/* Minimum bytes of a frame: ,"frame":[1,0,0,1] */
 enum { JSON_FRAME_MIN_BYTES = 18, JSON_FRAME_ENTRIES = 4 };
 
 static const char json_format_name[] = "hartsift-features";
@@ -97,13 +97,13 @@ static hs_status json_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Members of the outer object. The features are only counted; their position is kept for a second pass. */
+/* Members of the outer object. The features are only counted; their position is stored for a second pass. */
 typedef struct json_head {
   double version, count, width, height, method_version, exif_orientation;
   int32_t profile, norm; /* -1: unknown */
   hs_descriptor_type type;
-  bool typed, framed, is_storage; /* is_storage: a storage of OpenCV */
-  text_cursor features;           /* features.at null: absent */
+  bool typed, framed, is_storage; /* is_storage: the file is a FileStorage of OpenCV */
+  text_cursor features;           /* features.at null: the member does not exist */
   uint64_t elements;
 } json_head;
 
@@ -134,7 +134,7 @@ static hs_status json_read_type(text_cursor *cursor, json_head *head) {
   return cursor_fail(cursor, "descriptor_type is none of u8, f32 and none");
 }
 
-/* Reads whether features have frames: true means yes, everything else no. */
+/* Reads whether features have frames: true means yes, every other value no. */
 static hs_status json_read_framed(text_cursor *cursor, json_head *head) {
   static const char yes[] = "true";
   const size_t length = sizeof yes - 1;
@@ -143,7 +143,7 @@ static hs_status json_read_framed(text_cursor *cursor, json_head *head) {
   return json_skip(cursor);
 }
 
-/* Reads a name; value -1 for null and for names of later versions. */
+/* Reads a name; value -1 for null, and for names of later versions. */
 static hs_status json_read_name(text_cursor *cursor, int32_t (*value_of)(const char *, size_t), int32_t *value) {
   json_text text;
   cursor_skip_blanks(cursor, true);
@@ -244,7 +244,7 @@ static hs_status json_read_frame(text_cursor *cursor, hs_features *features, siz
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
-/* Reads one member of a feature. seen: one bit for each number, one for the descriptor and one for the frame. */
+/* Reads one member of a feature. seen: a bit for each number, one for the descriptor and one for the frame. */
 static hs_status json_read_value(text_cursor *cursor, json_text name, double places[JSON_FIELDS], unsigned *seen,
                                  hs_features *features, size_t index) {
   for (unsigned k = 0; k < JSON_FIELDS; k++) {

@@ -1,7 +1,7 @@
 /*
- * Lowe's ASCII keys: "N 128", then for each key "row column scale orientation" and 128 integers, 20 a
- * line. y comes first; the orientation is measured with y upwards, in [-pi, pi]. "N 0": keys without descriptors, as
- * SiftGPU writes them.
+ * Lowe's ASCII keys: "N 128", then for each key "row column scale orientation" and 128 integers, 20 per line. y comes
+ * first; the orientation is measured with y upwards, in [-pi, pi]. "N 0" means keys without descriptors, as SiftGPU
+ * writes them.
  */
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/formats.h"
@@ -57,7 +57,7 @@ static hs_status lowe_read_key(text_cursor *cursor, hs_features *features, size_
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
 
-/* Line ends count as spaces, as in Lowe's reader. */
+/* Reads a file. Line ends count as spaces, as in Lowe's reader. */
 static hs_status lowe_read(const feature_source *source, hs_features *features) {
   text_cursor cursor = cursor_make(source);
   int64_t count;

@@ -11,7 +11,7 @@
 #include "pipeline/formats/common/npy_array.h"
 #include "pipeline/formats/common/zip_archive.h"
 
-/* Conventions for readers of the arrays. */
+/* Text about coordinates and angles, for readers of the arrays. */
 static const char npz_convention[] =
     "keypoints: x, y (top-left pixel centre at 0,0), sigma, orientation (radians, clockwise on the screen, 0 to 2 pi); "
     "descriptors: UBC bin order";
@@ -102,7 +102,7 @@ static void npz_put_origin(feature_sink *sink, const void *user) {
   sink_bytes(sink, items, sizeof items);
 }
 
-/* NumPy stores text as an array without dimensions, in UTF-32. */
+/* Writes the text. NumPy stores it as an array without dimensions, in UTF-32. */
 static void npz_put_convention(feature_sink *sink, const void *user) {
   (void)user;
   size_t length = sizeof npz_convention - 1;
@@ -167,7 +167,7 @@ enum {
   NPZ_ARRAYS
 };
 
-/* The arrays of the archive; absent ones have size 0. */
+/* The arrays of the archive; an array that does not exist has size 0. */
 typedef struct npz_arrays {
   uint64_t sizes[NPZ_ARRAYS];
   zip_entry entries[NPZ_ARRAYS];
@@ -195,7 +195,8 @@ static hs_status npz_open(const feature_source *source, npz_arrays *all) {
   return HS_OK;
 }
 
-/* Checks the memory that reading needs besides the list: compressed arrays are inflated, others are views. */
+/* Checks the memory that reading needs in addition to the list: compressed arrays are inflated, others are used in
+ * place. */
 static hs_status npz_check_memory(const feature_source *source, const npz_arrays *all, hs_descriptor_type type) {
   const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
   uint64_t bytes = all->arrays[NPZ_KEYPOINTS].shape[0] * (sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes);
@@ -216,7 +217,7 @@ static hs_status npz_read_items(const feature_source *source, npz_arrays *all) {
   return HS_OK;
 }
 
-/* Checks that lengths agree, and finds the descriptors' type. */
+/* Checks that the arrays' lengths agree, and finds the type of the descriptors. */
 static hs_status npz_check(const feature_source *source, const npz_arrays *all, hs_descriptor_type *type) {
   const npy_array *keypoints = &all->arrays[NPZ_KEYPOINTS];
   const npy_array *descriptors = &all->arrays[NPZ_DESCRIPTORS];
@@ -256,7 +257,7 @@ static double npz_column(const npz_arrays *all, int which, size_t row) {
   return npz_has(all, which) ? npy_value(&all->arrays[which], row, 0) : 0.0;
 }
 
-/* Fills a frame. Returns null, or why it is invalid. */
+/* Fills a frame. Returns null, or the reason why it is invalid. */
 static const char *npz_fill_frame(const npy_array *frames, size_t row, hs_frame *frame) {
   double values[4];
   for (size_t k = 0; k < 4; k++) values[k] = npy_value(frames, row, k);
@@ -313,7 +314,7 @@ static hs_status npz_read(const feature_source *source, hs_features *features) {
   return status;
 }
 
-/* True for the first record of an archive, or the end record of an empty one. */
+/* True if bytes begin with the first record of an archive, or with the end record of an empty one. */
 static bool npz_probe(const uint8_t *bytes, size_t size) {
   return size >= 4 && (memcmp(bytes, "PK\x03\x04", 4) == 0 || memcmp(bytes, "PK\x05\x06", 4) == 0);
 }

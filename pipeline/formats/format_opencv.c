@@ -17,10 +17,10 @@
 enum { YAML_TUPLE = 7 };
 
 static const double radians_per_degree = 0.01745329251994329576924;
-/* OpenCV's value for "no angle". */
+/* OpenCV's value for a keypoint without angle. */
 static const double yaml_no_angle = -1.0;
 
-/* Positions of the keys' values; at null: the key is absent. */
+/* Positions of the values of the three keys; at null: the key does not exist. */
 typedef struct yaml_document {
   text_cursor keypoints, descriptors, width, height, origin;
 } yaml_document;
@@ -28,10 +28,10 @@ typedef struct yaml_document {
 typedef struct yaml_matrix {
   int64_t rows, cols;
   char type;
-  text_cursor data; /* at null: none */
+  text_cursor data; /* at null: no data */
 } yaml_matrix;
 
-/* Called for each number of a list; returns a status. */
+/* Function that is called for each number of a list; returns a status. */
 typedef hs_status (*yaml_number)(const text_cursor *cursor, double value, void *user);
 
 static void yaml_skip_line(text_cursor *cursor) {
@@ -74,7 +74,7 @@ static hs_status yaml_find_keys(const feature_source *source, yaml_document *doc
   return HS_OK;
 }
 
-/* Length of a word, which ends at a blank, comma, bracket or line end. */
+/* Returns the length of a word, which ends at a blank, comma, bracket or line end. */
 static size_t yaml_word(const text_cursor *cursor) {
   size_t left = (size_t)(cursor->end - cursor->at);
   size_t size = 0;
@@ -117,9 +117,9 @@ static hs_status yaml_flow_list(text_cursor *cursor, yaml_number take, void *use
   return HS_OK;
 }
 
-/* Numbers of the keypoints. A first pass counts them, a second one stores them. */
+/* The keypoints' numbers. A first pass counts them, a second pass stores them. */
 typedef struct yaml_keypoints {
-  hs_features *features; /* null: count only */
+  hs_features *features; /* null: the numbers are only counted */
   uint64_t numbers;
   double tuple[YAML_TUPLE];
 } yaml_keypoints;
@@ -150,7 +150,7 @@ static bool yaml_at_item(const text_cursor *cursor) {
          cursor->at[1] != '\0';
 }
 
-/* Ends a value: it ends at a line that begins in column 0, or at the end of the file. */
+/* Checks the end of a value: a line that begins in column 0, or the end of the file. */
 static hs_status yaml_end_value(text_cursor *cursor) {
   cursor_skip_blanks(cursor, true);
   if (cursor->at == cursor->end || cursor->at[-1] == '\n') return HS_OK;
@@ -181,7 +181,7 @@ static hs_status yaml_walk_keypoints(text_cursor cursor, yaml_keypoints *keypoin
   return yaml_end_value(&cursor);
 }
 
-/* True for the short or long form of the tag. */
+/* True for the short and the long form of the tag. */
 static bool yaml_is_matrix_tag(const char *word, size_t size) {
   static const char *const tags[] = {"!!opencv-matrix", "!<tag:yaml.org,2002:opencv-matrix>"};
   for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++)
@@ -253,7 +253,7 @@ static hs_status yaml_read_size(text_cursor cursor, int32_t *out) {
   return HS_OK;
 }
 
-/* The four numbers of an origin. */
+/* The four numbers of an origin in the file. */
 typedef struct yaml_origin {
   size_t count;
   double numbers[4];
@@ -321,12 +321,12 @@ enum { OPENCV_VALUES_A_LINE = 16, OPENCV_CENTRED_PART = 128, OPENCV_PART_MAX = 2
 
 static const double degrees_per_radian = 57.29577951308232087680;
 
-/* OpenCV's sampling, needed to find the position of a sigma between two levels. */
+/* Sampling of OpenCV, needed to find where a sigma is between two levels. */
 static const double opencv_sigma0 = 1.6;
 static const double opencv_scales = 3.0;
 
-/* Returns round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list has no xi: it is computed
-   from sigma if sigma0 and S can be OpenCV's; otherwise the middle is written. */
+/* Returns round((xi + 0.5) 255) for the offset xi of the extremum from its level. The list has no xi; it is computed
+   from sigma if sigma0 and S can be OpenCV's. Otherwise the middle is written. */
 static int32_t opencv_level_part(const hs_keypoint *keypoint) {
   double level = opencv_scales * (table_log2((double)keypoint->sigma / opencv_sigma0) - (double)keypoint->octave);
   double offset = level - (double)keypoint->level;

@@ -1,7 +1,7 @@
 /*
- * openMVG's and AliceVision's pair of files: .feat with "x y scale orientation" a line, and .desc with a 64-bit little-
- * endian count and 128 bytes a feature in VLFeat's bin order, or 128 floats (AliceVision's sift_float), which are read
- * and not written.
+ * The pair of files of openMVG and AliceVision: .feat with a line "x y scale orientation" for each feature; and .desc
+ * with a 64-bit little-endian count and 128 bytes for each feature, in VLFeat's bin order. Files with 128 floats
+ * (AliceVision's sift_float) are read but not written.
  */
 #include <string.h>
 
@@ -68,7 +68,7 @@ static hs_status openmvg_read_floats(const feature_source *beside, const uint8_t
   return HS_OK;
 }
 
-/* The size of the .desc file gives the count; the number of lines in .feat must agree. */
+/* Reads the pair. The size of the .desc file gives the count, which must equal the number of lines in .feat. */
 static hs_status openmvg_read(const feature_source *source, hs_features *features) {
   feature_source beside = *source;
   if (source->beside_path) beside.path = source->beside_path;
@@ -101,7 +101,7 @@ static hs_status openmvg_read(const feature_source *source, hs_features *feature
   return HS_OK;
 }
 
-/* Accepts only files with the right ending: otherwise a line of four numbers is a frame of VLFeat. */
+/* Accepts only files with the right ending, because a line of four numbers may also be a frame of VLFeat. */
 static bool openmvg_probe(const uint8_t *bytes, size_t size) {
   if (size == 0) return true;
   return text_begins_with_number(bytes, size) &&

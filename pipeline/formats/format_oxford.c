@@ -1,7 +1,7 @@
 /*
  * The text of the affine-region detectors of Oxford (VGG) and of hesaff: the descriptor length, the number of regions,
- * and for each region its centre, an ellipse and the descriptor. A feature is the circle, or with a frame the
- * ellipse, of its measurement region; a file of circles alone is read without frames.
+ * and for each region its centre, an ellipse and the descriptor. A feature is written as the circle (with a frame, the
+ * ellipse) of its measurement region; a file that has only circles is read without frames.
  */
 #include <math.h>
 
@@ -9,9 +9,9 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-/* Numbers of a region: u v a b c of the ellipse a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
+/* Numbers u v a b c of a region, the ellipse a(x-u)^2 + 2b(x-u)(y-v) + c(y-v)^2 = 1. */
 enum { OXFORD_ELLIPSE = 5 };
-/* Numbers before the descriptor in the second format of compute_descriptors. */
+/* Number of values before the descriptor in the second format of compute_descriptors. */
 enum { OXFORD_SECOND_FORMAT = 13 };
 
 /* Squared radius of the measurement region in units of sigma^2: hesaff's factor is 3 sqrt(3). */
@@ -66,7 +66,7 @@ static hs_status oxford_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Adds frames to the list at its first ellipse; earlier features get circles. */
+/* Adds frames to the list when the first ellipse is read; earlier features get circles. */
 static hs_status oxford_begin_frames(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
   const hs_status status = source_reserve_framed(cursor->source, features, count, features->descriptor_type);
   for (size_t i = 0; status == HS_OK && i < index; i++) {
@@ -76,7 +76,7 @@ static hs_status oxford_begin_frames(text_cursor *cursor, hs_features *features,
   return status;
 }
 
-/* Computes the frame with orientation 0 that maps the circle to the ellipse. */
+/* Computes the frame with orientation 0 that maps the unit circle to the ellipse. */
 static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_features *features, size_t index,
                                    uint64_t count) {
   const double a = abc[0], b = abc[1], c = abc[2], square = oxford_region * (a * c - b * b);
@@ -91,7 +91,7 @@ static hs_status oxford_read_frame(text_cursor *cursor, const double abc[3], hs_
   return fault ? cursor_fail(cursor, "%s", fault) : HS_OK;
 }
 
-/* Reads a region as an ellipse and the circle of the same area; these files have no orientations. */
+/* Reads a region as an ellipse, and as the circle of equal area; these files have no orientations. */
 static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, size_t index, uint64_t count) {
   static const char *const names[OXFORD_ELLIPSE] = {"u", "v", "a", "b", "c"};
   double values[OXFORD_ELLIPSE];
@@ -111,7 +111,7 @@ static hs_status oxford_read_region(text_cursor *cursor, hs_features *features, 
   return cursor_descriptor(cursor, true, descriptor_u8_at(features, index));
 }
 
-/* Reads the descriptor length: 128, or 1 or 0 for regions without descriptors. */
+/* Reads the length of descriptors: 128, or 1 or 0 for regions without descriptors. */
 static hs_status oxford_read_header(text_cursor *cursor, hs_descriptor_type *type, uint64_t *count) {
   double length;
   int64_t claimed;
@@ -129,7 +129,7 @@ static hs_status oxford_read_header(text_cursor *cursor, hs_descriptor_type *typ
   return HS_OK;
 }
 
-/* Distinguishes compute_descriptors' two formats by the first region's line. */
+/* Distinguishes the two formats of compute_descriptors by the line of the first region. */
 static hs_status oxford_check_format(const text_cursor *cursor, hs_descriptor_type type) {
   const size_t second = OXFORD_SECOND_FORMAT + (type == HS_DESCRIPTOR_U8 ? (size_t)HS_DESCRIPTOR_LENGTH : 0);
   const size_t left = (size_t)(cursor->end - cursor->at);
@@ -155,7 +155,7 @@ static hs_status oxford_read(const feature_source *source, hs_features *features
   return HS_OK;
 }
 
-/* True if the file begins with two lines of one number, followed by nothing or a region. */
+/* True if the file begins with two lines of one number each, followed by the end or a region. */
 static bool oxford_probe(const uint8_t *bytes, size_t size) {
   size_t first = 0, second = 0;
   if (!text_begins_with_number(bytes, size) || text_count_words(bytes, size, 2, &first) != 1) return false;

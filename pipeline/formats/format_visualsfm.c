@@ -1,6 +1,6 @@
 /*
- * VisualSFM's binary .sift (version 4, or 5 with colours): a header of five integers, five floats a feature, its 128
- * bytes, an end mark; all little-endian. Positions and angles are SiftGPU's: the corner of the first
+ * VisualSFM's binary .sift (version 4, or 5 with colours): a header of five integers, five floats per feature, 128
+ * bytes per feature, an end mark; all little-endian. Positions and angles are as in SiftGPU: the corner of the first
  * pixel is (0, 0), and orientations are measured with y upwards.
  */
 #include <string.h>
@@ -10,16 +10,17 @@
 
 enum {
   VSFM_HEADER_BYTES = 20,
-  VSFM_POSITION_FLOATS = 5, /* x, y, colour (four bytes of RGBA), scale, orientation */
+  /* number of floats before the descriptors: x, y, colour (four bytes of RGBA), scale, orientation */
+  VSFM_POSITION_FLOATS = 5,
   VSFM_POSITION_BYTES = 4 * VSFM_POSITION_FLOATS,
   VSFM_END_BYTES = 4
 };
 
 static const uint8_t vsfm_name[8] = {'S', 'I', 'F', 'T', 'V', '4', '.', '0'};
-enum { VSFM_VERSION = 5 }; /* index of the version's digit in the name */
+enum { VSFM_VERSION = 5 }; /* index of the digit of the version in the name */
 static const uint8_t vsfm_end[VSFM_END_BYTES] = {0xff, 'E', 'O', 'F'};
 static const double vsfm_corner = 0.5;
-/* Used for scale 0, which the format allows for an unknown scale. */
+/* Scale that replaces 0, which the format allows for an unknown scale. */
 static const double vsfm_unknown_scale = 1.0;
 
 static void vsfm_put_place(feature_sink *sink, const hs_keypoint *keypoint) {
@@ -36,7 +37,7 @@ static hs_status vsfm_write(const feature_target *target) {
   uint8_t counts[VSFM_HEADER_BYTES - sizeof vsfm_name];
   feature_sink sink;
   sink_begin(&sink, target->stream, target->written);
-  bytes_put_u32(counts, (uint32_t)features->count); /* at most 2^27, checked before */
+  bytes_put_u32(counts, (uint32_t)features->count); /* at most 2^27, which was checked before */
   bytes_put_u32(counts + 4, VSFM_POSITION_FLOATS);
   bytes_put_u32(counts + 8, HS_DESCRIPTOR_LENGTH);
   sink_bytes(&sink, vsfm_name, sizeof vsfm_name);
@@ -53,7 +54,7 @@ static hs_status vsfm_write(const feature_target *target) {
   return HS_OK;
 }
 
-/* Reads the count, which must match the file's size. */
+/* Reads the count, which must agree with the file's size. */
 static hs_status vsfm_read_header(const feature_source *source, uint64_t *count) {
   const uint8_t *bytes = source->bytes;
   if (source->size < VSFM_HEADER_BYTES + VSFM_END_BYTES)

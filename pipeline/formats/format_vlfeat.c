@@ -1,7 +1,7 @@
 /*
- * VLFeat's text: a line for each feature, x y sigma theta and 128 integers in VLFeat's bin order, without
- * a header. Lines of four numbers are its .frame files: keypoints without descriptors. Its binary form (bin://), four
- * big-endian doubles and 128 bytes, is only recognised by the file's name.
+ * VLFeat's text: a line x y sigma theta and 128 integers for each feature, in VLFeat's bin order, without a header.
+ * Lines of four numbers are its .frame files: keypoints without descriptors. Its binary form (bin://: four big-endian
+ * doubles and 128 bytes) is recognised only by the file's name.
  */
 #include <math.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static bool vlfeat_is_position(const uint8_t *bytes) {
   return fabs(x) < 1e7 && fabs(y) < 1e7 && sigma > 1e-3 && sigma < 1e7 && fabs(theta) < 1e3;
 }
 
-/* Size of a binary record, with or without descriptors; 0: the file is text. */
+/* Returns the size of a binary record, with or without descriptors; 0: the file is text. */
 static size_t vlfeat_record_bytes(const feature_source *source) {
   if (source->size < VLFEAT_POSITION_BYTES || !vlfeat_is_position(source->bytes)) return 0;
   if (!memchr(source->bytes, 0, VLFEAT_POSITION_BYTES) && text_begins_with_number(source->bytes, source->size))
@@ -122,13 +122,14 @@ static hs_status vlfeat_read_binary(const feature_source *source, size_t record_
 
 /* ------------------------------------------------------------------ text and binary */
 
-/* The first line decides whether there are descriptors; an empty file is an empty list with descriptors. */
+/* Reads a file. The first line decides whether features have descriptors; an empty file gives an empty list with
+ * descriptors. */
 static hs_status vlfeat_read(const feature_source *source, hs_features *features) {
   const size_t record_bytes = vlfeat_record_bytes(source);
   if (record_bytes > 0) return vlfeat_read_binary(source, record_bytes, features);
   uint64_t count = vlfeat_count_lines(source);
   bool frames = text_count_words(source->bytes, source->size, VLFEAT_FRAME_WORDS + 1, NULL) == VLFEAT_FRAME_WORDS;
-  /* Reserves at most what the file's size can contain, so that memory stays proportional. */
+  /* reserves at most the number of features that the file's size allows, so that memory is proportional to the size */
   text_cursor cursor = cursor_make(source);
   uint64_t least_bytes = frames ? 2 * VLFEAT_FRAME_WORDS - 1 : 2 * VLFEAT_WORDS - 1;
   if (count > source->size / least_bytes + 1) {

@@ -1,4 +1,4 @@
-/* Making and ending contexts, and a context's description of itself. */
+/* Creates and destroys contexts, and describes them. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

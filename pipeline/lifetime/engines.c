@@ -1,4 +1,4 @@
-/* The engines of this build. Only this file depends on whether the build has CUDA. */
+/* The engines of this build. Only this file differs between builds with and without CUDA. */
 #include "pipeline/lifetime/engines.h"
 
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static const engine_primitives primitives = {.alloc_host = cuda_alloc_host,
                                              .equalize = cuda_equalize,
                                              .convolve1d = cuda_convolve1d};
 
-/* Members that the CUDA engine and the hybrid engine share. */
+/* Members that are equal in the CUDA engine and the hybrid engine. */
 #  define ON_CUDA                                                                                                      \
     .offloads = true, .equalizes = true, .devices = cuda_frame_devices, .open = cuda_frame_open,                       \
     .close = cuda_frame_close, .memory = cuda_frame_memory, .query = cuda_frame_query,                                 \
@@ -97,8 +97,8 @@ static const engine cuda_engine = {.name = "cuda",
                                    .decoder = &decoder,
                                    ON_CUDA};
 
-/* The hybrid engine has no groups, because it divides each frame by itself, and no decoder, because the CPU needs the
-   pixels too. */
+/* The hybrid engine. It has no groups, because it divides each frame, and no decoder, because the CPU needs the pixels
+   too. */
 static const engine hybrid_engine = {.name = "hybrid",
                                      .no_decoder = "the context is a hybrid one",
                                      .report = gpu_cpu_split_report,
@@ -129,7 +129,7 @@ static hs_status open_device(hs_context *c, const char *variant, char *message, 
 }
 
 /* Reads HARTSIFT_DEVICE (auto | cpu | cuda | cuda:N | hybrid), which narrows HS_DEVICE_AUTO. Without N,
-   options.device_index stays. */
+   options.device_index is used. */
 static hs_status narrow_device(hs_options *o, char *message, size_t bytes) {
   const char *text = getenv("HARTSIFT_DEVICE");
   if (o->device != HS_DEVICE_AUTO || !text || !*text || strcmp(text, "auto") == 0) return HS_OK;

@@ -1,4 +1,4 @@
-/* The memory that a context would need, before it is made. */
+/* Computes the memory that a context would need, before it is created. */
 #include "cpu/dispatch.h"
 #include "cpu/schedule/float_environment.h"
 #include "cpu/schedule/frame_graph.h"
@@ -10,8 +10,8 @@
 #include "pipeline/context/options.h"
 #include "pipeline/lifetime/engines.h"
 
-/* Computes the bytes of a frame on a device. Its plan depends on choices of the device's context, so a context is made
-   for the query. sample_bytes: as for query_host. */
+/* Computes the bytes of a frame on a device. The plan depends on properties of the device, so a context is created for
+   the query. sample_bytes: as for query_host. */
 static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int32_t height, size_t sample_bytes,
                               uint64_t *host_bytes, uint64_t *device_bytes) {
   uint64_t pinned = 0;
@@ -35,8 +35,8 @@ static hs_status query_device(hs_context *c, int32_t threads, int32_t width, int
   return st;
 }
 
-/* Plans a frame on the CPU and computes its bytes. sample_bytes: bytes per sample of a picture that comes in rows, if
-   the options allow rows; 0: the picture is in memory. */
+/* Plans a frame on the CPU and computes its bytes. sample_bytes: bytes per sample if the picture is read row by row and
+   the options allow that; 0: the picture is in memory. */
 static hs_status query_host(const hs_options *o, const stage_ops *ops, int32_t width, int32_t height,
                             size_t sample_bytes, uint64_t *host_bytes, uint64_t *device_bytes) {
   frame_plan plan;
@@ -64,7 +64,7 @@ static hs_status query_host(const hs_options *o, const stage_ops *ops, int32_t w
                           .base_filter = &base,
                           .step_filter = step};
   hs_status st = context_plan(o, &request, &plan, &wanted);
-  /* If the band of rows does not fit, the picture is decoded first. */
+  /* if the band of rows does not fit, the picture is decoded before processing */
   if (request.row_bytes > 0 && (st != HS_OK || wanted > o->max_memory_bytes)) {
     request.row_bytes = 0;
     st = context_plan(o, &request, &plan, &wanted);

@@ -4,7 +4,7 @@
 #include "pipeline/include/hartsift_cuda.h"
 #include "pipeline/matching/match_call.h"
 
-/* Returns a list in device memory in the form of the host's calls, which look only at its pointers. */
+/* Returns a list in device memory as hs_features, for the checks of the host's calls, which do not read the arrays. */
 static hs_features device_list(const hs_cuda_features *f) {
   return (hs_features){.count = f->count,
                        .keypoints = (hs_keypoint *)(uintptr_t)f->keypoints,

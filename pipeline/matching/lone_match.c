@@ -1,8 +1,8 @@
 /*
  * Matching of one pair on one thread.
  *
- * A guided request runs as it is. For other requests the lists change places: the stage packs its second list, and
- * successive pairs mostly share their first one. The order of candidates is total, so this changes no result.
+ * A guided request runs unchanged. For other requests the two lists are exchanged: the stage packs its second list,
+ * while successive pairs usually share their first list. The order of candidates is total, so this changes no result.
  */
 #include "pipeline/matching/match_call.h"
 
@@ -38,7 +38,7 @@ static size_t place_bytes(size_t first, size_t second) {
 }
 
 uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_count, size_t second_count) {
-  match_nearest asked; /* never read: the size depends only on whether backward is null */
+  match_nearest asked; /* its content is never read: the size depends only on whether backward is null */
   const match_args args = {.type = type,
                            .first = {NULL, NULL, (uint32_t)second_count},
                            .second = {NULL, NULL, (uint32_t)first_count},
@@ -48,7 +48,7 @@ uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_co
   return (uint64_t)work + nearest_bytes(first_count, second_count);
 }
 
-/* Writes the positions for a guide to `memory`, behind the nearest neighbours. */
+/* Writes the guide's data of the features to `memory`, after the nearest neighbours. */
 static void place_features(const match_request *r, unsigned char *memory, match_args *args) {
   match_place *first = (match_place *)(void *)memory,
               *second = (match_place *)(void *)(memory + padded(r->first.count * sizeof(match_place)));
@@ -75,7 +75,7 @@ hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first
   const size_t places = guided ? place_bytes(first.count, second.count) : 0;
   hs_status status = grow(m->allocator, found + places, &m->nearest, &m->nearest_bytes);
   if (status != HS_OK) return status;
-  /* Two empty lists need no memory, so there may be none to point into. */
+  /* two empty lists need no memory, so pointers into it may be null */
   if (found == 0) {
     *nearest = (lone_nearest){NULL, NULL};
     return HS_OK;

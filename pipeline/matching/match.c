@@ -47,7 +47,7 @@ void hs_matches_free(hs_matches *matches) {
 
 /* ------------------------------------------------------------------ checks */
 
-/* Place for the reason of a refusal. */
+/* Buffer for the reason of a refusal. */
 typedef struct match_reason {
   char *message;
   size_t bytes;
@@ -57,7 +57,7 @@ typedef struct match_reason {
 
 enum { MATCH_REASON_BYTES = 256 };
 
-/* Sets *mine to the defaults, overridden by the caller's options. */
+/* Sets *mine to the defaults, and replaces them by the caller's options. */
 static hs_status adopt(const match_reason *why, const hs_match_options *callers, hs_match_options *mine) {
   char reason[ADOPT_REASON_BYTES];
   *mine = defaults;
@@ -98,7 +98,7 @@ static hs_status check_list(const match_reason *why, const hs_features *f, bool 
   return HS_OK;
 }
 
-/* Returns the square of a limit. 0 means no limit, so the square of a tiny limit must not become 0. */
+/* Returns the square of a limit. 0 means no limit, so the square of a tiny limit must not underflow to 0. */
 static double limit_squared(double limit) {
   const double squared = limit * limit;
   return limit > 0.0 && squared < DBL_MIN ? DBL_MIN : squared;
@@ -112,7 +112,7 @@ static hs_status check(const match_reason *why, const hs_features *first, const 
   if (st == HS_OK) st = check_options(why, &o);
   if (st != HS_OK) return st;
   memset(r, 0, sizeof *r);
-  /* A tolerance whose square exceeds a double counts as infinite. */
+  /* if the square of a tolerance exceeds double, the tolerance counts as infinite */
   const double tolerance_squared = o.guide_tolerance * o.guide_tolerance;
   if (o.guide != HS_GUIDE_NONE && tolerance_squared < INFINITY) {
     r->guide.kind = (match_guide_kind)o.guide;
@@ -129,9 +129,9 @@ static hs_status check(const match_reason *why, const hs_features *first, const 
   if (!origin_comparable(first, second, reason, sizeof reason)) return REFUSE(why, HS_ERR_ARGUMENT, "%s", reason);
   r->type = (match_type)(first->count > 0 ? first : second)->descriptor_type;
   r->limits = (match_limits){limit_squared(o.ratio), limit_squared(o.max_distance)};
-  /* A list of one feature has no second nearest neighbour for the ratio, so every feature would pass. So matches must
-     then be mutual, which compares the features of the other list. With a guide, a lone candidate remains from many
-     that were ruled out. */
+  /* A list of one feature has no second nearest neighbour for the ratio test, so every feature would pass. So matches
+     must then be mutual, which compares the features of the other list. With a guide this is not needed: a lone
+     candidate has been selected from many others. */
   r->mutual = o.mutual != 0 || (o.ratio > 0.0 && second->count == 1 && !guided);
   return HS_OK;
 }
@@ -158,13 +158,13 @@ hs_status match_check_options(const hs_match_options *options, hs_match_options 
 
 /* ------------------------------------------------------------------ room */
 
-/* Memory of a call: nearest neighbours in both directions, places of a guide, memory of the backend. */
+/* Memory of a call: nearest neighbours in both directions, data of a guide, memory of the backend. */
 typedef struct match_memory_for {
-  match_nearest *forward, *backward; /* backward is null if not wanted */
-  match_nearest *slice;              /* backward neighbours of one slice; null: not needed */
+  match_nearest *forward, *backward; /* backward: null if not wanted */
+  match_nearest *slice;              /* backward neighbours of one slice; null: slices are not needed */
   match_place *first, *second;
   unsigned char *work;
-  unsigned char *memory; /* the one allocation that holds all parts */
+  unsigned char *memory; /* the single allocation that contains all parts */
 } match_memory_for;
 
 enum { MATCH_ALIGNMENT = 64 };
@@ -222,8 +222,8 @@ static hs_status make_room(hs_context *c, const match_request *r, bool backward,
 
 /* ------------------------------------------------------------------ the nearest */
 
-/* Rows of a slice: few enough that a progress function is called often, and enough that joining the backward neighbours
-   of slices costs little. SLICE_PAIRS: about this many pairs of features per slice. */
+/* Size of a slice of rows: small enough that the progress function is called often, large enough that joining the
+   backward neighbours of slices costs little. SLICE_PAIRS: approximate number of pairs of features per slice. */
 enum { SLICE_PAIRS = 1 << 28, SLICE_ROWS_MIN = 256 };
 
 static uint32_t slice_rows(const hs_context *c, const match_request *r) {
@@ -232,7 +232,7 @@ static uint32_t slice_rows(const hs_context *c, const match_request *r) {
   return c && c->progress && wanted < r->first.count ? (uint32_t)wanted : r->first.count;
 }
 
-/* Joins the backward neighbours of a slice that begins at row `first` to those of all rows. */
+/* Joins the backward neighbours of a slice, which begins at row `first`, to those of all rows. */
 static void join_slice(const match_nearest *slice, uint32_t first, uint32_t count, match_nearest *backward) {
   for (uint32_t j = 0; j < count; j++) {
     const match_nearest *n = &slice[j];
@@ -241,8 +241,8 @@ static void join_slice(const match_nearest *slice, uint32_t first, uint32_t coun
   }
 }
 
-/* Matches all rows in slices. Candidates have a total order, so the result does not depend on slices. all: arguments
-   for all rows. */
+/* Matches all rows in slices. The order of candidates is total, so the result does not depend on the slices. all:
+   arguments for all rows. */
 static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *ops, const match_args *all,
                             uint32_t rows, match_nearest *slice) {
   const size_t bytes = MATCH_LENGTH * (all->type == MATCH_F32 ? sizeof(float) : 1);
@@ -252,7 +252,7 @@ static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *
   do {
     const uint32_t left = all->first.count - first, count = left < rows ? left : rows;
     match_args args = *all;
-    if (first > 0) { /* in an empty list the pointers may be null */
+    if (first > 0) { /* the pointers of an empty list may be null */
       args.first.descriptors = (const unsigned char *)all->first.descriptors + first * bytes;
       args.first.places = all->first.places ? all->first.places + first : NULL;
       args.forward = all->forward + first;
@@ -274,7 +274,7 @@ static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, m
   stage_queue *queue = c ? c->queue : NULL;
   if (!c && !cpu_choose_ops(&chosen, NULL, NULL, 0)) return HS_ERR_OPTION;
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
-  match_nearest asked; /* never read: the size only depends on whether backward is null */
+  match_nearest asked; /* its content is never read: the size depends only on whether backward is null */
   match_args args = {.type = r->type,
                      .first = {r->first.descriptors, NULL, r->first.count},
                      .second = {r->second.descriptors, NULL, r->second.count},
@@ -306,7 +306,7 @@ void match_drop_memory(const hs_context *c, unsigned char *memory) {
 
 /* ------------------------------------------------------------------ pairs */
 
-/* Makes room for `count` pairs. */
+/* Ensures capacity for `count` pairs. */
 static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
   const hs_allocator *allocator = c ? c->options.allocator : NULL;
   size_t bytes;
@@ -318,7 +318,7 @@ static hs_status reserve(hs_context *c, size_t count, hs_matches *matches) {
   return HS_OK;
 }
 
-/* Collects the pairs of a request from forward [first.count] and, if mutual, backward [second.count]. Changes *matches
+/* Collects the pairs of a request from forward [first.count] and, if mutual, backward [second.count]. *matches changes
    only on success. */
 static hs_status collect(hs_context *c, const match_request *r, const match_nearest *forward,
                          const match_nearest *backward, hs_matches *matches) {
@@ -354,7 +354,7 @@ static hs_status match_on_device(hs_context *c, const match_request *r, const ma
   hs_status st = context_progress(c, 0, 1);
   if (st != HS_OK) return st;
   if (nearest) return c->engine->matching->nearest(c, r, device, (match_nearest *)(void *)nearest, NULL);
-  if (!matches) return HS_OK; /* hs_find_nearest without features: there is nothing to search */
+  if (!matches) return HS_OK; /* hs_find_nearest for an empty first list: there is nothing to search */
   st = c->engine->matching->pairs(c, r, device, &pairs, &count);
   if (st == HS_OK) st = reserve(c, count, matches);
   if (st != HS_OK) return st;

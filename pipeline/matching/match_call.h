@@ -1,5 +1,5 @@
 /*
- * Matching inside the library: the check of a call's arguments, and its run on the context's processor.
+ * Matching inside the library: checks a call's arguments, and runs it on the context's device.
  */
 #ifndef HARTSIFT_MATCHING_MATCH_CALL_H
 #define HARTSIFT_MATCHING_MATCH_CALL_H
@@ -13,35 +13,35 @@
 hs_status match_check(hs_context *context, const hs_features *first, const hs_features *second,
                       const hs_match_options *options, match_request *request);
 
-/* Like match_check, without a context and from any thread. message: why it failed. */
+/* Like match_check, without a context, for any thread. message: reason of a failure. */
 hs_status match_check_alone(const hs_features *first, const hs_features *second, const hs_match_options *options,
                             match_request *request, char *message, size_t message_bytes);
 
-/* Sets *full to the defaults, overridden by the options (null: none), and checks them. */
+/* Sets *full to the defaults, replaces them by the options (null: none), and checks the result. */
 hs_status match_check_options(const hs_match_options *options, hs_match_options *full, char *message,
                               size_t message_bytes);
 
-/* Runs a checked request: fills *matches or nearest[], whichever is not null. device: place of the lists, for a context
-   on a GPU. Changes *matches only on success. */
+/* Runs a checked request: fills *matches or nearest[], whichever is not null. device: memory space of the lists, for a
+   context on a GPU. *matches changes only on success. */
 hs_status match_run(hs_context *context, const match_request *request, const match_placement *device,
                     hs_matches *matches, hs_nearest *nearest);
 
-/* Records a failure if the context is not null. Its value is the status. */
+/* Records a failure if the context is not null; the value of the expression is the status. */
 #define MATCH_FAIL(context, status, ...)                                                                               \
   ((context) ? context_fail((context), (status), __FILE__, __LINE__, __VA_ARGS__) : (status))
 
-/* match_take_memory: sets *memory to `bytes` bytes for a call, aligned to 64. With a context it is the context's
-   memory, kept and grown. Without one it is the call's own, which match_drop_memory frees. Statuses: HS_ERR_LIMIT
-   (max_memory_bytes), HS_ERR_MEMORY. */
+/* match_take_memory sets *memory to `bytes` bytes for a call, aligned to 64. With a context it is memory of the
+   context, which grows and is kept. Without one it belongs to the call, and match_drop_memory frees it. Statuses:
+   HS_ERR_LIMIT (max_memory_bytes), HS_ERR_MEMORY. */
 hs_status match_take_memory(hs_context *context, size_t bytes, unsigned char **memory);
 void match_drop_memory(const hs_context *context, unsigned char *memory);
 
-/* Adds `count` entries of `size` bytes to a running total of such memory. *offset: where they begin. False: the total
-   does not fit. */
+/* Adds `count` entries of `size` bytes to the total of such memory. *offset: offset of the entries. False: the total
+   does not fit size_t. */
 bool match_place_part(size_t *total, size_t count, size_t size, size_t *offset);
 
-/* Matching of one pair on one thread, for a caller with many pairs: its memory grows and stays. The panels of a list
-   are packed once for all successive pairs that share it. */
+/* Matching of one pair on one thread, for a caller with many pairs. The memory grows and is kept. The panels of a list
+   are packed once for all successive pairs that share the list. */
 
 /* A matcher. Initialise as {.ops, .allocator}; end with lone_match_free. */
 typedef struct lone_matcher {
@@ -49,17 +49,17 @@ typedef struct lone_matcher {
   const hs_allocator *allocator;
   unsigned char *nearest, *work;
   size_t nearest_bytes, work_bytes;
-  uint64_t packed; /* number of the list whose panels `work` holds; 0: none */
+  uint64_t packed; /* number of the list whose panels are in `work`; 0: none */
   match_type packed_type;
 } lone_matcher;
 
-/* Nearest neighbours of the first list's features and, if the request is mutual, of the second's. The matcher owns
-   them; valid until its next call. */
+/* Nearest neighbours of the first list's features and, if the request is mutual, of the second's. They belong to the
+   matcher and are valid until its next call. */
 typedef struct lone_nearest {
-  const match_nearest *forward, *backward; /* backward: null unless mutual */
+  const match_nearest *forward, *backward; /* backward: null unless the request is mutual */
 } lone_nearest;
 
-/* Runs a checked request. first_number: identifies the first list, not 0; the same number means the same list with the
+/* Runs a checked request. first_number: identifies the first list, not 0; an equal number means the same list with the
    same content. Statuses: HS_ERR_LIMIT (beyond the address space), HS_ERR_MEMORY, HS_ERR_INTERNAL. */
 hs_status lone_match_run(lone_matcher *matcher, const match_request *request, uint64_t first_number,
                          lone_nearest *nearest);
@@ -69,11 +69,12 @@ uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_co
 
 void lone_match_free(lone_matcher *matcher);
 
-/* Neighbours from rows of squared distances, and lists of neighbours that grow. */
+/* Neighbours from rows of squared distances, and lists of neighbours, which grow. */
 
 /* ---- one row of `count` squared distances, of which those below the bound are wanted */
 
-/* Finds the k nearest, in order and with distances, into nearest[k]. Missing ones become neighbour_none. */
+/* Finds the k nearest in order, with distances, and writes them to nearest[k]. If there are fewer, the others are
+   neighbour_none. */
 void neighbours_nearest(const float *squares, uint32_t count, float bound, uint32_t k, match_neighbour *nearest);
 
 uint32_t neighbours_count(const float *squares, uint32_t count, float bound);
@@ -81,7 +82,7 @@ uint32_t neighbours_count(const float *squares, uint32_t count, float bound);
 /* Lists all neighbours below the bound by index, with squared distances. */
 void neighbours_list(const float *squares, uint32_t count, float bound, match_neighbour *found);
 
-/* Sorts neighbours and turns their squares into distances. */
+/* Sorts neighbours, and converts their squares to distances. */
 void neighbours_finish(match_neighbour *found, size_t count);
 
 /* ---- the lists of a call; context: records failures, may be null */
@@ -89,10 +90,10 @@ void neighbours_finish(match_neighbour *found, size_t count);
 /* Makes empty lists for feature_count features. Statuses: HS_ERR_MEMORY. */
 hs_status neighbour_lists_begin(hs_context *context, hs_neighbour_lists *lists, size_t feature_count);
 
-/* Makes room for `count` neighbours in all; present ones stay. Statuses: HS_ERR_MEMORY. */
+/* Ensures capacity for `count` neighbours in total; existing neighbours stay. Statuses: HS_ERR_MEMORY. */
 hs_status neighbour_lists_grow(hs_context *context, hs_neighbour_lists *lists, size_t count);
 
-/* neighbours_take for the lists that a device hands in row by row. */
+/* A neighbours_take function for the lists that a device passes row by row. */
 hs_status neighbour_lists_take(hs_context *context, void *lists, uint32_t first_row, uint32_t rows,
                                const uint32_t *counts, match_neighbour **found);
 

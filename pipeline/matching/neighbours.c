@@ -2,8 +2,8 @@
  * More neighbours than two: the k nearest descriptors, and all within a radius.
  *
  * On the CPU the first list is processed in chunks of rows. All threads compute a chunk's squared distances to the
- * complete second list, a block of rows each. They search a block while its squares are in their cache. Lists of any
- * length are counted first, so that each has its place, and then filled from the same squares.
+ * complete second list, one block of rows per thread. A thread searches a block while its squares are in the cache.
+ * Lists of any length are counted first, which gives their positions, and then filled from the same squares.
  */
 #include <math.h>
 #include <string.h>
@@ -20,28 +20,28 @@ _Static_assert(sizeof(hs_neighbour) == sizeof(match_neighbour) &&
                "the public neighbour is the stage's");
 
 enum {
-  BLOCK_FLOATS = 1 << 18, /* squares per block: 1 MiB, about a core's cache */
-  BLOCK_ROWS = 4,         /* a block's rows are a multiple of this, the tile of every backend */
-  BLOCKS_A_THREAD = 4,    /* of a chunk */
-  CHUNK_FLOATS = 1 << 28  /* most squares per chunk: 1 GiB; but at least one block */
+  BLOCK_FLOATS = 1 << 18, /* number of squares per block: 1 MiB, about the size of a core's cache */
+  BLOCK_ROWS = 4,         /* the number of rows of a block is a multiple of this, the tile of every backend */
+  BLOCKS_A_THREAD = 4,    /* number of blocks per thread in a chunk */
+  CHUNK_FLOATS = 1 << 28  /* maximum number of squares per chunk: 1 GiB; but at least one block */
 };
 
 /* A search on the CPU. */
 typedef struct neighbour_search {
   const stage_ops *ops;
-  squares_args squares; /* first_row, rows and squares: of the current chunk */
+  squares_args squares; /* first_row, rows and squares belong to the current chunk */
   uint32_t block_rows, chunk_rows;
   float bound;
   uint32_t k;               /* 0: find all below the bound */
-  match_neighbour *nearest; /* k per row of the first list */
-  uint32_t *counts;         /* counts of the chunk's rows */
-  const size_t *starts;     /* starts of the chunk's rows in the lists */
-  match_neighbour *found;   /* place of the chunk's first neighbour */
+  match_neighbour *nearest; /* k entries for each row of the first list */
+  uint32_t *counts;         /* counts of neighbours of the chunk's rows */
+  const size_t *starts;     /* start of each of the chunk's rows in the lists */
+  match_neighbour *found;   /* position of the chunk's first neighbour */
 } neighbour_search;
 
 /* ------------------------------------------------------------------ a chunk, block by block */
 
-/* Finds the k nearest of a row, or counts all below the bound. */
+/* Finds the k nearest neighbours of a row, or counts all below the bound. */
 static void search_row(const neighbour_search *s, uint32_t row) {
   const float *squares = s->squares.squares + row * s->squares.pitch;
   const uint32_t count = s->squares.second.count;
@@ -63,7 +63,7 @@ static void search_task(void *argument, int32_t block, int32_t worker) {
   own.first_row += first;
   own.rows = end - first;
   own.squares += first * own.pitch;
-  (void)s->ops->squares(&own); /* the CPU's, which cannot fail */
+  (void)s->ops->squares(&own); /* the CPU's function, which cannot fail */
   for (uint32_t row = first; row < end; row++) search_row(s, row);
 }
 
@@ -85,7 +85,7 @@ static int32_t blocks_of(const neighbour_search *s) {
 
 /* ------------------------------------------------------------------ the search on the CPU */
 
-/* Chooses the rows of a block, and of a chunk if there is memory for it. */
+/* Chooses the number of rows of a block, and of a chunk as far as memory allows. */
 static void choose_rows(neighbour_search *s, int32_t threads) {
   const size_t pitch = s->squares.pitch > 0 ? s->squares.pitch : 1;
   const size_t fit = BLOCK_FLOATS / pitch / BLOCK_ROWS * BLOCK_ROWS;
@@ -96,7 +96,7 @@ static void choose_rows(neighbour_search *s, int32_t threads) {
   s->chunk_rows = (uint32_t)(chunk < all ? chunk : all);
 }
 
-/* Allocates the memory of a search and computes the places of a guide. */
+/* Allocates the memory of a search, and computes the guide's data. */
 static hs_status make_room(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
   size_t total = 0, at[5];
@@ -123,7 +123,7 @@ static hs_status make_room(hs_context *c, const match_request *r, neighbour_sear
   return HS_OK;
 }
 
-/* Like make_room, with smaller chunks if there is no memory for the chosen ones. */
+/* Like make_room, but with smaller chunks if memory for the chosen ones cannot be allocated. */
 static hs_status make_some_memory(hs_context *c, const match_request *r, neighbour_search *s, unsigned char **memory) {
   hs_status st = make_room(c, r, s, memory);
   while ((st == HS_ERR_LIMIT || st == HS_ERR_MEMORY) && s->chunk_rows > s->block_rows) {
@@ -134,7 +134,7 @@ static hs_status make_some_memory(hs_context *c, const match_request *r, neighbo
   return st;
 }
 
-/* Fills the lists of a chunk whose rows are counted. */
+/* Fills the lists of a chunk whose neighbours have been counted. */
 static hs_status fill_chunk(hs_context *c, stage_queue *queue, neighbour_search *s, hs_neighbour_lists *lists) {
   const hs_status st = neighbour_lists_take(c, lists, s->squares.first_row, s->squares.rows, s->counts, &s->found);
   if (st != HS_OK) return st;
@@ -182,7 +182,7 @@ static hs_status search_on_cpu(hs_context *c, const match_request *r, float boun
 
 /* ------------------------------------------------------------------ the search on a device */
 
-enum { FINISH_LISTS = 64 }; /* of a chunk */
+enum { FINISH_LISTS = 64 }; /* number of lists in a chunk */
 
 static void finish_task(void *argument, int32_t chunk, int32_t worker) {
   const hs_neighbour_lists *lists = argument;
@@ -194,7 +194,7 @@ static void finish_task(void *argument, int32_t chunk, int32_t worker) {
                       lists->starts[i + 1] - lists->starts[i]);
 }
 
-/* Searches on a device. It hands over its lists by index; the host's threads sort them. */
+/* Searches on a device, which returns its lists ordered by index. Threads of the host sort them by distance. */
 static hs_status search_on_device(hs_context *c, const match_request *r, float bound, hs_neighbour_lists *lists) {
   hs_status st = context_progress(c, 0, 1);
   if (st == HS_OK) st = c->engine->matching->within(c, r, bound, neighbour_lists_take, lists);
@@ -250,7 +250,7 @@ hs_status hs_find_within(hs_context *c, const hs_features *first, const hs_featu
 
 /* ------------------------------------------------------------------ order */
 
-/* Restores the heap below `at`; its top is the last neighbour in order. */
+/* Restores the heap order below `at`. The top is the neighbour that is last in the order. */
 static void sift_down(match_neighbour *heap, size_t at, size_t count) {
   const match_neighbour moving = heap[at];
   for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
@@ -296,7 +296,7 @@ void neighbours_nearest(const float *squares, uint32_t count, float bound, uint3
       nearest[0] = candidate;
       sift_down(nearest, 0, k);
     }
-    /* Indices ascend, so a neighbour at the same distance comes after the last of the k. */
+    /* indices ascend, so a neighbour at the same distance as the last of the k comes after it */
     if (have == k) bound = nearest[0].squared;
   }
   if (have < k) make_heap(nearest, have);
@@ -342,8 +342,7 @@ hs_status neighbour_lists_begin(hs_context *c, hs_neighbour_lists *lists, size_t
 
 hs_status neighbour_lists_grow(hs_context *c, hs_neighbour_lists *lists, size_t count) {
   if (count <= lists->capacity) return HS_OK;
-  /* Makes room for at least half more than there is, so that lists which grow chunk by chunk are not copied each
-     time. */
+  /* grows by at least half, so that lists that grow chunk by chunk are not copied each time */
   size_t wanted = lists->capacity + lists->capacity / 2, bytes;
   if (wanted < count) wanted = count;
   hs_neighbour *room = hs_size_mul(wanted, sizeof *room, &bytes) ? hs_memory_alloc(lists->allocator, bytes) : NULL;
@@ -362,7 +361,7 @@ hs_status neighbour_lists_take(hs_context *c, void *user, uint32_t first_row, ui
   size_t total = before;
   for (uint32_t row = 0; row < rows; row++) lists->starts[first_row + row + 1] = total += counts[row];
   const hs_status st = neighbour_lists_grow(c, lists, total);
-  /* As long as no row had a neighbour, there is no memory. */
+  /* if no row has had a neighbour so far, no memory exists */
   *found = st == HS_OK && lists->neighbours ? (match_neighbour *)(void *)(lists->neighbours + before) : NULL;
   return st;
 }

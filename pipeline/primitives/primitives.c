@@ -1,4 +1,5 @@
-/* Public primitives: on host memory by the CPU, after argument checks; on device memory by the context's engine. */
+/* The public primitives. Arrays in host memory are processed by the CPU, after checks of the arguments; arrays in
+ * device memory by the context's engine. */
 #include <stdlib.h>
 
 #include "cpu/dispatch.h"
@@ -14,12 +15,12 @@ _Static_assert((int)HS_ENDS_ZERO == PRIM_ENDS_ZERO && (int)HS_ENDS_REPLICATE == 
                    (int)HS_ENDS_REFLECT_101 == PRIM_ENDS_REFLECT_101,
                "ends");
 
-/* Context of a call. */
+/* State of a call. */
 typedef struct primitive_call {
   prim_place place;
 } primitive_call;
 
-/* Starts a call after its arguments were checked. A GPU context starts its CPU threads on first use. */
+/* Starts a call after its arguments were checked. A context on a GPU starts its CPU threads on first use. */
 static hs_status begin(hs_context *c, const prim_view *view, primitive_call *call) {
   call->place = (prim_place){.ops = cpu_choose_prims()};
   if (!call->place.ops)
@@ -35,7 +36,7 @@ static hs_status begin(hs_context *c, const prim_view *view, primitive_call *cal
 
 /* ------------------------------------------------------------------ reductions */
 
-/* range: computes both results, or only the non-null one. */
+/* Runs a reduction. For the range: computes both results, or only the one whose pointer is not null. */
 static hs_status reduce(hs_context *c, const hs_array *array, reduce_kind kind, double *low, double *high) {
   if (c) context_clear_error(c);
   if (!low && !high) return ARRAY_FAIL(c, HS_ERR_ARGUMENT, "the result pointer is null");
@@ -162,7 +163,7 @@ hs_status hs_convolve1d(hs_context *c, const hs_array *signal, const double *tap
 
 /* ------------------------------------------------------------------ device memory (hartsift_cuda.h) */
 
-/* Returns the engine's primitives; null with a status: the context has none. */
+/* Returns the engine's primitives. If the context has none, returns null and sets *status. */
 static const engine_primitives *primitives_of(hs_context *c, hs_status *status) {
   *status = HS_ERR_ARGUMENT;
   if (!c) return NULL;

@@ -1,5 +1,5 @@
 /*
- * COLMAP's database in a build without SQLite: every function reports HS_ERR_UNSUPPORTED.
+ * Replaces COLMAP's database in a build without SQLite: every function returns HS_ERR_UNSUPPORTED.
  */
 #include "pipeline/base/text.h"
 #include "pipeline/formats/colmap/colmap_pairs.h"

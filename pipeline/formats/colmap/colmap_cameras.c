@@ -1,6 +1,6 @@
 /*
- * COLMAP's cameras, rigs and frames, and the choice of an image's camera: its own, one shared with other images, or one
- * by id.
+ * COLMAP's cameras, rigs and frames, and the choice of a camera for an image: a new camera, one shared with other
+ * images, or one given by its id.
  */
 #include "pipeline/formats/colmap/colmap_internal.h"
 
@@ -29,7 +29,7 @@ void colmap_camera_columns(sqlite3_stmt *statement, int first, hs_colmap_camera 
   }
 }
 
-/* Binds ?1 to ?5; `parameters` must stay valid until the statement ends. */
+/* Binds ?1 to ?5. `parameters` must stay valid until the statement ends. */
 static int bind_camera(sqlite3_stmt *statement, const hs_colmap_camera *camera,
                        uint8_t parameters[HS_COLMAP_PARAMETERS * PARAMETER_BYTES]) {
   for (int32_t i = 0; i < camera->parameter_count; i++) {
@@ -83,10 +83,11 @@ hs_status colmap_find_camera(hs_colmap_database *database, const hs_colmap_camer
   " AND (?4 IS NULL OR (cameras.params = ?4 AND (cameras.prior_focal_length <> 0) = ?5))"
 #define GROUP_ORDER " GROUP BY images.camera_id ORDER BY min(images.image_id)"
 
-/* Compares names as bytes: SQLite cannot count the characters of invalid UTF-8. */
+/* Binds a folder and its end as bytes, because SQLite cannot count the characters of invalid UTF-8. */
 static int bind_folder(sqlite3_stmt *statement, const char *folder, size_t length) {
   char *from = sqlite3_mprintf("%.*s/", (int)length, folder);
-  char *to = sqlite3_mprintf("%.*s0", (int)length, folder); /* '0' comes after '/' */
+  /* the character '0' follows '/', so this is the end of the folder's names */
+  char *to = sqlite3_mprintf("%.*s0", (int)length, folder);
   int code = from && to ? SQLITE_OK : SQLITE_NOMEM;
   if (code == SQLITE_OK) code = sqlite3_bind_text(statement, 6, from, -1, SQLITE_TRANSIENT);
   if (code == SQLITE_OK) code = sqlite3_bind_text(statement, 7, to, -1, SQLITE_TRANSIENT);
@@ -151,7 +152,7 @@ static hs_status update_camera(hs_colmap_database *database, int64_t camera_id, 
 
 /* ------------------------------------------------------------------ rigs and frames */
 
-/* Runs a statement with integer parameters and no result rows. */
+/* Runs a statement that has integer parameters and returns no rows. */
 static hs_status run_integers(hs_colmap_database *database, const char *sql, const int64_t *values, int count) {
   sqlite3_stmt *statement;
   hs_status status = colmap_prepare(database, sql, &statement);
@@ -170,7 +171,7 @@ hs_status colmap_is_in_rig(hs_colmap_database *database, int64_t camera_id, bool
   return database->schema.has_frames ? colmap_query(database, sql, camera_id, NULL, is_in_rig) : HS_OK;
 }
 
-/* Finds the camera's rig; a camera without one gets a new rig. */
+/* Finds the camera's rig. If it has none, adds a rig. */
 static hs_status rig_of(hs_colmap_database *database, int64_t camera_id, int64_t *rig_id) {
   static const char sql[] = "SELECT rig_id FROM rigs WHERE ref_sensor_type = 0 AND ref_sensor_id = ?1 UNION ALL"
                             " SELECT rig_id FROM rig_sensors WHERE sensor_type = 0 AND sensor_id = ?1";
@@ -196,7 +197,7 @@ hs_status colmap_insert_frame(hs_colmap_database *database, int64_t image_id, in
 
 /* ------------------------------------------------------------------ another camera for an image */
 
-/* Refuses to change the camera of an image that is one of several in a rig. */
+/* Refuses to change the camera of an image whose rig has several cameras. */
 static hs_status check_alone(hs_colmap_database *database, const hs_colmap_image *image) {
   static const char others[] = "SELECT 1 FROM frame_data WHERE NOT (data_id = ?1 AND sensor_type = 0) AND frame_id IN"
                                " (SELECT frame_id FROM frame_data WHERE data_id = ?1 AND sensor_type = 0)";
@@ -280,14 +281,15 @@ hs_status colmap_change_camera(hs_colmap_database *database, const hs_colmap_ima
 
 /* ---- cache of choices */
 
-/* Finding the cameras of a folder reads all its images, so the last choices are cached. */
+/* Returns the cache entry of a folder. Choices are cached, because finding the cameras of a folder reads all its
+ * images. */
 static colmap_choice *slot_of(hs_colmap_database *database, const char *folder) {
   uint32_t hash = 2166136261u; /* FNV-1a */
   for (const char *at = folder; at && *at != '\0'; at++) hash = (hash ^ (unsigned char)*at) * 16777619u;
   return &database->choices[hash % COLMAP_CHOICES];
 }
 
-/* The fields that select a camera of a folder: all that are not tentative. */
+/* Returns the fields that select a camera of a folder: all fields that are not tentative. */
 static hs_colmap_camera key_of(const hs_colmap_camera *camera) {
   hs_colmap_camera key = *camera;
   if (camera->tentative != HS_TENTATIVE_NOTHING) {
@@ -304,7 +306,7 @@ static bool is_remembered(const colmap_choice *choice, const char *folder, const
          memcmp(&choice->key, &key, sizeof key) == 0;
 }
 
-/* Caches a choice; skipped if out of memory. */
+/* Caches a choice. Does nothing if out of memory. */
 static void remember(hs_colmap_database *database, const char *folder, const hs_colmap_camera *camera,
                      int64_t camera_id) {
   colmap_choice *choice = slot_of(database, folder);
@@ -314,7 +316,7 @@ static void remember(hs_colmap_database *database, const char *folder, const hs_
   choice->is_taken = !folder || choice->folder != NULL;
 }
 
-/* Drops cached choices of a camera whose images change. */
+/* Drops cached choices of a camera, because its images change. */
 static void forget_camera(hs_colmap_database *database, int64_t camera_id) {
   for (int i = 0; i < COLMAP_CHOICES; i++)
     if (database->choices[i].camera_id == camera_id) database->choices[i].is_taken = false;
@@ -329,7 +331,7 @@ void colmap_forget_choices(hs_colmap_database *database) {
 
 /* ------------------------------------------------------------------ choosing */
 
-/* Checks that the camera with the wanted id exists and fits the image's size. */
+/* Checks that the camera with the requested id exists and fits the image's size. */
 static hs_status check_numbered(hs_colmap_database *database, const char *name, const hs_colmap_camera *wanted) {
   hs_colmap_camera there;
   bool found = false;
@@ -365,13 +367,13 @@ static hs_status fail_several(hs_colmap_database *database, const char *name, co
       name, (long)wanted->width, (long)wanted->height, folder ? " in its folder" : "", (long long)group->count, others);
 }
 
-/* The folder of a name; null: out of memory. */
+/* Returns the folder of a name; null: out of memory. */
 static char *folder_of(const char *name) {
   const char *slash = strrchr(name, '/');
   return sqlite3_mprintf("%.*s", slash ? (int)(slash - name) : 0, name);
 }
 
-/* Refuses the choice if size or folder alone leaves several cameras. */
+/* Refuses the choice if several cameras have this size or folder. */
 static hs_status check_group(hs_colmap_database *database, const char *name, const char *folder,
                              const hs_colmap_camera *wanted, const colmap_group *group) {
   const bool by_value = wanted->tentative == HS_TENTATIVE_NOTHING && !group->has_rigs;
@@ -398,7 +400,7 @@ static hs_status find_group(hs_colmap_database *database, const char *folder, co
   return status;
 }
 
-/* Finds the camera of images of the same size, in the image's folder or everywhere; *camera_id -1: none. own: the
+/* Finds the camera of images of the same size, in the image's folder or in all folders; *camera_id -1: none. own: the
    image's current camera; -1: the image is new. */
 static hs_status choose_shared(hs_colmap_database *database, const char *name, const hs_colmap_camera *wanted,
                                int64_t own, int64_t *camera_id) {
@@ -415,7 +417,7 @@ static hs_status choose_shared(hs_colmap_database *database, const char *name, c
   hs_status status = find_group(database, folder, wanted, &group);
   if (status == HS_OK && (group.count > 1 || group.first != own))
     status = check_group(database, name, folder, wanted, &group);
-  /* With the option replace, the first of several cameras is used. */
+  /* with the option replace, the first of several cameras is used */
   if (status == HS_OK && group.count > 0 && (folder || !group.is_in_rig))
     remember(database, folder, wanted, group.first);
   *camera_id = group.first;
@@ -442,7 +444,7 @@ hs_status colmap_camera_for_new(hs_colmap_database *database, const char *name, 
 
 /* ---- existing images */
 
-/* True if a camera equals the wanted one, ignoring tentative fields. */
+/* True if a camera equals the requested one in all fields that are not tentative. */
 static bool is_as_wanted(const hs_colmap_camera *there, const hs_colmap_camera *wanted) {
   if (wanted->tentative == HS_TENTATIVE_CAMERA) return true;
   if (there->model != wanted->model || there->width != wanted->width || there->height != wanted->height) return false;
@@ -452,14 +454,14 @@ static bool is_as_wanted(const hs_colmap_camera *there, const hs_colmap_camera *
           memcmp(there->parameters, wanted->parameters, sizeof(double) * (size_t)wanted->parameter_count) == 0);
 }
 
-/* Chooses the camera of an existing image; *camera_id -1: a new one. */
+/* Chooses the camera of an existing image; *camera_id -1: a new camera. */
 static hs_status choose_for_old(hs_colmap_database *database, const hs_colmap_image *image,
                                 const hs_colmap_camera *wanted, int64_t *camera_id) {
   const bool is_wanted = is_as_wanted(&image->camera, wanted);
   const bool is_sized = image->camera.width == wanted->width && image->camera.height == wanted->height;
   *camera_id = wanted->camera_id != 0 ? (int64_t)wanted->camera_id : is_wanted ? (int64_t)image->camera_id : -1;
   if (wanted->camera_id != 0) return check_numbered(database, image->name, wanted);
-  /* A picture whose size differs from its camera's is refused later, with that reason. */
+  /* if the picture's size differs from its camera's, it is refused later, for that reason */
   if (wanted->tentative == HS_TENTATIVE_CAMERA && !is_sized && image->camera.width > 0) return HS_OK;
   if (shares_by_size(database)) return choose_shared(database, image->name, wanted, image->camera_id, camera_id);
   if (database->options.share_cameras != HS_CAMERAS_BY_VALUE) return HS_OK;

@@ -1,5 +1,6 @@
 /*
- * COLMAP's database: opening and transactions. Its content: colmap_images.c, colmap_features.c, colmap_matches.c.
+ * COLMAP's database: opening and transactions. Its contents are in colmap_images.c, colmap_features.c,
+ * colmap_matches.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,15 +20,15 @@ const char *hs_colmap_last_error(const hs_colmap_database *database) { return da
 
 /* ------------------------------------------------------------------ transactions */
 
-/* True if the path no longer leads to the opened file: anything written would be lost. */
+/* True if the path no longer leads to the opened file, so that everything written would be lost. */
 static bool has_moved(const hs_colmap_database *database) {
   int moved = 0;
   return database->sqlite &&
          sqlite3_file_control(database->sqlite, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
 }
 
-/* SQLite's busy handler. Retries until the time is up, or the file is removed: next to a removed file SQLite would
-   use the journal of its successor. */
+/* Handler that SQLite calls while the file is locked. Retries until the time is over or the file is removed: for a
+   removed file SQLite would use the journal of a new file with the same name. */
 static int wait_for_lock(void *user, int count) {
   const hs_colmap_database *database = user;
   if ((int64_t)count * COLMAP_POLL_MS >= database->options.wait_ms || has_moved(database)) return 0;
@@ -35,7 +36,7 @@ static int wait_for_lock(void *user, int count) {
   return 1;
 }
 
-/* Reads the schema again for each transaction, because another program may have changed it. */
+/* Begins a transaction. Reads the schema again, because another program may have changed it. */
 static hs_status colmap_begin(hs_colmap_database *database) {
   if (database->in_transaction) return HS_OK;
   const bool read_only = database->options.read_only != 0;
@@ -43,17 +44,17 @@ static hs_status colmap_begin(hs_colmap_database *database) {
   if (status != HS_OK) return status;
   if (!read_only && sqlite3_db_readonly(database->sqlite, "main") != 0)
     status = colmap_fail(database, HS_ERR_IO, "may not be written to");
-  else if (!read_only && has_moved(database)) /* SQLite checks this too, but not for an empty file */
+  else if (!read_only && has_moved(database)) /* SQLite makes this check too, but not for an empty file */
     status = colmap_fail(database, HS_ERR_IO, "was removed or replaced after it was opened");
   else
     status = colmap_schema_settle(database);
   const int64_t before = database->data_version;
   if (status == HS_OK) status = colmap_query(database, "PRAGMA data_version", 0, &database->data_version, NULL);
   if (before != database->data_version) colmap_forget_choices(database);
-  /* A refused schema must not stay locked, nor count as known in the next call. */
+  /* a refused schema must neither stay locked nor count as known in the next call */
   if (status != HS_OK) (void)sqlite3_exec(database->sqlite, "ROLLBACK", NULL, NULL, NULL);
   database->in_transaction = status == HS_OK;
-  database->strays = COLMAP_STRAYS_UNKNOWN; /* another program may have written since */
+  database->strays = COLMAP_STRAYS_UNKNOWN; /* another program may have written since the last transaction */
   return status;
 }
 
@@ -73,7 +74,7 @@ hs_status colmap_enter(hs_colmap_database *database) {
   return status == HS_OK ? colmap_query(database, "SAVEPOINT hartsift", 0, NULL, NULL) : status;
 }
 
-/* Adds to the message that a failure (such as a full disk) has ended the transaction. */
+/* Adds to the message that the failure (such as a full disk) has ended the transaction. */
 static void lose_transaction(hs_colmap_database *database) {
   const size_t used = strlen(database->message);
   database->is_broken = true;
@@ -83,7 +84,7 @@ static void lose_transaction(hs_colmap_database *database) {
 hs_status colmap_leave(hs_colmap_database *database, hs_status status) {
   if (status == HS_OK) return colmap_query(database, "RELEASE hartsift", 0, NULL, NULL);
   colmap_forget_choices(database);
-  /* After some errors (a full disk) SQLite has already rolled back the whole transaction. */
+  /* after some errors (a full disk) SQLite has already rolled back the complete transaction */
   if (sqlite3_get_autocommit(database->sqlite) != 0 ||
       sqlite3_exec(database->sqlite, "ROLLBACK TO hartsift; RELEASE hartsift", NULL, NULL, NULL) != SQLITE_OK)
     lose_transaction(database);
@@ -117,9 +118,9 @@ static sqlite3_file *file_of(const hs_colmap_database *database) {
   return code == SQLITE_OK && file && file->pMethods ? file : NULL;
 }
 
-/* Removes a file that opening created and that is still empty, but not a link to it, and not while another program
-   uses it; a program that waits for its lock finds it removed. The lock is taken without an SQLite transaction:
-   SQLite would remove the transaction's journal after the file, when it may already be the next file's journal. */
+/* Removes a file that opening created and that is still empty, but not a link to it, and not while another program uses
+   it. A program that waits for the file's lock finds it removed. The lock is taken without an SQLite transaction:
+   SQLite would remove that transaction's journal after the file, and by then the journal may belong to a new file. */
 static void remove_unused(const hs_colmap_database *database) {
   sqlite3_file *file = database->is_new ? file_of(database) : NULL;
   const char *name = file ? sqlite3_db_filename(database->sqlite, "main") : NULL;
@@ -142,7 +143,8 @@ void hs_colmap_close(hs_colmap_database *database) {
     sqlite3_free(database->name_text);
     colmap_forget_choices(database);
     colmap_drop_statements(database);
-    /* After a full disk the next reader rolls back. Do it now: the file may be moved without its journal. */
+    /* after a full disk the next reader would roll back; this does it now, because the file may be moved without its
+       journal */
     if (database->is_broken) (void)sqlite3_exec(database->sqlite, "PRAGMA schema_version", NULL, NULL, NULL);
     remove_unused(database);
     (void)sqlite3_close(database->sqlite);
@@ -151,7 +153,8 @@ void hs_colmap_close(hs_colmap_database *database) {
   hs_memory_release(allocator, database);
 }
 
-/* SQLite treats some names specially (":memory:", "file:..."); none of them begins with "/" or "./". */
+/* Copies a path in a form that SQLite does not interpret: it treats some names specially (":memory:", "file:..."), but
+   none that begin with "/" or "./". */
 static char *copy_path(const char *path, const hs_allocator *allocator) {
   const char *prefix = path[0] == '/' ? "" : "./";
   const size_t prefix_size = strlen(prefix);
@@ -164,8 +167,8 @@ static char *copy_path(const char *path, const hs_allocator *allocator) {
   return copy;
 }
 
-/* A writer killed before its first commit leaves pages without a first page, and a journal from which SQLite rolls
-   them back. */
+/* True if a writer was killed before its first commit: it leaves pages without a first page, and a journal with which
+   SQLite rolls them back. */
 static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BYTES]) {
   static const char nothing[COLMAP_SIGNATURE_BYTES];
   static const char ending[] = "-journal";
@@ -175,18 +178,20 @@ static bool is_unfinished(const char *path, const char first[COLMAP_SIGNATURE_BY
          access(journal, F_OK) == 0;
 }
 
-/* Reads the first bytes through SQLite: closing a second descriptor would release this process's locks on the file
-   (POSIX, close). *size: of the file. */
+/* Reads the first bytes through SQLite, because closing a second descriptor would release this process's locks on the
+   file (POSIX, close). *size: size of the file. */
 static bool read_first(const hs_colmap_database *database, char first[COLMAP_SIGNATURE_BYTES], sqlite3_int64 *size) {
   sqlite3_file *file = file_of(database);
   return file && file->pMethods->xFileSize(file, size) == SQLITE_OK &&
          (*size < COLMAP_SIGNATURE_BYTES || file->pMethods->xRead(file, first, COLMAP_SIGNATURE_BYTES, 0) == SQLITE_OK);
 }
 
-/* Checks twice: a writer creating the database may finish between the checks of the pages and the journal. */
+/* Checks the signature twice: a writer that creates the database may finish between the checks of the pages and of the
+   journal. */
 static hs_status check_signature(hs_colmap_database *database) {
   static const char signature[COLMAP_SIGNATURE_BYTES] = "SQLite format 3";
-  const char *name = sqlite3_db_filename(database->sqlite, "main"); /* link resolved: the journal is in that folder */
+  /* the name has the link resolved, because the journal is in the folder of the file itself */
+  const char *name = sqlite3_db_filename(database->sqlite, "main");
   for (int look = 0; look < 2; look++) {
     char first[COLMAP_SIGNATURE_BYTES];
     sqlite3_int64 size = 0;
@@ -198,7 +203,7 @@ static hs_status check_signature(hs_colmap_database *database) {
   return colmap_fail(database, HS_ERR_FORMAT, "not an SQLite database");
 }
 
-/* Refuses files that are not SQLite databases: SQLite itself opens anything. */
+/* Refuses files that are not SQLite databases, which SQLite itself would open. */
 static hs_status check_file(hs_colmap_database *database) {
   struct stat info;
   if (stat(database->path, &info) != 0) {
@@ -213,7 +218,7 @@ static hs_status check_file(hs_colmap_database *database) {
   return HS_OK;
 }
 
-/* layer: name of the SQLite VFS; null: the default. */
+/* Opens the file with SQLite. layer: name of the SQLite VFS; null: the default. */
 static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   const int flags =
       SQLITE_OPEN_NOMUTEX |
@@ -225,16 +230,17 @@ static hs_status open_sqlite(hs_colmap_database *database, const char *layer) {
   hs_status status = check_signature(database);
   if (status != HS_OK) return status;
   (void)sqlite3_busy_handler(database->sqlite, wait_for_lock, database);
-  /* Defensive mode: the schema of an untrusted database must not run code. */
+  /* in defensive mode the schema of an untrusted database cannot run code */
   (void)sqlite3_db_config(database->sqlite, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
   status = colmap_run(database, "PRAGMA trusted_schema = OFF");
-  /* Page size of a new file; an existing one keeps its own. Rows of features have megabytes: with SQLite's default
-     of 4096 bytes most of the time is spent on pages. */
+  /* page size of a new file; an existing file keeps its page size. A row of features has megabytes, and with SQLite's
+     default of 4096 bytes most of the time is spent on pages */
   if (status == HS_OK && database->options.read_only == 0) status = colmap_run(database, "PRAGMA page_size = 16384");
   return status == HS_OK ? colmap_begin(database) : status;
 }
 
-/* options: complete. *again: another program removed its empty file while this one waited for the lock. */
+/* Opens a database. options: complete. *again: another program removed its empty file while this program waited for the
+   lock. */
 static hs_status open_once(const char *layer, hs_colmap_database **database, const char *path,
                            const hs_colmap_options *options, bool *again) {
   hs_colmap_database *made = hs_memory_alloc(options->allocator, sizeof *made);
@@ -258,7 +264,7 @@ static hs_status open_once(const char *layer, hs_colmap_database **database, con
     hs_colmap_close(made);
     return status;
   }
-  made->options.message = NULL; /* from here on hs_colmap_last_error has the message */
+  made->options.message = NULL; /* from here on, messages go to hs_colmap_last_error */
   *database = made;
   return HS_OK;
 }

@@ -1,6 +1,5 @@
 /*
- * Moves verified pairs that the collection contradicts to a table which COLMAP ignores, from where they can be
- * restored.
+ * Moves verified pairs that the collection contradicts to a table that COLMAP ignores, from which they can be restored.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,15 +13,16 @@ static const char create_doubtful[] =
     "CREATE TABLE IF NOT EXISTS hartsift_doubtful_pairs (pair_id INTEGER PRIMARY KEY NOT NULL, reason TEXT NOT NULL,"
     " matches INTEGER NOT NULL, on_tracks INTEGER NOT NULL, supported INTEGER NOT NULL, rows INTEGER NOT NULL,"
     " cols INTEGER NOT NULL, data BLOB, config INTEGER NOT NULL, F BLOB, E BLOB, H BLOB, qvec BLOB, tvec BLOB)";
-/* `rows`: inliers of the last pass. If another program has replaced them, their number differs and the row is stale. */
+/* The column `rows` is the number of inliers of the last pass. If another program has replaced these, the number
+ * differs, and the row is stale. */
 static const char create_guided[] =
     "CREATE TABLE IF NOT EXISTS hartsift_guided (pair_id INTEGER PRIMARY KEY NOT NULL, rows INTEGER NOT NULL,"
     " matches INTEGER NOT NULL, inliers INTEGER NOT NULL)";
 
 /* ------------------------------------------------------------------ listing */
 
-/* Queries lengths instead of lists: SQLite knows them without reading the data. Skips configuration 7 (watermark),
-   which mappers ignore. */
+/* The queries use the lengths of lists, which SQLite knows without reading the data. They skip configuration 7
+   (watermark), which mappers ignore. */
 #define MATCHES_OF_PAIR "CASE WHEN length(m.data) = m.rows * 8 THEN m.rows END"
 #define NEXT_VERIFIED(matches, inliers, join)                                                                          \
   "SELECT g.pair_id, g.rows, " matches ", " inliers ", length(g.data) = g.rows * 8 FROM two_view_geometries g"         \
@@ -59,7 +59,7 @@ hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colm
   if (status == HS_OK) status = colmap_step(database, statement, sqlite3_bind_int64(statement, 1, after), &has_row);
   if (status == HS_OK && has_row) {
     take_verified(statement, pair);
-    /* In a damaged file rows may be out of order, and the caller's loop would not end. */
+    /* rows of a damaged file may be out of order, and the caller's loop would not end */
     if (pair->pair_id <= after)
       status = colmap_fail(database, HS_ERR_FORMAT, "pair %lld is damaged", (long long)pair->pair_id);
   }
@@ -68,7 +68,7 @@ hs_status colmap_next_verified(hs_colmap_database *database, int64_t after, colm
 }
 
 hs_status colmap_count_held_keypoints(hs_colmap_database *database, uint32_t image_id, size_t *count) {
-  /* A keypoint has at least two float32. */
+  /* a keypoint has at least two float32 */
   static const char sql[] = "SELECT rows FROM keypoints WHERE image_id = ? AND rows BETWEEN 0 AND length(data) / 8";
   int64_t rows = 0;
   *count = 0;
@@ -145,7 +145,7 @@ hs_status colmap_copy_first_pass(hs_colmap_database *database, const uint32_t to
   return has_row ? colmap_note_first_pass(database, to[0], to[1], matches, inliers) : HS_OK;
 }
 
-/* The columns of a geometry that this version of COLMAP has. */
+/* Returns the columns of a geometry in this database, which depend on the version of COLMAP. */
 static const char *columns_of(const hs_colmap_database *database) {
   return database->schema.has_poses      ? "rows, cols, data, config, F, E, H, qvec, tvec"
          : database->schema.has_matrices ? "rows, cols, data, config, F, E, H"
@@ -213,7 +213,7 @@ hs_status colmap_leave_inliers(hs_colmap_database *database, int64_t pair_id, co
 
 /* ---- restoring */
 
-/* Restores geometries; unknown columns stay unchanged. which: condition on the pairs. */
+/* Restores geometries. Columns that the table lacks stay unchanged. which: condition on the pairs. */
 static hs_status move_back(hs_colmap_database *database, const char *which, const int64_t *numbers, int count) {
   const char *const columns = columns_of(database);
   char sql[1024];

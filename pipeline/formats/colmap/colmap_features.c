@@ -19,7 +19,7 @@ static hs_status damaged(hs_colmap_database *database, uint32_t image_id, const 
   return colmap_fail(database, HS_ERR_FORMAT, "%s of image %lu are damaged", what, (unsigned long)image_id);
 }
 
-/* Reads a row (rows, cols, data): *count features, checked against the size of the data. */
+/* Reads a row (rows, cols, data). *count: number of features, checked against the size of the data. */
 static hs_status read_counts(hs_colmap_database *database, sqlite3_stmt *statement, uint32_t image_id, size_t unit,
                              const char *what, size_t *count) {
   const int64_t rows = sqlite3_column_int64(statement, 0);
@@ -59,7 +59,7 @@ static hs_status fill_keypoints(hs_colmap_database *database, sqlite3_stmt *stat
   return HS_OK;
 }
 
-/* Adds descriptors to a list that has its keypoints. */
+/* Adds descriptors to a list that already has its keypoints. */
 static hs_status fill_descriptors(hs_colmap_database *database, sqlite3_stmt *statement, uint32_t image_id,
                                   hs_features *features) {
   size_t count = 0;
@@ -98,7 +98,7 @@ static hs_status fill_from(hs_colmap_database *database, const char *sql, uint32
   return status;
 }
 
-/* Reads the image size; fails if the image does not exist. */
+/* Reads the image's size. Fails if the image does not exist. */
 static hs_status read_size(hs_colmap_database *database, uint32_t image_id, hs_features *features) {
   hs_colmap_image image;
   hs_status status = colmap_find_image(database, NULL, (int64_t)image_id - 1, &image);
@@ -151,7 +151,7 @@ hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t image_i
 
 /* ------------------------------------------------------------------ copying */
 
-/* A table with a row (rows, cols, data) for each image, and the matching field of hs_colmap_add_image. */
+/* A table with one row (rows, cols, data) per image, and its field in hs_colmap_add_image's input. */
 typedef struct blob_table {
   const char *sql, *what;
   int64_t columns;
@@ -162,7 +162,7 @@ static const blob_table keypoint_table = {SELECT_KEYPOINTS, "the keypoints", COL
 static const blob_table descriptor_table = {"SELECT rows, cols, data FROM descriptors WHERE image_id = ?",
                                             "the descriptors", HS_DESCRIPTOR_LENGTH, 1};
 
-/* Copies a row's data. *bytes: from `allocator`; null: no row. */
+/* Copies the data of a row. *bytes: from `allocator`; null: the row does not exist. */
 static hs_status copy_blob(hs_colmap_database *source, const blob_table *table, uint32_t image_id,
                            const hs_allocator *allocator, size_t *count, uint8_t **bytes) {
   sqlite3_stmt *statement;

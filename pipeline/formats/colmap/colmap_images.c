@@ -1,5 +1,5 @@
 /*
- * Images and their features in COLMAP's database. Their cameras: colmap_cameras.c.
+ * Images and their features in COLMAP's database. Cameras are in colmap_cameras.c.
  */
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 /* ---- finding images */
 
-/* Reads a row of SELECT_IMAGE. */
+/* Reads a row that SELECT_IMAGE returns. */
 static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statement, hs_colmap_image *image) {
   const int64_t image_id = sqlite3_column_int64(statement, 0);
   const int64_t camera_id = sqlite3_column_int64(statement, 1);
@@ -25,7 +25,7 @@ static hs_status read_image(hs_colmap_database *database, sqlite3_stmt *statemen
   image->camera_id = (uint32_t)camera_id;
   image->name = database->name_text;
   image->features = sqlite3_column_type(statement, 3) == SQLITE_NULL ? -1 : sqlite3_column_int64(statement, 3);
-  /* A negative count is damage, reported when the features are read; it does not mean no features. */
+  /* a negative count is damage, which is reported when the features are read; it does not mean "no features" */
   if (image->features < 0 && sqlite3_column_type(statement, 3) != SQLITE_NULL) image->features = 0;
   colmap_camera_columns(statement, 4, &image->camera);
   return HS_OK;
@@ -51,7 +51,7 @@ hs_status colmap_find_image(hs_colmap_database *database, const char *name, int6
     status = colmap_step(database, statement, code, &has_row);
   }
   if (status == HS_OK && has_row) status = read_image(database, statement, image);
-  /* In a damaged file rows may be out of order, and a loop over the images would not end. */
+  /* rows of a damaged file may be out of order, and a loop over the images would not end */
   if (status == HS_OK && has_row && !name && image->image_id <= after)
     status = colmap_fail(database, HS_ERR_FORMAT, "image %lu stands behind image %lld: the file is damaged",
                          (unsigned long)image->image_id, (long long)after);
@@ -112,8 +112,8 @@ typedef struct blob_content {
   size_t row_bytes, count;
 } blob_content;
 
-/* True if a row of keypoints or descriptors (rows, cols, data) has exactly this content; a missing row equals bytes
-   null. */
+/* True if a row of keypoints or descriptors (rows, cols, data) has exactly this content. If the row does not exist, the
+   content with bytes null matches. */
 static hs_status holds_blob(hs_colmap_database *database, const char *sql, int64_t image_id, blob_content wanted,
                             bool *there, bool *same) {
   sqlite3_stmt *statement;
@@ -159,8 +159,8 @@ static hs_status insert_features(hs_colmap_database *database, int64_t image_id,
                      blobs->count);
 }
 
-/* Drops an image's features, their provenance, and the matches of all its pairs, which index these features. Matches
-   may exist without features: COLMAP's database_cleaner leaves them. */
+/* Drops an image's features, their provenance, and the matches of all its pairs, because these index the features.
+   Matches may exist without features: COLMAP's database_cleaner leaves them. */
 static hs_status drop_features(hs_colmap_database *database, int64_t image_id, bool is_new) {
   hs_status status = colmap_query(database, "DELETE FROM keypoints WHERE image_id = ?", image_id, NULL, NULL);
   if (status == HS_OK)
@@ -205,7 +205,8 @@ static hs_status check_size(hs_colmap_database *database, const hs_colmap_image 
       (long)features->image_height);
 }
 
-/* The requested camera; otherwise the default one for the size of the features, or of the image's camera. */
+/* Completes the requested camera; if none is requested, makes the default one for the size of the features or of the
+   image's camera. */
 static hs_status complete_camera(hs_colmap_database *database, const char *name, const hs_colmap_camera *camera,
                                  const hs_features *features, const hs_colmap_image *there, hs_colmap_camera *wanted) {
   const bool sized = features->image_width > 0 && features->image_height > 0;
@@ -302,7 +303,7 @@ hs_status colmap_replace_rows(hs_colmap_database *database, const char *name, co
   hs_status status = enter_rows(database, camera, rows);
   if (status != HS_OK) return status;
   status = colmap_find_image(database, name, 0, &there);
-  /* A picture of another size under an existing name gets the camera of a new image. */
+  /* a picture of another size under an existing name gets a camera as a new image does */
   if (status == HS_OK && camera && camera->camera_id == 0 && there.found != 0 && there.camera.width > 0 &&
       (there.camera.width != rows->width || there.camera.height != rows->height)) {
     renewed = *camera;

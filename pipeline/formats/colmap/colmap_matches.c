@@ -1,5 +1,6 @@
 /*
- * Matches and verified geometry of image pairs in COLMAP's database: adding, counting, and copying to another database.
+ * Matches and verified geometry of image pairs in COLMAP's database: adding them, counting them, and copying them to
+ * another database.
  */
 #include <math.h>
 #include <stdio.h>
@@ -31,36 +32,39 @@ typedef enum pair_config {
   CONFIG_WATERMARK = 7
 } pair_config;
 
-/* A pair is planar if its homography has more than this share of the other model's inliers: COLMAP's default. */
+/* A pair is planar if its homography has more than this share of the other model's inliers. Value of COLMAP. */
 static const double planar_share = 0.8;
 
-#define POSE_SLACK 1e-6 /* tolerance of the squared lengths of a pose's quaternion and direction, which are 1 */
+/* tolerance of two squared lengths that must be 1: of a pose's quaternion and of its direction */
+#define POSE_SLACK 1e-6
 
 /* Arguments of a call in the database's form: the image with the lower id comes first. */
 typedef struct pair_entry {
   int64_t pair_id;
   size_t count, verified;
-  uint8_t *matches; /* count x 2 uint32 */
-  uint8_t *inliers; /* verified x 2 */
+  uint8_t *matches; /* [count][2] uint32 */
+  uint8_t *inliers; /* [verified][2] uint32 */
   bool has_geometry;
   pair_config config;
-  bool has_matrix[3]; /* F, E, H */
+  bool has_matrix[3]; /* for F, E, H */
   uint8_t matrix[3][MATRIX_BYTES];
   bool has_pose;
-  uint8_t pose[POSE_NUMBERS * 8]; /* quaternion w x y z, translation: from the lower image to the higher one */
+  /* quaternion w x y z, then translation, from the image with the lower id to the other */
+  uint8_t pose[POSE_NUMBERS * 8];
 } pair_entry;
 
 /* ------------------------------------------------------------------ geometry in COLMAP's terms */
 
-/* COLMAP's pixel origin is the corner of the first pixel: x' = T x, T a shift by half a pixel in x and y. */
+/* Conversion of coordinates. COLMAP's pixel origin is the corner of the first pixel: x' = T x, where T shifts by half a
+   pixel in x and y. */
 
-/* m becomes T^-T F T^-1. */
+/* Replaces m = F by T^-T F T^-1. */
 static void shift_fundamental(double m[9]) {
   for (int row = 0; row < 3; row++) m[3 * row + 2] -= 0.5 * (m[3 * row] + m[3 * row + 1]);
   for (int column = 0; column < 3; column++) m[6 + column] -= 0.5 * (m[column] + m[3 + column]);
 }
 
-/* m becomes T H T^-1. */
+/* Replaces m = H by T H T^-1. */
 static void shift_homography(double m[9]) {
   for (int row = 0; row < 3; row++) m[3 * row + 2] -= 0.5 * (m[3 * row] + m[3 * row + 1]);
   for (int column = 0; column < 3; column++) {
@@ -79,7 +83,7 @@ static void transpose(double m[9]) {
   }
 }
 
-/* Inverts a homography up to scale: the adjugate, normalised to last element 1 if possible. */
+/* Inverts a homography up to scale: the adjugate, with last element 1 if possible. */
 static void invert_homography(double m[9]) {
   double a[9];
   matrix3_adjugate(m, a);
@@ -99,14 +103,15 @@ static bool put_matrix(const double m[9], uint8_t out[MATRIX_BYTES]) {
   return true;
 }
 
-/* Computes the unit quaternion (w, x, y, z), w >= 0, of a rotation from its largest component, for precision. */
+/* Computes the unit quaternion (w, x, y, z), w >= 0, of a rotation. Starts with the largest component, for
+   precision. */
 static void quaternion_of(const double r[9], double q[4]) {
   const double squares[4] = {1.0 + r[0] + r[4] + r[8], 1.0 + r[0] - r[4] - r[8], 1.0 - r[0] + r[4] - r[8],
                              1.0 - r[0] - r[4] + r[8]};
   int largest = 0;
   for (int i = 1; i < 4; i++) largest = squares[i] > squares[largest] ? i : largest;
   const double twice = sqrt(squares[largest]); /* twice the largest component */
-  /* 4 times the products of components. */
+  /* [i][j]: 4 times the product of components i and j */
   const double products[4][4] = {{squares[0], r[7] - r[5], r[2] - r[6], r[3] - r[1]},
                                  {r[7] - r[5], squares[1], r[1] + r[3], r[2] + r[6]},
                                  {r[2] - r[6], r[1] + r[3], squares[2], r[5] + r[7]},
@@ -115,8 +120,8 @@ static void quaternion_of(const double r[9], double q[4]) {
   for (int i = 0; i < 4; i++) q[i] = sign * 0.5 * products[largest][i] / twice;
 }
 
-/* Converts the pose X_b = R X_a + t, or its inverse if the images are exchanged. False: it is not a rotation with a
-   direction of length 1. */
+/* Converts the pose X_b = R X_a + t, or its inverse if the images are exchanged. False: R is no rotation, or t does not
+   have length 1. */
 static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry) {
   double rotation[9], numbers[POSE_NUMBERS], squares = 0.0, length = 0.0;
   memcpy(rotation, pose->rotation, sizeof rotation);
@@ -141,7 +146,7 @@ static bool convert_pose(const hs_pose *pose, bool exchanged, pair_entry *entry)
 
 static bool is_found(const hs_geometry *geometry) { return geometry != NULL && geometry->found != 0; }
 
-/* Converts the matrices. False: one is not finite. */
+/* Converts the matrices. False: a matrix is not finite. */
 static bool convert_matrices(const hs_colmap_matches *matches, bool exchanged, pair_entry *entry) {
   const hs_geometry *const given[3] = {matches->fundamental, matches->essential, matches->homography};
   for (size_t i = 0; i < 3; i++) {
@@ -187,7 +192,7 @@ static hs_status check_pairs(hs_colmap_database *database, const hs_colmap_match
   return HS_OK;
 }
 
-/* Reads both images' feature counts; matches require features. */
+/* Reads the feature counts of both images. Matches require that both have features. */
 static hs_status read_limits(hs_colmap_database *database, uint32_t image_a, uint32_t image_b, int64_t limits[2]) {
   if (image_a == image_b) return colmap_fail(database, HS_ERR_ARGUMENT, "an image cannot be matched with itself");
   hs_status status = colmap_count_keypoints(database, image_a, &limits[0]);
@@ -248,7 +253,7 @@ static hs_status make_entry(hs_colmap_database *database, uint32_t image_a, uint
 
 /* ------------------------------------------------------------------ into the tables */
 
-/* Binds pair_id, rows, cols and data as the first four parameters. */
+/* Binds pair_id, rows, cols and data to the first four parameters. */
 static int bind_list(sqlite3_stmt *statement, int64_t pair_id, size_t rows, const uint8_t *data) {
   int code = sqlite3_bind_int64(statement, 1, pair_id);
   code |= sqlite3_bind_int64(statement, 2, (int64_t)rows);
@@ -291,7 +296,7 @@ static hs_status insert_geometry(hs_colmap_database *database, const pair_entry 
   return status;
 }
 
-/* Checks whether a pair has a row, and whether the row equals this list. */
+/* Checks whether a pair has a row, and whether the row has the same list. */
 static hs_status compare_row(hs_colmap_database *database, const char *sql, int64_t pair_id, const uint8_t *data,
                              size_t rows, bool *there, bool *same) {
   sqlite3_stmt *statement;
@@ -314,8 +319,8 @@ static hs_status refuse(hs_colmap_database *database, uint32_t image_a, uint32_t
                      (unsigned long)image_a, (unsigned long)image_b);
 }
 
-/* Adds the matches unless the pair already has the same ones. Different ones are replaced, with the geometry, which is
-   meaningless then, or refused. */
+/* Adds the matches, unless the pair already has the same ones. Different matches are replaced, together with the
+   geometry that belongs to them, or the call is refused. */
 static hs_status settle_matches(hs_colmap_database *database, uint32_t image_a, uint32_t image_b,
                                 const pair_entry *entry) {
   bool there = false, same = false;
@@ -338,7 +343,7 @@ static hs_status settle_geometry(hs_colmap_database *database, uint32_t image_a,
   hs_status status =
       compare_row(database, COLMAP_SELECT_VERIFIED, entry->pair_id, entry->inliers, entry->verified, &there, &same);
   if (status != HS_OK || !entry->has_geometry) return status;
-  if (same) { /* the same matches, perhaps of another model */
+  if (same) { /* the same matches, but the geometry may be of another model */
     int64_t config = 0;
     status = colmap_query(database, "SELECT config FROM two_view_geometries WHERE pair_id = ?", entry->pair_id, &config,
                           NULL);
@@ -370,7 +375,7 @@ hs_status hs_colmap_add_matches(hs_colmap_database *database, uint32_t image_a, 
   return colmap_leave(database, status);
 }
 
-/* Counts the rows of a pair's entry; -1: no entry. what: name of the entry for messages. */
+/* Counts the rows of a pair's entry; -1: the entry does not exist. what: name of the entry in messages. */
 static hs_status count_rows(hs_colmap_database *database, const char *sql, int64_t pair_id, const char *what,
                             int64_t *rows) {
   bool found = false;
@@ -396,7 +401,7 @@ hs_status hs_colmap_count_matches(hs_colmap_database *database, uint32_t image_a
 
 /* ------------------------------------------------------------------ copying */
 
-/* Numbers in the columns of a geometry. */
+/* Number of values in the columns of a geometry. */
 enum { MATRIX_NUMBERS = 9, VECTOR_NUMBERS = 3, NUMBER_BYTES = 8 };
 
 typedef enum pair_column { COLUMN_F, COLUMN_E, COLUMN_H, COLUMN_QVEC, COLUMN_TVEC, GEOMETRY_COLUMNS } pair_column;
@@ -410,14 +415,14 @@ static const char *const write_column[GEOMETRY_COLUMNS] = {"UPDATE two_view_geom
                                                            "UPDATE two_view_geometries SET qvec = ? WHERE pair_id = ?",
                                                            "UPDATE two_view_geometries SET tvec = ? WHERE pair_id = ?"};
 
-/* A list of matches; null: no entry. */
+/* A list of matches; null: the entry does not exist. */
 typedef struct copied_list {
   uint8_t *bytes;
   size_t rows;
   bool is_there;
 } copied_list;
 
-/* A pair's entries as they are written to the target. */
+/* Entries of a pair in the form in which the target stores them. */
 typedef struct pair_copy {
   copied_list matches, verified;
   int config;
@@ -436,7 +441,7 @@ static void exchange_list(copied_list *list) {
   }
 }
 
-/* Reads a list. limits: feature counts that bound the indices, in the source's order. */
+/* Reads a list. limits: feature counts of the images, which indices must not reach, in the source's order. */
 static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t pair_id, const int64_t limits[2],
                            copied_list *list) {
   sqlite3_stmt *statement;
@@ -466,7 +471,7 @@ static hs_status read_list(hs_colmap_database *source, const char *sql, int64_t 
   return status;
 }
 
-/* Reads a column of numbers; null columns and those of another size are left out. */
+/* Reads a column of numbers. A null column, or one of another size, is left out. */
 static hs_status read_numbers(hs_colmap_database *source, const char *table, pair_column column, int64_t pair_id,
                               pair_copy *copy) {
   char sql[96];
@@ -489,7 +494,7 @@ static hs_status read_numbers(hs_colmap_database *source, const char *table, pai
 
 /* ---- swapped images */
 
-/* False: no finite inverse. */
+/* Inverts a matrix. False: the inverse is not finite. */
 static bool invert(double m[MATRIX_NUMBERS]) {
   double adjugate[MATRIX_NUMBERS];
   matrix3_adjugate(m, adjugate);
@@ -502,7 +507,7 @@ static bool invert(double m[MATRIX_NUMBERS]) {
   return is_finite;
 }
 
-/* Inverts x' = R x + t to x = R^T x' - R^T t; the quaternion is (w, x, y, z), of length 1. */
+/* Inverts x' = R x + t to x = R^T x' - R^T t. The quaternion is (w, x, y, z), of length 1. */
 static void invert_pose(double q[QUATERNION_NUMBERS], double t[VECTOR_NUMBERS]) {
   for (int i = 1; i < QUATERNION_NUMBERS; i++) q[i] = -q[i];
   const double w = q[0], *v = q + 1;
@@ -523,8 +528,8 @@ static void exchange(pair_copy *copy) {
   invert_pose(copy->column[COLUMN_QVEC], copy->column[COLUMN_TVEC]);
 }
 
-/* Finds the table with a pair's geometry. A geometry that was set aside is copied as it was: the target may confirm
-   it. */
+/* Finds the table with a pair's geometry. A geometry that was set aside is copied as it was before, because tracks in
+   the target may support it. */
 static hs_status find_geometry(hs_colmap_database *source, int64_t pair_id, const char **table) {
   static const char sql[] = "SELECT 1 FROM hartsift_doubtful_pairs d WHERE d.pair_id = ? AND " COLMAP_IS_SET_ASIDE;
   bool is_aside = false;
@@ -559,7 +564,8 @@ static hs_status read_pair(hs_colmap_database *source, const uint32_t from[2], p
 
 /* ------------------------------------------------------------------ writing */
 
-/* Compares a list with the target's. *is_there: the target already has it. A different list is removed or refused. */
+/* Compares a list with the target's list. *is_there: they are equal. Otherwise the target's list is removed, or the
+   call is refused. */
 static hs_status settle_list(hs_colmap_database *database, const char *select, const char *const *drops,
                              int64_t pair_id, const copied_list *list, bool *is_there) {
   sqlite3_stmt *statement;
@@ -619,7 +625,7 @@ static hs_status write_numbers(hs_colmap_database *database, pair_column column,
   return status;
 }
 
-/* Writes a pair. *has_written: true if the verified matches were added, false if they were already present. */
+/* Writes a pair. *has_written: true if the verified matches were added, false if the target already had them. */
 static hs_status write_pair(hs_colmap_database *database, int64_t pair_id, const pair_copy *copy, bool *has_written) {
   static const char drop_matches[] = "DELETE FROM matches WHERE pair_id = ?";
   static const char drop_verified[] = "DELETE FROM two_view_geometries WHERE pair_id = ?";

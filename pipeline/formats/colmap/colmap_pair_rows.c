@@ -11,8 +11,8 @@
 
 /* ---- Removal of the pairs of an image whose features are removed. */
 
-/* With the image as the lower id its pairs are a range of ids; as the higher id there is one for each lower image. A
-   table scan would read all matches. */
+/* Pairs in which the image has the lower id have consecutive ids. Pairs in which it has the higher id are deleted one
+   by one, for each possible lower id. A scan of the table would read all matches. */
 #define DROP_PAIRS(table)                                                                                              \
   {                                                                                                                    \
     "DELETE FROM " table " WHERE pair_id > ?1 * 2147483647 AND pair_id < (?1 + 1) * 2147483647",                       \
@@ -51,7 +51,7 @@ hs_status colmap_forget_pair(hs_colmap_database *database, int64_t pair_id) {
   return status;
 }
 
-/* True if some pair has an image with id image_id or higher. */
+/* Finds whether any pair has an image with id image_id or higher. */
 static const char find_strays[] =
     "SELECT EXISTS (SELECT 1 WHERE (EXISTS (SELECT 1 FROM matches) OR EXISTS (SELECT 1 FROM two_view_geometries))"
     " AND (EXISTS (SELECT 1 FROM images WHERE"
@@ -62,8 +62,8 @@ static const char find_strays[] =
     " OR EXISTS (SELECT 1 FROM matches WHERE pair_id > ?1 * 2147483647)"
     " OR EXISTS (SELECT 1 FROM two_view_geometries WHERE pair_id > ?1 * 2147483647)))";
 
-/* Ids of removed images are reused if the table's sequence was reset. New ids only grow, so one check per
-   transaction suffices. */
+/* Ids of removed images are reused if the sequence of the table was reset. Within a transaction new ids only grow, so
+   one check suffices. */
 hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) {
   hs_status status = HS_OK;
   if (database->strays == COLMAP_STRAYS_UNKNOWN) {
@@ -78,7 +78,7 @@ hs_status colmap_drop_strays_of(hs_colmap_database *database, int64_t image_id) 
 
 int64_t colmap_pair_number(uint32_t image_a, uint32_t image_b) {
   const uint32_t low = image_a < image_b ? image_a : image_b, high = image_a < image_b ? image_b : image_a;
-  /* An invalid image id would give another pair's id. */
+  /* an invalid image id would give the id of another pair */
   return high < COLMAP_PAIR_BASE ? COLMAP_PAIR_BASE * low + high : -1;
 }
 

@@ -1,6 +1,6 @@
 /*
  * Positions of images in COLMAP's database. Versions up to 3.8 have columns in the table images. Later versions have a
- * table pose_priors, first by image, then by sensor record, and convert the first kind to the second.
+ * table pose_priors, first with a row per image, then per sensor record; they convert the columns to that table.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 enum { SYSTEM_WGS84 = 0, SYSTEM_CARTESIAN = 1 };
 enum { NUMBER_BYTES = 8, COORDINATES = 3, COVARIANCES = 9 };
 
-/* COLMAP's value for an unknown number (NaN); a missing value is read as 0. */
+/* COLMAP's value for an unknown number (NaN). A missing value would be read as 0. */
 static const uint64_t unknown_bits = UINT64_C(0x7ff8000000000000);
 
 static void put_unknown(uint8_t *bytes, int count) {
@@ -23,7 +23,7 @@ static void put_unknown(uint8_t *bytes, int count) {
 
 /* ------------------------------------------------------------------ writing */
 
-/* Runs a statement whose first parameters are position, system and image, and whose last two are unknown values. */
+/* Runs a statement. Its first parameters are position, coordinate system and image, its last two are unknown values. */
 static hs_status run_with_position(hs_colmap_database *database, const char *sql, uint32_t image_id,
                                    const hs_colmap_position *position) {
   uint8_t place[COORDINATES * NUMBER_BYTES], covariance[COVARIANCES * NUMBER_BYTES], gravity[sizeof place];
@@ -48,7 +48,7 @@ static hs_status run_with_position(hs_colmap_database *database, const char *sql
   return status;
 }
 
-/* An existing row keeps its other columns, such as the direction of gravity. */
+/* Sets a row of pose_priors. An existing row keeps its other columns, such as the direction of gravity. */
 static hs_status set_prior(hs_colmap_database *database, uint32_t image_id, const hs_colmap_position *position) {
   const bool by_image = database->schema.priors == COLMAP_PRIORS_BY_IMAGE;
   const char *update = by_image ? "UPDATE pose_priors SET position = ?1, coordinate_system = ?2 WHERE image_id = ?3"
@@ -137,7 +137,8 @@ static void get_columns(sqlite3_stmt *statement, hs_colmap_position *position) {
   }
 }
 
-/* Values from other programs are checked: a position that hs_colmap_set_position would refuse counts as none. */
+/* Reads a position. Other programs may have written any values: a position that hs_colmap_set_position would refuse
+ * counts as none. */
 static hs_status get_position(hs_colmap_database *database, const char *sql, uint32_t image_id,
                               void (*get)(sqlite3_stmt *, hs_colmap_position *), hs_colmap_position *position) {
   sqlite3_stmt *statement;

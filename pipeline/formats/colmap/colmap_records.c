@@ -1,5 +1,5 @@
 /*
- * COLMAP's records of options, cameras and features, for builds with and without SQLite; see colmap_records.h.
+ * Forms of COLMAP's options, cameras and features, for builds with and without SQLite; see colmap_records.h.
  */
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ hs_status hs_colmap_options_init_sized(hs_colmap_options *options, size_t struct
 
 static bool is_switch(int32_t value) { return value == 0 || value == 1; }
 
-/* Returns the first field that is out of range, or null. */
+/* Returns the name of the first field that is out of range, or null. */
 static const char *fault_of(const hs_colmap_options *o) {
   if (!is_switch(o->read_only)) return "read_only: 0 or 1 expected";
   if (!is_switch(o->replace)) return "replace: 0 or 1 expected";
@@ -61,14 +61,15 @@ enum { MODEL_SIMPLE_RADIAL = 2 };
 /* COLMAP's default focal length, in units of the image's larger side. */
 static const double default_focal_factor = 1.2;
 
-/* Parameters of a model: focal lengths, principal point, then distortion, initially 0 except perhaps the last one. */
+/* Parameters of a camera model, in this order: focal lengths, principal point, distortion. Distortion is initially 0,
+ * except perhaps its last parameter. */
 typedef struct camera_model {
   const char *name;
   int32_t parameters, focal_lengths;
-  double last; /* initial value of the last parameter; in some models no distortion is not 0 */
+  double last; /* initial value of the last parameter; in some models this is not 0 without distortion */
 } camera_model;
 
-/* Indexed by COLMAP's model id; COLMAP 3.8 knows ids up to 10. */
+/* Models, indexed by COLMAP's model id. COLMAP 3.8 knows ids up to 10. */
 static const camera_model models[] = {{"SIMPLE_PINHOLE", 3, 1, 0.0},
                                       {"PINHOLE", 4, 2, 0.0},
                                       {"SIMPLE_RADIAL", 4, 1, 0.0},
@@ -115,7 +116,7 @@ hs_status hs_colmap_camera_init_model(hs_colmap_camera *camera, int32_t model, i
   double *parameter = camera->parameters;
   for (int32_t i = 0; i < kind->focal_lengths; i++)
     *parameter++ = is_known ? focal_length : default_focal_factor * larger;
-  /* A spherical panorama has width and height instead of a principal point. */
+  /* a spherical panorama has width and height where other models have the principal point */
   const double share = kind->focal_lengths > 0 ? 0.5 : 1.0;
   *parameter++ = share * (double)width;
   *parameter = share * (double)height;
@@ -166,7 +167,7 @@ static const double colmap_origin = 0.5;
 
 void colmap_keypoint_put(const hs_keypoint *keypoint, uint8_t out[COLMAP_KEYPOINT_BYTES]) {
   const double sigma = (double)keypoint->sigma;
-  double sine, cosine; /* not from the C library's functions, which differ in the last bits between machines */
+  double sine, cosine; /* the C library's functions differ in the last bits between machines, so they are not used */
   table_sincos((double)angle_wrap((double)keypoint->orientation), &sine, &cosine);
   const double along = sigma * cosine, across = sigma * sine;
   const double columns[COLMAP_COLUMNS] = {
@@ -184,7 +185,7 @@ void colmap_frame_put(const hs_keypoint *keypoint, const hs_frame *frame, uint8_
   for (size_t i = 0; i < COLMAP_COLUMNS; i++) bytes_put_f32(out + 4 * i, columns[i]);
 }
 
-/* Computes the length in double: squares of floats neither overflow nor vanish there. */
+/* Computes the length in double, where squares of floats neither overflow nor underflow. */
 static double length(double x, double y) { return sqrt(x * x + y * y); }
 
 const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoint *keypoint) {
@@ -196,7 +197,8 @@ const char *colmap_keypoint_get(const uint8_t *bytes, int64_t columns, hs_keypoi
     sigma = value[2];
     orientation = value[3];
   } else if (columns == COLMAP_COLUMNS) {
-    /* COLMAP's inverse: scale is the mean length of the two columns, orientation the direction of the first. */
+    /* as COLMAP computes them: scale is the mean length of the two columns, orientation the direction of the first
+     * column */
     sigma = 0.5 * (length(value[2], value[4]) + length(value[3], value[5]));
     orientation = table_atan2(value[4], value[2]);
   }

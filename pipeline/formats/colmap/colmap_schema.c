@@ -1,4 +1,4 @@
-/* Statements on COLMAP's database, errors, tables, and the table of descriptor provenance. */
+/* Statements and errors of COLMAP's database, its tables, and the table with the provenance of descriptors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static hs_status status_of_sqlite(int code) {
     return HS_ERR_FORMAT;
   case SQLITE_TOOBIG:
     return HS_ERR_LIMIT;
-  case SQLITE_ERROR: /* for instance a table removed since opening */
+  case SQLITE_ERROR: /* for instance if a table was removed since opening */
   case SQLITE_CONSTRAINT:
   case SQLITE_MISMATCH:
   case SQLITE_SCHEMA:
@@ -43,7 +43,7 @@ hs_status colmap_fail_sqlite(hs_colmap_database *database, const char *what) {
   const int system_code = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database->sqlite) : 0;
   if ((code & 0xff) == SQLITE_BUSY) snprintf(more, sizeof more, " by another program");
   if (system_code != 0)
-    snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's "disk I/O error" lacks the reason */
+    snprintf(more, sizeof more, " (%s)", strerror(system_code)); /* SQLite's text "disk I/O error" lacks the reason */
   return colmap_fail(database, status_of_sqlite(code), "cannot %s: %s%s", what, sqlite3_errmsg(database->sqlite), more);
 }
 
@@ -52,7 +52,7 @@ hs_status colmap_run(hs_colmap_database *database, const char *sql) {
   return colmap_fail_sqlite(database, "work on the database");
 }
 
-/* The cache entry of a statement, or a free one; null: the cache is full. */
+/* Returns the cache entry of a statement, or a free entry; null: the cache is full. */
 static colmap_statement *find_statement(hs_colmap_database *database, const char *sql) {
   for (size_t i = 0; i < COLMAP_STATEMENTS; i++) {
     colmap_statement *entry = &database->statements[i];
@@ -81,7 +81,7 @@ void colmap_done(hs_colmap_database *database, sqlite3_stmt *statement) {
   for (size_t i = 0; statement && i < COLMAP_STATEMENTS; i++) {
     if (database->statements[i].statement != statement) continue;
     (void)sqlite3_reset(statement);
-    (void)sqlite3_clear_bindings(statement); /* bindings point to the caller's memory */
+    (void)sqlite3_clear_bindings(statement); /* bindings may point to memory of the caller */
     database->statements[i].is_taken = false;
     return;
   }
@@ -123,9 +123,9 @@ enum { SCHEMA_COLUMNS_MAX = 14 };
 
 typedef struct table_layout {
   const char *table;
-  const char *key;                         /* the column that must be the rowid, or null */
+  const char *key;                         /* column that must be the rowid, or null */
   const char *columns[SCHEMA_COLUMNS_MAX]; /* required columns; unused entries null */
-  const char *extra;                       /* an optional column that is filled if it exists, or null */
+  const char *extra;                       /* optional column that is filled if it exists, or null */
 } table_layout;
 
 static const table_layout common_tables[] = {
@@ -142,7 +142,7 @@ static const table_layout frame_tables[] = {
     {"frames", "frame_id", {"frame_id", "rig_id"}, NULL},
     {"frame_data", NULL, {"frame_id", "data_id", "sensor_id", "sensor_type"}, NULL},
 };
-/* This library's own tables, all optional. */
+/* Tables of this library, all optional. */
 static const table_layout own_tables[] = {
     {"hartsift_origins",
      "image_id",
@@ -161,8 +161,8 @@ enum {
   OWN_TABLES = sizeof own_tables / sizeof own_tables[0]
 };
 
-/* The layout of COLMAP 3.8, which ignores pose_priors; later versions use that table, and add their own on opening.
-   The index on the name is the only one that all versions need. */
+/* The tables of COLMAP 3.8, plus pose_priors, which 3.8 ignores and later versions use. Later versions add their other
+   tables when they open the file. The index on the name is the only one that all versions need. */
 static const char create_tables[] =
     "CREATE TABLE cameras (camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, model INTEGER NOT NULL,"
     " width INTEGER NOT NULL, height INTEGER NOT NULL, params BLOB, prior_focal_length INTEGER NOT NULL);"
@@ -197,7 +197,7 @@ static hs_status has_table(hs_colmap_database *database, const char *name, bool 
   return status;
 }
 
-/* Checks whether a table has a column of this name. */
+/* Checks whether a table has a column with this name. */
 static hs_status has_column(hs_colmap_database *database, const char *table, const char *column, bool *there) {
   sqlite3_stmt *statement;
   hs_status status = colmap_prepare(database, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", &statement);
@@ -216,7 +216,7 @@ static bool is_filled(const table_layout *layout, const char *column) {
   return layout->extra != NULL && strcmp(layout->extra, column) == 0;
 }
 
-/* Checks the columns. Unknown columns are accepted if they may be omitted on insertion. */
+/* Checks the columns. Unknown columns are accepted if an insertion may omit them. */
 static hs_status check_columns(hs_colmap_database *database, const table_layout *layout) {
   static const char sql[] =
       "SELECT name, \"notnull\" AND dflt_value IS NULL AND pk = 0, pk = 1 AND upper(type) = 'INTEGER'"
@@ -266,7 +266,7 @@ static hs_status check_table(hs_colmap_database *database, const table_layout *l
   return status == HS_OK ? check_columns(database, layout) : status;
 }
 
-/* rigs and frames: all four tables or none. */
+/* Checks rigs and frames: all four tables must exist, or none. */
 static hs_status check_frames(hs_colmap_database *database) {
   colmap_schema *schema = &database->schema;
   hs_status status = HS_OK;
@@ -294,7 +294,7 @@ static hs_status has_columns(hs_colmap_database *database, const char *table, co
   return status;
 }
 
-/* Detects the version of pose_priors. A table with unknown columns is left unused. */
+/* Detects the version of pose_priors. If the table has unknown columns, it is not used. */
 static hs_status find_priors(hs_colmap_database *database) {
   static const char *const by_image[] = {"image_id", "position", "coordinate_system", "position_covariance"};
   static const char *const by_data[] = {"corr_data_id",      "corr_sensor_id",      "corr_sensor_type", "position",
@@ -316,7 +316,7 @@ static bool *own_table_flag(colmap_schema *schema, size_t table) {
 }
 
 void colmap_schema_find_own_tables(hs_colmap_database *database) {
-  char message[COLMAP_MESSAGE_BYTES]; /* message of the failure that is undone */
+  char message[COLMAP_MESSAGE_BYTES]; /* message of the failure whose changes are undone */
   memcpy(message, database->message, sizeof message);
   for (size_t i = 0; i < OWN_TABLES; i++) {
     bool *const there = own_table_flag(&database->schema, i);
@@ -352,7 +352,8 @@ hs_status colmap_schema_settle(hs_colmap_database *database) {
 /* ---- Provenance of descriptors: COLMAP's tables have no column for it, so an extra table holds it, which COLMAP
    ignores. */
 
-/* `features`: their number. If another program has replaced them, it differs and the row is stale. */
+/* The column `features` is the number of features. If another program has replaced these, the number differs, and the
+   row is stale. */
 static const char create_table[] =
     "CREATE TABLE IF NOT EXISTS hartsift_origins (image_id INTEGER PRIMARY KEY NOT NULL, features INTEGER NOT NULL,"
     " method_version INTEGER NOT NULL, profile TEXT, norm TEXT, exif_orientation INTEGER NOT NULL,"

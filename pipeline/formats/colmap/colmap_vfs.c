@@ -1,4 +1,4 @@
-/* The write-behind VFS above SQLite's default one; see colmap_internal.h. */
+/* The write-behind VFS, which wraps SQLite's default VFS; see colmap_internal.h. */
 #include "pipeline/formats/colmap/colmap_internal.h"
 
 #include <pthread.h>
@@ -8,14 +8,14 @@
 
 #include "pipeline/formats/colmap/write_queue.h"
 
-/* A database file; SQLite's own file structure follows it in memory. */
+/* A database file; in memory SQLite's own file structure follows. */
 typedef struct vfs_file {
   sqlite3_file base;
   write_queue *queue;
-  bool has_log; /* has a write-ahead log: then writes are not delayed */
+  bool has_log; /* the file has a write-ahead log, so writes are not delayed */
 } vfs_file;
 
-static sqlite3_vfs *vfs_root; /* SQLite's default */
+static sqlite3_vfs *vfs_root; /* default VFS of SQLite */
 static sqlite3_vfs vfs_layer;
 static pthread_once_t vfs_once = PTHREAD_ONCE_INIT;
 
@@ -30,7 +30,8 @@ static int write_real(void *file, const void *bytes, size_t size, int64_t offset
 
 /* ---- reading and writing */
 
-/* In WAL mode write through: a checkpoint treats a page as written when the call returns, and may skip the sync. */
+/* Writes to the file. In WAL mode the write is not delayed: a checkpoint regards a page as written when the call
+ * returns, and may skip the sync. */
 static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset) {
   if (((vfs_file *)file)->has_log) return real_of(file)->pMethods->xWrite(real_of(file), bytes, size, offset);
   return write_queue_add(queue_of(file), bytes, (size_t)size, offset);
@@ -68,7 +69,8 @@ static int vfs_lock(sqlite3_file *file, int level) {
   return code != SQLITE_OK ? code : real_of(file)->pMethods->xLock(real_of(file), level);
 }
 
-/* Ends the transaction in any case. After a failure SQLite leaves its journal, which the next lock rolls back. */
+/* Ends the transaction in any case. After a failure SQLite leaves its journal, and the next lock rolls the transaction
+ * back. */
 static int vfs_unlock(sqlite3_file *file, int level) {
   const int failure = write_queue_drain(queue_of(file));
   const int code = real_of(file)->pMethods->xUnlock(real_of(file), level);
@@ -81,7 +83,7 @@ static int vfs_check_lock(sqlite3_file *file, int *reserved) {
   return real_of(file)->pMethods->xCheckReservedLock(real_of(file), reserved);
 }
 
-/* The size hint comes before every page and changes nothing, so it does not wait. */
+/* SQLite sends the size hint before every page; it changes nothing, so it need not wait for the queue */
 static int vfs_control(sqlite3_file *file, int operation, void *argument) {
   sqlite3_file *real = real_of(file);
   if (operation == SQLITE_FCNTL_SIZE_HINT) return SQLITE_OK;
@@ -129,7 +131,7 @@ static int vfs_unmap(sqlite3_file *file, int remove) {
 
 /* ---- opening */
 
-/* Without version 3, which maps a database into memory. */
+/* version 3 is not supported, because it maps a database into memory */
 static const sqlite3_io_methods vfs_methods = {.iVersion = 2,
                                                .xClose = vfs_close,
                                                .xRead = vfs_read,
@@ -148,12 +150,12 @@ static const sqlite3_io_methods vfs_methods = {.iVersion = 2,
                                                .xShmBarrier = vfs_barrier,
                                                .xShmUnmap = vfs_unmap};
 
-/* Journals and temporary files use the system's VFS directly. */
+/* Opens a file. Journals and temporary files use the default VFS directly. */
 static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, int flags, int *out_flags) {
   (void)layer;
   if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return vfs_root->xOpen(vfs_root, name, file, flags, out_flags);
   sqlite3_file *real = real_of(file);
-  file->pMethods = NULL; /* SQLite must not close it */
+  file->pMethods = NULL; /* null, so that SQLite does not close it */
   const int code = vfs_root->xOpen(vfs_root, name, real, flags, out_flags);
   if (code != SQLITE_OK) {
     if (real->pMethods) (void)real->pMethods->xClose(real);
@@ -169,7 +171,7 @@ static int vfs_open(sqlite3_vfs *layer, const char *name, sqlite3_file *file, in
   return SQLITE_OK;
 }
 
-/* All methods except opening are the default VFS's, which gets a copy of itself. */
+/* Registers the VFS. All methods except opening are those of the default VFS, which receives a copy of itself. */
 static void vfs_register(void) {
   if (sqlite3_initialize() != SQLITE_OK) return;
   vfs_root = sqlite3_vfs_find(NULL);

@@ -1,6 +1,6 @@
 /*
- * Write queue of one file: pieces in a ring; see write_queue.h. The piece being filled belongs to the adding thread,
- * earlier ones to the queue's.
+ * Write queue of one file: pieces in a ring; see write_queue.h. The adding thread owns the piece that is being filled,
+ * the queue's thread owns the earlier pieces.
  */
 #include "pipeline/formats/colmap/write_queue.h"
 
@@ -25,23 +25,23 @@ struct write_queue {
   pthread_t thread;
   pthread_mutex_t lock, file_lock;
   pthread_cond_t filled, emptied;
-  bool ending;              /* this and the fields below are under the lock */
-  int failure;              /* of the first write that failed; 0: none */
-  uint64_t written, closed; /* number of pieces; closed: index of the piece being filled */
-  uint64_t awaited; /* number of written pieces that the adding thread waits for; NOTHING_AWAITED: it does not wait */
+  bool ending;              /* this field and the fields below are protected by the lock */
+  int failure;              /* error of the first write that failed; 0: none */
+  uint64_t written, closed; /* written: number of written pieces; closed: index of the piece that is being filled */
+  uint64_t awaited; /* number of written pieces for which the adding thread waits; NOTHING_AWAITED: it does not wait */
   write_piece pieces[WRITE_QUEUE_PIECES];
 };
 
 #define NOTHING_AWAITED UINT64_MAX
 
-/* Each thread wakes the other only for this many pieces: a wake-up costs as much as writing one. */
+/* Number of pieces after which a thread wakes the other one: a wake-up costs as much as writing a piece. */
 enum { WRITE_QUEUE_BATCH = WRITE_QUEUE_PIECES / 2 };
 
 static write_piece *piece_of(write_queue *queue, uint64_t number) {
   return &queue->pieces[number % WRITE_QUEUE_PIECES];
 }
 
-/* Writes the first waiting piece, without the lock. */
+/* Writes the first waiting piece. Call without the lock. */
 static void write_first(write_queue *queue) {
   const write_piece *piece = piece_of(queue, queue->written);
   if (queue->failure == 0) {
@@ -71,7 +71,7 @@ static void *write_queue_run(void *argument) {
   return NULL;
 }
 
-/* Makes lock and conditions; false: none left. */
+/* Creates the lock and the condition variables. False: the system has none left, and none exists afterwards. */
 static bool write_queue_make_locks(write_queue *queue) {
   if (pthread_mutex_init(&queue->lock, NULL) != 0) return false;
   if (pthread_mutex_init(&queue->file_lock, NULL) == 0) {
@@ -119,7 +119,7 @@ write_queue *write_queue_make(write_function write, void *file) {
   return NULL;
 }
 
-/* Waits until `count` pieces are written. Under the lock. */
+/* Waits until `count` pieces are written. The caller holds the lock. */
 static void wait_until_written(write_queue *queue, uint64_t count) {
   if (queue->written >= count) return;
   queue->awaited = count;
@@ -127,7 +127,7 @@ static void wait_until_written(write_queue *queue, uint64_t count) {
   while (queue->written < count) pthread_cond_wait(&queue->emptied, &queue->lock);
 }
 
-/* Hands the filled piece to the queue's thread and waits for a free one. Under the lock. */
+/* Passes the filled piece to the queue's thread and waits for a free one. The caller holds the lock. */
 static void close_piece(write_queue *queue) {
   if (piece_of(queue, queue->closed)->size == 0) return;
   queue->closed++;
@@ -149,7 +149,7 @@ void write_queue_free(write_queue *queue) {
   hs_memory_release(NULL, queue);
 }
 
-/* True if the bytes continue the piece and fit into it. */
+/* True if the bytes directly follow the piece and fit into it. */
 static bool takes(const write_piece *piece, size_t size, int64_t offset) {
   return piece->offset + (int64_t)piece->size == offset && size <= WRITE_QUEUE_PIECE_BYTES - piece->size;
 }
@@ -183,7 +183,7 @@ int write_queue_drain(write_queue *queue) {
   return failure;
 }
 
-/* True if the range overlaps the piece; an empty piece has no position yet. */
+/* True if the range overlaps the piece; false for an empty piece, which has no position yet. */
 static bool piece_touches(const write_piece *piece, size_t size, int64_t offset) {
   return piece->size > 0 && offset < piece->offset + (int64_t)piece->size && piece->offset < offset + (int64_t)size;
 }

@@ -16,7 +16,7 @@
 enum {
   DIGEST_PIECE_BYTES = 1 << 16,
   DIGEST_KEYPOINT_BYTES = 24,
-  DIGEST_BLOCK = 128 /* keypoints, or floats, converted at a time */
+  DIGEST_BLOCK = 128 /* number of keypoints, or of floats, that are converted at a time */
 };
 
 void digest_start(digest_state *state) {
@@ -33,7 +33,7 @@ void digest_add(digest_state *state, const void *bytes, size_t size) {
   const unsigned char *byte = bytes, *end = byte + size;
   while (byte < end && state->size % DIGEST_LANES != 0) digest_add_byte(state, *byte++);
   const size_t whole = (size_t)(end - byte) / DIGEST_LANES * DIGEST_LANES;
-  uint64_t lanes[DIGEST_LANES]; /* a local copy, which stays in registers */
+  uint64_t lanes[DIGEST_LANES]; /* local copy, so that the lanes stay in registers */
   memcpy(lanes, state->lanes, sizeof lanes);
   for (const unsigned char *last = byte + whole; byte < last; byte += DIGEST_LANES)
     for (int lane = 0; lane < DIGEST_LANES; lane++) lanes[lane] = (lanes[lane] ^ byte[lane]) * DIGEST_PRIME;
@@ -135,9 +135,9 @@ hs_status digest_add_file(digest_state *state, const char *path) {
 #  include <sys/auxv.h>
 #endif
 
-/* A reflected polynomial P. */
+/* A CRC with a reflected polynomial P. */
 typedef struct crc_kind {
-  uint32_t table[16];          /* remainders of the 16 half bytes */
+  uint32_t table[16];          /* remainders of the 16 values of half a byte */
   uint64_t by_64[2], by_16[2]; /* x^(8 n + 32) and x^(8 n - 32) modulo P for n = 64 and 16 bytes, reflected, times 2 */
 } crc_kind;
 
@@ -152,7 +152,7 @@ static const crc_kind crc_kind_castagnoli = {
     .by_64 = {0x0740eef02, 0x09e4addf8},
     .by_16 = {0x0f20c0dfe, 0x14cd00bd6}};
 
-/* Inputs of at least CRC_LONG_BYTES repay building the larger tables. */
+/* From CRC_LONG_BYTES on, the larger tables save more time than building them takes. */
 enum { CRC_LONG_BYTES = 1 << 14, CRC_LANES = 8, CRC_FAST_BYTES = 64 };
 
 static uint32_t crc_step(const uint32_t table[16], uint32_t crc, uint8_t byte) {
@@ -163,14 +163,15 @@ static uint32_t crc_step(const uint32_t table[16], uint32_t crc, uint8_t byte) {
 
 /* ---- by tables */
 
-/* tables[k][b]: the remainder of byte b followed by k zero bytes. */
+/* Computes tables[k][b]: the remainder of byte b followed by k zero bytes. */
 static void crc_make_tables(const uint32_t table[16], uint32_t tables[CRC_LANES][256]) {
   for (uint32_t b = 0; b < 256; b++) tables[0][b] = crc_step(table, 0, (uint8_t)b);
   for (int k = 1; k < CRC_LANES; k++)
     for (uint32_t b = 0; b < 256; b++) tables[k][b] = (tables[k - 1][b] >> 8) ^ tables[0][tables[k - 1][b] & 255u];
 }
 
-/* Eight independent bytes a step (slicing, Kounavis and Berry 2005). Returns the bytes processed. */
+/* Processes eight independent bytes per step (slicing, Kounavis and Berry 2005). Returns the number of bytes
+   processed. */
 static size_t crc_slice(const uint32_t table[16], uint32_t *crc, const uint8_t *bytes, size_t size) {
   uint32_t tables[CRC_LANES][256], c = *crc;
   size_t i = 0;
@@ -190,13 +191,14 @@ static size_t crc_slice(const uint32_t table[16], uint32_t *crc, const uint8_t *
 #if defined(__x86_64__)
 static bool crc_has_instructions(void) { return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"); }
 
-/* Folds 16 bytes: moves `from` by the distance of the constants `by` and adds `to`, with the same remainder. */
+/* Folds 16 bytes: moves `from` by the distance to which the constants `by` belong, and adds `to`; the remainder stays
+   the same. */
 __attribute__((target("pclmul,sse4.1"))) static inline __m128i crc_carry(__m128i from, __m128i by, __m128i to) {
   return _mm_xor_si128(to, _mm_xor_si128(_mm_clmulepi64_si128(from, by, 0x00), _mm_clmulepi64_si128(from, by, 0x11)));
 }
 
-/* Folds four streams of 16 bytes, 64 bytes a step (Gopal et al., Fast CRC computation using PCLMULQDQ, 2009). Needs
-   CRC_FAST_BYTES; returns the bytes processed. */
+/* Folds four streams of 16 bytes, 64 bytes per step (Gopal et al., Fast CRC computation using PCLMULQDQ, 2009). Needs
+   at least CRC_FAST_BYTES. Returns the number of bytes processed. */
 __attribute__((target("pclmul,sse4.1"))) static size_t crc_by_instructions(const crc_kind *kind, uint32_t *crc,
                                                                            const uint8_t *bytes, size_t size) {
   const __m128i by_64 = _mm_loadu_si128((const __m128i *)(const void *)kind->by_64);

@@ -1,5 +1,5 @@
 /*
- * Conversions and checks of descriptors and keypoints of files.
+ * Conversions and checks of descriptors and keypoints in files.
  */
 #include "pipeline/formats/common/feature_codec.h"
 
@@ -11,11 +11,11 @@ enum { CELL_BINS = 8 };
 
 static const double two_pi = 6.283185307179586476925;
 
-/* Unit-norm descriptors have no value above 1; the margin allows for rounding. */
+/* Descriptors of unit norm have no value above 1; the margin allows for rounding. */
 static const float already_scaled_above = 1.5f;
 static const float unit_norm_scale = 512.0f;
 
-/* Reverses the order of orientation bins: 0 7 6 5 4 3 2 1. */
+/* Maps an index to the order of orientation bins 0 7 6 5 4 3 2 1. */
 size_t descriptor_swapped(size_t index) {
   size_t bin = index % CELL_BINS;
   return index - bin + (CELL_BINS - bin) % CELL_BINS;
@@ -153,7 +153,7 @@ const char *keypoint_fill_origin(hs_keypoint *keypoint, double response, double 
   return NULL;
 }
 
-/* Computes the area in double: products of floats neither overflow nor vanish there. */
+/* Computes the area in double, where products of floats neither overflow nor underflow. */
 bool frame_has_inverse(const hs_frame *f) {
   const double area = (double)f->a11 * (double)f->a22 - (double)f->a12 * (double)f->a21;
   return isfinite(area) && area != 0.0;

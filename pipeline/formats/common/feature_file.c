@@ -1,5 +1,5 @@
 /*
- * Services for readers and writers of feature files: reading a file's bytes, checks before writing, memory within the
+ * Functions for readers and writers of feature files: reading a file's bytes, checks before writing, memory within the
  * limits, error messages, decompression.
  */
 #include "pipeline/formats/common/feature_file.h"
@@ -18,7 +18,8 @@
 #include "pipeline/base/text.h"
 #include "pipeline/formats/common/feature_codec.h"
 
-/* Upper bound of bytes per feature in any format (128 floats as text with separators), and per file. */
+/* Upper bound of the bytes per feature in any format (128 floats as text with separators), and of further bytes per
+ * file. */
 enum { FEATURE_TEXT_MAX_BYTES = 8192, FILE_EXTRA_BYTES = 1 << 20 };
 
 hs_status target_fail(const feature_target *target, hs_status status, const char *format, ...) {
@@ -67,7 +68,7 @@ hs_status features_check_unturned(const feature_target *target, const char *prog
       (long)orientation, program);
 }
 
-/* True if a keypoint is valid; on false the caller finds the reason. */
+/* True if a keypoint is valid; if it is not, the caller finds the reason. */
 static bool keypoint_is_sound(const hs_keypoint *k) {
   return isfinite(k->x) && isfinite(k->y) && isfinite(k->sigma) && k->sigma > 0.0f && isfinite(k->orientation) &&
          isfinite(k->response) && k->level >= 0;
@@ -123,7 +124,8 @@ static hs_status load_fill(int descriptor, const feature_source *source, const c
   return HS_OK;
 }
 
-/* Upper bound of the size of a file with max_features features, so that a wrong file cannot exhaust memory. */
+/* Returns an upper bound of the size of a file with max_features features, so that a wrong file cannot exhaust
+ * memory. */
 static uint64_t content_most(const feature_source *source) {
   if (source->max_features > (UINT64_MAX >> 14)) return UINT64_MAX;
   return source->max_features * FEATURE_TEXT_MAX_BYTES + FILE_EXTRA_BYTES;
@@ -205,7 +207,7 @@ hs_status source_check_memory(const feature_source *source, uint64_t bytes) {
                      limit);
 }
 
-/* Bytes per feature of a list that a reader makes. */
+/* Returns the bytes per feature of a list that a reader fills. */
 static uint64_t bytes_of_feature(hs_descriptor_type type) {
   const uint64_t entry_bytes = type == HS_DESCRIPTOR_F32 ? sizeof(float) : type == HS_DESCRIPTOR_U8 ? 1 : 0;
   return sizeof(hs_keypoint) + HS_DESCRIPTOR_LENGTH * entry_bytes;
@@ -252,7 +254,7 @@ bool gzip_begins(const uint8_t *bytes, size_t size) {
 
 enum { GZIP_WINDOW = MAX_WBITS + 16, GZIP_FIRST_BYTES = 1 << 16, GZIP_STEP_MAX = 1 << 30 };
 
-/* Input and output of one file. */
+/* State of decompressing a file. */
 typedef struct gzip_state {
   z_stream stream;
   const feature_source *source;
@@ -285,7 +287,7 @@ static hs_status gzip_grow(gzip_state *s) {
   return HS_OK;
 }
 
-/* One step of zlib between the two buffers. */
+/* Runs zlib once on the input and output buffers. */
 static int gzip_step(gzip_state *s) {
   const size_t in = s->packed_size - s->packed_at, out = s->capacity - s->size;
   const uInt in_part = (uInt)(in < GZIP_STEP_MAX ? in : GZIP_STEP_MAX);
@@ -300,7 +302,7 @@ static int gzip_step(gzip_state *s) {
   return result;
 }
 
-/* True if only zeros are left: tape archives are padded with them. */
+/* True if only zeros are left, with which tape archives are padded. */
 static bool gzip_is_padding(const gzip_state *s) {
   for (size_t i = s->packed_at; i < s->packed_size; i++)
     if (s->packed[i] != 0) return false;

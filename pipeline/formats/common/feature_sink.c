@@ -1,5 +1,5 @@
 /*
- * Buffered output and number formatting of sinks; see feature_sink.h.
+ * Buffered output of sinks, and formatting of numbers; see feature_sink.h.
  */
 #include "pipeline/formats/common/feature_sink.h"
 
@@ -7,7 +7,7 @@
 
 #include "pipeline/formats/common/text_cursor.h"
 
-/* Leaves the buffer uninitialised: clearing it would cost time. */
+/* Resets a sink. The buffer stays uninitialised, because clearing it would cost time. */
 static void sink_reset(feature_sink *sink) {
   sink->stream = NULL;
   sink->written = NULL;
@@ -32,7 +32,7 @@ static void sink_hand_on(feature_sink *sink, const void *bytes, size_t size) {
   if (sink->update) sink->check = sink->update(sink->check, bytes, size);
   if (!sink->stream || ferror(sink->stream)) return;
   if (sink->written) digest_add(sink->written, bytes, size);
-  /* A short write sets the stream's error flag, which the commit checks. */
+  /* a failed write sets the stream's error flag, which the commit checks */
   (void)fwrite(bytes, 1, size, sink->stream);
 }
 
@@ -48,7 +48,8 @@ void sink_bytes(feature_sink *sink, const void *bytes, size_t size) {
     if (sink->used == sizeof sink->buffer) sink_flush(sink);
     const size_t capacity = sizeof sink->buffer - sink->used;
     size_t part = size < capacity ? size : capacity;
-    if (sink->used == 0 && size >= sizeof sink->buffer) { /* not copied */
+    /* large pieces are written directly, without a copy to the buffer */
+    if (sink->used == 0 && size >= sizeof sink->buffer) {
       part = size / sizeof sink->buffer * sizeof sink->buffer;
       sink_hand_on(sink, from, part);
     } else {

@@ -1,4 +1,4 @@
-/* JSON: writing of strings with arbitrary bytes, and parsing with a text_cursor. */
+/* JSON: writes strings with arbitrary bytes, and parses with a text_cursor. */
 #include <string.h>
 
 #include "pipeline/base/text.h"
@@ -39,10 +39,10 @@ void json_put_string(feature_sink *sink, const char *text) {
 
 /* ---- reading */
 
-/* Maximum nesting in json_skip, more than any feature file has. */
+/* Maximum nesting that json_skip accepts, more than any feature file has. */
 enum { JSON_DEPTH_MAX = 32 };
 
-/* Returns the next character after blanks, 0 at the end. A zero byte in the file is an error as well. */
+/* Returns the next character after blanks; 0 at the end. A zero byte in the file is an error too. */
 static char json_peek(text_cursor *cursor) {
   cursor_skip_blanks(cursor, true);
   return cursor->at < cursor->end ? *cursor->at : '\0';
@@ -62,7 +62,7 @@ static size_t json_digits(const char *text, size_t at, size_t size) {
   return at - start;
 }
 
-/* Returns the length of a number by JSON's grammar, which is stricter than number_to_double's; 0: none. */
+/* Returns the length of a number by JSON's grammar, which is stricter than number_to_double; 0: no number. */
 static size_t json_number_size(const char *text, size_t size) {
   size_t at = size > 0 && text[0] == '-' ? 1 : 0;
   size_t digits = json_digits(text, at, size);
@@ -91,7 +91,7 @@ hs_status json_number(text_cursor *cursor, double *value) {
   return HS_OK;
 }
 
-/* Length of the escape at the backslash; 0: invalid. */
+/* Returns the length of the escape that begins at a backslash; 0: invalid. */
 static size_t json_escape_size(const char *text, size_t size) {
   if (size < 2) return 0;
   if (text[1] != '\0' && strchr("\"\\/bfnrt", text[1])) return 2;
@@ -122,7 +122,7 @@ bool json_text_is(json_text text, const char *name) {
   return strlen(name) == text.size && memcmp(text.start, name, text.size) == 0;
 }
 
-/* Takes a comma or the closing bracket; called after the opening bracket or a value. */
+/* Takes a comma or the closing bracket. Called after the opening bracket, and after each value. */
 static hs_status json_next(text_cursor *cursor, bool *first, bool *more, char closing) {
   char found = json_peek(cursor);
   if (cursor->at < cursor->end && found == closing) {
@@ -170,7 +170,7 @@ static hs_status json_skip_plain(text_cursor *cursor) {
   return json_number(cursor, &value);
 }
 
-/* Uses an explicit stack: deep nesting cannot exhaust the call stack. */
+/* Uses its own stack, so that deep nesting cannot exhaust the call stack. */
 hs_status json_skip(text_cursor *cursor) {
   char open[JSON_DEPTH_MAX];
   bool first[JSON_DEPTH_MAX];

@@ -1,5 +1,5 @@
 /*
- * NumPy arrays: the header (a Python dictionary as text) and item access.
+ * Arrays of NumPy: the header (a Python dictionary as text), and access to items.
  */
 #include "pipeline/formats/common/npy_array.h"
 
@@ -11,7 +11,7 @@
 #include "pipeline/formats/common/text_cursor.h"
 #include "pipeline/base/memory.h"
 
-/* Magic, version and length of the header's text; the data begins at a multiple of 64. */
+/* Bytes of magic, version and length before the header's text; data begins at a multiple of NPY_ALIGNMENT. */
 enum { NPY_PREFIX_BYTES = 10, NPY_PREFIX_2_BYTES = 12, NPY_ALIGNMENT = 64, NPY_HEADER_MAX = 128 };
 
 static const uint8_t npy_magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -100,7 +100,7 @@ static bool npy_take_descr(npy_text *text, npy_array *array) {
   return true;
 }
 
-/* Parses the three members, each once, in any order. */
+/* Parses the three members of the dictionary, each exactly once, in any order. */
 static bool npy_take_dictionary(npy_text *text, npy_array *array) {
   unsigned seen = 0;
   if (!npy_take(text, '{')) return false;
@@ -190,7 +190,7 @@ static double npy_from_bits(const npy_array *array, uint64_t bits) {
   if (array->kind == 'u') return (double)bits;
   uint64_t sign = UINT64_C(1) << (8 * array->item_bytes - 1);
   if ((bits & sign) == 0) return (double)bits;
-  /* Two's complement: the magnitude is computed first, so that large numbers lose no digits. */
+  /* converts to two's complement: the magnitude is computed first, so that large numbers lose no digits */
   uint64_t mask = sign | (sign - 1);
   return -(double)((~bits + 1) & mask);
 }

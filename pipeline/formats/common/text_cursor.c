@@ -1,4 +1,4 @@
-/* Number formatting and parsing, and a cursor over untrusted text; see text_cursor.h. */
+/* Writes and parses numbers, and moves a cursor over untrusted text; see text_cursor.h. */
 #include "pipeline/formats/common/text_cursor.h"
 
 #include <float.h>
@@ -13,7 +13,7 @@
 /* ---- Numbers. The common case uses exact or correctly rounded double arithmetic; the rest uses the C library with
    its decimal point replaced. */
 
-/* Largest power of ten that a double holds exactly. */
+/* Largest exponent of a power of ten that a double holds exactly. */
 enum { POWER_LIMIT = 22 };
 #define INTEGER_LIMIT 9007199254740992.0
 
@@ -38,7 +38,7 @@ size_t number_normalise_point(char *text) {
   return kept;
 }
 
-/* Writes `value` with `decimals` digits after the point, without trailing zeros. */
+/* Writes value / 10^decimals with a decimal point, without trailing zeros. */
 static size_t number_put_fixed(bool negative, uint64_t value, int decimals, char *text) {
   while (decimals > 0 && value % 10 == 0) {
     value /= 10;
@@ -60,7 +60,7 @@ static size_t number_put_fixed(bool negative, uint64_t value, int decimals, char
   return length;
 }
 
-/* Number of decimals for `significant` digits of a magnitude in [1e-4, 1e9). */
+/* Returns the number of decimals for `significant` digits of a magnitude in [1e-4, 1e9). */
 static int number_decimals(double magnitude, int significant) {
   int integer_digits = 0;
   if (magnitude >= 1.0)
@@ -79,7 +79,8 @@ static size_t number_by_library(double value, int significant, char *text) {
 
 static bool number_in_fixed_range(double magnitude) { return magnitude >= 1e-4 && magnitude < 1e9; }
 
-/* True for a double half-way between two floats: readers that round once or twice may differ. */
+/* True for a double half-way between two floats: readers that round once and readers that round twice may get different
+   floats. */
 static bool number_is_float_midpoint(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -112,7 +113,8 @@ size_t number_from_double(double value, char text[NUMBER_TEXT_BYTES]) {
   return number_put_fixed(value < 0.0, (uint64_t)digits, decimals, text);
 }
 
-/* Wide enough for a double's 53 bits times 10^22, and for a quotient of 64 bits by 64 bits with 63 more. */
+/* An integer for a double's 53 bits times 10^22, and for the quotient of a 64-bit number, shifted by 63 bits, by a
+   64-bit number. */
 #if defined(__SIZEOF_INT128__)
 #  define NUMBER_HAS_WIDE 1
 __extension__ typedef unsigned __int128 number_wide;
@@ -123,8 +125,8 @@ __extension__ typedef unsigned __int128 number_wide;
 #if NUMBER_HAS_WIDE
 enum { DOUBLE_BITS = 53 };
 
-/* Computes magnitude * 10^decimals, rounded to even without another error. magnitude: of number_in_fixed_range;
-   decimals at most 21, so the product has fewer than 2^124. */
+/* Computes magnitude * 10^decimals, rounded to even in one step. magnitude: passes number_in_fixed_range; decimals: at
+   most 21, so the product is below 2^124. */
 static uint64_t number_scale(double magnitude, int decimals) {
   enum { HALF = POWER_LIMIT / 2 };
   int exponent;
@@ -147,7 +149,7 @@ size_t number_from_double_exactly(double value, char text[NUMBER_TEXT_BYTES]) {
   for (int significant = DBL_DIG; number_in_fixed_range(magnitude) && significant <= DBL_DECIMAL_DIG; significant++) {
     const int decimals = number_decimals(magnitude, significant);
     const uint64_t digits = number_scale(magnitude, decimals);
-    /* Up to 2^53 both operands are exact, so the quotient is what a reader gets. */
+    /* up to 2^53 both operands are exact, so the quotient equals the number that a reader gets */
     if (significant == DBL_DECIMAL_DIG ||
         ((double)digits < INTEGER_LIMIT && (double)digits / number_powers[decimals] == magnitude))
       return number_put_fixed(value < 0.0, digits, decimals, text);
@@ -164,9 +166,9 @@ size_t number_from_int(int64_t value, char text[NUMBER_TEXT_BYTES]) {
 /* Parts of a scanned number. */
 typedef struct number_parts {
   bool negative;
-  bool exact; /* mantissa holds every digit */
+  bool exact; /* the mantissa holds all digits */
   uint64_t mantissa;
-  int64_t exponent; /* of ten, for the mantissa */
+  int64_t exponent; /* exponent of ten, for the mantissa */
 } number_parts;
 
 static size_t number_scan_digits(const char *text, size_t at, size_t size, number_parts *parts, bool fraction) {
@@ -208,7 +210,8 @@ static bool number_scan(const char *text, size_t size, number_parts *parts) {
   return at == size;
 }
 
-/* strtod on a copy with the current locale's decimal point, which is found by printing a number. */
+/* Parses a copy of the number with strtod, with the decimal point of the current locale, which is found by printing a
+   number. */
 static bool number_by_strtod(const char *text, size_t size, double *value) {
   char sample[NUMBER_TEXT_BYTES];
   if (snprintf(sample, sizeof sample, "%.1f", 0.5) < 3) return false;
@@ -230,9 +233,9 @@ static bool number_by_strtod(const char *text, size_t size, double *value) {
 }
 
 #if NUMBER_HAS_WIDE
-enum { DIVISOR_LIMIT = 19 }; /* 10^19 is below 2^64 */
+enum { DIVISOR_LIMIT = 19 }; /* maximum: 10^19 is below 2^64 */
 
-/* Computes mantissa / 10^power, rounded to even once. mantissa is not 0; power is 1..DIVISOR_LIMIT. */
+/* Computes mantissa / 10^power, rounded to even in one step. mantissa is not 0; power is 1..DIVISOR_LIMIT. */
 static double number_quotient(uint64_t mantissa, int power) {
   enum { SHIFT = 63 };
   uint64_t divisor = 1;
@@ -240,7 +243,7 @@ static double number_quotient(uint64_t mantissa, int power) {
   const int up = __builtin_clzll(mantissa), divisor_up = __builtin_clzll(divisor);
   const number_wide numerator = (number_wide)(mantissa << up) << SHIFT;
   divisor <<= divisor_up;
-  /* Both have their highest bit set, so the quotient has 63 or 64 bits. */
+  /* the highest bits of both are set, so the quotient has 63 or 64 bits */
   const uint64_t quotient = (uint64_t)(numerator / divisor);
   const bool inexact = numerator % divisor != 0;
   const int drop = 64 - __builtin_clzll(quotient) - DOUBLE_BITS;
@@ -341,7 +344,8 @@ bool cursor_field(text_cursor *cursor, const char **field, size_t *size) {
   const char *stop = cursor->at;
   if (cursor->at < cursor->end && *cursor->at == ',') cursor->at++;
   while (stop > start && text_is_blank(stop[-1])) stop--;
-  if (stop - start >= 2 && *start == '"' && stop[-1] == '"') { /* quotes as in RFC 4180; no name or number needs them */
+  /* removes quotes as in RFC 4180, although no name or number needs them */
+  if (stop - start >= 2 && *start == '"' && stop[-1] == '"') {
     start++;
     stop--;
   }

@@ -7,9 +7,9 @@
 #include "pipeline/formats/common/feature_codec.h"
 #include "pipeline/formats/common/content_digest.h"
 
-/* 1 January 1980, the earliest date: the archive's bytes must not depend on the day. */
+/* 1 January 1980, the earliest possible date, so that the archive's bytes do not depend on the day. */
 static const uint16_t zip_date = 0x0021;
-/* Plain entries need version 2.0 of the format. */
+/* Version 2.0 of the format, which plain entries need. */
 static const uint16_t zip_version = 20;
 
 void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written) {
@@ -17,7 +17,7 @@ void zip_write_begin(zip_writer *writer, FILE *stream, digest_state *written) {
   writer->count = 0;
 }
 
-/* Writes the fields shared by local and central headers, from version needed to name length. */
+/* Writes the fields that local and central headers share, from the needed version to the length of the name. */
 static void zip_pack_common(uint8_t *out, const zip_written *entry) {
   bytes_put_u16(out, zip_version);
   bytes_put_u16(out + 2, 0);
@@ -37,7 +37,7 @@ bool zip_write_entry(zip_writer *writer, const char *name, zip_produce produce, 
   produce(&measure, user);
   sink_flush(&measure);
   uint64_t end = writer->sink.total + ZIP_LOCAL_BYTES + strlen(name) + measure.total;
-  /* Keeps room for the directory. */
+  /* the limit leaves space for the directory */
   if (end > UINT32_MAX - 65536u) return false;
   zip_written *entry = &writer->entries[writer->count++];
   *entry = (zip_written){
@@ -86,10 +86,10 @@ void zip_write_end(zip_writer *writer) {
 
 /* Maximum length of the archive's comment, which may follow the end record; id of the zip64 field. */
 enum { ZIP_COMMENT_MAX = 65535, ZIP64_EXTRA = 1 };
-/* Maximum expansion of deflate; a larger claim is false. */
+/* Maximum expansion by deflate; a larger claim is false. */
 enum { DEFLATE_EXPANSION_MAX = 1032 };
 
-/* An entry as the directory describes it. */
+/* An entry with the properties that the directory gives. */
 typedef struct zip_found {
   uint16_t flags, method;
   uint32_t check;
@@ -124,7 +124,7 @@ static hs_status zip_find_directory(const feature_source *source, zip_directory 
   return HS_OK;
 }
 
-/* A 32-bit size of all ones refers to the zip64 extra field, which has the sizes in this order. */
+/* Reads the extra fields. If a 32-bit size is all ones, the zip64 field has the sizes, in this order. */
 static bool zip_read_extra(const uint8_t *extra, size_t extra_size, zip_found *found) {
   uint64_t *const fields[] = {&found->size, &found->packed_size, &found->offset};
   while (extra_size >= 4) {
@@ -146,7 +146,7 @@ static bool zip_read_extra(const uint8_t *extra, size_t extra_size, zip_found *f
   return true;
 }
 
-/* Searches the directory for an entry; *present: found. */
+/* Searches the directory for an entry; *present: whether it was found. */
 static hs_status zip_find_entry(const feature_source *source, const char *name, zip_found *found, bool *present) {
   zip_directory directory = {0};
   hs_status status = zip_find_directory(source, &directory);
@@ -177,7 +177,7 @@ static hs_status zip_find_entry(const feature_source *source, const char *name, 
   return status;
 }
 
-/* Finds the packed bytes of an entry, after its local header. */
+/* Finds the packed bytes of an entry, which follow its local header. */
 static hs_status zip_locate(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t **packed) {
   uint64_t size = source->size;
@@ -203,7 +203,7 @@ static void zip_inflate_release(voidpf user, voidpf pointer) {
   hs_memory_release(*allocator, pointer);
 }
 
-/* Inflates raw deflate data. *made: bytes written, up to `size`; *whole: true if the data ended with them. */
+/* Inflates raw deflate data. *made: number of bytes written, up to `size`; *whole: the data ended there. */
 static hs_status zip_inflate(const feature_source *source, const uint8_t *packed, size_t packed_size, uint8_t *out,
                              size_t size, size_t *made, bool *whole) {
   const hs_allocator *allocator = source->allocator;
@@ -233,7 +233,7 @@ static hs_status zip_inflate(const feature_source *source, const uint8_t *packed
 static hs_status zip_unpack(const feature_source *source, const char *name, const zip_found *found,
                             const uint8_t *packed, zip_entry *entry) {
   entry->size = (size_t)found->size;
-  /* Allocates one byte more: zlib needs a valid pointer even if the entry is empty. */
+  /* one byte more, because zlib needs a valid pointer even if the entry is empty */
   entry->owned = hs_memory_alloc(source->allocator, entry->size + 1);
   if (!entry->owned) return source_fail(source, HS_ERR_MEMORY, "out of memory for %s", name);
   entry->bytes = entry->owned;
@@ -273,7 +273,7 @@ static hs_status zip_unpack(const feature_source *source, const char *name, cons
 }
 #endif
 
-/* Finds an entry's packed bytes and checks the archive's claims about them. */
+/* Finds an entry's packed bytes, and checks the sizes that the archive claims for them. */
 static hs_status zip_check_entry(const feature_source *source, const char *name, const zip_found *found,
                                  const uint8_t **packed) {
   hs_status status = zip_locate(source, name, found, packed);

@@ -1,6 +1,6 @@
 /*
- * hartsift as a describer of AliceVision, type SIFT: a class like ImageDescriber_SIFT_popSIFT, to be returned by
- * createImageDescriber. On a GPU where one is usable, else on the CPU, with the same bytes.
+ * hartsift as an image describer of AliceVision, of type SIFT: a class like ImageDescriber_SIFT_popSIFT, for
+ * createImageDescriber to return. Uses a GPU if possible, else the CPU; both give the same bytes.
  */
 #ifndef HARTSIFT_INTEGRATIONS_ALICEVISION_HARTSIFT_DESCRIBER_HPP
 #define HARTSIFT_INTEGRATIONS_ALICEVISION_HARTSIFT_DESCRIBER_HPP
@@ -34,13 +34,13 @@ public:
     return is_oriented_ ? EImageDescriberType::SIFT : EImageDescriberType::SIFT_UPRIGHT;
   }
 
-  /* AliceVision runs GPU jobs in one thread, others in several. */
+  /* AliceVision runs GPU jobs in one thread, and CPU jobs in several. */
   void setUseCuda(bool use_cuda) override { use_cuda_ = use_cuda; }
 
   void setConfigurationPreset(ConfigurationPreset preset) override {
     params_.setPreset(preset);
     const std::lock_guard<std::mutex> lock(mutex_);
-    idle_.clear(); /* made with other options */
+    idle_.clear(); /* idle contexts have other options */
   }
 
   std::size_t getMemoryConsumption(std::size_t width, std::size_t height) const override {
@@ -49,10 +49,10 @@ public:
     const hs_status status =
         hs_workspace_query(&options, static_cast<int32_t>(width), static_cast<int32_t>(height), &host, &device);
     if (status != HS_OK) throw std::runtime_error(std::string("hartsift: ") + hs_status_string(status));
-    return static_cast<std::size_t>(host) + 4 * width * height * sizeof(float); /* and the picture itself */
+    return static_cast<std::size_t>(host) + 4 * width * height * sizeof(float); /* plus the picture itself */
   }
 
-  /* mask: of the picture's size; keypoints where it is zero are dropped. Several threads may call at once. */
+  /* mask: of the picture's size; keypoints at zeros are dropped. Several threads may call at once. */
   bool describe(const image::Image<float> &image, std::unique_ptr<Regions> &regions,
                 const image::Image<unsigned char> *mask = nullptr) override {
     const hs_options options = Options(image.width(), image.height());
@@ -110,12 +110,12 @@ private:
     if (params_._gridSize > 0 && params_._maxTotalKeypoints > 0)
       options.grid_columns = options.grid_rows = static_cast<int32_t>(params_._gridSize);
     options.norm = params_._rootSift ? HS_NORM_ROOT : HS_NORM_L2;
-    options.layout = HS_LAYOUT_VLFEAT; /* AliceVision's bin order */
+    options.layout = HS_LAYOUT_VLFEAT; /* AliceVision uses this bin order */
     options.upright = is_oriented_ ? 0 : 1;
     return options;
   }
 
-  /* Returns an unused context, or a new one. */
+  /* Returns an idle context, or a new one. */
   Worker Take(const hs_options &options) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -136,7 +136,7 @@ private:
   SiftParams params_;
   bool is_oriented_;
   bool use_cuda_ = true;
-  std::mutex mutex_; /* of idle_ */
+  std::mutex mutex_; /* protects idle_ */
   std::vector<Worker> idle_;
 };
 

@@ -1,10 +1,10 @@
 /*
- * hartsift as COLMAP's extractor and matcher of SIFT features, in the place of SiftGPU and VLFeat; a source of COLMAP's
- * library colmap_feature, put there by add_to_colmap.py. Made for COLMAP 4.1 and later.
+ * hartsift as COLMAP's extractor and matcher of SIFT features, instead of SiftGPU and VLFeat. add_to_colmap.py adds
+ * this file to COLMAP's library colmap_feature. For COLMAP 4.1 and later.
  *
  * Extraction has the parameters of COLMAP's options and gives RootSIFT bytes in UBC order, type SIFT, so vocabulary
- * trees, LightGlue for SIFT and databases keep working; with estimate_affine_shape keypoints have their frames. Domain-
- * size pooling and the covariant extractor stay COLMAP's. Matching is exact; guided matching stays COLMAP's.
+ * trees, LightGlue for SIFT and databases keep working; with estimate_affine_shape keypoints have their frames. COLMAP
+ * itself still does domain-size pooling, covariant extraction and guided matching. Matching is exact.
  */
 #include <memory>
 #include <string>
@@ -29,7 +29,7 @@ struct ContextEnd {
 };
 using Context = std::unique_ptr<hs_context, ContextEnd>;
 
-/* A feature list of the library, reused by a context. */
+/* A feature list of the library, which a context fills again for each image. */
 struct FeatureList : hs_features {
   FeatureList() : hs_features{} {}
   ~FeatureList() { hs_features_free(this); }
@@ -44,8 +44,8 @@ struct MatchList : hs_matches {
   MatchList &operator=(const MatchList &) = delete;
 };
 
-/* gpu_index: one number; -1: any GPU, or the CPU if there is none (same bytes). A COLMAP built without CUDA has no such
-   option: then hartsift uses a GPU if it finds one. */
+/* Sets the device. gpu_index: one number; -1: any GPU, or the CPU if there is none (same bytes). COLMAP built without
+   CUDA has no such option; hartsift then uses a GPU if it finds one. */
 void ChooseDevice(const bool use_gpu, const std::string &gpu_index, hs_options *options) {
 #if defined(COLMAP_GPU_ENABLED)
   if (!use_gpu) {
@@ -110,7 +110,7 @@ public:
     keypoints->resize(features_.count);
     for (size_t i = 0; i < features_.count; i++) {
       const hs_keypoint &k = features_.keypoints[i];
-      /* COLMAP's origin is the corner of the first pixel. */
+      /* COLMAP's pixel origin is the corner of the first pixel */
       if (const hs_frame *f = features_.frames ? &features_.frames[i] : nullptr)
         (*keypoints)[i] = FeatureKeypoint(k.x + 0.5f, k.y + 0.5f, f->a11, f->a12, f->a21, f->a22);
       else
@@ -128,7 +128,7 @@ private:
   FeatureList features_;
 };
 
-/* A view of COLMAP's descriptors. */
+/* Returns a view of COLMAP's descriptors. */
 hs_features ViewOf(const FeatureMatcher::Image &image) {
   THROW_CHECK_NOTNULL(image.descriptors);
   const FeatureDescriptorsData &data = image.descriptors->data;
@@ -178,7 +178,7 @@ public:
   }
 
 private:
-  /* Bytes are 512 times a descriptor of unit length. */
+  /* Bytes are 512 times the values of a descriptor of unit length. */
   static constexpr double kDescriptorNorm = 512;
   Context context_;
   hs_match_options match_options_;
@@ -188,7 +188,7 @@ private:
 
 } // namespace
 
-/* Null: options that are for COLMAP's own extractors. */
+/* Creates an extractor. Null: the options need one of COLMAP's own extractors. */
 std::unique_ptr<FeatureExtractor> CreateHartsiftFeatureExtractor(const FeatureExtractionOptions &options) {
   const SiftExtractionOptions &sift = *options.sift;
   THROW_CHECK(options.Check());
@@ -197,7 +197,7 @@ std::unique_ptr<FeatureExtractor> CreateHartsiftFeatureExtractor(const FeatureEx
   return std::make_unique<HartsiftFeatureExtractor>(options);
 }
 
-/* Null: options that are for COLMAP's own matchers. */
+/* Creates a matcher. Null: the options need one of COLMAP's own matchers. */
 std::unique_ptr<FeatureMatcher> CreateHartsiftFeatureMatcher(const FeatureMatchingOptions &options) {
   if (options.type != FeatureMatcherType::SIFT_BRUTEFORCE || options.sift->cpu_brute_force_matcher) return nullptr;
   THROW_CHECK(options.Check());

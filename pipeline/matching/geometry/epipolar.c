@@ -13,7 +13,7 @@
 
 #include "pipeline/matching/geometry/linear.h"
 
-/* Rotates the columns of an orthogonal matrix: m * R, R the rotation whose Cayley parameters are half of `turn`. */
+/* Multiplies an orthogonal matrix m by the rotation whose Cayley parameters are half of `turn`. */
 static void turn_basis(double m[9], const double turn[3]) {
   const double a = 0.5 * turn[0], b = 0.5 * turn[1], c = 0.5 * turn[2];
   const double squares = a * a + b * b + c * c, scale = 1.0 / (1.0 + squares), unit = 1.0 - squares;
@@ -34,13 +34,13 @@ static void compose(const double u[9], const double s[9], const double v[9], dou
 }
 
 /* Computes the tangents of U diag(s0, s1, 0) V^T: rotations of U about its axes; rotations of V (about the third axis
-   only if s0 != s1: otherwise it equals U's); and the change of s that keeps its length. Returns their number: 7 or
-   5. */
+   only if s0 != s1, because otherwise that equals U's); and the change of s that keeps its length. Returns their
+   number: 7 or 5. */
 static int tangents(const double u[9], const double s[3], const double v[9], bool equal, double out[7][9]) {
   int count = 0;
   for (int k = 0; k < 3; k++) {
     const int i = (k + 1) % 3, j = (k + 2) % 3;
-    double left[9] = {0.0}, right[9] = {0.0}; /* G S and S G^T, G e_i = e_j, G e_j = -e_i */
+    double left[9] = {0.0}, right[9] = {0.0}; /* the matrices G S and S G^T, where G e_i = e_j, G e_j = -e_i */
     left[3 * j + i] = s[i];
     left[3 * i + j] = -s[j];
     right[3 * i + j] = s[i];
@@ -55,7 +55,7 @@ static int tangents(const double u[9], const double s[3], const double v[9], boo
   return count;
 }
 
-/* A model as a point U diag(s) V^T of its manifold, with its tangents, and both as matrices of the epipolar
+/* A model as a point U diag(s) V^T of its manifold, with the tangents there. Both are also matrices of the epipolar
    constraint in the coordinates of the form. */
 typedef struct manifold {
   double u[9], s[3], v[9];
@@ -79,7 +79,7 @@ static bool manifold_at(const geometry_problem *problem, const double m[9], mani
   return true;
 }
 
-/* Solves for the Gauss-Newton step in coordinates of the tangents. */
+/* Solves for the Gauss-Newton step, in coordinates of the tangents. */
 static bool solve_step(const geometry_form *form, const manifold *at, double step[7]) {
   const int count = at->count;
   double hessian[49], pushed[9], trace = 0.0, squares = 0.0;
@@ -102,7 +102,7 @@ static bool solve_step(const geometry_form *form, const manifold *at, double ste
     }
     trace += hessian[(count + 1) * r];
   }
-  /* Levenberg damping, tiny relative to the trace: directions that no match determines stay unchanged. */
+  /* Levenberg damping, tiny relative to the trace, so that directions that no match determines stay unchanged */
   for (int r = 0; r < count; r++) hessian[(count + 1) * r] += 1.0e-11 * trace;
   if (!(trace > 0.0) || !linear_solve(hessian, step, count, 1)) return false;
   for (int r = 0; r < count; r++) squares += step[r] * step[r];

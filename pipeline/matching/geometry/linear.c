@@ -59,7 +59,7 @@ bool linear_null3(const double m[9], double out[3]) {
   return best > 0.0 && linear_normalize(out, 3);
 }
 
-/* Computes cosine and sine of the rotation that diagonalises (a b; b c); of the two angles the smaller one. */
+/* Computes cosine and sine of the rotation that diagonalises (a b; b c); the smaller one of two angles is used. */
 static void jacobi_rotation(double a, double b, double c, double *cosine, double *sine) {
   const double zeta = (c - a) / (2.0 * b);
   const double t = (zeta >= 0.0 ? 1.0 : -1.0) / (fabs(zeta) + sqrt(1.0 + zeta * zeta));
@@ -77,8 +77,8 @@ static void rotate_columns(double m[9], int i, int j, double cosine, double sine
   }
 }
 
-/* Makes the columns of b orthonormal, whose lengths s are descending. Columns of length 0 are replaced by orthogonal
-   unit vectors. */
+/* Makes the columns of b orthonormal; their lengths s are in descending order. Columns of length 0 are replaced by
+   orthogonal unit vectors. */
 static void complete_columns(double b[9], const double s[3]) {
   const double tiny = 1.0e-14 * s[0];
   double columns[3][3];
@@ -130,8 +130,8 @@ void linear_svd3(const double m[9], double u[9], double s[3], double v[9]) {
   complete_columns(u, s);
 }
 
-/* Reflects `vector` at the plane with normal `normal` (entries from `first` on are used; normal_squares: its squared
-   length). */
+/* Reflects `vector` at the plane with normal `normal`. Only entries from `first` on are used. normal_squares: squared
+   length of the normal. */
 static void reflect9(const double *normal, double normal_squares, int first, double *vector) {
   double along = 0.0;
   for (int i = first; i < 9; i++) along += normal[i] * vector[i];
@@ -150,7 +150,7 @@ bool linear_null_space9(double *rows, int count, double *basis) {
     for (int i = k; i < 9; i++) rest += row[i] * row[i];
     if (!(rest > 1.0e-20 * before) || !isfinite(rest)) return false;
     const double length = sqrt(rest);
-    /* the reflection maps the rest of the row to the k-th axis; the sign avoids cancellation */
+    /* the reflection maps the remaining part of the row to axis k; the sign avoids cancellation */
     row[k] += row[k] >= 0.0 ? length : -length;
     squares[k] = 0.0;
     for (int i = k; i < 9; i++) squares[k] += row[i] * row[i];

@@ -34,7 +34,7 @@ bool epipolar_sample_oriented(const double matrix[9], const geometry_matches *ma
 void essential_to_matrix(const geometry_problem *problem, geometry_candidate *candidate) {
   const hs_camera ka = problem->camera_a, kb = problem->camera_b;
   double half[9];
-  for (int i = 0; i < 3; i++) { /* E Ka^-1 */
+  for (int i = 0; i < 3; i++) { /* computes E Ka^-1 */
     const double *const e = candidate->essential + 3 * i;
     half[3 * i] = e[0] / ka.fx;
     half[3 * i + 1] = e[1] / ka.fy;
@@ -76,15 +76,14 @@ void geometry_solve(const geometry_problem *problem, const uint32_t *samples, ge
   }
 }
 
-/* Homographies: from four matches, their errors, and their weighted least-squares fit.
-
-   With C(h) = (h1 X - u h3 X, h2 X - v h3 X) for a match X = (x, y, 1), (u, v), the Sampson error is C^T (J J^T)^-1 C,
-   J the derivative of C by (x, y, u, v): J J^T = w^2 (A A^T + I), w = h3 X and A the 2x2 derivative of the mapping. */
+/* Homographies: the solver for four matches, the errors, and the weighted least-squares fit. For a match X = (x, y, 1),
+   (u, v) let C(h) = (h1 X - u h3 X, h2 X - v h3 X). The Sampson error is C^T (J J^T)^-1 C, where J is the derivative of
+   C by (x, y, u, v): J J^T = w^2 (A A^T + I), w = h3 X, and A is the 2x2 derivative of the mapping. */
 
 enum { INVERSE_STEPS = 3 };
 
-/* Computes double areas of the triangles of four points: areas[i] without point i, with signs such that sum_i (+-)
-   areas[i] p_i = 0. False if a triangle's height is below `height`: noise then decides its orientation. */
+/* Computes the double areas of the triangles of four points: areas[i] leaves out point i; the signs are such that sum_i
+   (+-) areas[i] p_i = 0. False if a triangle's height is below `height`, because noise then decides its orientation. */
 static bool triangles(const double *x, const double *y, double height, double areas[4]) {
   static const int corner[4][3] = {{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}};
   for (int i = 0; i < 4; i++) {
@@ -109,14 +108,15 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
     by[i] = problem->matches.by[k];
   }
   if (!triangles(ax, ay, problem->threshold, area_a) || !triangles(bx, by, problem->threshold, area_b)) return 0;
-  /* A plane seen by two cameras keeps the orientation of all triangles, or mirrors all. */
+  /* if two cameras see a plane, the orientation of all triangles is equal, or that of all is opposite */
   double scale[4];
   for (int i = 0; i < 4; i++) {
     scale[i] = area_b[i] / area_a[i];
     if ((scale[i] > 0.0) != (scale[0] > 0.0)) return 0;
   }
-  /* In the basis of the first three points the fourth has coordinates proportional to the areas; H maps basis to
-     basis, with axes scaled to fit the fourth point: H = sum_i scale_i b_i (row i of the inverse basis). */
+  /* In the basis of the first three points, the coordinates of the fourth are proportional to the areas. H maps the
+     basis of one image to that of the other, with axes scaled to fit the fourth point: H = sum_i scale_i b_i (row i of
+     the inverse basis). */
   const double basis[9] = {ax[0], ax[1], ax[2], ay[0], ay[1], ay[2], 1.0, 1.0, 1.0};
   double inverse[9];
   matrix3_adjugate(basis, inverse);
@@ -133,21 +133,22 @@ int homography_solve(const geometry_problem *problem, const uint32_t *sample, ge
   return 1;
 }
 
-/* The form as a symmetric 9x9 matrix for vec(H), H row-major. */
+/* Writes the form as a symmetric 9x9 matrix for vec(H), H row-major. */
 static void form_matrix(const geometry_form *form, double matrix[81]) {
   static const int triangle[3][3] = {{0, 1, 2}, {1, 3, 4}, {2, 4, 5}};
   for (int r = 0; r < 9; r++)
     for (int c = 0; c < 9; c++) matrix[9 * r + c] = form->sum[6 * triangle[r / 3][c / 3] + triangle[r % 3][c % 3]];
 }
 
-/* Refits by inverse iteration from the current matrix, which is close to the smallest eigenvector in every useful
-   case. */
+/* Finds the eigenvector of the smallest eigenvalue by inverse iteration from the current matrix, which is close to it
+   in every useful case. */
 bool homography_refit(const geometry_form *form, geometry_candidate *candidate) {
   double matrix[81], damped[81], h[9], trace = 0.0, sign = 0.0;
   form_matrix(form, matrix);
   for (int i = 0; i < 9; i++) trace += matrix[10 * i];
   if (!(trace > 0.0)) return false;
-  for (int i = 0; i < 9; i++) matrix[10 * i] += 1.0e-13 * trace; /* exact matches make the form singular */
+  /* damping, because exact matches make the form singular */
+  for (int i = 0; i < 9; i++) matrix[10 * i] += 1.0e-13 * trace;
   memcpy(h, candidate->matrix, sizeof h);
   for (int step = 0; step < INVERSE_STEPS; step++) {
     memcpy(damped, matrix, sizeof damped);
@@ -163,8 +164,9 @@ bool homography_refit(const geometry_form *form, geometry_candidate *candidate) 
 
 enum { SAMPLE = TWO_VIEW_SEVEN };
 
-/* Finds candidates from seven matches that are related exactly by one homography, such as those of an image and its
-   copy. Their null space has three dimensions, all of rank 2: [v]x H for any v. H follows from six of the matches. */
+/* Finds candidates from seven matches that one homography relates exactly, as in an image and its copy. Their null
+   space has three dimensions, and all its matrices have rank 2: [v]x H for any v. H is computed from six of the
+   matches. */
 static void solve_dependent(const geometry_problem *problem, const uint32_t *sample, int index, geometry_batch *batch) {
   double rows[9 * SAMPLE], basis[27];
   for (int i = 0; i < SAMPLE - 1; i++) {

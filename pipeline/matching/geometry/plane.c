@@ -1,8 +1,8 @@
 /*
- * Fundamental matrices whose support is mostly in one plane (Chum, Werner, Matas, CVPR 2005). Any matrix [e']x H fits
- * the plane of H whatever the epipole e', so a sample with five matches of the plane yields a matrix with a large
- * support that only two matches, perhaps wrong ones, determine. Plane and parallax correct it: each match off the plane
- * gives a line through H x and x' that contains the epipole.
+ * Fundamental matrices whose support is mostly in one plane (Chum, Werner, Matas, CVPR 2005). For any epipole e', the
+ * matrix [e']x H fits the plane of H. So if five matches of a sample are in the plane, its matrix has many inliers, but
+ * only the other two matches, which may be wrong, determine the epipole. Plane and parallax correct the matrix: each
+ * match off the plane gives a line through H x and x' that contains the epipole.
  */
 #include "pipeline/matching/geometry/search.h"
 
@@ -21,8 +21,8 @@ static void cross_matrix(const double v[3], double out[9]) {
   memcpy(out, m, sizeof m);
 }
 
-/* Computes the homography that F and three matches determine (Hartley and Zisserman, result 13.6):
-   H = [e']x F - e' (M^-1 b)^T. */
+/* Computes the homography that F and three matches determine, H = [e']x F - e' (M^-1 b)^T (Hartley and Zisserman,
+   result 13.6). */
 static bool homography_of_three(const geometry_matches *matches, const double f[9], const double epipole[3],
                                 const uint32_t triple[3], double h[9]) {
   double cross[9], a_matrix[9], points[9], inverse[9], b[3], v[3];
@@ -52,8 +52,8 @@ static bool homography_of_three(const geometry_matches *matches, const double f[
   return true;
 }
 
-/* True if one of five triples spans a plane with at least two more matches of the sample. Any five of the seven
-   matches contain one of these triples. */
+/* True if one of five triples of matches spans a plane that contains at least two more matches of the sample. Any five
+   of the seven matches contain one of these triples. */
 static bool sample_plane(const geometry_problem *planar, const uint32_t *sample, const double f[9], double h[9]) {
   static const int triples[5][3] = {{0, 1, 2}, {3, 4, 5}, {0, 1, 6}, {3, 4, 6}, {2, 5, 6}};
   double transposed[9], epipole[3];
@@ -74,7 +74,7 @@ static bool sample_plane(const geometry_problem *planar, const uint32_t *sample,
   return false;
 }
 
-/* Computes F = [e']x H, with e' at the intersection of two matches' parallax lines. */
+/* Computes F = [e']x H, where e' is the intersection of the parallax lines of two matches. */
 static bool matrix_from_parallax(const geometry_matches *matches, const double h[9], const uint32_t pair[2],
                                  double f[9]) {
   double lines[2][3], epipole[3], cross[9];
@@ -103,7 +103,8 @@ bool plane_epipolar(const double homography[9], double matrix[9]) {
   return true;
 }
 
-/* Collects the matches clearly off the plane in the scratch columns. Their parallax must exceed its own uncertainty. */
+/* Collects the matches that are clearly off the plane in the scratch columns: their parallax exceeds its
+   uncertainty. */
 static geometry_matches matches_off(const geometry_problem *planar, const double h[9], const search_scratch *scratch) {
   const geometry_matches *const all = &planar->matches;
   const double limit = 4.0 * planar->threshold * planar->threshold;
@@ -130,7 +131,7 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
   (void)geometry_improve(&planar, &plane);
   off.matches = matches_off(&planar, plane.matrix, scratch);
   if (off.matches.count < PARALLAX_MATCHES) return;
-  /* Matches of the plane fit any epipole, so only the matches off it decide. */
+  /* matches in the plane fit any epipole, so only the matches off the plane decide */
   int32_t needed = PARALLAX_TRIALS;
   for (int32_t trial = 0; trial < needed; trial++) {
     uint32_t pair[PARALLAX_MATCHES];

@@ -1,6 +1,6 @@
 /*
- * Relative pose of an essential matrix. Of its four decompositions, selects the one that puts most matches in front
- * of both cameras (Hartley and Zisserman, 9.6).
+ * Relative pose of an essential matrix. Of its four decompositions, selects the one with the most matches in front of
+ * both cameras (Hartley and Zisserman, 9.6).
  */
 #include <math.h>
 #include <string.h>
@@ -28,15 +28,15 @@ static void ray(const hs_camera *camera, const double point[2], double out[3]) {
   out[2] = 1.0;
 }
 
-/* Returns the side of a match for X_b = R X_a + t, at the closest point of its two rays: 1 if in front of both
-   cameras, -1 if behind both (in front of both for -t), else 0. */
+/* Returns the side of a match for X_b = R X_a + t, at the closest point of its two rays: 1 if it is in front of both
+   cameras, -1 if behind both (so in front of both for -t), else 0. */
 static int side_of(const double rotation[9], const double t[3], const double a[3], const double b[3]) {
   double turned[3], normal[3], from_b[3], from_a[3];
   linear_apply3(rotation, a, turned);
   linear_cross3(turned, b, normal);
   linear_cross3(t, b, from_b);
   linear_cross3(turned, t, from_a);
-  /* depth_b b = depth_a R a + t; the cross product with b or with R a leaves one depth */
+  /* from depth_b b = depth_a R a + t, the cross product with b or with R a leaves only one of the depths */
   const double depth_a = -linear_dot3(normal, from_b), depth_b = linear_dot3(normal, from_a);
   if (depth_a > 0.0 && depth_b > 0.0) return 1;
   return depth_a < 0.0 && depth_b < 0.0 ? -1 : 0;

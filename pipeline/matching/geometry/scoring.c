@@ -2,7 +2,7 @@
 #include "pipeline/matching/geometry/scoring.h"
 
 #define SETTLED 1.0e-7
-#define NEAR    0.5 /* share of the threshold */
+#define NEAR    0.5 /* nearer threshold, as a share of the threshold */
 enum { IMPROVE_ROUNDS = 4, IMPROVE_MATCHES = 200, POLISH_ROUNDS = 30, BLOCK = 128 };
 
 static two_view_error error_of(const geometry_problem *problem) {
@@ -53,8 +53,8 @@ static bool fit(const geometry_problem *problem, const geometry_form *form, geom
   }
 }
 
-/* Fits by least squares, weighted by the candidate's errors and the threshold, over at least `enough` matches of
-   positive weight (the first ones; matches are in random order), or all. */
+/* Fits a model by least squares, weighted by the candidate's errors and the threshold. Uses the first matches until at
+   least `enough` have a positive weight, or all; matches are in random order. */
 static bool refit(const geometry_problem *problem, double threshold, size_t enough, geometry_candidate *candidate) {
   geometry_form form;
   gather(problem, candidate->matrix, threshold, enough, &form);
@@ -73,8 +73,8 @@ bool geometry_improve(const geometry_problem *problem, geometry_candidate *candi
   return true;
 }
 
-/* Returns the objective of polishing: the score; for an essential matrix plus the score at half the threshold. The
-   direction of a short baseline depends on the best matches, and five parameters need only few. */
+/* Returns the objective of polishing: the score; for an essential matrix, plus the score at half the threshold. The
+   direction of a short baseline depends on the best matches, and five parameters need only a few. */
 static double final_score(const geometry_problem *problem, const double matrix[9]) {
   const double score = geometry_score(problem, matrix, 0.0);
   if (problem->model != HS_ESSENTIAL) return score;
@@ -89,7 +89,7 @@ static bool final_refit(const geometry_problem *problem, geometry_candidate *can
   gather(problem, candidate->matrix, problem->threshold, all, &form);
   if (problem->model == HS_ESSENTIAL) {
     gather(problem, candidate->matrix, NEAR * problem->threshold, all, &near);
-    /* the derivative of (1 - r^2 / t^2)^3 is divided by t^2 */
+    /* the derivative of (1 - r^2 / t^2)^3 contains the factor 1 / t^2 */
     for (int i = 0; i < TWO_VIEW_FORM_SUMS; i++) form.sum[i] += near.sum[i] / (NEAR * NEAR);
   }
   return fit(problem, &form, candidate);
@@ -107,7 +107,8 @@ void geometry_polish(const geometry_problem *problem, geometry_candidate *candid
   }
 }
 
-/* Computes base^exponent by squaring: only products, so that every machine gives the same number of iterations. */
+/* Computes base^exponent by squaring. Uses only products, so that every machine computes the same number of
+   iterations. */
 static double power(double base, int32_t exponent) {
   double result = 1.0;
   for (; exponent > 0; exponent >>= 1) {
@@ -123,8 +124,9 @@ int32_t iterations_needed(size_t inliers, size_t count, int sample, double confi
     if (inliers <= (size_t)i) return most;
     good *= (double)(inliers - (size_t)i) / (double)(count - (size_t)i);
   }
-  int32_t low = 0, high = most; /* search in (low, high] for the least n with (1 - good)^n <= 1 - confidence; else
-                                   `most` */
+  /* searches (low, high] for the smallest n with (1 - good)^n <= 1 - confidence; if there is none, the result is
+     `most` */
+  int32_t low = 0, high = most;
   while (high - low > 1) {
     const int32_t middle = low + (high - low) / 2;
     if (power(1.0 - good, middle) <= 1.0 - confidence)

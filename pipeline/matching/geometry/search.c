@@ -7,21 +7,24 @@
 
 #include "pipeline/matching/geometry/scoring.h"
 
-/* A homography across two surfaces may fit more matches than one of a single surface, so the search starts from
-   several candidates. Of the first samples, all with more than this share of the best score are refined. */
+/* A homography that mixes two surfaces may fit more matches than the homography of one surface, so the search starts
+   from several candidates: of the first samples, all with more than this share of the best score are refined. */
 #define EARLY_SHARE 0.4
 enum {
   EARLY_SAMPLES = 64,
-  ROUND = 16 /* samples per round: candidates compete with the best one before the round, and one of them is refined */
+  /* number of samples per round; each round compares its candidates with the best one so far, and refines one of
+   * them */
+  ROUND = 16
 };
 
-/* Each sample has its own random sequence, so samples can be drawn in any order. */
+/* Draws a sample. Each sample has its own random sequence, so samples can be drawn in any order. */
 static void draw_sample(uint64_t seed, int32_t index, uint32_t count, int size, uint32_t *sample) {
   random_state own = {splitmix64_mix(seed + (uint64_t)index)};
   random_sample(&own, count, size, sample);
 }
 
-/* Finds the best candidate of the samples [begin, end) if it beats the previous best; *best_sample: its sample. */
+/* Finds the best candidate of the samples [begin, end) if it is better than the previous best; *best_sample: its
+ * sample. */
 static bool best_of_round(const geometry_problem *problem, const search_scratch *scratch, uint64_t seed, int32_t begin,
                           int32_t end, geometry_candidate *best, uint32_t *best_sample) {
   const int size = geometry_sample_size(problem->model);
@@ -46,7 +49,7 @@ static bool best_of_round(const geometry_problem *problem, const search_scratch 
   return found;
 }
 
-/* True if local optimisation, which starts at twice the threshold, may reach min_inliers. */
+/* True if local optimisation, which begins with twice the threshold, may reach min_inliers. */
 static bool is_worth_improving(const geometry_problem *problem, const search_limits *limits,
                                const geometry_candidate *candidate) {
   geometry_problem wide = *problem;
@@ -69,7 +72,8 @@ bool search_run(const geometry_problem *problem, const search_limits *limits, ra
   if (count < (size_t)size || count < limits->min_inliers) return false;
   int32_t needed = iterations_left(limits, 0, count, size), drawn = 0;
   const uint64_t seed = random_next(random);
-  geometry_candidate sampled = {{0.0}, {0.0}, 0.0}; /* best unrefined score, which a sample must exceed */
+  /* best candidate before refinement, whose score a sample must exceed */
+  geometry_candidate sampled = {{0.0}, {0.0}, 0.0};
   while (drawn < needed) {
     uint32_t sample[GEOMETRY_SAMPLE_MAX];
     const int32_t end = limits->max_iterations - drawn > ROUND ? drawn + ROUND : limits->max_iterations;

@@ -21,7 +21,7 @@ static inline uint64_t random_next(random_state *state) {
   return splitmix64_mix(state->counter);
 }
 
-/* Returns a number 0..limit-1, uniform up to 2^-32 * limit. */
+/* Returns a random number 0..limit-1; the probabilities differ by less than 2^-32 * limit. */
 static inline uint32_t random_below(random_state *state, uint32_t limit) {
   return (uint32_t)(((random_next(state) >> 32) * limit) >> 32);
 }
@@ -39,9 +39,9 @@ static inline void random_sample(random_state *state, uint32_t limit, int count,
 typedef struct search_limits {
   double confidence;
   int32_t min_iterations, max_iterations;
-  size_t min_inliers; /* a model with fewer inliers is of no interest */
+  size_t min_inliers; /* models with fewer inliers are not searched for */
   bool check_plane;
-  bool leave_rough; /* true: skip polishing */
+  bool leave_rough; /* true: the result is not polished */
 } search_limits;
 
 /* Working memory for the problem's matches. */
@@ -51,24 +51,23 @@ typedef struct search_scratch {
   geometry_batch *batch;
 } search_scratch;
 
-/* Searches for *best; false if no sample gave a candidate. Ends when, with the requested confidence, a sample without
-   outliers was drawn, for the best model so far or for any model of min_inliers. It also ends if no model of
-   min_inliers was found after as many samples: there is probably none. The problem's matches must be in random order.
-   *iterations: number of samples drawn. */
+/* Searches for *best; false if no sample gave a candidate. The search ends when, with the requested confidence, a
+   sample without outliers of the best model so far has been drawn. It also ends when a model of min_inliers would have
+   been found with that confidence, but none was. The problem's matches must be in random order. *iterations: number of
+   samples drawn. */
 bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random,
                 const search_scratch *scratch, geometry_candidate *best, int32_t *iterations);
 
 /* ---- Fundamental matrices whose support is mostly in one plane. */
 
-/* Improves a fundamental matrix whose sample is mostly in a plane. If one homography relates five or more of the
-   seven sampled matches, the other two alone determine the matrix. Then finds the plane of that homography, and a
-   better matrix from the plane and two matches off it. Replaces *candidate (reads and writes matrix and score) if one
-   scores higher. */
+/* Improves a fundamental matrix whose sample is mostly in a plane: if one homography relates five or more of the seven
+   sampled matches, only the other two determine the matrix. Finds the plane of that homography, and a matrix from the
+   plane and two matches off it. If its score is higher, replaces *candidate (reads and writes matrix and score). */
 void plane_complete(const geometry_problem *problem, const uint32_t *sample, random_state *random,
                     const search_scratch *scratch, geometry_candidate *candidate);
 
-/* Sets *matrix to [e']x H, where e' is the epipole of *matrix in image b; matches of the plane of H satisfy it for
-   any e'. False: no epipole, *matrix unchanged. */
+/* Sets *matrix to [e']x H, where e' is the epipole of *matrix in image b; matches in the plane of H satisfy it for any
+   e'. False: there is no epipole, and *matrix is unchanged. */
 bool plane_epipolar(const double homography[9], double matrix[9]);
 
 /* ---- Smoothness of matches. Wrong matches along a row of equal windows agree with an epipolar geometry, because
@@ -79,14 +78,14 @@ bool plane_epipolar(const double homography[9], double matrix[9]);
 /* Working memory, one element per match. */
 typedef struct smoothness_scratch {
   double *mapped_x, *mapped_y; /* coordinates of H a in image b */
-  uint32_t *order;             /* matches sorted by cell */
-  uint32_t *cell;              /* [match]: its cell */
+  uint32_t *order;             /* matches sorted by grid cell */
+  uint32_t *cell;              /* [match]: its grid cell */
 } smoothness_scratch;
 
 /* Marks smooth matches: smooth[i] is 1 if, for enough of the nearest neighbours of match i, the displacement b - H a
-   differs from that of match i by at most max(floor, their distance). Neighbours are taken in image b, once around H
-   a and once around b; both must agree. A match that H sends to infinity is not smooth. floor: working units. Tests
-   only the first `tested` matches (at most all) and returns the number of smooth ones. */
+   differs from that of match i by at most max(floor, distance of the two matches). Neighbours are taken in image b,
+   once around H a and once around b; both must agree. A match that H sends to infinity is not smooth. floor: working
+   units. Only the first `tested` matches are tested. Returns the number of smooth ones. */
 size_t smoothness_mark(const geometry_matches *matches, const double homography[9], double floor,
                        const smoothness_scratch *scratch, size_t tested, uint8_t *smooth);
 

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-#define ENOUGH 0.3 /* share of the neighbours that must have a similar displacement */
+#define ENOUGH 0.3 /* minimum share of neighbours with a similar displacement */
 enum { CELLS = 32, NEIGHBOURS = 12, LOOKED_AT = 24 };
 
-/* A square grid over points: the matches of cell c are order[start[c]..start[c + 1]). */
+/* A square grid over points. The matches of cell c are order[start[c]..start[c + 1]). */
 typedef struct cell_grid {
   const double *x, *y;
   const uint32_t *order;
@@ -16,7 +16,7 @@ typedef struct cell_grid {
   uint32_t start[CELLS * CELLS + 1];
 } cell_grid;
 
-/* Cell index of a value, clamped to the range; NaN gives the first cell. */
+/* Returns the cell index of a value, clamped to the range; NaN gives the first cell. */
 static uint32_t index_in(double value, double least, double scale) {
   const double at = (value - least) * scale;
   if (!(at > 0.0)) return 0;
@@ -34,8 +34,8 @@ static void range_of(const double *values, size_t count, double *least, double *
   *scale = high > low ? (double)CELLS / (high - low) : 0.0;
 }
 
-/* Grid over points in image b. Its range comes from the matches: a homography sends points near its horizon
-   anywhere. Counting sort, so a cell keeps the order of the matches. */
+/* Builds a grid over points in image b by a counting sort, so a cell keeps the order of the matches. The grid's range
+   is that of the matches, because a homography maps points near its horizon to anywhere. */
 static void build_grid(cell_grid *grid, const geometry_matches *matches, const double *x, const double *y,
                        const smoothness_scratch *scratch) {
   const size_t count = matches->count;
@@ -62,12 +62,12 @@ static void build_grid(cell_grid *grid, const geometry_matches *matches, const d
   grid->cell = scratch->cell;
 }
 
-/* Rows [top, bottom] and columns [left, right] of cells. */
+/* A window of cells: rows [top, bottom] and columns [left, right]. */
 typedef struct cell_window {
   uint32_t left, right, top, bottom, count;
 } cell_window;
 
-/* The smallest square of cells around a match with enough other matches, or the whole grid. */
+/* Returns the smallest square of cells around a match with enough other matches, or the complete grid. */
 static cell_window window_around(const cell_grid *grid, size_t match) {
   const uint32_t column = grid->cell[match] % CELLS, row = grid->cell[match] / CELLS;
   cell_window w = {0};
@@ -83,13 +83,15 @@ static cell_window window_around(const cell_grid *grid, size_t match) {
   }
 }
 
-/* True if enough neighbours move as this match does. In a crowded window only every n-th neighbour is examined. */
+/* True if enough neighbours move like this match. If a window has many matches, only every n-th neighbour is
+ * examined. */
 static bool moves_alike(const cell_grid *grid, const geometry_matches *matches, const smoothness_scratch *scratch,
                         size_t match, double floor) {
   const cell_window w = window_around(grid, match);
   const uint32_t step = (w.count + LOOKED_AT - 1) / LOOKED_AT;
   const double dx = matches->bx[match] - scratch->mapped_x[match], dy = matches->by[match] - scratch->mapped_y[match];
-  const double certain = ENOUGH * (double)((w.count + step - 1) / step); /* share of the most that can be examined */
+  /* minimum number of similar neighbours, out of the number that is examined */
+  const double certain = ENOUGH * (double)((w.count + step - 1) / step);
   uint32_t looked_at = 0, alike = 0, skip = 0;
   for (uint32_t r = w.top; r <= w.bottom; r++) {
     const uint32_t end = grid->start[CELLS * r + w.right + 1];

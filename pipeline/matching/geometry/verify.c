@@ -16,34 +16,35 @@
 #include "pipeline/matching/geometry/search.h"
 
 #define COORDINATE_MAX 1.0e6
-/* The tolerance of the second search is SEARCH_MEDIANS times the median error of the first search's smooth inliers;
-   the final tolerance is INLIER_SEARCHES times that. Keypoint errors have heavy tails: 99 of 100 are within 16 medians
-   (Strecha's castle and entry). */
+/* The tolerance of the second search is SEARCH_MEDIANS times the median error of the first search's smooth inliers; the
+   final tolerance is INLIER_SEARCHES times the tolerance of the second search. Keypoint errors have heavy tails: 99 of
+   100 are within 16 medians (Strecha's scenes castle and entry). */
 #define SEARCH_MEDIANS  3.0
 #define INLIER_SEARCHES 4.0
-#define PRECISION_MIN   0.5                 /* pixels; below it a keypoint's position is rounding and noise */
-#define SMOOTH_FLOOR    3.0                 /* pixels; difference always allowed between neighbours */
-#define SETTLED_SHARE   0.97                /* least share of the first inliers that keeps the first matrix */
-#define SETTLED_PRECISE 0.25                /* largest share of the first tolerance with which SETTLED_SHARE applies */
-#define KEPT_SHARE      0.75                /* share of the smooth inliers below which the second search failed */
-#define PLANE_SHARE     0.5                 /* share of the inliers above which a plane replaces the model */
-#define POLISHED_SHARE  0.4                 /* share of the inliers below which a plane cannot replace the model */
-#define PLANE_ERROR     0.70710678118654752 /* an error in one image, distributed over both */
+#define PRECISION_MIN   0.5  /* pixels; smaller errors are rounding and noise of a keypoint's position */
+#define SMOOTH_FLOOR    3.0  /* pixels; this difference between neighbours is always allowed */
+#define SETTLED_SHARE   0.97 /* minimum share of the first inliers with which the first matrix is kept */
+#define SETTLED_PRECISE 0.25 /* SETTLED_SHARE applies up to this share of the first tolerance */
+#define KEPT_SHARE      0.75 /* the second search has failed if it keeps less than this share of the smooth inliers */
+#define PLANE_SHARE     0.5  /* a plane replaces the model if it has more than this share of the inliers */
+#define POLISHED_SHARE  0.4  /* a plane cannot replace the model if it has less than this share of the inliers */
+/* the Sampson error is this share of an error in one image, because it is distributed over both */
+#define PLANE_ERROR 0.70710678118654752
 enum {
   ITERATIONS_MAX = 100000000,
   PLANE_ITERATIONS = 100,
   PLANE_MATCHES = 256,
   MEDIAN_OF = 255,
-  SETTLED_TESTED = 128, /* matches tested for smoothness */
-  OFF_PLANE_MIN = 8     /* minimum of matches off a plane that determine the epipole */
+  SETTLED_TESTED = 128, /* number of matches tested for smoothness */
+  OFF_PLANE_MIN = 8     /* minimum number of matches off a plane that determine the epipole */
 };
 
-/* Working memory and coordinates: working = scale * (pixels - centre). */
+/* Working memory and coordinates of a verification: working = scale * (pixels - centre). */
 typedef struct verification {
   const hs_verify_options *options;
   double *columns[4];        /* ax ay bx by, in random order */
-  double *inlier_columns[4]; /* inliers only */
-  double *smooth_columns[4]; /* smooth inliers only */
+  double *inlier_columns[4]; /* as columns, inliers only */
+  double *smooth_columns[4]; /* as columns, smooth inliers only */
   smoothness_scratch smoothness;
   search_scratch search;
   uint32_t *source; /* [match]: its index among the caller's matches */
@@ -135,7 +136,7 @@ static void take_points(verification *v, const double *points_a, const double *p
   v->problem.matches.count = kept;
 }
 
-/* Centres each image's points at their mean, and scales all to a mean distance of about 1. */
+/* Centres the points of each image at their mean, and scales all to a mean distance of about 1. */
 static void to_working(verification *v) {
   const size_t count = v->problem.matches.count;
   double spread = 0.0;
@@ -182,7 +183,7 @@ hs_status verify_scratch_reserve(verify_scratch *scratch, size_t count, double *
   if (!scratch->memory || scratch->match_capacity < count) {
     const uint64_t bytes = verify_scratch_bytes(count);
     if (count > SIZE_MAX / MATCH_BYTES || bytes > SIZE_MAX) return HS_ERR_LIMIT;
-    verify_scratch_release(scratch); /* released first, so that both never exist at once */
+    verify_scratch_release(scratch); /* freed before the new allocation, so that both never exist at the same time */
     scratch->memory = hs_memory_alloc(scratch->allocator, (size_t)bytes);
     if (!scratch->memory) return HS_ERR_MEMORY;
     scratch->match_capacity = count;
@@ -202,7 +203,8 @@ static void lay_out(verification *v, const verify_scratch *scratch, double *poin
     v->columns[c] = columns + (size_t)c * capacity;
     v->inlier_columns[c] = columns + (size_t)(4 + c) * capacity;
     v->smooth_columns[c] = columns + (size_t)(8 + c) * capacity;
-    v->search.columns[c] = v->inlier_columns[c]; /* the search and the inliers are never needed at once */
+    /* the search and the inliers are never needed at the same time, so they share memory */
+    v->search.columns[c] = v->inlier_columns[c];
   }
   v->smoothness.mapped_x = columns + 12 * capacity;
   v->smoothness.mapped_y = columns + 13 * capacity;
@@ -227,7 +229,8 @@ static geometry_matches marked_matches(const verification *v) {
                             v->inlier_columns[3]};
 }
 
-/* True if points are on one line (or at one point): root mean square distance to the best line is below `height`. */
+/* True if all points are near one line (or one point): the root mean square distance to the best line is below
+   `height`. */
 static bool on_a_line(const double *x, const double *y, size_t count, double height) {
   double mean_x = 0.0, mean_y = 0.0, xx = 0.0, xy = 0.0, yy = 0.0;
   for (size_t i = 0; i < count; i++) {
@@ -253,7 +256,7 @@ static geometry_problem planar_problem(const verification *v, const geometry_mat
   return planar;
 }
 
-/* Searches a random subset for the homography that explains most of these matches. False: none found. */
+/* Searches a random subset for the homography that explains most of these matches. False: none was found. */
 static bool find_plane(const verification *v, const geometry_matches *matches, random_state *random,
                        geometry_candidate *plane) {
   const search_limits limits = {0.99, 0, PLANE_ITERATIONS, 0, false, true};
@@ -299,13 +302,13 @@ static void to_caller(const verification *v, const geometry_candidate *best, dou
 
 /* ------------------------------------------------------------------ the second search */
 
-/* Result of a search: the model, its plane, and the inliers. */
+/* Result of a search: the model, its plane, and its inliers. */
 typedef struct outcome {
   geometry_candidate best, plane;
   bool has_plane, plane_only;
-  double threshold; /* largest error of an inlier, working units */
-  size_t count;     /* inliers, marked in the mask */
-  double squares;   /* sum of their squared errors */
+  double threshold; /* maximum error of an inlier, working units */
+  size_t count;     /* number of inliers, which the mask marks */
+  double squares;   /* sum of the inliers' squared errors */
 } outcome;
 
 static void count_outcome(const verification *v, outcome *found) {
@@ -328,7 +331,7 @@ static geometry_matches smooth_matches(const verification *v, const geometry_mat
                             v->smooth_columns[3]};
 }
 
-/* Returns the median squared error of the first MEDIAN_OF matches; matches are in random order. */
+/* Returns the median squared error of the first MEDIAN_OF matches, which are in random order. */
 static double median_square(const geometry_problem *problem, const double matrix[9]) {
   double squares[MEDIAN_OF];
   const size_t count = problem->matches.count < MEDIAN_OF ? problem->matches.count : MEDIAN_OF;
@@ -342,9 +345,9 @@ static double median_square(const geometry_problem *problem, const double matrix
   return count > 0 ? squares[count / 2] : 0.0;
 }
 
-/* True if only a plane is certain: it has most inliers, and off it no more matches agree with the matrix than by
-   chance. Points span about two units, so unrelated matches fall into the band of the threshold on both sides of a
-   line with probability 2 threshold / 2. */
+/* True if only a plane is certain: it has most of the inliers, and off the plane no more matches agree with the matrix
+   than by chance. The points span about two units, so an unrelated match is within the threshold on either side of an
+   epipolar line with probability 2 threshold / 2. */
 static bool only_plane(const verification *v, const geometry_matches *marked, const outcome *found) {
   const geometry_problem inliers = planar_problem(v, marked);
   if ((double)geometry_count_inliers(&inliers, found->plane.matrix, NULL, NULL) < PLANE_SHARE * (double)marked->count)
@@ -362,7 +365,7 @@ static bool only_plane(const verification *v, const geometry_matches *marked, co
   return agreeing < (double)OFF_PLANE_MIN || agreeing <= by_chance + 4.0 * sqrt(by_chance);
 }
 
-/* Replaces the model's inliers by the plane's, with a matrix that fits them. */
+/* Replaces the model's inliers by those of the plane, and the matrix by one that fits them. */
 static void keep_plane(const verification *v, outcome *found) {
   geometry_problem planar = planar_problem(v, &v->problem.matches);
   planar.threshold *= PLANE_ERROR;
@@ -395,7 +398,7 @@ static bool is_settled(const verification *v, const geometry_problem *again, con
          (double)mark_smooth(v, &again->matches, found, tested) >= SETTLED_SHARE * (double)tested;
 }
 
-/* Searches again among the smooth inliers with a tolerance measured from their errors, so that wrong matches within
+/* Searches again among the smooth inliers, with a tolerance measured from their errors, so that wrong matches within
    the first tolerance have no influence. marked: inliers of the first search. */
 static void refine(verification *v, const geometry_matches *marked, random_state *random, outcome *found) {
   const hs_verify_options *const o = v->options;
@@ -424,7 +427,7 @@ static void refine(verification *v, const geometry_matches *marked, random_state
 
 /* ---- entry points */
 
-/* True if the marked matches are a valid result: enough, and not on a line. */
+/* True if the marked matches are a valid result: they are enough, and not on a line. */
 static bool suffices(const verification *v, const outcome *found, const geometry_matches *marked) {
   const hs_verify_options *const o = v->options;
   return found->count >= (size_t)o->min_inliers && found->count >= (size_t)geometry_sample_size(o->model) &&
@@ -438,7 +441,7 @@ static void report(const verification *v, const outcome *found, uint8_t *inliers
   geometry->inlier_count = found->count;
   geometry->plane_only = found->plane_only;
   geometry->tolerance = found->threshold / v->scale;
-  /* Rounding can make squares negative for matches that a homography maps almost to infinity. */
+  /* rounding can make squares negative for matches that a homography maps almost to infinity */
   geometry->rms_error = found->squares > 0.0 ? sqrt(found->squares / (double)found->count) / v->scale : 0.0;
   geometry->plane_inliers = v->options->model == HS_HOMOGRAPHY ? found->count : 0;
   if (v->options->model != HS_HOMOGRAPHY && found->has_plane) {
@@ -449,7 +452,7 @@ static void report(const verification *v, const outcome *found, uint8_t *inliers
   for (size_t k = 0; inliers && k < v->problem.matches.count; k++) inliers[v->source[k]] = v->mask[k];
 }
 
-/* Searches and fills in the result. */
+/* Searches, and writes the result. */
 static void search_and_report(verification *v, random_state *random, uint8_t *inliers, hs_geometry *geometry) {
   const hs_verify_options *const o = v->options;
   const search_limits limits = {o->confidence,          o->min_iterations,   o->max_iterations,
@@ -527,7 +530,7 @@ hs_status hs_verify_points(const double *points_a, const double *points_b, size_
   return status;
 }
 
-/* Verification of matches between lists of features: their positions gathered into arrays of points. */
+/* Verification of matches between lists of features: their positions are gathered into arrays of points. */
 
 enum { PAIR_BYTES = 2 * sizeof(uint32_t) };
 

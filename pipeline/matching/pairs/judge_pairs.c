@@ -11,24 +11,26 @@
 #include "pipeline/include/hartsift_pairs.h"
 
 enum {
-  DENIED_ALL = 4, /* fewest denying inliers that make a pair doubtful if none supports it: no accident */
-  DENIED_MAX = 10 /* fewest denying inliers that make a pair doubtful if fewer support it */
+  /* minimum number of contradicting inliers that make a pair doubtful if none supports it, so that it is no accident */
+  DENIED_ALL = 4,
+  DENIED_MAX = 10 /* minimum number of contradicting inliers that make a pair doubtful if fewer support it */
 };
 
-/* Disjoint sets, as trees of parents: of features (tracks), and of images (connected by sure pairs). */
+/* Disjoint sets, stored as trees of parents: sets of features (tracks), and of images (connected by sure pairs). */
 typedef struct judge {
   const hs_allocator *allocator;
   const hs_pair_inliers *source;
   hs_judge_options options;
-  uint64_t *first_feature; /* [image]: number of its first feature, counted over all images */
+  uint64_t *first_feature; /* [image]: number of its first feature; the features of all images are numbered together */
   uint32_t *parent;        /* [feature] */
-  uint8_t *is_on_track;    /* [feature]: 1 if a sure pair has it as an inlier */
+  uint8_t *is_on_track;    /* [feature]: 1 if it is in an inlier of a sure pair */
   uint32_t *image_parent;
-  uint64_t *neighbor_range; /* [image + 1]: where its images start in `neighbors`; the last entry is the end */
-  uint32_t *neighbors;      /* for each image, the images that it has sure pairs with */
-  uint32_t marked_for;      /* number + 1 of the image that mark_near was last called for */
-  uint32_t *near_mark;      /* [image]: number + 1 of the last image that it was marked as near to */
-  uint32_t *inliers;        /* inliers of the current pair */
+  /* [image]: start of its entries in `neighbors`; one more entry is the end of the last image */
+  uint64_t *neighbor_range;
+  uint32_t *neighbors; /* for each image, the images with which it forms sure pairs */
+  uint32_t marked_for; /* image number + 1 of the last call of mark_near */
+  uint32_t *near_mark; /* [image]: number + 1 of the image for which it was last marked as near */
+  uint32_t *inliers;   /* inliers of the current pair */
 } judge;
 
 static const options_kind kind = OPTIONS_KIND(hs_judge_options, sure_inliers);
@@ -75,14 +77,14 @@ static hs_status fail(const judge *j, hs_status status, const char *message) {
   return status;
 }
 
-/* Allocates count + 1 elements, so that an empty array is no failure; null: no memory. */
+/* Allocates count + 1 elements, so that an empty array is no failure; null: out of memory. */
 static void *allocate_array(const judge *j, size_t count, size_t element_bytes) {
   size_t elements, bytes;
   if (!hs_size_add(count, 1, &elements) || !hs_size_mul(elements, element_bytes, &bytes)) return NULL;
   return hs_memory_alloc(j->allocator, bytes);
 }
 
-/* Reads a pair's inliers and converts them to feature numbers. */
+/* Reads a pair's inliers, and converts them to feature numbers. */
 static hs_status read_inliers(const judge *j, const hs_judged_pair *pair, size_t index) {
   const uint32_t image[2] = {pair->images.first, pair->images.second};
   const hs_status status = j->source->read(j->source->user, index, j->inliers);
@@ -113,7 +115,7 @@ static hs_status join_sure_pairs(judge *j, hs_judged_pair *pairs, size_t count) 
 
 /* ------------------------------------------------------------------ distances between images */
 
-/* Lists for each image the images that it has sure pairs with. */
+/* Lists for each image the images with which it forms sure pairs. */
 static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t count) {
   const size_t images = j->source->image_count;
   size_t sure = 0;
@@ -140,7 +142,7 @@ static hs_status list_neighbors(judge *j, const hs_judged_pair *pairs, size_t co
   return HS_OK;
 }
 
-/* Marks the images that one or two sure pairs connect to an image. */
+/* Marks the images that a chain of one or two sure pairs connects to an image. */
 static void mark_near(judge *j, uint32_t image) {
   const uint64_t *const range = j->neighbor_range;
   const uint32_t mark = image + 1;
@@ -154,8 +156,8 @@ static void mark_near(judge *j, uint32_t image) {
   }
 }
 
-/* True if at most three sure pairs connect two images. The tracks of an image need not reach an image further away:
-   such a pair may close a loop, and the two features of a correct inlier are then on two tracks. */
+/* True if a chain of at most three sure pairs connects two images. Tracks need not extend to images farther apart: such
+   a pair may close a loop, and the two features of a correct inlier are then on two tracks. */
 static bool is_near(judge *j, hs_image_pair images) {
   const uint32_t mark = images.first + 1;
   mark_near(j, images.first);
@@ -172,7 +174,7 @@ static hs_pair_verdict verdict_of(const judge *j, const hs_judged_pair *pair) {
   if (root_of(j->image_parent, pair->images.first) != root_of(j->image_parent, pair->images.second))
     return HS_PAIR_ONLY_LINK;
   const size_t denied = pair->on_tracks - pair->supported;
-  /* No inlier on tracks proves nothing: other pairs may not see that part. */
+  /* if no inlier is on tracks, nothing is proved, because other pairs may not see that part of the scene */
   const bool unsupported =
       denied > 0 && (double)pair->supported < j->options.least_support * (double)pair->inlier_count;
   const bool mostly_denied = denied >= DENIED_MAX && denied > pair->supported;
@@ -199,7 +201,7 @@ static hs_status judge_others(judge *j, hs_judged_pair *pairs, size_t count) {
   return HS_OK;
 }
 
-/* Checks the pairs; *most: the largest number of inliers of a pair. */
+/* Checks the pairs; *most: largest number of inliers of a pair. */
 static hs_status check(const judge *j, const hs_judged_pair *pairs, size_t count, size_t *most) {
   const hs_judge_options *const o = &j->options;
   const hs_pair_inliers *const source = j->source;

@@ -1,5 +1,5 @@
 /*
- * The device's thread: matches a run's pairs on its GPU, many at a time; see pair_run.h.
+ * The device's thread: matches the pairs of a run on its GPU, many at a time; see pair_run.h.
  */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static void fail_stage(hs_pairs *run, stage_status status) {
   pair_run_fail(run, status == STAGE_OUT_OF_MEMORY ? HS_ERR_MEMORY : HS_ERR_DEVICE, run->engine->error_text());
 }
 
-/* Passes a taken pair's record to verification, or stores it as the result. Under the lock. */
+/* Passes the record of a taken pair to verification, or stores it as the result. The caller holds the lock. */
 static void hand_on(hs_pairs *run, size_t index, pair_record *record) {
   if (record && record->result.status == HS_OK && run->options.verify)
     pair_run_put_matched(run, record);
@@ -36,7 +36,7 @@ static void hand_on(hs_pairs *run, size_t index, pair_record *record) {
     pair_run_finish(run, index, record);
 }
 
-/* Takes the next pair of the phase; returns its index. Under the lock. */
+/* Takes the next pair of the phase, and returns its index. The caller holds the lock. */
 static size_t take(hs_pairs *run) {
   run->active++;
   return run->phase.pairs[run->next++];
@@ -44,7 +44,8 @@ static size_t take(hs_pairs *run) {
 
 /* ------------------------------------------------------------------ pairs outside batches */
 
-/* Matches a pair that fits no batch: its descriptors are floats, or it has more features than a batch has room for. */
+/* Matches a pair that does not fit a batch: its descriptors are floats, or it has more features than the capacity of a
+ * batch. */
 static pair_record *match_alone(hs_pairs *run, size_t index) {
   const hs_image_pair *pair = &run->pairs[index];
   const match_placement host = {NULL, false};
@@ -64,7 +65,7 @@ static pair_record *match_alone(hs_pairs *run, size_t index) {
   return record;
 }
 
-/* True if the next pair fits a batch; *bytes: the batch memory that it takes. Under the lock. */
+/* True if the next pair fits a batch; *bytes: memory of the batch that it needs. The caller holds the lock. */
 static bool fits_batch(const hs_pairs *run, size_t index, match_request *request, uint64_t *bytes) {
   const hs_image_pair *pair = &run->pairs[index];
   const pair_image *a = &run->images[pair->first], *b = &run->images[pair->second];
@@ -75,7 +76,7 @@ static bool fits_batch(const hs_pairs *run, size_t index, match_request *request
   return *bytes <= run->batch_bytes;
 }
 
-/* Takes and matches a pair outside the batches. Called and left with the lock. */
+/* Takes and matches a pair outside the batches. The caller holds the lock, which is released during the work. */
 static void take_alone(hs_pairs *run) {
   const size_t index = take(run);
   const hs_image_pair *pair = &run->pairs[index];
@@ -99,7 +100,7 @@ static void take_alone(hs_pairs *run) {
 
 /* ------------------------------------------------------------------ batches */
 
-/* Takes pairs for a batch until none is left or the next does not fit. Under the lock. */
+/* Takes pairs for a batch until none is left or the next one does not fit. The caller holds the lock. */
 static void fill(device_work *w, device_batch *batch) {
   hs_pairs *run = w->run;
   uint64_t used = 0, bytes = 0;
@@ -117,7 +118,7 @@ static void fill(device_work *w, device_batch *batch) {
   }
 }
 
-/* Starts another batch. Called and left with the lock. */
+/* Starts another batch. The caller holds the lock, which is released during the work. */
 static void begin(device_work *w) {
   hs_pairs *run = w->run;
   const int32_t number = (w->oldest + w->in_flight) % PAIR_BATCHES;
@@ -135,7 +136,7 @@ static void begin(device_work *w) {
   if (status != STAGE_OK) fail_stage(run, status);
 }
 
-/* Waits for the oldest batch and hands its pairs on. Called and left with the lock. */
+/* Waits for the oldest batch, and passes its pairs on. The caller holds the lock, which is released during the wait. */
 static void finish(device_work *w) {
   hs_pairs *run = w->run;
   device_batch *batch = &w->batches[w->oldest];

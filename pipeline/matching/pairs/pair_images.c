@@ -1,5 +1,5 @@
 /*
- * Images of a run: read when their phase begins, freed when others need the memory. See pair_run.h.
+ * Images of a run: read when their phase begins, freed when other images need the memory. See pair_run.h.
  */
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/matching/pairs/pair_run.h"
 
-/* Checks an image's features for matching; match_check checks the rest for each pair. */
+/* Checks an image's features for matching. match_check makes the other checks for each pair. */
 static hs_status check(const hs_pairs *run, uint32_t image, const hs_features *f, char message[PAIR_MESSAGE_BYTES]) {
   const hs_collection_image *wanted = &run->collection.images[image];
   if (!wanted->features && f->count != wanted->feature_count) {
@@ -23,17 +23,17 @@ static hs_status check(const hs_pairs *run, uint32_t image, const hs_features *f
 }
 
 static void keep_message(const hs_pairs *run, pair_image *i, const char *message) {
-  i->message = hs_memory_alloc(run->allocator, strlen(message) + 1); /* null (no memory): the status alone gives the
-                                                                        reason */
+  /* if this is null (out of memory), the status alone gives the reason */
+  i->message = hs_memory_alloc(run->allocator, strlen(message) + 1);
   if (i->message) strcpy(i->message, message);
 }
 
-/* True if pairs with the image may need another ratio test than the run's; see match_check. */
+/* True if pairs with the image may need another ratio test than the run's options say; see match_check. */
 static bool is_lone(const hs_pairs *run, const hs_features *f) {
   return f->count == 1 && run->match.mutual == 0 && run->match.ratio > 0.0;
 }
 
-/* Copies an image's descriptors to the device, if the run has one that takes them. */
+/* Copies an image's descriptors to the device, if the run has a device and it supports their type. */
 static hs_status upload(hs_pairs *run, pair_image *i, char message[PAIR_MESSAGE_BYTES]) {
   const hs_features *f = i->features;
   int32_t previous;
@@ -60,7 +60,7 @@ static void drop(const hs_pairs *run, pair_image *i) {
 void pair_images_leave_device(hs_pairs *run) {
   for (size_t i = 0; run->images && i < run->collection.image_count; i++) {
     drop(run, &run->images[i]);
-    run->images[i].on_device = NULL; /* cleared even if the device no longer answers */
+    run->images[i].on_device = NULL; /* cleared even if the device no longer responds */
   }
 }
 

@@ -10,32 +10,32 @@
 
 enum {
   PLACES_BYTES = 2 * sizeof(match_place),
-  RESULT_BYTES = sizeof(hs_match_pair) + 1, /* a match and its inlier flag */
+  RESULT_BYTES = sizeof(hs_match_pair) + 1, /* bytes of a match and its inlier flag */
   BATCH_BYTES_MAX = 48 << 20
 };
 
-/* Memory that the run may take, bytes: the caller's limit, else half of the machine's memory. */
+/* Returns the memory that the run may use, bytes: the caller's limit, else half of the machine's memory. */
 static uint64_t allowed(const hs_context *c) {
   if (c->options.max_memory_bytes > 0) return c->options.max_memory_bytes;
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : UINT64_MAX / 4;
 }
 
-/* Feature count of an image, limited so that a damaged database's claim cannot overflow; such images are refused
-   anyway. */
+/* Returns the feature count of an image, limited so that a false count in a damaged database cannot overflow; such
+   images are refused anyway. */
 static size_t count_of(const hs_collection_image *i) {
   const size_t count = i->features ? i->features->count : i->feature_count;
   return count < MATCH_NONE ? count : MATCH_NONE;
 }
 
-/* Bytes of an image's descriptors. Images that are not read yet are assumed to have 8-bit descriptors, as in
+/* Returns the bytes of an image's descriptors. If the image is not read yet, 8-bit descriptors are assumed, as in
    databases. */
 static size_t descriptor_bytes(const hs_collection_image *i) {
   return HS_DESCRIPTOR_LENGTH *
          (i->features && i->features->descriptor_type == HS_DESCRIPTOR_F32 ? sizeof(float) : sizeof(uint8_t));
 }
 
-/* Largest feature count among images with at most `limit` features. */
+/* Returns the largest feature count among images with at most `limit` features. */
 static size_t features_allowed(const hs_collection *c, size_t limit) {
   size_t most = 0;
   for (size_t i = 0; i < c->image_count; i++)
@@ -43,27 +43,27 @@ static size_t features_allowed(const hs_collection *c, size_t limit) {
   return most;
 }
 
-/* Bytes that one worker needs for any pair of images with at most `most` features each. */
+/* Returns the bytes that one worker needs for pairs of images with at most `most` features each. */
 static uint64_t worker_bytes(const hs_pairs *run, size_t most) {
   const hs_collection *c = &run->collection;
   match_type type = MATCH_U8;
   for (size_t i = 0; i < c->image_count; i++)
     if (descriptor_bytes(&c->images[i]) > HS_DESCRIPTOR_LENGTH) type = MATCH_F32;
-  if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* pairs of larger images are refused */
-  /* Workers do the guided matching even if a device does the first matching. */
+  if (most >= MATCH_NONE) most = MATCH_NONE - 1; /* pairs of images with more features are refused */
+  /* workers do the guided matching even if a device does the first matching */
   const bool matches = !run->engine || run->options.guided != 0;
   const uint64_t matching = matches ? lone_match_bytes(&run->ops, type, most, most) : 0;
   const uint64_t verifying = run->options.verify ? verify_scratch_bytes(most) : 0;
   if (matching == UINT64_MAX) return matching;
-  /* Results that a worker may add near the head when the memory for results is full, and its current result. The
-     current one counts twice if a guided result may replace it. */
+  /* results that a worker may add near the head when the memory for results is full, and its current result, which
+     counts twice if a guided result may replace it */
   const uint64_t result = sizeof(pair_record) + (uint64_t)most * RESULT_BYTES;
   return sizeof(pair_worker) + matching + verifying + (run->options.guided ? (uint64_t)most * PLACES_BYTES : 0) +
          (LOOKAHEAD_A_WORKER + 2) * result;
 }
 
-/* Feature count of the largest image that `bytes` suffice for in one worker. An image that is too large, or has such
-   a count in a damaged database, then costs only its own pairs. */
+/* Returns the largest feature count for which `bytes` suffice in one worker. So an image that is too large, or has a
+   false count in a damaged database, makes only its own pairs fail. */
 static size_t most_within(const hs_pairs *run, uint64_t bytes) {
   size_t fits = 0, beyond = MATCH_NONE;
   if (worker_bytes(run, beyond) <= bytes) return beyond;
@@ -87,7 +87,7 @@ static bool list_images(hs_pairs *run) {
   return bytes != NULL;
 }
 
-/* Plans device memory: an eighth for each batch, but no more than keeps the device busy; the rest for images. */
+/* Plans device memory: an eighth for each batch, but at most as much as keeps the device busy; the rest for images. */
 static bool plan_device(hs_pairs *run) {
   const hs_collection *c = &run->collection;
   const uint64_t limit = run->context->options.max_memory_bytes, free_bytes = run->engine->free_bytes(run->context);
@@ -104,8 +104,8 @@ static bool plan_device(hs_pairs *run) {
   return bytes != NULL;
 }
 
-/* Host bytes of the batches in flight. Matches take at most half of a batch's bytes, and exist twice: in pinned
-   memory and in the records made of them. */
+/* Returns the host bytes of the batches in flight. Matches take at most half of a batch's bytes, and exist twice: in
+   pinned memory and in the records. */
 static uint64_t host_bytes_of_batches(const hs_pairs *run) { return PAIR_BATCHES * run->batch_bytes; }
 
 bool pair_memory_plan(hs_pairs *run, int32_t threads) {
@@ -118,7 +118,7 @@ bool pair_memory_plan(hs_pairs *run, int32_t threads) {
   const uint64_t limit = allowed(run->context), all = limit > own ? limit - own : 0;
   run->features_max = most_within(run, all);
   const uint64_t each = worker_bytes(run, features_allowed(&run->collection, run->features_max));
-  /* Workers get up to half. Of the rest, three quarters are for images and one quarter for results. */
+  /* workers get up to half of the memory; three quarters of the rest are for images, one quarter is for results */
   uint64_t workers = each > 0 ? all / 2 / each : (uint64_t)threads;
   if (workers == 0 && each <= all) workers = 1;
   if (workers > (uint64_t)threads) workers = (uint64_t)threads;

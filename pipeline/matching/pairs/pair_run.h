@@ -1,10 +1,10 @@
 /*
  * State that the threads of a run over many pairs share.
  *
- * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images
- * are read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a
- * GPU matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue.
- * The fields of hs_pairs below `lock` are read and written under it, unless a comment says otherwise.
+ * The scheduler plans phases and reads their images. Workers take the phase's pairs in turn as soon as both images are
+ * read, match and verify them, and store a record; hs_pairs_next returns records in the order of the pairs. If a GPU
+ * matches, the device's thread takes the pairs, many at a time, and workers verify its matches from a queue. The lock
+ * protects the fields of hs_pairs that follow it, unless a comment says otherwise.
  */
 #ifndef HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
 #define HARTSIFT_MATCHING_PAIRS_PAIR_RUN_H
@@ -28,29 +28,30 @@
    Otherwise half of the memory is for first images of the next pairs and half for second images: of n images, of which
    memory holds m, each is then read about 2 n / m times. */
 
-/* Memory spaces that images take: host and device. */
+/* Memory spaces of images: host and device. */
 enum { PAIR_SPACES = 2 };
 
 typedef struct pair_phase_request {
   const hs_image_pair *pairs;
-  const uint8_t *is_done;             /* [pair]: not 0 if it is no candidate */
-  size_t begin, end;                  /* range of the pairs considered, in order */
-  size_t horizon;                     /* end of the pairs that may be processed out of order, whose results must wait;
-                                         at most `end` */
-  const uint64_t *bytes[PAIR_SPACES]; /* [image]: bytes that it takes in the space; null: the space is not used */
+  const uint8_t *is_done; /* [pair]: not 0 if the pair is done, so it is no candidate */
+  size_t begin, end;      /* range of the pairs that are considered, in order */
+  /* end of the pairs that may be processed out of order, whose results must wait for earlier ones; at most `end` */
+  size_t horizon;
+  const uint64_t *bytes[PAIR_SPACES]; /* [image]: bytes of the image in each space; null: the space is not used */
   uint64_t budget[PAIR_SPACES];
-  bool in_order; /* true: the phase gets consecutive candidates from the first on, without gaps */
+  bool in_order; /* true: the phase consists of consecutive candidates from the first one on */
 } pair_phase_request;
 
-/* Images and pairs of a phase. marks[image_count]: equals `number` for the phase's images. `number` is larger than
-   that of all earlier phases. */
+/* Images and pairs of a phase. marks[image_count]: equals `number` for the images of the phase. `number` is larger than
+   in all earlier phases. */
 typedef struct pair_phase {
   uint32_t *marks, number;
   uint32_t *pairs; /* [number of candidates]: indices of the phase's pairs, ascending */
   size_t count;
 } pair_phase;
 
-/* Fills the phase. It contains at least the first candidate, if one exists, even if that exceeds the budget. */
+/* Fills the phase. If there is a candidate, the phase contains at least the first one, even if that exceeds the
+   budget. */
 void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
 
 /* ------------------------------------------------------------------ the run */
@@ -58,33 +59,33 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase);
 enum { PAIR_SPACE_HOST, PAIR_SPACE_DEVICE };
 enum {
   PAIR_MESSAGE_BYTES = 512,
-  PAIRS_MATCHED_MAX = 2048, /* most pairs that the device matched and no worker has verified yet */
-  LOOKAHEAD_A_WORKER = 4    /* pairs from the head on, for each worker, that are processed even if the memory for
-                               results is full */
+  PAIRS_MATCHED_MAX = 2048, /* maximum number of pairs that the device has matched and no worker has verified yet */
+  /* number of pairs from the head on, per worker, that are processed even if the memory for results is full */
+  LOOKAHEAD_A_WORKER = 4
 };
 
 typedef enum pair_image_state { PAIR_IMAGE_ABSENT, PAIR_IMAGE_READY, PAIR_IMAGE_FAILED } pair_image_state;
 
-/* An image of the collection. `state` leaves ABSENT when the image is read; the other fields then stay unchanged
-   until the phase ends. */
+/* An image of the collection. Reading it changes `state` from ABSENT; then the other fields do not change until the
+   phase ends. */
 typedef struct pair_image {
   pair_image_state state;
-  hs_status status; /* failed image: the error; `message` says why (null or an allocation) */
+  hs_status status; /* for a failed image: the status; `message` has the reason (null or an allocation) */
   char *message;
-  const hs_features *features; /* ready image: the caller's features, or `own` */
+  const hs_features *features; /* for a ready image: the caller's features, or `own` */
   hs_features own;
-  uint64_t number;               /* place of this image in the sequence of readings, from 1 on */
-  device_descriptors *on_device; /* null: not copied, or its descriptors are floats */
+  uint64_t number;               /* number of this image in the sequence of readings, from 1 on */
+  device_descriptors *on_device; /* null: not copied to the device, or the descriptors are floats */
 } pair_image;
 
-/* A processed pair; one allocation, followed by the matches and the inliers. */
+/* Record of a processed pair: one allocation, in which matches and inliers follow the struct. */
 typedef struct pair_record {
   hs_pair_result result;
   hs_pair_geometry found;
   hs_match_pair *matches;
   uint8_t *inliers;
   size_t bytes;
-  char *message;            /* failed pair: the reason, stored after the struct */
+  char *message;            /* for a failed pair: the reason, stored after the struct */
   struct pair_record *next; /* next record in the list of pairs waiting for verification */
 } pair_record;
 
@@ -96,46 +97,46 @@ typedef struct pair_worker {
 } pair_worker;
 
 struct hs_pairs {
-  hs_context *context; /* null: destroyed */
+  hs_context *context; /* null: the context was destroyed */
   const hs_allocator *allocator;
   pid_t process;
   hs_collection collection;
   const hs_image_pair *pairs;
   size_t count;
   hs_pairs_options options;
-  hs_match_options match;   /* options.match points here */
-  hs_verify_options verify; /* options.verify points here, unless null */
+  hs_match_options match;   /* options.match points to this copy */
+  hs_verify_options verify; /* options.verify points to this copy, unless it is null */
   stage_ops ops;
   uint64_t *image_bytes[PAIR_SPACES];
   uint64_t image_budget[PAIR_SPACES], held_budget;
-  size_t features_max;        /* largest feature count that workers have memory for */
-  const engine_pairs *engine; /* null: workers match */
-  pair_matcher *device;       /* null: workers match; otherwise the device's thread does */
+  size_t features_max;        /* largest feature count for which workers have memory */
+  const engine_pairs *engine; /* null: workers do the matching */
+  pair_matcher *device;       /* null: workers do the matching; otherwise the device's thread does */
   uint64_t batch_bytes;
 
   pthread_mutex_t lock;
   pthread_cond_t work;     /* wakes workers: a pair may be taken, or the run ends */
   pthread_cond_t matching; /* wakes the device's thread: a pair may be taken, or the run ends */
-  pthread_cond_t progress; /* wakes the scheduler: a pair is done, or was returned to the caller */
+  pthread_cond_t progress; /* wakes the scheduler: a pair is done, or its result was returned to the caller */
   pthread_cond_t ready;    /* wakes hs_pairs_next */
   bool is_ending;
-  hs_status failure; /* the failure that ended the run; else HS_OK */
+  hs_status failure; /* failure that ended the run; else HS_OK */
   char message[PAIR_MESSAGE_BYTES];
-  bool has_told_failure; /* hs_pairs_next has returned the failure: it returns no further results */
+  bool has_told_failure; /* hs_pairs_next has returned the failure, so it returns no further results */
 
   pair_image *images;
   uint64_t readings;
   pair_phase phase;
-  size_t next;      /* index into the phase's pairs of the next one to take */
-  size_t active;    /* number of pairs taken and not done */
+  size_t next;      /* index in the phase's pairs of the next pair to take */
+  size_t active;    /* number of pairs that are taken and not done */
   uint8_t *is_done; /* [pair] */
   pair_record **records;
-  size_t head;           /* index of the pair that is returned next */
-  uint64_t held_bytes;   /* bytes of records not returned yet: finished, or waiting for verification */
-  uint64_t record_bytes; /* bytes of all record_count records so far, for the average size */
+  size_t head;           /* index of the pair whose result is returned next */
+  uint64_t held_bytes;   /* bytes of records that have not been returned: finished, or waiting for verification */
+  uint64_t record_bytes; /* bytes of all record_count records so far, for their average size */
   size_t record_count;
-  size_t lookahead;   /* pairs from the head on that are processed even if results exceed held_budget */
-  pair_record *given; /* record that the caller has; valid until its next call */
+  size_t lookahead;   /* number of pairs from the head on that are processed even if results exceed held_budget */
+  pair_record *given; /* record that was returned to the caller; valid until its next call */
   pair_record *matched, *last_matched; /* list of records waiting for verification, oldest first */
   size_t matched_count;
 
@@ -149,9 +150,9 @@ struct hs_pairs {
 
 /* ---- pair_state.c: records */
 
-/* Makes a record with room for the matches; null: no memory. */
+/* Allocates a record for `match_count` matches; null: out of memory. */
 pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers);
-/* Makes the record of a pair that failed; null: no memory. */
+/* Makes the record of a pair that failed; null: out of memory. */
 pair_record *pair_record_failed(const hs_pairs *run, size_t index, hs_status status, const char *message);
 void pair_record_free(const hs_pairs *run, pair_record *record);
 
@@ -160,20 +161,21 @@ void pair_record_free(const hs_pairs *run, pair_record *record);
 /* Ends the run with a failure. Only the first failure is kept. */
 void pair_run_fail(hs_pairs *run, hs_status status, const char *message);
 
-/* Wakes the threads that take pairs: the device's thread if a device matches, else the workers. */
+/* Wakes the threads that take pairs: the device's thread if a device does the matching, else the workers. */
 void pair_run_wake(hs_pairs *run);
 
-/* Appends a matched record to the list that waits for verification; takes the oldest (null: the list is empty). */
+/* The first appends a matched record to the list that waits for verification. The second takes the oldest record; null:
+   the list is empty. */
 void pair_run_put_matched(hs_pairs *run, pair_record *record);
 pair_record *pair_run_take_matched(hs_pairs *run);
 
 /* True if the phase's next pair may be taken now. */
 bool pair_run_may_take(const hs_pairs *run);
 
-/* True if the phase has no pair left, or none that may be processed before other pairs are returned. */
+/* True if the phase has no pair left, or only pairs that must wait until others are returned. */
 bool pair_run_phase_over(const hs_pairs *run);
 
-/* Stores the record of a taken pair as its result. record null: no memory for one. */
+/* Stores the record of a taken pair as its result. record null: there was no memory for it. */
 void pair_run_finish(hs_pairs *run, size_t index, pair_record *record);
 
 /* ---- threads */
@@ -187,7 +189,7 @@ void *pair_device_main(void *run);
 /* Reads an absent image. Called by the scheduler, without the lock. */
 void pair_image_read(hs_pairs *run, uint32_t image);
 void pair_image_forget(hs_pairs *run, uint32_t image);
-/* Frees the device memory of all images; required before the run's device is freed. */
+/* Frees the device memory of all images. Required before the run's device is freed. */
 void pair_images_leave_device(hs_pairs *run);
 
 /* ---- pair_verify.c */
@@ -195,20 +197,19 @@ void pair_images_leave_device(hs_pairs *run);
 /* Copies a caller's options, of any version, over the defaults. */
 hs_status pairs_adopt_options(const hs_pairs_options *callers, hs_pairs_options *mine, char reason[ADOPT_REASON_BYTES]);
 
-/* Returns what is wrong with a field; null: nothing. */
+/* Returns the fault of an invalid field; null: all are valid. */
 const char *pairs_options_fault(const hs_pairs_options *options);
 
-/* Verifies a record's matches; fills record->found and the inliers. message[PAIR_MESSAGE_BYTES]: the reason of a
-   failure. */
+/* Verifies a record's matches; sets record->found and the inliers. message[PAIR_MESSAGE_BYTES]: reason of a failure. */
 hs_status pair_verify(const hs_pairs *run, verify_scratch *scratch, pair_record *record, char *message);
 
-/* Makes the options for matching a verified pair again, guided by its model. */
+/* Makes the options with which a verified pair is matched again, guided by its model. */
 void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options *guided);
 
 /* ---- pair_memory.c: how a run divides its memory */
 
-/* Fills image_bytes, the budgets and worker_count (0: not even one worker fits) of a run whose other inputs are
-   complete. threads: the most workers. False: no memory. */
+/* Sets image_bytes, the budgets and worker_count (0: the memory does not suffice for one worker) of a run whose other
+   inputs are complete. threads: maximum number of workers. False: out of memory. */
 bool pair_memory_plan(hs_pairs *run, int32_t threads);
 
 /* True if the memory suffices for the pair's two images. */
@@ -218,7 +219,8 @@ bool pair_memory_fits(const hs_pairs *run, const hs_image_pair *pair);
 
 struct hs_context;
 
-/* Stops the threads of the context's run. The caller must still end the run, which returns only pairs already done. */
+/* Stops the threads of the context's run. The caller must still end the run, which then returns only pairs that are
+   done. */
 void pairs_detach(struct hs_context *context);
 
 #endif

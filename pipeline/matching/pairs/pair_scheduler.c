@@ -1,4 +1,4 @@
-/* Plans the phases of a run; the scheduler's thread plans them and reads their images. See pair_run.h. */
+/* Plans the phases of a run. The scheduler's thread plans them and reads their images. See pair_run.h. */
 #include "cpu/schedule/float_environment.h"
 #include "pipeline/matching/pairs/pair_run.h"
 
@@ -24,7 +24,7 @@ static void add(phase_filling *f, uint32_t image) {
   f->phase->marks[image] = f->phase->number;
 }
 
-/* Adds an image if the phase's images then fit 1 / parts of the budget. */
+/* Adds an image if the images of the phase then use at most 1 / parts of the budget. */
 static bool add_within(phase_filling *f, uint32_t image, uint64_t parts) {
   if (holds(f, image)) return true;
   for (int s = 0; s < PAIR_SPACES; s++)
@@ -33,7 +33,7 @@ static bool add_within(phase_filling *f, uint32_t image, uint64_t parts) {
   return true;
 }
 
-/* Takes candidates in order until an image does not fit; returns the index of that candidate. */
+/* Takes candidates in order until an image does not fit. Returns the index of that candidate. */
 static size_t fill_in_order(phase_filling *f) {
   const pair_phase_request *r = f->request;
   begin(f);
@@ -49,7 +49,7 @@ static size_t fill_in_order(phase_filling *f) {
   return r->end;
 }
 
-/* Takes first images up to half of the memory, then second images of their pairs. */
+/* Takes first images of pairs up to half of the memory, then second images of their pairs. */
 static void fill_in_blocks(phase_filling *f) {
   const pair_phase_request *r = f->request;
   bool is_first = true;
@@ -76,13 +76,13 @@ void pair_phase_plan(const pair_phase_request *request, pair_phase *phase) {
   if (fill_in_order(&f) == request->end || request->in_order) return;
   const size_t in_order = phase->count;
   fill_in_blocks(&f);
-  /* If the pairs of a list lie near each other, blocks are not needed; in order, no result waits for long. */
+  /* if pairs that follow each other share images, blocks gain little; in order, no result waits for long */
   if (in_order >= phase->count / 2) (void)fill_in_order(&f);
 }
 
 enum { HORIZON_MIN = 1024, RECORD_GUESS_BYTES = 4096 };
 
-/* Returns the end of the pairs that may be processed out of order: the waiting results must fit their memory. */
+/* Returns the end of the pairs that may be processed out of order, so that the waiting results fit their memory. */
 static size_t horizon(const hs_pairs *run) {
   const uint64_t each =
       run->record_count > 0 ? run->record_bytes / run->record_count + 1 : (uint64_t)RECORD_GUESS_BYTES;
@@ -91,7 +91,7 @@ static size_t horizon(const hs_pairs *run) {
   return ahead < run->count - run->head ? run->head + ahead : run->count;
 }
 
-/* Frees images outside the phase until the phase's images fit. No pair is active. */
+/* Frees images outside the phase until the images of the phase fit. No pair is active. */
 static void make_room(hs_pairs *run) {
   uint64_t used[PAIR_SPACES] = {0};
   for (int kept = 1; kept >= 0; kept--)
@@ -126,7 +126,8 @@ static void plan(hs_pairs *run, bool in_order) {
 
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
 
-/* Reads the images of the phase's pairs, in the order of the pairs. Called and left with the lock. */
+/* Reads the images of the phase, in the order of its pairs. The caller holds the lock, which is released during the
+ * reading. */
 static void read_images(hs_pairs *run) {
   for (size_t k = 0; k < run->phase.count; k++) {
     const hs_image_pair *pair = &run->pairs[run->phase.pairs[k]];

@@ -1,6 +1,6 @@
 /*
- * State of a run: which pair may be taken, whether a phase is over, which pairs are done. All functions are called
- * under the run's lock. See pair_run.h.
+ * State of a run: which pair may be taken, whether a phase is over, which pairs are done. The callers of all functions
+ * hold the run's lock. See pair_run.h.
  */
 #include <math.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void pair_run_put_matched(hs_pairs *run, pair_record *record) {
 pair_record *pair_run_take_matched(hs_pairs *run) {
   pair_record *record = run->matched;
   if (!record) return NULL;
-  /* Then the device's thread may be waiting: the queue or the memory for results was full. */
+  /* the queue or the memory for results was full, so the device's thread may be waiting */
   const bool was_full = run->matched_count == PAIRS_MATCHED_MAX || run->held_bytes > run->held_budget;
   run->matched = record->next;
   run->matched_count--;
@@ -52,7 +52,7 @@ pair_record *pair_run_take_matched(hs_pairs *run) {
 }
 
 /* True if the pair may be processed now. Results wait for earlier ones; if their memory is full, only pairs near the
-   head continue. */
+   head are processed. */
 static bool has_room(const hs_pairs *run, size_t index) {
   return run->held_bytes <= run->held_budget || index < run->head + run->lookahead;
 }
@@ -99,7 +99,7 @@ static pair_record *make(const hs_pairs *run, size_t index, size_t extra) {
   return r;
 }
 
-/* Match counts are below 2^32, so the sizes cannot overflow. */
+/* The sizes cannot overflow, because match counts are below 2^32. */
 pair_record *pair_record_make(const hs_pairs *run, size_t index, size_t match_count, bool has_inliers) {
   const size_t inliers = has_inliers ? match_count : 0;
   pair_record *r = make(run, index, match_count * sizeof *r->matches + inliers);

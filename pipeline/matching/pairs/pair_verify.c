@@ -20,13 +20,14 @@
 #include "pipeline/matching/match_call.h"
 #include "pipeline/matching/pairs/pair_run.h"
 
-/* A homography is estimated if this share of another model's support is in one plane. */
+/* A homography is estimated if this share of another model's inliers is in one plane. */
 static const double plane_share = 0.5;
-/* COLMAP's value: the cameras are trusted if the essential matrix has this share of the fundamental matrix' inliers. */
+/* The cameras are trusted if the essential matrix has at least this share of the fundamental matrix' inliers. Value of
+   COLMAP. */
 static const double essential_share = 0.95;
-/* COLMAP's values for a watermark. border_width: share of the image's diagonal. watermark_share: share of the inliers
-   that must be in the border, and share that one translation must explain. watermark_error: largest error of the
-   latter, pixels. */
+/* Values of COLMAP for watermarks. border_width: share of the image's diagonal. watermark_share: minimum share of the
+   inliers that are in the border, and minimum share that one translation explains. watermark_error: maximum error of
+   that translation, pixels. */
 static const double border_width = 0.1, watermark_share = 0.7, watermark_error = 4.0;
 enum { TRANSLATIONS = 64 };
 
@@ -37,7 +38,7 @@ typedef struct pair_work {
   const hs_match_pair *matches;
   size_t count;
   const hs_pairs_options *options;
-  hs_verify_options verify; /* with the cameras of the pair and the message buffer */
+  hs_verify_options verify; /* options with the cameras of the pair and the message buffer */
   uint8_t *inliers;
   hs_pair_geometry *found;
 } pair_work;
@@ -100,7 +101,7 @@ static bool in_border(const hs_features *features, const hs_keypoint *k) {
   return x < border || y < border || x > width - border || y > height - border;
 }
 
-/* Counts the inliers with the same translation as inlier `like`. */
+/* Counts the inliers with the same translation as inlier number `like`. */
 static size_t count_translated(const pair_work *w, size_t like) {
   const hs_keypoint *const p = w->a->keypoints, *const q = w->b->keypoints;
   const hs_match_pair *const m = w->matches;
@@ -135,7 +136,7 @@ static bool is_watermark(const pair_work *w) {
 
 /* ------------------------------------------------------------------ complete verification */
 
-/* Fills w->found and w->inliers. w->options->verify must be set. */
+/* Sets w->found and w->inliers. w->options->verify must be set. */
 static hs_status verify_work(pair_work *w) {
   hs_geometry *const model = &w->found->model;
   const bool calibrated = is_known(&w->verify.camera_a) && is_known(&w->verify.camera_b);
@@ -146,14 +147,14 @@ static hs_status verify_work(pair_work *w) {
   if (model->model == HS_ESSENTIAL) status = find_pose(w);
   const bool is_planar =
       model->model != HS_HOMOGRAPHY && (double)model->plane_inliers >= plane_share * (double)model->inlier_count;
-  /* Guided matching of a plane_only pair uses the plane, so it is needed even if the caller did not request it. */
+  /* a plane_only pair is guided by its plane, which is needed even if the caller did not request it */
   const bool for_guide = w->options->guided != 0 && model->plane_only != 0;
   if (status == HS_OK && ((w->options->find_plane != 0 && is_planar) || for_guide)) status = find_plane(w);
   w->found->watermark = is_watermark(w);
   return status;
 }
 
-/* Points the result to what was found. */
+/* Sets the result's pointers to the models that were found. */
 static void take_found(const hs_pairs *run, const hs_pair_geometry *found, hs_pair_result *result) {
   result->geometry = &found->model;
   result->plane = run->options.find_plane != 0 && found->has_plane != 0 ? &found->plane : NULL;
@@ -214,7 +215,7 @@ void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options
   options.camera_a = run->collection.images[pair->first].camera;
   options.camera_b = run->collection.images[pair->second].camera;
   *guided = run->match;
-  /* If only a plane is determined, the epipole of the matrix is arbitrary. */
+  /* if only a plane is determined, the epipole of the matrix is arbitrary, so the plane is the guide */
   const hs_pair_geometry *const found = &record->found;
   const bool by_plane = found->model.plane_only != 0 && found->has_plane != 0 && found->plane.found != 0;
   (void)hs_guide_by_geometry(guided, by_plane ? &found->plane : &found->model, &options);
@@ -222,7 +223,7 @@ void pair_guide(const hs_pairs *run, const pair_record *record, hs_match_options
 
 /* ------------------------------------------------- guides from geometry */
 
-/* F = Kb^-T E Ka^-1 */
+/* Computes F = Kb^-T E Ka^-1. */
 static void fundamental_of(const double *essential, const hs_camera *a, const hs_camera *b, double *out) {
   const double ka[9] = {1.0 / a->fx, 0.0, -a->cx / a->fx, 0.0, 1.0 / a->fy, -a->cy / a->fy, 0.0, 0.0, 1.0};
   const double kb[9] = {1.0 / b->fx, 0.0, -b->cx / b->fx, 0.0, 1.0 / b->fy, -b->cy / b->fy, 0.0, 0.0, 1.0};
@@ -253,7 +254,7 @@ hs_status hs_guide_by_geometry(hs_match_options *options, const hs_geometry *geo
   if (geometry->model == HS_HOMOGRAPHY) guided.guide_tolerance *= sqrt(2.0);
   if (geometry->model == HS_ESSENTIAL)
     fundamental_of(geometry->matrix, &full.camera_a, &full.camera_b, guided.guide_matrix);
-  /* Copies back single fields: the caller's struct may be of an earlier version. */
+  /* copies single fields, because the caller's struct may be of an earlier version */
   options->guide = guided.guide;
   options->guide_tolerance = guided.guide_tolerance;
   memcpy(options->guide_matrix, guided.guide_matrix, sizeof options->guide_matrix);

@@ -6,7 +6,7 @@
 #include "pipeline/matching/match_call.h"
 #include "pipeline/matching/pairs/pair_run.h"
 
-/* A pair in work, and its status so far. */
+/* A pair that is being processed, and its status so far. */
 typedef struct pair_job {
   pair_worker *worker;
   size_t index;
@@ -15,7 +15,7 @@ typedef struct pair_job {
   char message[PAIR_MESSAGE_BYTES];
 } pair_job;
 
-/* Makes a record of the matches to keep. */
+/* Makes a record of the matches that the tests keep. */
 static pair_record *collect(const pair_job *job, const match_request *r, const lone_nearest *found) {
   const hs_pairs *run = job->worker->run;
   size_t count = 0;
@@ -31,7 +31,7 @@ static pair_record *collect(const pair_job *job, const match_request *r, const l
   return record;
 }
 
-/* Matches a pair; null: job->status says why. */
+/* Matches a pair. Null: job->status has the reason. */
 static pair_record *match(pair_job *job, const hs_match_options *options) {
   lone_nearest found;
   match_request request;
@@ -44,7 +44,7 @@ static pair_record *match(pair_job *job, const hs_match_options *options) {
   return record;
 }
 
-/* Verifies a record. On failure frees it and returns null; job->status says why. */
+/* Verifies a record. On failure frees it and returns null; job->status has the reason. */
 static pair_record *verified(pair_job *job, pair_record *record) {
   const hs_pairs *run = job->worker->run;
   if (!record || !run->options.verify) return record;
@@ -54,7 +54,7 @@ static pair_record *verified(pair_job *job, pair_record *record) {
   return NULL;
 }
 
-/* Replaces a verified record by the result of guided matching if that has at least as many inliers. */
+/* Replaces a verified record by the result of guided matching, if that has at least as many inliers. */
 static pair_record *guide(pair_job *job, pair_record *record) {
   const hs_pairs *run = job->worker->run;
   hs_match_options guided;
@@ -72,7 +72,7 @@ static pair_record *guide(pair_job *job, pair_record *record) {
   return better ? again : record;
 }
 
-/* Processes a pair. matched: the device's record; null: the pair is not matched yet. */
+/* Processes a pair. matched: record from the device; null: the pair is not matched yet. */
 static pair_record *work_off(pair_job *job, pair_record *matched) {
   const hs_pairs *run = job->worker->run;
   const pair_image *images[2] = {job->first, job->second};
@@ -86,7 +86,8 @@ static pair_record *work_off(pair_job *job, pair_record *matched) {
 
 static bool has_ended(const hs_pairs *run) { return run->is_ending || run->failure != HS_OK; }
 
-/* Waits for a pair, or for a record that the device has matched. False: none will come. Under the lock. */
+/* Waits for a pair, or for a record that the device has matched. False: no more will come. The caller holds the
+ * lock. */
 static bool take(hs_pairs *run, size_t *index, pair_record **matched) {
   while (!has_ended(run) && !(run->device ? run->matched != NULL : pair_run_may_take(run)))
     pthread_cond_wait(&run->work, &run->lock);

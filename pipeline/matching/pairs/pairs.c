@@ -41,7 +41,7 @@ static hs_status check_options(hs_context *c, const hs_pairs_options *callers, h
                                           : "find_essential");
     return HS_OK;
   }
-  /* A verification without points checks the options; cameras are set for each pair. */
+  /* a verification without points checks the options; cameras are set later for each pair */
   hs_geometry none;
   status = geometry_adopt_options(o->verify, &run->verify);
   run->verify.allocator = NULL;
@@ -92,7 +92,7 @@ static hs_status check_collection(hs_context *c, const hs_collection *collection
 
 /* ------------------------------------------------------------------ start and end */
 
-/* Allocates cleared memory: free_lists reads all lists even if the allocation of a later one failed. */
+/* Allocates cleared memory, because free_lists reads all lists even if a later allocation failed. */
 static void *cleared_list(const hs_pairs *run, size_t entries, size_t entry_bytes) {
   void *list = hs_memory_alloc(run->allocator, entries * entry_bytes);
   return list ? memset(list, 0, entries * entry_bytes) : NULL;
@@ -216,7 +216,7 @@ static void free_run(hs_pairs *run) {
 void hs_pairs_end(hs_pairs *run) {
   FLOAT_ENVIRONMENT_OF_LIBRARY;
   if (!run) return;
-  /* A forked child has none of the threads, and their locks and memory are in whatever state the fork found them. */
+  /* A forked child has none of the threads. Their locks and memory are in an unknown state, so nothing is freed. */
   if (run->process != getpid()) {
     if (run->context) run->context->pairs = NULL;
     return;
@@ -225,7 +225,7 @@ void hs_pairs_end(hs_pairs *run) {
   free_run(run);
 }
 
-/* Prepares everything but the threads. */
+/* Prepares the run, without its threads. */
 static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
   if (!pair_memory_plan(run, threads) || !make_lists(run) || !refuse_large(run))
     return CONTEXT_FAIL(c, HS_ERR_MEMORY, "no memory for %zu pairs of %zu images", run->count,
@@ -242,7 +242,7 @@ static hs_status prepare(hs_pairs *run, hs_context *c, int32_t threads) {
 static hs_status begin(hs_pairs *run, hs_context *c, int32_t threads) {
   const hs_status status = prepare(run, c, threads);
   if (status != HS_OK) {
-    run->worker_count = 0; /* planned only: no worker was started */
+    run->worker_count = 0; /* the number was only planned: no worker has been started */
     return status;
   }
   if (!start_threads(run)) return CONTEXT_FAIL(c, HS_ERR_THREAD, "cannot start threads for matching pairs");
@@ -301,7 +301,7 @@ static struct timespec deadline_after(int32_t wait_ms) {
   return t;
 }
 
-/* Waits until the next pair is done, the run has failed or wait_ms is over. Under the lock. */
+/* Waits until the next pair is done, the run has failed or wait_ms is over. The caller holds the lock. */
 static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
   const struct timespec deadline = deadline_after(wait_ms > 0 ? wait_ms : 0);
   while (run->failure == HS_OK && run->context && run->head < run->count && !run->records[run->head])
@@ -311,7 +311,7 @@ static void wait_for_head(hs_pairs *run, int32_t wait_ms) {
       return;
 }
 
-/* Gives the head's record to the caller. Under the lock. */
+/* Returns the head's record to the caller. The caller holds the lock. */
 static void give(hs_pairs *run) {
   run->given = run->records[run->head];
   run->records[run->head] = NULL;

@@ -93,7 +93,7 @@ typedef struct numbered_name {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Compares leading numbers of both strings by value and skips them. */
+/* Compares the numbers at the beginning of both strings by value, and skips them. */
 static int compare_numbers(const char **left, const char **right) {
   const char *a = *left, *b = *right;
   while (*a == '0') a++;
@@ -107,7 +107,7 @@ static int compare_numbers(const char **left, const char **right) {
   return memcmp(a, b, length_a);
 }
 
-/* Natural order: bytes, but runs of digits compared as numbers. */
+/* Compares names in natural order: byte by byte, but runs of digits as numbers. */
 static int compare_natural(const char *a, const char *b) {
   while (*a != '\0' && *b != '\0') {
     if (is_digit(*a) && is_digit(*b)) {
@@ -171,7 +171,7 @@ hs_status hs_pair_sequence(const char *const *names, size_t count, uint32_t neig
 
 /* ---- Pairs of images taken close to each other. */
 
-/* WGS 84: semi-major axis, metres, and the square of the first eccentricity. */
+/* Constants of WGS 84: semi-major axis in metres, and square of the first eccentricity. */
 static const double earth_radius_m = 6378137.0, earth_eccentricity_squared = 6.69437999014131699614e-3;
 static const double radians_a_degree = 0.017453292519943295769;
 
@@ -188,7 +188,7 @@ hs_status hs_earth_place(double latitude, double longitude, double altitude, dou
   return HS_OK;
 }
 
-/* A position of an image. The list is sorted along one axis. */
+/* Position of an image. The list is sorted along one axis. */
 typedef struct located {
   double place[3];
   uint32_t image;
@@ -198,7 +198,7 @@ typedef struct place_search {
   const located *sorted; /* sorted by the position's first coordinate */
   size_t count;
   double metres;
-  uint32_t at_most; /* 0: any number */
+  uint32_t at_most; /* maximum number of neighbours; 0: no limit */
   neighbor *near;   /* [at_most] */
   hs_image_pairs *pairs;
 } place_search;
@@ -214,7 +214,8 @@ static double distance_of(const located *a, const located *b) {
   return sqrt(x * x + y * y + z * z);
 }
 
-/* Pairs image `at` with later images within the distance. Without a limit on neighbours, each pair is found once. */
+/* Pairs the image at `at` with later images within the distance. Without a limit on neighbours, each pair is found
+ * once. */
 static bool pair_with_later(const place_search *s, size_t at) {
   for (size_t i = at + 1; i < s->count && s->sorted[i].place[0] - s->sorted[at].place[0] <= s->metres; i++)
     if (distance_of(&s->sorted[at], &s->sorted[i]) <= s->metres &&
@@ -238,7 +239,7 @@ static bool pair_with_nearest(const place_search *s, size_t at) {
   return true;
 }
 
-/* Fills sorted[] with the images that have a position, along the axis of their largest extent. */
+/* Fills sorted[] with the images that have a position, in the order along the axis of largest extent. */
 static size_t sort_places(const double *places, size_t count, located *sorted) {
   double low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
   size_t known = 0;

@@ -8,7 +8,7 @@
 
 #include "pipeline/include/hartsift.h"
 
-/* Adds a pair, smaller index first. False: out of memory. */
+/* Adds a pair, with the smaller index first. False: out of memory. */
 bool image_pairs_add(hs_image_pairs *pairs, uint32_t one, uint32_t other);
 
 /* Sorts the pairs by first, then second, and removes duplicates. */
@@ -20,7 +20,7 @@ typedef struct neighbor {
   uint32_t image;
 } neighbor;
 
-/* Offers a candidate: near[0..*count) keeps the `capacity` nearest of all candidates offered, as a heap with the
+/* Offers a candidate. near[0..*count) keeps the `capacity` nearest of all candidates so far, as a heap with the
    farthest first. At equal distance the smaller index is nearer. */
 void neighbor_offer(neighbor *near, uint32_t *count, uint32_t capacity, neighbor offered);
 

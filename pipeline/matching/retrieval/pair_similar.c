@@ -14,7 +14,7 @@
 typedef struct description {
   hs_nearest *nearest; /* [ASSIGN_BLOCK] */
   int32_t *block;      /* [centres][SIFT_LENGTH]: sums of residuals over a block of descriptors */
-  double *sums;        /* [centres][SIFT_LENGTH]: sums of residuals over all descriptors; whole numbers */
+  double *sums;        /* [centres][SIFT_LENGTH]: sums of residuals over all descriptors; integers */
   double *values;      /* [centres][components] */
 } description;
 
@@ -33,7 +33,7 @@ static hs_status add_block(const hs_retrieval *r, hs_context *context, const uin
   return HS_OK;
 }
 
-/* Projects a centre's residual on the axes, normalises it to unit length, then takes square roots. */
+/* Projects the residual of a centre on the axes, normalises it to unit length, then takes square roots. */
 static void normalize_centre(const hs_retrieval *r, const double *sums, double *values) {
   const size_t components = (size_t)r->options.components;
   double squares = 0.0;
@@ -94,7 +94,7 @@ hs_status hs_retrieval_describe(const hs_retrieval *r, hs_context *context, cons
 
 /* ---- Pairs of images with the nearest vectors: all pairs are compared, block by block. */
 
-/* Block sizes: vectors compared while they are in the cache. */
+/* Number of vectors in a block, which are compared while they are in the cache. */
 enum { ASKING_BLOCK = 16, ANSWERING_BLOCK = 16 };
 
 typedef struct similar_search {
@@ -102,14 +102,14 @@ typedef struct similar_search {
   size_t count, length;
   uint32_t neighbors;
   dot_bytes_function dot;
-  double *scale;   /* [count]: 1 / length of the vector; 0: all entries are 0 */
+  double *scale;   /* [count]: 1 / length of the vector; 0: all its entries are 0 */
   neighbor *near;  /* [count][neighbors] */
   uint32_t *found; /* [count] */
 } similar_search;
 
 static void offer(const similar_search *s, size_t asking, size_t answering, int32_t product) {
   if (answering == asking || s->scale[answering] == 0.0) return;
-  /* Minus the cosine, times the asking vector's length, which is constant. */
+  /* distance: minus the cosine, times the length of the asking vector, which is constant */
   const neighbor offered = {-(double)product * s->scale[answering], (uint32_t)answering};
   neighbor_offer(s->near + asking * s->neighbors, &s->found[asking], s->neighbors, offered);
 }
@@ -122,7 +122,7 @@ static void compare_with_block(const similar_search *s, size_t asking, size_t fi
     s->dot(vector, s->vectors + k * s->length, s->length, s->length, products);
     for (size_t i = 0; i < DOT_ANSWERS; i++) offer(s, asking, k + i, products[i]);
   }
-  for (; k < end; k++) { /* remaining vectors, one at a time: stride 0 */
+  for (; k < end; k++) { /* remaining vectors, one by one, with stride 0 */
     s->dot(vector, s->vectors + k * s->length, 0, s->length, products);
     offer(s, asking, k, products[0]);
   }
@@ -153,7 +153,7 @@ static void scale_chunk(void *job, int32_t chunk, int32_t worker) {
   }
 }
 
-/* Allocates and finds every image's neighbours; end_search frees the memory in any case. */
+/* Allocates memory, and finds the neighbours of every image. Call end_search in any case, which frees the memory. */
 static hs_status find_neighbors(hs_context *context, const hs_allocator *allocator, similar_search *s) {
   size_t near_bytes;
   s->dot = cpu_choose_dot();

@@ -6,14 +6,14 @@
 
 #include "pipeline/base/memory.h"
 
-/* Block size whose sums of products fit 32 bits: 512 * 255^2 < 2^25. */
+/* Maximum block size for which sums of products fit 32 bits: 512 * 255^2 < 2^25. */
 enum { COVARIANCE_BLOCK = 512, SWEEPS_MAX = 30 };
-/* Directions with less than this share of the largest spread are not amplified further. */
+/* Directions with less than this share of the largest spread are scaled as if they had this share. */
 static const double least_spread = 1e-6;
 
 /* ------------------------------------------------------------------ eigenvalues */
 
-/* One Jacobi rotation (Golub and Van Loan, section 8.5), which makes element (p, q) 0. */
+/* Makes one Jacobi rotation (Golub and Van Loan, section 8.5), after which element (p, q) is 0. */
 static void rotate(double *m, double *vectors, size_t p, size_t q) {
   enum { N = SIFT_LENGTH };
   const double off = m[p * N + q];

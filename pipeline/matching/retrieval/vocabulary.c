@@ -8,7 +8,12 @@
 #include "pipeline/base/adopt.h"
 #include "pipeline/base/memory.h"
 
-enum { CENTRES_MAX = 4096, ROUNDS_MAX = 1000, FIRST_SAMPLE = 4096, SHARING_A_CENTRE = 8 /* or more of the sample */ };
+enum {
+  CENTRES_MAX = 4096,
+  ROUNDS_MAX = 1000,
+  FIRST_SAMPLE = 4096,
+  SHARING_A_CENTRE = 8 /* minimum number of descriptors per centre */
+};
 
 OPTIONS_END_WITH(hs_retrieval_options, allocator);
 static const options_kind kind = OPTIONS_KIND(hs_retrieval_options, centres);
@@ -98,7 +103,7 @@ typedef struct clusters {
   int64_t *sums;       /* [centres][SIFT_LENGTH] */
   size_t *sizes;       /* [centres] */
   hs_nearest *nearest; /* [ASSIGN_BLOCK] */
-  float *distances;    /* [sample_count]: squared distance of each to its centre */
+  float *distances;    /* [sample_count]: squared distance of each descriptor to its centre */
 } clusters;
 
 static hs_status assign_sample(const hs_retrieval *r, hs_context *context, clusters *c) {
@@ -119,7 +124,7 @@ static hs_status assign_sample(const hs_retrieval *r, hs_context *context, clust
   return HS_OK;
 }
 
-/* Moves an empty centre to the descriptor that is farthest from its own centre. */
+/* Moves an empty centre to the descriptor that is farthest from its current centre. */
 static void move_to_farthest(const hs_retrieval *r, clusters *c, uint8_t *centre) {
   size_t farthest = 0;
   for (size_t i = 1; i < r->sample_count; i++)
@@ -128,7 +133,7 @@ static void move_to_farthest(const hs_retrieval *r, clusters *c, uint8_t *centre
   c->distances[farthest] = 0.0f;
 }
 
-/* Moves each centre to the rounded mean of its descriptors; returns whether any moved. */
+/* Moves each centre to the rounded mean of its descriptors. Returns whether any centre moved. */
 static bool move_centres(const hs_retrieval *r, clusters *c) {
   bool moved = false;
   for (uint32_t i = 0; i < r->centre_count; i++) {
@@ -146,8 +151,8 @@ static bool move_centres(const hs_retrieval *r, clusters *c) {
 }
 
 static hs_status find_centres(hs_retrieval *r, hs_context *context, clusters *c) {
-  /* If a centre has few descriptors, perhaps all of the same object, it coincides with them: their residuals are 0,
-     and such images would be similar to none. */
+  /* If a centre has few descriptors, perhaps all of one object, it coincides with them. Their residuals are then 0, and
+     their images would not be similar to any other. */
   const size_t wanted = (size_t)r->options.centres, most = 1 + r->sample_count / SHARING_A_CENTRE;
   const size_t count = wanted < most ? wanted : most;
   r->centre_count = (uint32_t)count;

@@ -1,8 +1,9 @@
 /*
  * Retrieval handle, and the steps of its training.
  *
- * Centres are bytes like descriptors: exact matching assigns descriptors to them, and all sums over descriptors are
- * integers, independent of the order. The rest is double arithmetic in the order written: + - * / and square roots.
+ * Centres are bytes like descriptors: exact matching assigns descriptors to centres, and all sums over descriptors are
+ * integers, whose order does not matter. The other arithmetic is in double, in the order written: + - * / and square
+ * roots.
  */
 #ifndef HARTSIFT_MATCHING_RETRIEVAL_VOCABULARY_H
 #define HARTSIFT_MATCHING_RETRIEVAL_VOCABULARY_H
@@ -15,19 +16,19 @@
 
 enum {
   SIFT_LENGTH = HS_DESCRIPTOR_LENGTH,
-  ASSIGN_BLOCK = 16384 /* descriptors assigned to centres at once; 255 times this fits 32 bits */
+  ASSIGN_BLOCK = 16384 /* number of descriptors that are assigned to centres at once; 255 times this fits 32 bits */
 };
 
 struct hs_retrieval {
   hs_retrieval_options options;
   uint8_t *sample; /* [sample_count][SIFT_LENGTH]; null after training */
   size_t sample_count, sample_capacity;
-  uint32_t centre_count; /* 0: not trained; below options.centres for a small sample */
+  uint32_t centre_count; /* 0: not trained; less than options.centres for a small sample */
   uint8_t *centres;      /* [options.centres][SIFT_LENGTH] */
-  double *axes;          /* [SIFT_LENGTH][options.components]: column k is direction k over its standard deviation */
+  double *axes; /* [SIFT_LENGTH][options.components]: column k is direction k divided by its standard deviation */
 };
 
-/* Wraps descriptors as a list of features. */
+/* Returns a list of features that refers to the descriptors. */
 static inline hs_features vocabulary_list(const uint8_t *descriptors, size_t count) {
   return (hs_features){
       .count = count, .descriptors = (void *)(uintptr_t)descriptors, .descriptor_type = HS_DESCRIPTOR_U8};
@@ -44,13 +45,13 @@ static inline hs_status vocabulary_assign(const hs_retrieval *r, hs_context *con
 /* Computes axes from the residuals of the sample at the trained centres. */
 hs_status vocabulary_find_axes(hs_retrieval *r, hs_context *context);
 
-/* Eigenvalues (descending) of a symmetric [SIFT_LENGTH][SIFT_LENGTH] matrix, which is destroyed, and their unit
-   eigenvectors as rows. */
+/* Computes the eigenvalues (descending) of a symmetric [SIFT_LENGTH][SIFT_LENGTH] matrix, which is destroyed, and the
+   unit eigenvectors as rows. */
 void symmetric_eigen(double *matrix, double *values, double *vectors);
 
 /* ---- conversion of double vectors to 8 bits */
 
-/* Scales and rounds so that the largest magnitude becomes 127; all 0 if it is 0. */
+/* Scales values so that the largest magnitude becomes 127, and rounds them. If all are 0, the result is 0. */
 static inline void rounded_vector(const double *values, size_t count, int8_t *vector) {
   double largest = 0.0;
   for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(values[i]));
