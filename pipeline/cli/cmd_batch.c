@@ -1,5 +1,5 @@
 /*
- * hartsift batch: features of many images, resumable.
+ * hartsift batch: extracts features of many images; an interrupted run can be resumed.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,8 +14,9 @@
 #include "pipeline/formats/formats.h"
 
 enum {
-  BATCH_TICK_MS = 100,     /* interval of signal checks and progress line updates */
-  BATCH_CPU_BESIDE_GPU = 2 /* images in flight on the CPU: at the end a GPU must not wait for many of them */
+  BATCH_TICK_MS = 100, /* interval of signal checks and progress line updates */
+  /* images in flight on the CPU if there is also a GPU, which at the end should not wait for many of them */
+  BATCH_CPU_BESIDE_GPU = 2
 };
 
 /* ---- preparing */
@@ -25,7 +26,7 @@ static cli_exit usage(const char *message) {
   return CLI_USAGE;
 }
 
-/* The format from --format and the output's name. False, with a message, if the output is of another kind, or a
+/* Chooses the format from --format and the output's name. False, with a message, if the output is of another kind, or a
    folder with the name of a feature file. */
 static bool choose_format(batch_job *job, char *message, size_t message_bytes) {
   const option_value *values = job->set->values;
@@ -104,7 +105,7 @@ static uint64_t digest_of_mask(const hs_image *mask) {
   return digest_end(&state);
 }
 
-/* Prepares the folder and the records; nothing of an earlier run is changed yet. */
+/* Prepares the folder and the records. Files of an earlier run are not changed yet. */
 static cli_exit prepare_outputs(batch_job *job) {
   const option_value *values = job->set->values;
   const hs_format format = job->format;
@@ -142,7 +143,7 @@ static void fill_device_options(batch_job *job) {
     options->device_index = job->devices.each[i].index;
     if (any_gpu && options->device == HS_DEVICE_CPU) {
       options->in_flight = BATCH_CPU_BESIDE_GPU;
-      options->decoder = HS_DECODER_AUTO; /* the GPU decoder was requested */
+      options->decoder = HS_DECODER_AUTO; /* a GPU decoder was requested, but this device has none */
     }
   }
 }
@@ -150,7 +151,7 @@ static void fill_device_options(batch_job *job) {
 static cli_exit make_run(batch_job *job) {
   char message[CLI_MESSAGE_BYTES] = "";
   fill_device_options(job);
-  /* A GPU's driver starts threads here; the signals must stay blocked in them, for wait_for_end. */
+  /* the driver of a GPU starts threads here; signals must stay blocked in them, because wait_for_end takes them */
   stop_signals signals;
   stop_signals_block(&signals);
   const hs_status status = batch_images_open(job, message, sizeof message);
@@ -164,7 +165,7 @@ static cli_exit make_run(batch_job *job) {
   return cli_exit_of_create(status);
 }
 
-/* Adds the images and waits for the end; returns the signal that stopped it, or 0. */
+/* Adds the images and waits for the end. Returns the signal that stopped it, or 0. */
 static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *status) {
   int stopped_by = 0;
   while (!batch_images_wait(job, BATCH_TICK_MS)) {
@@ -176,7 +177,7 @@ static int wait_for_end(batch_job *job, const stop_signals *signals, hs_status *
       stopped_by = stop_signals_take(signals);
       if (stopped_by != 0) hs_batch_stop(job->run);
     }
-    /* A try-lock: a thread may hold the lock while its output is blocked, and signals must be handled. */
+    /* without waiting, because a thread may hold the lock while its output is blocked, and signals must be handled */
     if (pthread_mutex_trylock(&job->lock) == 0) {
       batch_report_progress(&job->report);
       pthread_mutex_unlock(&job->lock);
@@ -217,7 +218,7 @@ static cli_exit conclude_batch(batch_job *job, hs_status status, int stopped_by)
     cli_error(COMMAND_BATCH, "stopped by %s with %zu of %zu images left; %s", stop_signal_name(stopped_by),
               report->total - ended, report->total, outlook);
   } else {
-    batch_store_end(&job->store); /* before the journal is removed, which keeps other processes out */
+    batch_store_end(&job->store); /* while the journal exists, which keeps other processes out */
     const cli_exit result = batch_manifest_finish(&job->manifest, (size_t)(job->shard - 1), (size_t)job->shards);
     return report->failed > 0 || job->list.found.unreadable > 0 ? CLI_FAILED : result;
   }
@@ -228,7 +229,7 @@ static int compare_names(const void *one, const void *other) {
   return strcmp(*(char *const *)one, *(char *const *)other);
 }
 
-/* Reports images of earlier runs that were removed. */
+/* Reports images of earlier runs whose files were removed. */
 static void note_gone_images(batch_job *job) {
   char **names = job->manifest.gone;
   const size_t count = job->manifest.gone_count;
@@ -241,7 +242,7 @@ static cli_exit run_batch(batch_job *job) {
   stop_signals signals;
   struct timespec start;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
-  stop_signals_block(&signals); /* inherited by the threads: signals wait for wait_for_end */
+  stop_signals_block(&signals); /* threads inherit this, so that only wait_for_end takes signals */
   batch_report_begin(&job->report, job->set, job->count);
   if (job->count == 0 && !job->report.is_quiet && job->list.count == 0)
     cli_error(COMMAND_BATCH, "%s: no images there", job->set->operands[0]);
@@ -262,7 +263,7 @@ static cli_exit run_batch(batch_job *job) {
   return result;
 }
 
-/* Reports which files of the folders were not listed. */
+/* Reports files of the folders that were not listed. */
 static void note_findings(const batch_job *job) {
   const hs_image_findings *found = &job->list.found;
   if (job->set->values[OPTION_QUIET].given) return;
@@ -319,8 +320,8 @@ cli_exit cmd_batch(const option_set *set) {
     free(job);
     return result;
   }
-  /* As many hardware queues as a GPU's workers have streams: work in a shared queue waits for earlier work. A user's
-     setting stays. */
+  /* sets as many hardware queues as a GPU's workers have streams, because work in a shared queue waits for earlier
+     work; a value that the user has set stays */
   (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
   job->set = set;
   job->manifest.journal = -1;

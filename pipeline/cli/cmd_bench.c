@@ -1,6 +1,6 @@
 /*
- * hartsift bench: time of a frame on this machine, as a table or as records in JSON; optionally against another
- * library, with a program that links it.
+ * hartsift bench: measures the time of a frame on this machine, as a table or as JSON records; optionally against
+ * another library, by a program that links that library.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,14 +14,14 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/image_io/image_io.h"
 
-/* Program next to the command; built if OpenCV or VLFeat is found. */
+/* Program in the command's folder; it is built if OpenCV or VLFeat is found. */
 #define BENCH_PEERS_PROGRAM "hartsift-bench-peers"
 
 static const char *const bench_default_images[] = {"@scene:640x480", "@scene:1280x960", "@scene:1920x1080",
                                                    "@scene:3840x2160"};
 enum { BENCH_DEFAULT_IMAGES = sizeof bench_default_images / sizeof bench_default_images[0] };
 
-/* Implementations: one thread, all threads, the GPU. */
+/* Maximum number of implementations: one thread, all threads, the GPU. */
 enum { BENCH_JOBS_MAX = 3 };
 
 typedef struct bench_job {
@@ -29,7 +29,7 @@ typedef struct bench_job {
   cli_input input;
   bench_report report;
   hs_options options[BENCH_JOBS_MAX];
-  hs_expert_options expert; /* expert options of `options` */
+  hs_expert_options expert; /* options.expert points here */
   size_t count;
   bool outlook_is_said;
 } bench_job;
@@ -43,8 +43,8 @@ static bool gpu_is_usable(const hs_options *options) {
   return usable;
 }
 
-/* Jobs: one thread; all threads or --threads; the GPU if requested or, with auto, usable; GPU and CPU on one frame
-   if requested. */
+/* Plans the jobs: one thread; all threads, or --threads; the GPU if requested or, with auto, if usable; GPU and CPU
+   together on one frame if requested. */
 static void plan_ways(bench_job *job) {
   hs_options options;
   cli_fill_options(job->set, &options, &job->expert);
@@ -74,7 +74,8 @@ static cli_exit fail(const char *name, const char *message) {
   return CLI_FAILED;
 }
 
-/* Prints the expected duration once: each job is timed on one image, other images are estimated by their pixels. */
+/* Prints the expected duration once. Each job is timed on one image; for the other images the time is estimated from
+ * their pixels. */
 static void say_outlook(bench_job *job, bench_contender *contenders, size_t count, const hs_image *image) {
   const bool is_default = job->set->operand_count == 0;
   const int images = is_default ? BENCH_DEFAULT_IMAGES : job->set->operand_count;
@@ -83,7 +84,7 @@ static void say_outlook(bench_job *job, bench_contender *contenders, size_t coun
   if (job->outlook_is_said || job->set->values[OPTION_QUIET].given) return;
   job->outlook_is_said = true;
   for (size_t i = 0; i < count; i++)
-    if (!bench_rounds_try(&contenders[i], &round_ms)) return; /* reported when it is timed */
+    if (!bench_rounds_try(&contenders[i], &round_ms)) return; /* a failure is reported when the job is measured */
   for (int i = 0; i < images; i++) {
     int32_t width = image->width, height = image->height;
     uint32_t seed;
@@ -133,13 +134,13 @@ static cli_exit time_images(bench_job *job, const char *const *names, int name_c
     const cli_exit one = status == HS_OK ? time_image(job, name, &image) : fail(name, message);
     hs_image_free(&image);
     result = one != CLI_DONE ? one : result;
-    if (result == CLI_USAGE || result == CLI_NO_DEVICE) break; /* the same for every image */
+    if (result == CLI_USAGE || result == CLI_NO_DEVICE) break; /* the failure is the same for every image */
   }
   bench_report_end(&job->report);
   return result;
 }
 
-/* Path of the program next to this one. */
+/* Finds the path of the program in this program's folder. */
 static bool find_peers_program(char *path, size_t bytes) {
   const ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
   if (length <= 0) return false;
@@ -151,7 +152,7 @@ static bool find_peers_program(char *path, size_t bytes) {
   return access(path, X_OK) == 0;
 }
 
-/* Executes the program that links the other libraries; returns only on failure. */
+/* Executes the program that links other libraries. Returns only on failure. */
 static cli_exit run_peers(const option_set *set) {
   static const option_id passed[] = {OPTION_AGAINST, OPTION_REPEATS, OPTION_THREADS};
   enum { PASSED = sizeof passed / sizeof passed[0] };
@@ -186,7 +187,8 @@ static cli_exit run_peers(const option_set *set) {
       snprintf(flags[i], sizeof flags[i], "--%s", option_get(passed[i])->name);
       arguments[count++] = flags[i];
       arguments[count++] =
-          (char *)(uintptr_t)set->values[passed[i]].text; /* execv takes no const, but changes nothing */
+          /* the parameter of execv is not const, but execv does not change it */
+          (char *)(uintptr_t)set->values[passed[i]].text;
     }
   }
   if (set->values[OPTION_JSON].given) arguments[count++] = (char *)(uintptr_t) "--json";

@@ -1,4 +1,4 @@
-/* hartsift convolve: a signal from a file, filtered by a mean, a Gaussian or given taps. */
+/* hartsift convolve: filters a signal from a file by a mean, a Gaussian or given taps. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ typedef enum signal_form { SIGNAL_TEXT, SIGNAL_NPY, SIGNAL_BINARY } signal_form;
 /* A signal in memory: `array.height` rows of `array.width` numbers, float or double. */
 typedef struct signal_data {
   hs_array array;
-  size_t rank; /* dimensions of a .npy array: 1 or 2; other forms: 1 */
+  size_t rank; /* number of dimensions of a .npy array: 1 or 2; for other files 1 */
   cli_memory memory;
 } signal_data;
 
@@ -30,7 +30,7 @@ typedef struct convolve_job {
   char message[CLI_MESSAGE_BYTES];
 } convolve_job;
 
-/* A file's content. */
+/* Content of a file. */
 typedef struct signal_source {
   const char *path;
   uint8_t *bytes;
@@ -59,7 +59,7 @@ static cli_exit fail_status(convolve_job *job, const char *path, hs_status statu
 
 /* ---- reading */
 
-/* Reads a stream to its end, within `limit` bytes. Returns null, or the reason of a failure. */
+/* Reads a stream to its end, at most `limit` bytes. Returns null, or the reason of a failure. */
 static const char *read_stream(FILE *stream, uint64_t limit, signal_source *source) {
   enum { FIRST_BYTES = 1 << 16 };
   size_t capacity = 0;
@@ -89,7 +89,7 @@ static const char *read_source(const char *path, uint64_t limit, signal_source *
   return fault;
 }
 
-/* Memory for a signal of this size. */
+/* Allocates memory for a signal of this size. */
 static hs_status make_signal(hs_context *context, size_t width, size_t height, hs_element type, signal_data *signal) {
   size_t count, bytes;
   if (!hs_size_mul(width, height, &count) || !hs_size_mul(count, element_bytes(type), &bytes)) return HS_ERR_LIMIT;
@@ -99,14 +99,14 @@ static hs_status make_signal(hs_context *context, size_t width, size_t height, h
   return status;
 }
 
-/* Skips empty lines and comments ("# ..."). False at the end of the text. */
+/* Skips empty lines, and comments ("# ..."). False at the end of the text. */
 static bool next_number(text_cursor *cursor) {
   while (!cursor_at_end(cursor) && *cursor->at == '#')
     while (cursor->at < cursor->end && *cursor->at != '\n') cursor->at++;
   return cursor->at < cursor->end;
 }
 
-/* Numbers of a text, one or more a line, as doubles. */
+/* Parses a text with at least one number per line, as doubles. */
 static cli_exit parse_text(convolve_job *job, const signal_source *source, signal_data *signal) {
   const feature_source text = {.path = shown_name(source->path),
                                .bytes = source->bytes,
@@ -131,7 +131,7 @@ static cli_exit parse_text(convolve_job *job, const signal_source *source, signa
   return CLI_DONE;
 }
 
-/* A float array stays float; other real types become double. */
+/* Parses a .npy array. A float array stays float; other real types become double. */
 static cli_exit parse_npy(convolve_job *job, const signal_source *source, signal_data *signal) {
   npy_array array;
   const char *fault = npy_parse(source->bytes, source->size, &array);
@@ -156,7 +156,7 @@ static cli_exit parse_npy(convolve_job *job, const signal_source *source, signal
   return CLI_DONE;
 }
 
-/* Little-endian doubles without a header. */
+/* Parses little-endian doubles without a header. */
 static cli_exit parse_binary(convolve_job *job, const signal_source *source, signal_data *signal) {
   if (source->size == 0 || source->size % sizeof(double) != 0)
     return fail(job, source->path, "not a whole number of doubles: expected 8 bytes a number, and one at least");
@@ -207,7 +207,7 @@ static cli_exit make_mean(convolve_job *job, const char *number) {
   return done;
 }
 
-/* gauss:SIGMA: samples of the Gaussian out to four sigmas, scaled to sum 1. */
+/* Makes the taps of "gauss:SIGMA": samples of the Gaussian out to four sigmas, scaled to sum 1. */
 static cli_exit make_gauss(convolve_job *job, const char *number) {
   double sigma;
   if (!number_to_double(number, strlen(number), &sigma) || sigma < 0.1 || sigma > 1e6)
@@ -239,7 +239,7 @@ static cli_exit make_list(convolve_job *job, const char *text) {
   return done;
 }
 
-/* @FILE: a signal of its own. */
+/* Loads the taps of "@FILE". */
 static cli_exit load_taps(convolve_job *job, const char *path) {
   signal_data taps;
   cli_exit done = load_signal(job, path, &taps);
@@ -274,7 +274,8 @@ static double value_at(const signal_data *signal, size_t index) {
                                               : ((const double *)signal->memory.data)[index];
 }
 
-/* Writes a number so that it can be read back without loss; JSON has no NaN or infinity, so null. */
+/* Writes a number so that no digit is lost when it is read again. JSON has no NaN and no infinity, so these become
+ * null. */
 static void put_number(feature_sink *sink, const signal_data *signal, size_t index, bool json) {
   const double value = value_at(signal, index);
   char text[NUMBER_TEXT_BYTES];
@@ -286,7 +287,7 @@ static void put_number(feature_sink *sink, const signal_data *signal, size_t ind
     sink_bytes(sink, text, number_from_double_exactly(value, text));
 }
 
-/* A number a line; rows of a two-dimensional array on a line each. JSON: {"values": [...]}. */
+/* Writes one number per line, or for a two-dimensional array one row per line. JSON: {"values": [...]}. */
 static void put_text(feature_sink *sink, const signal_data *signal, bool json) {
   const size_t width = signal->array.width, count = width * signal->array.height;
   if (json) sink_text(sink, "{\"values\": [");
@@ -323,7 +324,7 @@ static cli_exit write_signal(convolve_job *job) {
   const bool json = set->values[OPTION_JSON].given || path_ends_with(path, ".json");
   if (strcmp(path, "-") == 0) {
     put_signal(stdout, &job->out, path, json);
-    return CLI_DONE; /* main checks that all was written */
+    return CLI_DONE; /* main checks that everything was written */
   }
   atomic_file file;
   FILE *stream = atomic_file_open(&file, path);

@@ -1,6 +1,6 @@
 /*
- * hartsift draw: keypoints over a picture, as circles of a radius proportional to their scale with a line
- * in the direction of their orientation. Two images and their matches: draw/drawing.c.
+ * hartsift draw: draws keypoints on a picture, as circles whose radius is proportional to the scale, with a line in the
+ * direction of the orientation. Two images with their matches are drawn by draw/drawing.c.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include "pipeline/cli/draw/drawing.h"
 
-/* Radius of a circle in units of sigma. The cells of a descriptor are 3 sigma wide; OpenCV's radius of one
-   sigma leaves most keypoints too small to see. */
+/* Radius of a circle in units of sigma. The cells of a descriptor are 3 sigma wide; with OpenCV's radius of one sigma
+   most keypoints are too small to see. */
 static const double draw_circle_scale = 3.0;
 
 enum { DRAW_MIN_OCTAVE = -1 };
@@ -39,10 +39,10 @@ static cli_exit check_usage(const option_set *set) {
   return CLI_DONE;
 }
 
-/* The keypoint's octave; computed from its scale if the file has none (level 0). */
+/* Returns the keypoint's octave; if the file has none (level 0), computes it from sigma. */
 static int octave_of(const hs_keypoint *keypoint) {
   if (keypoint->level != 0 || !(keypoint->sigma > 0.0f)) return keypoint->octave;
-  const double lowest_sigma = 1.6; /* of octave 0 with the default options */
+  const double lowest_sigma = 1.6; /* sigma of the lowest level of octave 0, with the default options */
   return (int)fmin(fmax(floor(log2((double)keypoint->sigma / lowest_sigma)), DRAW_MIN_OCTAVE), 32.0);
 }
 
@@ -54,7 +54,7 @@ static void draw_keypoint(drawing *picture, const hs_keypoint *keypoint, double 
   const double y = (double)keypoint->y;
   const double end_x = x + radius * cos((double)keypoint->orientation);
   const double end_y = y + radius * sin((double)keypoint->orientation);
-  /* A dark rim keeps the colours visible on a bright background. */
+  /* a dark rim keeps the colours visible on a bright background */
   const drawing_pen rim = {.opacity = 0.5, .width = 2.0 * width};
   const drawing_pen pen = {colour.red, colour.green, colour.blue, .opacity = 1.0, .width = width};
   drawing_circle(picture, x, y, radius, rim);
@@ -63,7 +63,7 @@ static void draw_keypoint(drawing *picture, const hs_keypoint *keypoint, double 
   drawing_line(picture, x, y, end_x, end_y, pen);
 }
 
-/* Large ones first, stable: small circles stay on top. */
+/* Sorts by size, the largest first, and is stable, so that small circles are drawn last. */
 static int compare_keypoints(const void *one, const void *other) {
   const hs_keypoint *a = *(const hs_keypoint *const *)one;
   const hs_keypoint *b = *(const hs_keypoint *const *)other;
@@ -105,7 +105,7 @@ static cli_exit draw_one_image(const option_set *set) {
   if (result == CLI_DONE) {
     cli_fill_options(set, &options, &expert);
     cli_input_init(&input, set, &options);
-    input.keeps_stdin = extracts; /* decoded twice: in colour for the picture and in gray for its features */
+    input.keeps_stdin = extracts; /* the image is decoded twice: in colour for the picture, in gray for its features */
     cli_input_for(&input, set, !extracts && draw_is_as_stored(set->operands[1]));
     result = draw_load_picture(&input, set->operands[0], &picture);
   }

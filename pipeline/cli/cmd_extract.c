@@ -1,5 +1,5 @@
 /*
- * hartsift extract: features of images, to standard output or one file for each image.
+ * hartsift extract: extracts features of images, to standard output or to one file per image.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,41 +14,42 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
-enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* number of undescribable keypoints that are listed */
+enum { EXTRACT_NAMED_KEYPOINTS = 10 }; /* maximum number of keypoints without a descriptor that are listed */
 
 /* State of the command across images. */
 typedef struct extract_job {
   const option_set *set;
   hs_options options;
-  hs_context *context; /* null after an unrecoverable device failure */
+  hs_context *context; /* null after a failure of the device from which it could not be created again */
   cli_input input;
   output_plan plan;
-  hs_colmap_database *database; /* null: files */
-  database_camera camera;       /* camera of its new images */
-  hs_exif exif;                 /* of the current image */
-  int added;                    /* uncommitted images in the database */
-  hs_image mask;                /* of --mask; data null: none */
+  hs_colmap_database *database; /* null: the output is files */
+  database_camera camera;       /* camera of new images */
+  hs_exif exif;                 /* EXIF of the current image */
+  int added;                    /* number of images in the database that are not committed */
+  hs_image mask;                /* image of --mask; data null: no mask */
   image_masks masks;
   hs_features given;       /* features of --keypoints */
-  hs_features features;    /* of the current image; its capacity is reused */
-  hs_status shared_status; /* status of --mask and --keypoints; a failure fails every image */
+  hs_features features;    /* features of the current image; the capacity is reused */
+  hs_status shared_status; /* status of --mask and --keypoints; if it is a failure, every image fails */
   char shared_message[CLI_MESSAGE_BYTES];
 } extract_job;
 
 /* Result of one image. */
 typedef struct extract_result {
-  const char *image, *output; /* output null: none */
-  int32_t width, height;      /* 0 when the image could not be read */
+  const char *image, *output; /* output null: there is none */
+  int32_t width, height;      /* 0: the image could not be read */
   size_t features;
   double milliseconds;
-  const char *way, *way_reason; /* of its frame */
+  const char *way, *way_reason; /* way of its frame, and the reason for it */
   hs_status status;
   char message[CLI_MESSAGE_BYTES];
 } extract_result;
 
 static bool given(const extract_job *job, option_id id) { return job->set->values[id].given; }
 
-/* Without --image-path an image's name is its file name without folders. */
+/* Checks that images in several folders have different names. Without --image-path the name of an image is its file
+   name. */
 static bool check_folders(const extract_job *job) {
   if (!given(job, OPTION_SINGLE_CAMERA_PER_FOLDER) || given(job, OPTION_IMAGE_PATH)) return true;
   for (int i = 0; i < job->set->operand_count; i++) {
@@ -67,7 +68,7 @@ static bool is_binary(hs_format format) {
   return format == HS_FORMAT_NPZ || format == HS_FORMAT_BIN || format == HS_FORMAT_VISUALSFM;
 }
 
-/* Combinations that the table cannot express. */
+/* Checks combinations of options that the option table cannot express. */
 static bool check_combinations(extract_job *job) {
   struct stat info;
   char message[CLI_MESSAGE_BYTES];
@@ -109,7 +110,7 @@ static bool check_combinations(extract_job *job) {
   return true;
 }
 
-/* Name for the lookup of an image's mask: its name in the database, else the file's. */
+/* Returns the name by which an image's mask is looked up: the image's name in the database, else its path. */
 static const char *mask_name(const output_target *target, const char *path) {
   const char *slash = strrchr(path, '/');
   return target->name ? target->name : slash ? slash + 1 : path;
@@ -120,7 +121,7 @@ static const char *planned_name(const void *user, size_t index) {
   return mask_name(&job->plan.targets[index], job->set->operands[index]);
 }
 
-/* Opens the folder of --masks, and counts the images with a mask. */
+/* Opens the folder of --masks, and counts the images that have a mask. */
 static void find_masks(extract_job *job) {
   char message[CLI_MESSAGE_BYTES];
   if (!image_masks_make(&job->masks, &job->input, &job->mask, message, sizeof message) ||
@@ -134,7 +135,7 @@ static void find_masks(extract_job *job) {
 
 static void load_shared(extract_job *job) {
   const option_value *values = job->set->values;
-  char message[CLI_MESSAGE_BYTES - 64] = ""; /* leaves space for the option's name */
+  char message[CLI_MESSAGE_BYTES - 64] = ""; /* shorter than a message, because the option's name is added */
   const char *option = "";
   if (values[OPTION_MASK].given) {
     option = "--mask: ";
@@ -148,7 +149,7 @@ static void load_shared(extract_job *job) {
   if (job->shared_status == HS_OK) find_masks(job);
 }
 
-/* Reports the keypoints of --keypoints without a descriptor. */
+/* Reports the keypoints of --keypoints that have no descriptor. */
 static void report_undescribed(const extract_job *job, const char *image, const hs_status *statuses) {
   size_t count = 0;
   char names[EXTRACT_NAMED_KEYPOINTS * 24] = "";
@@ -177,7 +178,7 @@ static hs_status describe_given(extract_job *job, const hs_image *image, const c
   return status;
 }
 
-/* True if mask and keypoints have the picture's size; for keypoints only a swap of sides counts as a mismatch. */
+/* True if mask and keypoints have the picture's size. For keypoints only swapped sides count as a mismatch. */
 static bool check_sizes(const extract_job *job, const hs_image *image, extract_result *result) {
   const hs_image *mask = &job->mask;
   const hs_features *keypoints = &job->given;
@@ -240,7 +241,8 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
     snprintf(result->message, sizeof result->message, "the output %s would overwrite the image itself", path);
     return HS_ERR_ARGUMENT;
   }
-  if (given(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0; /* the other program rotates pictures too */
+  /* the program that reads the features gets rotated pictures too */
+  if (given(job, OPTION_EXIF)) job->features.origin.exif_orientation = 0;
   if (job->database) return save_to_database(job, result, target);
   const hs_status status = hs_save_features(path, &job->features, &options);
   if (status == HS_OK)
@@ -250,7 +252,7 @@ static hs_status save(extract_job *job, extract_result *result, const output_tar
   return status;
 }
 
-/* Replaces the context after a device failure. */
+/* Replaces the context after a failure of the device. */
 static void renew_context(extract_job *job) {
   hs_destroy(job->context);
   job->context = NULL;
@@ -258,8 +260,9 @@ static void renew_context(extract_job *job) {
       hs_create_explained(&job->context, &job->options, job->shared_message, sizeof job->shared_message);
 }
 
-/* Extracts from the file in one call, which with a memory limit need not hold the picture. False: use two calls,
-   because the picture is needed, or to get the reason of a failure if the file still exists. */
+/* Extracts from the file in one call, which with a memory limit may read the picture row by row. False: load and
+   extract in two calls, because the picture is needed, or because the file must be loaded again to find the reason of a
+   failure. */
 static bool extract_file(extract_job *job, extract_result *result) {
   const double start = cli_milliseconds();
   hs_load_notes notes;
@@ -276,8 +279,7 @@ static bool extract_file(extract_job *job, extract_result *result) {
   return true;
 }
 
-/* For a picture whose decoding exceeds --max-memory: adds to the reason how much memory suffices for decoding and
-   frame. */
+/* If decoding a picture exceeds --max-memory: adds to the message how much memory suffices for decoding and frame. */
 static void name_enough(const extract_job *job, extract_result *result) {
   if (!given(job, OPTION_MAX_MEMORY)) return;
   const uint64_t enough = enough_memory(&job->options, &job->input.load, result->image);
@@ -287,7 +289,8 @@ static void name_enough(const extract_job *job, extract_result *result) {
              "; for decoding and the smallest tiles %" PRIu64 " are enough", enough);
 }
 
-/* Given keypoints are described neither in tiles nor from a JPEG decoded by the GPU. */
+/* Loads an image. If keypoints are given, it must not stay encoded, because they are described neither in tiles nor
+   from a JPEG that the GPU decodes. */
 static hs_status load_source(extract_job *job, extract_result *result, bool keep_encoded, hs_source *loaded) {
   cli_input *input = &job->input;
   const bool has_keypoints = given(job, OPTION_KEYPOINTS);
@@ -302,7 +305,7 @@ static hs_status load_source(extract_job *job, extract_result *result, bool keep
   return status;
 }
 
-/* Decodes a JPEG on the host that failed on the GPU: gives the reason, or the pixels after all. */
+/* Decodes a JPEG on the host after the GPU failed: this gives the reason, or pixels with which extraction succeeds. */
 static void compute_again(extract_job *job, const output_target *target, hs_source *loaded, extract_result *result) {
   if (loaded->kind != HS_SOURCE_JPEG || hs_status_class_of(result->status) != HS_CLASS_ARGUMENT) return;
   hs_source_free(loaded);
@@ -398,10 +401,10 @@ static cli_exit open_database(extract_job *job) {
   return CLI_FAILED;
 }
 
-/* True if a failure (a full disk) undid the added images, so that none can follow. */
+/* True if a failure (a full disk) has removed the added images, so that no more can be added. */
 static bool is_lost(const extract_job *job) { return job->database && colmap_is_lost(job->database); }
 
-/* Commits the added images; without any, no new database is created. */
+/* Commits the added images. If there are none, no new database is created. */
 static cli_exit close_database(extract_job *job, cli_exit result) {
   if (!given(job, OPTION_QUIET)) database_report_cameras(COMMAND_EXTRACT, &job->camera);
   if (!is_lost(job) && job->added > 0 && hs_colmap_commit(job->database) != HS_OK) {
@@ -424,7 +427,8 @@ static cli_exit extract_all(extract_job *job) {
                 job->plan.targets[i].path, i + 1, job->plan.count);
       break;
     }
-    if (ferror(stdout)) break; /* the reader of the records has closed the pipe */
+    /* the reader of the records has closed the pipe, so the other images are not processed */
+    if (ferror(stdout)) break;
   }
   return result;
 }

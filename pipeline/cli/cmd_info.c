@@ -1,5 +1,5 @@
 /*
- * hartsift info: what this build and this machine can do, as text or JSON.
+ * hartsift info: reports what this build and this machine can do, as text or JSON.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 typedef struct info_codec {
   const char *name, *what;
   bool is_there;
-  const char *needed; /* what a build needs, with Debian's package; null: always available */
+  const char *needed; /* library that a build needs for it, with Debian's package; null: always available */
 } info_codec;
 
 static const info_codec info_codecs[] = {
@@ -33,13 +33,13 @@ typedef struct info_facts {
   const char *version;
   const char *cpu_level;
   int threads;         /* threads available to this process */
-  hs_context *context; /* with the given options; null: see context_message */
+  hs_context *context; /* context with the given options; null: context_message has the reason */
   hs_status context_status;
   char context_message[CLI_MESSAGE_BYTES];
   bool gpu_is_usable;
   char gpu_message[CLI_MESSAGE_BYTES];
   machine_memory memory;
-  uint64_t file_bytes; /* limit of memory for one file */
+  uint64_t file_bytes; /* memory limit for one file, bytes */
 } info_facts;
 
 static hs_status try_create(hs_context **context, const hs_options *options, char *message, size_t message_bytes) {
@@ -60,15 +60,16 @@ static void gather(const option_set *set, info_facts *facts) {
   facts->file_bytes = machine_memory_limit(0);
   cli_fill_options(set, &options, &expert);
   facts->context_status = try_create(&facts->context, &options, facts->context_message, sizeof facts->context_message);
-  if (facts->context) (void)hs_decodes_jpeg(facts->context, NULL, 0); /* then the report names the decoder */
-  /* Requests a GPU to learn why none is usable. */
+  /* makes the comparison, so that the report names the decoder */
+  if (facts->context) (void)hs_decodes_jpeg(facts->context, NULL, 0);
+  /* requests a GPU to get the reason why none is usable */
   options.device = HS_DEVICE_CUDA;
   options.expert = NULL;
   facts->gpu_is_usable = try_create(&gpu_context, &options, facts->gpu_message, sizeof facts->gpu_message) == HS_OK;
   hs_destroy(gpu_context);
 }
 
-/* Calls `put` with an advice for each missing feature. */
+/* Calls `put` with a hint for each missing feature. */
 static void for_each_advice(const info_facts *facts, void (*put)(int number, const char *text)) {
   char text[CLI_MESSAGE_BYTES + 128];
   int count = 0;
@@ -126,7 +127,7 @@ static void print_text(const info_facts *facts) {
   }
 }
 
-/* Prints the report's lines "stage: variant" as members of an object. */
+/* Prints the report's lines "stage: variant" as members of a JSON object. */
 static void print_json_report(const char *report) {
   bool first = true;
   while (*report != '\0') {

@@ -1,5 +1,5 @@
 /*
- * hartsift match: matches two feature files or images, and verifies the matches by one geometry.
+ * hartsift match: matches two feature files or images, and verifies the matches by one geometric model.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,12 +24,12 @@ typedef struct match_job {
   match_format format;
   const char *output; /* "-": standard output */
   hs_match_options wanted;
-  hs_verify_options verify; /* model 0: none */
+  hs_verify_options verify; /* model 0: no verification */
   hs_features features[2];
   hs_geometry geometry;
   match_table table;
-  char *colmap_names[2]; /* names in COLMAP's text; null: not written */
-  double milliseconds;   /* time of the matching only */
+  char *colmap_names[2]; /* names in COLMAP's text; null: that is not written */
+  double milliseconds;   /* time of matching without verification */
   char message[CLI_MESSAGE_BYTES];
 } match_job;
 
@@ -40,7 +40,7 @@ static cli_exit usage(const char *message) {
   return CLI_USAGE;
 }
 
-/* Parses "FX,FY,CX,CY" for both cameras, or eight numbers. */
+/* Parses "FX,FY,CX,CY" for both cameras, or eight numbers for two cameras. */
 static bool parse_cameras(const char *text, hs_camera *a, hs_camera *b) {
   double numbers[8];
   int count = 0;
@@ -92,7 +92,7 @@ static cli_exit prepare_matching(match_job *job) {
   return CLI_DONE;
 }
 
-/* --nearest and --radius give all neighbours, without the tests of matches. */
+/* Checks --nearest and --radius, which give all neighbours without the tests of matches. */
 static cli_exit check_neighbours(const match_job *job) {
   static const option_id tests[] = {OPTION_RATIO,        OPTION_MUTUAL, OPTION_NO_MUTUAL,
                                     OPTION_MAX_DISTANCE, OPTION_VERIFY, OPTION_DRAW};
@@ -109,7 +109,7 @@ static cli_exit check_neighbours(const match_job *job) {
   return CLI_DONE;
 }
 
-/* --draw needs pictures: feature files are refused. */
+/* Checks --draw, which needs pictures, so that feature files are refused. */
 static cli_exit check_drawing(const match_job *job) {
   if (!given(job, OPTION_DRAW)) return CLI_DONE;
   const char *path = job->set->values[OPTION_DRAW].text;
@@ -129,7 +129,7 @@ static cli_exit check_drawing(const match_job *job) {
   return CLI_DONE;
 }
 
-/* Checks that the option table cannot express, and the library's options. */
+/* Makes the checks that the option table cannot express, and checks the library's options. */
 static cli_exit prepare(match_job *job) {
   const option_value *values = job->set->values;
   if (job->set->operand_count != 2) return usage("an operand is missing: expected A B, or --database");
@@ -162,7 +162,7 @@ static cli_exit prepare(match_job *job) {
 
 /* ---- all images of a database */
 
-/* Refuses options about features, which a database already has, or about another output. */
+/* Refuses options about features, because a database already has them, and options about other outputs. */
 static cli_exit check_database_options(const option_set *set) {
   static const option_id allowed[] = {OPTION_DEVICE, OPTION_THREADS, OPTION_VARIANT, OPTION_MAX_MEMORY,
                                       OPTION_JSON,   OPTION_QUIET,   OPTION_REPLACE};
@@ -185,7 +185,7 @@ static cli_exit check_database_options(const option_set *set) {
   return CLI_DONE;
 }
 
-/* COLMAP's default: its mapper removes matches that do not fit its model, but cannot recover missing ones. */
+/* Default of COLMAP, whose mapper removes matches that do not fit its model, but cannot recover missing ones. */
 static const double database_tolerance = 4.0;
 
 static cli_exit match_in_database(match_job *job) {
@@ -232,7 +232,7 @@ static hs_status extract(match_job *job, const char *path, hs_features *features
   return status;
 }
 
-/* Loads a feature file by its ending; else an image by its content, and anything else as features. */
+/* Loads an operand: a feature file if its ending says so; else an image if its content is one; else a feature file. */
 static hs_status load(match_job *job, const char *path, hs_features *features) {
   const bool scene = path[0] == '@', is_stdin = strcmp(path, "-") == 0;
   if (!scene && !is_stdin && format_read_by_ending(path))
@@ -270,7 +270,7 @@ static cli_exit load_both(match_job *job) {
   return CLI_DONE;
 }
 
-/* Makes *inliers, [matches->count]. */
+/* Verifies the matches. Makes *inliers, [matches->count]. */
 static hs_status verify_matches(match_job *job, const hs_matches *matches, uint8_t **inliers, hs_geometry *geometry) {
   *inliers = malloc(matches->count + 1);
   if (!*inliers) return HS_ERR_MEMORY;
@@ -280,7 +280,8 @@ static hs_status verify_matches(match_job *job, const hs_matches *matches, uint8
                    &job->verify, *inliers, geometry);
 }
 
-/* The geometry for guided matching: the found one, or the homography if only a plane is determined. */
+/* Makes the options of guided matching from the geometry that was found; if only a plane is determined, from its
+ * homography. */
 static hs_status guide_options(match_job *job, hs_match_options *guided) {
   hs_geometry plane = {0};
   if (job->geometry.plane_only != 0) {
@@ -295,7 +296,8 @@ static hs_status guide_options(match_job *job, hs_match_options *guided) {
   return hs_guide_by_geometry(guided, plane.found != 0 ? &plane : &job->geometry, &job->verify);
 }
 
-/* Guided matching along the found geometry, verified again; the result is used if it has as many inliers. */
+/* Matches again, guided by the geometry that was found, and verifies again. The result is used if it has at least as
+ * many inliers. */
 static hs_status guide(match_job *job) {
   hs_match_options guided = job->wanted;
   hs_geometry geometry;
@@ -333,8 +335,8 @@ static cli_exit verify(match_job *job) {
   return CLI_DONE;
 }
 
-/* Converts the neighbours of --nearest or --radius to matches: by ascending first index, then in the order of
-   neighbours. lists: or null. */
+/* Converts the neighbours of --nearest or --radius to matches, ordered by first index, then as the neighbours are.
+   lists: null for --nearest. */
 static hs_status take_neighbours(match_job *job, const hs_neighbour *found, size_t each,
                                  const hs_neighbour_lists *lists) {
   hs_matches *matches = &job->table.matches;
@@ -422,7 +424,7 @@ static cli_exit save(match_job *job) {
   const bool to_stdout = strcmp(job->output, "-") == 0;
   if (match_table_save(job->output, job->format, &job->table, job->message, sizeof job->message) != HS_OK) {
     if (!to_stdout || !cli_stdout_is_gone())
-      cli_error(COMMAND_MATCH, "%s", job->message); /* the message names the file */
+      cli_error(COMMAND_MATCH, "%s", job->message); /* the message already names the file */
     return CLI_FAILED;
   }
   if (!given(job, OPTION_QUIET)) report(job);

@@ -1,5 +1,5 @@
 /*
- * hartsift merge: combines the outputs of several batches, or of the shards of one.
+ * hartsift merge: combines the outputs of several batches, or of the shards of one batch.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static cli_exit refuse_duplicates(const merge_job *job, const named_output *outp
   return CLI_DONE;
 }
 
-/* Refuses two images with the same output: one would be lost. */
+/* Refuses two images that would have the same output, because one would be lost. */
 static cli_exit check_outputs(const merge_job *job) {
   named_output *outputs = calloc(job->inputs.count + 1, sizeof *outputs);
   size_t count = 0;
@@ -71,7 +71,7 @@ static cli_exit check_outputs(const merge_job *job) {
 
 /* ---- the common manifest */
 
-/* Writes how a database's images share cameras, as batch does; the settings of the shards follow. */
+/* Writes how the images of a database share cameras, as batch does; write it before the settings of the shards. */
 static void write_cameras(FILE *out, const merge_job *job) {
   const merge_output *output = &job->output;
   size_t length = 0;
@@ -81,7 +81,7 @@ static void write_cameras(FILE *out, const merge_job *job) {
   if (output->camera.camera_id != 0) fprintf(out, " camera-id=%lu", (unsigned long)output->camera.camera_id);
 }
 
-/* The settings of the merged output: those of the shards, plus those of a database. */
+/* Returns the settings of the merged output: those of the shards, plus those of a database. */
 static char *make_settings(const merge_job *job) {
   const merge_shard *shard = &job->inputs.shards[0];
   char *text = NULL;
@@ -128,7 +128,7 @@ static cli_exit write_manifest(merge_job *job, size_t *failed) {
   for (size_t i = 0; i < job->inputs.count; i++) {
     merge_image *image = &job->inputs.images[i];
     job->manifest.records[i] = image->record;
-    image->record.message = NULL; /* owned by the manifest now */
+    image->record.message = NULL; /* the manifest owns it now */
     *failed += image->record.state == BATCH_FAILED;
   }
   return batch_manifest_finish(&job->manifest, 0, 1);

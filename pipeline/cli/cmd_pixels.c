@@ -19,13 +19,13 @@ typedef struct gray_array_job {
   hs_context *context;
   cli_input input;
   hs_image image; /* gray */
-  hs_array array; /* its pixels, where the context's primitives read them */
+  hs_array array; /* pixels in memory that the context's primitives can read */
   cli_memory copy;
-  bool json; /* from --json or the output's name */
+  bool json; /* --json was given, or the output's name ends in .json */
   char message[CLI_MESSAGE_BYTES];
 } gray_array_job;
 
-/* The pixels of a gray image. */
+/* Returns the pixels of a gray image as an array. */
 static hs_array gray_array_of(const hs_image *image) {
   const hs_array array = {.data = image->data,
                           .width = (size_t)image->width,
@@ -48,7 +48,7 @@ static cli_exit gray_array_job_fail(const gray_array_job *job, const char *name)
   return CLI_FAILED;
 }
 
-/* Copies the pixels to pinned memory for a context on a GPU. */
+/* If the context is on a GPU, copies the pixels to pinned memory. */
 static hs_status place_pixels(hs_context *context, hs_array *array, cli_memory *copy) {
   const size_t sample = array->type == HS_ELEMENT_U8 ? 1 : array->type == HS_ELEMENT_U16 ? 2 : 4;
   const size_t row_bytes = array->width * sample;
@@ -65,8 +65,8 @@ static hs_status place_pixels(hs_context *context, hs_array *array, cli_memory *
   return HS_OK;
 }
 
-/* Replaces samples of 16 bits or floats by levels: the number of the bin, of 256 equal ones between LOW and HIGH. NaN
-   gets level 0. In place: a level is never longer than its sample. */
+/* Replaces samples of 16 bits or floats by levels: the index of one of 256 equal bins between LOW and HIGH. NaN gets
+   level 0. This works in place, because a level is never longer than its sample. */
 static void make_levels(gray_array_job *job) {
   const option_value *range = &job->set->values[OPTION_VALUE_RANGE];
   hs_array *array = &job->array;
@@ -88,8 +88,8 @@ static void make_levels(gray_array_job *job) {
   *array = (hs_array){.data = job->image.data, .width = array->width, .height = array->height};
 }
 
-/* Creates the context and loads the image. Prints the reason of a failure; gray_array_job_free is needed in any
-   case. levels: the pixels must have 8 bits, so others are replaced by levels. */
+/* Creates the context and loads the image. Prints the reason of a failure; call gray_array_job_free in any case.
+   levels: samples that do not have 8 bits are replaced by levels. */
 static cli_exit gray_array_job_open(gray_array_job *job, const option_set *set, bool levels) {
   hs_options options;
   hs_expert_options expert;
@@ -125,13 +125,13 @@ static void gray_array_job_free(gray_array_job *job) {
   hs_destroy(job->context);
 }
 
-/* Calls `write` with the output of -o, or standard output; the file is written atomically. */
+/* Calls `write` with the stream of -o or standard output; the file is written atomically. */
 static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *out, const void *result),
                                      const void *result) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
   if (!output->given || strcmp(output->text, "-") == 0) {
     write(stdout, result);
-    return CLI_DONE; /* main checks that all was written */
+    return CLI_DONE; /* main checks that everything was written */
   }
   if (cli_is_same_file(job->set->operands[0], output->text)) {
     snprintf(job->message, sizeof job->message, "the output would overwrite the input");
@@ -141,7 +141,7 @@ static cli_exit gray_array_job_write(gray_array_job *job, void (*write)(FILE *ou
   FILE *stream = atomic_file_open(&file, output->text);
   if (stream) write(stream, result);
   if (!stream || atomic_file_commit(&file) != HS_OK) {
-    cli_error(job->set->command, "%s", file.message); /* names the file */
+    cli_error(job->set->command, "%s", file.message); /* the message names the file */
     return CLI_FAILED;
   }
   return CLI_DONE;
@@ -242,7 +242,7 @@ static void write_histogram(FILE *out, const void *result) {
   if (r->json) fputs("]}\n", out);
 }
 
-/* Counts on the context's device. mask: host memory, or null. */
+/* Counts on the context's device. mask: in host memory, or null. */
 static hs_status count_on_device(gray_array_job *job, hs_array *mask, uint64_t counts[HIST_LEVELS]) {
   cli_memory kept = {0}, counted = {0};
   hs_status status = cli_memory_make(job->context, HIST_LEVELS * sizeof *counts, &counted);
@@ -274,7 +274,7 @@ static cli_exit count(gray_array_job *job, hist_result *r) {
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, mask_value->given ? mask_value->text : "histogram");
 }
 
-/* Checks the output of the equalised image. */
+/* Checks the path of the equalised image. */
 static cli_exit check_equalized(gray_array_job *job) {
   const option_set *set = job->set;
   const char *path = set->values[OPTION_EQUALIZED_FILE].text;
@@ -312,7 +312,8 @@ static cli_exit equalize(gray_array_job *job) {
   return status == HS_OK ? CLI_DONE : gray_array_job_fail(job, strcmp(path, "-") == 0 ? "standard output" : path);
 }
 
-/* Two spellings of one path, detectable only once the image is written: the histogram must not replace it. */
+/* Refuses to replace the equalised image by the histogram. Two spellings of one path can be detected only after the
+   image is written. */
 static cli_exit check_output(gray_array_job *job) {
   const option_value *output = &job->set->values[OPTION_OUTPUT];
   if (output->given && cli_is_same_file(output->text, job->set->values[OPTION_EQUALIZED_FILE].text)) {

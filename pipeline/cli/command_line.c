@@ -1,5 +1,5 @@
 /*
- * The command hartsift: dispatches the command line to its subcommand.
+ * The command hartsift: calls the subcommand that the command line names.
  */
 
 #include <errno.h>
@@ -21,8 +21,8 @@ static const command_function command_functions[COMMAND_COUNT] = {
     [COMMAND_SELFTEST] = cmd_selftest, [COMMAND_BENCH] = cmd_bench,
 };
 
-/* Opens closed descriptors among 0..2: otherwise a file opened later would get the number and receive their output.
-   /dev/null is opened in the wrong direction, so that using them still fails. */
+/* Opens those of the descriptors 0..2 that are closed. Otherwise a file that is opened later would get the number, and
+   receive output or error messages. /dev/null is opened in the wrong direction, so that uses still fail. */
 static bool reserve_standard_descriptors(void) {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
     if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF &&
@@ -56,11 +56,11 @@ static cli_exit run_word(const option_set *set, bool *handled) {
   return CLI_DONE;
 }
 
-/* In the order of --completion's choices. */
+/* in the order of the choices of --completion */
 static void (*const completion_writers[])(FILE *out) = {option_write_bash_completion, option_write_zsh_completion,
                                                         option_write_fish_completion};
 
-/* Handles options of hartsift itself; CLI_DONE with *handled if nothing else is to be done. */
+/* Handles the options of hartsift itself. *handled: nothing else needs to be done. */
 static cli_exit run_top(const option_set *set, bool *handled) {
   const option_value *values = set->values;
   *handled = true;
@@ -121,10 +121,11 @@ static cli_exit run(int argc, char **argv, command_id *command) {
 static void remove_temporaries(int number) {
   unfinished_files_remove();
   signal(number, SIG_DFL);
-  raise(number); /* delivered on return, so that the shell sees the signal */
+  raise(number); /* delivered when the handler returns, so that the shell sees the signal */
 }
 
-/* Signals ignored from the start (nohup, background jobs) stay ignored. */
+/* Installs the handler that removes temporary files. A signal that was ignored at the start (nohup, background jobs)
+ * stays ignored. */
 static void clean_up_at(int number) {
   struct sigaction action;
   if (sigaction(number, NULL, &action) != 0 || action.sa_handler == SIG_IGN) return;
@@ -136,8 +137,8 @@ static void clean_up_at(int number) {
 
 int hs_command_main(int argc, char **argv) {
   if (!reserve_standard_descriptors()) return CLI_FAILED;
-  signal(SIGPIPE, SIG_IGN); /* a reader that ends early causes a write error */
-  signal(SIGXFSZ, SIG_IGN); /* so does exceeding ulimit -f */
+  signal(SIGPIPE, SIG_IGN); /* if a reader ends early, the next write fails */
+  signal(SIGXFSZ, SIG_IGN); /* if the file size limit is exceeded, the next write fails */
   clean_up_at(SIGINT);
   clean_up_at(SIGTERM);
   clean_up_at(SIGHUP);

@@ -1,5 +1,5 @@
 /*
- * The program hartsift; its code is in command_line.c, which a wheel has in the shared library.
+ * The program hartsift. Its code is in command_line.c, which a Python wheel has in the shared library.
  */
 #include "pipeline/cli/common/cli_common.h"
 

@@ -1,5 +1,5 @@
 /*
- * Reads, extracts and stores the images of a batch, in its threads; see batch_images.h.
+ * Reads, extracts and stores the images of a batch, on several threads; see batch_images.h.
  */
 #include "pipeline/cli/batch/batch_images.h"
 
@@ -27,8 +27,8 @@ static batch_computed computed_of(const hs_batch_result *r) {
   return (batch_computed){r->device, r->milliseconds, r->way, r->way_reason};
 }
 
-/* Stores, reports and, unless kept from an earlier run, journals an image's record. Takes ownership of
-   record->message. */
+/* Stores and reports an image's record, and writes it to the journal unless it was kept from an earlier run. Takes
+   ownership of record->message. */
 static void conclude(batch_job *job, size_t place, const batch_record *record, const batch_computed *computed) {
   pthread_mutex_lock(&job->lock);
   job->manifest.records[place] = *record;
@@ -56,7 +56,8 @@ static void note_changed(batch_job *job) {
 static void conclude_failed(batch_job *job, size_t place, batch_record record, hs_status status, const char *message) {
   record.state = BATCH_FAILED;
   record.status = status;
-  record.source = (batch_source){0}; /* rows of failures must not depend on how far reading got */
+  /* clears it, because rows of failures must not depend on how much of the file was read */
+  record.source = (batch_source){0};
   char text[CLI_MESSAGE_BYTES];
   snprintf(text, sizeof text, "%s", message);
   cli_name_options(COMMAND_BATCH, text, sizeof text);
@@ -64,7 +65,7 @@ static void conclude_failed(batch_job *job, size_t place, batch_record record, h
   conclude(job, place, &record, &not_computed);
 }
 
-/* True if an output has the name of a manifest. */
+/* True if an output has a name that a manifest may have. */
 static bool is_manifest_output(const char *output) {
   const size_t length = strlen(output);
   return strncmp(output, "manifest", 8) == 0 && !strchr(output, '/') && length >= 12 &&
@@ -72,7 +73,7 @@ static bool is_manifest_output(const char *output) {
 }
 
 /* Keeps an image of an earlier run if its output exists and picture and mask are unchanged. Otherwise prepares its
-   output. */
+   output for writing. */
 static bool keep_claimed(batch_job *job, size_t place, batch_record record) {
   const batch_image_name *image = &job->list.images[place];
   const uint64_t mask_digest = image_masks_digest(&job->masks, image->name);
@@ -121,7 +122,7 @@ static int32_t is_wanted(void *user, size_t index, void *image_user) {
   return 1;
 }
 
-/* Stops the run: nothing more can be stored. Only the first reason is reported. */
+/* Stops the run, because nothing more can be stored. Only the first reason is reported. */
 static void end_run(batch_job *job, const char *message) {
   pthread_mutex_lock(&job->lock);
   if (job->fatal[0] == '\0') snprintf(job->fatal, sizeof job->fatal, "%s", message);
@@ -129,7 +130,7 @@ static void end_run(batch_job *job, const char *message) {
   hs_batch_stop(job->run);
 }
 
-/* Records the state of an image's file. */
+/* Records the state of an image's file (size, times, digest). */
 static hs_status note_loaded(void *user, size_t index, void *image_user, char *message, size_t message_bytes) {
   batch_job *job = user;
   (void)image_user;
@@ -155,7 +156,7 @@ void batch_images_commit(batch_job *job) {
   job->pending_count = 0;
 }
 
-/* Adds an image to the database, in order. */
+/* Adds the next image to the database, in the order of images. */
 static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared_result *one, batch_record *record,
                               char message[CLI_MESSAGE_BYTES]) {
   const batch_prepared *prepared = one->prepared;
@@ -163,7 +164,7 @@ static hs_status add_prepared(batch_job *job, size_t place, const batch_prepared
   const hs_status status = batch_store_add(&job->store, job->list.images[place].name, prepared, result->exif,
                                            record->replaces, message, CLI_MESSAGE_BYTES);
   if (status != HS_OK && batch_database_is_lost(&job->store.database)) {
-    /* Uncommitted images are lost too: the next run processes them again. */
+    /* images that were not committed are lost too; the next run processes them again */
     job->pending_count = 0;
     end_run(job, message);
     return HS_OK;
@@ -233,7 +234,8 @@ static hs_status mask_of(void *user, size_t index, void *image_user, const hs_im
 
 static void count_wait(batch_writer *writer, double before_s) { writer->waited_s += now_s() - before_s; }
 
-/* The next result; null: no more. Waits if all results wait for their turn in the database. */
+/* Returns the next result; null: there are no more. If all results wait for earlier images of the database, waits
+   too. */
 static const hs_batch_result *take_result(batch_writer *writer) {
   enum { LOOK_AGAIN_NS = 5000000 };
   const hs_batch_result *result = NULL;
@@ -253,7 +255,8 @@ static void write_files(batch_writer *writer) {
   }
 }
 
-/* Converts results to rows; this frees their features, but not the slot, which bounds the number of rows. */
+/* Converts results to rows of the database. This frees the features, but not the slots, which bound the number of
+   rows. */
 static void prepare_rows(batch_writer *writer) {
   batch_job *job = writer->job;
   for (const hs_batch_result *result; (result = take_result(writer)) != NULL;) {
@@ -266,7 +269,7 @@ static void prepare_rows(batch_writer *writer) {
   }
 }
 
-/* Takes the rows of image `next`; false: they will not come (image dropped, or all are written). */
+/* Takes the rows of image `next`. False: there will be none (the image was dropped, or all are written). */
 static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_result *one) {
   batch_job *job = writer->job;
   batch_prepared_result *place = &job->prepared[next % job->capacity];
@@ -280,7 +283,7 @@ static bool take_prepared(batch_writer *writer, size_t next, batch_prepared_resu
   return one->result != NULL;
 }
 
-/* Writes the rows to the database, in the order of the images (single thread). */
+/* Writes rows to the database in the order of the images, on a single thread. */
 static void write_rows(batch_writer *writer) {
   batch_job *job = writer->job;
   batch_prepared_result one;
@@ -348,7 +351,7 @@ hs_status batch_images_start(batch_job *job) {
 }
 
 hs_status batch_images_add(batch_job *job) {
-  enum { WAITING_MAX = 8192 }; /* more than the threads take between two calls */
+  enum { WAITING_MAX = 8192 }; /* maximum number of waiting images: more than the threads take between two calls */
   hs_batch_progress progress = {.struct_size = sizeof progress};
   hs_status status = hs_batch_get_progress(job->run, &progress);
   while (status == HS_OK && job->added < job->count && progress.added - progress.begun < WAITING_MAX) {
@@ -358,7 +361,7 @@ hs_status batch_images_add(batch_job *job) {
     progress.added++;
   }
   if (status == HS_OK && job->added == job->count) status = hs_batch_end(job->run);
-  return status == HS_ERR_CANCELLED ? HS_OK : status; /* stopped by the user is no failure */
+  return status == HS_ERR_CANCELLED ? HS_OK : status; /* it is no failure if the user stopped the batch */
 }
 
 bool batch_images_wait(batch_job *job, int32_t milliseconds) {

@@ -13,7 +13,7 @@
 #include "pipeline/formats/common/content_digest.h"
 #include "pipeline/image_io/image_io.h"
 
-/* Takes ownership of `text` (from malloc, or null); its name begins at `skip`. */
+/* Appends an image. Takes ownership of `text` (from malloc, or null), in which the name begins at `skip`. */
 static bool append(batch_list *list, char *text, size_t skip) {
   if (text && list->count == list->capacity) {
     const size_t capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
@@ -38,10 +38,10 @@ bool batch_list_add(batch_list *list, const char *name) { return append(list, st
 
 /* ---- folders */
 
-/* Target of a folder search. */
+/* State of a folder search: the list that receives the images. */
 typedef struct folder_listing {
   batch_list *list;
-  size_t skip; /* length of the common folder prefix */
+  size_t skip; /* length of the folder's path, which the names do not contain */
 } folder_listing;
 
 static int32_t take_found(void *user, const char *path) {
@@ -72,7 +72,7 @@ static cli_exit read_folder(batch_list *list, const char *folder, const char *ma
 
 /* ---- lists */
 
-/* All that a stream gives, from malloc; null with errno. */
+/* Reads a stream to its end, into memory from malloc. Null with errno on failure. */
 static char *read_stream(FILE *stream, size_t *size) {
   size_t capacity = 1 << 16;
   char *text = malloc(capacity);
@@ -92,7 +92,7 @@ static char *read_stream(FILE *stream, size_t *size) {
   return NULL;
 }
 
-/* end: the byte after a name, a line feed or 0. */
+/* Reads the names of a list. end: the byte after each name, a line feed or 0. */
 static cli_exit read_lines(batch_list *list, FILE *stream, const char *source, char end) {
   folder_listing listing = {list, 0};
   const hs_image_search search = {.take = take_found, .user = &listing};
@@ -238,7 +238,7 @@ char *batch_list_path(const batch_list *list, const char *name) {
 
 /* ---- names of outputs */
 
-/* Appends one part of a path, `length` bytes, to a path of `used` bytes; returns the new length. */
+/* Appends a part of a path, of `length` bytes, to a path of `used` bytes. Returns the new length. */
 static size_t append_part(char *path, size_t used, const char *part, size_t length) {
   if (length == 0 || (length == 1 && part[0] == '.')) return used;
   if (length == 2 && part[0] == '.' && part[1] == '.') {
@@ -276,7 +276,8 @@ static uint64_t nanoseconds(struct timespec time) {
 
 static bool is_absence(int error) { return error == ENOENT || error == ENOTDIR; }
 
-/* Reads size and times; false if it is no regular file. source->error: errno, or 0 for another kind of file. */
+/* Reads size and times of a file. False if it is no regular file; source->error is then errno, or 0 for another kind of
+ * file. */
 static bool look(const char *path, batch_source *source) {
   struct stat info;
   *source = (batch_source){0};
@@ -299,7 +300,7 @@ hs_status batch_source_finish(const char *path, batch_source *source) {
   digest_state state;
   source->digest = 0;
   if (source->error != 0) return HS_ERR_IO;
-  if (source->changed_ns == 0) return HS_OK; /* not a file */
+  if (source->changed_ns == 0) return HS_OK; /* it was no regular file */
   digest_start(&state);
   const hs_status status = digest_add_file(&state, path);
   const int error = errno;
@@ -327,7 +328,7 @@ batch_source_state batch_source_compare(const char *path, const batch_source *re
     return recorded->is_recorded ? SOURCE_CHANGED : SOURCE_UNKNOWN;
   }
   if (recorded->is_recorded && recorded->bytes != now->bytes) return SOURCE_CHANGED;
-  (void)batch_source_finish(path, now); /* a failure is reported when the file is read again */
+  (void)batch_source_finish(path, now); /* if this fails, the next reading of the file reports the failure */
   if (!recorded->is_recorded) return SOURCE_UNKNOWN;
   return now->digest != 0 && now->digest == recorded->digest ? SOURCE_SAME : SOURCE_CHANGED;
 }

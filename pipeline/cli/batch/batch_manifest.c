@@ -1,5 +1,5 @@
 /*
- * Journal and manifest of a batch; see batch_manifest.h. Reading: batch_rows.c.
+ * Journal and manifest of a batch; see batch_manifest.h. batch_rows.c reads them.
  */
 #include "pipeline/cli/batch/batch_manifest.h"
 
@@ -19,7 +19,7 @@ enum { MANIFEST_OPEN_TRIES = 100 };
 
 /* ---- text */
 
-/* Writes a CSV field, quoted if needed, or if a comma could be mistaken. */
+/* Writes a CSV field. It is quoted if necessary, or if a comma in it could be misread. */
 static void write_field(FILE *out, const char *text) {
   const bool is_plain = text[strcspn(text, ",\"\r\n")] == '\0' && text[0] != '#' && text[0] != ' ';
   if (is_plain) {
@@ -106,7 +106,7 @@ cli_exit batch_manifest_make(batch_manifest *manifest, const batch_list *list, c
   return CLI_DONE;
 }
 
-/* Size of an open file; -1 if unknown. */
+/* Returns the size of an open file; -1: unknown. */
 static off_t file_bytes(int descriptor) {
   struct stat info;
   return fstat(descriptor, &info) == 0 ? info.st_size : -1;
@@ -131,7 +131,8 @@ void batch_manifest_free(batch_manifest *manifest) {
 
 /* ---- journal */
 
-/* Opens and locks the journal; the lock ends with the process. -1 with errno; EAGAIN: another process has the lock. */
+/* Opens and locks the journal; the lock ends with the process. Returns -1 with errno on failure; EAGAIN: another
+ * process holds the lock. */
 static int open_locked(const char *path) {
   for (int try = 0; try < MANIFEST_OPEN_TRIES; try++) {
     const int journal = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -142,26 +143,26 @@ static int open_locked(const char *path) {
       close(journal);
       errno = EAGAIN;
       return -1;
-    } /* other errors: the file system has no locks */
+    } /* with other errors the file system has no locks, and the journal is used without */
     if (fstat(journal, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
         own.st_dev == there.st_dev)
       return journal;
-    close(journal); /* its last owner has removed it meanwhile */
+    close(journal); /* its previous owner has removed it meanwhile */
   }
   errno = EAGAIN;
   return -1;
 }
 
-/* Writes a journal's head or row in one call. False with errno. */
+/* Writes the head or a row of a journal in one call. False with errno. */
 static bool write_text(int journal, const char *text, size_t length) {
   const ssize_t written = write(journal, text, length);
-  /* A partial write: the disk is full. The next run removes the torn line. */
+  /* the disk is full if only a part was written; the next run removes the incomplete line */
   errno = written >= 0 && written < (ssize_t)length ? ENOSPC : errno;
   return written == (ssize_t)length;
 }
 
-/* Starts this run's journal. The old manifest is removed first, so that a journal next to a manifest always has the
-   same settings, even if the process is killed. */
+/* Starts this run's journal. The old manifest is removed first, so that a journal and a manifest that exist together
+   always have the same settings, even if the process is killed. */
 static bool begin_journal(batch_manifest *manifest) {
   char *text = NULL;
   size_t length = 0;
@@ -176,14 +177,14 @@ static bool begin_journal(batch_manifest *manifest) {
   return manifest->is_begun;
 }
 
-/* True if a file begins like a manifest or journal, as far as it goes: a journal may be torn or empty. */
+/* True if a file begins like a manifest or a journal, as far as its content goes: a journal may be cut off or empty. */
 static bool is_own(int descriptor) {
   char start[sizeof BATCH_RECALL_TITLE];
   const ssize_t got = pread(descriptor, start, strlen(BATCH_RECALL_TITLE), 0);
   return got >= 0 && memcmp(start, BATCH_RECALL_TITLE, (size_t)got) == 0;
 }
 
-/* Refuses to replace a file that is no manifest or journal but has its name. */
+/* Refuses to replace a file that has a manifest's or journal's name but is neither. */
 static cli_exit check_own(const batch_manifest *manifest, int descriptor, const char *path) {
   if (is_own(descriptor)) return CLI_DONE;
   cli_error(manifest->command, "%s: was not made by batch and would be lost: expected it moved away, or another -o",
@@ -191,10 +192,11 @@ static cli_exit check_own(const batch_manifest *manifest, int descriptor, const 
   return CLI_FAILED;
 }
 
-/* A file that cannot be opened is refused too: its kind is unknown. */
+/* Refuses to replace other files. A file that cannot be opened is refused too, because its kind is unknown. */
 cli_exit batch_manifest_check_old(const batch_manifest *manifest) {
   const char *path = manifest->csv_path;
-  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* non-blocking: a pipe may have no writer */
+  /* non-blocking, because a pipe may have no writer */
+  const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0 && errno == ENOENT) return CLI_DONE;
   if (descriptor < 0) {
     cli_error(manifest->command, "%s: cannot be read: %s", path, strerror(errno));

@@ -91,7 +91,7 @@ void batch_report_gone(batch_report *report, const char *name, const char *place
   cli_error_about(COMMAND_BATCH, name, text);
 }
 
-/* Images per second in this run, without failed ones. */
+/* Returns the images per second of this run, without failed ones. */
 static double rate_of(const batch_report *report) { return progress_line_rate(&report->line, report->done); }
 
 void batch_report_progress(batch_report *report) {
@@ -174,7 +174,7 @@ static cli_exit add_all_gpus(batch_devices *devices, char *message, size_t messa
   return CLI_DONE;
 }
 
-/* One name of the list; `options` gets its value as --device would. */
+/* Adds one device of the list. `options` is set as by --device with this name. */
 static cli_exit add_named(batch_devices *devices, const char *name, char *message, size_t message_bytes) {
   option_set parsed = {.command = COMMAND_BATCH};
   char ignored[OPTION_MESSAGE_BYTES];
@@ -232,7 +232,8 @@ void batch_device_resolve(batch_device *device, const char *backend_report) {
 
 /* ---- settings */
 
-/* Options of pooling: written where it is asked for only, so that a batch begun by an earlier version goes on. */
+/* True for options of pooling. They are written only if pooling is requested, so that a batch begun by an older version
+ * can be continued. */
 static bool pools(option_id id) {
   return id == OPTION_DSP || id == OPTION_DSP_SIZES || id == OPTION_DSP_SMALLEST || id == OPTION_DSP_LARGEST;
 }
@@ -242,7 +243,7 @@ static void write_choice(FILE *out, const char *choices, int32_t index) {
   fprintf(out, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
-/* " name=value" from the field of hs_options that the table gives for an option. */
+/* Writes " name=value" with the value of the option's field of hs_options. */
 static void write_setting(FILE *out, const option_spec *spec, const hs_options *options) {
   const char *field = (const char *)options + spec->field;
   int32_t integer = 0;
@@ -271,7 +272,7 @@ static void write_setting(FILE *out, const option_spec *spec, const hs_options *
   }
 }
 
-/* A text as part of one line. */
+/* Writes " name=text" as a part of one line. */
 static void write_text(FILE *out, const char *name, const char *text) {
   fprintf(out, " %s=", name);
   for (; *text != '\0'; text++)
@@ -300,7 +301,7 @@ char *batch_settings_text(const option_set *set, const hs_options *options, cons
           options->region_width, options->region_height);
   fprintf(out, " grid=%" PRId32 "x%" PRId32, options->grid_columns, options->grid_rows);
   fprintf(out, " single-camera=%d", set->values[OPTION_SINGLE_CAMERA].given);
-  /* Written where given only: a batch begun by an earlier version goes on. */
+  /* written only if given, so that a batch begun by an older version can be continued */
   if (set->values[OPTION_SINGLE_CAMERA_PER_FOLDER].given) fprintf(out, " single-camera-per-folder=1");
   if (set->values[OPTION_CAMERA_ID].given) fprintf(out, " camera-id=%" PRId64, set->values[OPTION_CAMERA_ID].integer);
   if (set->values[OPTION_CAMERA_MODEL].given) fprintf(out, " camera-model=%s", set->values[OPTION_CAMERA_MODEL].text);

@@ -1,5 +1,5 @@
 /*
- * Settings of `batch`, and its output: a progress line on a terminal, failures, records, the summary.
+ * Settings of `batch`, and its output: a progress line on a terminal, failures, records of images, the summary.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_REPORT_H
 #define HARTSIFT_CLI_BATCH_BATCH_REPORT_H
@@ -19,7 +19,7 @@ enum { BATCH_DEVICES_MAX = 64 };
 /* One device to use. */
 typedef struct batch_device {
   hs_device kind;
-  int32_t index; /* of a GPU */
+  int32_t index; /* index of the GPU */
 } batch_device;
 
 typedef struct batch_devices {
@@ -27,65 +27,66 @@ typedef struct batch_devices {
   int32_t count;
 } batch_devices;
 
-/* Reads --devices, or --device where that is given, or auto. CLI_USAGE and CLI_NO_DEVICE with a message. */
+/* Reads --devices, or --device if given, or uses "auto". CLI_USAGE and CLI_NO_DEVICE with a message. */
 cli_exit batch_parse_devices(const option_set *set, batch_devices *devices, char *message, size_t message_bytes);
 
-/* "auto", "cpu", "cuda:0", "hybrid:0". */
+/* Writes the name of a device: "auto", "cpu", "cuda:0", "hybrid:0". */
 void batch_device_name(const batch_device *device, char *name, size_t bytes);
 
-/* Replaces "auto" by the device that a context chose, as hs_backend_report names it. */
+/* Replaces "auto" by the device that a context chose, according to its hs_backend_report. */
 void batch_device_resolve(batch_device *device, const char *backend_report);
 
-/* What is read besides the options' values. */
+/* Inputs of the settings in addition to the options. */
 typedef struct batch_inputs {
-  bool as_stored;       /* JPEGs are not turned by their EXIF orientation */
-  uint64_t mask_digest; /* 0 without a mask */
+  bool as_stored;       /* JPEGs are read as stored, without their EXIF orientation */
+  uint64_t mask_digest; /* 0: no mask */
 } batch_inputs;
 
-/* What the features and files depend on, as one line: the version of the arithmetic, the format, all options with their
-   values, given or not, that change results; not those of devices, threads and limits. To be freed; null without
-   memory. format: its name. */
+/* Returns the settings on which features and files depend, as one line: the version of the arithmetic, the format, and
+   the values of all options that change results (given or not); not those of devices, threads and limits. The caller
+   frees it; null: out of memory. format: name of the format. */
 char *batch_settings_text(const option_set *set, const hs_options *options, const char *format,
                           const batch_inputs *inputs);
 
 typedef struct batch_report {
   bool has_json, is_quiet;
   progress_line line;
-  size_t total, kept, done, failed; /* numbers of images; done: in this run */
-  size_t damaged, low_range;        /* processed images with reported damage; with barely used 16-bit range */
-  size_t empty;                     /* kept or processed images without features */
-  size_t changed, gone;             /* images changed or missing since an earlier run */
+  size_t total, kept, done, failed; /* numbers of images; done: processed in this run */
+  /* processed images with reported damage, and with 16-bit samples that hardly use their range */
+  size_t damaged, low_range;
+  size_t empty;         /* kept or processed images that have no features */
+  size_t changed, gone; /* images that changed, or are missing, since an earlier run */
   size_t of_device[BATCH_DEVICES_MAX];
 } batch_report;
 
-/* Time use of a batch. */
+/* Times of a batch, seconds. */
 typedef struct batch_times {
   double read_cpu_s, extract_cpu_s, write_cpu_s;
   double first_s;                        /* from the start to the first result */
-  double read_busy, write_busy;          /* share of these threads' time spent working */
+  double read_busy, write_busy;          /* share of the lifetime of these threads in which they worked */
   double device_busy[BATCH_DEVICES_MAX]; /* share of time in which each device had an image in flight */
 } batch_times;
 
 void batch_report_begin(batch_report *report, const option_set *set, size_t total);
 
-/* How an image's features were computed: fields of hs_batch_result. */
+/* How the features of an image were computed: fields of hs_batch_result. */
 typedef struct batch_computed {
-  int32_t device; /* -1: none */
+  int32_t device; /* -1: no device */
   double milliseconds;
   int32_t way;
   const char *way_reason;
 } batch_computed;
 
-/* Counts an image with its record; reports it if it failed. */
+/* Counts an image with its record, and reports a failure. */
 void batch_report_image(batch_report *report, const char *name, const batch_record *record,
                         const batch_computed *computed);
 
-/* Counts a file's damage and low range: reports each damaged image, and the first of a low range. */
+/* Counts damage and low value ranges of a file. Reports each damaged image, and the first image with a low range. */
 void batch_report_notes(batch_report *report, const hs_load_notes *notes);
-/* Counts and reports an image of an earlier run whose file is missing. place: where its features are. */
+/* Counts and reports an image of an earlier run whose file no longer exists. place: where its features are. */
 void batch_report_gone(batch_report *report, const char *name, const char *place);
 
-/* Draws the progress line, on a terminal. */
+/* Draws the progress line, if standard error is a terminal. */
 void batch_report_progress(batch_report *report);
 
 /* Removes the progress line and prints the summary. */

@@ -17,7 +17,7 @@ enum { ROWS_FIRST_BYTES = 1 << 16, STATUSES_MAX = 128 };
 
 /* ---- rows */
 
-/* Reads one field at *place; false if the text ends in it. */
+/* Reads one field at *place. False if the text ends within it. */
 static bool read_field(const char **place, const char *end, char **out) {
   const char *at = *place;
   char *to = *out;
@@ -26,7 +26,7 @@ static bool read_field(const char **place, const char *end, char **out) {
     if (at == end) return false;
     if (*at == '"')
       if (quoted && at + 1 < end && at[1] == '"')
-        *to++ = *at++; /* a doubled quote is one quote */
+        *to++ = *at++; /* two quotes stand for one */
       else
         quoted = !quoted;
     else if (!quoted && (*at == ',' || *at == '\n'))
@@ -71,11 +71,11 @@ bool batch_check_row(const char *text, const batch_row *row) {
   return parse_number(row->fields[row->count - 1], 16, UINT32_MAX, &check) && check == crc_zip(0, text, row->check_at);
 }
 
-/* The status with that name. */
+/* Returns the status with that name. */
 static hs_status find_status(const char *name) {
   for (int status = 1; status < STATUSES_MAX; status++)
     if (strcmp(hs_status_name((hs_status)status), name) == 0) return (hs_status)status;
-  return HS_ERR_INTERNAL; /* a status of a later version */
+  return HS_ERR_INTERNAL; /* the name is a status of a later version */
 }
 
 bool batch_settings_have_masks(const char *settings, size_t length) {
@@ -95,8 +95,8 @@ void batch_columns_text(batch_columns columns, char text[BATCH_COLUMNS_BYTES]) {
            columns.sources ? BATCH_RECALL_SOURCE_COLUMNS : "", columns.journal ? BATCH_RECALL_JOURNAL_COLUMNS : "");
 }
 
-/* Reads three fields: all empty if nothing was recorded; only the last one empty if the file changed while it was
-   read. */
+/* Reads three fields. All are empty if nothing was recorded; only the last one is empty if the file changed while it
+   was read. */
 static bool read_source(const char *const *fields, batch_source *source) {
   *source = (batch_source){.is_recorded = fields[0][0] != '\0'};
   if (!source->is_recorded) return fields[1][0] == '\0' && fields[2][0] == '\0';
@@ -129,7 +129,7 @@ bool batch_row_record(const batch_row *row, batch_columns columns, batch_record 
 
 /* ---- head */
 
-/* Reads a line that must begin with `start`; *rest gets the remainder. */
+/* Reads a line that must begin with `start`; *rest: the remaining part. */
 static bool read_line(const char **place, const char *end, const char *start, const char **rest, size_t *rest_length) {
   const size_t length = strlen(start);
   const char *line_end = memchr(*place, '\n', (size_t)(end - *place));
@@ -185,7 +185,7 @@ char *batch_read_whole(int descriptor, size_t *size) {
   return NULL;
 }
 
-/* True if a text contains this word. */
+/* True if a text contains this word, between blanks. */
 static bool has_word(const char *text, size_t size, const char *word, size_t length) {
   for (const char *at = text, *end = text + size; at < end;) {
     const char *space = memchr(at, ' ', (size_t)(end - at));
@@ -207,19 +207,20 @@ void batch_list_differences(const char *one, size_t one_size, const char *other,
       used += (size_t)snprintf(out + used, CLI_MESSAGE_BYTES - used, " %.*s", (int)span, at);
     at += span + 1;
   }
-  if (used == 0) snprintf(out, CLI_MESSAGE_BYTES, " the defaults"); /* options are only written if given */
+  /* no option was given, because only given ones are written */
+  if (used == 0) snprintf(out, CLI_MESSAGE_BYTES, " the defaults");
 }
 
 /* ---- recalling an earlier run */
 
-/* Records an image that was removed from the folder. Rows of a run over a list have paths as names: images no longer
-   listed were left out on purpose. */
+/* Records an image that was removed from the folder. Not for a run over a list, whose rows have paths as names: images
+   that are no longer listed were left out on purpose. */
 static void note_gone(batch_manifest *manifest, const char *name) {
   char *path = manifest->list->folder ? batch_list_path(manifest->list, name) : NULL;
   const bool was_removed = path && batch_source_is_gone(path) && batch_source_is_gone(name);
   free(path);
   char **gone = was_removed ? realloc(manifest->gone, (manifest->gone_count + 1) * sizeof *gone) : NULL;
-  if (!gone) return; /* out of memory: only a note is lost */
+  if (!gone) return; /* out of memory: only a message is lost */
   manifest->gone = gone;
   gone[manifest->gone_count] = strdup(name);
   manifest->gone_count += gone[manifest->gone_count] != NULL;
@@ -229,7 +230,7 @@ static void note_gone(batch_manifest *manifest, const char *name) {
 static bool take_row(batch_manifest *manifest, const batch_row *row) {
   batch_record record;
   if (!batch_row_record(row, manifest->read, &record)) return false;
-  if (record.state == BATCH_FAILED) return true; /* failures are retried */
+  if (record.state == BATCH_FAILED) return true; /* images that failed are processed again */
   const batch_image_name *image = batch_list_find(manifest->list, row->fields[0]);
   if (image)
     manifest->records[image - manifest->list->images] = record;
@@ -260,7 +261,8 @@ size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size
   return (size_t)(whole - text);
 }
 
-/* path: for messages and its ending. whole_bytes: how much could be read. */
+/* Reads a manifest or journal. path: for messages, and for its ending. whole_bytes: number of bytes that could be
+   read. */
 static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char *path, uint64_t *whole_bytes) {
   const char *settings = NULL;
   bool differ = false;
@@ -288,7 +290,7 @@ static cli_exit recall_file(batch_manifest *manifest, int descriptor, const char
   return differ ? CLI_USAGE : CLI_DONE;
 }
 
-/* A missing file is no error. */
+/* Reads a manifest or journal by its path. It is no error if the file does not exist. */
 static cli_exit recall_path(batch_manifest *manifest, const char *path) {
   uint64_t whole_bytes = 0;
   const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -345,6 +347,6 @@ cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes) {
   free(entries);
   free(folder);
   result = result == CLI_DONE ? recall_path(manifest, manifest->csv_path) : result;
-  /* The journal is not opened again: closing that descriptor would end the lock. */
+  /* the journal's open descriptor is used: opening and closing another one would end the lock */
   return result == CLI_DONE ? recall_file(manifest, manifest->journal, manifest->journal_path, whole_bytes) : result;
 }

@@ -1,13 +1,14 @@
 /*
- * Text of manifests and journals: head, rows, and whole files. Input is untrusted.
+ * Text of manifests and journals: head, rows, and complete files. Input is untrusted.
  */
 #ifndef HARTSIFT_CLI_BATCH_BATCH_ROWS_H
 #define HARTSIFT_CLI_BATCH_BATCH_ROWS_H
 
 #include "pipeline/cli/batch/batch_manifest.h"
 
-/* The first line; names of the columns; the extra column of runs with masks by name; columns of image files, missing
-   in manifests of earlier versions; extra columns of journals. The second line is "# " and the settings. */
+/* The first line; the names of the columns; the extra column of runs with a folder of masks; columns about image files,
+   which manifests of older versions lack; extra columns of journals. The second line of a file is "# " and the
+   settings. */
 #define BATCH_RECALL_TITLE           "# hartsift batch 1"
 #define BATCH_RECALL_COLUMNS         "image,width,height,features,digest,output_digest,status,error"
 #define BATCH_RECALL_MASK_COLUMN     ",mask"
@@ -19,52 +20,53 @@ enum { BATCH_MASK_FIELD = 8, BATCH_FIELDS_MAX = 14, BATCH_COLUMNS_BYTES = 256 };
 /* True if the settings of a batch name a folder of masks. */
 bool batch_settings_have_masks(const char *settings, size_t length);
 
-/* The column names as one line, without line end; the number of fields of a row. */
+/* Write the column names as one line without line end, and return the number of fields of a row. */
 void batch_columns_text(batch_columns columns, char text[BATCH_COLUMNS_BYTES]);
 int batch_row_fields(batch_columns columns);
 
-/* The fields of a row, unquoted. */
+/* Fields of a row, unquoted. */
 typedef struct batch_row {
-  char *text; /* buffer for all zero-terminated fields: the row's size plus BATCH_FIELDS_MAX */
+  char *text; /* memory of all zero-terminated fields: the row's size plus BATCH_FIELDS_MAX */
   const char *fields[BATCH_FIELDS_MAX];
   int count;
-  size_t check_at; /* offset of the row's last comma */
+  size_t check_at; /* offset of the row's last comma, before the checksum */
 } batch_row;
 
-/* Reads the three lines above; *settings: inside the text. False if incomplete. */
+/* Reads the head, which has three lines; *settings: pointer into the text. False if the head is incomplete. */
 bool batch_read_head(const char **place, const char *end, bool is_journal, const char **settings, size_t *length,
                      batch_columns *columns);
 
-/* Reads the row at *place; false if it is torn or has too many fields. */
+/* Reads the row at *place. False if it is incomplete or has too many fields. */
 bool batch_read_row(const char **place, const char *end, batch_row *row);
 
-/* Verifies a journal row's checksum: the machine may fail while a journal grows, and a changed digit would pass for
-   a result. */
+/* Verifies the checksum of a journal's row. The machine may fail while a journal grows, and a changed digit would pass
+   for a result. */
 bool batch_check_row(const char *text, const batch_row *row);
 
-/* Parses a row: BATCH_CLAIMED, or BATCH_FAILED with its status and without message. False if a field is invalid. */
+/* Converts a row to a record: BATCH_CLAIMED, or BATCH_FAILED with its status and without message. False if a field is
+   invalid. */
 bool batch_row_record(const batch_row *row, batch_columns columns, batch_record *record);
 
-/* Reads everything from a descriptor, into memory from malloc; null with errno. */
+/* Reads a descriptor to its end, into memory from malloc; null with errno. */
 char *batch_read_whole(int descriptor, size_t *size);
 
-/* The words of one text that are missing in the other, each after a space. */
+/* Lists the words of one text that are missing in the other, each after a space. */
 void batch_list_differences(const char *one, size_t one_size, const char *other, size_t other_size,
                             char out[CLI_MESSAGE_BYTES]);
 
 /* ---- recalling an earlier run */
 
-/* Reads all manifests and journals with manifest->prefix, this run's last, into manifest->records. *whole_bytes:
-   readable part of its own journal. Prints messages. */
+/* Reads all manifests and journals with manifest->prefix into manifest->records; this run's last. *whole_bytes:
+   readable part of this run's journal. Prints messages. */
 cli_exit batch_recall(batch_manifest *manifest, uint64_t *whole_bytes);
 
-/* Reads the rows of a file's text, up to the first torn or damaged one (journal rows end in a checksum). Returns the
-   bytes of head and rows; 0: the head is incomplete. settings_differ: other settings, nothing was read; then
-   *settings points to the settings and the result is their length. */
+/* Reads the rows of a file's text, up to the first incomplete or damaged row (rows of a journal end in a checksum).
+   Returns the bytes of head and rows; 0: the head is incomplete. settings_differ: set if the settings are others; no
+   row is read then, `settings` points to the file's settings, and the result is their length. */
 size_t batch_recall_text(batch_manifest *manifest, const char *text, size_t size, bool is_journal,
                          bool *settings_differ, const char **settings);
 
-/* True for `base`, optionally with "-I-of-N", and ".csv" or ".journal". */
+/* True for a name made of `base`, optionally "-I-of-N", and ".csv" or ".journal". */
 bool batch_is_manifest_name(const char *name, const char *base);
 
 #endif

@@ -21,7 +21,8 @@
 
 /* ---- the database */
 
-/* Time between commits: a commit waits for the disk, but uncommitted images are lost if the process is killed. */
+/* Interval of commits. A commit waits for the disk, but images that are not committed are lost if the process is
+   killed. */
 enum { DATABASE_COMMIT_MS = 1000 };
 
 cli_exit batch_database_open(batch_database *database, const option_set *set, const char *path, hs_bin_layout layout) {
@@ -54,7 +55,7 @@ void batch_database_close(batch_database *database) {
   memset(database, 0, sizeof *database);
 }
 
-/* Digest of an image's features; under the lock. */
+/* Computes the digest of an image's features. The caller holds the lock. */
 static hs_status read_digest(batch_database *database, uint32_t image_id, uint64_t *digest) {
   const hs_status status = hs_colmap_read_features(database->handle, image_id, &database->read_back);
   *digest = status == HS_OK ? digest_features(&database->read_back) : 0;
@@ -121,7 +122,7 @@ bool batch_database_verify(batch_database *database, const char *name, uint64_t 
 
 #define STORE_STAGING_NAME ".hartsift-batch"
 
-/* Joins the two parts of a temporary path. */
+/* Joins the two parts of the path of a temporary file. */
 static char *store_path(const char *folder, const char *name) {
   const size_t capacity = strlen(folder) + strlen(name) + 2;
   char *path = malloc(capacity);
@@ -129,7 +130,7 @@ static char *store_path(const char *folder, const char *name) {
   return path;
 }
 
-/* Name of a format's second file, with the other ending. Null: out of memory. */
+/* Returns the name of a format's second file, which has another ending. Null: out of memory. */
 static char *store_beside(const char *path, const feature_format *format) {
   const size_t length = strlen(path) - strlen(format->endings[0]);
   const size_t capacity = length + strlen(format->beside_ending) + 1;
@@ -140,7 +141,8 @@ static char *store_beside(const char *path, const feature_format *format) {
 
 /* ---- folders */
 
-/* True if a file with this name may be in the staging folder: "WRITER.ENDING" of any format, or a temporary file. */
+/* True if a batch may have written a file with this name to the staging folder: "WRITER.ENDING" of any format, or a
+   temporary name. */
 static bool is_own_name(const char *name) {
   if (atomic_file_is_temporary(name)) return true;
   const char *ending = name + strspn(name, "0123456789");
@@ -153,10 +155,11 @@ static bool is_own_name(const char *name) {
   return false;
 }
 
-/* Calls `see` with each entry's name until it returns false; that name goes to `stopped`. False with errno if the
-   folder cannot be read; a missing folder has no entries. */
+/* Calls `see` with the name of each entry until it returns false; that name is copied to `stopped`. False with errno if
+   the folder cannot be read. A folder that does not exist has no entries. */
 static bool for_each_entry(int folder, bool (*see)(int folder, const char *name), char stopped[NAME_MAX + 1]) {
-  const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir closes it */
+  /* a second descriptor, because closedir closes it */
+  const int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR *entries = again >= 0 ? fdopendir(again) : NULL;
   stopped[0] = '\0';
   if (!entries) {
@@ -182,7 +185,8 @@ static bool remove_own(int folder, const char *name) {
 }
 
 /* Opens the staging folder, creating it if missing. It must be a folder of this user, not a link, and contain only
-   files of a batch: it will be emptied, and others may write to the outputs' folder. -1 with the reason printed. */
+   files of a batch, because it will be emptied, and other users may write to the outputs' folder. Returns -1 after
+   printing the reason. */
 static int store_open_staging(const char *path) {
   struct stat info;
   char foreign[NAME_MAX + 1];
@@ -213,7 +217,7 @@ static int store_open_staging(const char *path) {
   return -1;
 }
 
-/* Removes the files of the staging folder. */
+/* Deletes the files in the staging folder. */
 static void store_empty(const batch_store *store) {
   char none[NAME_MAX + 1];
   (void)for_each_entry(store->staging_folder, remove_own, none);
@@ -278,7 +282,7 @@ char *batch_store_output(const char *name, const void *user) {
   return batch_output_name(name, store->format);
 }
 
-/* Moves a staged file to its target; creates the folder if missing. */
+/* Moves a staged file to its target. Creates the target's folder if it does not exist. */
 static bool store_move(const char *from, char *to) {
   if (rename(from, to) == 0) return true;
   if (errno != ENOENT) return false;
@@ -289,7 +293,7 @@ static bool store_move(const char *from, char *to) {
   return made && rename(from, to) == 0;
 }
 
-/* Digest of an output: its file, then its second file if the format has one. */
+/* Computes the digest of an output: of its file, then of its second file if the format has one. */
 static hs_status store_digest(const feature_format *format, const char *path, uint64_t *digest) {
   digest_state state;
   digest_start(&state);
@@ -303,7 +307,7 @@ static hs_status store_digest(const feature_format *format, const char *path, ui
   return status;
 }
 
-/* Moves the second file first: readers look for the other one. */
+/* Moves the files of an output, the second file first, because readers look for the other one. */
 static bool store_move_all(const feature_format *format, const char *from, char *to) {
   bool done = true;
   if (format->beside_ending) {
@@ -316,7 +320,7 @@ static bool store_move_all(const feature_format *format, const char *from, char 
   return done && store_move(from, to);
 }
 
-/* Replaces the staged file's name in a message by the target's: the writer thread is irrelevant. */
+/* Replaces the staged file's name in a message by the target's name, which is the one that the user knows. */
 static void store_rename_in_message(char *message, size_t bytes, const char *staged, const char *target) {
   const size_t stem = strlen(staged) - strlen(strrchr(staged, '.'));
   char text[CLI_MESSAGE_BYTES];
@@ -364,7 +368,7 @@ static hs_status store_put_file(const batch_store *store, int32_t writer, const 
   return status;
 }
 
-/* The features as they are written to outputs. */
+/* Returns the features as they are written to outputs. */
 static hs_features store_view(const batch_store *store, const hs_features *features) {
   hs_features view = *features;
   if (store->has_turned) view.origin.exif_orientation = 0;
@@ -408,12 +412,12 @@ static bool is_newer(const struct stat *one, const struct stat *other) {
                                                       : one->st_mtim.tv_nsec > other->st_mtim.tv_nsec;
 }
 
-/* Verifies a file's digest; image: null, or must not be newer than the output. */
+/* Verifies a file's digest. image: null, or a file that must not be newer than the output. */
 static bool store_verify_file(const batch_store *store, const char *target, const char *image, uint64_t expected) {
   struct stat image_info, output_info;
   uint64_t digest = 0;
   if (stat(target, &output_info) != 0 || !S_ISREG(output_info.st_mode)) return false;
-  /* A missing or generated image has not changed. */
+  /* an image that is missing or generated cannot be newer */
   if (image && stat(image, &image_info) == 0 && is_newer(&image_info, &output_info)) return false;
   return store_digest(format_by_id(store->format), target, &digest) == HS_OK && digest == expected;
 }

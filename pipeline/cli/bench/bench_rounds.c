@@ -1,4 +1,4 @@
-/* Interleaved timing and its report; see bench_rounds.h. */
+/* Timing of several contenders in turn, and its report; see bench_rounds.h. */
 #include "pipeline/cli/bench/bench_rounds.h"
 
 #include <inttypes.h>
@@ -64,7 +64,7 @@ void bench_frame_job_close(bench_frame_job *job) {
 
 /* ---- rounds */
 
-/* For rounds 0: time for all rounds of one image, and limits of their number. */
+/* With rounds 0: time for all rounds of one image, milliseconds, and limits of their number. */
 static const double bench_budget_ms = 6000.0;
 enum { BENCH_AUTO_ROUNDS_MIN = 5, BENCH_AUTO_ROUNDS_MAX = 50, BENCH_WARM_UP = 1 };
 
@@ -88,7 +88,7 @@ static bool verify(const bench_contender *c, char *message, size_t message_bytes
 
 static double time_run(const bench_contender *c) {
   const double start = cli_milliseconds();
-  (void)c->run(c->state); /* verified before */
+  (void)c->run(c->state); /* the result was verified before */
   return cli_milliseconds() - start;
 }
 
@@ -103,7 +103,7 @@ static double sorted_median(double *values, size_t count) {
   return count % 2 == 1 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
-/* times: one row of `rounds` entries per contender; scratch: one row. */
+/* Computes the figures. times: for each contender a row of `rounds` entries; scratch: one row. */
 static void fill_figures(bench_contender *contenders, size_t count, const double *times, size_t rounds,
                          double *scratch) {
   for (size_t c = 0; c < count; c++) {
@@ -118,7 +118,7 @@ static void fill_figures(bench_contender *contenders, size_t count, const double
   }
 }
 
-/* Number of rounds of this duration within the budget. */
+/* Returns how many rounds of this duration fit the budget. */
 static size_t rounds_within_budget(double round_ms) {
   const double fitting = bench_budget_ms / (round_ms > 0.001 ? round_ms : 0.001);
   return fitting < BENCH_AUTO_ROUNDS_MIN ? BENCH_AUTO_ROUNDS_MIN
@@ -139,9 +139,9 @@ bool bench_rounds_try(const bench_contender *contender, double *round_ms) {
 
 double bench_rounds_seconds(double round_ms, int32_t rounds) {
   const size_t kept = rounds > 0 ? (size_t)rounds : rounds_within_budget(round_ms);
-  const size_t extra =
-      2 + BENCH_WARM_UP +
-      (rounds > 0 ? 0 : 1); /* two verification runs, warm-up, and one to estimate the number of rounds */
+  const size_t extra = 2 + BENCH_WARM_UP +
+                       /* runs: two for verification, those for warm-up, and one to estimate the number of rounds */
+                       (rounds > 0 ? 0 : 1);
   return (double)(kept + extra) * round_ms * 1e-3;
 }
 
@@ -156,7 +156,8 @@ bool bench_rounds_run(bench_contender *contenders, size_t count, int32_t rounds,
   }
   for (size_t r = 0; r < kept + BENCH_WARM_UP; r++) {
     for (size_t turn = 0; turn < count; turn++) {
-      const size_t c = (turn + r) % count; /* rotated: no contender always runs after the same other one */
+      /* the order rotates, so that no contender always follows the same other one */
+      const size_t c = (turn + r) % count;
       const double ms = time_run(&contenders[c]);
       if (r >= BENCH_WARM_UP) times[c * kept + r - BENCH_WARM_UP] = ms;
     }

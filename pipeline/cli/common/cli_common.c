@@ -18,12 +18,12 @@
 #include "pipeline/formats/formats.h"
 #include "pipeline/image_io/image_io.h"
 
-enum { CLI_LINE_BYTES = 16384 }; /* two of the longest paths and the text around them */
+enum { CLI_LINE_BYTES = 16384 }; /* size of a message: two paths of maximum length, and the text around them */
 
-/* Prefix of fields of hs_options in the library's messages. */
+/* Prefix of the names of hs_options' fields in the library's messages. */
 static const char options_prefix[] = "options.";
 
-/* The option that sets a field of hs_options; OPTION_COUNT: none in this command. */
+/* Returns the option that sets a field of hs_options; OPTION_COUNT: this command has none. */
 static option_id option_of_field(command_id command, const char *field, size_t length) {
   char name[64];
   const bool is_memory = length == strlen("max_memory_bytes") && strncmp(field, "max_memory_bytes", length) == 0;
@@ -72,13 +72,13 @@ void cli_error(command_id command, const char *format, ...) {
   hs_message_set_about(line, sizeof line, program, format, arguments);
   va_end(arguments);
   cli_name_options(command, line, sizeof line);
-  fflush(stdout); /* keeps the order if both streams go to one place */
+  fflush(stdout); /* keeps the order of output if both streams go to the same place */
   fprintf(stderr, "%s\n", line);
 }
 
 void cli_error_about(command_id command, const char *name, const char *message) {
   char prefix[CLI_LINE_BYTES];
-  hs_message_set(prefix, sizeof prefix, "%s:", name); /* control characters are replaced as in the message */
+  hs_message_set(prefix, sizeof prefix, "%s:", name); /* replaces control characters, as in the message itself */
   if (strstr(message, prefix))
     cli_error(command, "%s", message);
   else
@@ -119,8 +119,8 @@ void cli_fill_options(const option_set *set, hs_options *options, hs_expert_opti
     if (values[id].given && spec->field != OPTION_NO_FIELD) store_field(spec, &values[id], options);
   }
   if (options->max_pixels == 0)
-    options->max_pixels = UINT64_MAX; /* 0 means no limit on the command line, the default in the library */
-  /* Selection by levels cannot give an exact number, which was requested. */
+    options->max_pixels = UINT64_MAX; /* 0 means no limit in the command, but the default in the library */
+  /* selection by levels cannot give the exact number that was requested */
   if (values[OPTION_MAX_FEATURES].given && !values[OPTION_SELECTION].given && options->selection == HS_SELECT_LEVELS)
     options->selection = HS_SELECT_SCALE;
   if (values[OPTION_DEVICE].given) {
@@ -178,7 +178,7 @@ void cli_print_create_error(command_id command, const char *message) {
 static cli_exit make_context(const option_set *set, hs_options *options, hs_context **context) {
   char message[CLI_MESSAGE_BYTES] = "";
   const hs_status status = hs_create_explained(context, options, message, sizeof message);
-  options->expert = NULL; /* read by now */
+  options->expert = NULL; /* no longer needed */
   if (status != HS_OK)
     cli_print_create_error(set->command, message[0] != '\0' ? message : hs_status_string(status));
   else if (message[0] != '\0')
@@ -244,7 +244,7 @@ void cli_write_json_string(FILE *out, const char *text) {
 bool cli_stdout_is_gone(void) {
   struct pollfd output = {.fd = STDOUT_FILENO, .events = POLLOUT};
   if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLNVAL)) != 0) return true;
-  /* A descriptor closed at the start; see reserve_standard_descriptors in command_line.c. */
+  /* the descriptor was closed at the start; see reserve_standard_descriptors in command_line.c */
   const int flags = fcntl(STDOUT_FILENO, F_GETFL);
   return flags == -1 || (flags & O_ACCMODE) == O_RDONLY;
 }
@@ -260,7 +260,7 @@ cli_exit cli_finish_stdout(command_id command, cli_exit result) {
   errno = 0;
   if (fflush(stdout) == 0 && !failed_before) return result;
   const int error = errno;
-  if (result == CLI_DONE && !cli_stdout_is_gone()) { /* otherwise a message was already printed */
+  if (result == CLI_DONE && !cli_stdout_is_gone()) { /* if the result is a failure, its message was already printed */
     cli_error(command, "cannot write to standard output%s%s", error != 0 ? ": " : "",
               error != 0 ? strerror(error) : "");
   }
@@ -286,7 +286,7 @@ char *cli_join(const char *first, const char *middle, const char *last) {
   return text;
 }
 
-/* Converts a scene's name for a file name: "@scene:64x48" gives "scene_64x48". */
+/* Converts a scene's name to a file name: "@scene:64x48" becomes "scene_64x48". */
 static void clean_scene_name(char *name) {
   memmove(name, name + 1, strlen(name));
   for (; *name != '\0'; name++)

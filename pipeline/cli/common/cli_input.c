@@ -16,7 +16,7 @@
 /* ---- images and features */
 
 int32_t cli_decode_scale(const option_set *set) {
-  return 1 << set->values[OPTION_DECODE_SCALE].integer; /* the choices are 1, 2, 4, 8; default: the first */
+  return 1 << set->values[OPTION_DECODE_SCALE].integer; /* the choices are 1, 2, 4, 8; the default is the first */
 }
 
 void cli_input_init(cli_input *input, const option_set *set, const hs_options *options) {
@@ -26,7 +26,7 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   input->load.max_memory_bytes = options->max_memory_bytes;
   if (set->values[OPTION_MAX_MEMORY].given && options->max_memory_bytes == 0)
     input->load.max_memory_bytes =
-        UINT64_MAX; /* 0 means no limit on the command line, a share of the machine's memory in the library */
+        UINT64_MAX; /* 0 means no limit in the command, but a share of the machine's memory in the library */
   input->load.jpeg_scale = cli_decode_scale(set);
   input->load.max_image_size = set->values[OPTION_MAX_IMAGE_SIZE].integer;
   input->load.strict = set->values[OPTION_STRICT].given;
@@ -35,7 +35,8 @@ void cli_input_init(cli_input *input, const option_set *set, const hs_options *o
   input->command = set->command;
   input->masks = set->values[OPTION_MASKS].given ? set->values[OPTION_MASKS].text : NULL;
   input->load.keep_encoded =
-      options->decoder == HS_DECODER_GPU; /* for one picture the decoder's comparison takes too long */
+      /* for one picture the comparison of decoders takes too long, so the GPU decodes only if requested */
+      options->decoder == HS_DECODER_GPU;
   cli_input_for(input, set, false);
 }
 
@@ -61,7 +62,7 @@ void cli_input_free(cli_input *input) {
   input->stdin_size = 0;
 }
 
-/* Reads all of standard input if it may be an image. On failure the data are freed. */
+/* Reads standard input to its end if it may be an image. On failure the data are freed. */
 static hs_status read_stdin(cli_input *input, char *message, size_t message_bytes) {
   image_request request;
   image_findings found;
@@ -83,7 +84,7 @@ void cli_print_notes(cli_input *input, const char *path, const hs_load_notes *no
               notes->damage, notes->damages);
   else if (notes->damages > 0)
     cli_error(input->command, "warning: %s: pixels may be wrong, --strict refuses them", notes->damage);
-  /* stats and hist use samples unchanged */
+  /* stats and hist use samples unchanged, so a low range does not matter */
   if (notes->is_low_range && option_belongs_to(OPTION_VALUE_RANGE, input->command))
     cli_error(input->command, "warning: %s (--value-range LOW:HIGH)", notes->low_range);
 }
@@ -99,7 +100,7 @@ hs_load_options cli_mask_options(const hs_load_options *of_images) {
   return load;
 }
 
-/* *loaded: pixels, or an encoded JPEG with options->keep_encoded. */
+/* Loads an image. *loaded: pixels, or with options->keep_encoded an encoded JPEG. */
 static hs_status load_source(cli_input *input, const hs_load_options *options, const char *path, hs_source *loaded,
                              char *message, size_t message_bytes) {
   hs_status status = HS_OK;
@@ -144,7 +145,8 @@ hs_status cli_load_image(cli_input *input, const char *path, bool keep_colour, h
 void cli_narrow_mask(hs_image *mask) {
   const size_t bytes_of_sample = image_sample_bytes(mask->type);
   if (mask->type == HS_U8) return;
-  unsigned char *bytes = (unsigned char *)mask->data; /* the memory is owned here; hs_image has no writable view */
+  /* the mask's memory is owned here, but hs_image has no pointer for writing */
+  unsigned char *bytes = (unsigned char *)mask->data;
   const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : bytes_of_sample * (size_t)mask->width;
   for (int32_t row = 0; row < mask->height; row++) {
     unsigned char *target = bytes + (size_t)row * stride;
@@ -190,9 +192,10 @@ hs_status cli_load_features(const cli_input *input, const char *path, hs_feature
 
 /* ---- how much memory a refused picture needs */
 
-enum { OWN_BYTES_MAX = 1 << 20 }; /* memory of a context, not counted by the limit */
+enum { OWN_BYTES_MAX = 1 << 20 }; /* memory of a context that its limit does not include */
 
-/* Memory for decoding beyond the limit; for a row source as far as known. */
+/* Returns the memory for decoding in addition to the limit; for a source that is read row by row, as far as it is
+   known. */
 static image_need decoding_need(hs_load_options load, const char *path) {
   image_need need = {0};
   image_rows rows;
@@ -249,14 +252,14 @@ bool image_masks_make(image_masks *masks, const cli_input *input, const hs_image
   return false;
 }
 
-/* True if a mask exists, even if unreadable (dangling link, protected folder): an image is used without mask only if
-   there is none. */
+/* True if a mask exists, even if it is unreadable (dangling link, protected folder): only an image that has no mask is
+   used without one. */
 static bool is_there(const char *path) {
   struct stat info;
   return lstat(path, &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
 }
 
-/* Length of a name without its ending. */
+/* Returns the length of a name without its ending. */
 static size_t stem_length(const char *name) {
   const char *slash = strrchr(name, '/');
   const char *base = slash ? slash + 1 : name;
@@ -264,7 +267,8 @@ static size_t stem_length(const char *name) {
   return dot && dot != base ? (size_t)(dot - name) : strlen(name);
 }
 
-/* An image's name without parts that leave the folder: DIR/../photos/a.png would be the photograph itself. */
+/* Returns an image's name without parts that leave the folder; otherwise DIR/../photos/a.png would be the photograph
+   itself. */
 static const char *below_folder(const char *name) {
   for (;;) {
     const size_t dots = strspn(name, ".");
@@ -273,7 +277,8 @@ static const char *below_folder(const char *name) {
   }
 }
 
-/* Path of an image's mask, to be freed; null: out of memory. *found: it exists, readable or not. */
+/* Returns the path of an image's mask. The caller frees it; null: out of memory. *found: the mask exists, readable or
+   not. */
 static char *find_mask(const image_masks *masks, const char *image, bool *found) {
   const char *name = below_folder(image);
   const size_t lengths[] = {strlen(name), stem_length(name)};
@@ -323,7 +328,7 @@ uint64_t image_masks_digest(const image_masks *masks, const char *name) {
   return digest;
 }
 
-/* Loads an image's mask, if there is one. */
+/* Loads an image's own mask, if it has one. */
 static hs_status load_own(const image_masks *masks, const char *name, hs_image *mask, char *message,
                           size_t message_bytes) {
   bool found = false;
@@ -338,7 +343,8 @@ static hs_status load_own(const image_masks *masks, const char *name, hs_image *
   return status;
 }
 
-/* Fits *mask to the image's size; a larger one is replaced. owned: frees the pixels of *mask then. */
+/* Fits *mask to the image's size: a larger mask is replaced by a reduced one. owned: the pixels of *mask are then
+   freed. */
 static hs_status fit(const hs_image *image, bool owned, hs_image *mask, char *message, size_t message_bytes) {
   if (mask->width == image->width && mask->height == image->height && image->original_width == 0) return HS_OK;
   const int32_t width = image->original_width ? image->original_width : image->width;
@@ -363,7 +369,7 @@ hs_status image_masks_of(const image_masks *masks, const char *name, const hs_im
   *mask = (hs_image){0};
   if (masks->folder) status = load_own(masks, name, mask, message, message_bytes);
   if (masks->shared) *mask = *masks->shared;
-  if (masks->shared) mask->memory = NULL; /* a view of the shared mask */
+  if (masks->shared) mask->memory = NULL; /* the image refers to the shared mask */
   if (status == HS_OK && mask->data) status = fit(image, masks->folder != NULL, mask, message, message_bytes);
   if (status != HS_OK) hs_image_free(mask);
   if (status != HS_OK && message[0] == '\0') snprintf(message, message_bytes, "%s", hs_status_string(status));

@@ -17,13 +17,15 @@
 
 enum { FILES_MAX = 16, PLACE_FREE = 0, PLACE_CHANGING, PLACE_SET };
 
-/* Static: a handler may read a path while the thread that wrote the file returns. */
+/* Paths of temporary files. Static, because a signal handler may read a path while the thread that wrote the file
+ * returns. */
 static struct listed_file {
   atomic_int state;
   char path[ATOMIC_FILE_PATH_BYTES];
 } listed_files[FILES_MAX];
 
-/* If the list is full, the file is written nevertheless: it would only stay if a signal ends the process. */
+/* Lists a temporary file. If the list is full, the file is written nevertheless; it is left over only if a signal ends
+ * the process. */
 int atomic_file_begins(const char *temporary) {
   for (int i = 0; i < FILES_MAX; i++) {
     int expected = PLACE_FREE;
@@ -56,7 +58,7 @@ static bool exists(const char *path) {
   return stat(path, &info) == 0;
 }
 
-/* mkdir that accepts an existing folder; errno is mkdir's. */
+/* Creates a folder; an existing one is accepted. errno is that of mkdir. */
 static bool make_directory(const char *path) {
   if (mkdir(path, 0777) == 0) return true;
   const int error = errno;
@@ -75,7 +77,7 @@ bool output_make_directories(const char *path) {
       part[i] = '/';
     }
   }
-  free(part); /* keeps errno */
+  free(part); /* frees without changing errno */
   return done && make_directory(path);
 }
 
@@ -85,7 +87,7 @@ static int compare_targets(const void *one, const void *other) {
   const output_target *a = *(const output_target *const *)one;
   const output_target *b = *(const output_target *const *)other;
   const int order = strcmp(target_key(a), target_key(b));
-  return order != 0 ? order : (a > b) - (a < b); /* same name: the earlier image first */
+  return order != 0 ? order : (a > b) - (a < b); /* with the same name, the earlier image comes first */
 }
 
 static bool mark_duplicates(output_plan *plan) {
@@ -99,7 +101,7 @@ static bool mark_duplicates(output_plan *plan) {
   return true;
 }
 
-/* Targets in one database, with a name for each image. */
+/* Sets the targets: all in one database, with a name for each image. */
 static cli_exit fill_database_targets(output_plan *plan, const option_set *set, const char *path, char *message,
                                       size_t message_bytes) {
   const option_value *folder = &set->values[OPTION_IMAGE_PATH];
@@ -125,7 +127,7 @@ static cli_exit fill_database_targets(output_plan *plan, const option_set *set, 
   return CLI_DONE;
 }
 
-/* Fills the targets; directory: null for a single output `single`. */
+/* Sets the targets. directory: null if there is a single output, `single`. */
 static bool fill_targets(output_plan *plan, const option_set *set, const char *directory, const char *single) {
   plan->targets = calloc((size_t)set->operand_count, sizeof *plan->targets);
   if (!plan->targets) return false;
@@ -144,7 +146,7 @@ static bool fill_targets(output_plan *plan, const option_set *set, const char *d
   return mark_duplicates(plan);
 }
 
-/* ".txt, .npz, ..." */
+/* Lists the endings of all formats: ".txt, .npz, ..." */
 static void list_endings(char *text, size_t bytes) {
   size_t used = 0;
   for (size_t i = 0; format_at(i) != NULL && used < bytes; i++) {
@@ -156,7 +158,7 @@ static void list_endings(char *text, size_t bytes) {
   }
 }
 
-/* Format of one output file or standard output; false with a message if unknown. */
+/* Chooses the format of one output file or of standard output. False, with a message, if it is unknown. */
 static bool choose_format(output_plan *plan, const char *output, char *message, size_t message_bytes) {
   if (plan->to_stdout) {
     if (plan->format == HS_FORMAT_OPENMVG) {

@@ -1,4 +1,4 @@
-/* Outputs of subcommands: targets of features, names, temporary files. */
+/* Outputs of subcommands: targets of features, their names, temporary files. */
 #ifndef HARTSIFT_CLI_COMMON_CLI_OUTPUT_H
 #define HARTSIFT_CLI_COMMON_CLI_OUTPUT_H
 
@@ -12,36 +12,36 @@
    result overwrites another. */
 
 typedef struct output_target {
-  char *path;        /* "-": standard output */
+  char *path;        /* path; "-": standard output */
   char *name;        /* name of the image in a database; else null */
-  bool is_duplicate; /* an earlier image has the same path (in a database: the same name) */
+  bool is_duplicate; /* an earlier image has the same path, or in a database the same name */
 } output_target;
 
 typedef struct output_plan {
   hs_format format;
   bool to_stdout;
-  bool to_database;       /* all images go to one file */
-  const char *directory;  /* folder of all targets; null: one file or standard output */
-  output_target *targets; /* one for each image */
+  bool to_database;       /* the features of all images go to one database */
+  const char *directory;  /* folder of all targets; null: one file, or standard output */
+  output_target *targets; /* one target for each image */
   int count;
 } output_plan;
 
-/* output: the text of -o or null. format: HS_FORMAT_AUTO if not given. On failure (CLI_USAGE, CLI_FAILED) message is
-   set and nothing needs to be freed. */
+/* Plans the outputs. output: the text of -o, or null. format: HS_FORMAT_AUTO if it is not given. On failure (CLI_USAGE,
+   CLI_FAILED) message is set and nothing needs to be freed. */
 cli_exit output_plan_make(output_plan *plan, const option_set *set, char *message, size_t message_bytes);
 
-/* Creates the folder of the targets and its parents if missing. */
+/* Creates the folder of the targets, and missing parent folders. */
 cli_exit output_plan_make_directory(const output_plan *plan, char *message, size_t message_bytes);
 
 void output_plan_free(output_plan *plan);
 
-/* Creates a folder and its parents if missing; false with errno. */
+/* Creates a folder and its missing parents. False with errno. */
 bool output_make_directories(const char *path);
 
 /* ---- List of temporary files in use, for a signal handler. */
 
-/* Removes the temporary files of all threads. Only for a handler of a signal that ends the process; everything it
-   calls is async-signal-safe (POSIX). */
+/* Deletes the temporary files of all threads. Only for the handler of a signal that ends the process; it calls only
+   async-signal-safe functions (POSIX). */
 void unfinished_files_remove(void);
 
 #endif

@@ -13,7 +13,7 @@
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/formats/common/text_cursor.h"
 
-/* Relative difference allowed between focal lengths of one lens. */
+/* Maximum relative difference between the focal lengths of one lens. */
 #define FOCAL_LENGTH_SLACK 0.01
 
 static int32_t sharing_of(const option_set *set) {
@@ -42,7 +42,7 @@ hs_status database_open_sharing(const option_set *set, const char *path, hs_bin_
 
 /* ------------------------------------------------------------------ cameras and positions */
 
-/* Parses comma-separated numbers; returns their count, 0 if invalid or too many. */
+/* Parses comma-separated numbers. Returns how many there are; 0: invalid, or too many. */
 static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PARAMETERS]) {
   for (int32_t count = 0; count < HS_COLMAP_PARAMETERS;) {
     text += strspn(text, " ");
@@ -56,7 +56,7 @@ static int32_t parse_parameters(const char *text, double parameters[HS_COLMAP_PA
   return 0;
 }
 
-/* Checks that at most one option for the choice of the camera is given. */
+/* Checks that at most one option that chooses the camera is given. */
 static bool is_one_choice(const option_set *set, char *message, size_t message_bytes) {
   static const option_id choices[] = {OPTION_CAMERA_ID, OPTION_SINGLE_CAMERA, OPTION_SINGLE_CAMERA_PER_FOLDER,
                                       OPTION_CAMERA_MODEL, OPTION_CAMERA_PARAMS};
@@ -64,7 +64,7 @@ static bool is_one_choice(const option_set *set, char *message, size_t message_b
   option_id first = OPTION_COUNT;
   for (int i = 0; i < CHOICES; i++) {
     if (!set->values[choices[i]].given) continue;
-    /* --camera-id excludes all other camera options; only one sharing option is allowed. */
+    /* --camera-id excludes all other options of cameras; of the options for sharing only one is allowed */
     if (first != OPTION_COUNT && (first == OPTION_CAMERA_ID || (i >= SHARING_FROM && i <= SHARING_TO))) {
       hs_message_set(message, message_bytes, "--%s and --%s: expected one of them", option_get(first)->name,
                      option_get(choices[i])->name);
@@ -110,10 +110,10 @@ bool database_options_are_used(const option_set *set, bool to_database, char *me
   return true;
 }
 
-/* renews: the position in the database belongs to another picture. */
+/* Adds an image's position. renews: the position in the database belongs to another picture. */
 static hs_status add_position(hs_colmap_database *database, uint32_t image_id, const hs_exif *exif, bool renews) {
   hs_colmap_position position;
-  /* COLMAP refuses a position without height. */
+  /* COLMAP refuses a position without altitude */
   if (exif->has_altitude == 0) return HS_OK;
   const hs_status status = hs_colmap_read_position(database, image_id, &position);
   if (status != HS_OK || (position.found != 0 && !renews)) return status;
@@ -121,7 +121,7 @@ static hs_status add_position(hs_colmap_database *database, uint32_t image_id, c
   return hs_colmap_set_position(database, image_id, &position);
 }
 
-/* The camera for an image; false: size unknown, so that the database chooses. */
+/* Sets the camera for an image. False: the size is unknown, so the database chooses the camera. */
 static bool camera_of(const database_camera *choice, int32_t width, int32_t height, const hs_exif *exif,
                       hs_colmap_camera *camera) {
   const hs_status status = hs_colmap_camera_init_model(camera, choice->model, width, height, exif->focal_length);
@@ -134,7 +134,7 @@ static bool camera_of(const database_camera *choice, int32_t width, int32_t heig
   return status == HS_OK || choice->camera_id != 0;
 }
 
-/* Counts images whose EXIF focal length differs from their shared camera's. */
+/* Counts an image if its EXIF focal length differs from that of its shared camera. */
 static hs_status compare_focal_length(hs_colmap_database *database, database_camera *choice, const char *name,
                                       const hs_exif *exif) {
   hs_colmap_image image;
@@ -147,7 +147,8 @@ static hs_status compare_focal_length(hs_colmap_database *database, database_cam
   return HS_OK;
 }
 
-/* Counts images of another size than the first: they share no camera with it, and parameters belong to one size. */
+/* Counts an image if its size differs from the first image's: the two do not share a camera, and given parameters are
+ * valid for one size only. */
 static void compare_size(database_camera *choice, int32_t width, int32_t height) {
   if (choice->sharing != HS_CAMERAS_BY_SIZE && choice->parameter_count == 0) return;
   if (choice->width == 0) {
@@ -180,7 +181,7 @@ hs_status database_add_image(hs_colmap_database *database, database_camera *choi
   return status == HS_OK ? add_position(database, added, exif, false) : status;
 }
 
-/* replaces: the picture has changed since its image was added. */
+/* Adds an image's rows. replaces: the picture has changed since its image was added. */
 static hs_status put_rows(hs_colmap_database *database, database_camera *choice, const char *name,
                           const colmap_rows *rows, const hs_exif *exif, bool replaces) {
   hs_colmap_camera camera;
@@ -205,7 +206,7 @@ hs_status database_replace_rows(hs_colmap_database *database, database_camera *c
 
 /* ------------------------------------------------------------------ names */
 
-/* The image's folder with links resolved and a final slash; to be freed, null with errno. */
+/* Returns the image's folder with links resolved and a final slash. The caller frees it; null with errno. */
 static char *resolved_folder(const char *image) {
   const char *slash = strrchr(image, '/');
   const size_t length = slash ? (size_t)(slash - image) + 1 : 0;
@@ -261,7 +262,7 @@ char *database_image_name(const char *image, const char *folder, char *message, 
   return output_name(image, HS_FORMAT_COLMAP_DB);
 }
 
-/* Length of the common prefix of both, up to a slash. */
+/* Returns the length of the common prefix of both paths, up to a slash. */
 static size_t common_folder(const char *one, const char *other) {
   size_t common = 0;
   for (size_t i = 0; one[i] != '\0' && one[i] == other[i]; i++)
@@ -269,7 +270,7 @@ static size_t common_folder(const char *one, const char *other) {
   return common;
 }
 
-/* Path of an image without the first `above` bytes of its folder; null: out of memory. */
+/* Returns the path of an image without the first `above` bytes of its folder; null: out of memory. */
 static char *name_after(const char *image, const char *folder, size_t above) {
   const char *slash = strrchr(image, '/');
   return cli_join(folder + above, slash ? slash + 1 : image, "");

@@ -88,7 +88,7 @@ static void write_json(feature_sink *sink, const match_table *table) {
   sink_text(sink, "]}\n");
 }
 
-/* Name of an image in COLMAP: without the .txt of text features. */
+/* Finds the name of an image in COLMAP: the file's name without the ending .txt of text features. */
 static size_t colmap_name(const match_table *table, int image, const char **start) {
   const char *name = image == 0 ? table->name_a : table->name_b;
   const char *slash = name ? strrchr(name, '/') : NULL;
@@ -128,7 +128,7 @@ void match_table_write(FILE *stream, match_format format, const match_table *tab
   sink_flush(&sink);
 }
 
-/* Why COLMAP's text cannot hold a name (a blank would split it), or null. */
+/* Returns the reason why COLMAP's text cannot hold a name (a blank would split it), or null. */
 static const char *colmap_fault(const match_table *table, int image) {
   const char *start;
   const size_t length = colmap_name(table, image, &start);
@@ -158,15 +158,15 @@ hs_status match_table_save(const char *path, match_format format, const match_ta
 
 /* ---- Reading of untrusted files. */
 
-/* More matches than any two lists that can be read have. */
+/* Maximum number of matches; lists of features that can be read never have more. */
 #define MATCHES_MAX (UINT64_C(1) << 27)
-/* Minimum bytes of a line of CSV or COLMAP's text ("0,0" or "0 0" and line end), and of an element of JSON; number
-   of columns. */
+/* Minimum bytes of a line of CSV or of COLMAP's text ("0,0" or "0 0" and the line end), and of an element of JSON;
+   number of columns. */
 enum { LINE_MIN_BYTES = 4, JSON_MIN_BYTES = 25, COLUMNS = 4 };
 enum { COLUMN_A, COLUMN_B, COLUMN_DISTANCE, COLUMN_INLIER };
 static const char *const column_names[COLUMNS] = {"index_a", "index_b", "distance", "inlier"};
 
-/* The file being read and the table it fills. */
+/* The file that is read, and the table that it fills. */
 typedef struct match_input {
   text_cursor cursor;
   uint64_t count_a, count_b;
@@ -180,7 +180,7 @@ void match_table_free(match_table *table) {
   memset(table, 0, sizeof *table);
 }
 
-/* Allocates for the claimed count, which must be possible for the file's size. */
+/* Allocates memory for the number of matches that the file claims, which must be possible for its size. */
 static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, bool verified) {
   const feature_source *source = in->cursor.source;
   if (count > (source->size + 1) / least_bytes)
@@ -199,7 +199,7 @@ static hs_status reserve(match_input *in, uint64_t count, uint64_t least_bytes, 
   return HS_OK;
 }
 
-/* Appends a match; values in the order of column_names. */
+/* Appends a match. values: in the order of column_names. */
 static hs_status append(match_input *in, const double values[COLUMNS]) {
   const double most[2] = {(double)in->count_a, (double)in->count_b};
   for (int k = 0; k < 2; k++)
@@ -221,7 +221,7 @@ static hs_status append(match_input *in, const double values[COLUMNS]) {
 
 /* ------------------------------------------------------------------ CSV */
 
-/* The columns of the header, in their order. */
+/* Columns of the header, in the order of the file. */
 typedef struct match_columns {
   int column[COLUMNS], count;
   bool seen[COLUMNS];
@@ -263,7 +263,7 @@ static hs_status read_csv(match_input *in) {
 
 /* ------------------------------------------------------------------ COLMAP's text */
 
-/* Reads two names, then a pair of indices per line; a single block. */
+/* Reads two names, then one pair of indices per line; only a single block. */
 static hs_status read_colmap(match_input *in) {
   const char *word;
   size_t size;
@@ -287,7 +287,7 @@ static hs_status read_colmap(match_input *in) {
 
 /* ------------------------------------------------------------------ JSON */
 
-/* Reads true or false as a number. */
+/* Reads true or false, as 1 or 0. */
 static hs_status read_bool(text_cursor *cursor, double *value) {
   cursor_skip_blanks(cursor, true);
   const size_t left = (size_t)(cursor->end - cursor->at);
@@ -309,7 +309,7 @@ static hs_status read_json_member(text_cursor *cursor, json_text name, double va
   return json_skip(cursor);
 }
 
-/* One match; seen: bit k for column k. */
+/* Reads one match. seen: bit k is set for column k. */
 static hs_status read_json_pair(text_cursor *cursor, double values[COLUMNS], unsigned *seen) {
   bool first = true, more = true;
   *seen = 0;
@@ -324,7 +324,7 @@ static hs_status read_json_pair(text_cursor *cursor, double values[COLUMNS], uns
   return HS_OK;
 }
 
-/* Counts and skips the elements of the array at the cursor. verified: any has an inlier. */
+/* Counts the elements of the array at the cursor, and skips them. verified: at least one has the member inlier. */
 static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *verified) {
   bool first = true, more = true;
   *count = 0;
@@ -341,7 +341,7 @@ static hs_status count_elements(text_cursor *cursor, uint64_t *count, bool *veri
   }
 }
 
-/* Checks a list's number of features against the file's. */
+/* Compares the number of features in the file with that of the list. */
 static hs_status check_count(text_cursor *cursor, const char *name, uint64_t count) {
   double claimed;
   const hs_status status = json_number(cursor, &claimed);
@@ -350,7 +350,7 @@ static hs_status check_count(text_cursor *cursor, const char *name, uint64_t cou
                      claimed, (unsigned long long)count);
 }
 
-/* Skips over the object and finds the list of matches. */
+/* Steps through the object and finds the list of matches. */
 static hs_status find_matches(match_input *in, text_cursor *matches, uint64_t *count, bool *verified) {
   text_cursor *cursor = &in->cursor;
   bool first = true, more = true, found = false, counted = false;
@@ -402,7 +402,8 @@ static hs_status read_json(match_input *in) {
 
 /* ---- any format */
 
-/* True if the line is a CSV header: one column must have this name, which may also be part of an image's name. */
+/* True if the line is a header of CSV. A column must have the complete name, which could also be a part of an image's
+   name. */
 static bool names_columns(text_cursor line) {
   const size_t length = strlen(column_names[COLUMN_A]);
   const char *field;
@@ -412,7 +413,7 @@ static bool names_columns(text_cursor line) {
   return false;
 }
 
-/* Detects the format; leading blanks are already skipped. */
+/* Detects the format; the text begins after leading blanks. */
 static match_format format_of_text(text_cursor text) {
   if (text.at < text.end && *text.at == '{') return MATCH_FORMAT_JSON;
   return text.at == text.end || names_columns(text) ? MATCH_FORMAT_CSV : MATCH_FORMAT_COLMAP;

@@ -1,4 +1,4 @@
-/* The progress line, and signals that stop a command; see progress.h. */
+/* The progress line, and the signals that stop a command; see progress.h. */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,10 +44,10 @@ void progress_line_draw(progress_line *line, size_t ended, size_t total, size_t 
   if (failed > 0) snprintf(failures, sizeof failures, ", %zu failed", failed);
   const int length =
       snprintf(text, sizeof text, "%zu of %zu, %.1f a second, %s left%s", ended, total, rate, left, failures);
-  /* The last column stays free: some terminals wrap there, and \r could not return. */
+  /* the last column stays free, because some terminals wrap there, and \r would not return to the line */
   const int known = terminal_columns(stderr);
   const int columns = (known > 0 ? known : TERMINAL_COLUMNS_USUAL) - 1;
-  const int room = columns - length - 3; /* brackets and a space */
+  const int room = columns - length - 3; /* without two brackets and a space */
   const int bar = room < BAR_COLUMNS ? room : BAR_COLUMNS;
   const int filled = (int)((double)ended / (double)total * bar);
   if (bar >= BAR_MIN)
@@ -66,7 +66,8 @@ void progress_line_clear(progress_line *line) {
 
 /* ---- signals */
 
-/* Skips ignored signals: once blocked, they would be kept, and sigtimedwait would return them. */
+/* Adds a signal to the set unless it is ignored: a blocked signal would be kept even if it is ignored, and sigtimedwait
+ * would return it. */
 static void add_unless_ignored(sigset_t *signals, int number) {
   struct sigaction before;
   if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaddset(signals, number);

@@ -1,4 +1,4 @@
-/* Drawings over pictures: keypoints, matches; see drawing.h. */
+/* Drawings on pictures: keypoints and matches; see drawing.h. */
 #include "pipeline/cli/draw/drawing.h"
 
 #include <inttypes.h>
@@ -16,14 +16,14 @@
 
 enum { DRAWING_CHANNELS = 3, DRAWING_BETWEEN = 4 };
 
-/* Sample `index` of a row as 0..255. */
+/* Returns sample number `index` of a row as 0..255. */
 static uint8_t sample_as_u8(const hs_image *image, const void *row, size_t index) {
   if (image->type == HS_U8) return ((const uint8_t *)row)[index];
   if (image->type == HS_U16) return (uint8_t)((((const uint16_t *)row)[index] + 128u) / 257u);
   const float low = image->range_low;
   const float high = image->range_low == image->range_high ? low + 1.0f : image->range_high;
   const float share = (((const float *)row)[index] - low) / (high - low);
-  if (!(share > 0.0f)) return 0; /* NaN too: black */
+  if (!(share > 0.0f)) return 0; /* also for NaN, which becomes black */
   return (uint8_t)((share < 1.0f ? share : 1.0f) * 255.0f + 0.5f);
 }
 
@@ -99,7 +99,7 @@ static void blend_channel(uint8_t *channel, uint8_t colour, double share) {
   *channel = (uint8_t)(*channel + share * ((double)colour - *channel) + 0.5);
 }
 
-/* distance: from the pixel's centre to the line's middle. */
+/* Blends a pixel with the pen. distance: from the pixel's centre to the middle of the line. */
 static void blend_pixel(drawing *picture, int32_t x, int32_t y, double distance, drawing_pen pen) {
   const double covered = fmin(fmax(0.5 * pen.width + 0.5 - distance, 0.0), fmin(pen.width, 1.0));
   if (covered > 0.0) {
@@ -110,7 +110,7 @@ static void blend_pixel(drawing *picture, int32_t x, int32_t y, double distance,
   }
 }
 
-/* Integers from ceil(low) to floor(high), clipped to 0..count - 1; empty if first > last. */
+/* The integers from ceil(low) to floor(high), clipped to 0..count - 1; the range is empty if first > last. */
 typedef struct pixel_range {
   int32_t first, last;
 } pixel_range;
@@ -122,7 +122,7 @@ static pixel_range clip_range(double low, double high, int32_t count) {
   return range;
 }
 
-/* Half chord of a circle at distance dy from its centre, 0 outside. */
+/* Returns half the length of a circle's chord at distance dy from its centre; 0 outside. */
 static double half_chord(double radius, double dy) { return radius > fabs(dy) ? sqrt(radius * radius - dy * dy) : 0.0; }
 
 void drawing_circle(drawing *picture, double x, double y, double radius, drawing_pen pen) {
@@ -133,7 +133,8 @@ void drawing_circle(drawing *picture, double x, double y, double radius, drawing
   for (int32_t row = rows.first; row <= rows.last; row++) {
     const double dy = row - y;
     const double outer_half = half_chord(outer, dy);
-    /* Pixels inside this chord are not covered: the cost depends on the line, not the area. */
+    /* pixels inside this chord are not covered and are skipped, so that the cost depends on the line, not on the
+       area */
     const double inner_half = half_chord(radius - reach, dy);
     pixel_range left = clip_range(x - outer_half, x - inner_half, picture->width);
     pixel_range right = clip_range(x + inner_half, x + outer_half, picture->width);
@@ -145,7 +146,7 @@ void drawing_circle(drawing *picture, double x, double y, double radius, drawing
   }
 }
 
-/* Distance of a point from the segment (0, 0) to (dx, dy). */
+/* Returns the distance of a point from the segment (0, 0) to (dx, dy). */
 static double segment_distance(double px, double py, double dx, double dy) {
   const double square = dx * dx + dy * dy;
   const double along = square > 0.0 ? fmin(fmax((px * dx + py * dy) / square, 0.0), 1.0) : 0.0;
@@ -158,7 +159,7 @@ void drawing_line(drawing *picture, double x0, double y0, double x1, double y1, 
   const double dy = y1 - y0;
   const double reach = 0.5 * pen.width + 0.5;
   const double slant = fabs(dy) > 0.0 ? dx / dy : 0.0;
-  /* Half width of the line along a row; infinite for a horizontal line. */
+  /* half width of the line along a row; infinite for a horizontal line */
   const double half_breadth = fabs(dy) > 0.0 ? reach * hypot(dx, dy) / fabs(dy) : HUGE_VAL;
   const pixel_range rows = clip_range(fmin(y0, y1) - reach, fmax(y0, y1) + reach, picture->height);
   for (int32_t row = rows.first; row <= rows.last; row++) {
@@ -205,7 +206,8 @@ cli_exit draw_load_picture(cli_input *input, const char *path, drawing *picture)
   return status == HS_OK ? CLI_DONE : draw_fail(path, message);
 }
 
-/* A JPEG's luma differs from the gray of its RGB pixels, so the image is decoded again in gray. */
+/* Extracts features. The image is decoded again in gray, because the luma of a JPEG differs from the gray of its RGB
+   pixels. */
 cli_exit draw_extract_features(cli_input *input, hs_context *context, const char *path, const char *mask_path,
                                hs_features *features) {
   char message[CLI_MESSAGE_BYTES] = "";
@@ -283,12 +285,12 @@ enum { COLOUR_INLIER = 1, COLOUR_OUTLIER = 5 };
 typedef struct match_picture {
   const drawing *pictures; /* both */
   drawing both;
-  const hs_features *features; /* of both */
+  const hs_features *features; /* [2]: features of both pictures */
   const match_table *table;
-  int32_t shift; /* x offset of the second picture */
+  int32_t shift; /* x of the second picture */
 } match_picture;
 
-/* The operands' content. */
+/* Contents of the operands. */
 typedef struct match_operands {
   const option_set *set;
   hs_context *context; /* null: features are read from files */
@@ -316,8 +318,8 @@ static void draw_match(match_picture *p, size_t index, draw_colour colour, doubl
   draw_end(&p->both, b, p->shift, colour, width);
 }
 
-/* Draws wrong matches first and fainter, so that correct ones are on top. Without verification, neighbours differ in
-   colour. */
+/* Draws the matches: wrong ones first and fainter, so that correct ones are on top. Without verification, adjacent
+   matches have different colours. */
 static size_t draw_all(match_picture *p) {
   const double width = draw_line_width(&p->pictures[0]);
   const match_table *table = p->table;
@@ -363,7 +365,7 @@ cli_exit draw_pair(const option_set *set, const char *path, const drawing pictur
 
 static cli_exit load_image_and_features(match_operands *o, int side) {
   const char *path = o->set->operands[side];
-  /* Extracted as in match, because the matches' indices refer to that list. */
+  /* extracted as by match, because the indices of the matches refer to that list */
   const bool as_stored = o->context ? match_format_of_file(o->set->operands[2]) == MATCH_FORMAT_COLMAP
                                     : draw_is_as_stored(o->set->operands[3 + side]);
   cli_input_for(&o->input, o->set, as_stored);
@@ -373,7 +375,7 @@ static cli_exit load_image_and_features(match_operands *o, int side) {
   return draw_load_features(&o->input, o->set->operands[3 + side], path, &o->pictures[side], &o->features[side]);
 }
 
-/* Distance of two descriptors, in units of bytes. */
+/* Returns the distance of two descriptors, in units of bytes. */
 static double byte_distance(const hs_features *a, uint32_t i, const hs_features *b, uint32_t k) {
   const size_t at = (size_t)i * HS_DESCRIPTOR_LENGTH, to = (size_t)k * HS_DESCRIPTOR_LENGTH;
   double sum = 0.0;
@@ -388,8 +390,8 @@ static double byte_distance(const hs_features *a, uint32_t i, const hs_features 
   return sqrt(sum);
 }
 
-/* True if a distance equals the file's, within the rounding of 128 entries: floats of unit norm may have been
-   matched and bytes drawn, or the reverse. */
+/* True if a distance equals the one in the file, within the rounding of 128 entries: floats of unit norm may have been
+   matched and bytes be drawn, or the reverse. */
 static bool is_distance(double found, double written) {
   static const double scales[] = {1.0, 512.0, 1.0 / 512.0};
   for (size_t i = 0; i < sizeof scales / sizeof scales[0]; i++) {
@@ -399,7 +401,7 @@ static bool is_distance(double found, double written) {
   return false;
 }
 
-/* Checks the distances of matches: if they differ, these are not the matched features. */
+/* Checks the distances of the matches. If they differ, the matches belong to other features. */
 static cli_exit check_distances(const match_operands *o) {
   const hs_features *a = &o->features[0], *b = &o->features[1];
   const hs_matches *matches = &o->table.matches;

@@ -1,4 +1,4 @@
-/* Writes a picture in the format of its name's ending, atomically. */
+/* Writes a picture atomically, in the format of its name's ending. */
 #include "pipeline/cli/draw/drawing.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static save_format save_format_of(const char *path) {
   return SAVE_UNKNOWN;
 }
 
-/* Sets the stride; HS_ERR_IMAGE if the view cannot be written. */
+/* Makes a view with the stride set. HS_ERR_IMAGE if the image cannot be written. */
 static hs_status save_check_image(const hs_image *image, hs_image *view) {
   size_t row_bytes = 0;
   if (!image->data || image->width < 1 || image->height < 1 || image->type != HS_U8 ||
@@ -150,7 +150,7 @@ static void write_png_on_warning(png_structp png, png_const_charp text) {
 static void write_png_encode_guarded(write_png_state *encoder) {
   if (setjmp(png_jmpbuf(encoder->png)) != 0) return;
   png_init_io(encoder->png, encoder->stream);
-  /* Sides are limited to 2^31 here; libpng's default limit is a million. */
+  /* a side may have up to 2^31 pixels here, but libpng's default limit is a million */
   png_set_user_limits(encoder->png, INT32_MAX, INT32_MAX);
   png_set_IHDR(encoder->png, encoder->info, (png_uint_32)encoder->image->width, (png_uint_32)encoder->image->height, 8,
                encoder->image->layout == HS_RGB ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
@@ -234,7 +234,7 @@ static void write_jpeg_set_parameters(write_jpeg_state *encoder) {
   jpeg->in_color_space = encoder->image->layout == HS_RGB ? JCS_RGB : JCS_GRAYSCALE;
   jpeg_set_defaults(jpeg);
   jpeg_set_quality(jpeg, WRITE_JPEG_QUALITY, TRUE);
-  /* Full chroma resolution, because the pictures have thin coloured lines. */
+  /* full chroma resolution, because the pictures have thin coloured lines */
   jpeg->comp_info[0].h_samp_factor = 1;
   jpeg->comp_info[0].v_samp_factor = 1;
 }
@@ -247,7 +247,7 @@ static void write_jpeg_encode_guarded(write_jpeg_state *encoder) {
   write_jpeg_set_parameters(encoder);
   jpeg_start_compress(&encoder->jpeg, TRUE);
   for (int32_t y = 0; y < encoder->image->height; y++) {
-    /* libjpeg only reads the row, but its type has no const. */
+    /* libjpeg only reads the row, although its type is not const */
     JSAMPROW row = (JSAMPROW)(uintptr_t)encoder->image->data + (size_t)y * encoder->image->stride_bytes;
     jpeg_write_scanlines(&encoder->jpeg, &row, 1);
   }

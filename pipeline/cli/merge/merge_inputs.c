@@ -33,7 +33,7 @@ static bool is_journal(const char *name) {
   return length > 8 && strcmp(name + length - 8, ".journal") == 0;
 }
 
-/* Parses "BASE-I-of-N.csv", or without "-I-of-N": 1 of 1. False if the numbers are invalid. */
+/* Parses "BASE-I-of-N.csv", or "BASE.csv" as shard 1 of 1. False if the numbers are invalid. */
 static bool parse_shard_of_name(const char *name, const char *base, merge_shard *shard) {
   char text[32] = "";
   const char *rest = name + strlen(base);
@@ -47,7 +47,7 @@ static bool parse_shard_of_name(const char *name, const char *base, merge_shard 
   return hs_find_shard(text, NULL, NULL, &shard->shard, &shard->shards, NULL, 0) == HS_OK;
 }
 
-/* Adds a manifest; takes ownership of manifest and place. */
+/* Adds a manifest. Takes ownership of the strings manifest and place. */
 static cli_exit add_shard(merge_inputs *inputs, char *manifest, char *place, const char *name, const char *base) {
   merge_shard *shards = realloc(inputs->shards, (inputs->shard_count + 1) * sizeof *shards);
   inputs->shards = shards ? shards : inputs->shards;
@@ -68,14 +68,14 @@ static int is_any(const struct dirent *entry) {
   return 1;
 }
 
-/* Manifests found in a folder. */
+/* Manifests that were found in a folder. */
 typedef struct found_manifests {
   struct dirent **entries;
   int count;
-  const char *folder; /* with a slash at its end, or "" */
-  const char *base;   /* prefix of their names */
+  const char *folder; /* path of the folder with a final slash, or "" */
+  const char *base;   /* prefix of the names of manifests */
   const char *place;
-  bool whole_is_output; /* the manifest without shard is this merge's output */
+  bool whole_is_output; /* the manifest without shard belongs to the output of this merge */
 } found_manifests;
 
 static cli_exit take_found(merge_inputs *inputs, const found_manifests *found) {
@@ -129,7 +129,7 @@ static cli_exit find_in(merge_inputs *inputs, const char *folder, const char *ba
   return result;
 }
 
-/* Adds a manifest given by its own name: of a folder, or NAME.db.manifest.csv of a database. */
+/* Adds a manifest that is given by its name: that of a folder, or NAME.db.manifest.csv of a database. */
 static cli_exit take_manifest(merge_inputs *inputs, const char *path, const char *folder, const char *name) {
   if (batch_is_manifest_name(name, "manifest"))
     return add_shard(inputs, strdup(path), strdup(folder[0] != '\0' ? folder : "."), name, "manifest");
@@ -190,7 +190,7 @@ static bool add_image(merge_inputs *inputs, const merge_image *image) {
   return true;
 }
 
-/* Reads all rows of a shard; false: out of memory. *damaged: number of the first damaged row, or 0. */
+/* Reads all rows of a shard. False: out of memory. *damaged: number of the first damaged row; 0: none. */
 static bool take_rows(merge_inputs *inputs, size_t index, const char *place, const char *end, batch_columns columns,
                       size_t *damaged) {
   const merge_shard *shard = &inputs->shards[index];
@@ -290,7 +290,7 @@ static int compare_shards(const void *one, const void *other) {
   return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-/* Checks that all shards of one division are present, each once. */
+/* Checks that all shards of a division exist, each exactly once. */
 static cli_exit check_shards(merge_inputs *inputs) {
   merge_shard *shards = inputs->shards;
   const int32_t all = shards[0].shards;
@@ -327,7 +327,8 @@ static int compare_names(const void *one, const void *other) {
   const merge_image *a = one, *b = other;
   const int order = strcmp(a->name, b->name);
   if (order != 0) return order;
-  /* A duplicate name failed the second time; other duplicates are refused later. */
+  /* of images with the same name, those of one shard stay in its order, because batch failed the second one; other
+   * duplicates are refused later */
   return a->shard != b->shard ? (a->shard > b->shard) - (a->shard < b->shard) : compare_places(a, b);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Writes the output of `merge`; see merge.h.
+ * Writes the output of merge; see merge.h.
  */
 #include "pipeline/cli/merge/merge.h"
 
@@ -21,7 +21,7 @@
 
 enum { OUTPUT_FILES = 2 };
 
-/* An image's output: one or two files. */
+/* Files of an image's output: one, or two. */
 typedef struct output_files {
   char *paths[OUTPUT_FILES];
   char *bytes[OUTPUT_FILES];
@@ -44,13 +44,14 @@ static bool keeps_origin(hs_format format) {
   return format == HS_FORMAT_NPZ || format == HS_FORMAT_JSON || format == HS_FORMAT_OPENCV || format == HS_FORMAT_BIN;
 }
 
-/* True if the features fit COLMAP, which does not rotate JPEGs. Files with a known origin are checked individually. */
+/* True if the features suit COLMAP, which does not rotate JPEGs. Files whose features have a known origin are checked
+ * one by one. */
 static bool fits_colmap(const option_set *set, const merge_inputs *inputs) {
   return inputs->format == HS_FORMAT_COLMAP_DB || keeps_origin(inputs->format) || is_as_stored(inputs) ||
          set->values[OPTION_EXIF].given;
 }
 
-/* How the inputs share cameras, as one run over all images would. */
+/* Returns how the images of the inputs share cameras: as in one run over all images. */
 static int32_t sharing_of_inputs(const merge_inputs *inputs) {
   size_t length = 0;
   const char *value = merge_setting(&inputs->shards[0], "single-camera=", &length);
@@ -151,7 +152,7 @@ static void free_files(output_files *files) {
   }
 }
 
-/* Paths of an image's output below `place`; first the one that readers open. */
+/* Sets the paths of an image's output below `place`; the first one is the file that readers open. */
 static bool name_files(output_files *files, const char *place, const char *name, hs_format id) {
   const feature_format *format = format_by_id(id);
   char *relative = batch_output_name(name, id);
@@ -167,7 +168,7 @@ static bool name_files(output_files *files, const char *place, const char *name,
   return path != NULL && (files->count == 1 || files->paths[1] != NULL);
 }
 
-/* Reads the files; false with errno and the index of the unreadable one. */
+/* Reads the files. False with errno, and with the index of the unreadable file. */
 static bool read_files(output_files *files, int *failed) {
   for (int i = 0; i < files->count; i++) {
     struct stat info;
@@ -228,7 +229,7 @@ static bool write_file(char *path, const char *bytes, size_t size, char *message
   return file.status == HS_OK;
 }
 
-/* True if the target can be written: it is missing, identical, or may be replaced. */
+/* True if the target may be written: it does not exist, is identical, or may be replaced. */
 static bool check_target(const merge_output *output, output_files *target, uint64_t digest, bool *is_there,
                          char *message, size_t bytes) {
   int failed = 0;
@@ -250,7 +251,7 @@ static bool put_files(const merge_output *output, const merge_inputs *inputs, co
     if (!done) hs_message_set(message, bytes, "out of memory for the names of the outputs");
     done = done && check_target(output, &target, image->record.output_digest, &is_there, message, bytes);
   }
-  /* The second file first: readers open the other one. */
+  /* writes the second file first, because readers open the other one */
   for (int i = source.count - 1; done && !is_there && i >= 0; i--)
     done = write_file(target.paths[i], source.bytes[i], source.sizes[i], message, bytes);
   free_files(&source);
@@ -279,7 +280,7 @@ static bool fail_database(hs_colmap_database *database, char *message, size_t by
   return false;
 }
 
-/* Copies an image's position, if known. */
+/* Copies an image's position, if it has one. */
 static bool copy_position(merge_output *output, uint32_t from_id, uint32_t to_id, char *message, size_t bytes) {
   hs_colmap_position position;
   if (hs_colmap_read_position(output->source, from_id, &position) != HS_OK)
@@ -288,7 +289,7 @@ static bool copy_position(merge_output *output, uint32_t from_id, uint32_t to_id
   return fail_database(output->database, message, bytes);
 }
 
-/* Stores an image's old and new ids, for its matches. */
+/* Stores the ids of an image in source and output, which are needed to copy its matches. */
 static bool note_merged(merge_output *output, merged_image image, char *message, size_t bytes) {
   if (output->merged_count == output->merged_capacity) {
     const size_t capacity = output->merged_capacity == 0 ? 256 : 2 * output->merged_capacity;
@@ -304,7 +305,7 @@ static bool note_merged(merge_output *output, merged_image image, char *message,
   return true;
 }
 
-/* The camera of --camera-id; null: not given. */
+/* Returns the camera of --camera-id; null: the option is not given. */
 static const hs_colmap_camera *camera_by_number(merge_output *output) {
   output->numbered = (hs_colmap_camera){.camera_id = output->camera.camera_id};
   return output->camera.camera_id != 0 ? &output->numbered : NULL;
@@ -332,7 +333,7 @@ static bool copy_from_database(merge_output *output, const merge_inputs *inputs,
   return done;
 }
 
-/* Checks that features may go to COLMAP: not of a rotated picture. */
+/* Checks that the features may be added to COLMAP's database: they are not of a rotated picture. */
 static bool check_unturned(merge_output *output, const merge_inputs *inputs, const merge_image *image, char *message,
                            size_t bytes) {
   hs_origin *origin = &output->features.origin;
@@ -394,14 +395,14 @@ bool merge_put(merge_output *output, const merge_inputs *inputs, merge_image *im
 
 /* ---- matches */
 
-/* Images of one database. */
+/* The merged images of one database. */
 typedef struct source_images {
-  const merged_image *first; /* sorted by their ids there */
+  const merged_image *first; /* images sorted by their ids in that database */
   size_t count;
   const char *place;
 } source_images;
 
-/* Order: by database, then by id. */
+/* Compares by database, then by id. */
 static int compare_merged(const void *one, const void *other) {
   const merged_image *a = one, *b = other;
   if (a->shard != b->shard) return a->shard < b->shard ? -1 : 1;
@@ -413,7 +414,7 @@ static int compare_numbers(const void *key, const void *entry) {
   return (number > from) - (number < from);
 }
 
-/* Maps an id; false: the image was not merged. */
+/* Maps an id of the source to one of the output. False: the image was not merged. */
 static bool new_number(const source_images *images, uint32_t from, uint32_t *to) {
   const merged_image *found = bsearch(&from, images->first, images->count, sizeof *images->first, compare_numbers);
   if (found) *to = found->to;
@@ -452,7 +453,7 @@ static cli_exit copy_pairs(merge_output *output, const source_images *images, me
   return CLI_DONE;
 }
 
-/* Reports how many images lost their rig of several cameras. */
+/* Reports how many images lost their rig, because it has several cameras. */
 static cli_exit report_lost_rigs(const merge_output *output, const source_images *images) {
   size_t lost = 0;
   for (size_t i = 0; i < images->count; i++) {
@@ -469,7 +470,7 @@ static cli_exit report_lost_rigs(const merge_output *output, const source_images
   return CLI_DONE;
 }
 
-/* Names the shards' databases; shards of the same database count as the first one. */
+/* Stores the name of each shard's database; several shards of one database count as the first of them. */
 static bool name_databases(merge_output *output, const merge_inputs *inputs) {
   size_t *first = calloc(inputs->shard_count, sizeof *first);
   if (!first) return false;

@@ -15,7 +15,7 @@ static void write_choices(FILE *out, const char *choices) {
   for (; *choices != '\0'; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
 }
 
-/* Completions of an option's value; null: file names. */
+/* Returns the choices for an option's value; null: file names. */
 static const char *completion_choices(const option_spec *spec) {
   switch (spec->kind) {
   case OPTION_KIND_CHOICE:
@@ -82,7 +82,7 @@ void option_write_bash_completion(FILE *out) {
                "complete -o filenames -F _hartsift hartsift\n");
 }
 
-/* Writes text inside '...[...]' of _arguments: quotes removed, brackets and colons escaped. */
+/* Writes a text inside '...[...]' of _arguments: removes quotes, and escapes brackets and colons. */
 static void write_zsh_text(FILE *out, const char *text) {
   char expanded[OPTION_TEXT_BYTES];
   text = option_expand(text, expanded);
@@ -155,7 +155,7 @@ void option_write_zsh_completion(FILE *out) {
   fprintf(out, "  esac\n}\n_hartsift \"$@\"\n");
 }
 
-/* Writes text inside '...' of fish. */
+/* Writes a text inside '...' of fish. */
 static void write_fish_text(FILE *out, const char *text) {
   char expanded[OPTION_TEXT_BYTES];
   text = option_expand(text, expanded);

@@ -1,5 +1,5 @@
-/* --help from the option table; see option_table.h. */
-#define _DEFAULT_SOURCE /* struct winsize, fileno */
+/* Writes --help from the option table; see option_table.h. */
+#define _DEFAULT_SOURCE /* declares struct winsize and fileno */
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ int terminal_text_columns(FILE *stream) {
 
 enum { HELP_INDENT = 28, HELP_NARROW_INDENT = 4, HELP_LEFT_BYTES = 256, HELP_NAMES_BYTES = 1024 };
 
-/* Output and width of a help page. */
+/* Stream and width of a help page. */
 typedef struct help_page {
   FILE *out;
   int columns;
-  int indent; /* indent of texts about options and commands; on a narrow terminal they start on a new line */
+  int indent; /* indent of the texts about options and commands; on a narrow terminal they begin on a new line */
 } help_page;
 
 static help_page page_of(FILE *out) {
@@ -43,7 +43,7 @@ static help_page page_of(FILE *out) {
   return (help_page){out, columns, columns < 2 * HELP_INDENT ? HELP_NARROW_INDENT : HELP_INDENT};
 }
 
-/* Writes text wrapped at words; column: current column, indent: of the following lines. */
+/* Writes a text wrapped at words. column: current column; indent: column of the following lines. */
 static void write_wrapped(const help_page *page, const char *text, int column, int indent) {
   FILE *out = page->out;
   bool first = true;
@@ -115,7 +115,7 @@ static void write_options(const help_page *page, command_id command) {
   }
 }
 
-/* Lists options of extraction by name only. */
+/* Lists the options of extraction by their names only. */
 static void write_options_of_extraction(const help_page *page, command_id command) {
   char names[HELP_NAMES_BYTES] = "";
   size_t used = 0;

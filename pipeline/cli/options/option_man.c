@@ -7,7 +7,7 @@
 #include "pipeline/cli/options/option_table.h"
 #include "pipeline/include/hartsift.h"
 
-/* Writes roff: escapes backslash and dash, and hides a dot or quote at the start of a line. */
+/* Writes text for roff: escapes backslash and dash, and protects a dot or quote at the beginning of a line. */
 static void write_roff(FILE *out, const char *text) {
   char expanded[OPTION_TEXT_BYTES];
   text = option_expand(text, expanded);
@@ -69,7 +69,7 @@ static void write_roff_option(FILE *out, option_id id, command_id command) {
   fputs(".\n", out);
 }
 
-/* Writes a command's own options, or its options of extraction. */
+/* Writes the options of a command that do not belong to extraction, or those that do. */
 static void write_roff_options(FILE *out, command_id command, bool of_extraction) {
   bool first = true;
   for (int id = 0; id < OPTION_COUNT; id++) {

@@ -1,6 +1,6 @@
 /*
  * Parsing of the command line with getopt_long, driven by the option table; see option_table.h. Messages name the
- * option as typed and say what was expected.
+ * option as the user typed it, and the expected value.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -18,8 +18,8 @@ enum { NAME_BYTES = 32 };
 
 static size_t min2(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Edit distance with insertions, deletions, replacements and transpositions (Damerau 1964); names that are too long
-   count as far apart. */
+/* Returns the edit distance: insertions, deletions, replacements and transpositions (Damerau 1964). Names that are too
+   long count as far apart. */
 static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length) {
   size_t rows[3][NAME_BYTES + 1];
   if (a_length > NAME_BYTES || b_length > NAME_BYTES) return NAME_BYTES;
@@ -35,10 +35,10 @@ static size_t edit_distance(const char *a, size_t a_length, const char *b, size_
   return rows[a_length % 3][b_length];
 }
 
-/* Keeps the closer one of *best and name. */
+/* Replaces *best by `name` if that is closer to the typed word. */
 static void compare(const char *typed, size_t length, const char *name, const char **best, size_t *best_distance) {
   const size_t distance = edit_distance(typed, length, name, strlen(name));
-  /* More than a third of the letters wrong: another word. */
+  /* if more than a third of the letters differ, it is another word */
   if (distance < *best_distance && 3 * distance <= length + 1) {
     *best = name;
     *best_distance = distance;
@@ -69,7 +69,7 @@ void suggest_option(command_id command, const char *typed, size_t length, char *
   write_suggestion(best, "--", text, bytes);
 }
 
-/* Values returned by getopt_long for long options: beyond the range of letters. */
+/* Values that getopt_long returns for long options, beyond the range of letters. */
 enum { OPTION_FIRST_CODE = 256 };
 
 __attribute__((format(printf, 3, 4))) static bool option_fail(char *message, size_t bytes, const char *format, ...) {
@@ -80,7 +80,7 @@ __attribute__((format(printf, 3, 4))) static bool option_fail(char *message, siz
   return false;
 }
 
-/* Parses decimal digits with an optional sign: strtoll would also accept leading space and an empty text. */
+/* Parses decimal digits with an optional sign. strtoll would also accept leading blanks and an empty text. */
 static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *value) {
   const char *digits = text[0] == '-' || text[0] == '+' ? text + 1 : text;
   if (digits[0] == '\0' || digits[strspn(digits, "0123456789")] != '\0') return false;
@@ -89,7 +89,7 @@ static bool parse_whole(const char *text, int64_t low, int64_t high, int64_t *va
   return errno == 0 && *value >= low && *value <= high;
 }
 
-/* Parses decimal notation: strtod would also accept "nan", "inf" and hexadecimal. */
+/* Parses a decimal number. strtod would also accept "nan", "inf" and hexadecimal numbers. */
 static bool parse_real(const char *text, double low, double high, double *value) {
   if (text[0] == '\0' || text[strspn(text, "+-.0123456789eE")] != '\0') return false;
   char *end = NULL;
@@ -182,7 +182,7 @@ static bool parse_range(const char *text, const option_spec *spec, option_value 
          (float)value->number < (float)value->high;
 }
 
-/* True if every comma-separated part is NAME=VALUE. */
+/* True if every part between commas has the form NAME=VALUE. */
 static bool pairs_are_valid(const char *text) {
   for (;;) {
     const size_t span = strcspn(text, ",");
@@ -249,7 +249,7 @@ bool option_store(option_set *set, option_id id, const char *text, char *message
   return true;
 }
 
-/* getopt_long's two tables for a command. */
+/* The two tables of getopt_long for a command. */
 typedef struct getopt_tables {
   struct option longs[OPTION_COUNT + 1];
   char letters[2 * OPTION_COUNT + 3];
@@ -259,7 +259,7 @@ static void make_getopt_tables(command_id command, getopt_tables *tables) {
   size_t longs = 0;
   size_t letters = 0;
   memset(tables, 0, sizeof *tables);
-  /* '+': stop at the subcommand, whose options are its own. ':': report missing values separately. */
+  /* '+': stop at the subcommand, whose options follow. ':': report missing values separately */
   if (command == COMMAND_TOP) tables->letters[letters++] = '+';
   tables->letters[letters++] = ':';
   for (int id = 0; id < OPTION_COUNT; id++) {
@@ -282,7 +282,7 @@ static int option_of_code(int code) {
   return OPTION_COUNT;
 }
 
-/* typed: the argument that getopt_long stopped at. */
+/* Writes the message for an unknown option. typed: the argument at which getopt_long stopped. */
 static bool fail_unknown(command_id command, const char *typed, char *message, size_t bytes) {
   const size_t length = strcspn(typed, "=");
   int matches = 0;
@@ -373,7 +373,7 @@ bool option_parse(option_set *set, command_id command, int argc, char **argv, ch
   memset(set, 0, sizeof *set);
   set->command = command;
   opterr = 0;
-  optind = 0; /* 0, not 1: resets an earlier, interrupted scan in the C library */
+  optind = 0; /* 0 instead of 1 also resets the state of an earlier scan in the C library */
   for (;;) {
     const int code = getopt_long(argc, argv, tables.letters, tables.longs, NULL);
     if (code == -1) break;

@@ -40,7 +40,7 @@
 #define CHOICES_OF_COUNT(values)   NULL
 #define CHOICES_OF_BYTES(values)   NULL
 
-/* Shorthands for columns of most entries. */
+/* Shorthands for the columns that most entries have. */
 #define FLAG(name_, commands_, field_, help_)                                                                          \
   { .name = name_, .kind = OPTION_KIND_FLAG, .commands = commands_, .field = field_, .help = help_ }
 #define TEXT(name_, argument_, commands_, help_)                                                                       \
@@ -66,7 +66,7 @@
 #define OTHER(name_, kind_, argument_, commands_, field_, help_)                                                       \
   { .name = name_, .kind = kind_, .argument = argument_, .commands = commands_, .field = field_, .help = help_ }
 
-/* "colmap|npz|...": names of the library's formats, set by the first option_get. */
+/* "colmap|npz|...": names of the library's formats, set by the first call of option_get. */
 static char format_choices[256];
 
 static const option_spec option_specs[OPTION_COUNT] = {
@@ -290,7 +290,7 @@ static const option_spec option_specs[OPTION_COUNT] = {
 #include "pipeline/context/options_table.inc"
 };
 
-/* Help texts that differ for a command. */
+/* Help texts that differ between commands. */
 static const struct {
   option_id id;
   unsigned commands;
@@ -343,7 +343,7 @@ bool option_is_of_extraction(option_id id, command_id command) {
          option_belongs_to(id, command);
 }
 
-/* Writes "a|b|c" as "a, b or c", with last " or ". */
+/* Writes "a|b|c" as "a, b or c". last: the separator before the last choice, " or ". */
 static void describe_choices(const char *choices, const char *last, char *text, size_t bytes) {
   size_t used = 0;
   while (used < bytes) {

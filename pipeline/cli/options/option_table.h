@@ -1,8 +1,8 @@
 /*
  * The command line as one table: every subcommand and every option with its argument, range and help. Parsing, error
- * messages, --help, manual pages and shell completions use it. Options of hs_options come from
- * pipeline/context/options_table.inc. Another option needs an entry in option_table.c, its OPTION_ID here, and the code
- * that uses its value.
+ * messages, --help, manual pages and shell completions use it. Options that set fields of hs_options come from
+ * pipeline/context/options_table.inc. Any other option needs an entry in option_table.c, its OPTION_ID here, and the
+ * code that uses its value.
  */
 #ifndef HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
 #define HARTSIFT_CLI_OPTIONS_OPTION_TABLE_H
@@ -15,7 +15,7 @@
 #include "pipeline/include/hartsift.h"
 
 typedef enum command_id {
-  COMMAND_TOP = 0, /* hartsift itself, before a subcommand */
+  COMMAND_TOP = 0, /* hartsift itself, before the subcommand */
   COMMAND_EXTRACT,
   COMMAND_MATCH,
   COMMAND_BATCH,
@@ -32,28 +32,28 @@ typedef enum command_id {
 
 typedef struct command_spec {
   const char *name;     /* "" for COMMAND_TOP */
-  const char *operands; /* as in the synopsis, "" for none */
+  const char *operands; /* operands as in the synopsis; "" for none */
   int least_operands, most_operands;
-  const char *summary;        /* one line */
-  const char *const *details; /* paragraphs of help and manual page, null-terminated */
-  const char *const *more;    /* more paragraphs, only for the manual page */
-  const char *instead;        /* names the command that takes more operands, or null */
+  const char *summary;        /* summary in one line */
+  const char *const *details; /* paragraphs of help and manual page; ends with null */
+  const char *const *more;    /* further paragraphs, only in the manual page */
+  const char *instead;        /* sentence that names the command for more operands, or null */
 } command_spec;
 
 typedef enum option_kind {
-  OPTION_KIND_FLAG,    /* no value */
+  OPTION_KIND_FLAG,    /* without a value */
   OPTION_KIND_TEXT,    /* a file name or other text */
-  OPTION_KIND_CHOICE,  /* one of choices; stored as its index */
-  OPTION_KIND_INTEGER, /* whole number, low..high */
+  OPTION_KIND_CHOICE,  /* one of the choices; stored as its index */
+  OPTION_KIND_INTEGER, /* integer, low..high */
   OPTION_KIND_NUMBER,  /* real number, low..high */
-  OPTION_KIND_COUNT,   /* whole number, 0..2^64 - 1 */
-  OPTION_KIND_BYTES,   /* bytes with optional suffix K, M or G (powers of 1024) */
+  OPTION_KIND_COUNT,   /* integer, 0..2^64 - 1 */
+  OPTION_KIND_BYTES,   /* bytes, with optional suffix K, M or G (powers of 1024) */
   OPTION_KIND_DEVICE,  /* auto, cpu, cuda, cuda:N, hybrid */
   OPTION_KIND_AUTO,    /* auto (stored as 0) or an integer, low..high */
   OPTION_KIND_REGION,  /* X,Y,W,H */
-  OPTION_KIND_SIZE,    /* WxH, both 1..high */
-  OPTION_KIND_RANGE,   /* LOW:HIGH, real numbers in low..high, LOW below HIGH */
-  OPTION_KIND_PAIRS    /* NAME=VALUE[,...]; repeated ones are joined by commas */
+  OPTION_KIND_SIZE,    /* WxH, each 1..high */
+  OPTION_KIND_RANGE,   /* LOW:HIGH, two real numbers within low..high, LOW below HIGH */
+  OPTION_KIND_PAIRS    /* NAME=VALUE[,...]; several occurrences are joined by commas */
 } option_kind;
 
 /* Index of an option in the table. */
@@ -146,34 +146,34 @@ typedef enum option_id {
   OPTION_COUNT
 } option_id;
 
-/* Bit of option_spec.commands for options of extraction. The help of extract explains them, other extracting
-   commands list their names; all manual pages explain them. */
+/* Bit of option_spec.commands for options of extraction. The help of extract explains them; that of other commands that
+   extract lists only their names; all manual pages explain them. */
 #define OPTION_OF_EXTRACTION (1u << COMMAND_COUNT)
 
-/* option_spec.field of options that set no field of hs_options directly. */
+/* Value of option_spec.field for options that do not directly set a field of hs_options. */
 #define OPTION_NO_FIELD ((size_t)-1)
 
 typedef struct option_spec {
-  const char *name; /* without the dashes */
-  char letter;      /* one-letter form, or 0 */
+  const char *name; /* name without the dashes */
+  char letter;      /* letter of the short form, or 0 */
   option_kind kind;
-  const char *argument;  /* placeholder of the value in help; null for a flag */
-  const char *choices;   /* OPTION_KIND_CHOICE: "a|b|c" */
-  double low, high;      /* OPTION_KIND_INTEGER, OPTION_KIND_NUMBER: range, ends included */
-  unsigned commands;     /* bits 1 << command_id of accepting commands, OPTION_OF_EXTRACTION */
-  size_t field;          /* offset of the value in hs_options, or OPTION_NO_FIELD */
+  const char *argument;  /* placeholder of the value in help; null: the option is a flag */
+  const char *choices;   /* for OPTION_KIND_CHOICE: "a|b|c" */
+  double low, high;      /* for OPTION_KIND_INTEGER and OPTION_KIND_NUMBER: range, ends included */
+  unsigned commands;     /* bits 1 << command_id of the commands that accept it, and OPTION_OF_EXTRACTION */
+  size_t field;          /* offset of the field in hs_options, or OPTION_NO_FIELD */
   hs_option_group group; /* group of that field */
-  const char *help;      /* one sentence without full stop */
+  const char *help;      /* a sentence without full stop */
 } option_spec;
 
 typedef struct option_value {
   bool given;
-  const char *text;   /* as typed; the last occurrence */
-  int64_t integer;    /* INTEGER, AUTO; FLAG: 1; CHOICE: index; DEVICE: hs_device */
-  double number;      /* NUMBER; RANGE: LOW */
-  double high;        /* RANGE: HIGH */
-  uint64_t count;     /* COUNT, BYTES */
-  int32_t numbers[4]; /* REGION: X, Y, W, H; SIZE: W, H; DEVICE: index */
+  const char *text;   /* value as typed, of the last occurrence */
+  int64_t integer;    /* for INTEGER, AUTO; for FLAG 1; for CHOICE the index; for DEVICE the hs_device */
+  double number;      /* for NUMBER; for RANGE its LOW */
+  double high;        /* for RANGE its HIGH */
+  uint64_t count;     /* for COUNT and BYTES */
+  int32_t numbers[4]; /* for REGION: X, Y, W, H; for SIZE: W, H; for DEVICE: index */
 } option_value;
 
 enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BYTES = 1024 };
@@ -182,7 +182,7 @@ enum { OPTION_PAIRS_BYTES = 1024, OPTION_EXPECTED_BYTES = 256, OPTION_MESSAGE_BY
 typedef struct option_set {
   command_id command;
   option_value values[OPTION_COUNT];
-  char pairs[OPTION_PAIRS_BYTES]; /* value of the OPTION_KIND_PAIRS option, "" if not given */
+  char pairs[OPTION_PAIRS_BYTES]; /* value of the option of kind OPTION_KIND_PAIRS, "" if not given */
   char **operands;
   int operand_count;
 } option_set;
@@ -190,26 +190,26 @@ typedef struct option_set {
 const option_spec *option_get(option_id id);
 const command_spec *command_get(command_id id);
 bool option_belongs_to(option_id id, command_id command);
-/* True for an option of extraction in another command that extracts. */
+/* True if an option belongs to extraction and the command, other than extract, extracts features. */
 bool option_is_of_extraction(option_id id, command_id command);
-/* Help of the option in that command; option_get(id)->help is the general one. */
+/* Returns the option's help text for that command; option_get(id)->help is the general text. */
 const char *option_help(option_id id, command_id command);
 
-/* Expands "{formats}" and "{formats as stored}" (formats whose programs ignore EXIF orientations) in a text of the
-   table; returns text itself if it has neither. */
+/* Replaces "{formats}" and "{formats as stored}" (formats whose programs ignore EXIF orientations) in a text of the
+   table. Returns `text` itself if it contains neither. */
 enum { OPTION_TEXT_BYTES = 2048 };
 const char *option_expand(const char *text, char expanded[OPTION_TEXT_BYTES]);
-/* The command of this name; COMMAND_COUNT: none. */
+/* Returns the command with this name; COMMAND_COUNT: none. */
 command_id command_find(const char *name);
 
-/* Describes the expected value, as the end of a sentence: "a whole number from -1 to 3". */
+/* Describes the expected value for the end of a sentence: "a whole number from -1 to 3". */
 void option_describe_expected(const option_spec *spec, char *text, size_t bytes);
 
-/* Checks a value and stores it in set. False with a message naming option and expectation. */
+/* Checks a value and stores it in *set. False, with a message that names the option and the expected value. */
 bool option_store(option_set *set, option_id id, const char *text, char *message, size_t message_bytes);
 
-/* Parses argv[1..argc-1] with getopt_long (argv is permuted; COMMAND_TOP stops at the first operand) and
-   checks the number of operands, unless --help or --man is among the options. False with a message. Not re-entrant:
+/* Parses argv[1..argc-1] with getopt_long (which permutes argv; for COMMAND_TOP it stops at the first operand), and
+   checks the number of operands unless --help or --man is given. False with a message. Not re-entrant, because
    getopt_long has global state. */
 bool option_parse(option_set *set, command_id command, int argc, char **argv, char *message, size_t message_bytes);
 
@@ -219,42 +219,42 @@ typedef struct text_pair {
   const char *name, *text;
 } text_pair;
 
-/* Ended by a null name. */
+/* ends with a null name */
 extern const text_pair text_exit_statuses[];
 extern const text_pair text_environment[];
 
-/* The next example of the command from *place on (all for COMMAND_TOP); null after the last. */
+/* Returns the command's next example from *place on (for COMMAND_TOP of all commands); null after the last. */
 const text_pair *text_next_example(command_id command, size_t *place);
 
-/* Writes help wrapped to the terminal's width, or to COLUMNS. */
+/* Writes help, wrapped to the terminal's width or to COLUMNS. */
 void option_write_help(FILE *out, command_id command);
 
-/* Writes all commands, each with a line of text. */
+/* Writes all commands, with one line of text each. */
 void option_write_commands(FILE *out);
 
 /* Writes hartsift(1) or hartsift-COMMAND(1) as roff (man macros). */
 void option_write_man(FILE *out, command_id command);
 
-/* Writes a completion script; all shells complete subcommands, options, choices and file names. */
+/* Write a completion script. In all shells it completes subcommands, options, choices and file names. */
 void option_write_bash_completion(FILE *out);
 void option_write_zsh_completion(FILE *out);
 void option_write_fish_completion(FILE *out);
 
 /* ---- Suggestions for mistyped names. */
 
-/* Writes ", did you mean 'NAME'?" or "" if no name is close enough. */
+/* Writes ", did you mean 'NAME'?", or "" if no name is close enough. */
 void suggest_command(const char *typed, char *text, size_t bytes);
-/* As above for an option of that command; typed: without "--", `length` bytes. */
+/* As suggest_command, for an option of that command. typed: `length` bytes, without "--". */
 void suggest_option(command_id command, const char *typed, size_t length, char *text, size_t bytes);
 
 /* ---- Width of the terminal. */
 
 enum { TERMINAL_COLUMNS_USUAL = 80 };
 
-/* Columns of a stream's terminal; 0: not a terminal, or width unknown. */
+/* Returns the width of a stream's terminal in columns; 0: it is no terminal, or the width is unknown. */
 int terminal_columns(FILE *stream);
 
-/* Columns for running text: COLUMNS, else the terminal's, up to the usual maximum. */
+/* Returns the number of columns for running text: COLUMNS, else the terminal's width, up to the usual maximum. */
 int terminal_text_columns(FILE *stream);
 
 #endif

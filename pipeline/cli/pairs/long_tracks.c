@@ -53,7 +53,7 @@ void long_tracks_join(long_tracks *tracks, hs_image_pair images, const uint32_t 
   }
 }
 
-/* Compresses paths to roots and counts the images of each track. */
+/* Compresses the paths to the roots, and counts the images of each track. */
 static void measure(long_tracks *tracks) {
   for (size_t image = 0; image < tracks->image_count; image++) {
     const size_t begin = (size_t)tracks->first_feature[image], end = begin + tracks->feature_counts[image];
@@ -67,7 +67,7 @@ static void measure(long_tracks *tracks) {
   }
 }
 
-/* Sort key of a feature: by track length, then pseudo-random. 0: no track. */
+/* Returns the sort key of a feature: by length of its track, then pseudo-random. 0: it has no track. */
 static uint64_t key_of(const long_tracks *tracks, size_t feature) {
   const uint32_t root = tracks->parent[feature];
   if (tracks->length[root] < 2) return 0;
@@ -89,7 +89,8 @@ bool long_tracks_choose(long_tracks *tracks, size_t wanted) {
   if (!keys) return false;
   measure(tracks);
   uint32_t *const stays = tracks->last_image;
-  for (size_t image = 0; image < tracks->image_count; image++) /* lengths are counted: reset */
+  /* lengths are counted, so the array is reset for its other use */
+  for (size_t image = 0; image < tracks->image_count; image++)
     memset(stays + tracks->first_feature[image], 0, tracks->feature_counts[image] * sizeof *stays);
   for (size_t image = 0; image < tracks->image_count; image++) {
     const size_t begin = (size_t)tracks->first_feature[image], count = tracks->feature_counts[image];

@@ -32,10 +32,10 @@ typedef struct stored_pair {
 
 struct stored_matches {
   stored_plan plan;
-  stage_queue *queue; /* null: only this thread */
+  stage_queue *queue; /* null: this thread alone verifies */
   stored_pair *block;
-  size_t block_capacity, block_count, block_next; /* pairs of the block: maximum, read, returned */
-  size_t next;                                    /* next pair to read, among all */
+  size_t block_capacity, block_count, block_next; /* pairs of the block: maximum number, number read, number returned */
+  size_t next;                                    /* index of the next pair to read, among all pairs */
 };
 
 /* ------------------------------------------------------------------ reading */
@@ -160,11 +160,11 @@ void stored_matches_end(stored_matches *given) {
 /* ---- Matching. The library's thread reads features and this thread writes results, through one handle and under a
    lock, so that reads see current tables and never wait for this process's own transaction. */
 
-/* Our homography error is symmetric, COLMAP's is one-sided: divide by sqrt 2. */
+/* Factor of the tolerance of homographies: our error is symmetric, COLMAP's is one-sided. */
 static const double transfer_to_both = 0.70710678118654752;
 
 enum {
-  COMMIT_EACH_MS = 500, /* time of results that a killed run may lose */
+  COMMIT_EACH_MS = 500, /* a killed run may lose results of this time */
   TICK_MS = 100         /* interval of signal checks and progress line updates */
 };
 
@@ -180,7 +180,7 @@ typedef struct database_job {
   pair_output output;
   bool has_uncommitted;
   double committed_at, ticked_at;
-  int stopped_by; /* a signal; 0: none */
+  int stopped_by; /* signal that stopped the run; 0: none */
 } database_job;
 
 static bool given(const database_job *job, option_id id) { return job->plan->set->values[id].given; }
@@ -197,7 +197,7 @@ static hs_status read_image(void *user, uint32_t image, hs_features *features, c
   database_job *job = user;
   const database_image *wanted = &job->images.each[image];
   char sentence[CLI_MESSAGE_BYTES];
-  (void)message, (void)message_bytes; /* the failure is attributed to the image instead */
+  (void)message, (void)message_bytes; /* the failure is reported for the image instead */
   pthread_mutex_lock(&job->lock);
   hs_status status = hs_colmap_read_features(job->database, wanted->image_id, features);
   snprintf(sentence, sizeof sentence, "%s: %s", wanted->name, hs_colmap_last_error(job->database));
@@ -231,7 +231,7 @@ static void report_replaced(const database_job *job) {
 
 /* ------------------------------------------------------------------ the run */
 
-/* Commits periodically, so that a stopped run can continue. */
+/* Commits from time to time, so that a stopped run can be continued. */
 static cli_exit commit(database_job *job, bool at_once) {
   const double now = cli_milliseconds();
   if (!job->has_uncommitted || (!at_once && now - job->committed_at < COMMIT_EACH_MS)) return CLI_DONE;
@@ -300,7 +300,7 @@ static hs_pairs_options pair_options(const match_database_plan *plan) {
                             .find_essential = verified && plan->tries_essential};
 }
 
-/* Verifies existing matches. */
+/* Verifies matches that the database already has. */
 static cli_exit verify_given(database_job *job, const stop_signals *signals) {
   const pair_list *pairs = &job->pairs.to_verify;
   const int32_t wanted = job->options.threads;
@@ -380,7 +380,7 @@ static cli_exit settle_doubtful(const database_job *job, const stop_signals *sig
 static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   cli_exit result = verify_given(job, signals);
   if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
-  const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* individual pairs may have failed */
+  const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* true even if single pairs failed */
   if (job->output.totals.failed > 0) result = CLI_FAILED;
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
@@ -389,7 +389,7 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   return judges && settle_doubtful(job, signals) != CLI_DONE ? CLI_FAILED : result;
 }
 
-/* Selects the pairs to match. Nothing is stored yet, so signals may end the process directly. */
+/* Selects the pairs to match. Nothing has been stored yet, so signals may end the process directly. */
 static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
   if (result == CLI_DONE && job->images.without > 0 && !given(job, OPTION_QUIET))
@@ -441,9 +441,10 @@ cli_exit match_database(const match_database_plan *plan) {
                              .has_json = given(&job, OPTION_JSON),
                              .is_quiet = given(&job, OPTION_QUIET),
                              .is_verified = plan->verify.model != 0};
-  if (access(job.images.path, F_OK) != 0) return fail(&job, strerror(errno)); /* opening would create it */
+  /* checked first, because opening would create the file */
+  if (access(job.images.path, F_OK) != 0) return fail(&job, strerror(errno));
   if (pthread_mutex_init(&job.lock, NULL) != 0) return fail(&job, hs_status_string(HS_ERR_THREAD));
-  stop_signals_block(&signals); /* also blocked in the threads of a GPU's driver */
+  stop_signals_block(&signals); /* so that they are also blocked in the threads of a GPU's driver */
   const cli_exit result = open_and_run(&job, &signals);
   free_job(&job);
   pthread_mutex_destroy(&job.lock);

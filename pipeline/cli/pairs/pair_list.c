@@ -15,7 +15,7 @@
 /* ---- a growing list */
 
 bool pair_list_add(pair_list *pairs, size_t first, size_t second) {
-  /* Capacity doubles at powers of two. */
+  /* the capacity doubles when count reaches a power of two */
   if ((pairs->count & (pairs->count - 1)) == 0) {
     const size_t capacity = pairs->count == 0 ? 1 : 2 * pairs->count;
     hs_image_pair *larger =
@@ -65,7 +65,7 @@ static cli_exit list_all_pairs(const database_images *images, pair_list *pairs) 
 
 /* ------------------------------------------------------------------ a file of names */
 
-/* An image for the lookup by name. */
+/* An image, for the search by name. */
 typedef struct named_image {
   const char *name;
   size_t index; /* index of the image */
@@ -78,8 +78,8 @@ typedef struct pair_file {
   const database_images *images;
   named_image *by_name; /* sorted */
   pair_list *pairs;
-  char *unknown[PAIR_UNKNOWN_MAX]; /* unknown names that were reported */
-  size_t unknown_count, further;   /* further: lines with other unknown names */
+  char *unknown[PAIR_UNKNOWN_MAX]; /* unknown names that were already reported */
+  size_t unknown_count, further;   /* further: number of lines with more unknown names */
 } pair_file;
 
 static int compare_names(const void *one, const void *other) {
@@ -101,7 +101,7 @@ static size_t index_of(const pair_file *file, const char *name) {
   return found ? found->index : file->images->count;
 }
 
-/* Reports an unknown image once, however many pairs it is in. */
+/* Reports an unknown image only once, even if it is in many pairs. */
 static void report_unknown(pair_file *file, const char *name, size_t number) {
   for (size_t i = 0; i < file->unknown_count; i++)
     if (strcmp(file->unknown[i], name) == 0) return;
@@ -122,7 +122,7 @@ static void end_unknown(pair_file *file) {
   for (size_t i = 0; i < file->unknown_count; i++) free(file->unknown[i]);
 }
 
-/* Reads "NAME NAME" or, for names with spaces, with a tab between. */
+/* Reads "NAME NAME", or with a tab between for names with spaces. */
 static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   char *separator = strchr(line, '\t');
   if (!separator) separator = strchr(line, ' ');
@@ -174,7 +174,7 @@ static cli_exit read_lines(pair_file *from, FILE *file) {
   return result;
 }
 
-/* A listed pair, the lower image first. */
+/* A pair from a list, with the lower image first. */
 typedef struct listed_pair {
   uint32_t low, high;
   size_t at;
@@ -187,7 +187,7 @@ static int compare_listed(const void *one, const void *other) {
   return (a->at > b->at) - (a->at < b->at);
 }
 
-/* Keeps the first of repeated pairs, in either order: a database has one entry per pair. */
+/* Keeps only the first of repeated pairs, in either order, because a database has one entry per pair. */
 static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
   const size_t count = pairs->count;
   listed_pair *listed = malloc((count + 1) * sizeof *listed);
@@ -197,7 +197,7 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
     listed[i] = (listed_pair){p.first < p.second ? p.first : p.second, p.first < p.second ? p.second : p.first, i};
   }
   qsort(listed, count, sizeof *listed, compare_listed);
-  for (size_t i = 1; i < count; i++) /* an image is never paired with itself */
+  for (size_t i = 1; i < count; i++) /* drops pairs of an image with itself */
     if (listed[i].low == listed[i - 1].low && listed[i].high == listed[i - 1].high)
       pairs->each[listed[i].at].second = pairs->each[listed[i].at].first;
   pairs->count = 0;
@@ -257,16 +257,16 @@ cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
 /* An image with its rig, frame and camera. */
 typedef struct rig_image {
   uint32_t image;
-  size_t frame; /* index of the frame, for an image of a rig */
+  size_t frame; /* index of the frame; only for an image of a rig */
   colmap_frame in;
 } rig_image;
 
 typedef struct rig_sequence {
   const pair_choice *choice;
   const pair_source *source;
-  rig_image *images; /* sorted for the current step */
+  rig_image *images; /* in the order of the current step */
   const char **names;
-  size_t *starts;   /* start of each frame in `sorted`, and the end */
+  size_t *starts;   /* start of each frame in `sorted`, and the end of the last one */
   uint32_t *sorted; /* images sorted by frame */
   size_t frame_count;
   pair_list frames; /* pairs of frames */
@@ -277,7 +277,7 @@ typedef struct rig_sequence {
 
 static int compare_integers(int64_t a, int64_t b) { return (a > b) - (a < b); }
 
-/* Order: images without rig first, then by frame, then by index. */
+/* Compares images: those without rig first, then by frame, then by index. */
 static int compare_frames(const void *one, const void *other) {
   const rig_image *a = one, *b = other;
   if (a->in.is_of_rig != b->in.is_of_rig) return a->in.is_of_rig ? 1 : -1;
@@ -285,7 +285,7 @@ static int compare_frames(const void *one, const void *other) {
   return order != 0 ? order : compare_integers(a->image, b->image);
 }
 
-/* Order: images without rig first, then by camera, then by index. */
+/* Compares images: those without rig first, then by camera, then by index. */
 static int compare_cameras(const void *one, const void *other) {
   const rig_image *a = one, *b = other;
   if (a->in.is_of_rig != b->in.is_of_rig) return a->in.is_of_rig ? 1 : -1;
@@ -326,7 +326,7 @@ static void number_frames(rig_sequence *s) {
   s->starts[s->frame_count] = count;
 }
 
-/* Adds the neighbours among images from..to-1, as pairs of images or, for a rig, of frames. */
+/* Adds the neighbours among the images from..to-1: pairs of images, or for a rig pairs of frames. */
 static cli_exit follow(rig_sequence *s, size_t from, size_t to) {
   hs_image_pairs found = {0};
   const bool of_rig = s->images[from].in.is_of_rig;
@@ -358,7 +358,7 @@ static cli_exit follow_all(rig_sequence *s) {
   return result;
 }
 
-/* Pairs all images of a frame with all of another, or among each other. */
+/* Pairs all images of one frame with all images of another, or within one frame. */
 static bool pair_frames(rig_sequence *s, size_t one, size_t other) {
   for (size_t i = s->starts[one]; i < s->starts[one + 1]; i++)
     for (size_t k = one == other ? i + 1 : s->starts[other]; k < s->starts[other + 1]; k++)
@@ -402,7 +402,8 @@ cli_exit rig_pairs_make(const pair_choice *choice, const pair_source *source, pa
 
 /* ---- positions and similarity */
 
-/* Numbers of descriptors and images, spread over the collection, that train the vocabulary. */
+/* Number of descriptors and of images, spread over the collection, with which the vocabulary is trained; number of
+ * neighbours for blending. */
 enum { SAMPLE_DESCRIPTORS = 262144, SAMPLE_IMAGES = 2048, BLENDED_NEIGHBORS = 3 };
 
 /* ------------------------------------------------------------------ forms */
@@ -412,7 +413,7 @@ static cli_exit refuse(const char *text, const char *expected) {
   return CLI_USAGE;
 }
 
-/* Parses a number of 1 or more from `length` characters. */
+/* Parses a number of at least 1 from `length` characters. */
 static bool parse_count(const char *text, size_t length, uint32_t *count) {
   int64_t value;
   if (!number_to_int(text, length, &value) || value < 1 || value > UINT32_MAX) return false;
@@ -468,7 +469,7 @@ static cli_exit fail_status(const pair_source *source, hs_status status) {
 
 static bool is_quiet(const pair_source *source) { return source->set->values[OPTION_QUIET].given; }
 
-/* Reads positions without altitude: cameras' altitudes are tens of metres off, or missing. */
+/* Reads positions without altitude, because cameras' altitudes are tens of metres off, or missing. */
 static cli_exit read_places(const pair_source *source, double *places, size_t *known) {
   for (size_t i = 0; i < source->images->count; i++) {
     hs_colmap_position position;
@@ -518,7 +519,7 @@ typedef struct looks {
   int8_t *vectors; /* [images][hs_retrieval_length] */
 } looks;
 
-/* Reads an image's features; without descriptors none. */
+/* Reads an image's features; if they have no descriptors, none. */
 static cli_exit read_features(looks *l, size_t image) {
   const pair_source *source = l->source;
   if (hs_colmap_read_features(source->database, source->images->each[image].image_id, &l->features) != HS_OK) {
@@ -529,7 +530,7 @@ static cli_exit read_features(looks *l, size_t image) {
   return CLI_DONE;
 }
 
-/* Trains on descriptors of images spread evenly over the collection; *has_any: there were any. */
+/* Trains on descriptors of images that are spread evenly over the collection; *has_any: there are descriptors. */
 static cli_exit train(looks *l, bool *has_any) {
   const size_t count = l->source->images->count, taken = count < SAMPLE_IMAGES ? count : SAMPLE_IMAGES;
   size_t features = 0;
@@ -557,7 +558,7 @@ static cli_exit describe_all(looks *l) {
   return CLI_DONE;
 }
 
-/* Replaces the vectors by those blended with their neighbours'. */
+/* Replaces each image's vector by its blend with the neighbours' vectors. */
 static cli_exit blend(looks *l) {
   const size_t count = l->source->images->count, length = hs_retrieval_length(l->retrieval);
   int8_t *blended = malloc(count * length);
@@ -568,7 +569,7 @@ static cli_exit blend(looks *l) {
   return status == HS_OK ? CLI_DONE : fail_status(l->source, status);
 }
 
-/* Maximum bytes of the sample: while it grows, the old and the doubled buffer both exist. */
+/* Returns the maximum bytes of the sample. While it grows, the old and the doubled buffer both exist. */
 static double sample_bytes(const pair_source *source) {
   double features = 0.0;
   for (size_t i = 0; i < source->images->count; i++) features += (double)source->images->each[i].features;

@@ -11,7 +11,7 @@
 
 /* ---- the images of a database */
 
-/* Converts COLMAP's camera, if it has no distortion and a known focal length. */
+/* Converts COLMAP's camera to a pinhole camera. False if it has distortion or its focal length is unknown. */
 static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
   const double *p = camera->parameters;
   if (camera->prior_focal_length == 0 || camera->model < 0 || camera->model > 4) return false;
@@ -19,14 +19,14 @@ static bool pinhole_of(const hs_colmap_camera *camera, hs_camera *pinhole) {
   const int32_t center = two_focal_lengths ? 2 : 1;
   for (int32_t i = center + 2; i < camera->parameter_count; i++)
     if (p[i] != 0.0) return false;
-  /* COLMAP's origin is the corner of the first pixel. */
+  /* COLMAP's pixel origin is the corner of the first pixel */
   *pinhole = (hs_camera){p[0], p[two_focal_lengths ? 1 : 0], p[center] - 0.5, p[center + 1] - 0.5};
   return camera->parameter_count > center + 1 && pinhole->fx > 0.0 && pinhole->fy > 0.0 && isfinite(pinhole->fx) &&
          isfinite(pinhole->fy) && isfinite(pinhole->cx) && isfinite(pinhole->cy);
 }
 
 static bool add_image(database_images *images, const hs_colmap_image *image) {
-  /* Capacity doubles at powers of two. */
+  /* the capacity doubles when count reaches a power of two */
   if ((images->count & (images->count - 1)) == 0) {
     const size_t capacity = images->count == 0 ? 1 : 2 * images->count;
     database_image *larger = realloc(images->each, capacity * sizeof *larger);
@@ -84,10 +84,10 @@ void pair_failures_free(pair_failures *failures) {
 
 void pair_failures_blame(pair_failures *failures, uint32_t image, const char *sentence) {
   if (!failures->of_image[image])
-    failures->of_image[image] = strdup(sentence); /* null: the pair's message is printed instead */
+    failures->of_image[image] = strdup(sentence); /* if this is null, the pair's message is printed instead */
 }
 
-/* Sentences that differ only in numbers are one reason. */
+/* True if two sentences differ only in numbers: they are one reason. */
 static bool is_same_reason(const char *one, const char *other) {
   while (*one != '\0' && *other != '\0') {
     const bool numbers = isdigit((unsigned char)*one) && isdigit((unsigned char)*other);
@@ -103,7 +103,7 @@ static bool is_same_reason(const char *one, const char *other) {
   return *one == *other;
 }
 
-/* The entry of a reason; null: the table is full. *is_new: created now. */
+/* Returns the entry of a reason; null: the table is full. *is_new: the entry is new. */
 static pair_reason *find_reason(pair_failures *failures, const char *message, bool *is_new) {
   *is_new = false;
   for (size_t i = 0; i < failures->reason_count; i++)

@@ -1,4 +1,4 @@
-/* Images, failures and results of `match --database`: rows of the database, records, the summary. */
+/* Images, failures and results of `match --database`: storing results in the database, records, the summary. */
 #ifndef HARTSIFT_CLI_PAIRS_PAIR_OUTPUT_H
 #define HARTSIFT_CLI_PAIRS_PAIR_OUTPUT_H
 
@@ -10,21 +10,22 @@
 typedef struct database_image {
   uint32_t image_id;
   char *name;
-  size_t features; /* keypoints that will be read */
+  size_t features; /* number of keypoints that will be read */
   hs_camera camera;
-  bool is_calibrated; /* a pinhole camera of known focal length: an essential matrix can be estimated */
+  /* the camera is a pinhole camera of known focal length, so an essential matrix can be estimated */
+  bool is_calibrated;
 } database_image;
 
-/* Images by ascending image_id. */
+/* Images in ascending order of image_id. */
 typedef struct database_images {
-  const char *path; /* path of the database for messages; the caller's */
+  const char *path; /* path of the database for messages; owned by the caller */
   database_image *each;
   size_t count;
-  size_t without; /* images of the database without keypoints */
+  size_t without; /* number of images of the database that have no keypoints */
 } database_images;
 
-/* Lists the images; *images has its path and is otherwise empty. Prints the reason of a failure;
-   database_images_free frees the list in any case. */
+/* Lists the images. *images has its path and is otherwise empty. Prints the reason of a failure; call
+   database_images_free in any case. */
 cli_exit database_images_read(hs_colmap_database *database, database_images *images);
 
 void database_images_free(database_images *images);
@@ -34,55 +35,55 @@ void database_images_free(database_images *images);
 
 enum { PAIR_REASONS_MAX = 32 };
 
-/* A reason not caused by an image. */
+/* A reason that no image causes. */
 typedef struct pair_reason {
   char *text;
-  size_t further; /* pairs after the first */
+  size_t further; /* number of pairs after the first */
 } pair_reason;
 
 typedef struct pair_failures {
   const database_images *images;
-  char **of_image; /* by image: the reason with its name; null: unknown */
-  bool *is_told;   /* by image */
+  char **of_image; /* [image]: reason that names the image; null: unknown */
+  bool *is_told;   /* [image]: its reason was printed */
   pair_reason reasons[PAIR_REASONS_MAX];
-  size_t reason_count, further; /* further: pairs of reasons beyond PAIR_REASONS_MAX */
+  size_t reason_count, further; /* further: number of pairs with reasons beyond PAIR_REASONS_MAX */
 } pair_failures;
 
-/* False: out of memory. pair_failures_free is needed in any case. */
+/* Prepares the record of failures. False: out of memory. Call pair_failures_free in any case. */
 bool pair_failures_begin(pair_failures *failures, const database_images *images);
 void pair_failures_free(pair_failures *failures);
 
-/* Stores why an image cannot be read. sentence: names the image. */
+/* Stores the reason why an image cannot be read. sentence: a sentence that names the image. */
 void pair_failures_blame(pair_failures *failures, uint32_t image, const char *sentence);
 
-/* Prints why a pair failed, unless already printed. message: used if no image is the cause. */
+/* Prints the reason of a pair's failure, unless it was already printed. message: used if no image is the cause. */
 void pair_failures_report(pair_failures *failures, hs_image_pair pair, const char *message);
 
-/* Prints how many more pairs failed for each reason not caused by an image. */
+/* Prints for each reason that no image causes how many more pairs failed. */
 void pair_failures_end(const pair_failures *failures);
 
 /* ---- Results: rows of the database, records, the summary. */
 
 typedef struct pair_totals {
-  size_t pairs, kept, done, failed, verified; /* kept: had matches already */
-  size_t given;                               /* of those done: existing matches that were verified */
+  size_t pairs, kept, done, failed, verified; /* numbers of pairs; kept: pairs that already had matches */
+  size_t given;                               /* number of done pairs whose existing matches were verified */
   uint64_t matches, inliers;
 } pair_totals;
 
 typedef struct pair_output {
   const database_images *images;
-  hs_colmap_database *database; /* used under the caller's lock */
+  hs_colmap_database *database; /* database, used under the caller's lock */
   bool has_json, is_quiet, is_verified;
   progress_line line;
   pair_totals totals;
   pair_failures failures;
 } pair_output;
 
-/* Stores a result in the database. is_stale: replaces the pair's entries. message: reason of a failure. */
+/* Stores a result in the database. is_stale: the pair's entries are replaced. message: reason of a failure. */
 hs_status pair_output_store(pair_output *output, const hs_pair_result *result, bool is_stale,
                             char message[CLI_MESSAGE_BYTES]);
 
-/* Counts a result and prints its record or, for a failed one, the reason, unless already printed. */
+/* Counts a result and prints its record; for a pair that failed prints the reason, unless already printed. */
 void pair_output_report(pair_output *output, const hs_pair_result *result, hs_status status, const char *message);
 
 void pair_output_progress(pair_output *output);

@@ -8,20 +8,21 @@
 
 enum {
   PAIRS_PER_LOOK = 4096,
-  FEATURE_BYTES = 5,  /* hs_judge_options.allocator */
-  FEWEST_INLIERS = 50 /* inliers that --tracks leaves in a pair: mappers ignore pairs with fewer */
+  FEATURE_BYTES = 5, /* hs_judge_options.allocator */
+  /* minimum number of inliers that --tracks leaves in a pair, because mappers ignore pairs with fewer */
+  FEWEST_INLIERS = 50
 };
 
 typedef struct doubtful_job {
   const doubtful_plan *plan;
-  size_t *feature_counts; /* of each image in a pair, else 0 */
+  size_t *feature_counts; /* [image]: its feature count if it is in a pair, else 0 */
   hs_judged_pair *pairs;
   int64_t *pair_ids;
   size_t count, capacity, looked_at;
   size_t taken_back, set_aside, damaged;
-  uint64_t inliers, inliers_kept; /* with --tracks */
+  uint64_t inliers, inliers_kept; /* number of inliers before and after --tracks */
   bool has_damaged;               /* a list is damaged, or has an index beyond its image's features */
-  int stopped_by;                 /* a signal; 0: none */
+  int stopped_by;                 /* signal that stopped the work; 0: none */
 } doubtful_job;
 
 static cli_exit fail(const doubtful_job *job, const char *reason) {
@@ -34,7 +35,7 @@ static cli_exit fail_database(const doubtful_job *job) {
   return CLI_FAILED;
 }
 
-/* True to continue; checks for a signal from time to time. */
+/* Returns whether to continue. Checks for a signal from time to time. */
 static bool should_continue(doubtful_job *job) {
   if (job->stopped_by == 0 && job->looked_at++ % PAIRS_PER_LOOK == 0)
     job->stopped_by = stop_signals_take(job->plan->signals);
@@ -61,7 +62,7 @@ static bool grow(doubtful_job *job) {
   return true;
 }
 
-/* Finds an image's index; false: it has no features, so its pairs are meaningless. */
+/* Finds an image's index. False: the image has no features, so its pairs are meaningless. */
 static bool find_image(const database_images *images, uint32_t image_id, uint32_t *index) {
   size_t low = 0, high = images->count;
   while (low < high) {
@@ -75,7 +76,8 @@ static bool find_image(const database_images *images, uint32_t image_id, uint32_
   return low < images->count && images->each[low].image_id == image_id;
 }
 
-/* For a guided pair the share of inliers of its first pass is used, because guided matches are nearly all inliers. */
+/* Returns the number of matches from which a pair's share of inliers is computed. For a guided pair it is that of the
+   first pass, because nearly all guided matches are inliers. */
 static size_t count_matches(const colmap_verified_pair *pair) {
   if (pair->inliers == pair->stored || pair->inliers == 0) return pair->matches;
   return (size_t)((uint64_t)pair->stored * pair->matches / pair->inliers);
@@ -210,8 +212,8 @@ static cli_exit set_aside(doubtful_job *job) {
 
 /* ------------------------------------------------------------------ tracks */
 
-/* Reads the inliers of pairs that were not set aside, to join their tracks or, with `shortens`, to reduce them to
-   the chosen tracks. Unreadable pairs are skipped. */
+/* Reads the inliers of all pairs that were not set aside: joins their features to tracks, or with `shortens` reduces
+   the pairs to the chosen tracks. Skips pairs that cannot be read. */
 static hs_status pass_over_inliers(doubtful_job *job, long_tracks *tracks, bool shortens, uint32_t *inliers) {
   hs_status status = HS_OK;
   for (size_t p = 0; p < job->count && status == HS_OK; p++) {
@@ -293,18 +295,18 @@ enum { STALE_NAMED = 8, STALE_TEXT_BYTES = 1024 };
 /* Kinds of invalid entries. */
 typedef enum stale_kind { STALE_BEYOND, STALE_DAMAGED, STALE_KINDS } stale_kind;
 
-/* Pairs of an image with invalid entries caused by it. */
+/* Pairs of one image that have invalid entries because of that image. */
 typedef struct stale_image {
   size_t count;
-  int64_t largest;                /* largest feature index */
-  uint32_t partners[STALE_NAMED]; /* the first ones */
+  int64_t largest;                /* largest feature index in those entries */
+  uint32_t partners[STALE_NAMED]; /* first other images of those pairs */
 } stale_image;
 
 typedef struct sorting {
   const pair_source *source;
   pair_wish wish;
   sorted_pairs *sorted;
-  stale_image *stale[STALE_KINDS]; /* by image */
+  stale_image *stale[STALE_KINDS]; /* [kind][image] */
 } sorting;
 
 void sorted_pairs_free(sorted_pairs *sorted) {
@@ -321,7 +323,7 @@ static void note_stale(sorting *s, stale_kind kind, uint32_t image, uint32_t par
   stale->count++;
 }
 
-/* True if the entries are unusable. */
+/* True if the entries of a pair are unusable. */
 static bool is_stale(sorting *s, hs_image_pair pair, const colmap_pair_state *state) {
   const database_image *images = s->source->images->each;
   const uint32_t both[2] = {pair.first, pair.second};
@@ -343,11 +345,11 @@ static bool add_to_match(sorting *s, hs_image_pair pair, bool stale) {
   return pair_list_add(&sorted->to_match, pair.first, pair.second);
 }
 
-/* With pair_wish.replaces the lists need not be read. */
+/* Sorts a pair if pair_wish.replaces is set. Its lists need not be read. */
 static bool sort_replaced(sorting *s, hs_image_pair pair) {
   const database_image *images = s->source->images->each;
   int64_t matches = -1, verified = -1;
-  /* A failure appears again when the pair is stored. */
+  /* a failure appears again when the pair is stored */
   (void)hs_colmap_count_matches(s->source->database, images[pair.first].image_id, images[pair.second].image_id,
                                 &matches, &verified);
   s->sorted->replaced += matches >= 0 || verified >= 0;
@@ -355,7 +357,7 @@ static bool sort_replaced(sorting *s, hs_image_pair pair) {
   return add_to_match(s, pair, false);
 }
 
-/* False: no memory. */
+/* Sorts a pair by the state of its entries. False: out of memory. */
 static bool sort_pair(sorting *s, hs_image_pair pair) {
   const database_image *images = s->source->images->each;
   sorted_pairs *sorted = s->sorted;
@@ -373,7 +375,7 @@ static bool sort_pair(sorting *s, hs_image_pair pair) {
 
 /* ---- messages */
 
-/* Writes "b, c and 7 more images". */
+/* Writes the other images of an image's pairs: "b, c and 7 more images". */
 static void name_partners(const database_images *images, const stale_image *stale, char text[STALE_TEXT_BYTES]) {
   const size_t named = stale->count < STALE_NAMED ? stale->count : STALE_NAMED;
   size_t used = 0;
