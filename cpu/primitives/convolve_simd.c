@@ -19,7 +19,7 @@ void SIMD_NAME(prim_map)(const uint8_t *in, uint8_t *out, size_t n, const uint8_
 
 /* ------------------------------------------------------------------ few taps: the tree of pairs
 
-   x: the first sample that a vector of outputs reads. Tap j of m belongs to x[m - 1 - j]. */
+   x: address of the first sample that a vector of outputs reads. Tap j of m belongs to x[m - 1 - j]. */
 
 static inline simd_f32 pair_f32(const float *x, const simd_f32 *c, int m, int j) {
   return simd_fma(c[j + 1], simd_load(x + m - 2 - j), simd_mul(c[j], simd_load(x + m - 1 - j)));
@@ -75,8 +75,8 @@ static inline void few_f64(const double *x, double *y, size_t n, const double *t
 
 /* ------------------------------------------------------------------ many taps
  *
- * LONG_VECTORS vectors of outputs are computed together: each tap is broadcast once for all of them, and their sums
- * hide each other's latency. */
+ * LONG_VECTORS vectors of outputs are computed together: each tap is broadcast once for all of them, and while one sum
+ * waits, the others continue. */
 enum { LONG_VECTORS = 4, LONG_OUTPUTS = LONG_VECTORS * SIMD_F64 };
 
 static inline simd_f64 step_f32(simd_f64 sum, simd_f64 c, simd_f64 x) {

@@ -152,9 +152,9 @@ void detect_job_end(const detect_job *job);
 
 /* ------------------------------------------------------------------ patches (patch_threads.c)
 
-   Affine shapes with the orientations and descriptors in them, and the patches of hs_extract_patches. The patches
-   of some keypoints are planes in work memory, which serve as the levels of one octave. So orientation and
-   description use the same stages as plain keypoints, on every instruction set. */
+   Affine shapes with their orientations and descriptors, and the patches of hs_extract_patches. The patches of some
+   keypoints are stored as planes in work memory, and passed to the stages as the levels of one octave. So orientation
+   and description are the same stages as for circular keypoints, on every instruction set. */
 
 /* Returns the floats of work memory for this many threads. */
 size_t affine_work_floats(int32_t threads);

@@ -27,7 +27,7 @@ bool hs_size_mul(size_t a, size_t b, size_t *out);
 /* Computes *out = a + b. False, with *out unchanged, if the sum does not fit. */
 bool hs_size_add(size_t a, size_t b, size_t *out);
 
-/* ---- Memory that this process may use: bounds the reading of files without a given limit. */
+/* ---- Memory that this process may use. It limits the reading of files if the caller gives no limit. */
 
 enum {
   MACHINE_MEMORY_SHARE = 2,               /* a file may use 1 / MACHINE_MEMORY_SHARE of the memory */

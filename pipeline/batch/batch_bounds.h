@@ -38,9 +38,9 @@ bool bounded_queue_has_ended(bounded_queue *queue);
 void bounded_queue_close(bounded_queue *queue);
 
 /* ---- pool: an allocator for pictures. It reuses released buffers, so that many pictures of different sizes need no
-   more memory than the largest set in use, and no page is cleared twice. It never holds more than its peak use. The
-   memory is not pinned: pinning would serialise all threads in the driver, which costs more than the workers' copies
-   into their pinned memory. */
+   more memory than the largest set in use, and no page is cleared twice. It never holds more memory than was in use at
+   one time. The memory is not pinned: pinning would serialise all threads in the driver, which costs more than the
+   workers' copies into their pinned memory. */
 
 typedef struct pool_buffer pool_buffer;
 

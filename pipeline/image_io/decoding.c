@@ -184,8 +184,8 @@ void gray_convert_row(const void *source, size_t source_channels, hs_sample_type
     gray_convert_u8(source, source_channels, count, target, target_layout == HS_RGB);
 }
 
-/* ---- Value ranges: the samples that are black and white, given by the caller, declared by the file, or by the
-   type; and the note that a picture uses too little of its range. */
+/* ---- Value ranges: the sample values of black and white, which are given by the caller, declared by the file, or
+   those of the type. Also the note that a picture uses too little of its range. */
 
 /* Filters and resampling overshoot by up to this share of the range; if samples are farther outside, the range must be
    wrong. */
@@ -390,9 +390,9 @@ hs_status image_apply_range(const image_request *request, hs_image *image) {
   return status == HS_OK && (given || image->type == HS_F32) ? apply_float_range(request, image) : status;
 }
 
-/* ---- Downscaling by exact area averaging, and conversion of features to pixels of the original. With widths W
-   before and w after, in units of 1 / (W w) of the side, an original pixel has width w and a smaller picture's pixel
-   width W. So every overlap and every weighted sum is an integer. */
+/* ---- Downscaling by exact area averaging, and conversion of features to pixels of the original. Let W be the width
+   before and w the width after, and let lengths be measured in units of 1 / (W w) of the side. Then an original pixel
+   has width w, and a pixel of the smaller picture has width W, so that all overlaps and weighted sums are integers. */
 
 /* Sums of one row of the smaller picture, for each channel of each column. */
 typedef struct shrink_sums {

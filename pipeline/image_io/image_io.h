@@ -272,8 +272,8 @@ enum { SCENE_MAX_SIDE = 30000 };
    "@scene" followed by ':' or the end; -1 if malformed. The outputs are written only for 1. */
 int scene_parse_name(const char *name, int32_t *width, int32_t *height, uint32_t *seed);
 
-/* ---- image_rows.c: pictures read row by row, for frames that do not hold the whole picture: PNG without
-   interlacing, and upright JPEG of one scan. Others are decoded as a whole. */
+/* ---- image_rows.c: pictures that are read row by row, for frames that never hold the complete picture: PNG without
+   interlacing, and upright JPEG of one scan. Other files are decoded as a whole. */
 
 typedef struct image_rows image_rows;
 

@@ -345,11 +345,11 @@ HS_API void hs_features_free(hs_features *features);
 
    A context keeps several images in flight: uploads, computation and downloads of different images overlap, images of
    one size may share launches, and on a CPU several images are processed at once. Results come in the order of
-   submission, with the same bytes as hs_extract's. One thread at a time may call hs_submit and hs_wait, as all
-   functions on a context. hs_extract and the others may be called in between; they do not affect the images in flight.
-   The first hs_submit starts the workers, on a GPU as many as its memory suffices for. Once each worker has processed
-   an image of the largest size, nothing more is allocated. A caller's allocator is then called from several threads at
-   once. */
+   submission, with the same bytes as hs_extract's. As for all functions on a context, one thread at a time may call
+   hs_submit and hs_wait. hs_extract and other functions may be called between them; they do not affect the images in
+   flight. The first hs_submit starts the workers; on a GPU their number depends on its memory. Once each worker has
+   processed an image of the largest size, nothing more is allocated. The workers call the caller's allocator, several
+   at once. */
 
 /* Submits an image and returns without waiting for it. The pixels of image and mask (null: none) must stay valid and
    unchanged until hs_wait has returned this image's features; the structs themselves are copied. HS_ERR_CAPACITY:

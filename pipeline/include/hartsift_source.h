@@ -125,8 +125,8 @@ HS_API hs_status hs_render_scene(int32_t width, int32_t height, uint32_t seed, c
 
    The source of a picture is pixels, a file, the bytes of a file, or rows from a function. hs_source_pixels,
    hs_source_file, hs_source_encoded and hs_source_rows make one; set load and mask afterwards if wanted. A source owns
-   nothing, unless hs_load_source made it: what it points to must stay valid as each call says. A source may be used
-   again, and by several calls at once, except a source of rows, whose function has a state.
+   no memory, unless hs_load_source made it; each call says how long the memory that it points to must stay valid. A
+   source may be used again, and by several calls at once, except for a source of rows, whose functions have a state.
 
        hs_source source = hs_source_file("photo.jpg");
        source.load = &load;
@@ -228,14 +228,14 @@ HS_API void hs_source_free(hs_source *source);
 
 /* ------------------------------------------------------------------ from a source to features
 
-   Pixels and HS_SOURCE_JPEG are used unchanged: features are in pixels of image (hs_features_to_original).
-   The library reads and decodes other sources, on as many of its threads as options.threads says. For them load is
-   used as in hs_load_image (null: the defaults), with these differences: limits of 0 mean the limits of hs_options;
-   hs_last_error has the reason of a failure; message, allocator and keep_colour are ignored; and features are in
-   pixels of the original, also with max_image_size.
-   The GPU decodes JPEGs if options.decoder is HS_DECODER_GPU; also if load->keep_encoded is 1, options.decoder is
-   HS_DECODER_AUTO and the GPU's decoder passed the comparison, which the first such call makes (hs_decodes_jpeg).
-   Otherwise, and with a mask, libjpeg decodes them. */
+   Pixels and HS_SOURCE_JPEG are used unchanged: features are in pixels of image (hs_features_to_original). The library
+   reads and decodes other sources, on as many of its threads as options.threads says. For them load is used as in
+   hs_load_image (null: the defaults), with these differences: limits of 0 mean the limits of hs_options; hs_last_error
+   has the reason of a failure; message, allocator and keep_colour are ignored; and features are in pixels of the
+   original, also with max_image_size.
+   The GPU decodes JPEGs if options.decoder is HS_DECODER_GPU. With HS_DECODER_AUTO it does so if load->keep_encoded is
+   1 and the GPU's decoder passed the comparison, which the first such call makes (hs_decodes_jpeg). Otherwise, and with
+   a mask, libjpeg decodes them. */
 
 /* Extracts the features of a source. Blocks. If max_memory_bytes requires tiles, the picture is read row by row
    during processing, on a CPU or a GPU; the context then holds only a band of the picture and 64 KiB of a file. This

@@ -71,7 +71,7 @@ void lone_match_free(lone_matcher *matcher);
 
 /* Neighbours from rows of squared distances, and lists of neighbours, which grow. */
 
-/* ---- one row of `count` squared distances, of which those below the bound are wanted */
+/* ---- neighbours from one row of `count` squared distances: only distances below the bound count */
 
 /* Finds the k nearest in order, with distances, and writes them to nearest[k]. If there are fewer, the others are
    neighbour_none. */

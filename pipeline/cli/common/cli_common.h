@@ -149,7 +149,7 @@ double cli_milliseconds(void);
 /* Concatenates three strings. The caller frees the result; null: out of memory. */
 char *cli_join(const char *first, const char *middle, const char *last);
 
-/* True for the name of a generated picture. False if a file exists whose name begins like one. */
+/* True for the name of a generated picture, but not for a file name that only begins like one. */
 bool output_is_scene(const char *image);
 
 /* Returns the file name, without folder, of an image's features in a format. The caller frees it; null: out of memory.

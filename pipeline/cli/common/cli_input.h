@@ -7,8 +7,9 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/include/hartsift.h"
 
-/* ---- Masks: the one of --mask for all images, or each image's in the folder of --masks, by COLMAP's rule:
-   DIR/NAME.png, else DIR/NAME with its ending replaced by .png. Both refer to the picture before --max-image-size. */
+/* ---- Masks: either the mask of --mask for all images; or a mask per image in the folder of --masks, named by COLMAP's
+   rule DIR/NAME.png, or DIR/NAME with the ending replaced by .png. Both have the size of the picture before
+   --max-image-size. */
 
 typedef struct image_masks {
   const hs_image *shared; /* mask from cli_load_mask, or null */
@@ -36,7 +37,7 @@ uint64_t image_masks_digest(const image_masks *masks, const char *name);
 hs_status image_masks_of(const image_masks *masks, const char *name, const hs_image *image, hs_image *mask,
                          char *message, size_t message_bytes);
 
-/* ---- Memory needed by a picture that was refused for lack of it. */
+/* ---- Memory that a picture needs, if it was refused because of a memory limit. */
 
 /* Returns a max_memory_bytes that suffices to decode the file and to process its frame in tiles (with the planned
    capacities of lists): the maximum of both needs. 0: unknown, because it is no regular file, or its header cannot be

@@ -8,8 +8,8 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/include/hartsift.h"
 
-/* ---- Targets of `extract`, decided for all images before any is read, so that usage errors appear at once and no
-   result overwrites another. */
+/* ---- Targets of `extract`. They are chosen for all images before any image is read, so that usage errors appear at
+   once and no result overwrites another. */
 
 typedef struct output_target {
   char *path;        /* path; "-": standard output */

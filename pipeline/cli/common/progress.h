@@ -27,7 +27,8 @@ void progress_line_clear(progress_line *line);
 double progress_line_seconds(const progress_line *line);
 double progress_line_rate(const progress_line *line, size_t worked);
 
-/* ---- SIGINT and SIGTERM for commands that end in order: blocked during work, and polled. */
+/* ---- SIGINT and SIGTERM, for commands that finish their output before they end: the signals are blocked during the
+   work, and polled. */
 
 typedef struct stop_signals {
   sigset_t watched, before;

@@ -1,6 +1,5 @@
 /*
- * Table of options; see option_table.h. Ranges follow the field comments of
- * hs_options, which the library checks again.
+ * Table of options; see option_table.h. Ranges are those of the fields of hs_options; the library checks them again.
  */
 #include "pipeline/cli/options/option_table.h"
 

@@ -45,7 +45,7 @@ cli_exit pair_list_check(const option_set *set);
 /* Fills the empty *pairs according to the options. Prints the reason of a failure; call pair_list_free in any case. */
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs);
 
-/* ---- the forms of --pairs, and the lists of those that are computed */
+/* ---- the forms of --pairs, and the lists of pairs for forms that are computed */
 
 typedef enum pair_choice_kind {
   PAIR_CHOICE_ALL,
@@ -69,7 +69,7 @@ cli_exit pair_choice_parse(const char *text, pair_choice *choice);
    of a failure. */
 cli_exit pair_choice_make(const pair_choice *choice, const pair_source *source, hs_image_pairs *pairs);
 
-/* ---- Sequential pairs. With a rig of several cameras frames are the sequence, as in COLMAP from 3.12 on
+/* ---- Sequential pairs. With a rig of several cameras the sequence consists of frames, as in COLMAP from 3.12 on
    (expand_rig_images): all images of two frames are matched, and the images within a frame. */
 
 /* Fills the empty *pairs with indices of the source's images, the smaller one first, in ascending order. The images of

@@ -30,8 +30,8 @@ cli_exit database_images_read(hs_colmap_database *database, database_images *ima
 
 void database_images_free(database_images *images);
 
-/* ---- Reasons of failed pairs: one line for each image that prevents its pairs, and for each other reason, however
-   many pairs it affects. */
+/* ---- Reasons of failed pairs. One line is printed for each image that makes its pairs fail, and for each other
+   reason, however many pairs it affects. */
 
 enum { PAIR_REASONS_MAX = 32 };
 

@@ -1,4 +1,4 @@
-/* State of a database's pairs before and after */
+/* State of the pairs of a database before and after matching. */
 #ifndef HARTSIFT_CLI_PAIRS_PAIR_STATES_H
 #define HARTSIFT_CLI_PAIRS_PAIR_STATES_H
 
@@ -51,9 +51,9 @@ cli_exit doubtful_pairs_settle(const doubtful_plan *plan);
 
 /* ------------------------------------------------------------------ long tracks (long_tracks.c)
 
-   match --database --tracks N: the inliers that a mapper gets where every image keeps its N longest tracks. A track is what
-   the inliers of verified pairs join, its length the number of its images. Long tracks fix cameras best, and a mapper's
-   time grows with the number of observations. */
+   match --database --tracks N: each image keeps only its N longest tracks, so that a mapper gets fewer inliers. A track
+   is a set of features that inliers of verified pairs join; its length is the number of its images. Long tracks fix
+   cameras best, and a mapper's time grows with the number of observations. */
 
 /* Bytes of memory per feature, and further bytes per feature of the image that has the most. */
 enum { LONG_TRACKS_FEATURE_BYTES = 12, LONG_TRACKS_SORT_BYTES = 8 };

@@ -45,7 +45,8 @@ bool colmap_rows_are_framed(const uint8_t *rows, size_t count);
 /* Reads the frame of a row of 6 columns. */
 void colmap_frame_get(const uint8_t *row, hs_frame *frame);
 
-/* ---- An image's features in the database's form, made without a database: another thread can add images meanwhile. */
+/* ---- Features of an image in the form of the database. The conversion needs no database, so another thread can add
+   images meanwhile. */
 
 typedef struct colmap_rows {
   size_t count;

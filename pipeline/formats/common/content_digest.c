@@ -124,8 +124,8 @@ hs_status digest_add_file(digest_state *state, const char *path) {
   return status;
 }
 
-/* ---- CRCs by tables of 16 entries, half a byte a step; long inputs by processor instructions, else by larger
-   tables derived from those. */
+/* ---- CRCs by tables of 16 entries, half a byte per step. For long inputs by processor instructions, or else by larger
+   tables that are computed from the small ones. */
 
 #if defined(__x86_64__)
 #  include <immintrin.h>

@@ -239,7 +239,7 @@ hs_status source_reserve_framed(const feature_source *source, hs_features *featu
   return reserve(source, features, count, type, true);
 }
 
-/* ---- gzip-compressed content. Its decompressed size is unknown: the file's claim is not trusted. */
+/* ---- gzip-compressed content. Its decompressed size is unknown, because the size in the file is not trusted. */
 
 #ifndef HARTSIFT_HAVE_ZLIB
 #  define HARTSIFT_HAVE_ZLIB 0

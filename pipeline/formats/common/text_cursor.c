@@ -10,8 +10,8 @@
 
 #include "pipeline/base/text.h"
 
-/* ---- Numbers. The common case uses exact or correctly rounded double arithmetic; the rest uses the C library with
-   its decimal point replaced. */
+/* ---- Numbers. Common numbers use exact or correctly rounded double arithmetic; all others use the C library, whose
+   decimal point is replaced. */
 
 /* Largest exponent of a power of ten that a double holds exactly. */
 enum { POWER_LIMIT = 22 };

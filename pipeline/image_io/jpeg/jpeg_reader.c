@@ -43,7 +43,7 @@ enum {
 
 static const JOCTET read_jpeg_end_marker[2] = {0xFF, JPEG_EOI};
 
-/* ---- callbacks of libjpeg, inside the setjmp: errors leave by longjmp, with status and message set */
+/* ---- callbacks of libjpeg: on an error they set status and message, and return to the setjmp */
 
 /* Ends the decoding with a status whose message is already written. */
 static void jpeg_reader_stop(jpeg_reader *decoder, hs_status status) {

@@ -53,8 +53,8 @@ bool jpeg_codes_make(const uint8_t *counts, bool of_ac, jpeg_codes *codes);
 /* True if two tables assign the same codes to the same values. */
 bool jpeg_codes_same(const jpeg_codes *a, const jpeg_codes *b);
 
-/* ---- jpeg_pack.c: packs tables, restart intervals and coded data without stuffed zeros for the GPU's decoder.
-   Nothing is decoded: the device detects wrong codes (jpeg_decode_args.refused). */
+/* ---- jpeg_pack.c: packs tables, restart intervals and coded data without stuffed zeros for the GPU's decoder. Nothing
+   is decoded here; the device detects wrong codes (jpeg_decode_args.refused). */
 
 /* Returns an upper bound of the packed size; 0: use libjpeg. stream: from jpeg_stream_open. */
 size_t jpeg_pack_bytes(const jpeg_stream *stream, size_t file_bytes);

@@ -58,7 +58,7 @@ typedef struct search_scratch {
 bool search_run(const geometry_problem *problem, const search_limits *limits, random_state *random,
                 const search_scratch *scratch, geometry_candidate *best, int32_t *iterations);
 
-/* ---- Fundamental matrices whose support is mostly in one plane. */
+/* ---- Fundamental matrices whose inliers are mostly in one plane. */
 
 /* Improves a fundamental matrix whose sample is mostly in a plane: if one homography relates five or more of the seven
    sampled matches, only the other two determine the matrix. Finds the plane of that homography, and a matrix from the
@@ -70,10 +70,10 @@ void plane_complete(const geometry_problem *problem, const uint32_t *sample, ran
    e'. False: there is no epipole, and *matrix is unchanged. */
 bool plane_epipolar(const double homography[9], double matrix[9]);
 
-/* ---- Smoothness of matches. Wrong matches along a row of equal windows agree with an epipolar geometry, because
-   their displacements are parallel to the row; but these differ from the displacements of correct neighbours by one
-   window or more. The measure is the disparity gradient of Burt and Julesz (Science 208, 1980), with the limit of
-   Pollard, Mayhew and Frisby (Perception 14, 1985). */
+/* ---- Smoothness of matches. Wrong matches along a row of equal windows agree with an epipolar geometry, because their
+   displacements are parallel to the row. But these displacements differ from those of correct neighbours by at least
+   the distance of two windows. The measure is the disparity gradient of Burt and Julesz (Science 208, 1980), with the
+   limit of Pollard, Mayhew and Frisby (Perception 14, 1985). */
 
 /* Working memory, one element per match. */
 typedef struct smoothness_scratch {

@@ -25,8 +25,8 @@
 
    A phase is a set of images that memory holds at once, and all pairs among them. If all images fit, one phase is
    enough.
-   Otherwise half of the memory is for first images of the next pairs and half for second images: of n images, of which
-   memory holds m, each is then read about 2 n / m times. */
+   Otherwise half of the memory is for first images of the next pairs, and half for second images. If memory holds m of
+   n images, each image is then read about 2 n / m times. */
 
 /* Memory spaces of images: host and device. */
 enum { PAIR_SPACES = 2 };
