@@ -114,7 +114,11 @@ class Site:
         for folder, name in ((DOCS / "tutorials", "scripts"), (DOCS / "_static", "_static"), (EXAMPLES, "examples")):
             shutil.copytree(folder, self.source / name, ignore=shutil.ignore_patterns("__pycache__"))
         self.copy(DOCS / "conf.py", ".")
-        self.show_file(DOCS / "tutorials" / "scenery.py")
+        for program in (DOCS / "tutorials/scenery.py", EXAMPLES / "stitch_photos.py"):
+            self.show_file(program)
+        for photo in (EXAMPLES / "photos").glob("*.jpg"):
+            self.copy(photo, "raw")
+            self.copy(photo, "scripts")
         self.copy(ROOT / "LICENSE", "raw")
         for document, place in self.places.items():
             self.write(place + ".md", self.relinked((ROOT / document).read_text(encoding="utf-8"), document))

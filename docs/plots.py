@@ -111,9 +111,8 @@ def accuracy(results, axis):
 
 def hero(path):
     """Two photographs and their matches, each match in one colour."""
-    yard = scenery.courtyard()
-    views = [scenery.camera((-3.6, -4.6, 1.7), (0.2, 3, 1.3), (560, 420)), scenery.camera((3.2, -4.2, 2.3), (-0.8, 3, 1.0), (560, 420))]
-    photos = [scenery.photograph(yard, view) for view in views]
+    photos = [scenery.photo("leuvenB.jpg"), scenery.photo("leuvenA.jpg")]
+    height, width = photos[0].shape[:2]
     first, second = hartsift.extract_batch(photos)
     matches = hartsift.match(first, second)
     good = matches[hartsift.verify(first, second, matches, "fundamental").inliers]
@@ -121,8 +120,8 @@ def hero(path):
     figure, axis = plt.subplots(figsize=(11.4, 4.2))
     axis.imshow(np.hstack([photos[0], np.full_like(photos[0][:, :20], 255), photos[1]]))
     for i, (a, b) in enumerate(good.pairs):
-        (x1, y1), (x2, y2) = first.points[a], second.points[b] + (580, 0)
-        colour = plt.cm.turbo(y1 / 420)
+        (x1, y1), (x2, y2) = first.points[a], second.points[b] + (width + 20, 0)
+        colour = plt.cm.turbo(y1 / height)
         axis.plot([x1, x2], [y1, y2], color=colour, linewidth=0.6, alpha=0.8)
         for x, y, sigma in ((x1, y1, first.sigmas[a]), (x2, y2, second.sigmas[b])):
             axis.add_patch(plt.Circle((x, y), 2.5 * sigma, fill=False, color=colour, linewidth=0.9))

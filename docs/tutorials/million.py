@@ -5,7 +5,7 @@ A million photographs
 What changes when a collection outgrows one machine and one evening: the work is divided, results are kept in files that can be
 checked, and which photographs to compare has to be chosen, since a million of them have 500 billion pairs.
 
-This page does with 24 photographs what one would do with a million. Needs ``pip install hartsift[parquet]``.
+This page does with 24 photographs what one would do with a million. Needs ``pip install '.[parquet]'`` (in a checkout).
 """
 
 # %%

@@ -5,7 +5,7 @@ Reconstruct a place with COLMAP
 From photographs alone to a model in space: where each camera stood, and a cloud of points. hartsift finds and matches the
 features and writes COLMAP's database; COLMAP's mapper does the rest.
 
-Needs ``pip install hartsift pycolmap``; the command line at the end needs ``colmap``.
+Needs ``pip install pycolmap``; the command line at the end needs ``colmap``.
 """
 
 # %%

@@ -1,13 +1,16 @@
-"""A courtyard to photograph: walls, ground and boxes covered with pictures that hartsift renders, and a camera.
+"""Photographs for the tutorials: OpenCV's, and those of a rendered courtyard where the true cameras must be known.
 
-The tutorials take their photographs here, so that they need no data and the truth is known. The world is in metres, z is up.
+The courtyard has walls, ground and boxes covered with pictures that hartsift renders. The world is in metres, z is up.
 """
+import pathlib
 from typing import List, NamedTuple, Tuple
 
 import numpy as np
 
 import hartsift
 
+HERE = pathlib.Path(__file__).resolve().parent
+PHOTOS = (HERE, HERE.parents[1] / "pipeline/examples/photos")  # downloaded next to this file, or a checkout
 SKY = np.array([[206, 222, 236], [128, 170, 214]], float)  # at the horizon, overhead
 SUN = np.array([0.36, -0.48, 0.8])
 PALETTES = (  # from dark to light
@@ -42,6 +45,11 @@ class Camera(NamedTuple):
     def intrinsics(self) -> Tuple[float, float, float, float]:
         """fx, fy, cx, cy in pixels, the centre of the top-left pixel at (0, 0)."""
         return self.focal, self.focal, (self.size[0] - 1) / 2, (self.size[1] - 1) / 2
+
+
+def photo(name: str) -> np.ndarray:
+    """A photograph of OpenCV's samples: uint8 [height, width, 3]."""
+    return hartsift.load_image(next(folder / name for folder in PHOTOS if (folder / name).exists()), colour=True)
 
 
 def camera(centre, target, size=(640, 480), focal=None) -> Camera:
