@@ -63,15 +63,26 @@ void cli_name_options(command_id command, char *message, size_t bytes) {
   snprintf(message, bytes, "%s", text);
 }
 
+static const char *other_program; /* null: hartsift */
+static char other_program_name[64];
+
+void cli_name_program(const char *name) {
+  snprintf(other_program_name, sizeof other_program_name, "%s", name);
+  other_program = other_program_name;
+}
+
+const char *cli_hint(const char *text) { return other_program ? "" : text; }
+
 void cli_error(command_id command, const char *format, ...) {
   char program[64], line[CLI_LINE_BYTES];
   const char *name = command_get(command)->name;
   va_list arguments;
   va_start(arguments, format);
   snprintf(program, sizeof program, "hartsift%s%s", name[0] != '\0' ? " " : "", name);
+  if (other_program) snprintf(program, sizeof program, "%s", other_program);
   hs_message_set_about(line, sizeof line, program, format, arguments);
   va_end(arguments);
-  cli_name_options(command, line, sizeof line);
+  if (!other_program) cli_name_options(command, line, sizeof line);
   fflush(stdout); /* keeps the order of output if both streams go to the same place */
   fprintf(stderr, "%s\n", line);
 }

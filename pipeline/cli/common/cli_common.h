@@ -26,6 +26,10 @@ __attribute__((format(printf, 2, 3))) void cli_error(command_id command, const c
 /* Replaces names of fields in the library's messages by options: "--max-memory" for "max_memory_bytes". cli_error does
    this too. */
 void cli_name_options(command_id command, char *message, size_t bytes);
+/* Makes messages begin with the name of another program than hartsift, whose options have other names. Keeps the text. */
+void cli_name_program(const char *name);
+/* Returns a part of a message about options of hartsift; "" in messages of another program. */
+const char *cli_hint(const char *text);
 /* Prints "name: message" as cli_error does, or only the message if it already names the file. */
 void cli_error_about(command_id command, const char *name, const char *message);
 /* Prints one line about the work done on standard error. */
@@ -176,5 +180,7 @@ cli_exit cmd_bench(const option_set *set);
 /* Runs the command with main's arguments; returns the exit status. Call it once in a process. Exported only from a
    library built with HARTSIFT_COMMAND_IN_LIBRARY. */
 HS_API int hs_command_main(int argc, char **argv);
+/* The same for the program hartsift-colmap. */
+HS_API int hs_colmap_main(int argc, char **argv);
 
 #endif

@@ -178,6 +178,7 @@ typedef struct database_job {
   sorted_pairs pairs;
   hs_collection_image *views;
   pair_output output;
+  size_t left_out; /* pairs of a list with unknown names */
   bool has_uncommitted;
   double committed_at, ticked_at;
   int stopped_by; /* signal that stopped the run; 0: none */
@@ -341,11 +342,13 @@ static cli_exit list_pairs(database_job *job) {
                               .images = &job->images,
                               .database = job->database,
                               .context = job->context,
+                              .pairs_text = job->plan->pairs_text,
                               .max_memory_bytes = job->options.max_memory_bytes};
   cli_exit result = pair_list_make(&source, &pairs);
   if (result == CLI_DONE) result = pair_states_sort(&source, &pairs, wish, &job->pairs);
   job->output.totals.pairs = pairs.count + pairs.left_out;
   job->output.totals.failed = pairs.left_out;
+  job->left_out = pairs.left_out;
   job->output.totals.kept = job->pairs.done;
   pair_list_free(&pairs);
   return result;
@@ -381,7 +384,7 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
   cli_exit result = verify_given(job, signals);
   if (result == CLI_DONE && job->stopped_by == 0) result = match_pairs(job, signals);
   const bool is_whole = result == CLI_DONE && job->stopped_by == 0; /* true even if single pairs failed */
-  if (job->output.totals.failed > 0) result = CLI_FAILED;
+  if (job->output.totals.failed > (job->plan->skips_unknown ? job->left_out : 0)) result = CLI_FAILED;
   if (job->stopped_by != 0) result = CLI_FAILED;
   pair_output_end(&job->output);
   if (job->stopped_by != 0) say_stopped(job);
@@ -393,9 +396,9 @@ static cli_exit run_pairs(database_job *job, const stop_signals *signals) {
 static cli_exit prepare(database_job *job) {
   cli_exit result = database_images_read(job->database, &job->images);
   if (result == CLI_DONE && job->images.without > 0 && !given(job, OPTION_QUIET))
-    cli_note("%s: %zu of %zu images ha%s no features and %s in no pair: 'hartsift extract' adds them", job->images.path,
-             job->images.without, job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
-             job->images.without == 1 ? "is" : "are");
+    cli_note("%s: %zu of %zu images ha%s no features and %s in no pair%s", job->images.path, job->images.without,
+             job->images.without + job->images.count, job->images.without == 1 ? "s" : "ve",
+             job->images.without == 1 ? "is" : "are", cli_hint(": 'hartsift extract' adds them"));
   if (result == CLI_DONE && !pair_failures_begin(&job->output.failures, &job->images))
     result = fail(job, "out of memory for its images");
   if (result == CLI_DONE) result = list_pairs(job);

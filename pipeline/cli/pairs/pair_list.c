@@ -111,14 +111,14 @@ static void report_unknown(pair_file *file, const char *name, size_t number) {
     return;
   }
   file->unknown[file->unknown_count++] = copy;
-  cli_error(COMMAND_MATCH, "--pairs: %s:%zu: '%s' is not an image with features in %s: its pairs are left out",
-            file->path, number, name, file->images->path);
+  cli_error(COMMAND_MATCH, "%s%s:%zu: '%s' is not an image with features in %s: its pairs are left out",
+            cli_hint("--pairs: "), file->path, number, name, file->images->path);
 }
 
 static void end_unknown(pair_file *file) {
   if (file->further > 0)
-    cli_error(COMMAND_MATCH, "--pairs: %s: %zu more lines with other images that are not in %s with features",
-              file->path, file->further, file->images->path);
+    cli_error(COMMAND_MATCH, "%s%s: %zu more lines with other images that are not in %s with features",
+              cli_hint("--pairs: "), file->path, file->further, file->images->path);
   for (size_t i = 0; i < file->unknown_count; i++) free(file->unknown[i]);
 }
 
@@ -128,8 +128,8 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
   if (!separator) separator = strchr(line, ' ');
   size_t found[2];
   if (!separator) {
-    cli_error(COMMAND_MATCH, "--pairs: %s:%zu: has one name, '%s': expected two, with a space or a tab between",
-              file->path, number, line);
+    cli_error(COMMAND_MATCH, "%s%s:%zu: has one name, '%s': expected two, with a space or a tab between",
+              cli_hint("--pairs: "), file->path, number, line);
     return CLI_FAILED;
   }
   *separator = '\0';
@@ -143,7 +143,8 @@ static cli_exit read_pair(pair_file *file, char *line, size_t number) {
     }
   }
   if (found[0] == found[1]) {
-    cli_error(COMMAND_MATCH, "--pairs: %s:%zu: an image cannot be matched with itself", file->path, number);
+    cli_error(COMMAND_MATCH, "%s%s:%zu: an image cannot be matched with itself", cli_hint("--pairs: "), file->path,
+              number);
     return CLI_FAILED;
   }
   return pair_list_add(file->pairs, found[0], found[1]) ? CLI_DONE : no_memory(file->images);
@@ -207,13 +208,14 @@ static cli_exit drop_repeated(const database_images *images, pair_list *pairs) {
   return CLI_DONE;
 }
 
-static cli_exit read_file(const char *path, const database_images *images, pair_list *pairs) {
+/* text: null, or the file's content. */
+static cli_exit read_file(const char *path, const char *text, const database_images *images, pair_list *pairs) {
   pair_file from = {.path = path, .images = images, .pairs = pairs};
   if (!sort_names(&from)) {
     cli_error(COMMAND_MATCH, "%s: out of memory for its images", images->path);
     return CLI_FAILED;
   }
-  FILE *file = fopen(path, "r");
+  FILE *file = text ? fmemopen((char *)(uintptr_t)text, strlen(text), "r") : fopen(path, "r");
   cli_exit result = CLI_FAILED;
   if (file) {
     result = read_lines(&from, file);
@@ -238,11 +240,12 @@ cli_exit pair_list_check(const option_set *set) {
 cli_exit pair_list_make(const pair_source *source, pair_list *pairs) {
   const option_value *named = &source->set->values[OPTION_PAIRS];
   pair_choice choice = {.kind = PAIR_CHOICE_ALL};
+  if (source->pairs_text) return read_file("the list of pairs", source->pairs_text, source->images, pairs);
   const cli_exit result = named->given ? pair_choice_parse(named->text, &choice) : CLI_DONE;
   if (result != CLI_DONE) return result;
   if (choice.kind == PAIR_CHOICE_ALL) return list_all_pairs(source->images, pairs);
   if (choice.kind == PAIR_CHOICE_SEQUENTIAL) return rig_pairs_make(&choice, source, pairs);
-  if (choice.kind == PAIR_CHOICE_FILE) return read_file(named->text, source->images, pairs);
+  if (choice.kind == PAIR_CHOICE_FILE) return read_file(named->text, NULL, source->images, pairs);
   hs_image_pairs chosen = {0};
   const cli_exit made = pair_choice_make(&choice, source, &chosen);
   bool added = made == CLI_DONE;

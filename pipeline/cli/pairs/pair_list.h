@@ -35,6 +35,7 @@ typedef struct pair_source {
   const option_set *set;
   const database_images *images;
   hs_colmap_database *database; /* database that has the images' positions and features */
+  const char *pairs_text;       /* pairs of names as in a file; null: by the options */
   hs_context *context;          /* context for the search of similar images, on the CPU */
   uint64_t max_memory_bytes;    /* 0: no limit */
 } pair_source;

@@ -259,9 +259,8 @@ static void tell(const doubtful_job *job) {
     cli_note("%s: %zu verified pair%s not judged: damaged, or of features that the images do not have", path,
              job->damaged, job->damaged == 1 ? "" : "s");
   if (job->set_aside > 0)
-    cli_note("%s: %zu of %zu verified pairs left out as doubtful: tracks of the sure pairs do not confirm them"
-             " (--doubtful keep takes them back)",
-             path, job->set_aside, job->count);
+    cli_note("%s: %zu of %zu verified pairs left out as doubtful: tracks of the sure pairs do not confirm them%s", path,
+             job->set_aside, job->count, cli_hint(" (--doubtful keep takes them back)"));
   if (job->plan->tracks > 0)
     cli_note(
         "%s: %llu of %llu inliers stay: those of the %zu longest tracks of each image (a run without --tracks takes"
