@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pipeline/cli/colmap/colmap_program.h"
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/cli_output.h"
 #include "pipeline/cli/options/option_table.h"
@@ -135,8 +136,8 @@ static void clean_up_at(int number) {
   sigaction(number, &action, NULL);
 }
 
-int hs_command_main(int argc, char **argv) {
-  if (!reserve_standard_descriptors()) return CLI_FAILED;
+static bool begin_program(void) {
+  if (!reserve_standard_descriptors()) return false;
   signal(SIGPIPE, SIG_IGN); /* if a reader ends early, the next write fails */
   signal(SIGXFSZ, SIG_IGN); /* if the file size limit is exceeded, the next write fails */
   clean_up_at(SIGINT);
@@ -147,6 +148,16 @@ int hs_command_main(int argc, char **argv) {
   clean_up_at(SIGUSR1);
   clean_up_at(SIGUSR2);
   clean_up_at(SIGXCPU);
+  return true;
+}
+
+int hs_colmap_main(int argc, char **argv) {
+  if (!begin_program()) return CLI_FAILED;
+  return (int)cli_finish_stdout(COMMAND_TOP, colmap_program_run(argc, argv) == 0 ? CLI_DONE : CLI_FAILED);
+}
+
+int hs_command_main(int argc, char **argv) {
+  if (!begin_program()) return CLI_FAILED;
   command_id command = COMMAND_TOP;
   const cli_exit result = run(argc, argv, &command);
   return (int)cli_finish_stdout(command, result);

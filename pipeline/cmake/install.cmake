@@ -7,7 +7,7 @@ install(TARGETS hartsift EXPORT hartsift-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 if(TARGET hartsift_command)
-  install(TARGETS hartsift_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+  install(TARGETS hartsift_command hartsift_colmap_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT licence)
 if(HARTSIFT_LICENSES)
@@ -80,9 +80,9 @@ endif()
 
 # The component python holds what a wheel needs: the library and, beside it, the command.
 if(HARTSIFT_COMMAND_IN_LIBRARY)
-  install(TARGETS hartsift hartsift_command DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
+  install(TARGETS hartsift hartsift_command hartsift_colmap_command DESTINATION . COMPONENT python EXCLUDE_FROM_ALL)
   if(SKBUILD)
-    install(PROGRAMS ${PROJECT_SOURCE_DIR}/python/scripts/hartsift DESTINATION ${SKBUILD_SCRIPTS_DIR}
+    install(PROGRAMS ${PROJECT_SOURCE_DIR}/python/scripts/hartsift ${PROJECT_SOURCE_DIR}/python/scripts/hartsift-colmap DESTINATION ${SKBUILD_SCRIPTS_DIR}
             COMPONENT python EXCLUDE_FROM_ALL)
   endif()
   if(SKBUILD AND HARTSIFT_LICENSES)

@@ -73,8 +73,10 @@ ROOMS = {
     "pipeline/cli/batch": _CLI + ("pipeline/lifetime",),
     "pipeline/cli/pairs": _CLI,
     "pipeline/cli/merge": _CLI + ("pipeline/cli/batch",),
+    # COLMAP's command line: batches of images, and matches of a database; the list of GPUs.
+    "pipeline/cli/colmap": _CLI + ("pipeline/lifetime", "pipeline/cli/pairs"),
     "pipeline/cli": _CLI + ("stages", "pipeline/cli/draw", "pipeline/cli/bench", "pipeline/cli/batch", "pipeline/cli/pairs",
-                            "pipeline/cli/merge"),
+                            "pipeline/cli/merge", "pipeline/cli/colmap"),
 }
 
 

@@ -1,0 +1,409 @@
+/*
+ * feature_extractor, feature_importer and database_creator of hartsift-colmap.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "pipeline/base/text.h"
+#include "pipeline/cli/colmap/colmap_pictures.h"
+#include "pipeline/cli/common/cli_input.h"
+#include "pipeline/cli/common/progress.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/include/hartsift_batch.h"
+
+enum {
+  COMMIT_EACH_MS = 1000, /* a commit waits for the disk, but uncommitted images are lost if the process is killed */
+  TICK_MS = 100,         /* interval of signal checks */
+  MAX_SIZE_USUAL = 3200  /* COLMAP's max_image_size */
+};
+
+typedef struct extract_job {
+  const colmap_options *options;
+  colmap_images images;
+  colmap_cameras cameras;
+  hs_colmap_database *database;
+  size_t *wanted; /* images without features in the database */
+  size_t wanted_count, reported, done, failed;
+  hs_options features, device_options[COLMAP_GPUS_MAX];
+  const hs_options *device_pointers[COLMAP_GPUS_MAX];
+  hs_load_options load;
+  image_masks own_masks, camera_mask;
+  hs_image camera_pixels;
+  hs_batch *run;
+  double committed_ms;
+  bool has_uncommitted, is_lost; /* is_lost: nothing more can be stored */
+  int stopped_by;                /* a signal; 0: none */
+} extract_job;
+
+static cli_exit fail(const char *about, const char *reason) {
+  cli_error(COMMAND_TOP, "%s%s%s", about, about[0] != '\0' ? ": " : "", reason);
+  return CLI_FAILED;
+}
+
+/* ------------------------------------------------------------------ the database */
+
+static cli_exit open_database(const colmap_options *options, hs_colmap_database **database) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  hs_colmap_options opening;
+  (void)hs_colmap_options_init(&opening);
+  opening.message = message;
+  opening.message_bytes = sizeof message;
+  const hs_status status = hs_colmap_open(database, options->values[COLMAP_DATABASE_PATH].text, &opening);
+  return status == HS_OK ? CLI_DONE : fail("", message[0] != '\0' ? message : hs_status_string(status));
+}
+
+static cli_exit commit(hs_colmap_database *database) {
+  return hs_colmap_commit(database) == HS_OK ? CLI_DONE : fail("", hs_colmap_last_error(database));
+}
+
+cli_exit colmap_create_database(const colmap_options *options) {
+  hs_colmap_database *database = NULL;
+  cli_exit result = open_database(options, &database);
+  if (result == CLI_DONE) result = commit(database);
+  hs_colmap_close(database);
+  return result;
+}
+
+/* ------------------------------------------------------------------ options of extraction */
+
+static cli_exit read_normalization(const char *text, hs_options *features) {
+  const bool is_root = strcasecmp(text, "l1_root") == 0;
+  if (!is_root && strcasecmp(text, "l2") != 0) return fail("--descriptor_normalization", "expected l1_root or l2");
+  features->norm = is_root ? HS_NORM_ROOT : HS_NORM_L2;
+  return CLI_DONE;
+}
+
+/* A whole number for a field of 32 bits; out of range stays out of range. */
+static int32_t narrow(int64_t value) {
+  return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
+}
+
+static cli_exit fill_features(const colmap_value *values, hs_options *features) {
+  hs_options_init(features, HS_PROFILE_COLMAP);
+  const int64_t threads = values[COLMAP_EXTRACTION_THREADS].integer;
+  features->threads = threads > 0 ? narrow(threads) : 0;
+  features->max_pixels = UINT64_MAX;
+  features->max_features = narrow(values[COLMAP_MAX_FEATURES].integer);
+  features->first_octave = narrow(values[COLMAP_FIRST_OCTAVE].integer);
+  features->octaves = narrow(values[COLMAP_OCTAVES].integer);
+  features->scales = narrow(values[COLMAP_OCTAVE_RESOLUTION].integer);
+  features->contrast = (float)(values[COLMAP_PEAK_THRESHOLD].number * (double)features->scales);
+  features->edge = (float)values[COLMAP_EDGE_THRESHOLD].number;
+  features->affine = values[COLMAP_AFFINE].flag;
+  features->max_orientations = narrow(values[COLMAP_MAX_ORIENTATIONS].integer);
+  features->upright = values[COLMAP_UPRIGHT].flag;
+  features->dsp = values[COLMAP_DSP].flag;
+  features->dsp_smallest = (float)values[COLMAP_DSP_SMALLEST].number;
+  features->dsp_largest = (float)values[COLMAP_DSP_LARGEST].number;
+  features->dsp_sizes = narrow(values[COLMAP_DSP_SIZES].integer);
+  if (features->max_features <= 0) return fail("--SiftExtraction.max_num_features", "expected a whole number above 0");
+  return read_normalization(values[COLMAP_NORMALIZATION].text, features);
+}
+
+/* One context for each GPU, or one for the CPU. */
+static int32_t fill_devices(extract_job *job, const colmap_gpus *gpus) {
+  const int32_t count = gpus->count > 0 ? gpus->count : 1;
+  for (int32_t i = 0; i < count; i++) {
+    job->device_options[i] = job->features;
+    job->device_options[i].device = gpus->count > 0 ? HS_DEVICE_CUDA : HS_DEVICE_CPU;
+    job->device_options[i].device_index = gpus->count > 0 ? gpus->each[i] : 0;
+    job->device_pointers[i] = &job->device_options[i];
+  }
+  return count;
+}
+
+static cli_exit read_masks(extract_job *job) {
+  const colmap_value *values = job->options->values;
+  const char *folder = values[COLMAP_MASK_PATH].text, *shared = values[COLMAP_CAMERA_MASK_PATH].text;
+  char message[CLI_MESSAGE_BYTES] = "";
+  cli_input input = {.load = job->load, .command = COMMAND_TOP};
+  const bool has_shared = shared[0] != '\0';
+  if (has_shared && cli_load_mask(&input, shared, &job->camera_pixels, message, sizeof message) != HS_OK)
+    return fail("--ImageReader.camera_mask_path", message);
+  (void)image_masks_make(&job->camera_mask, &input, has_shared ? &job->camera_pixels : NULL, message, sizeof message);
+  input.masks = folder[0] != '\0' ? folder : NULL;
+  if (image_masks_make(&job->own_masks, &input, NULL, message, sizeof message)) return CLI_DONE;
+  cli_error(COMMAND_TOP, "--ImageReader.mask_path '%s': expected a folder with NAME.png for the image NAME", folder);
+  return CLI_FAILED;
+}
+
+/* ------------------------------------------------------------------ masks */
+
+/* Makes *mask black also where `other`, of the same size, is. */
+static void blacken(hs_image *mask, const hs_image *other) {
+  const size_t width = (size_t)mask->width;
+  const size_t stride = mask->stride_bytes != 0 ? mask->stride_bytes : width;
+  const size_t other_stride = other->stride_bytes != 0 ? other->stride_bytes : width;
+  for (size_t row = 0; row < (size_t)mask->height; row++) {
+    unsigned char *pixels = (unsigned char *)mask->data + row * stride; /* this file's own memory */
+    const unsigned char *others = (const unsigned char *)other->data + row * other_stride;
+    for (size_t column = 0; column < width; column++)
+      if (others[column] == 0) pixels[column] = 0;
+  }
+}
+
+/* hs_batch_options.mask */
+static hs_status mask_of(void *user, size_t index, void *image_user, const hs_image *image, hs_image *mask,
+                         char *message, size_t message_bytes) {
+  const extract_job *job = user;
+  const char *name = job->images.names[job->wanted[index]];
+  hs_image shared = {0};
+  (void)image_user;
+  hs_status status = image_masks_of(&job->own_masks, name, image, mask, message, message_bytes);
+  if (status == HS_OK && job->own_masks.folder && !mask->data) {
+    hs_message_set(message, message_bytes, "has no mask in %s: it is left out", job->own_masks.folder);
+    status = HS_ERR_IO;
+  }
+  if (status == HS_OK && job->camera_mask.shared)
+    status = image_masks_of(&job->camera_mask, name, image, &shared, message, message_bytes);
+  if (status == HS_OK && shared.data && mask->data) blacken(mask, &shared);
+  if (status == HS_OK && !mask->data) {
+    *mask = shared;
+    return HS_OK;
+  }
+  hs_image_free(&shared);
+  if (status != HS_OK) hs_image_free(mask);
+  return status;
+}
+
+/* ------------------------------------------------------------------ results */
+
+static cli_exit commit_when_due(extract_job *job, bool at_once) {
+  const double now = cli_milliseconds();
+  if (!job->has_uncommitted || job->is_lost || (!at_once && now - job->committed_ms < COMMIT_EACH_MS)) return CLI_DONE;
+  job->committed_ms = now;
+  job->has_uncommitted = false;
+  const cli_exit result = commit(job->database);
+  job->is_lost = result != CLI_DONE;
+  return result;
+}
+
+/* COLMAP's lines, which programs show as progress. */
+static void report_image(extract_job *job, const char *name) {
+  job->reported++;
+  cli_note("Processed file [%zu/%zu]", job->reported, job->images.count);
+  cli_note("  Name:            %s", name);
+}
+
+static void report_failed(extract_job *job, const char *name, const char *message) {
+  job->failed++;
+  cli_error_about(COMMAND_TOP, name, message);
+}
+
+static void report_added(const hs_colmap_image *image, size_t features) {
+  cli_note("  Dimensions:      %d x %d", (int)image->camera.width, (int)image->camera.height);
+  cli_note("  Camera:          #%u", (unsigned)image->camera_id);
+  cli_note("  Focal Length:    %.2fpx%s", image->camera.parameters[0],
+           image->camera.prior_focal_length != 0 ? " (Prior)" : "");
+  cli_note("  Features:        %zu", features);
+}
+
+static void take_features(extract_job *job, const char *name, const colmap_picture *picture,
+                          const hs_features *features) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  hs_colmap_image added;
+  if (!job->has_uncommitted) job->committed_ms = cli_milliseconds();
+  const hs_status status = colmap_add_picture(&job->cameras, job->database, name, picture, features, &added, message);
+  if (status == HS_OK) {
+    job->done++;
+    job->has_uncommitted = true;
+    report_added(&added, features->count);
+    return;
+  }
+  job->is_lost = colmap_is_lost(job->database);
+  report_failed(job, name, message);
+}
+
+static void take_result(extract_job *job, const hs_batch_result *result) {
+  const char *name = job->images.names[job->wanted[result->index]];
+  report_image(job, name);
+  if (result->status != HS_OK) {
+    report_failed(job, name, result->message[0] != '\0' ? result->message : hs_status_string(result->status));
+    return;
+  }
+  if (result->notes->damages > 0) cli_error(COMMAND_TOP, "warning: %s: pixels may be wrong", result->notes->damage);
+  const colmap_picture picture = {result->width, result->height, result->exif};
+  take_features(job, name, &picture, result->features);
+}
+
+/* ------------------------------------------------------------------ the run */
+
+/* Lists the images without features. */
+static cli_exit choose_images(extract_job *job) {
+  job->wanted = calloc(job->images.count + 1, sizeof *job->wanted);
+  if (!job->wanted) return fail("", hs_status_string(HS_ERR_MEMORY));
+  for (size_t i = 0; i < job->images.count; i++) {
+    if (!colmap_has_features(&job->cameras, job->database, job->images.names[i])) {
+      job->wanted[job->wanted_count++] = i;
+      continue;
+    }
+    report_image(job, job->images.names[i]);
+    cli_note("  IMAGE_EXISTS: Features for image were already extracted.");
+  }
+  return CLI_DONE;
+}
+
+static cli_exit start_batch(extract_job *job) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  const colmap_value *values = job->options->values;
+  colmap_gpus gpus;
+  if (!colmap_choose_gpus(&values[COLMAP_EXTRACTION_GPU], &values[COLMAP_EXTRACTION_GPUS], &gpus)) return CLI_FAILED;
+  const bool has_masks = job->own_masks.folder || job->camera_mask.shared;
+  const hs_batch_options options = {.struct_size = sizeof options,
+                                    .devices = job->device_pointers,
+                                    .device_count = fill_devices(job, &gpus),
+                                    .in_order = 1,
+                                    .load = &job->load,
+                                    .mask = has_masks ? mask_of : NULL,
+                                    .user = job};
+  hs_status status = hs_batch_open(&job->run, &options, message, sizeof message);
+  if (message[0] != '\0') cli_error(COMMAND_TOP, "%s", message);
+  for (size_t i = 0; i < job->wanted_count && status == HS_OK; i++) {
+    char *path = colmap_image_file(&job->images, job->wanted[i]);
+    status = path ? hs_batch_add(job->run, &(hs_batch_image){.path = path}) : HS_ERR_MEMORY;
+    free(path);
+  }
+  if (status == HS_OK) status = hs_batch_end(job->run);
+  return status == HS_OK ? CLI_DONE : message[0] != '\0' ? CLI_FAILED : fail("", hs_status_string(status));
+}
+
+static bool has_ended(hs_batch *run) {
+  hs_batch_progress progress = {.struct_size = sizeof progress};
+  return hs_batch_get_progress(run, &progress) != HS_OK || progress.ended != 0;
+}
+
+static cli_exit take_results(extract_job *job, const stop_signals *signals) {
+  cli_exit result = CLI_DONE;
+  for (bool ended = false; !ended && result == CLI_DONE && !job->is_lost;) {
+    const hs_batch_result *next = NULL;
+    ended = has_ended(job->run); /* before the call: what it returns then is the last */
+    if (hs_batch_next(job->run, TICK_MS, &next) != HS_OK) return fail("", "the extraction cannot continue");
+    ended = ended && !next;
+    if (next) take_result(job, next);
+    (void)hs_batch_release(job->run, next);
+    result = commit_when_due(job, false);
+    if (job->stopped_by == 0) job->stopped_by = stop_signals_take(signals);
+    if (job->stopped_by != 0) hs_batch_stop(job->run);
+  }
+  return result;
+}
+
+static cli_exit conclude(const extract_job *job) {
+  const size_t left = job->wanted_count - job->done - job->failed;
+  if (job->stopped_by != 0) {
+    cli_error(COMMAND_TOP, "stopped by %s with %zu of %zu images left; the same command continues",
+              stop_signal_name(job->stopped_by), left, job->images.count);
+    return CLI_FAILED;
+  }
+  if (job->failed > 0)
+    cli_error(COMMAND_TOP, "%zu of %zu images could not be processed", job->failed, job->images.count);
+  return job->is_lost || (job->failed > 0 && job->failed == job->images.count) ? CLI_FAILED : CLI_DONE;
+}
+
+static cli_exit prepare(extract_job *job) {
+  const colmap_value *values = job->options->values;
+  const int64_t size = values[COLMAP_MAX_IMAGE_SIZE].integer;
+  job->load = (hs_load_options){.struct_size = sizeof job->load,
+                                .max_pixels = UINT64_MAX,
+                                .ignore_exif = 1,
+                                .max_image_size = size > 0 ? size : MAX_SIZE_USUAL,
+                                .only_files = 1};
+  if (!colmap_cameras_choose(&job->cameras, job->options)) return CLI_FAILED;
+  cli_exit result = fill_features(values, &job->features);
+  if (result == CLI_DONE) result = colmap_images_read(&job->images, job->options);
+  if (result == CLI_DONE) result = read_masks(job);
+  if (result == CLI_DONE) result = open_database(job->options, &job->database);
+  if (result == CLI_DONE) result = choose_images(job);
+  job->has_uncommitted = result == CLI_DONE; /* a new database is made even without images */
+  return result;
+}
+
+static void free_job(extract_job *job) {
+  hs_batch_destroy(job->run);
+  hs_colmap_close(job->database);
+  hs_image_free(&job->camera_pixels);
+  colmap_cameras_free(&job->cameras);
+  colmap_images_free(&job->images);
+  free(job->wanted);
+  free(job);
+}
+
+cli_exit colmap_extract(const colmap_options *options) {
+  stop_signals signals;
+  extract_job *job = calloc(1, sizeof *job);
+  if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));
+  /* As many hardware queues as a GPU's workers have streams; a user's setting stays. */
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "16", 0);
+  job->options = options;
+  cli_exit result = prepare(job);
+  stop_signals_block(&signals); /* also blocked in the threads that are started from now on */
+  if (result == CLI_DONE && job->wanted_count > 0) {
+    result = start_batch(job);
+    if (result == CLI_DONE) result = take_results(job, &signals);
+  }
+  if (result == CLI_DONE) result = commit_when_due(job, true);
+  if (result == CLI_DONE) result = conclude(job);
+  free_job(job);
+  stop_signals_restore(&signals);
+  return result;
+}
+
+/* ------------------------------------------------------------------ feature_importer */
+
+/* Reads the picture for its size and EXIF, and its features from IMPORT/NAME.txt, which has them for that picture. */
+static void import_image(extract_job *job, size_t image) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  const char *name = job->images.names[image];
+  char *folder = cli_join(job->options->values[COLMAP_IMPORT_PATH].text, "/", name);
+  char *features_path = folder ? cli_join(folder, ".txt", "") : NULL;
+  char *path = colmap_image_file(&job->images, image);
+  const cli_input input = {.load = job->load};
+  hs_load_options load = job->load;
+  hs_exif exif = {0};
+  hs_image picture = {0};
+  hs_features features = {0};
+  load.exif = &exif;
+  load.message = message;
+  load.message_bytes = sizeof message;
+  hs_status status = path && features_path ? hs_load_image(path, &load, &picture) : HS_ERR_MEMORY;
+  if (status == HS_OK) status = cli_load_features(&input, features_path, &features, message, sizeof message);
+  if (status == HS_OK) {
+    features.image_width = picture.width;
+    features.image_height = picture.height;
+    take_features(job, name, &(colmap_picture){picture.width, picture.height, &exif}, &features);
+  } else {
+    report_failed(job, name, message[0] != '\0' ? message : hs_status_string(status));
+  }
+  hs_features_free(&features);
+  hs_image_free(&picture);
+  free(folder);
+  free(features_path);
+  free(path);
+}
+
+cli_exit colmap_import_features(const colmap_options *options) {
+  struct stat info;
+  stop_signals signals;
+  const char *folder = options->values[COLMAP_IMPORT_PATH].text;
+  if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+    return fail("--import_path", "expected a folder with NAME.txt for the image NAME");
+  extract_job *job = calloc(1, sizeof *job);
+  if (!job) return fail("", hs_status_string(HS_ERR_MEMORY));
+  job->options = options;
+  cli_exit result = prepare(job);
+  job->load.max_image_size = 0;
+  stop_signals_block(&signals);
+  for (size_t i = 0; i < job->wanted_count && result == CLI_DONE && job->stopped_by == 0 && !job->is_lost; i++) {
+    report_image(job, job->images.names[job->wanted[i]]);
+    import_image(job, job->wanted[i]);
+    result = commit_when_due(job, false);
+    job->stopped_by = stop_signals_take(&signals);
+  }
+  if (result == CLI_DONE) result = commit_when_due(job, true);
+  if (result == CLI_DONE) result = conclude(job);
+  free_job(job);
+  stop_signals_restore(&signals);
+  return result;
+}

@@ -1,0 +1,486 @@
+/*
+ * The matchers and matches_importer of hartsift-colmap: hartsift match --database with COLMAP's options.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "pipeline/cli/colmap/colmap_program.h"
+#include "pipeline/cli/pairs/match_database.h"
+#include "pipeline/cli/pairs/pair_list.h"
+#include "pipeline/formats/colmap/colmap_pairs.h"
+#include "pipeline/formats/common/text_cursor.h"
+
+typedef struct matcher {
+  const colmap_options *options;
+  option_set set; /* of match --database */
+  match_database_plan plan;
+  char device[32];
+  char *pairs; /* value of --pairs */
+} matcher;
+
+static cli_exit fail(const char *about, const char *reason) {
+  cli_error(COMMAND_TOP, "%s: %s", about, reason);
+  return CLI_FAILED;
+}
+
+static const char *database_path(const matcher *m) { return m->options->values[COLMAP_DATABASE_PATH].text; }
+
+/* ------------------------------------------------------------------ options */
+
+static cli_exit set_option(matcher *m, option_id id, const char *text) {
+  char message[OPTION_MESSAGE_BYTES] = "";
+  if (option_store(&m->set, id, text, message, sizeof message)) return CLI_DONE;
+  cli_error(COMMAND_TOP, "%s", message);
+  return CLI_FAILED;
+}
+
+static cli_exit set_device(matcher *m) {
+  const colmap_value *values = m->options->values;
+  const int64_t threads = values[COLMAP_MATCHING_THREADS].integer;
+  char number[NUMBER_TEXT_BYTES];
+  colmap_gpus gpus;
+  if (!colmap_choose_gpus(&values[COLMAP_MATCHING_GPU], &values[COLMAP_MATCHING_GPUS], &gpus)) return CLI_FAILED;
+  snprintf(m->device, sizeof m->device, "%s", "cpu");
+  if (gpus.count > 0) snprintf(m->device, sizeof m->device, "cuda:%d", (int)gpus.each[0]);
+  cli_exit result = set_option(m, OPTION_DEVICE, m->device);
+  if (result != CLI_DONE || threads <= 0) return result;
+  (void)number_from_int(threads, number);
+  return set_option(m, OPTION_THREADS, number);
+}
+
+/* COLMAP's max_distance is the angle of two descriptors: here their distance for a norm of 512. */
+static double distance_of_angle(double angle) {
+  const double norm = 512.0, straight = 3.14159265358979323846;
+  return angle >= straight ? 0.0 : 2.0 * norm * sin(angle / 2.0);
+}
+
+static cli_exit set_matching(matcher *m) {
+  const colmap_value *values = m->options->values;
+  const double ratio = values[COLMAP_MAX_RATIO].number, angle = values[COLMAP_MAX_DISTANCE].number;
+  (void)hs_match_options_init(&m->plan.wanted);
+  if (!(ratio > 0.0)) return fail("--SiftMatching.max_ratio", "expected a number above 0");
+  if (!(angle > 0.0)) return fail("--SiftMatching.max_distance", "expected a number above 0");
+  m->plan.wanted.ratio = ratio < 1.0 ? ratio : 0.0;
+  m->plan.wanted.max_distance = distance_of_angle(angle);
+  m->plan.wanted.mutual = values[COLMAP_CROSS_CHECK].flag;
+  return CLI_DONE;
+}
+
+/* A whole number of 32 bits, at least `least`. */
+static cli_exit read_count(const colmap_value *value, const char *name, int64_t least, int32_t *count) {
+  if (value->integer < least || value->integer > INT32_MAX) {
+    cli_error(COMMAND_TOP, "--%s '%s': expected a whole number, %d or more", name, value->text, (int)least);
+    return CLI_FAILED;
+  }
+  *count = (int32_t)value->integer;
+  return CLI_DONE;
+}
+
+static cli_exit set_verification(matcher *m) {
+  const colmap_value *values = m->options->values;
+  const bool is_planar = values[COLMAP_PLANAR].flag;
+  const int64_t seed = values[COLMAP_GEOMETRY_SEED].integer >= 0 ? values[COLMAP_GEOMETRY_SEED].integer
+                                                                 : values[COLMAP_RANDOM_SEED].integer;
+  hs_verify_options *verify = &m->plan.verify;
+  if (values[COLMAP_NO_VERIFICATION].flag) return CLI_DONE;
+  (void)hs_verify_options_init(verify, is_planar ? HS_HOMOGRAPHY : HS_FUNDAMENTAL);
+  verify->tolerance = values[COLMAP_MAX_ERROR].number;
+  verify->confidence = values[COLMAP_CONFIDENCE].number;
+  verify->seed = seed > 0 ? (uint64_t)seed : 0;
+  m->plan.guided = values[COLMAP_GUIDED].flag;
+  m->plan.tries_essential = !is_planar;
+  if (!(verify->tolerance > 0.0)) return fail("--TwoViewGeometry.max_error", "expected a number above 0");
+  if (!(verify->confidence > 0.0 && verify->confidence < 1.0))
+    return fail("--TwoViewGeometry.confidence", "expected a number between 0 and 1");
+  cli_exit result = read_count(&values[COLMAP_MIN_INLIERS], "TwoViewGeometry.min_num_inliers", 0, &verify->min_inliers);
+  if (result == CLI_DONE)
+    result = read_count(&values[COLMAP_MAX_TRIALS], "TwoViewGeometry.max_num_trials", 1, &verify->max_iterations);
+  if (verify->min_iterations > verify->max_iterations) verify->min_iterations = verify->max_iterations;
+  return result;
+}
+
+static cli_exit prepare(matcher *m, const colmap_options *options) {
+  *m = (matcher){.options = options, .set = {.command = COMMAND_MATCH}};
+  m->plan.set = &m->set;
+  m->plan.skips_unknown = true;
+  cli_exit result = set_option(m, OPTION_DATABASE, database_path(m));
+  if (result == CLI_DONE && access(database_path(m), F_OK) != 0)
+    result = fail(database_path(m), "is no database: feature_extractor makes it");
+  if (result == CLI_DONE) result = set_matching(m);
+  if (result == CLI_DONE) result = set_verification(m);
+  return result == CLI_DONE ? set_device(m) : result;
+}
+
+/* ------------------------------------------------------------------ pairs by a rule */
+
+/* Matches the pairs of --pairs; text is copied. */
+static cli_exit match_pairs(matcher *m, const char *text) {
+  free(m->pairs);
+  m->pairs = strdup(text);
+  if (!m->pairs) return fail(database_path(m), hs_status_string(HS_ERR_MEMORY));
+  const cli_exit result = set_option(m, OPTION_PAIRS, m->pairs);
+  return result == CLI_DONE ? match_database(&m->plan) : result;
+}
+
+static cli_exit match_similar(matcher *m, int32_t images) {
+  char text[64];
+  snprintf(text, sizeof text, "retrieval:%d", (int)images);
+  return match_pairs(m, text);
+}
+
+static cli_exit match_sequence(matcher *m) {
+  const colmap_value *values = m->options->values;
+  char text[64];
+  int32_t overlap, period, images;
+  cli_exit result = read_count(&values[COLMAP_OVERLAP], "SequentialMatching.overlap", 1, &overlap);
+  if (result == CLI_DONE)
+    result = read_count(&values[COLMAP_LOOP_PERIOD], "SequentialMatching.loop_detection_period", 1, &period);
+  if (result == CLI_DONE)
+    result = read_count(&values[COLMAP_LOOP_IMAGES], "SequentialMatching.loop_detection_num_images", 1, &images);
+  if (result != CLI_DONE) return result;
+  snprintf(text, sizeof text, "sequential:%d%s", (int)overlap, values[COLMAP_QUADRATIC].flag ? ",quadratic" : "");
+  result = match_pairs(m, text);
+  if (result != CLI_DONE || !values[COLMAP_LOOPS].flag) return result;
+  return match_similar(m, images / period + (images % period != 0));
+}
+
+static cli_exit match_places(matcher *m) {
+  const colmap_value *values = m->options->values;
+  char text[96];
+  int32_t neighbors;
+  const double metres = values[COLMAP_PLACE_DISTANCE].number;
+  if (!(metres >= 0.0)) return fail("--SpatialMatching.max_distance", "expected a number, 0 or more");
+  const cli_exit result = read_count(&values[COLMAP_NEIGHBORS], "SpatialMatching.max_num_neighbors", 1, &neighbors);
+  if (result != CLI_DONE) return result;
+  snprintf(text, sizeof text, "spatial:%.12g,%d", metres, (int)neighbors);
+  return match_pairs(m, text);
+}
+
+static cli_exit match_alike(matcher *m) {
+  int32_t images;
+  const cli_exit result = read_count(&m->options->values[COLMAP_IMAGES], "VocabTreeMatching.num_images", 1, &images);
+  return result == CLI_DONE ? match_similar(m, images) : result;
+}
+
+/* ------------------------------------------------------------------ lists of names */
+
+/* Opens the database, and lists its images with features. */
+static cli_exit open_images(const char *path, int32_t read_only, hs_colmap_database **database,
+                            database_images *images) {
+  char message[CLI_MESSAGE_BYTES] = "";
+  hs_colmap_options opening;
+  (void)hs_colmap_options_init(&opening);
+  opening.read_only = read_only;
+  opening.message = message;
+  opening.message_bytes = sizeof message;
+  *images = (database_images){.path = path};
+  if (hs_colmap_open(database, path, &opening) != HS_OK) {
+    cli_error(COMMAND_TOP, "%s", message);
+    return CLI_FAILED;
+  }
+  return database_images_read(*database, images);
+}
+
+/* Matches named pairs, "NAME<tab>NAME" a line. */
+static cli_exit match_named(matcher *m, const char *text) {
+  m->plan.pairs_text = text;
+  const cli_exit result = match_database(&m->plan);
+  m->plan.pairs_text = NULL;
+  return result;
+}
+
+/* ------------------------------------------------------------------ transitive_matcher */
+
+/* Partners of each image: those of image i are from starts[i] to starts[i + 1]. */
+typedef struct partner_lists {
+  size_t *starts;
+  uint32_t *partners;
+} partner_lists;
+
+static bool find_image(const database_images *images, uint32_t image_id, size_t *index) {
+  size_t low = 0;
+  for (size_t high = images->count; low < high;) {
+    const size_t middle = low + (high - low) / 2;
+    if (images->each[middle].image_id < image_id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  *index = low;
+  return low < images->count && images->each[low].image_id == image_id;
+}
+
+/* Lists the verified pairs, both ways. */
+static cli_exit list_verified(hs_colmap_database *database, const database_images *images, pair_list *pairs) {
+  colmap_verified_pair next = {.pair_id = -1};
+  size_t a, b;
+  bool added = true;
+  while (added) {
+    if (colmap_next_verified(database, next.pair_id, &next) != HS_OK)
+      return fail(images->path, hs_colmap_last_error(database));
+    if (next.pair_id < 0) break;
+    if (next.is_damaged || next.stored == 0) continue;
+    if (find_image(images, next.images[0], &a) && find_image(images, next.images[1], &b))
+      added = pair_list_add(pairs, a, b) && pair_list_add(pairs, b, a);
+  }
+  pair_list_settle(pairs);
+  return added ? CLI_DONE : fail(images->path, hs_status_string(HS_ERR_MEMORY));
+}
+
+/* pairs: sorted. */
+static bool make_partners(const pair_list *pairs, size_t image_count, partner_lists *lists) {
+  lists->starts = calloc(image_count + 1, sizeof *lists->starts);
+  lists->partners = calloc(pairs->count + 1, sizeof *lists->partners);
+  if (!lists->starts || !lists->partners) return false;
+  for (size_t i = 0; i < pairs->count; i++) {
+    lists->partners[i] = pairs->each[i].second;
+    lists->starts[pairs->each[i].first + 1]++;
+  }
+  for (size_t i = 0; i < image_count; i++) lists->starts[i + 1] += lists->starts[i];
+  return true;
+}
+
+/* Adds the pairs of images with a common partner that are no partners. */
+static bool join_partners(const partner_lists *lists, size_t image_count, pair_list *joined) {
+  bool *known = calloc(image_count + 1, sizeof *known);
+  bool added = known != NULL;
+  for (size_t a = 0; a < image_count && added; a++) {
+    memset(known, 0, image_count * sizeof *known);
+    for (size_t i = lists->starts[a]; i < lists->starts[a + 1]; i++) known[lists->partners[i]] = true;
+    for (size_t i = lists->starts[a]; i < lists->starts[a + 1] && added; i++) {
+      const uint32_t b = lists->partners[i];
+      for (size_t k = lists->starts[b]; k < lists->starts[b + 1] && added; k++) {
+        const uint32_t c = lists->partners[k];
+        if (c <= a || known[c]) continue;
+        known[c] = true;
+        added = pair_list_add(joined, a, c);
+      }
+    }
+  }
+  free(known);
+  return added;
+}
+
+/* Writes the pairs as names. Null: out of memory. */
+static char *name_pairs(const database_images *images, const pair_list *pairs) {
+  char *text = NULL;
+  size_t length = 0;
+  FILE *out = open_memstream(&text, &length);
+  if (!out) return NULL;
+  for (size_t i = 0; i < pairs->count; i++)
+    fprintf(out, "%s\t%s\n", images->each[pairs->each[i].first].name, images->each[pairs->each[i].second].name);
+  if (fclose(out) == 0) return text;
+  free(text);
+  return NULL;
+}
+
+/* *text: the pairs to match, "" if there are none; to be freed. */
+static cli_exit find_transitive(const char *path, char **text) {
+  hs_colmap_database *database = NULL;
+  database_images images;
+  pair_list verified = {0}, joined = {0};
+  partner_lists lists = {0};
+  cli_exit result = open_images(path, 1, &database, &images);
+  if (result == CLI_DONE) result = list_verified(database, &images, &verified);
+  if (result == CLI_DONE) {
+    const bool done = make_partners(&verified, images.count, &lists) && join_partners(&lists, images.count, &joined);
+    *text = done ? name_pairs(&images, &joined) : NULL;
+    if (!*text) result = fail(path, hs_status_string(HS_ERR_MEMORY));
+  }
+  pair_list_free(&verified);
+  pair_list_free(&joined);
+  free(lists.starts);
+  free(lists.partners);
+  database_images_free(&images);
+  hs_colmap_close(database);
+  return result;
+}
+
+static cli_exit match_transitive(matcher *m) {
+  int32_t iterations;
+  cli_exit result =
+      read_count(&m->options->values[COLMAP_ITERATIONS], "TransitiveMatching.num_iterations", 1, &iterations);
+  for (int32_t i = 0; i < iterations && result == CLI_DONE; i++) {
+    char *text = NULL;
+    result = find_transitive(database_path(m), &text);
+    const bool has_pairs = text && text[0] != '\0';
+    if (result == CLI_DONE && has_pairs) result = match_named(m, text);
+    free(text);
+    if (!has_pairs) break;
+  }
+  return result;
+}
+
+/* ------------------------------------------------------------------ matches_importer */
+
+enum { MATCH_LINE_BYTES = 8192 };
+
+/* A file of matches: "NAME NAME", then "INDEX INDEX" a line, then an empty line, for each pair. */
+typedef struct matches_file {
+  FILE *file;
+  const char *path;
+  size_t line;
+  hs_colmap_database *database;
+  const database_images *images;
+  bool are_inliers;
+  hs_match_pair *matches; /* of the current pair */
+  size_t count, capacity;
+  FILE *named; /* gets the pairs to verify, as for match_named */
+  bool has_failed;
+} matches_file;
+
+/* Reads the next line without white space at its ends. False: the end. */
+static bool read_line(matches_file *from, char line[MATCH_LINE_BYTES]) {
+  if (!fgets(line, MATCH_LINE_BYTES, from->file)) return false;
+  from->line++;
+  size_t length = strcspn(line, "\r\n");
+  while (length > 0 && strchr(" \t", line[length - 1])) length--;
+  line[length] = '\0';
+  return true;
+}
+
+static const database_image *image_of(const matches_file *from, const char *name) {
+  for (size_t i = 0; i < from->images->count; i++)
+    if (strcmp(from->images->each[i].name, name) == 0) return &from->images->each[i];
+  cli_error(COMMAND_TOP, "%s:%zu: '%s' is not an image with features in %s: the pair is left out", from->path,
+            from->line, name, from->images->path);
+  return NULL;
+}
+
+static bool add_match(matches_file *from, const char *line) {
+  unsigned long numbers[2];
+  char rest;
+  if (sscanf(line, "%lu %lu%c", &numbers[0], &numbers[1], &rest) != 2 || numbers[0] > UINT32_MAX ||
+      numbers[1] > UINT32_MAX) {
+    cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two numbers of features", from->path, from->line, line);
+    return false;
+  }
+  if (from->count == from->capacity) {
+    const size_t capacity = from->capacity == 0 ? 1024 : 2 * from->capacity;
+    hs_match_pair *matches = realloc(from->matches, capacity * sizeof *matches);
+    if (!matches) return fail(from->path, hs_status_string(HS_ERR_MEMORY)) == CLI_DONE;
+    from->matches = matches;
+    from->capacity = capacity;
+  }
+  from->matches[from->count++] = (hs_match_pair){.first = (uint32_t)numbers[0], .second = (uint32_t)numbers[1]};
+  return true;
+}
+
+/* Stores the current pair. Inliers get a geometry without matrices, as from COLMAP. */
+static void store_matches(matches_file *from, const database_image *a, const database_image *b) {
+  hs_geometry geometry = {.model = HS_FUNDAMENTAL, .found = 1, .inlier_count = from->count};
+  int64_t matches = -1, verified = -1;
+  hs_colmap_matches entry = {.pairs = from->matches, .pair_stride_bytes = sizeof *from->matches, .count = from->count};
+  (void)hs_colmap_count_matches(from->database, a->image_id, b->image_id, &matches, &verified);
+  if (verified >= 0) return;
+  if (a->is_calibrated && b->is_calibrated) geometry.model = HS_ESSENTIAL;
+  if (from->are_inliers && geometry.model == HS_ESSENTIAL) entry.essential = &geometry;
+  if (from->are_inliers && geometry.model == HS_FUNDAMENTAL) entry.fundamental = &geometry;
+  if (hs_colmap_add_matches(from->database, a->image_id, b->image_id, &entry) != HS_OK) {
+    cli_error(COMMAND_TOP, "%s:%zu: %s", from->path, from->line, hs_colmap_last_error(from->database));
+    from->has_failed = true;
+  } else if (!from->are_inliers) {
+    fprintf(from->named, "%s\t%s\n", a->name, b->name);
+  }
+}
+
+/* Reads the matches after a line with two names. False: nothing more can be read. */
+static bool read_pair(matches_file *from, char *names) {
+  char line[MATCH_LINE_BYTES];
+  char *separator = strchr(names, '\t');
+  if (!separator) separator = strchr(names, ' ');
+  if (!separator) {
+    cli_error(COMMAND_TOP, "%s:%zu: '%s': expected two names", from->path, from->line, names);
+    return false;
+  }
+  *separator = '\0';
+  const database_image *a = image_of(from, names);
+  const database_image *b = image_of(from, separator + 1 + strspn(separator + 1, " \t"));
+  for (from->count = 0; read_line(from, line) && line[0] != '\0';)
+    if (!add_match(from, line)) return false;
+  if (a && b && a != b) store_matches(from, a, b);
+  return true;
+}
+
+static cli_exit read_pairs(matches_file *from) {
+  char line[MATCH_LINE_BYTES];
+  while (read_line(from, line))
+    if (line[0] != '\0' && line[0] != '#' && !read_pair(from, line)) return CLI_FAILED;
+  if (ferror(from->file)) return fail(from->path, "cannot be read");
+  if (hs_colmap_commit(from->database) != HS_OK) return fail(from->images->path, hs_colmap_last_error(from->database));
+  return from->has_failed ? CLI_FAILED : CLI_DONE;
+}
+
+/* *text: the pairs to verify; to be freed. */
+static cli_exit store_file(const matcher *m, bool are_inliers, char **text) {
+  database_images images;
+  size_t length = 0;
+  matches_file from = {.path = m->options->values[COLMAP_MATCH_LIST].text, .are_inliers = are_inliers};
+  from.file = fopen(from.path, "r");
+  if (!from.file) return fail(from.path, "cannot be opened: expected a file of matches");
+  from.named = open_memstream(text, &length);
+  cli_exit result = open_images(database_path(m), 0, &from.database, &images);
+  from.images = &images;
+  if (result == CLI_DONE) result = from.named ? read_pairs(&from) : fail(from.path, hs_status_string(HS_ERR_MEMORY));
+  if (from.named) (void)fclose(from.named);
+  (void)fclose(from.file);
+  free(from.matches);
+  database_images_free(&images);
+  hs_colmap_close(from.database);
+  return result;
+}
+
+/* A file of pairs; "./" before its name, which could be the name of a rule. */
+static cli_exit match_file(matcher *m) {
+  const char *path = m->options->values[COLMAP_MATCH_LIST].text;
+  char *named = cli_join(path[0] == '/' ? "" : "./", path, "");
+  if (!named) return fail(path, hs_status_string(HS_ERR_MEMORY));
+  const cli_exit result =
+      access(path, R_OK) == 0 ? match_pairs(m, named) : fail(path, "cannot be read: expected a list of pairs");
+  free(named);
+  return result;
+}
+
+static cli_exit import_matches(matcher *m) {
+  const char *type = m->options->values[COLMAP_MATCH_TYPE].text;
+  const bool are_inliers = strcmp(type, "inliers") == 0;
+  char *text = NULL;
+  if (strcmp(type, "pairs") == 0) return match_file(m);
+  if (!are_inliers && strcmp(type, "raw") != 0) return fail("--match_type", "expected pairs, raw or inliers");
+  cli_exit result = store_file(m, are_inliers, &text);
+  if (result == CLI_DONE && text && text[0] != '\0') result = match_named(m, text);
+  free(text);
+  return result;
+}
+
+/* ------------------------------------------------------------------ all matchers */
+
+static cli_exit run(matcher *m) {
+  switch (m->options->command) {
+  case COLMAP_SEQUENTIAL_MATCHER:
+    return match_sequence(m);
+  case COLMAP_SPATIAL_MATCHER:
+    return match_places(m);
+  case COLMAP_VOCAB_TREE_MATCHER:
+    return match_alike(m);
+  case COLMAP_TRANSITIVE_MATCHER:
+    return match_transitive(m);
+  case COLMAP_MATCHES_IMPORTER:
+    return import_matches(m);
+  default:
+    return match_pairs(m, "all");
+  }
+}
+
+cli_exit colmap_match(const colmap_options *options) {
+  matcher *m = malloc(sizeof *m);
+  if (!m) return fail("matches", hs_status_string(HS_ERR_MEMORY));
+  cli_exit result = prepare(m, options);
+  if (result == CLI_DONE) result = run(m);
+  free(m->pairs);
+  free(m);
+  return result;
+}

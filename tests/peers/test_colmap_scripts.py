@@ -1,0 +1,183 @@
+"""The calls of COLMAP by published scripts, replayed with hartsift-colmap: features, matches and a model; pycolmap reads the database.
+
+Runs the program next to HARTSIFT_COMMAND. Ends with 77, skipped, without NumPy or pycolmap.
+"""
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+try:
+    import numpy  # noqa: F401  (plane_views needs it)
+    import pycolmap
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(SKIPPED)
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import plane_views  # noqa: E402
+from plane_views import VIEWS  # noqa: E402
+
+COMMAND = os.environ.get("HARTSIFT_COMMAND", "")
+PROGRAM = os.path.join(os.path.dirname(COMMAND), "hartsift-colmap")
+PACKAGES = str(pathlib.Path(__file__).resolve().parents[2] / "python")
+
+# What the scripts pass to a shell or start, as recorded; COLMAP is the program, WORK the test's folder.
+CALLS = {
+    # nerfstudio-project/nerfstudio 50e0e3c7, nerfstudio/process_data/colmap_utils.py, run_colmap
+    "nerfstudio": """
+        COLMAP -h
+        COLMAP feature_extractor --database_path WORK/database.db --image_path WORK/photos --ImageReader.single_camera 1
+            --ImageReader.camera_model OPENCV --SiftExtraction.use_gpu 1
+        COLMAP vocab_tree_matcher --database_path WORK/database.db --SiftMatching.use_gpu 1
+            --VocabTreeMatching.vocab_tree_path "WORK/vocab_tree.fbow"
+        COLMAP mapper --database_path WORK/database.db --image_path WORK/photos --output_path WORK/sparse
+            --Mapper.ba_global_function_tolerance=1e-6
+        COLMAP bundle_adjuster --input_path WORK/sparse/0 --output_path WORK/sparse/0 --BundleAdjustment.refine_principal_point 1
+        """,
+    # graphdeco-inria/gaussian-splatting 019702a8, convert.py with --skip_alignment
+    "gaussian-splatting": """
+        "COLMAP" feature_extractor --database_path WORK/database.db --image_path WORK/photos --ImageReader.single_camera 1
+            --ImageReader.camera_model OPENCV --SiftExtraction.use_gpu 1
+        "COLMAP" exhaustive_matcher --database_path WORK/database.db --SiftMatching.use_gpu 1
+        "COLMAP" mapper --database_path WORK/database.db --image_path WORK/photos --output_path WORK/sparse
+            --Mapper.ba_global_function_tolerance=0.000001
+        "COLMAP" image_undistorter --image_path WORK/photos --input_path WORK/sparse/0 --output_path WORK --output_type COLMAP
+        """,
+    # NVlabs/instant-ngp 00d8e531, scripts/colmap2nerf.py, run_colmap
+    "instant-ngp": """
+        COLMAP feature_extractor --ImageReader.camera_model OPENCV --ImageReader.camera_params ""
+            --SiftExtraction.estimate_affine_shape=true --SiftExtraction.domain_size_pooling=true --ImageReader.single_camera 1
+            --database_path WORK/database.db --image_path "WORK/photos"
+        COLMAP sequential_matcher --SiftMatching.guided_matching=true --database_path WORK/database.db
+        COLMAP mapper --database_path WORK/database.db --image_path "WORK/photos" --output_path WORK/sparse
+        COLMAP bundle_adjuster --input_path WORK/sparse/0 --output_path WORK/sparse/0 --BundleAdjustment.refine_principal_point 1
+        COLMAP model_converter --input_path WORK/sparse/0 --output_path WORK/text --output_type TXT
+        """,
+    # cre185/InstantSfM fc085662, instantsfm/controllers/feature_handler.py, GenerateDatabase
+    "InstantSfM": """
+        COLMAP feature_extractor --image_path WORK/photos --database_path WORK/database.db --ImageReader.camera_model SIMPLE_RADIAL
+            --ImageReader.single_camera 0 --ImageReader.single_camera_per_folder 0 --SiftExtraction.use_gpu 0
+        COLMAP exhaustive_matcher --database_path WORK/database.db --SiftMatching.use_gpu 0
+        """,
+    # pals-ttic/fastmap dafd1651, README.md
+    "FastMap": """
+        COLMAP feature_extractor --database_path WORK/database.db --image_path WORK/photos
+        COLMAP exhaustive_matcher --database_path WORK/database.db
+        """,
+}
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.work = pathlib.Path(folder.name)
+        if not hasattr(Scripts, "views"):
+            plane_views.make_views(self.draw, self.work / "photos")
+            Scripts.views = {path.name: path.read_bytes() for path in (self.work / "photos").iterdir()}
+        (self.work / "photos").mkdir(exist_ok=True)
+        for name, data in Scripts.views.items():
+            (self.work / "photos" / name).write_bytes(data)
+        for name in ("sparse", "text"):
+            (self.work / name).mkdir()
+        os.symlink(PROGRAM, self.work / "colmap")
+
+    def draw(self, *arguments):
+        subprocess.run([COMMAND, *map(str, arguments)], cwd=self.work, check=True)
+        return self.work
+
+    def colmap(self, *arguments, other="pycolmap"):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HARTSIFT_")}
+        environment.update(HARTSIFT_COLMAP=other, HARTSIFT_PYTHON=sys.executable, PYTHONPATH=PACKAGES, CUDA_VISIBLE_DEVICES="")
+        return subprocess.run([self.work / "colmap", *arguments], cwd=self.work, env=environment, capture_output=True, text=True, timeout=800,
+                              check=False)
+
+    def fake_colmap(self):
+        """A COLMAP that writes the arguments it gets to the file passed_on."""
+        fake = self.work / "fake"
+        fake.write_text(f"#!/bin/sh\nif [ \"$1\" = -h ]; then echo 'COLMAP 3.8 -- x'; else echo \"$@\" >>{self.work}/passed_on; fi\n")
+        fake.chmod(0o755)
+        return str(fake)
+
+    def check_passed_on(self, script):
+        """The calls after matching went to COLMAP as they were."""
+        wanted = [" ".join(shlex.split(call.replace("WORK", str(self.work)))) for call in self.calls(script)]
+        self.assertEqual((self.work / "passed_on").read_text().splitlines(),
+                         [call for call in wanted if not call.startswith(("-h", "feature_extractor")) and "_matcher" not in call])
+
+    def calls(self, script):
+        return CALLS[script].replace("COLMAP ", "CALL ").replace('"COLMAP"', "CALL").replace("output_type CALL", "output_type COLMAP").split("CALL")[1:]
+
+    def replay(self, script, colmap="pycolmap"):
+        """Runs the calls; returns their outputs. colmap: what does other commands."""
+        outputs = []
+        for call in self.calls(script):
+            arguments = shlex.split(call.replace("WORK", str(self.work)))
+            run = self.colmap(*arguments, other=colmap)
+            self.assertEqual(run.returncode, 0, f"{arguments}: {run.stderr[-2000:]}")
+            outputs.append(run.stdout + run.stderr)
+        return outputs
+
+    def check_database(self, cameras):
+        with pycolmap.Database.open(str(self.work / "database.db")) as database:
+            self.assertEqual((database.num_images(), database.num_cameras()), (VIEWS, cameras))
+            for image in database.read_all_images():
+                keypoints = database.read_keypoints(image.image_id)
+                descriptors = database.read_descriptors(image.image_id)
+                self.assertEqual(len(keypoints), len(descriptors.data if hasattr(descriptors, "data") else descriptors))
+                self.assertGreater(len(keypoints), 100)
+            self.assertGreaterEqual(database.num_verified_image_pairs(), VIEWS - 1)
+
+    def check_model(self, images):
+        model = pycolmap.Reconstruction(str(self.work / "sparse/0"))
+        self.assertEqual(model.num_reg_images(), images)
+        self.assertGreater(model.num_points3D(), 100)
+        self.assertLess(model.compute_mean_reprojection_error(), 1.5)
+
+    def test_nerfstudio(self):
+        outputs = self.replay("nerfstudio", self.fake_colmap())
+        versions = [line.split(" ")[1] for line in outputs[0].split("\n") if line.startswith("COLMAP")]
+        self.assertEqual(versions, ["3.8"])
+        self.assertEqual(outputs[1].count("no GPU is usable"), 1)
+        self.assertEqual(outputs[2].count("vocab_tree_path"), 1)
+        self.check_database(1)
+        self.check_passed_on("nerfstudio")
+
+    def test_gaussian_splatting(self):
+        self.replay("gaussian-splatting", self.fake_colmap())
+        self.check_database(1)
+        self.check_passed_on("gaussian-splatting")
+
+    def test_instant_ngp(self):
+        """To a model, by pycolmap."""
+        self.replay("instant-ngp")
+        self.check_database(1)
+        self.check_model(VIEWS)
+        pictures = self.colmap("image_undistorter", "--image_path", "photos", "--input_path", "sparse/0", "--output_path", "flat",
+                               "--output_type", "COLMAP", "--max_image_size", "200")
+        self.assertEqual((len(list((self.work / "flat/images").iterdir())), pictures.returncode), (VIEWS, 0))
+        self.assertIn(f"Registered images: {VIEWS}\n", self.colmap("model_analyzer", "--path", "sparse/0").stdout)
+        for arguments in (("model_aligner", "--input_path", "sparse/0"), ("model_analyzer", "--path", "absent"), ("mapper",),
+                          ("bundle_adjuster", "--input_path", "sparse/0", "--output_path", "x", "--BundleAdjustment.foo", "1")):
+            self.assertEqual(self.colmap(*arguments).returncode, 1, arguments)
+        self.assertIn("OPENCV", (self.work / "text/cameras.txt").read_text())
+
+    def test_instant_sfm(self):
+        self.replay("InstantSfM")
+        self.check_database(VIEWS)
+
+    def test_fastmap(self):
+        self.replay("FastMap")
+        self.check_database(VIEWS)
+
+
+if __name__ == "__main__":
+    if not os.path.exists(PROGRAM):
+        print("skipped: hartsift-colmap was not built next to HARTSIFT_COMMAND")
+        sys.exit(SKIPPED)
+    unittest.main()
