@@ -192,9 +192,21 @@ static void report_failed(extract_job *job, const char *name, const char *messag
   cli_error_about(COMMAND_TOP, name, message);
 }
 
+/* COLMAP's name of a camera model: the choices of --camera-model are in the order of its numbers. */
+static void name_model(int32_t model, char *name, size_t bytes) {
+  const char *choice = option_get(OPTION_CAMERA_MODEL)->choices;
+  for (int32_t i = 0; i < model && *choice != '\0'; i++) {
+    choice += strcspn(choice, "|");
+    choice += *choice == '|';
+  }
+  snprintf(name, bytes, "%.*s", (int)strcspn(choice, "|"), choice);
+}
+
 static void report_added(const hs_colmap_image *image, size_t features) {
   cli_note("  Dimensions:      %d x %d", (int)image->camera.width, (int)image->camera.height);
-  cli_note("  Camera:          #%u", (unsigned)image->camera_id);
+  char model[64];
+  name_model(image->camera.model, model, sizeof model);
+  cli_note("  Camera:          #%u - %s", (unsigned)image->camera_id, model);
   cli_note("  Focal Length:    %.2fpx%s", image->camera.parameters[0],
            image->camera.prior_focal_length != 0 ? " (Prior)" : "");
   cli_note("  Features:        %zu", features);
@@ -292,6 +304,9 @@ static cli_exit take_results(extract_job *job, const stop_signals *signals) {
 
 static cli_exit conclude(const extract_job *job) {
   const size_t left = job->wanted_count - job->done - job->failed;
+  hs_batch_statistics numbers = {.struct_size = sizeof numbers};
+  if (job->run && hs_batch_get_statistics(job->run, &numbers) == HS_OK && numbers.fallback)
+    cli_error(COMMAND_TOP, "images that do not fit were processed by the CPU (%s)", numbers.fallback);
   if (job->stopped_by != 0) {
     cli_error(COMMAND_TOP, "stopped by %s with %zu of %zu images left; the same command continues",
               stop_signal_name(job->stopped_by), left, job->images.count);

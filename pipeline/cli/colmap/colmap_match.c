@@ -127,6 +127,7 @@ static cli_exit match_pairs(matcher *m, const char *text) {
 
 static cli_exit match_similar(matcher *m, int32_t images) {
   char text[64];
+  cli_note("hartsift's retrieval finds similar images: no vocabulary tree is read");
   snprintf(text, sizeof text, "retrieval:%d", (int)images);
   return match_pairs(m, text);
 }
