@@ -116,8 +116,7 @@ typedef struct cuda_tile_part {
   plane_region masked;        /* region of the masks; x0 a multiple of 32 */
   plane_region search;        /* region in which candidates are kept */
   plane_region reach;         /* region in which candidates are followed */
-  escaped_candidate seed;     /* if its level is above 0: nothing is searched; only this candidate, the one sample of
-                           * `search`, is followed */
+  escaped_candidate seed;     /* if its level is above 0: only this candidate, the sample of `search`, is followed */
   escaped_candidate *escaped; /* receives candidates that leave `reach`, in any order */
   uint32_t escaped_capacity;
   uint32_t *escaped_count; /* number of escaped candidates; continues past the capacity; 0 before */

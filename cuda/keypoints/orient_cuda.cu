@@ -188,9 +188,8 @@ static __device__ __forceinline__ void orient_fill(orient_shared *s, const plane
   const orient_walk<ATOMIC, RULE, PATCH> walk = {s, level, w, limit};
   window_walk<1>(walk, &s->tile, level, w);
   for (int32_t b = lane; b < ORIENT_BINS; b += WARP_LANES) {
-    const int32_t above = b - ORIENT_BIN_MIN,
-                  below = above - ORIENT_BINS; /* bins are stored as b and as b - 36; bins 17 and 18 are stored as
-                                                * both */
+    /* Bins are stored as b and as b - 36; bins 17 and 18 are stored as both. */
+    const int32_t above = b - ORIENT_BIN_MIN, below = above - ORIENT_BINS;
     int32_t sum = orient_stored<ATOMIC>(s, below >= 0 ? below : above);
     if (below >= 0 && above < ORIENT_BINS + 2) sum += orient_stored<ATOMIC>(s, above);
     histogram[b] = sum;

@@ -212,7 +212,7 @@ typedef struct engine_matching {
   hs_status (*pairs)(hs_context *context, const match_request *request, const match_placement *placement,
                      const match_pair **pairs, size_t *count);
   /* Finds for each feature of the first list the k nearest neighbours (k >= 1) below the bound, in nearest[first.count
-     * k] in host memory. */
+   * k] in host memory. */
   hs_status (*k_nearest)(hs_context *context, const match_request *request, float bound, uint32_t k,
                          match_neighbour *nearest);
   /* Finds for each feature all neighbours below the bound, ordered by index, with squared distances. Writes them to the

@@ -357,7 +357,7 @@ static hs_status make_room(hs_context *c, const frame_request *r) {
 static bool has_grown_lists(const hs_context *c) { return c->keypoint_capacity > 0 || c->feature_capacity > 0; }
 
 /* Makes plan and memory. If they do not fit because earlier frames made the lists long, begins again with short lists.
-   *grown: such long lists exist; false once they are short. */
+ *grown: such long lists exist; false once they are short. */
 static hs_status prepare(hs_context *c, const frame_request *r, bool *grown) {
   const hs_status st = make_room(c, r);
   if (st != HS_ERR_LIMIT || !*grown) return st;

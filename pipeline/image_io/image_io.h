@@ -261,8 +261,8 @@ void exif_put_row(const exif_placement *placement, int32_t row, const uint8_t *p
    the bytes. *found: false if there is no readable chunk. Statuses: HS_ERR_MEMORY. */
 hs_status png_exif_read(const image_request *request, FILE *stream, bool *found, exif_tags *tags);
 
-/* ---- scene.c: the generated picture of "@scene" names and hs_render_scene, an endless plane of overlapping discs whose
-   pixels are the same on every machine */
+/* ---- scene.c: the generated picture of "@scene" names and hs_render_scene, an endless plane of overlapping discs
+   whose pixels are the same on every machine */
 
 /* Maximum width and height of a rendered scene, pixels. */
 enum { SCENE_MAX_SIDE = 30000 };

@@ -186,10 +186,9 @@ HS_API hs_status hs_colmap_read_features(hs_colmap_database *database, uint32_t 
 
 /* Position of an image. */
 typedef struct hs_colmap_position {
-  int32_t found; /* 1: the position is known; 0: it is unknown, and the other fields are 0 */
-  int32_t
-      is_cartesian; /* 0: latitude and longitude in degrees, north and east above 0, and altitude in metres, of WGS 84
-                       as in EXIF; 1: x, y, z in a frame of the user */
+  int32_t found;         /* 1: the position is known; 0: it is unknown, and the other fields are 0 */
+  int32_t is_cartesian;  /* 0: latitude and longitude in degrees, north and east above 0, and altitude in metres, of WGS
+                            84  as in EXIF; 1: x, y, z in a frame of the user */
   double coordinates[3]; /* finite */
   int32_t reserved[8];   /* 0 */
 } hs_colmap_position;

@@ -42,9 +42,8 @@ public:
     options.contrast = static_cast<float>(contrastThreshold);
     options.edge = static_cast<float>(edgeThreshold);
     options.sigma = static_cast<float>(sigma);
-    options.input_blur =
-        sigma < 1.0 ? static_cast<float>(0.5 * sigma) : 0.5f; /* the doubled image's blur is then at most
-                                                                 sigma */
+    /* The doubled image's blur is then at most sigma. */
+    options.input_blur = sigma < 1.0 ? static_cast<float>(0.5 * sigma) : 0.5f;
     options.descriptor = descriptorType == CV_8U ? HS_DESCRIPTOR_U8 : HS_DESCRIPTOR_F32;
     return create(options);
   }

@@ -1,7 +1,7 @@
 """Checks one style in all C and CUDA sources: the layout of .clang-format, and rules that it cannot express.
 
-Those are i++ instead of ++i if the value is unused, pointer tests as `p` and `!p` (a value made of one as `p != NULL`),
-header guards named after their paths, and comments, which clang-format leaves unchanged, within COMMENT_COLUMNS.
+Those are i++ instead of ++i if the value is unused, pointer tests as `p` and `!p` (a value made of one as `p != NULL`), and
+header guards named after their paths.
 
 usage: check_style.py [ROOT]
 The layout needs clang-format 14, since versions differ slightly; exit status 77 if it is missing and nothing else is
@@ -14,7 +14,6 @@ import subprocess
 import sys
 
 VERSION = "14"
-COMMENT_COLUMNS = 125
 NO_CODE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 RULES = (
     (re.compile(r"(?:^|[;{}])\s*(?:\+\+|--)[\w.>\[\]*()-]+;", re.M), "++ stands before: i++ where the value is not used"),
@@ -48,18 +47,9 @@ def guard_of(name):
     return word if word.startswith("HARTSIFT") else "HARTSIFT_" + word
 
 
-def wide_comments(text):
-    """Numbers of lines with a comment that are too wide."""
-    lines = text.split("\n")
-    comments = [match for match in NO_CODE.finditer(text) if match.group().startswith("/")]
-    places = [(text.count("\n", 0, match.start()), text.count("\n", 0, match.end())) for match in comments]
-    return sorted({line + 1 for first, last in places for line in range(first, last + 1) if len(lines[line]) > COMMENT_COLUMNS})
-
-
 def check_text(name, text):
     code = NO_CODE.sub(blank, text)
     faults = [f"{name}:{code.count(chr(10), 0, match.end()) + 1}: {what}" for rule, what in RULES for match in rule.finditer(code)]
-    faults += [f"{name}:{line}: a comment goes beyond column {COMMENT_COLUMNS}" for line in wide_comments(text)]
     if name.endswith((".h", ".cuh", ".hpp")):
         match = re.search(r"^#ifndef (\w+)\n#define (\w+)\n", code, re.M)
         if not match or match.group(1) != guard_of(name) or match.group(2) != guard_of(name):

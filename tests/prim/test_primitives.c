@@ -1,5 +1,5 @@
-/* The public reductions, tiles, histogram and equalisation against oracles that share no code with them: every type, every
-   length up to 1100 and primes beyond, strides, one-pixel rows, special values; with any number of threads. */
+/* The public reductions, tiles, histogram and equalisation against oracles that share no code with them: every type,
+   every length up to 1100 and primes beyond, strides, one-pixel rows, special values; with any number of threads. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -37,8 +37,8 @@ static void check_frames(const hs_features *expected, const hs_features *got, co
   extraction_check_equal(expected, got, what);
 }
 
-/* The first column of a frame has the direction of the orientation; its short axis is sigma, the long one at most 5 times
-   that. */
+/* The first column of a frame has the direction of the orientation; its short axis is sigma, the long one at most 5
+   times that. */
 static void test_frames(void **state) {
   (void)state;
   for (int p = 0; p < EXTRACTION_PROFILES; p++) {

@@ -153,7 +153,8 @@ static double bits_as_double(uint64_t bits) {
   return value;
 }
 
-/* Written numbers are read back as the same double, here and by strtod, and 15 digits are kept where they are enough. */
+/* Written numbers are read back as the same double, here and by strtod, and 15 digits are kept where they are enough.
+ */
 static void test_doubles_exactly(void **state) {
   (void)state;
   uint64_t seed = UINT64_C(88172645463325252);

@@ -83,7 +83,7 @@ hs_status batch_source_finish(const char *path, batch_source *source);
 bool batch_source_is_gone(const char *path);
 
 /* Compares a file with its record by content, because a copy may have another time, and an edited file the same size.
-   *now: current state of the file, if it can be read twice. */
+ *now: current state of the file, if it can be read twice. */
 batch_source_state batch_source_compare(const char *path, const batch_source *recorded, batch_source *now);
 
 #endif

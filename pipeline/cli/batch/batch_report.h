@@ -12,7 +12,7 @@
 #include "pipeline/cli/common/cli_common.h"
 #include "pipeline/cli/common/progress.h"
 
-/* ------------------------------------------------------------------ settings: devices, and what the results depend on */
+/* ------------------------------------------------------------ settings: devices, and what the results depend on */
 
 enum { BATCH_DEVICES_MAX = 64 };
 

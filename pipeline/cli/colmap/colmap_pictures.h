@@ -21,7 +21,8 @@ void colmap_images_free(colmap_images *images);
 /* The path of an image; to be freed, null: out of memory. */
 char *colmap_image_file(const colmap_images *images, size_t image);
 
-/* Which images share a camera, numbered as by --camera_mode. BY_EXIF: those of one size and one focal length in EXIF. */
+/* Which images share a camera, numbered as by --camera_mode. BY_EXIF: those of one size and one focal length in EXIF.
+ */
 typedef enum colmap_sharing {
   COLMAP_CAMERAS_BY_EXIF = 0,
   COLMAP_CAMERAS_SINGLE,

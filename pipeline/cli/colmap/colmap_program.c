@@ -133,7 +133,8 @@ static bool find_pycolmap(char *version, size_t bytes) {
   return version[0] != '\0';
 }
 
-/* Runs colmap_commands.py of the Python package; its arguments: what to say without packages, the command, its options. */
+/* Runs colmap_commands.py of the Python package; its arguments: what to say without packages, the command, its options.
+ */
 static int pass_to_pycolmap(char **argv) {
   static const char script[] = FIND_PACKAGES
       "message = sys.argv.pop(1)\n"

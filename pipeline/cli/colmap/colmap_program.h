@@ -1,5 +1,6 @@
 /*
- * The program hartsift-colmap: COLMAP's command line for features and matches by hartsift; other commands are passed on.
+ * The program hartsift-colmap: COLMAP's command line for features and matches by hartsift; other commands are passed
+ * on.
  */
 #ifndef HARTSIFT_CLI_COLMAP_COLMAP_PROGRAM_H
 #define HARTSIFT_CLI_COLMAP_COLMAP_PROGRAM_H
@@ -103,8 +104,8 @@ cli_exit colmap_match(const colmap_options *options);
 
 /* ------------------------------------------------------------------ other commands */
 
-/* Replaces this process by COLMAP, or by Python with pycolmap; argv[1]: the command. Returns 1, with a message, if there
-   is neither. */
+/* Replaces this process by COLMAP, or by Python with pycolmap; argv[1]: the command. Returns 1, with a message, if
+   there is neither. */
 int colmap_pass_on(char **argv);
 
 /* The version of the COLMAP that gets other commands, "3.8"; and a phrase that names it. */

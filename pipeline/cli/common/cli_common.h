@@ -26,7 +26,8 @@ __attribute__((format(printf, 2, 3))) void cli_error(command_id command, const c
 /* Replaces names of fields in the library's messages by options: "--max-memory" for "max_memory_bytes". cli_error does
    this too. */
 void cli_name_options(command_id command, char *message, size_t bytes);
-/* Makes messages begin with the name of another program than hartsift, whose options have other names. Keeps the text. */
+/* Makes messages begin with the name of another program than hartsift, whose options have other names. Keeps the text.
+ */
 void cli_name_program(const char *name);
 /* Returns a part of a message about options of hartsift; "" in messages of another program. */
 const char *cli_hint(const char *text);

@@ -30,7 +30,7 @@ hs_status drawing_from_image(drawing *picture, const hs_image *image);
 void drawing_free(drawing *picture);
 
 /* Joins two pictures side by side, aligned at the top, with a black line between them, and black below the lower one.
-   *shift: x of the second picture. Statuses: HS_ERR_LIMIT (wider than 2^31 - 1), HS_ERR_MEMORY. */
+ *shift: x of the second picture. Statuses: HS_ERR_LIMIT (wider than 2^31 - 1), HS_ERR_MEMORY. */
 hs_status drawing_side_by_side(drawing *both, const drawing *left, const drawing *right, int32_t *shift);
 
 /* Draws a circle; nothing for values that are not finite. */

@@ -33,7 +33,7 @@ hs_status colmap_read_keypoints(hs_colmap_database *database, uint32_t image_id,
 hs_status colmap_drop_pair(hs_colmap_database *database, uint32_t image_a, uint32_t image_b);
 
 /* Finds the next pair with an entry, in the order of COLMAP's pair ids. after: id of the previous pair, -1 at first.
-   *pair_id -1: there are no more. */
+ *pair_id -1: there are no more. */
 hs_status colmap_next_pair(hs_colmap_database *database, int64_t after, int64_t *pair_id, uint32_t images[2]);
 
 /* A verified pair with inliers. */
