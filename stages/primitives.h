@@ -188,7 +188,7 @@ HS_INLINE double prim_dot_end(prim_dot d) {
 }
 
 /* Functions of an instruction set for the primitives. They process runs of consecutive elements.
- * cpu/primitives/*_threads.c divides arrays into runs and shares them among threads. */
+ * The threads files of cpu/primitives divide arrays into runs and share them among threads. */
 
 /* For vectors of up to this length every dot product fits 32 bits: 2^16 * 128^2 = 2^30. */
 enum { DOT_ANSWERS = 4, DOT_LENGTH_MAX = 65536 };

@@ -68,7 +68,7 @@ static double matched_share(const hs_features *a, const hs_features *b, const do
       else if (d < second)
         second = d;
     }
-    if (first > 0.8 * second) continue; /* Lowe's ratio test */ /* Lowe's ratio test */
+    if (first > 0.8 * second) continue; /* Lowe's ratio test */
     (*asked)++;
     right += hypot((double)(b->keypoints[best].x - k.x), (double)(b->keypoints[best].y - k.y)) < 2.0 + (double)k.sigma;
   }
