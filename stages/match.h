@@ -200,7 +200,12 @@ typedef struct match_args {
   double tolerance_squared;
   match_nearest *forward;  /* [first.count] */
   match_nearest *backward; /* [second.count], or null */
-  unsigned char *work;     /* stage_ops.match_work_bytes bytes, aligned to 64 */
+  /* null: all neighbours are wanted. Else only the pairs that match_keeps finds: of their features `nearest` is right
+   * in both lists, and `second` in the list that the pairs are from. Other features get any neighbours that are not
+   * kept. */
+  const match_limits *limits;
+  bool exchanged;      /* the pairs are from the second list to the first */
+  unsigned char *work; /* stage_ops.match_work_bytes bytes, aligned to 64 */
   /* work already holds the packed second list of the previous call: requires the same second list and type, and both
    * calls without a guide */
   bool second_is_packed;

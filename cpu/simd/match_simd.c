@@ -10,6 +10,23 @@
 #include "cpu/schedule/threads.h"
 #include "cpu/simd/match_tile_simd.h"
 #include "cpu/simd/stages_simd.h"
+/* Where bytes are multiplied in one instruction, all distances are faster than the bound. */
+#if defined(SIMD_HAS_I16) && DOT_VALUES == 2
+#  include "cpu/simd/match_bound_simd.h"
+#else
+static bool bound_serves(const match_args *a) {
+  (void)a;
+  return false;
+}
+static uint64_t bound_work_bytes(const match_args *a) {
+  (void)a;
+  return 0;
+}
+static void bound_match(stage_queue *queue, const match_args *a) {
+  (void)queue;
+  (void)a;
+}
+#endif
 
 enum {
   CHUNK_ROWS_MAX = 256, /* row numbers in the keys of columns must be below KEY_PLACES */
@@ -56,9 +73,9 @@ static match_layout layout_of(const match_args *a, int32_t threads) {
 }
 
 bool SIMD_NAME(match_work_bytes)(const match_args *a, int32_t threads, size_t *bytes) {
-  const match_layout l = layout_of(a, threads);
-  if (l.bytes > SIZE_MAX) return false;
-  *bytes = (size_t)l.bytes;
+  const uint64_t needed = bound_serves(a) ? bound_work_bytes(a) : layout_of(a, threads).bytes;
+  if (needed > SIZE_MAX) return false;
+  *bytes = (size_t)needed;
   return true;
 }
 
@@ -317,6 +334,10 @@ static void merge_task(void *argument, int32_t chunk, int32_t worker) {
 static int32_t chunks_for(uint64_t count, uint64_t of_one) { return (int32_t)((count + of_one - 1) / of_one); }
 
 stage_status SIMD_NAME(match)(stage_queue *queue, const match_args *a) {
+  if (bound_serves(a)) {
+    bound_match(queue, a);
+    return STAGE_OK;
+  }
   const int32_t threads = queue_threads(queue);
   match_job job = {.args = a, .layout = layout_of(a, threads), .threads = threads};
   const bool guided = a->guide != MATCH_UNGUIDED;

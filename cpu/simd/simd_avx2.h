@@ -79,6 +79,18 @@ SIMD_INLINE simd_i32 simd_i32_max(simd_i32 a, simd_i32 b) { return _mm256_max_ep
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
 }
+/* 16-bit lanes, which wrap. Adds the two products of each lane's bytes: those of a are unsigned, up to 127; those of b
+ * signed. */
+#define SIMD_HAS_I16 1
+SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm256_add_epi16(sum, _mm256_maddubs_epi16(a, b));
+}
+SIMD_INLINE simd_i32 simd_i16_set1(int16_t v) { return _mm256_set1_epi16(v); }
+/* Where a > b: SIMD_I16_BITS bits for each lane. */
+#define SIMD_I16_BITS 2
+SIMD_INLINE uint32_t simd_i16_gt_bits(simd_i32 a, simd_i32 b) {
+  return (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(a, b));
+}
 /* n must be a constant */
 #define simd_i32_shift_left(a, n)       _mm256_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm256_srli_epi32((a), (n)) /* zeros are shifted in */

@@ -81,6 +81,16 @@ SIMD_INLINE simd_i32 simd_dot_bytes(simd_i32 sum, simd_i32 unsigned_bytes, simd_
 SIMD_INLINE simd_i32 simd_dot_i16(simd_i32 sum, simd_i32 a, simd_i32 b) {
   return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 }
+/* 16-bit lanes, which wrap. Adds the two products of each lane's bytes: those of a are unsigned, up to 127; those of b
+ * signed. */
+#define SIMD_HAS_I16 1
+SIMD_INLINE simd_i32 simd_i16_dot(simd_i32 sum, simd_i32 a, simd_i32 b) {
+  return _mm512_add_epi16(sum, _mm512_maddubs_epi16(a, b));
+}
+SIMD_INLINE simd_i32 simd_i16_set1(int16_t v) { return _mm512_set1_epi16(v); }
+/* Where a > b: SIMD_I16_BITS bits for each lane. */
+#define SIMD_I16_BITS 1
+SIMD_INLINE uint32_t simd_i16_gt_bits(simd_i32 a, simd_i32 b) { return (uint32_t)_mm512_cmpgt_epi16_mask(a, b); }
 /* n must be a constant */
 #define simd_i32_shift_left(a, n)       _mm512_slli_epi32((a), (n))
 #define simd_i32_shift_right(a, n)      _mm512_srli_epi32((a), (n)) /* zeros are shifted in */

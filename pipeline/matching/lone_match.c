@@ -43,9 +43,13 @@ uint64_t lone_match_bytes(const stage_ops *ops, match_type type, size_t first_co
                            .first = {NULL, NULL, (uint32_t)second_count},
                            .second = {NULL, NULL, (uint32_t)first_count},
                            .backward = &asked};
-  size_t work;
-  if (!ops->match_work_bytes(&args, 1, &work)) return UINT64_MAX;
-  return (uint64_t)work + nearest_bytes(first_count, second_count);
+  const match_limits ratio = {.ratio_squared =
+                                  0.5}; /* so that distances may be bounded first, which needs more memory */
+  match_args bounded = args;
+  bounded.limits = &ratio;
+  size_t work, more;
+  if (!ops->match_work_bytes(&args, 1, &work) || !ops->match_work_bytes(&bounded, 1, &more)) return UINT64_MAX;
+  return (uint64_t)(work > more ? work : more) + nearest_bytes(first_count, second_count);
 }
 
 /* Writes the guide's data of the features to `memory`, after the nearest neighbours. */
@@ -88,7 +92,9 @@ hs_status lone_match_run(lone_matcher *m, const match_request *r, uint64_t first
                      .guide = r->guide.kind,
                      .tolerance_squared = r->guide.tolerance_squared,
                      .forward = exchanged ? of_second : of_first,
-                     .backward = exchanged ? of_first : (r->mutual ? of_second : NULL)};
+                     .backward = exchanged ? of_first : (r->mutual ? of_second : NULL),
+                     .limits = r->mutual ? &r->limits : NULL,
+                     .exchanged = exchanged};
   if (guided) place_features(r, m->nearest + found, &args);
   status = prepare_work(m, &args);
   if (status != HS_OK) return status;

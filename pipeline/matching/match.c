@@ -268,23 +268,25 @@ static hs_status run_slices(hs_context *c, stage_queue *queue, const stage_ops *
   return st;
 }
 
+/* backward: the neighbours serve for mutual matches alone. Slices need all neighbours, because they are joined. */
 static hs_status run_cpu(hs_context *c, const match_request *r, bool backward, match_memory_for *room) {
   stage_ops chosen;
   const stage_ops *ops = c ? &c->ops : &chosen;
   stage_queue *queue = c ? c->queue : NULL;
   if (!c && !cpu_choose_ops(&chosen, NULL, NULL, 0)) return HS_ERR_OPTION;
   const bool guided = r->guide.kind != MATCH_UNGUIDED;
+  const uint32_t rows = slice_rows(c, r);
   match_nearest asked; /* its content is never read: the size depends only on whether backward is null */
   match_args args = {.type = r->type,
                      .first = {r->first.descriptors, NULL, r->first.count},
                      .second = {r->second.descriptors, NULL, r->second.count},
                      .guide = r->guide.kind,
                      .tolerance_squared = r->guide.tolerance_squared,
-                     .backward = backward ? &asked : NULL};
+                     .backward = backward ? &asked : NULL,
+                     .limits = backward && rows == r->first.count ? &r->limits : NULL};
   size_t work_bytes;
   if (!ops->match_work_bytes(&args, queue_threads(queue), &work_bytes))
     return MATCH_FAIL(c, HS_ERR_LIMIT, "matching does not fit the address space");
-  const uint32_t rows = slice_rows(c, r);
   room->slice = backward && rows < r->first.count ? &asked : NULL; /* not null: make_room allocates it */
   const hs_status st = make_room(c, r, backward, guided, work_bytes, room);
   if (st != HS_OK) return st;

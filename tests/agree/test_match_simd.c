@@ -10,6 +10,7 @@
 
 #include "cpu/dispatch.h"
 #include "cpu/schedule/threads.h"
+#include "stages/match_bound.h"
 #include "tests/support/stage_planes.h"
 
 static const char *const variants[] = {"sse2", "avx2", "avx512", "avx512vnni", "neon"};
@@ -207,6 +208,119 @@ static void many_candidates_agree(void **state) {
   check_case(&floats, NULL);
 }
 
+/* Descriptors like those of pictures: a few large values; every third of the second list is one of the first, changed a
+ * little. */
+static uint8_t *make_descriptors(const uint8_t *like, uint32_t count, uint32_t *random) {
+  uint8_t *values = malloc((size_t)count * MATCH_LENGTH);
+  assert_non_null(values);
+  for (uint32_t row = 0; row < count; row++)
+    for (size_t k = 0; k < MATCH_LENGTH; k++) {
+      const uint32_t v = stage_random(random);
+      const uint8_t own = (uint8_t)((v & 255) * (v >> 8 & 255) / 255 * (v >> 16 & 255) / 255);
+      const size_t at = (size_t)row * MATCH_LENGTH + k;
+      values[at] = like && row % 3 == 0 ? (uint8_t)(like[at] ^ ((v >> 24 & 63) == 0)) : own;
+    }
+  return values;
+}
+
+/* The pairs of both results, if only pairs are wanted. exchanged: from the second list to the first. */
+static void assert_same_pairs(const match_args *a, const match_result *found, const match_result *expected,
+                              const char *variant) {
+  const match_nearest *from = a->exchanged ? found->backward : found->forward;
+  const match_nearest *to = a->exchanged ? found->forward : found->backward;
+  const match_nearest *right = a->exchanged ? expected->backward : expected->forward;
+  const match_nearest *right_to = a->exchanged ? expected->forward : expected->backward;
+  for (uint32_t i = 0; i < (a->exchanged ? a->second.count : a->first.count); i++) {
+    const bool keeps = match_keeps(a->limits, from, to, i);
+    if (keeps != match_keeps(a->limits, right, right_to, i) ||
+        (keeps && memcmp(&from[i], &right[i], sizeof from[i]) != 0))
+      fail_msg("%s: pair of feature %u differs, exchanged %d, ratio^2 %g", variant, i, a->exchanged,
+               a->limits->ratio_squared);
+  }
+}
+
+static void check_pairs(match_args *a, stage_queue *queue) {
+  static const match_limits limits[] = {{0.64, 0.0}, {0.25, 0.0}, {0.9, 0.0}, {0.64, 900.0}, {1.0, 0.0}, {0.0, 400.0}};
+  const match_result expected = run(cpu_variant_ops("ref"), NULL, a, true);
+  for (size_t n = 0; n < sizeof limits / sizeof limits[0] * 2; n++) {
+    a->limits = &limits[n / 2];
+    a->exchanged = n % 2;
+    for (int v = 0; v < VARIANTS; v++) {
+      const stage_ops *ops = cpu_variant_ops(variants[v]);
+      if (!ops) continue;
+      const match_result found = run(ops, queue, a, true);
+      assert_same_pairs(a, &found, &expected, variants[v]);
+      free_result(found);
+    }
+  }
+  free_result(expected);
+  a->limits = NULL;
+}
+
+/* Where only pairs are wanted, candidates may be ruled out by a bound, but no pair changes. */
+static void pairs_agree(void **state) {
+  (void)state;
+  static const uint32_t counts[][2] = {{700, 600}, {300, 257}, {65, 1000}, {1, 300}, {900, 100}};
+  stage_queue *queue = malloc(queue_bytes(3));
+  assert_non_null(queue);
+  assert_true(queue_start(queue, 3));
+  for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+    uint32_t random = (uint32_t)n + 5;
+    const uint32_t most = counts[n][0] > counts[n][1] ? counts[n][0] : counts[n][1];
+    uint8_t *first = make_descriptors(NULL, most, &random), *second = make_descriptors(first, counts[n][1], &random);
+    match_args a = {.first = {first, NULL, counts[n][0]}, .second = {second, NULL, counts[n][1]}};
+    check_pairs(&a, n % 2 ? queue : NULL);
+    free(first);
+    free(second);
+  }
+  for (int style = 0; style < NOT_FINITE; style++) {
+    uint32_t random = 99;
+    const match_case c = {MATCH_U8, (value_style)style, 310, 290, MATCH_UNGUIDED, true};
+    uint8_t *first = make_values(&c, c.first, &random), *second = make_values(&c, c.second, &random);
+    match_args a = {.first = {first, NULL, c.first}, .second = {second, NULL, c.second}};
+    check_pairs(&a, queue);
+    free(first);
+    free(second);
+  }
+  queue_stop(queue);
+  free(queue);
+}
+
+/* The bound holds: the directions are no longer than their norm (Gershgorin's circles), and no pair of descriptors is
+ * nearer than it says. */
+static void bound_is_below(void **state) {
+  (void)state;
+  uint32_t random = 3;
+  for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
+    double circle = 0.0;
+    for (int j = 0; j < MATCH_BOUND_VALUES; j++) {
+      double product = 0.0;
+      for (int k = 0; k < MATCH_LENGTH; k++) product += match_bound_directions[i][k] * match_bound_directions[j][k];
+      circle += product < 0.0 ? -product : product;
+    }
+    assert_true(circle <= MATCH_BOUND_NORM * MATCH_BOUND_NORM);
+  }
+  for (int n = 0; n < 20000; n++) {
+    const match_case c = {MATCH_U8, (value_style)(n % NOT_FINITE), 2, 2, MATCH_UNGUIDED, false};
+    uint8_t *pair = n % 6 == 5 ? make_descriptors(NULL, 2, &random) : make_values(&c, 2, &random);
+    match_bound bound[2];
+    int32_t square = 0;
+    for (int d = 0; d < 2; d++) {
+      int32_t sums[MATCH_BOUND_VALUES] = {0};
+      for (int i = 0; i < MATCH_BOUND_VALUES; i++)
+        for (int k = 0; k < MATCH_LENGTH; k++) sums[i] += match_bound_directions[i][k] * pair[d * MATCH_LENGTH + k];
+      bound[d] = match_bound_of(sums);
+    }
+    for (int i = 0; i < MATCH_BOUND_VALUES; i++) {
+      const int32_t difference = bound[0].values[i] - bound[1].values[i];
+      square += difference * difference;
+    }
+    const double distance = (double)match_square_u8(pair, pair + MATCH_LENGTH);
+    assert_true((double)square <= match_bound_limit(distance, bound[0].error + bound[1].error));
+    free(pair);
+  }
+}
+
 /* The reference on lists with known results. */
 static void reference_is_right(void **state) {
   (void)state;
@@ -235,6 +349,7 @@ static void reference_is_right(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(reference_is_right), cmocka_unit_test(sizes_agree),
                                      cmocka_unit_test(values_agree),       cmocka_unit_test(guides_agree),
-                                     cmocka_unit_test(threads_agree),      cmocka_unit_test(many_candidates_agree)};
+                                     cmocka_unit_test(threads_agree),      cmocka_unit_test(many_candidates_agree),
+                                     cmocka_unit_test(pairs_agree),        cmocka_unit_test(bound_is_below)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

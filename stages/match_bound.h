@@ -1,0 +1,53 @@
+/*
+ * A lower bound of the distance of two 8-bit descriptors, which rules out most candidates of a match without their
+ * distance.
+ *
+ * A descriptor is projected onto 24 directions T, which hold four fifths of the variance of SIFT descriptors. The mean
+ * is subtracted, the result scaled, shrunk into a ball and cut to a box:
+ *
+ *   v = box(ball(SCALE / NORM (T descriptor - T mean))),    |T(a - b)| <= NORM |a - b|
+ *
+ * Ball and box are convex, and the nearest point of a convex set moves no two points apart. So |v_a - v_b| <= SCALE |a
+ * - b|. u is v rounded, and error = |v - u|:
+ *
+ *   |u_a - u_b| <= SCALE |a - b| + error_a + error_b
+ *
+ * A candidate whose |u_a - u_b|^2 exceeds match_bound_limit(s, error_a + error_b) is farther than s. This holds for any
+ * descriptors; the directions only decide how many are ruled out.
+ */
+#ifndef HARTSIFT_STAGES_MATCH_BOUND_H
+#define HARTSIFT_STAGES_MATCH_BOUND_H
+
+#include "stages/match.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MATCH_BOUND_VALUES = 24, MATCH_BOUND_MAX = 63 };
+#define MATCH_BOUND_SCALE  0.35
+#define MATCH_BOUND_RADIUS 126.0
+#define MATCH_BOUND_NORM   326.0 /* at least the largest singular value of T */
+
+/* T, and T mean. */
+extern const int8_t match_bound_directions[MATCH_BOUND_VALUES][MATCH_LENGTH];
+extern const int32_t match_bound_means[MATCH_BOUND_VALUES];
+
+/* u, |u|^2 (at most 128^2) and the error of a descriptor. */
+typedef struct match_bound {
+  int8_t values[MATCH_BOUND_VALUES];
+  int32_t norm;
+  float error;
+} match_bound;
+
+/* sums: T descriptor. */
+match_bound match_bound_of(const int32_t sums[MATCH_BOUND_VALUES]);
+
+/* The largest |u_a - u_b|^2 that two descriptors at a squared distance up to `squared` can have. Infinity gives
+ * infinity. */
+double match_bound_limit(double squared, float errors);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
