@@ -50,7 +50,7 @@ def place_of(document):
 
 
 class Site:
-    """The sources of the site, put together in a folder of their own."""
+    """The sources of the site, which are assembled in a folder."""
 
     def __init__(self, out):
         self.out = out
@@ -68,7 +68,7 @@ class Site:
         shutil.copy(path, self.source / folder)
 
     def show_file(self, path):
-        """A page with a file of the tree, as it is."""
+        """Adds a page that shows a file of the tree unchanged."""
         name = path.name if path.name not in ("CMakeLists.txt", "README.md") else f"{path.parent.name}-{path.name}"
         self.copy(path, "raw")
         title = path.relative_to(ROOT).as_posix()
@@ -130,7 +130,7 @@ def have_packages():
 
 
 def missing(what, may_install):
-    """Exits: a tool is missing."""
+    """Exits, because a tool is missing."""
     if not may_install:
         print(f"skipped: {what}")
         sys.exit(77)

@@ -20,7 +20,7 @@ DIRECTIVES = {"function": "doxygenfunction", "inline": "doxygenfunction", "defin
 
 
 def _section(words):
-    """A heading and the header's text below it."""
+    """The text of the header below a heading, with the heading."""
     title, _, rest = re.sub(r"^-+ *", "", words).strip().partition("\n")
     rest = "\n".join(re.sub(r"([*_`<|])", r"\\\1", line.strip()) for line in rest.strip().split("\n"))
     title = title[0].upper() + title[1:]

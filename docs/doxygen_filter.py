@@ -18,7 +18,7 @@ SEVERAL_FIELDS = re.compile(r"\s*((?:const )?(?:struct )?\w+) (\*?\w+(?:\[\w+\])
 
 
 def plain_lines(comment):
-    """Lines of a comment: with a margin of stars, further indentation is kept; otherwise indentation is removed."""
+    """Lines of a comment. With a margin of stars, further indentation is kept; otherwise indentation is removed."""
     lines = comment[2:-2].strip("\n").rstrip().split("\n")
     if len(lines) > 1 and all(re.match(r" \*( |$)", line) for line in lines[1:]):
         return [line.strip(" *") if i == 0 else line[3:] for i, line in enumerate(lines)]
@@ -49,7 +49,7 @@ def described(comment, command=""):
 
 
 def split_fields(declaration, note):
-    """`float x, y;` as a field a line, each with the note."""
+    """Splits `float x, y;` into one field per line, each with the same comment."""
     match = SEVERAL_FIELDS.match(declaration)
     if not match:
         return f"{declaration} {note}"
@@ -58,7 +58,7 @@ def split_fields(declaration, note):
 
 def with_trailing(match):
     if re.fullmatch(r"struct \w+;", match.group(1)):
-        return match.group(1)  # where it is defined, not what it is
+        return match.group(1)  # the kind of definition is dropped, because the reference describes a name only once
     return split_fields(match.group(1), f"/**< {marked_up(match.group(2))} */")
 
 
@@ -66,12 +66,12 @@ def with_leading(match):
     indent, comment = match.groups()
     following = match.string[match.end():]
     if plain_lines(comment)[0].startswith("--") and not indent:
-        return "\n"  # a section of the file, which is a heading of its page
+        return "\n"  # a section of the file becomes a heading of its page
     if not indent:
         return described(comment)
     statement = following.partition(";")[0]
     if re.match(r"[^\n;]*,[ \t]*/\*", following):
-        return ""  # what some enumerators have in common, which has no place in the reference
+        return ""  # a comment on several enumerators at once has no place in the reference
     if following.startswith("\n") or re.match(r"[^;]*;[ \t]*/\*", following):
         title = re.sub(r"^[- \d.]+", "", " ".join(plain_lines(comment)))
         return f"/** @name {title}\n@{{ */\n"

@@ -16,7 +16,7 @@ plt.rcParams.update({"svg.hashsalt": "hartsift", "font.size": 11, "axes.spines.t
 
 
 def table(path, *columns, row=0):
-    """The rows, as dictionaries, of the first Markdown table of a file that has these columns."""
+    """The rows of the first Markdown table of a file that has these columns, as dictionaries."""
     lines = [[cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else None
              for line in path.read_text(encoding="utf-8").split("\n")]
     for number, header in enumerate(lines):
@@ -36,7 +36,7 @@ def numbers(cell):
 
 
 def bars(axis, groups, series, unit):
-    """series: (label, colour, values); a label above every bar."""
+    """Draws bars with a label above each. series: tuples (label, colour, values)."""
     width = 0.8 / len(series)
     for i, (label, colour, values) in enumerate(series):
         places = [group + (i - (len(series) - 1) / 2) * width for group in range(len(groups))]
@@ -110,7 +110,7 @@ def accuracy(results, axis):
 
 
 def hero(path):
-    """Two photographs and their matches, each match in one colour."""
+    """Draws two photographs and their matches, each match in one colour."""
     photos = [scenery.photo("leuvenB.jpg"), scenery.photo("leuvenA.jpg")]
     height, width = photos[0].shape[:2]
     first, second = hartsift.extract_batch(photos)
@@ -135,7 +135,7 @@ PLOTS = (gpu_frames, cpu_frames, threads, in_flight, matching, accuracy)
 
 
 def draw(results, folder):
-    """Writes NAME.svg for each plot into the folder."""
+    """Writes NAME.svg for each plot to the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     hero(folder / "hero.png")
     for plot in PLOTS:

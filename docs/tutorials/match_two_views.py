@@ -43,7 +43,7 @@ print(features.descriptors[0, :8], "= the first 8 of 128 numbers")
 
 
 def draw_features(axis, features):
-    """Circle: where and how large; its line: the direction."""
+    """Draws features: a circle shows position and size, a line in it the orientation."""
     for x, y, sigma, angle in features.keypoints:
         radius = 3 * sigma
         axis.add_patch(

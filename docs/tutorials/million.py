@@ -25,7 +25,7 @@ import hartsift
 import hartsift.parquet
 import scenery
 
-scratch = tempfile.TemporaryDirectory(prefix="hartsift-")  # gone when the program ends
+scratch = tempfile.TemporaryDirectory(prefix="hartsift-")  # deleted when the program ends
 folder = pathlib.Path(scratch.name)
 (folder / "photos").mkdir()
 yard = scenery.courtyard()

@@ -65,7 +65,7 @@ intrinsics = cameras[0].intrinsics
 
 
 def step(first, second):
-    """How the camera moved between two frames: its pose, and the matches that agree."""
+    """The camera's motion between two frames: its pose, and the matches that agree with it."""
     matches = hartsift.match(first, second)
     views = {"camera_a": intrinsics, "camera_b": intrinsics}
     geometry = hartsift.verify(first, second, matches, "essential", **views)
@@ -112,7 +112,7 @@ def rays(features, indices):
 
 
 def depths(pose, a, b):
-    """Depths in the first camera of points seen along rays a and b: d (R a) + t is parallel to b."""
+    """Depths, in the first camera, of points on the rays a and b: d (R a) + t is parallel to b."""
     turned = a @ pose.rotation.T
     across = np.cross(b, turned)
     return -(np.cross(b, pose.translation) * across).sum(1) / (across**2).sum(1)
@@ -125,7 +125,7 @@ for first, second in zip(features, features[1:]):
     a, b = rays(first, good.first), rays(second, good.second)
     depth = depths(pose, a, b)
     if known is None:
-        length = np.linalg.norm(centres[1] - centres[0])  # the only one that is given
+        length = np.linalg.norm(centres[1] - centres[0])  # the only length that is given
     else:
         ratios = known[good.first] / depth
         length = np.median(ratios[ratios > 0])

@@ -82,7 +82,7 @@ figure.tight_layout()
 #
 # The cameras are one and the same, with a known focal length.
 
-scratch = tempfile.TemporaryDirectory(prefix="hartsift-")  # gone when the program ends
+scratch = tempfile.TemporaryDirectory(prefix="hartsift-")  # deleted when the program ends
 folder = pathlib.Path(scratch.name)
 camera = hartsift.colmap_camera(512, 384, focal_length=440, model="SIMPLE_PINHOLE")
 with hartsift.ColmapDatabase(folder / "database.db", share_cameras=True) as database:
@@ -126,7 +126,7 @@ truth = np.array([cameras[names.index(image.name)].centre for image in registere
 
 
 def similarity(points, to):
-    """Scale s, rotation R and shift t with s R points + t as near to `to` as can be."""
+    """Finds scale s, rotation R and shift t for which s R points + t is nearest to `to`."""
     a, b = points - points.mean(0), to - to.mean(0)
     left, spread, right = np.linalg.svd(b.T @ a)
     turn = np.diag([1, 1, np.sign(np.linalg.det(left @ right))])

@@ -29,12 +29,12 @@ class Surface(NamedTuple):
     u: np.ndarray
     v: np.ndarray
     size: Tuple[float, float]
-    texels: float  # of the first level, a metre
-    levels: List[np.ndarray]  # the texture, and each level half as large as the one before
+    texels: float  # texels per metre in the first level
+    levels: List[np.ndarray]  # the texture, then levels of which each has half the side of the previous one
 
 
 class Camera(NamedTuple):
-    """A pinhole camera: a point X of the world is at rotation (X - centre)."""
+    """A pinhole camera. A point X of the world has camera coordinates rotation (X - centre)."""
 
     centre: np.ndarray
     rotation: np.ndarray
@@ -43,7 +43,7 @@ class Camera(NamedTuple):
 
     @property
     def intrinsics(self) -> Tuple[float, float, float, float]:
-        """fx, fy, cx, cy in pixels, the centre of the top-left pixel at (0, 0)."""
+        """Intrinsic parameters fx, fy, cx, cy in pixels; the centre of the top-left pixel is (0, 0)."""
         return self.focal, self.focal, (self.size[0] - 1) / 2, (self.size[1] - 1) / 2
 
 
@@ -53,7 +53,7 @@ def photo(name: str) -> np.ndarray:
 
 
 def camera(centre, target, size=(640, 480), focal=None) -> Camera:
-    """A camera at `centre` that looks at `target`, held upright; focal: pixels, by default as wide a view as a phone's."""
+    """A camera at `centre`, held upright, that looks at `target`. focal: pixels; by default as wide a view as a phone's."""
     forward = np.subtract(target, centre).astype(float)
     forward /= np.linalg.norm(forward)
     right = np.cross(forward, [0, 0, 1])
@@ -76,7 +76,7 @@ def _surface(origin, u, v, width, height, texels, seed) -> Surface:
 
 
 def courtyard(texels: float = 60.0) -> List[Surface]:
-    """Ground of 12 x 12 m, four walls of 4 m, and boxes; a metre of texture has `texels` samples."""
+    """Makes the courtyard: ground of 12 x 12 m, four walls 4 m high, and boxes. A metre of texture has `texels` samples."""
     x, y, z = np.eye(3)
     surfaces = [_surface((-6, -6, 0), y, x, 12, 12, 0.7 * texels, 4)]
     for seed, (origin, u) in enumerate([((-6, 6, 4), x), ((6, 6, 4), -y), ((6, -6, 4), -x), ((-6, -6, 4), y)], 5):
@@ -90,7 +90,7 @@ def courtyard(texels: float = 60.0) -> List[Surface]:
 
 
 def _sample(surface: Surface, s, t, level) -> np.ndarray:
-    """Colours at places of a surface, bilinear in one level of its texture each."""
+    """Colours at positions (s, t) of a surface. Each is interpolated bilinearly in one level of the texture."""
     colours = np.empty((len(s), 3), np.float32)
     level = np.clip(level, 0, len(surface.levels) - 1).astype(int)
     for number in np.unique(level):
@@ -106,7 +106,7 @@ def _sample(surface: Surface, s, t, level) -> np.ndarray:
 
 
 def photograph(world: List[Surface], view: Camera) -> np.ndarray:
-    """What the camera sees: uint8 [height, width, 3]."""
+    """Renders the camera's picture: uint8 [height, width, 3]."""
     (width, height), (fx, fy, cx, cy) = view.size, view.intrinsics
     x, y = np.meshgrid((np.arange(width) - cx) / fx, (np.arange(height) - cy) / fy)
     rays = (np.stack([x.ravel(), y.ravel(), np.ones(width * height)], 1) @ view.rotation).astype(np.float32)
@@ -118,7 +118,8 @@ def photograph(world: List[Surface], view: Camera) -> np.ndarray:
         away, aside = surface.origin - view.centre, view.centre - surface.origin
         if normal @ away <= 0:
             continue
-        # A ray r meets the plane at depth k / w, w = normal r, and there s and t are linear in r, divided by w.
+        # A ray r meets the plane at depth k / w with w = normal . r. There s and t are linear functions of r, divided
+        # by w.
         k = normal @ away
         columns = [(aside @ side) * normal + k * side for side in (surface.u, surface.v)] + [normal]
         s, t, w = (rays @ np.stack(columns, 1).astype(np.float32)).T
@@ -126,7 +127,8 @@ def photograph(world: List[Surface], view: Camera) -> np.ndarray:
         seen = np.flatnonzero(inside & (w * depths > k))
         if len(seen):
             s, t, depths[seen] = s[seen] / w[seen], t[seen] / w[seen], k / w[seen]
-            # Texels under a pixel, for a surface that is seen head on; half a level more for those seen aslant.
+            # Number of texels under a pixel, for a surface that faces the camera; half a level more for an oblique
+            # surface.
             spread = depths[seen] * surface.texels / view.focal
             colours[seen] = _sample(surface, s, t, np.floor(np.log2(np.maximum(spread, 1)) + 0.5))
     return np.clip(colours + 0.5, 0, 255).astype(np.uint8).reshape(height, width, 3)

@@ -1,4 +1,4 @@
-"""``python -m hartsift``: the command, and its ``batch`` and ``merge`` for Parquet files, which need pyarrow."""
+"""``python -m hartsift``: runs the command; its ``batch`` and ``merge`` for Parquet files are Python and need pyarrow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._arguments import add_extraction_options, extraction_options, run
 
 
 def _is_parquet(command: str, argument: str) -> bool:
-    """True if an argument of batch or merge names Parquet: a format, file or URI, for merge also a folder of files."""
+    """True if an argument of batch or merge names Parquet: as a format, file or URI; for merge also as a folder of files."""
     value = argument.rpartition("=")[2] if argument.startswith("-") else argument
     if value == "parquet" or value.endswith(".parquet") or "://" in value:
         return True
@@ -21,7 +21,7 @@ def _is_parquet(command: str, argument: str) -> bool:
 
 
 def _run_command(arguments: Sequence[str]) -> NoReturn:
-    """Replaces this process by the command next to the library or, in a system's packages, on the PATH."""
+    """Replaces this process by the command, which is next to the library or, in a system's packages, on the PATH."""
     program = str(_library.library_path().with_name("hartsift"))
     if not os.path.exists(program):
         program = shutil.which("hartsift") or program
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Runs the command line: Parquet here, everything else by the command."""
+    """Runs the command line: subcommands for Parquet in Python, everything else by the command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] not in (["batch"], ["merge"]) or not any(_is_parquet(given[0], value) for value in given[1:]):
         _run_command(given)

@@ -1,4 +1,4 @@
-"""Command lines of the package's modules: every field of ``hartsift.Options`` as an option."""
+"""Command lines of the package's modules, with every field of ``hartsift.Options`` as an option."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._hints import Options
 
 
 def _value(text: str) -> Union[int, float, str, "tuple[int, ...]"]:
-    """Parses a number, comma-separated numbers (a tuple), or a text."""
+    """Parses a number, numbers separated by commas (as a tuple), or a text."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -51,12 +51,12 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
     for name in (*Options.__annotations__, "sigma"):
         option = f"--{name.replace('_', '-')}"
         if option not in parser._option_string_actions:
-            # A flag without a value means yes.
+            # An option without a value is a flag that is on.
             group.add_argument(option, dest=f"option_{name}", type=_value, nargs="?", const=1, metavar="VALUE")
 
 
 def extraction_options(arguments: argparse.Namespace) -> Dict[str, Any]:
-    """The given options as keyword arguments."""
+    """The given options of extraction and reading, as keyword arguments."""
     found = option_arguments(arguments)
     found.update(exif=arguments.exif, jpeg_scale=arguments.jpeg_scale, strict=arguments.strict)
     if arguments.value_range is not None:
@@ -73,22 +73,22 @@ def option_arguments(arguments: argparse.Namespace) -> Dict[str, Any]:
 
 
 def _end(number: int, frame: object) -> NoReturn:
-    """Signal handler: raises an exception, so that unfinished files are removed."""
+    """Signal handler that raises an exception, so that unfinished files are removed."""
     sys.exit(128 + number)
 
 
 def _status_of(error: Exception) -> int:
-    """The command's exit status: 2 for a wrong argument, 3 for an unusable device, 1 for other failures, such as a file or a
-    missing package."""
+    """Returns the command's exit status for an error: 2 for a wrong argument, 3 for an unusable device, 1 for other
+    failures, such as a file or a missing package."""
     if isinstance(error, Error) and error.name == "HS_ERR_NO_DEVICE":
         return 3
     return 2 if isinstance(error, (ArgumentError, TypeError)) else 1
 
 
 def run(parser: argparse.ArgumentParser, arguments: Optional[Sequence[str]]) -> int:
-    """Calls the function that the chosen subcommand has set as `run`; its result is the exit status. Errors of arguments or
-    files print a line on standard error and give status 1, 2 or 3, as in the command. SIGTERM and SIGHUP end it in order, with
-    the status that shells use."""
+    """Calls the function that the chosen subcommand has set as `run`, and returns its exit status. An error of
+    arguments or files prints a line on standard error; the status is then 1, 2 or 3, as in the command. After SIGTERM
+    and SIGHUP unfinished files are removed, and the status is the one that shells use."""
     return run_parsed(parser, parser.parse_args(arguments))
 
 

@@ -1,4 +1,4 @@
-"""Features of many images as Arrow tables with a row for each image: the content of Parquet files."""
+"""Features of many images as Arrow tables, with one row per image: the content of Parquet files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from ._options import WORK_OPTIONS
 if TYPE_CHECKING:
     from ._hints import Layout
 
-#: Fields of a keypoint as list columns, by their names there.
+#: Fields of keypoints that are list columns, by their names in the tables.
 KEYPOINT_COLUMNS = ("x", "y", "sigma", "orientation", "response", "octave", "level")
 PRIOR_COLUMNS = ("focal_length", "latitude", "longitude", "altitude")
-#: Columns with one or few values, stored with a dictionary.
+#: Columns with few different values, which are stored with a dictionary.
 DICTIONARY_COLUMNS = ["status", "method", "options"]
-#: Images in a row group: about 30 MB with 3000 features per image.
+#: Number of images in a row group: about 30 MB with 3000 features per image.
 ROW_GROUP_IMAGES = 64
 _DESCRIPTOR_BYTES = {"u8": DESCRIPTOR_LENGTH, "f32": 4 * DESCRIPTOR_LENGTH, "none": DESCRIPTOR_LENGTH}
-# Options that affect speed or success, but not the result. decoder is in the rows of earlier versions.
+# Options that affect speed or success but not the result. decoder is not among them, because rows of earlier versions
+# have it.
 _CHANGE_NO_RESULT = WORK_OPTIONS - {"decoder"}
 
 
@@ -38,9 +39,9 @@ class ImageRow:
     Attributes:
         image: its name.
         features: None if it failed.
-        error: why it failed, else None.
-        priors: what a JPEG's EXIF says of the camera: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees,
-            ``altitude`` in metres; what is unknown is left out.
+        error: the reason if it failed, else None.
+        priors: camera data from a JPEG's EXIF: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees,
+            ``altitude`` in metres; unknown values are left out.
     """
 
     image: str
@@ -50,7 +51,7 @@ class ImageRow:
 
 
 def feature_schema(descriptor: str = "u8") -> pa.Schema:
-    """The columns of features, see FORMATS.md. descriptor: the option of that name."""
+    """The columns of a table of features, see FORMATS.md. descriptor: value of the option of that name."""
     if descriptor not in _DESCRIPTOR_BYTES:
         raise ArgumentError(f"descriptor is {descriptor!r}, expected one of {', '.join(_DESCRIPTOR_BYTES)}")
     floats, shorts = pa.list_(pa.float32()), pa.list_(pa.int16())
@@ -80,13 +81,13 @@ _LIST_TYPES = {
 
 
 def options_text(options: Mapping[str, Any]) -> str:
-    """Everything that results depend on, as JSON with sorted names: equal texts give equal features. options: of an
-    ``Extractor`` and of reading."""
+    """All settings on which results depend, as JSON with sorted names: equal texts give equal features. options: those of
+    an ``Extractor`` and of reading."""
     return json.dumps({name: value for name, value in options.items() if name not in _CHANGE_NO_RESULT}, sort_keys=True)
 
 
 def _lists(values: pa.Array, counts: Sequence[Optional[int]]) -> pa.Array:
-    """Splits values into lists of these lengths; None: a null."""
+    """Splits values into lists of these lengths; a length None gives a null."""
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum([count or 0 for count in counts], out=offsets[1:])
     if offsets[-1] >= 1 << 31:
@@ -96,7 +97,7 @@ def _lists(values: pa.Array, counts: Sequence[Optional[int]]) -> pa.Array:
 
 
 def table_of_rows(rows: Sequence[ImageRow], options: str, descriptor: str) -> pa.Table:
-    """A table with a row for each image. options: from ``options_text``."""
+    """A table with one row per image. options: the text from ``options_text``."""
     schema = feature_schema(descriptor)
     found = [row.features for row in rows]
     counts = [None if features is None else len(features) for features in found]
@@ -145,7 +146,7 @@ def _numbers(values: pa.Array) -> Any:
 
 
 def _list_column(table: pa.Table, name: str) -> pa.Array:
-    """A column of lists, cast to its documented type: programs that rewrite a file may widen it."""
+    """A column of lists, cast to its documented type, because programs that rewrite a file may widen the type."""
     column = _whole(table, name)
     wanted, of_floats = _LIST_TYPES[name]
     if column.type in (wanted, of_floats):
@@ -157,7 +158,7 @@ def _list_column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _check_lists(lists: Mapping[str, pa.Array], names: Sequence[str]) -> None:
-    """Checks that every keypoint has a value in each column, and a descriptor if its image has any."""
+    """Checks that every keypoint has a value in each column, and a descriptor if its image has descriptors."""
     filled = ~_numbers(pc.is_null(lists["x"]))
     wanted = np.diff(np.asarray(lists["x"].offsets))
     for name, column in lists.items():
@@ -171,7 +172,8 @@ def _check_lists(lists: Mapping[str, pa.Array], names: Sequence[str]) -> None:
 
 
 def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional[Features]]]:
-    """Yields each row's plain columns by name and its features, None if the image failed. Descriptors view the table.
+    """Yields for each row the columns without lists, by name, and the features; None if the image failed. Descriptors
+    refer to the table's memory.
 
     Needs the column x, for keypoints also y, sigma and orientation; other columns are optional.
     ``ArgumentError``: a missing column, or values that are no features.
@@ -204,7 +206,7 @@ def iterate_features(table: pa.Table) -> Iterator[Tuple[Dict[str, Any], Optional
 
 
 def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
-    """Provenance of a row's descriptors, as far as its columns have it."""
+    """Provenance of a row's descriptors, as far as its columns contain it."""
     if "options" not in row:
         return "ubc", None
     try:
@@ -219,7 +221,7 @@ def _origin_of(row: Mapping[str, Any]) -> Tuple["Layout", Optional[Origin]]:
 
 
 def _descriptor_array(lists: pa.Array) -> Any:
-    """uint8 or float32 [N, 128]: a view of all descriptors of a column."""
+    """All descriptors of a column, uint8 or float32 [N, 128], without a copy."""
     values = lists.values
     size = values.type.byte_width
     dtype = np.dtype(np.uint8 if size == DESCRIPTOR_LENGTH else "<f4")
@@ -236,6 +238,6 @@ def write_arguments() -> Dict[str, Any]:
 
 
 def differing_options(one: str, other: str) -> List[str]:
-    """Options of one text that differ from another's: "name=value"."""
+    """Options in one text whose values differ from those in another: "name=value"."""
     first, second = json.loads(one), json.loads(other)
     return [f"{name}={value}" for name, value in sorted(first.items()) if second.get(name) != value]

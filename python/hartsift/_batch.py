@@ -1,4 +1,4 @@
-"""Many images at the rate of ``hartsift batch``: takes files, bytes and arrays, gives results as they finish."""
+"""Many images at the rate of ``hartsift batch``: takes files, bytes and arrays, returns results as they finish."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ._hints import Layout, Options
 
 
-PASSED_OVER_BYTES = 512  #: of hs_image_findings.passed_over_text
-_LOOK_AGAIN_S = 0.001  #: after other threads had all results that may be out at one time
+PASSED_OVER_BYTES = 512  #: capacity of hs_image_findings.passed_over_text
+_LOOK_AGAIN_S = 0.001  #: interval of looking again, after other threads took all results that may be held at one time
 
 
 class HsBatchImage(ctypes.Structure):
@@ -157,11 +157,11 @@ class BatchResult:
 
     Attributes:
         index: number of the image in the order of ``Batch.add``, from 0 on.
-        name: the given one, or the path; "" for bytes and arrays without a name.
+        name: the given name, or the path; "" for bytes and arrays without a name.
         features: None if it failed.
-        error: why it failed, else None.
+        error: the reason if it failed, else None.
         size: width and height of the original, (0, 0) if it could not be read.
-        device: index in ``Batch.devices`` of the device that extracted it, None if none did.
+        device: index in ``Batch.devices`` of the device that extracted the features, else None.
         priors: from a file's EXIF: ``focal_length`` in pixels, ``latitude``, ``longitude`` in degrees, ``altitude`` in
             metres; unknown values are left out.
         way, way_reason: as in ``Extractor.statistics``; "none" and "" if it failed.
@@ -183,7 +183,7 @@ class BatchProgress:
     """Progress of a ``Batch``.
 
     Attributes:
-        added, begun, given: images added; of these, begun by a thread; results returned.
+        added, begun, given: numbers of images added, of images begun by a thread, and of results returned.
         capacity: maximum number of images in progress or held at one time.
     """
 
@@ -194,7 +194,7 @@ class BatchProgress:
 
 
 def priors_of(exif: HsExif) -> Dict[str, float]:
-    """Known focal length and position."""
+    """The known ones of focal length and position."""
     priors = {"focal_length": exif.focal_length} if exif.focal_length > 0 else {}
     if exif.has_place:
         priors.update(latitude=exif.latitude, longitude=exif.longitude)
@@ -204,8 +204,9 @@ def priors_of(exif: HsExif) -> Dict[str, float]:
 
 
 class Batch:
-    """Features of many images at the rate of ``hartsift batch``: threads of the library read and decode files, one or several
-    devices extract, and results come as they end. An image that fails is a result with its error.
+    """Features of many images at the rate of ``hartsift batch``: threads of the library read and decode files, one or
+    several devices extract features, and results are returned as they finish. An image that fails gives a result with
+    its error.
 
     >>> with hartsift.Batch(max_features=2000) as batch:
     ...     for result in batch.run(paths):
@@ -216,11 +217,12 @@ class Batch:
     Args:
         devices: ``"cpu"``, ``"cuda:1"``, or a list of such names: a faster device takes more images; None: ``device``.
         readers: threads that read and decode, 0: chosen by devices and cores.
-        in_order: results come in the order of ``add``.
+        in_order: results are returned in the order of ``add``.
         value_range, exif, jpeg_scale, max_image_size, strict: of files, as for ``hartsift.extract``.
         options: as for ``Extractor``.
 
-    For the full rate of a GPU set the environment variable ``CUDA_DEVICE_MAX_CONNECTIONS=16`` before it is first used.
+    For the full rate of a GPU set the environment variable ``CUDA_DEVICE_MAX_CONNECTIONS=16`` before the GPU is first
+    used.
     """
 
     def __init__(
@@ -259,18 +261,18 @@ class Batch:
         self._layout = cast("Layout", name_of("layout", view.layout))
         self._lock = threading.Lock()
         self._closed = False
-        # By index: memory that the library reads until the result is returned.
+        # Memory that the library reads until the result is returned, by the image's index.
         self._owners: Dict[int, Tuple[Any, ...]] = {}
         self._count = 0
         self._end = weakref.finalize(self, library.hs_batch_destroy, self._handle)
 
     def add(self, image: ImageLike, mask: Any = None, *, name: Optional[str] = None) -> int:
-        """Adds an image and returns its number at once. An array must not be changed until its result is there.
+        """Adds an image and returns its number at once. An array must not be changed until its result is returned.
 
         Args:
             image: a file, its bytes or an array in host memory; as for ``extract``.
-            mask: None, or an array of its size; zero where keypoints are dropped.
-            name: in the result; None: the path.
+            mask: None, or an array of the image's size; keypoints where it is zero are dropped.
+            name: name in the result; None: the path.
         """
         given, owners = _batch_image(image, mask, name)
         with self._lock:
@@ -290,15 +292,15 @@ class Batch:
         check(library.hs_batch_end(self._handle))
 
     def stop(self) -> None:
-        """Stops the batch. Images on a device are finished; the others have no result."""
+        """Stops the batch. Images on a device are finished; other images get no result."""
         if not self._closed:
             library.hs_batch_stop(self._handle)
 
     def next(self, timeout: Optional[float] = None) -> Optional[BatchResult]:
-        """The next result; None: no more, or none within the timeout.
+        """Returns the next result; None: there are no more, or none within the timeout.
 
         Args:
-            timeout: seconds; None: waits for a result or the end.
+            timeout: seconds; None: waits without a limit.
         """
         found = _RESULT()
         end = None if timeout is None else time.monotonic() + timeout
@@ -308,7 +310,7 @@ class Batch:
             left = None if end is None else end - time.monotonic()
             wait_ms = -1 if left is None else int(min(max(left * 1000, 0), 2**31 - 1))
             status = library.hs_batch_next(self._handle, wait_ms, ctypes.byref(found))
-            if status == _library.HS_ERR_CAPACITY:  # other threads copy results, and release them soon
+            if status == _library.HS_ERR_CAPACITY:  # other threads copy results, and will release them soon
                 if left is not None and left <= 0:
                     return None
                 time.sleep(_LOOK_AGAIN_S)
@@ -340,7 +342,7 @@ class Batch:
         return BatchResult(int(view.index), os.fsdecode(view.name), features, error, size, device, priors, way, reason)
 
     def run(self, images: Iterable[ImageLike]) -> Iterator[BatchResult]:
-        """Adds images (a bounded number ahead of the results), ends the batch, and yields the results.
+        """Adds images, of which only a bounded number waits for results, ends the batch, and yields the results.
 
         Args:
             images: as for ``add``, taken one after another.
@@ -355,7 +357,7 @@ class Batch:
             yield result
 
     def _add_next(self, source: Iterator[ImageLike]) -> bool:
-        """Adds the next image; False: no more, or the batch is stopped."""
+        """Adds the next image. False: there are no more, or the batch is stopped."""
         try:
             self.add(next(source))
         except StopIteration:
@@ -369,14 +371,14 @@ class Batch:
 
     @property
     def progress(self) -> BatchProgress:
-        """How far the batch is."""
+        """Progress of the batch."""
         self._check_open()
         view = HsBatchProgress(struct_size=ctypes.sizeof(HsBatchProgress))
         check(library.hs_batch_get_progress(self._handle, ctypes.byref(view)))
         return BatchProgress(view.added, view.begun, view.given, view.capacity)
 
     def close(self) -> None:
-        """Stops, waits for images on a device, and frees everything except returned results."""
+        """Stops the batch, waits for images on a device, and frees everything except results that were returned."""
         if not self._closed:
             self._closed = True
             self._end()
@@ -404,7 +406,7 @@ def _open(sets: List[OptionsSet], load: HsLoadOptions, readers: int, in_order: b
         struct_size=ctypes.sizeof(HsBatchOptions),
         devices=pointers,
         device_count=len(sets),
-        readers=min(max(readers, -1), 2**31 - 1),  # ctypes would drop higher bits; the library refuses both
+        readers=min(max(readers, -1), 2**31 - 1),  # limits the numbers, because ctypes would drop higher bits; the library refuses the limits
         in_order=bool(in_order),
         load=ctypes.pointer(load),
     )
@@ -419,7 +421,7 @@ def _host_picture(picture: Picture) -> Picture:
 
 
 def _batch_image(image: ImageLike, mask: Any, name: Optional[str]) -> Tuple[HsBatchImage, Tuple[Any, ...]]:
-    """The library's view of an image, and objects that must stay alive until its result."""
+    """The library's form of an image, and objects that must stay alive until its result."""
     given = HsBatchImage(name=None if name is None else path_bytes(name))
     masking = None if mask is None else _host_picture(picture_of_mask(mask))
     if masking is not None:
@@ -434,7 +436,7 @@ def _batch_image(image: ImageLike, mask: Any, name: Optional[str]) -> Tuple[HsBa
         given.bytes, given.byte_count = content, len(content)
         return given, (content, masking)
     path = path_bytes(cast("Union[str, os.PathLike[str]]", image))
-    if path == b"-":  # a name; standard input otherwise
+    if path == b"-":  # for the library "-" would be standard input, but here it is a file's name
         path, given.name = b"./-", given.name or b"-"
     given.path = path
     return given, (masking,)

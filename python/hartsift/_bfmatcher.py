@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Row = Tuple[cv2.DMatch, ...]
 
 NORM_L2 = 4
-#: OpenCV refuses radii up to the float32 number's epsilon.
+#: OpenCV refuses radii up to the epsilon of float32.
 _LEAST_RADIUS = float(np.finfo(np.float32).eps)
 
 
@@ -45,7 +45,7 @@ def _rows(given: Any, name: str) -> Any:
 
 
 def _mask(given: Any, shape: Tuple[int, int]) -> Any:
-    """A mask of pairs; None: all may match."""
+    """A mask of pairs; None: all pairs may match."""
     mask = array_of(given)
     if is_empty(mask):
         return None
@@ -64,7 +64,7 @@ def _matches(query: Sequence[int], train: Any, images: Any, distances: Any) -> "
 
 
 class _Call:
-    """Descriptors and masks of one call: the query, and one image or all added ones."""
+    """Descriptors and masks of one call: of the query, and of one image or of all added images."""
 
     def __init__(self, query: Any, train: Any, masks: Any, added: List[Any]) -> None:
         self.query = _rows(query, "queryDescriptors")
@@ -97,7 +97,7 @@ class _Call:
         return sum(map(len, self.sets))
 
     def is_plain(self) -> bool:
-        """True if the library can match these: SIFT's descriptors, every pair allowed."""
+        """True if the library can match these descriptors: they are SIFT's, and every pair may match."""
         if any(mask is not None for mask in self.masks) or self.query.dtype not in (np.dtype("u1"), np.dtype("f4")):
             return False
         if any(one.shape[1] != DESCRIPTOR_LENGTH for one in (self.query, *self.sets)):
@@ -109,7 +109,7 @@ class _Call:
         return self.sets[0] if len(self.sets) == 1 else np.concatenate(self.sets)
 
     def places(self, indices: "npt.NDArray[Any]") -> "Tuple[npt.NDArray[Any], npt.NDArray[Any]]":
-        """Converts indices into ``whole_train`` to indices in an image's list, and image numbers."""
+        """Converts indices into ``whole_train`` to indices in the list of an image, and the numbers of the images."""
         starts = np.cumsum([0, *map(len, self.sets)])
         images = np.searchsorted(starts, indices, side="right") - 1
         return indices - starts[images], images
@@ -118,16 +118,17 @@ class _Call:
 class BFMatcher:
     """Replaces ``cv2.BFMatcher(cv2.NORM_L2, crossCheck)`` for SIFT's descriptors, uint8 or float32 [N, 128].
 
-    All methods and forms of OpenCV's calls work (python/OPENCV.md lists differences): with train descriptors or with added ones,
-    None or an empty array for no descriptors, ``cv2.UMat``, masks of pairs; also ``hartsift.Features``. They return cv2.DMatch as
-    OpenCV's do; distances are exact, and of equal ones the lower index comes first. OpenCV's own matcher handles everything else
-    (masks, other norms, types and lengths, more than 1024 neighbours). An error is a ``hartsift.Error`` and a ``cv2.error``.
-    Needs the package cv2.
+    All methods and forms of OpenCV's calls work (python/OPENCV.md lists differences): with train descriptors or with
+    added ones, None or an empty array for no descriptors, ``cv2.UMat``, masks of pairs; also ``hartsift.Features``.
+    They return cv2.DMatch as OpenCV's methods do; distances are exact, and of equal distances the lower index comes
+    first. OpenCV's own matcher handles everything else (masks, other norms, types and lengths, more than 1024
+    neighbours). An error is a ``hartsift.Error`` and a ``cv2.error``. Needs the package cv2.
 
     Args:
-        normType: 4, ``cv2.NORM_L2``; others as OpenCV has them.
-        crossCheck: keep a match only if it is found from both sides; then ``knnMatch`` takes k = 1 alone, as OpenCV's.
-        extractor: whose threads and device do the work; None: one kept for this thread.
+        normType: 4, which is ``cv2.NORM_L2``, or another norm of OpenCV.
+        crossCheck: keep a match only if each descriptor is the other's nearest; ``knnMatch`` then allows only k = 1, as
+            OpenCV's does.
+        extractor: its threads and device do the work; None: an extractor that is kept for this thread.
     """
 
     @raises_like_cv2
@@ -154,7 +155,7 @@ class BFMatcher:
 
     @raises_like_cv2
     def add(self, descriptors: Any) -> None:
-        """Adds train descriptors, for calls without any.
+        """Adds train descriptors, for calls without train descriptors.
 
         Args:
             descriptors: a list with an array, a cv2.UMat or Features for each image. They are not copied.
@@ -168,7 +169,7 @@ class BFMatcher:
 
     @raises_like_cv2
     def train(self) -> None:
-        """Does nothing, as OpenCV's: there is no index."""
+        """Does nothing, as OpenCV's, because there is no index."""
 
     @raises_like_cv2
     def clear(self) -> None:
@@ -182,12 +183,12 @@ class BFMatcher:
 
     @raises_like_cv2
     def getTrainDescriptors(self) -> Tuple[Any, ...]:
-        """The added descriptors, an array for each image."""
+        """The added descriptors, one array per image."""
         return tuple(one.descriptors if isinstance(one, Features) else array_of(one) for one in self._train)
 
     @raises_like_cv2
     def clone(self, emptyTrainData: bool = False) -> "BFMatcher":
-        """Another matcher with copies of the added descriptors; without them, if ``emptyTrainData`` is true."""
+        """Returns another matcher with copies of the added descriptors, or without them if ``emptyTrainData`` is true."""
         copy = BFMatcher(self._norm, self._cross, extractor=self._extractor)
         if not flag(emptyTrainData, "emptyTrainData"):
             copy.add([None if one is None else np.array(one) for one in self.getTrainDescriptors()])
@@ -203,13 +204,14 @@ class BFMatcher:
     def match(
         self, queryDescriptors: Any, trainDescriptors: Any = MISSING, mask: Any = None, *, masks: Any = None
     ) -> "Row":
-        """The nearest of every query descriptor: ``match(query, train, mask)``, or ``match(query, masks)`` of what was added.
+        """The nearest neighbour of every query descriptor: ``match(query, train, mask)``, or ``match(query, masks)``
+        among the added descriptors.
 
         Args:
             queryDescriptors: descriptors; None or an empty array: there are no matches.
-            trainDescriptors: descriptors; left out: those that were added, imgIdx tells of which image.
-            mask: uint8 or bool [query, train], zero where a pair may not match.
-            masks: a list with such a mask, or None, for each image that was added.
+            trainDescriptors: descriptors; left out: the added ones; imgIdx is then the number of the image.
+            mask: uint8 or bool [query, train], zero for pairs that may not match.
+            masks: a list with such a mask, or None, for each added image.
         """
         if isinstance(trainDescriptors, (list, tuple)):
             trainDescriptors, masks = MISSING, trainDescriptors
@@ -231,12 +233,12 @@ class BFMatcher:
         *,
         masks: Any = None,
     ) -> "Tuple[Row, ...]":
-        """The k nearest of every query descriptor: ``knnMatch(query, train, k, mask, compactResult)``, or
-        ``knnMatch(query, k, masks, compactResult)`` of what was added.
+        """The k nearest neighbours of every query descriptor: ``knnMatch(query, train, k, mask, compactResult)``, or
+        ``knnMatch(query, k, masks, compactResult)`` among the added descriptors.
 
         Args:
             queryDescriptors, trainDescriptors, mask, masks: as for ``match``.
-            k: how many, 1 or more; where there are fewer train descriptors, all.
+            k: number of neighbours, 1 or more; if there are fewer train descriptors, all are returned.
             compactResult: leave out query descriptors without matches.
         """
         if _is_number(trainDescriptors):
@@ -267,9 +269,9 @@ class BFMatcher:
         *,
         masks: Any = None,
     ) -> "Tuple[Row, ...]":
-        """All within a distance of every query descriptor, nearest first: ``radiusMatch(query, train, maxDistance, mask,
-        compactResult)``, or ``radiusMatch(query, maxDistance, masks, compactResult)`` of what was added. crossCheck changes
-        nothing here, as in OpenCV.
+        """All neighbours within a distance of every query descriptor, nearest first: ``radiusMatch(query, train,
+        maxDistance, mask, compactResult)``, or ``radiusMatch(query, maxDistance, masks, compactResult)`` among the
+        added descriptors. crossCheck has no effect here, as in OpenCV.
 
         Args:
             queryDescriptors, trainDescriptors, mask, masks: as for ``match``.
@@ -327,7 +329,7 @@ class BFMatcher:
         return [matches[a:b] for a, b in zip(ends, ends[1:])]
 
     def _by_opencv(self, name: str, call: _Call, *number: Union[int, float]) -> Any:
-        """Result of cv2's matcher for the same call, by query descriptor."""
+        """Result of cv2's matcher for the same call, as a list for each query descriptor."""
         import cv2
 
         matcher = cv2.BFMatcher(self._norm, self._cross)
@@ -347,19 +349,19 @@ class BFMatcher:
 
     @raises_like_cv2
     def write(self, target: Any, name: Optional[str] = None) -> None:
-        """As OpenCV's, of a matcher, which writes no parameters: to ``target``, a file by its name, or a FileStorage that
-        gets them under ``name``."""
+        """Writes as OpenCV's matcher does, which has no parameters. target: name of a file, or a FileStorage, which
+        gets an empty map called ``name``."""
         path = os.fspath(target) if isinstance(target, (str, os.PathLike)) else target
         self._algorithm().write(*([path] if name is None else [path, name]))
 
     @raises_like_cv2
     def save(self, filename: "Union[str, os.PathLike[str]]") -> None:
-        """As OpenCV's, to a file of the name ``filename``."""
+        """Writes to the file ``filename``, as OpenCV's matcher does."""
         self._algorithm().save(os.fspath(filename))
 
     @raises_like_cv2
     def read(self, source: Any) -> None:
-        """As OpenCV's: reads no parameters, of ``source``, a file by its name or a FileNode."""
+        """Reads no parameters, as OpenCV's matcher. source: name of a file, or a FileNode."""
         self._algorithm().read(os.fspath(source) if isinstance(source, (str, os.PathLike)) else source)
 
     def _algorithm(self) -> Any:
@@ -377,7 +379,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _second_form(name: str, number: Any, keyword: Any, mask: Any, masks: Any, compact: Any) -> Tuple[Any, Any, Any, Any]:
-    """Arguments of a call (query, number, masks, compactResult), in the positions of train and of the arguments after it."""
+    """Arguments of a call (query, number, masks, compactResult): they are in the positions of train and of the arguments
+    after it."""
     given = None if keyword is MISSING else keyword
     if given is not None and not isinstance(given, (list, tuple)):
         raise ArrayTypeError(f"trainDescriptors is {number!r} and {name} is given: expected an array, or {name} in its place")
@@ -386,7 +389,7 @@ def _second_form(name: str, number: Any, keyword: Any, mask: Any, masks: Any, co
     if mask is not None:
         if not isinstance(mask, (bool, int, np.bool_)):
             raise ArrayTypeError("mask is for trainDescriptors: expected masks, a list with one for each image that was added")
-        compact = mask  # the fourth position is compactResult here
+        compact = mask  # in this form the fourth position is compactResult
     return MISSING, number, given if given is not None else masks, compact
 
 

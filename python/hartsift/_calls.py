@@ -1,4 +1,4 @@
-"""Extraction without an object: the functions that take options with every call."""
+"""Extraction without an object: functions whose every call takes options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CACHED_EXTRACTORS = 4
 
 
 class _Cache(threading.local):
-    """A thread's last extractors, for functions that take options with every call."""
+    """The last extractors of a thread, for functions whose every call takes options."""
 
     def __init__(self) -> None:
         self.extractors: "OrderedDict[Tuple[Any, ...], Extractor]" = OrderedDict()
@@ -38,11 +38,11 @@ _cache = _Cache()
 
 
 def cached_extractor(options: Dict[str, Any]) -> Extractor:
-    """This thread's extractor for the options; a new one replaces the least recently used one."""
+    """This thread's extractor for the options. A new extractor replaces the least recently used one."""
     try:
         key = tuple(sorted(options.items()))
         hash(key)
-    except TypeError:  # a region as a list, say
+    except TypeError:  # for example a region as a list
         key = make_options(options).key()
     extractor = _cache.extractors.pop(key, None) or Extractor(**options)
     _cache.extractors[key] = extractor
@@ -71,32 +71,32 @@ def extract(
     A thread keeps the contexts of its last few sets of options, so repeated calls need no set-up.
 
     Args:
-        image: an array (height, width[, channels]), a tensor of PyTorch, a PIL image, a cv2.UMat, or a file: its name, opened in
-            binary mode, or its bytes. ``Extractor.extract`` says more of each.
+        image: an array (height, width[, channels]), a tensor of PyTorch, a PIL image, a cv2.UMat, or a file: its name,
+            the file opened in binary mode, or its bytes. ``Extractor.extract`` describes each in detail.
         mask: uint8 or bool (height, width); keypoints where it is zero are dropped.
-        channels: the order of an array's colours, ``"rgb"`` unless said otherwise. Arrays of cv2.imread are ``"bgr"``; read as
-            ``"rgb"`` they give other features without an error.
+        channels: order of an array's colours, by default ``"rgb"``. Arrays of cv2.imread are ``"bgr"``; if they are
+            read as ``"rgb"``, the features differ and there is no error.
         value_range: (black, white) of an array. None: 0 to 255 for uint8, to 65535 for uint16, to 1 for floats.
-        exif: of files, apply the orientation stored there.
+        exif: for files: apply the orientation that is stored in them.
         jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height.
-        max_image_size: of files: make a larger picture smaller first; 0: never.
-        strict: of files: refuse those whose decoder reports damage; else they give a warning.
+        max_image_size: for files: reduce a larger picture to this size first; 0: never.
+        strict: for files: refuse those whose decoder reports damage; otherwise damage gives a warning.
         options: any of ``hartsift.Options``. The main ones:
             ``profile``: "lowe" (the default), "opencv", "vlfeat" or "colmap", whose parameters and rules are taken;
-            ``max_features``: the strongest so many; 0: all;
-            ``contrast``, ``edge``: thresholds of contrast (less finds more) and of edges (more finds more);
-            ``first_octave``: -1 doubles the image first (finds more), 0 does not;
+            ``max_features``: number of strongest features that are kept; 0: all;
+            ``contrast``, ``edge``: thresholds of contrast (a lower one finds more) and of edges (a higher one finds
+            more); ``first_octave``: -1 doubles the image first (finds more), 0 does not;
             ``norm``: "l2", or "root" for RootSIFT;
             ``descriptor``: "u8", "f32" or "none";
             ``upright``, ``dsp``, ``affine``: no orientation; descriptors pooled over sizes; affine shapes;
-            ``device``: "auto", "cpu", "cuda", "cuda:N"; ``threads``: of the CPU, 0: one for each core;
-            ``max_memory_bytes``: of the work on an image; what needs more is done in tiles, or refused.
+            ``device``: "auto", "cpu", "cuda", "cuda:N"; ``threads``: number of CPU threads, 0: one for each core;
+            ``max_memory_bytes``: memory for an image; an image that needs more is processed in tiles, or refused.
 
     Returns:
         Features: ``keypoints`` [N, 4], ``descriptors`` [N, 128], and more.
 
     Raises:
-        hartsift.Error: what the library refuses, with its reason.
+        hartsift.Error: the library refuses the image or an option; the message is the reason.
     """
     extractor = cached_extractor(dict(options))
     return extractor.extract(
@@ -125,7 +125,7 @@ def extract_batch(
 
     Args:
         images, masks: as for ``Extractor.extract_batch``.
-        channels, value_range, options: as for ``hartsift.extract``; colours are RGB unless said otherwise.
+        channels, value_range, options: as for ``hartsift.extract``; colours are RGB by default.
     """
     return cached_extractor(dict(options)).extract_batch(images, masks, channels=channels, value_range=value_range)
 
@@ -169,16 +169,16 @@ def extract_many(
 def workspace_bytes(
     width: int, height: int, *, file_dtype: Optional["npt.DTypeLike"] = None, **options: "Unpack[Options]"
 ) -> Tuple[int, int]:
-    """Bytes of (host, device) memory that images up to this size need, before anything is allocated.
+    """Bytes of (host, device) memory that images up to this size need. Nothing is allocated.
 
     Args:
         width, height: pixels.
-        file_dtype: uint8 or uint16: of a file with such samples, which, within ``max_memory_bytes``, is decoded row by
-            row while it is processed in tiles; a band of its rows counts too. None: the image is in memory.
+        file_dtype: uint8 or uint16: for a file with samples of this type, which is decoded row by row if
+            ``max_memory_bytes`` requires tiles; a band of its rows is then included. None: the image is in memory.
         options: as for ``Extractor``.
 
     Raises:
-        hartsift.Error: what the library refuses, files of other samples among it.
+        hartsift.Error: the library refuses an option, or another file_dtype.
     """
     if not (1 <= width < 1 << 31 and 1 <= height < 1 << 31):
         raise ArgumentError(f"width and height are {width} and {height}, expected 1 or more")

@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from ._hints import Options
 
 _VLFEAT_BINS = [0, 7, 6, 5, 4, 3, 2, 1]
-_TENTATIVE_CAMERA = 2  # HS_TENTATIVE_CAMERA: a default, for a new image that shares no camera
-_SHARING: Dict[Union[bool, str], int] = {False: 0, True: 1, "size": 2, "folder": 3}  # HS_CAMERAS_OWN and so on
+_TENTATIVE_CAMERA = 2  # HS_TENTATIVE_CAMERA: the camera is a default, for a new image that shares no camera
+_SHARING: Dict[Union[bool, str], int] = {False: 0, True: 1, "size": 2, "folder": 3}  # numbers as HS_CAMERAS_OWN and so on
 _CAMERAS = 1 << 32
 
 
 @dataclass(frozen=True)
 class ColmapCamera:
-    """A camera in COLMAP's form. Lengths in pixels, the corner of the top-left pixel at (0, 0).
+    """A camera in COLMAP's form. Lengths are in pixels; the corner of the top-left pixel is (0, 0).
 
     Attributes:
         model: COLMAP's number: 0 SIMPLE_PINHOLE, 1 PINHOLE, 2 SIMPLE_RADIAL, 3 RADIAL, 4 OPENCV, ...
-        width, height: of its images.
+        width, height: size of its images.
         parameters: numbers in the model's order.
-        prior_focal_length: whether the focal length is known, not guessed.
+        prior_focal_length: True: the focal length is known; False: it is a guess.
     """
 
     model: int
@@ -66,10 +66,10 @@ class ColmapImage:
     """An image of the database.
 
     Attributes:
-        image_id: its number.
-        name: as it was added.
-        features: their number; None if none were ever written.
-        camera_id: the number of its camera.
+        image_id: number of the image.
+        name: name with which the image was added.
+        features: number of features; None: features were never written.
+        camera_id: number of the camera.
         camera: that camera.
     """
 
@@ -81,16 +81,16 @@ class ColmapImage:
 
 
 class ColmapPosition(NamedTuple):
-    """Where an image was taken."""
+    """Position of an image."""
 
     #: latitude and longitude in degrees (WGS 84, north and east above 0) and altitude in metres, or x, y, z.
     coordinates: Tuple[float, float, float]
-    #: True: x, y, z of a frame of the user's.
+    #: True: x, y, z in a frame that the user defines.
     cartesian: bool = False
 
 
 def _numbered_camera(number: int) -> HsColmapCamera:
-    """A camera of the database, by id."""
+    """Refers to a camera of the database by its id."""
     value = operator.index(number)
     if not 1 <= value < _CAMERAS:
         raise ArgumentError(f"there is no camera of the number {value}")
@@ -135,9 +135,9 @@ def colmap_camera(
     """COLMAP's default camera for an image: principal point in the middle, no distortion.
 
     Args:
-        width, height: of the image.
-        focal_length: pixels; 0: unknown, 1.2 times the larger side.
-        model: COLMAP's name for it.
+        width, height: size of the image.
+        focal_length: pixels; 0: unknown; 1.2 times the larger side is used.
+        model: COLMAP's name of the model.
     """
     view = HsColmapCamera()
     number = library.hs_colmap_model_of_name(model.encode())
@@ -169,7 +169,7 @@ def _geometry_view(geometry: Geometry) -> HsGeometry:
 
 
 class ColmapDatabase:
-    """A database for COLMAP's mapper, made if it is not there, in one transaction.
+    """A database for COLMAP's mapper. It is created if it does not exist. All changes are one transaction.
 
     >>> with hartsift.ColmapDatabase("database.db") as database:
     ...     a = database.add_image("a.jpg", features_a)
@@ -177,17 +177,18 @@ class ColmapDatabase:
     ...     matches = hartsift.match(features_a, features_b)
     ...     database.add_matches(a, b, matches, hartsift.verify(features_a, features_b, matches, "fundamental"))
 
-    The end of the ``with`` block commits; an exception in it leaves no trace. Calls from several threads run one after another. In a
-    forked child process the database is closed.
+    The end of the ``with`` block commits; after an exception in the block the database is unchanged. Calls from several
+    threads run one after another. In a forked child process the database is closed.
 
     Args:
         path: the file.
-        read_only: the file must be there and is only read.
-        replace: replace features, matches and cameras that are there already and differ; else they are refused.
-        share_cameras: a new image gets its own camera (False), the first of the same model, size and parameters (True), the
-            camera of the images of the same size ("size"), or of the images of the same size in its folder ("folder"). The
-            last two are COLMAP's ``single_camera`` and ``single_camera_per_folder``: the first image decides about a focal
-            length that comes from EXIF. Images that the database has must have the camera of the same rule.
+        read_only: the file must exist, and is only read.
+        replace: replace existing features, matches and cameras that differ from new ones; otherwise different ones are
+            refused.
+        share_cameras: a new image gets its own camera (False), the first of the same model, size and parameters (True),
+            the camera of the images of the same size ("size"), or of the images of the same size in its folder
+            ("folder"). The last two are COLMAP's ``single_camera`` and ``single_camera_per_folder``: the focal length
+            is from the EXIF of the first image. An existing image must have the camera that the rule gives.
         wait_ms: how long to wait while another program writes, milliseconds; 0: 10000.
     """
 
@@ -234,13 +235,14 @@ class ColmapDatabase:
             self._check(library.hs_colmap_commit(self._open_handle()))
 
     def close(self) -> None:
-        """Closes; uncommitted changes are dropped."""
+        """Closes the database; changes without a commit are dropped."""
         with self._lock:
             self._end()
             self._handle = None
 
     def _forget_handle(self) -> None:
-        """In a forked child: SQLite's locks and journal are the parent's, so the handle is neither used nor closed."""
+        """Forgets the handle in a forked child. SQLite's locks and journal belong to the parent, so the handle is neither
+        used nor closed."""
         self._lock = threading.RLock()
         self._end.detach()
         self._forked = self._handle is not None
@@ -272,15 +274,15 @@ class ColmapDatabase:
 
         Args:
             name: the path below COLMAP's folder of images.
-            features: descriptors become bytes; without them the keypoints alone are added. Or the image itself, a file's
-                name or an array: its features are extracted with the options. A file's EXIF gives a new camera its focal
-                length, unless one is given, and the image its position, unless it has one.
-            exif: whether COLMAP's folder has JPEGs turned by their EXIF orientation. COLMAP itself does not turn them:
-                files are read as stored, and features of a turned photograph are refused, unless this is True.
-            camera: the camera that the image must have, or the number of one that the database has. An image that the
-                database has with another camera is refused, or with the database's ``replace`` gets this one. None: a new
+            features: descriptors are converted to bytes; without descriptors only keypoints are added. Or the image
+                itself, as a file's name or an array, from which features are extracted with the options. A file's EXIF
+                gives a new camera its focal length, unless one is given, and the image its position, unless it has one.
+            exif: True: the JPEGs in COLMAP's folder have been rotated by their EXIF orientation. COLMAP itself does not
+                rotate them, so by default files are read as stored, and features of a rotated photograph are refused.
+            camera: the camera that the image must have, or the number of a camera in the database. If the image exists
+                with another camera, it is refused; with the database's ``replace`` it gets this camera. None: a new
                 image without a shared camera gets ``colmap_camera`` of the features' image size.
-            focal_length: of a new image without ``camera``, pixels; 0: EXIF's, or unknown.
+            focal_length: for a new image without ``camera``, pixels; 0: from EXIF, or unknown.
         """
         taken = HsExif()
         if not isinstance(features, Features) and is_file_source(features):
@@ -294,7 +296,7 @@ class ColmapDatabase:
             raise ArgumentError(f"{', '.join(options)}: these are for an image, and its features are given")
         refuse_turned(features, exif, "COLMAP")
         view, arrays = view_of_features(_in_ubc_order(features))
-        view.origin.exif_orientation = 0  # either it was not turned, or COLMAP's copies are turned too
+        view.origin.exif_orientation = 0  # the picture was not rotated, or COLMAP's copies are rotated too
         camera_view = self._wanted_camera(camera, features, focal_length or taken.focal_length)
         image_id = ctypes.c_uint32()
         with self._lock:
@@ -304,7 +306,7 @@ class ColmapDatabase:
                 )
             )
         del arrays
-        if taken.has_altitude and self.read_position(image_id.value) is None:  # COLMAP takes none without a height
+        if taken.has_altitude and self.read_position(image_id.value) is None:  # COLMAP accepts no position without altitude
             self.set_position(image_id.value, (taken.latitude, taken.longitude, taken.altitude))
         return image_id.value
 
@@ -327,7 +329,8 @@ class ColmapDatabase:
         Args:
             image_id: the image's number.
             coordinates: as in ``ColmapPosition``, or a ``ColmapPosition``, as ``read_position`` gives it.
-            cartesian: whether they are x, y, z; None: from the ``ColmapPosition``, else latitude, longitude, altitude.
+            cartesian: True: x, y, z; False: latitude, longitude, altitude; None: as the ``ColmapPosition`` says, else
+                False.
         """
         if coordinates is None:
             raise ArgumentError("the position is None, as read_position gives it where none is known")
@@ -355,11 +358,11 @@ class ColmapDatabase:
 
     def copy_image(self, source: "ColmapDatabase", image_id: int) -> int:
         """Adds an image of another database with its camera and, byte for byte, its features, but without its matches
-        and its position; returns its number here.
+        and its position. Returns its number in this database.
 
         Args:
             source: the other database.
-            image_id: the image's number there.
+            image_id: number of the image in that database.
         """
         new_id = ctypes.c_uint32()
         with self._lock, source._lock:
@@ -378,7 +381,7 @@ class ColmapDatabase:
             return _image_of(view)
 
     def images(self) -> Iterator[ColmapImage]:
-        """All images by their numbers."""
+        """All images in the order of their numbers."""
         after = -1
         while True:
             view = HsColmapImage()
@@ -415,10 +418,10 @@ class ColmapDatabase:
         """Adds the matches of two images, and their verified geometry.
 
         Args:
-            image_a, image_b: their numbers.
-            matches: of ``match``, or index pairs [M, 2].
-            geometry: of ``verify``, one for each model or several of different models; none: COLMAP verifies.
-            inliers: bool [M], the matches that agree with it; None: the inliers of the first geometry.
+            image_a, image_b: numbers of the two images.
+            matches: result of ``match``, or index pairs [M, 2].
+            geometry: results of ``verify``, at most one per model; none: COLMAP verifies the matches.
+            inliers: bool [M], the matches that agree with the geometry; None: the inliers of the first geometry.
         """
         geometries: List[Geometry] = [geometry] if isinstance(geometry, Geometry) else list(geometry)
         given = index_pairs(matches)
@@ -445,7 +448,8 @@ class ColmapDatabase:
         del views
 
     def count_matches(self, image_a: int, image_b: int) -> Tuple[Optional[int], Optional[int]]:
-        """Numbers of matches and verified matches of the pair ``image_a``, ``image_b`` (numbers of images); None: no entry."""
+        """Numbers of matches and of verified matches of the images ``image_a`` and ``image_b`` (given by their numbers);
+        None: the pair has no entry."""
         matches, verified = ctypes.c_int64(), ctypes.c_int64()
         with self._lock:
             self._check(
@@ -461,7 +465,7 @@ class ColmapDatabase:
 
 
 def _image_number(value: int) -> int:
-    """An image's number, checked: ctypes would truncate it."""
+    """Checks the number of an image, because ctypes would truncate it."""
     number = operator.index(value)
     if not 0 <= number < 1 << 32:
         raise ArgumentError(f"there is no image of the number {number}")

@@ -26,11 +26,11 @@ class Statistics:
 
     Attributes:
         frames: images extracted so far.
-        regrown_frames: of these, repeated because a list was longer than planned.
-        candidates, keypoints, features: of the last image.
+        regrown_frames: number of images that were processed again because a list was longer than planned.
+        candidates, keypoints, features: counts of the last image.
         workspace_bytes, device_bytes: memory held now, on the host and on a GPU.
-        way: how the last image was computed: "cpu-jobs", "gpu-graph", ..., "none" before the first.
-        way_reason: why it went that way.
+        way: how the last image was computed: "cpu-jobs", "gpu-graph", ...; "none" before the first image.
+        way_reason: the reason for that way.
     """
 
     frames: int
@@ -61,16 +61,16 @@ class Context:
             ),
             message.value,
         )
-        # Memory that the context's workers read: freed after they have ended.
+        # Memory that the context's workers read; freed after the workers have ended.
         self.in_flight: Deque[Tuple[Union[Picture, EncodedFile], Optional[Picture]]] = deque()
-        self.device_number: Optional[int] = None  # of its CUDA device, once known
+        self.device_number: Optional[int] = None  # number of its CUDA device, once it is known
         self._pinned = ctypes.c_void_p()
         self._pinned_bytes = 0
         self._end = weakref.finalize(self, _destroy, self.handle, self._pinned)
         self._end.atexit = False
 
     def pinned(self, size: int) -> Optional[int]:
-        """Address of pinned memory of at least so many bytes, until the next call of this; None on the CPU."""
+        """Address of pinned memory of at least `size` bytes, valid until the next call of this function; None on the CPU."""
         if size > self._pinned_bytes:
             grown = ctypes.c_void_p()
             status = library.hs_cuda_alloc_host(self.handle, size, ctypes.byref(grown))

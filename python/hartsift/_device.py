@@ -1,4 +1,4 @@
-"""Arrays in the memory of a CUDA device: __cuda_array_interface__ and DLPack, read without any CUDA package."""
+"""Arrays in the memory of a CUDA device: reads __cuda_array_interface__ and DLPack without any CUDA package."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Optional, Tuple
 from ._dlpack import CPU, CUDA, CUDA_MANAGED, CUDA_PINNED, KINDS, tensor_of
 from ._errors import ArgumentError, ArrayTypeError
 
-#: PyTorch's types of samples by name: NumPy's letter.
+#: NumPy's letters for PyTorch's types of samples.
 _TENSOR_KINDS = {"uint8": "u", "uint16": "u", "float32": "f", "bool": "b"}
-#: The legacy default stream, as CUDA's handles and both protocols number it.
+#: Number of the legacy default stream, in CUDA and in both protocols.
 LEGACY_STREAM = 1
 
 
@@ -24,7 +24,7 @@ class DeviceArray:
     strides: Tuple[int, ...]  # bytes
     kind: str  # NumPy's letter: "u", "f", "b", ...
     itemsize: int
-    stream: Optional[int]  # the content is complete in the order of this stream; None: already complete
+    stream: Optional[int]  # the content is complete in the order of this stream; None: it is already complete
     owner: object  # keeps the memory alive
 
 
@@ -47,7 +47,7 @@ def _from_cuda_array_interface(array: Any) -> DeviceArray:
     shape = tuple(int(length) for length in described["shape"])
     itemsize = int(typestr[2:])
     strides = described.get("strides")
-    # Before version 3 the protocol has no stream: wait for the default stream.
+    # Before version 3 the protocol has no stream, so the default stream is waited for.
     stream = described.get("stream") if described.get("version", 0) >= 3 else LEGACY_STREAM
     return DeviceArray(
         int(described["data"][0]),
@@ -63,7 +63,7 @@ def _from_cuda_array_interface(array: Any) -> DeviceArray:
 def _from_dlpack(array: Any) -> DeviceArray:
     try:
         capsule = array.__dlpack__(stream=LEGACY_STREAM, max_version=(1, 0))
-    except TypeError:  # the package does not know versions
+    except TypeError:  # the package does not know versions of DLPack
         capsule = array.__dlpack__(stream=LEGACY_STREAM)
     tensor = tensor_of(capsule)
     if tensor.type_lanes != 1 or tensor.type_bits % 8 != 0:
@@ -80,15 +80,15 @@ def _from_dlpack(array: Any) -> DeviceArray:
 
 
 def _from_tensor(tensor: Any) -> Optional[DeviceArray]:
-    """A dense CUDA tensor of PyTorch from its attributes, in a tenth of DLPack's time; None for others."""
+    """Describes a dense CUDA tensor of PyTorch from its attributes, in a tenth of DLPack's time; None for others."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
         return None
-    kind = _TENSOR_KINDS.get(str(tensor.dtype)[6:])  # after "torch."
+    kind = _TENSOR_KINDS.get(str(tensor.dtype)[6:])  # the name after "torch."
     if kind is None or tensor.layout is not torch.strided or tensor.requires_grad or tensor.is_neg():
         return None
     itemsize = tensor.element_size()
-    # PyTorch's stream 0 is the legacy default stream.
+    # PyTorch's stream 0 is the legacy default stream
     stream = torch.cuda.current_stream(tensor.device).cuda_stream or LEGACY_STREAM
     strides = tuple(step * itemsize for step in tensor.stride())
     return DeviceArray(tensor.data_ptr(), tuple(tensor.shape), strides, kind, itemsize, stream, tensor)
@@ -101,7 +101,8 @@ def device_array(array: Any) -> Optional[DeviceArray]:
         return tensor
     interface = getattr(array, "__cuda_array_interface__", None)
     exchanges = hasattr(array, "__dlpack_device__") and hasattr(array, "__dlpack__")
-    # Before version 3 (PyTorch's) the interface cannot say on which stream the array is written; DLPack can.
+    # Before version 3 (which PyTorch has) the interface does not name the stream on which the array is written, but
+    # DLPack does.
     if interface is not None and (interface.get("version", 0) >= 3 or not exchanges):
         return _from_cuda_array_interface(array)
     if exchanges:

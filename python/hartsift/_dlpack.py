@@ -1,4 +1,4 @@
-"""DLPack's C interface by ctypes: tensors for other packages, and tensors of others; as in dlpack.h 1.0."""
+"""DLPack's C interface with ctypes, as in dlpack.h 1.0: exports tensors to other packages, and reads their tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Dict, Tuple
 
 CPU, CUDA, CUDA_PINNED, CUDA_MANAGED = 1, 2, 3, 13
 _CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
-#: NumPy's letters for DLPack's kinds of samples.
+#: NumPy's letters for DLPack's types of samples.
 KINDS = {code: kind for kind, code in _CODES.items()}
 
 
@@ -36,7 +36,7 @@ class _Managed(ctypes.Structure):
 
 
 class _ManagedVersioned(ctypes.Structure):
-    """DLManagedTensorVersioned; flags without the read-only bit, which PyTorch refuses"""
+    """DLManagedTensorVersioned; the flags lack the read-only bit, because PyTorch refuses it"""
 
     _fields_ = [
         ("major", c_uint32),
@@ -48,7 +48,8 @@ class _ManagedVersioned(ctypes.Structure):
     ]
 
 
-#: Objects kept alive by borrowed tensors, by the address of the managed tensor, which its consumer passes to the deleter.
+#: Objects that borrowed tensors keep alive, by the address of the managed tensor. The consumer passes that address to
+#: the deleter.
 _borrowed: Dict[int, Tuple[Any, ...]] = {}
 
 _NAME, _NAME_VERSIONED = b"dltensor", b"dltensor_versioned"
@@ -58,19 +59,21 @@ _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsu
 _pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
-# Both may run at the interpreter's end, after this module's names are gone: they use only bound arguments.
+# Both functions may run at the end of the interpreter, when the names of this module no longer exist, so they use only
+# bound arguments.
 def _give_back(address: int, borrowed: Dict[int, Tuple[Any, ...]] = _borrowed) -> None:
     borrowed.pop(address, None)
 
 
 def _free_capsule(
-    capsule: int,  # not an object: it is being freed
+    capsule: int,  # an address, because the object is being freed
     borrowed: Dict[int, Tuple[Any, ...]] = _borrowed,
     names: Tuple[bytes, ...] = (_NAME, _NAME_VERSIONED),
     is_valid: Any = _is_valid,
     pointer_of: Any = _pointer_of,
 ) -> None:
-    # A consumer renames the capsule and calls the deleter itself; a capsule with the first name was not consumed.
+    # A consumer renames the capsule and calls the deleter itself; a capsule that still has its first name was not
+    # consumed.
     for name in names:
         if is_valid(capsule, name):
             borrowed.pop(pointer_of(capsule, name), None)
@@ -79,7 +82,7 @@ def _free_capsule(
 _delete = ctypes.CFUNCTYPE(None, c_void_p)(_give_back)
 _drop_capsule = ctypes.CFUNCTYPE(None, c_void_p)(_free_capsule)
 for _kept in (_delete, _drop_capsule, _NAME, _NAME_VERSIONED):
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))  # consumers may use their addresses until the end
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))  # consumers may use the addresses until the end of the process
 
 
 def lend(
@@ -91,11 +94,12 @@ def lend(
     device: Tuple[int, int],
     versioned: bool,
 ) -> object:
-    """A capsule for memory that the owner keeps until the capsule's consumer, or the unused capsule, is freed.
+    """A capsule for memory of `owner`, which is kept alive until the consumer of the capsule frees it, or the unused
+    capsule is freed.
 
     Args:
         strides: in samples.
-        sample: NumPy's letter of the kind, and bytes.
+        sample: NumPy's letter of the type, and bytes per sample.
         device: type and number, as ``__dlpack_device__`` gives them.
         versioned: "dltensor_versioned" (DLPack 1.0) instead of "dltensor".
     """
@@ -117,7 +121,7 @@ def lend(
 
 
 def tensor_of(capsule: object) -> DlTensor:
-    """The tensor in another package's capsule; the capsule is not consumed and still frees the tensor."""
+    """The tensor in another package's capsule. The capsule is not consumed, and still frees the tensor."""
     address = id(capsule)
     if _is_valid(address, _NAME_VERSIONED):
         managed = _ManagedVersioned.from_address(_pointer_of(address, _NAME_VERSIONED))
@@ -130,7 +134,7 @@ def tensor_of(capsule: object) -> DlTensor:
 
 
 def check_stream(stream: Any) -> None:
-    """Refuses streams that the protocol forbids: 0 is ambiguous."""
+    """Refuses streams that the protocol forbids, such as 0, which is ambiguous."""
     if stream is not None and (not isinstance(stream, int) or stream < -1 or stream == 0):
         raise ValueError(
             f"stream is {stream!r}, expected None, -1 (no waiting), 1 (legacy default), 2 (per thread) or an address"

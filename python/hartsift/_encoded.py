@@ -12,11 +12,12 @@ from ._library import HS_SOURCE_ENCODED, HS_SOURCE_FILE, library
 from ._structures import HsImage, HsLoadNotes, HsLoadOptions, HsSource
 
 _HEAD_BYTES = 32
-_PNG_DEPTH_AT = 24  # in the header chunk, which comes first
+_PNG_DEPTH_AT = 24  # offset in the header chunk, which is the first chunk
 
 
 def _has_bytes(head: bytes) -> bool:
-    """True if a file with this beginning has samples of 8 bits. Others are decoded here, because their value range is checked."""
+    """True if a file with this beginning has samples of 8 bits. Other files are decoded in Python's thread, which checks
+    their value range."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return len(head) > _PNG_DEPTH_AT and head[_PNG_DEPTH_AT] <= 8
     return head.startswith((b"\xff\xd8", b"BM")) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP")
@@ -34,17 +35,17 @@ def _head_of(path: bytes) -> bytes:
 
 
 class EncodedFile:
-    """A file as a source of the library. Must live until the features are there."""
+    """A file as a source of the library. The object must live until the features are computed."""
 
     on_device = False
     stream = None
 
     def __init__(self, path: Optional[bytes], content: Optional[bytes], options: HsLoadOptions) -> None:
-        self._content = content  # the source points to it
+        self._content = content  # kept alive, because the source points to it
         self.notes = HsLoadNotes()
         self.options = options
         self.options.notes = ctypes.addressof(self.notes)
-        self.view = HsImage()  # no size: its features are already in pixels of the original
+        self.view = HsImage()  # without a size, because its features are already in pixels of the original
         self.source = HsSource(kind=HS_SOURCE_FILE, path=path, load=ctypes.pointer(self.options))
         if content is not None:
             self.source.kind = HS_SOURCE_ENCODED
@@ -52,7 +53,7 @@ class EncodedFile:
             self.source.size = len(content)
 
     def warn(self) -> None:
-        """Warns about the file, after its features were computed."""
+        """Warns about the file. Call after its features were computed."""
         warn_of_damage(self.notes)
 
     def _masked(self, mask: Optional[HsImage]) -> Any:
@@ -60,12 +61,12 @@ class EncodedFile:
         return ctypes.byref(self.source)
 
     def extract(self, context: ctypes.c_void_p, mask: Optional[HsImage], features: Any) -> int:
-        """``hs_extract_source``; the status."""
+        """Calls ``hs_extract_source`` and returns the status."""
         status: int = library.hs_extract_source(context, self._masked(mask), features)
         return status
 
     def submit(self, context: ctypes.c_void_p, mask: Optional[HsImage]) -> int:
-        """``hs_submit_source``; the status."""
+        """Calls ``hs_submit_source`` and returns the status."""
         status: int = library.hs_submit_source(context, self._masked(mask))
         return status
 
@@ -73,7 +74,7 @@ class EncodedFile:
 def encoded_file(
     source: Any, exif: bool, jpeg_scale: int, max_image_size: int, keep_encoded: bool, strict: bool = False
 ) -> Union[EncodedFile, bytes, None]:
-    """The file, if the library can decode it itself; else the bytes read from an open file, or None."""
+    """The file, if the library can decode it itself; otherwise the bytes that were read from an open file, or None."""
     if isinstance(source, str) and source.startswith("@scene"):
         return None
     content = content_of(source)

@@ -13,8 +13,8 @@ class Error(Exception):
     """A failure that the library reported.
 
     Attributes:
-        status: the number of the ``hs_status``; 0 if the package itself found the error.
-        name: the status' name, such as ``"HS_ERR_OPTION"``.
+        status: number of the ``hs_status``; 0 if the package itself detected the error.
+        name: name of the status, such as ``"HS_ERR_OPTION"``.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -35,7 +35,7 @@ class ArgumentError(Error, ValueError):
 
 
 class ArrayTypeError(Error, TypeError):
-    """An argument, or an array's elements, have an unsupported type."""
+    """An argument, or the elements of an array, have an unsupported type."""
 
 
 class FileError(Error, OSError):
@@ -43,22 +43,22 @@ class FileError(Error, OSError):
 
 
 class DamagedFileError(FileError, ArgumentError):
-    """A file is empty, damaged, or of unknown kind. ``except FileError`` catches it like a missing file."""
+    """A file is empty, damaged, or of an unknown kind. ``except FileError`` catches it too."""
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """An allocation failed; usable again once there is memory."""
+    """An allocation failed. The object is usable again once memory is available."""
 
 
 class DeviceError(Error, RuntimeError):
-    """A device is not usable, or it failed. After a device failure the next call makes a new context."""
+    """A device is not usable, or has failed. After a failure of the device the next call creates a new context."""
 
 
 _BY_NAME: Dict[str, Type[Error]] = {"HS_ERR_MEMORY": OutOfMemoryError, "HS_ERR_IO": FileError, "HS_ERR_FORMAT": DamagedFileError}
 
 
-# Forms in which the library's messages name arguments of the package: "match options.ratio is 3", "HS_DECODER_GPU",
-# "with the option replace (--replace)".
+# Names of arguments in the library's messages, which differ from the package's: "match options.ratio is 3",
+# "HS_DECODER_GPU", "with the option replace (--replace)".
 _FIELD = re.compile(r"(?<![\w/.-])(?:(?:match|verify|pairs|patch) )?(?:hs_\w+_)?options\.([a-z]\w*)")
 _ENUMERATOR = re.compile(r"\bHS_(?:DECODER|DESCRIPTOR|DEVICE|LAYOUT|NORM|PROFILE|RULE|UPSAMPLE)_([A-Z0-9_]+)")
 _SWITCH = re.compile(r"\bthe option (\w+) \(--[\w-]+\)")
@@ -77,14 +77,14 @@ know_fields(_pair_structures.STRUCTURES)
 
 
 def in_python(text: str) -> str:
-    """A message of the library with the package's names of options; file names stay."""
+    """Replaces the library's names of options in a message by the package's. Names of files stay unchanged."""
     text = _FIELD.sub(lambda found: found.group(1) if found.group(1) in _field_names else found.group(), text)
     text = _SWITCH.sub(r"\1=True", text)
     return _ENUMERATOR.sub(lambda found: repr(found.group(1).lower().replace("_", "-")), text)
 
 
 def make_error(status: int, message: str = "") -> Error:
-    """The exception for a status; without a message the library's sentence for it."""
+    """The exception for a status. Without a message, the library's sentence for the status is used."""
     text = in_python(message) or library.hs_status_string(status).decode("utf-8", "replace")
     name = library.hs_status_name(status).decode("ascii")
     kind: Type[Error] = DeviceError

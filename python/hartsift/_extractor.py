@@ -1,4 +1,4 @@
-"""Extraction with a context as an object."""
+"""Extraction by an object that has a context."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from ._hints import Layout, Options
 
-#: With this many files, decoding on the GPU saves more time than its comparison with libjpeg takes.
+#: From this number of files on, decoding on the GPU saves more time than its comparison with libjpeg takes.
 _FILES_WORTH_COMPARING = 16
-#: The library's largest default of images in flight; if it allows fewer, it reports that.
+#: The library's largest default of images in flight. If the library allows fewer, it reports that.
 _IN_FLIGHT_MAX = 64
 
 
@@ -45,8 +45,9 @@ class Extractor:
     """Extracts features with fixed options; keeps its memory and worker threads from image to image.
 
     Options are keyword arguments, see ``hartsift.Options``: ``Extractor(profile="opencv", max_features=2000)``. Calls
-    from several threads run one after another; for parallel work use one extractor per thread. Ends with ``close``,
-    at the end of a ``with`` block, or with the object; features outlive it. In a forked child process it starts afresh.
+    from several threads run one after another; for parallel work use one extractor per thread. It ends with ``close``,
+    at the end of a ``with`` block, or when the object is freed; features outlive it. In a forked child process it
+    creates a new context.
     """
 
     def __init__(self, **options: "Unpack[Options]") -> None:
@@ -55,7 +56,7 @@ class Extractor:
         self._lock = threading.RLock()
         self._context: Optional[Context] = None
         self._closed = False
-        self._borrowed: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last result in use
+        self._borrowed: "weakref.WeakSet[DeviceMemory]" = weakref.WeakSet()  # arrays of the last resident result that are still in use
         self._call_number = 0
         self._handle()
         _living.add(self)
@@ -63,7 +64,7 @@ class Extractor:
     # ---- the context
 
     def _handle(self) -> ctypes.c_void_p:
-        """The context; created if there is none: first use, after a fork, after a device failure."""
+        """The context. It is created at first use, after a fork, and after a failure of the device."""
         if self._closed:
             raise ArgumentError("the extractor is closed")
         if self._context is None:
@@ -84,14 +85,15 @@ class Extractor:
         self._borrowed = weakref.WeakSet()
 
     def _forget_context(self) -> None:
-        """In a forked child: the context's threads exist only in the parent, so it can be neither used nor destroyed."""
+        """Forgets the context in a forked child: its threads exist only in the parent, so it can be neither used nor
+        destroyed."""
         self._lock = threading.RLock()
         if self._context is not None:
             self._context.forget()
         self._drop_context()
 
     def close(self) -> None:
-        """Ends the context and frees its memory; memory of features on a device is freed when nobody refers to it.
+        """Ends the context and frees its memory; memory of features on a device is freed when no object refers to it.
         Images in flight are dropped. Further calls raise an error."""
         with self._lock:
             self._drop_context()
@@ -133,34 +135,35 @@ class Extractor:
 
         Args:
             image: an array (height, width[, channels]), in any order of memory, or a PyTorch tensor (channels, height,
-                width); a tensor whose first length can be no number of channels (1 to 4) is taken as an array. Arrays
-                on a CUDA device (``__cuda_array_interface__`` or DLPack) are read there. Or a PIL image, converted by
-                its mode. Or a file (PNG, JPEG, TIFF, WebP, BMP, PNM): its name, opened in binary mode, or its bytes (bytes, bytearray,
-                a flat memoryview); ``"@scene"`` renders one. uint8, uint16 and float32 are read in place, everything
-                else, and unusual strides, is copied first. Of a masked array (``numpy.ma``) the masked pixels have no
-                keypoints, and the mean of the others as their samples.
-            mask: uint8 or bool (height, width); keypoints where it is zero are dropped. What a masked array masks is
-                zero.
-            channels: the order of colour channels, ``"rgb"`` or ``"bgr"``, which arrays of cv2 have.
+                width); if the first length of a tensor cannot be a number of channels (1 to 4), it is read as an array.
+                Arrays on a CUDA device (``__cuda_array_interface__`` or DLPack) are read there. Or a PIL image,
+                converted by its mode. Or a file (PNG, JPEG, TIFF, WebP, BMP, PNM): its name, the file opened in binary
+                mode, or its bytes (bytes, bytearray, a flat memoryview). The name ``"@scene"`` renders a picture.
+                Samples of uint8, uint16 and float32 are read in place; other types, and unusual strides, are copied
+                first. In a masked array (``numpy.ma``) masked pixels have no keypoints; their samples are replaced by
+                the mean of the others.
+            mask: uint8 or bool (height, width); keypoints where it is zero are dropped. Masked elements of a masked
+                array count as zero.
+            channels: order of the colour channels, ``"rgb"``, or ``"bgr"`` as in arrays of cv2.
             value_range: (black, white). None: (0, 65535) for uint16, (0, 1) for floats and bool, (0, 255) for other
-                integers and for PIL's mode "F". Values outside are clamped, as filters overshoot; but images with
-                values half a range and more outside are refused, as are NaN and infinity, and integers other than
-                uint16 outside of 0..255 without a range. Without a range a picture whose brightest sample is below a
-                quarter of white (12 bits in uint16, say) gets a warning. On a device, floats with a range are taken
-                as they are, NaN as black.
-            exif: of JPEG, PNG, TIFF and WebP files, apply the orientation stored there.
+                integers and for PIL's mode "F". Values outside are clamped, because filters overshoot; but images with
+                values half a range or more outside are refused, and images with NaN or infinity. Without a range,
+                integers other than uint16 that are outside 0..255 are refused, and a picture whose brightest sample is
+                below a quarter of white (for example 12 bits in uint16) gets a warning. On a device, floats with a
+                range are not checked, and NaN counts as black.
+            exif: for JPEG, PNG, TIFF and WebP files: apply the orientation that is stored in them.
             jpeg_scale: 1, 2, 4 or 8: decode JPEG files to 1/N of their width and height; coordinates, and the mask's
-                size, are then the decoded picture's. Anything but a JPEG is refused above 1.
-            max_image_size: of files: make a larger picture smaller first, so that its larger side has so many pixels;
-                coordinates, and the mask, are still of the original one. 0: never.
-            strict: of files: refuse those whose decoder reports damage; else they give a warning.
+                size, then refer to the decoded picture. With a value above 1 other images are refused.
+            max_image_size: for files: reduce a larger picture first, so that its larger side has this many pixels;
+                coordinates and mask still refer to the original picture. 0: never.
+            strict: for files: refuse those whose decoder reports damage; otherwise damage gives a warning.
 
         Returns:
-            Features whose arrays view the memory that the library wrote; it is freed with the last of them.
+            Features whose arrays refer to memory that the library wrote; it is freed with the last array.
 
         Raises:
-            hartsift.Error: what the library refuses, with its reason.
-            hartsift.ArrayTypeError: samples that are no numbers (one of the former, and a TypeError).
+            hartsift.Error: the library refuses the image or an argument; the message is the reason.
+            hartsift.ArrayTypeError: samples that are not numbers (a hartsift.Error and a TypeError).
         """
         reading = Reading(channels, value_range, exif, jpeg_scale, max_image_size, strict=strict)
         return self._extract(*self._sources(image, mask, reading))
@@ -215,9 +218,9 @@ class Extractor:
     ) -> DeviceFeatures:
         """Extracts from an array on the device and leaves the features there, until the extractor's next call.
 
-        PyTorch, CuPy and others take the arrays without a copy (``torch.from_dlpack(resident.descriptors)``). While one
-        of those lives, the next call is refused; ``close`` is not, and the memory outlives it. Work that reads the
-        arrays on a stream must be done, or precede the next image on that image's stream, before the next call.
+        PyTorch, CuPy and others use the arrays without a copy (``torch.from_dlpack(resident.descriptors)``). While such
+        an object lives, the next call is refused; ``close`` is allowed, and the memory outlives it. Before the next
+        call, work that reads the arrays must be complete, or be enqueued before the next image on that image's stream.
 
         Args:
             image: an array on the extractor's device.
@@ -253,11 +256,11 @@ class Extractor:
 
         Args:
             records: contiguous [M] of ``KEYPOINT_DTYPE``.
-            descriptors: contiguous [M, 128] of the options' descriptor type, or None to leave them out.
+            descriptors: contiguous [M, 128] of the options' descriptor type, or None for no descriptors.
             image, mask, channels, value_range: as for ``extract``.
 
         Returns:
-            How many features the image has. When that is more than M, the first M in the library's order were written.
+            Number of features of the image. If it is more than M, the first M in the library's order are written.
         """
         picture, masking = self._pictures(image, mask, Reading(channels, value_range))
         if picture.on_device:
@@ -345,14 +348,14 @@ class Extractor:
 
         Args:
             keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation. Level 0 (as
-                for plain floats): octave and level follow from sigma. Orientation NaN: it is computed, and the keypoint
-                yields a feature for each of its orientations, possibly none.
+                for plain floats): octave and level are derived from sigma. Orientation NaN: orientations are computed,
+                and the keypoint yields a feature for each of them, possibly none.
             image, channels, value_range, exif, jpeg_scale, strict: as for ``extract``.
 
         Returns:
-            The features in the order given, and int32 [N] statuses: 0, or the status of a keypoint that cannot be described
-            (outside the image, or its sigma is 0 or not a number; its descriptor is zero). Every keypoint in the image
-            is described, up to its borders and at any size.
+            The features in the order of the keypoints, and int32 [N] statuses: 0, or the status of a keypoint that
+            cannot be described (it is outside the image, or its sigma is 0 or not a number), whose descriptor is zero.
+            Every keypoint in the image is described, up to the borders and at any size.
         """
         picture, _ = self._pictures(image, None, Reading(channels, value_range, exif, jpeg_scale, strict=strict))
         if picture.on_device:
@@ -405,7 +408,7 @@ class Extractor:
             self._flying.append((picture, masking))
 
     def wait(self) -> Features:
-        """Waits for the oldest image in flight and returns its features. A failure ends that image only."""
+        """Waits for the oldest image in flight and returns its features. A failure concerns only that image."""
         with self._lock:
             context = self._begin()
             picture = self._flying[0][0] if self._flying else None
@@ -449,16 +452,16 @@ class Extractor:
         """Yields the features of every image, in their order, with several images in flight.
 
         Args:
-            images: arrays or files, taken one after the other, a few ahead of what is yielded; or a batch, see
-                ``extract_batch``. Those on a device are extracted from one after the other. The library's threads read
-                and decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; other files this thread decodes. A
-                file must stay until its features are yielded.
-            return_errors: yield the exception of an image that failed and continue; else raise it.
+            images: arrays or files, taken one after the other, a few before their features are yielded; or a batch, see
+                ``extract_batch``. Images on a device are processed one after the other. The library's threads read and
+                decode JPEG, WebP, BMP and PNG files of 8 bits, several at once; this thread decodes other files. A file
+                must exist until its features are yielded.
+            return_errors: True: yield the exception of an image that failed, and continue; False: raise it.
             channels, value_range, exif, jpeg_scale, max_image_size, strict: as for ``extract``.
             masks: a folder with the mask of photo.jpg as photo.jpg.png, or else photo.png, of sub/photo.jpg as
-                sub/photo.jpg.png, by the names given (COLMAP's rule). An image without one is taken whole; a warning says how
-                many have one, and that no image has one is an error: before the first of a list or a tuple, after the last
-                of other iterables.
+                sub/photo.jpg.png, by the names given (COLMAP's rule). An image without a mask is used completely; a
+                warning says how many images have one. If no image has a mask, that is an error: for a list or a tuple
+                before the first image, for other iterables after the last.
         """
         if masks is not None and not os.path.isdir(masks):
             raise FileError(f"masks {os.fspath(masks)!r}: expected a folder with NAME.png for the image NAME")
@@ -496,15 +499,15 @@ class Extractor:
         """Extracts the features of several images, with several in flight.
 
         Args:
-            images: an array of four dimensions, or a list of what ``extract`` takes. PyTorch tensors are (N, channels,
-                height, width) unless the second length can be no number of channels (1 to 4), arrays of other packages
-                (N, height, width, channels) unless the last can be none; the other order is read then.
-            masks: None, or one for each image: (N, height, width), such a batch, or a list with None where there is
-                none.
+            images: an array of four dimensions, or a list of images as for ``extract``. PyTorch tensors are (N,
+                channels, height, width), arrays of other packages (N, height, width, channels). If the length of
+                channels is then not 1 to 4, the other order is assumed.
+            masks: None, or one mask for each image: an array (N, height, width), a batch of one channel, or a list in
+                which None means no mask.
             channels, value_range: as for ``extract``.
 
         Returns:
-            features, one for each image.
+            One ``Features`` for each image.
         """
         given = images_of_batch(images)
         masking = [None] * len(given) if masks is None else masks_of_batch(masks)
@@ -520,7 +523,7 @@ class Extractor:
         if self.in_flight:
             raise ArgumentError("extract_many needs an extractor without images in flight")
         most = self._options.view.in_flight or _IN_FLIGHT_MAX
-        # In order of submission: None for an image in flight, or an immediate result.
+        # Results in the order of submission: None for an image in flight, else a result that is already known.
         places: Deque[Union[None, Features, Error]] = deque()
         try:
             for image, mask in pairs:
@@ -547,7 +550,7 @@ class Extractor:
             return error
 
     def _begin_one(self, sources: Union[Sources, Error]) -> Union[None, Features, Error]:
-        """Submits an image, or extracts it at once if it is on a device; or returns the error."""
+        """Submits an image, or returns the error. An image on a device is extracted at once."""
         if isinstance(sources, Error):
             return sources
         picture, masking = sources
@@ -574,12 +577,12 @@ class Extractor:
         try:
             self.wait()
         except Error:
-            pass  # of an image that is no longer wanted
+            pass  # a failure of an image that is no longer wanted
 
     # ---- facts and other work
 
     def _run(self, call: Callable[[ctypes.c_void_p], int]) -> None:
-        """Runs a function of the library that takes a context; the package's other modules use it."""
+        """Calls a function of the library with the context; used by other modules of the package."""
         with self._lock:
             self._check(call(self._begin()))
 
@@ -590,14 +593,14 @@ class Extractor:
 
     @property
     def backends(self) -> Dict[str, str]:
-        """The variant of each stage, and the library's report."""
+        """The variant of each stage, and the report of the library."""
         with self._lock:
             text = library.hs_backend_report(self._handle()).decode("utf-8", "replace")
         lines = [line.split(": ", 1) for line in text.splitlines() if ": " in line]
         return dict((name, value) for name, value in lines)
 
     def _device_number(self) -> int:
-        """Number of the context's CUDA device; cached, because it is parsed from the report."""
+        """Number of the context's CUDA device. It is cached, because it is parsed from the report."""
         context = self._context
         if context is None:
             return 0
@@ -626,7 +629,7 @@ class Extractor:
 
 
 def records_of(keypoints: Union[Features, "npt.NDArray[Any]"]) -> "npt.NDArray[Any]":
-    """Keypoints in any of the accepted shapes as contiguous records."""
+    """Keypoints, in any of the accepted shapes, as contiguous records."""
     if isinstance(keypoints, Features):
         return np.ascontiguousarray(keypoints.records)
     array = np.asarray(keypoints)

@@ -1,4 +1,4 @@
-"""Features as NumPy arrays over the library's memory."""
+"""Features as NumPy arrays that refer to the library's memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DESCRIPTOR_DTYPES: Dict[int, Any] = {_library.HS_DESCRIPTOR_U8: np.uint8, _libra
 
 
 class Origin(NamedTuple):
-    """Provenance of descriptors. ``match`` refuses those whose norm, pooling or layout differs."""
+    """Provenance of descriptors. ``match`` refuses lists of features whose norm, pooling or layout differ."""
 
     #: version of the library's method.
     method_version: int
@@ -46,12 +46,12 @@ class Origin(NamedTuple):
     profile: "Profile"
     #: ``"l2"``, or ``"root"`` for RootSIFT.
     norm: "Norm"
-    #: pooled over domain sizes.
+    #: descriptors are pooled over domain sizes.
     dsp: bool = False
 
 
 def _float32(values: "npt.ArrayLike") -> "npt.NDArray[np.float32]":
-    """Converts to float32; larger numbers become infinite, which readers refuse."""
+    """Converts to float32. Numbers beyond its range become infinite, which readers refuse."""
     with np.errstate(over="ignore"):
         return np.asarray(values).astype(np.float32)
 
@@ -69,13 +69,13 @@ class Features:
 
     Attributes:
         records: structured array [N] of ``KEYPOINT_DTYPE``.
-        descriptors: uint8 or float32 [N, 128], or None where none were asked for.
+        descriptors: uint8 or float32 [N, 128], or None if none were requested.
         image_size: (width, height) of the image, (0, 0) when unknown.
         layout: the order of the bins in the descriptors, ``"ubc"`` or ``"vlfeat"``.
         exif_orientation: EXIF orientation that was applied to the picture before extraction, 2..8; 0: none, or unknown.
         origin: provenance of the descriptors; None: unknown, as for arrays and files without it.
-        frames: float32 [N, 2, 2] of features with option affine: (u, v), in units of the scale, is at (x, y) + frame @
-            (u, v); the first column has the direction of the orientation. None: circles.
+        frames: float32 [N, 2, 2] for the option affine: the point (u, v), in units of the scale, is at (x, y) + frame @
+            (u, v); the first column has the direction of the orientation. None: features are circles.
     """
 
     __slots__ = ("records", "descriptors", "image_size", "layout", "exif_orientation", "origin", "frames")
@@ -127,7 +127,7 @@ class Features:
         Args:
             keypoints: [N, 4] = x, y, sigma, orientation (radians); [N, 2] = x, y with sigma 1 and orientation 0.
             descriptors: [N, 128], uint8 or a float type.
-            responses, octaves, levels: [N]; 0 where left out.
+            responses, octaves, levels: [N]; None: 0.
             image_size: (width, height) of the image, pixels; (0, 0): unknown.
             layout: order of the descriptors' bins.
             origin: provenance of the descriptors, if known.
@@ -177,12 +177,12 @@ class Features:
 
     @property
     def octaves(self) -> "npt.NDArray[np.int8]":
-        """int8 [N], as in npz files; ``records["octave"]`` is the view."""
+        """int8 [N], as in npz files; a copy (``records["octave"]`` is a view)."""
         return self.records["octave"].astype(np.int8)
 
     @property
     def levels(self) -> "npt.NDArray[np.int8]":
-        """int8 [N], as in npz files; ``records["level"]`` is the view."""
+        """int8 [N], as in npz files; a copy (``records["level"]`` is a view)."""
         return self.records["level"].astype(np.int8)
 
     def _field(self, name: str) -> "npt.NDArray[np.float32]":
@@ -197,7 +197,7 @@ class Features:
         return len(self.records)
 
     def __getitem__(self, selection: Any) -> "Features":
-        """The selected features: a slice, a mask, an array of indices, or one index."""
+        """The selected features. selection: a slice, a mask, an array of indices, or one index."""
         if isinstance(selection, (int, np.integer)):
             index = int(selection)
             if not -len(self) <= index < len(self):
@@ -209,7 +209,7 @@ class Features:
         return Features(self.records[selection], rows, *self._facts(), frames)
 
     def _facts(self) -> "Tuple[Tuple[int, int], Layout, int, Optional[Origin]]":
-        """Properties shared by all features."""
+        """Properties that all features have in common."""
         return self.image_size, self.layout, self.exif_orientation, self.origin
 
     def __iter__(self) -> "Iterator[Features]":
@@ -245,7 +245,8 @@ class Features:
 
     @property
     def digest(self) -> str:
-        """16 hexadecimal digits over all features, equal for equal bytes; a manifest of ``hartsift batch`` has the same."""
+        """Digest of all features, 16 hexadecimal digits; equal bytes give equal digests. Manifests of ``hartsift batch``
+        contain the same digest."""
         view, arrays = view_of_features(self)
         digest = ctypes.c_uint64()
         check(library.hs_digest_features(ctypes.byref(view), ctypes.byref(digest)))
@@ -295,20 +296,21 @@ class _FeatureMemory:
     def __init__(self) -> None:
         self.view = HsFeatures()
 
-    # Functions are bound here: at the interpreter's end the module's names may be gone before this object.
+    # Functions are bound as defaults, because the names of the module may no longer exist when this object is freed at
+    # the end of the interpreter.
     def __del__(self, free: Callable[[Any], None] = library.hs_features_free, reference: Any = ctypes.byref) -> None:
         free(reference(self.view))
 
 
 def _origin_of(view: Any) -> Optional[Origin]:
-    """The library's view of an origin; None: unknown."""
+    """Converts the library's origin; None: unknown."""
     if view.method_version == 0 or view.profile not in _PROFILE_NAMES or view.norm not in _NORM_NAMES:
         return None
     return Origin(view.method_version, _PROFILE_NAMES[view.profile], _NORM_NAMES[view.norm], view.dsp != 0)
 
 
 def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None], layout: "Layout") -> Features:
-    """Features filled in by a function of the library, as views of its memory."""
+    """Calls a function of the library that fills a list of features; returns arrays that refer to its memory."""
     memory = _FeatureMemory()
     check_status(fill(ctypes.byref(memory.view)))
     view = memory.view
@@ -326,7 +328,7 @@ def fill_features(fill: Callable[[Any], int], check_status: Callable[[int], None
 
 
 def view_of_features(features: Features) -> Tuple[HsFeatures, Tuple[Any, ...]]:
-    """The library's view of features, and objects that must outlive it."""
+    """The library's form of features, and objects that must outlive it."""
     records = np.ascontiguousarray(features.records)
     view = HsFeatures(
         count=len(records),
@@ -365,7 +367,7 @@ def _formats() -> Dict[str, int]:
     return names
 
 
-#: Formats by the names of the command's option --format.
+#: Numbers of formats by their names in the command's option --format.
 FORMATS: Dict[str, int] = _formats()
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -390,15 +392,16 @@ def write_features(
     image_name: Optional[str] = None,
     exif: bool = False,
 ) -> None:
-    """Writes a feature file, whole or not at all; to a COLMAP database (``.db``), which may exist, in one transaction.
+    """Writes a feature file, which appears complete or not at all. In a COLMAP database (``.db``), which may exist, the
+    features are added in one transaction.
 
     Args:
         path: the file.
-        features: what to write; descriptors are converted to what the format holds.
-        format: ``"auto"`` goes by the ending; else one of ``hartsift.FORMATS``.
-        image_name: kept where the format has room for it; a COLMAP database needs it.
-        exif: features of a JPEG that was turned by its EXIF orientation are refused by formats of programs that read it
-            as stored (colmap, colmap-db, openmvg, visualsfm), unless this is True.
+        features: features to write; descriptors are converted to the format's type.
+        format: one of ``hartsift.FORMATS``; ``"auto"``: by the ending of the path.
+        image_name: stored if the format has a field for it; required for a COLMAP database.
+        exif: formats whose programs read JPEGs as stored (colmap, colmap-db, openmvg, visualsfm) refuse features of a
+            JPEG that was rotated by its EXIF orientation, unless this is True.
     """
     message = _library.message_buffer()
     options = file_options(format, message)

@@ -33,10 +33,10 @@ def read_features(
 
     Args:
         path: the file.
-        format: ``"auto"`` goes by ending and content; else one of ``hartsift.FORMATS``.
-        image_name: of a COLMAP database, which image; None: the only one.
-        max_features: refuse files that claim more; 0: 2**27.
-        max_memory_bytes: refuse files that need more; 0: half the memory that this process may hold.
+        format: one of ``hartsift.FORMATS``; ``"auto"``: by ending and content.
+        image_name: for a COLMAP database: name of the image; None: the only one.
+        max_features: refuse files that claim more features; 0: 2**27.
+        max_memory_bytes: refuse files that need more memory; 0: half the memory that this process may hold.
     """
     message = _library.message_buffer()
     options = file_options(format, message)
@@ -63,15 +63,15 @@ def write_hdf5(file: Any, name: str, features: Features, *, exif: bool = False) 
     """Adds an image's features to an HDF5 file in the layout of hloc's feature files.
 
     The group ``name`` gets ``keypoints`` float32 [N, 2] (centre of the top-left pixel at 0, 0), ``scales``, ``oris``
-    (degrees) and ``scores`` [N], ``descriptors`` float32 [128, N] of unit length, and ``image_size`` [2]. A group of
-    that name is replaced. Needs the package h5py.
+    (degrees) and ``scores`` [N], ``descriptors`` float32 [128, N] of unit length, and ``image_size`` [2]. An existing
+    group with that name is replaced. Needs the package h5py.
 
     Args:
-        file: the path of the file, made if it does not exist, or an open ``h5py.File``.
-        name: the image's name; with slashes it makes groups within groups, as hloc expects.
-        features: with descriptors in the order "ubc" (hloc compares only features of one kind, whichever it is).
-        exif: hloc reads JPEGs as stored: features of one that was turned by its EXIF orientation are refused, unless
-            this is True.
+        file: path of the file, which is created if it does not exist, or an open ``h5py.File``.
+        name: name of the image; slashes in it make nested groups, as hloc expects.
+        features: must have descriptors in the layout "ubc" (hloc compares only features of the same kind).
+        exif: hloc reads JPEGs as stored, so features of a JPEG that was rotated by its EXIF orientation are refused,
+            unless this is True.
     """
     if features.descriptors is None:
         raise ArgumentError("features without descriptors cannot be matched: there is nothing to write for hloc")

@@ -44,10 +44,10 @@ from ._structures import HsExif, HsImage, HsLoadNotes, HsLoadOptions
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: Accepted pictures: an array (NumPy's, another package's, or one of a device), a PIL image, a file's name,
-#: an open file, or the bytes of one.
+#: Accepted pictures: an array (of NumPy, of another package, or on a device), a PIL image, a file's name, an open file,
+#: or the bytes of a file.
 ImageLike = Union["npt.NDArray[Any]", str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes], Any]
-#: Sources of load_image.
+#: Types that load_image accepts.
 FileLike = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, IO[bytes]]
 
 #: The order of colour channels in arrays.
@@ -63,7 +63,7 @@ _JPEG_SCALES = (0, 1, 2, 4, 8)
 
 @dataclass
 class Picture:
-    """A view for the library, and objects that must outlive it."""
+    """An image in the library's form, and objects that must outlive it."""
 
     view: HsImage
     owner: object
@@ -73,7 +73,7 @@ class Picture:
 
 
 class LibraryMemory:
-    """Memory of the library for NumPy: keeps its owner alive."""
+    """Memory of the library in the form of NumPy's array interface. It keeps its owner alive."""
 
     __slots__ = ("_owner", "__array_interface__")
 
@@ -83,12 +83,12 @@ class LibraryMemory:
 
 
 def array_of_memory(owner: object, address: Optional[int], shape: Tuple[int, ...], dtype: Any) -> "npt.NDArray[Any]":
-    """An array over memory that is freed with its owner, without a copy."""
+    """An array that refers to memory, without a copy. The memory is freed with its owner."""
     if not address or 0 in shape:
         return np.empty(shape, dtype)
     dtype = np.dtype(dtype)
     array = np.asarray(LibraryMemory(owner, address, shape, dtype.str))
-    # A view, because NumPy takes 8 us to read the fields of a structured type from the interface.
+    # The array is viewed, because NumPy takes 8 us to read the fields of a structured type from the interface.
     return array if dtype.names is None else array.view(dtype)
 
 
@@ -103,7 +103,7 @@ class _ImageMemory:
 
 
 def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int) -> Optional[int]:
-    """Stride of rows in bytes if the library can read the samples in place, else None."""
+    """Bytes between rows if the library can read the samples in place, else None."""
     height, width = shape[0], shape[1]
     channels = shape[2] if len(shape) == 3 else 1
     if channels > 1 and strides[2] != itemsize:
@@ -117,7 +117,7 @@ def _row_stride(shape: Tuple[int, ...], strides: Tuple[int, ...], itemsize: int)
 
 
 def _check_shape(shape: Tuple[int, ...], what: str, channels: Channels) -> int:
-    """The pixel layout for an array's shape."""
+    """The pixel layout for the shape of an array."""
     if len(shape) == 4:
         raise ArgumentError(
             f"{what} is a batch of {shape[0]}, of 4 dimensions: hartsift.extract_batch gives a list of features"
@@ -162,12 +162,13 @@ def _converted(image: Any, dtype: str, seen: DeviceArray, what: str) -> Any:
 
 
 def _readable_there(image: Any, seen: DeviceArray, value_range: Optional[ValueRange], what: str) -> Any:
-    """As ``readable_samples`` for an array on a device, converted by its package; the array itself if suitable."""
+    """As ``readable_samples``, for an array on a device, which its package converts. The array itself if no conversion is
+    needed."""
     if seen.kind not in "buif":
         raise unusable(f"{seen.kind}{seen.itemsize}", what)
     if seen.kind == "b" and value_range is None:
         return _converted(image, "uint8", seen, what) * 255
-    # With a given range no reduction is needed: each costs a wait for the device.
+    # With a given range no extremes are needed, and their computation would wait for the device.
     extremes = None if value_range is not None or (seen.kind, seen.itemsize) == ("u", 1) else extremes_there(image)
     if extremes is not None:
         check_extremes(seen.kind, seen.itemsize, *extremes, None, what)
@@ -203,7 +204,7 @@ def _picture_there(seen: DeviceArray, layout: int, value_range: Optional[ValueRa
 
 
 def _readable(array: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
-    """The array itself, or a copy if byte order or strides require one."""
+    """The array itself, or a copy if the library cannot read its byte order or strides."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if not array.flags.aligned or _row_stride(array.shape, array.strides, array.itemsize) is None:
@@ -225,7 +226,7 @@ def _plain_gray(image: "npt.NDArray[Any]") -> Optional[Picture]:
 def picture_of_array(
     image: Any, channels: Channels = "rgb", value_range: Optional[ValueRange] = None, what: str = "the image"
 ) -> Picture:
-    """A view of an array; on the CPU of anything that NumPy accepts, copied only if necessary."""
+    """An image in the library's form. On the CPU everything that NumPy accepts; copied only if necessary."""
     if image is None:
         raise ArrayTypeError(f"{what} is None (cv2.imread returns that for a file that it cannot read)")
     if type(image) is np.ndarray and value_range is None and channels in _LAYOUTS:
@@ -254,12 +255,12 @@ def picture_of_array(
 
 
 def plain_mask(mask: Any) -> Any:
-    """The mask of a masked array (numpy.ma) has 0 at masked samples; others stay."""
+    """A masked array (numpy.ma) as a mask that is 0 at masked samples. Other masks stay unchanged."""
     return mask.filled(0) if isinstance(mask, np.ma.MaskedArray) else mask
 
 
 def without_masked(image: "np.ma.MaskedArray[Any, Any]", mask: Any) -> "Tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]":
-    """A masked array's pixels, and the mask that drops keypoints at its masked pixels and where ``mask`` does.
+    """The pixels of a masked array, and a mask that drops keypoints at its masked pixels and where ``mask`` is zero.
 
     Masked samples are undefined (they may be NaN), so they are replaced by the mean of the others.
     """
@@ -285,7 +286,7 @@ def without_masked(image: "np.ma.MaskedArray[Any, Any]", mask: Any) -> "Tuple[np
 
 
 def picture_of_mask(mask: Any) -> Picture:
-    """A mask: uint8 or bool, zero where keypoints are dropped."""
+    """A mask in the library's form: uint8 or bool, zero where keypoints are dropped."""
     mask, _ = plain_array(mask, None)
     seen = device_array(mask)
     mask = mask if seen is not None else np.asarray(mask)
@@ -304,7 +305,7 @@ def picture_of_mask(mask: Any) -> Picture:
 
 
 def check_sizes(jpeg_scale: int, max_image_size: int) -> None:
-    """Checked here as well, because a C integer would wrap around."""
+    """Checks the sizes, because a C integer would wrap around."""
     if jpeg_scale not in _JPEG_SCALES:
         raise ArgumentError(f"jpeg_scale is {jpeg_scale!r}, expected 1, 2, 4 or 8")
     if not 0 <= max_image_size < 1 << 63:
@@ -351,7 +352,7 @@ def _load(
 
 
 def warn_of_damage(notes: HsLoadNotes, name: str = "") -> None:
-    """Warns if the decoder of a file reported damage. name: of the file whose bytes were read."""
+    """Warns if the decoder of a file reported damage. name: name of the file, if its bytes were passed."""
     if notes.damages > 0:
         more = f"; {notes.damages} such reports" if notes.damages > 1 else ""
         text = notes.damage.decode("utf-8", "replace")
@@ -379,7 +380,7 @@ def is_file_source(image: object) -> bool:
 
 
 def content_of(source: Any) -> Optional[bytes]:
-    """The bytes of an encoded file; None for a name."""
+    """The bytes of an encoded file; None for a file's name."""
     if isinstance(source, (str, os.PathLike)):
         return None
     if not isinstance(source, (bytes, bytearray, memoryview)):
@@ -403,7 +404,7 @@ def load_memory(
     value_range: Optional[ValueRange] = None,
     name: str = "",
 ) -> _ImageMemory:
-    """Decodes a file, or its bytes, or renders a scene. max_pixels 0: 2^31."""
+    """Decodes a file or its bytes, or renders a scene. max_pixels 0: 2^31."""
     limits = max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict, value_range, name
     encoded = content_of(source)
     if encoded is not None:
@@ -423,7 +424,8 @@ def picture_of_file(
     strict: bool = False,
     name: str = "",
 ) -> Picture:
-    """A picture from a file, gray as the command reads it. limits: pixels, bytes. name: of the file whose bytes were read."""
+    """A gray picture from a file, as the command reads it. limits: of pixels and of bytes. name: name of the file, if its
+    bytes were passed."""
     memory = load_memory(source, *limits, exif, False, jpeg_scale, max_image_size, strict, value_range, name)
     if memory.notes.is_low_range:
         kind, itemsize = ("u", 2) if memory.view.type == _library.HS_U16 else ("f", 4)
@@ -433,7 +435,7 @@ def picture_of_file(
 
 
 def fit_mask(mask: Any, view: HsImage) -> Any:
-    """Samples a mask of the original's size at the pixel centres of the smaller picture."""
+    """Samples a mask of the original's size at the pixel centres of the reduced picture."""
     if view.original_width == 0 or getattr(mask, "shape", ())[:2] != (view.original_height, view.original_width):
         return mask
     rows = (2 * np.arange(view.height) + 1) * view.original_height // (2 * view.height)
@@ -442,19 +444,21 @@ def fit_mask(mask: Any, view: HsImage) -> Any:
 
 
 def _below_folder(name: str) -> str:
-    """An image's name without parts that leave the folder: FOLDER/../photos/a.png would be the photograph."""
+    """Removes the parts of an image's name that leave the folder. Otherwise FOLDER/../photos/a.png would be the photograph
+    itself."""
     return re.sub(r"^(?:\.{0,2}/)+", "", name)
 
 
 def mask_path(folder: "Union[str, os.PathLike[str]]", name: Any) -> Optional[str]:
-    """The file of an image's mask by COLMAP's rule, FOLDER/NAME.png, else NAME with its ending replaced; None: no mask."""
+    """Path of an image's mask by COLMAP's rule: FOLDER/NAME.png, or FOLDER/NAME with its ending replaced by .png; None: no
+    mask."""
     if not isinstance(name, (str, os.PathLike)):
         raise ArgumentError(f"masks by name are for files: {type(name).__name__} has no name")
     whole = _below_folder(os.fspath(name))
     for stem in (whole, os.path.splitext(whole)[0]):
         path = os.path.join(os.fspath(folder), stem + ".png")
         try:
-            os.lstat(path)  # a dangling link is an unreadable mask
+            os.lstat(path)  # a dangling link counts as an unreadable mask
             return path
         except (OSError, ValueError) as error:
             if getattr(error, "errno", None) not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
@@ -472,7 +476,7 @@ def named_mask(folder: "Union[str, os.PathLike[str]]", name: Any) -> "Optional[n
 
 
 class MaskCount:
-    """Counts the images with a mask in a folder, for a final warning."""
+    """Counts the images that have a mask in a folder, for a final warning."""
 
     def __init__(self, folder: "Union[str, os.PathLike[str]]") -> None:
         self.folder = os.fspath(folder)
@@ -480,7 +484,7 @@ class MaskCount:
         self.first = ""
 
     def add(self, name: Any) -> None:
-        """Counts an image; its errors are reported at extraction."""
+        """Counts an image. Errors of its name appear at extraction."""
         try:
             self.found += mask_path(self.folder, name) is not None
         except Error:
@@ -489,7 +493,7 @@ class MaskCount:
         self.count += 1
 
     def conclude(self) -> None:
-        """Refuses a folder without a mask for any image; warns if some have none."""
+        """Raises an error if no image has a mask; warns if some have none."""
         if self.count and not self.found:
             name = _below_folder(self.first)
             stem = os.path.splitext(name)[0]
@@ -503,7 +507,7 @@ class MaskCount:
 def array_of_file(
     source: Any, exif: bool, max_pixels: int = 0, max_memory_bytes: int = 0
 ) -> "Tuple[npt.NDArray[Any], _ImageMemory]":
-    """A file's gray pixels, and the image that owns them."""
+    """The gray pixels of a file, and the object that owns their memory."""
     memory = load_memory(source, max_pixels, max_memory_bytes, exif, False, 1)
     return _array_of_image(memory), memory
 
@@ -537,27 +541,27 @@ def load_image(
     strict: bool = False,
     value_range: Optional[ValueRange] = None,
 ) -> "npt.NDArray[Any]":
-    """Decodes a PNG, JPEG, TIFF, WebP, BMP or PNM file, told apart by content.
+    """Decodes a PNG, JPEG, TIFF, WebP, BMP or PNM file, whose kind is detected by its content.
 
     Args:
         source: the file's name, the file opened in binary mode, its bytes, or ``"@scene[:WxH[:SEED]]"`` for a rendered
-            picture. A ``pathlib.Path`` names a file, whatever it is called.
-        colour: RGB where the file has colour; else gray, as ``extract`` reads files.
-        exif: of JPEG, PNG, TIFF and WebP files, apply the orientation stored there.
+            picture. A ``pathlib.Path`` always names a file.
+        colour: True: RGB if the file has colour; False: gray, as ``extract`` reads files.
+        exif: for JPEG, PNG, TIFF and WebP files: apply the orientation that is stored in them.
         max_pixels: refuse larger pictures before anything is allocated; 0: 2^31.
-        max_memory_bytes: refuse pictures whose decoding needs more; 0: half the memory that this process may hold (the
-            machine's, its control groups', RLIMIT_AS); 2**64 - 1: no limit.
-        jpeg_scale: 1, 2, 4 or 8: decode a JPEG to 1/N of its width and height, rounded up; the limits are for what is
-            decoded. Other files and scenes are refused above 1.
-        max_image_size: make a picture whose larger side has more pixels smaller, by exact area averaging; 0: never.
-        strict: refuse files whose decoder reports damage; else they give a warning.
-        value_range: (black, white), the samples that TIFF files with a sign or floats have there; those are refused
-            without it, unless the file says them, or floats are 0 to 1.
+        max_memory_bytes: refuse pictures whose decoding needs more memory; 0: half the memory that this process may
+            hold (limited by the machine, its control groups, RLIMIT_AS); 2**64 - 1: no limit.
+        jpeg_scale: 1, 2, 4 or 8: decode a JPEG to 1/N of its width and height, rounded up; limits refer to the decoded
+            picture. With a value above 1 other files and scenes are refused.
+        max_image_size: reduce a picture whose larger side has more pixels, by exact area averaging; 0: never.
+        strict: refuse files whose decoder reports damage; otherwise damage gives a warning.
+        value_range: sample values (black, white) of a TIFF file with signed or float samples. Without it such files are
+            refused, unless the file declares the range, or its floats are within 0 to 1.
 
     Returns:
-        ``(height, width)`` or ``(height, width, 3)``, uint8, (files of 16 bits) uint16, or float32 of the file's samples
-        (with a value_range, and floats). The array views memory of the
-        library, which is freed with it.
+        An array ``(height, width)`` or ``(height, width, 3)`` of uint8; for files of 16 bits uint16; with a
+        value_range, and for floats, float32 with the file's values. It refers to memory of the library, which is freed
+        with the array.
     """
     return _array_of_image(load_memory(source, max_pixels, max_memory_bytes, exif, colour, jpeg_scale, max_image_size, strict,
                                        value_range))
@@ -566,12 +570,12 @@ def load_image(
 def render_scene(
     width: int, height: int, seed: int = 1, homography: Optional["npt.ArrayLike"] = None
 ) -> "npt.NDArray[np.uint8]":
-    """Renders a picture of natural statistics (dead leaves), exactly the same pixels everywhere.
+    """Renders a picture with natural statistics (dead leaves). Its pixels are the same on every machine.
 
     Args:
         width, height: pixels.
-        seed: which picture.
-        homography: 3 x 3, maps points of the plain scene to points of the view rendered.
+        seed: number of the picture.
+        homography: 3 x 3 matrix that maps points of the plain scene to points of the rendered view.
     """
     if not (1 <= width <= _INT32_MAX and 1 <= height <= _INT32_MAX):
         raise ArgumentError(f"width and height are {width} and {height}, expected 1 or more")

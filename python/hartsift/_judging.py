@@ -78,11 +78,12 @@ class PairVerdict:
 
     Attributes:
         verdict: ``"sure"``: many inliers, and most of its matches; its inliers join features to tracks.
-            ``"supported"``: the tracks confirm it, or do not contradict it. ``"only-link"``: sure pairs do not connect its
-            images, or only four of them and more in a row, which it would make a loop of. ``"doubtful"``: they do, and their
-            tracks do not confirm it, as of buildings that look alike.
+            ``"supported"``: the tracks confirm the pair, or do not contradict it. ``"only-link"``: no chain of sure
+            pairs connects its images, or only chains of four or more, so that the pair may close a loop.
+            ``"doubtful"``: sure pairs connect its images, but their tracks do not confirm the pair, for example because
+            two buildings look alike.
         on_tracks: inliers with both features on tracks; 0 for a sure pair.
-        supported: of these, those with both on the same one.
+        supported: inliers with both features on the same track.
     """
 
     verdict: "Verdict"
@@ -120,29 +121,34 @@ def judge_pairs(
     doubtful_share: float = 0.5,
     least_support: float = 0.15,
 ) -> List[PairVerdict]:
-    """Which verified pairs contradict the rest of their collection, as ``hartsift match --database`` decides it.
+    """Judges which verified pairs contradict the other pairs of their collection, as ``hartsift match --database``
+    does.
 
-    Buildings repeat: facades with the same windows give pairs that agree with a geometry and are of different places. Pairs
-    with many inliers join features to tracks; the two features of another pair's inlier should be on one track. Leave out
-    what is ``"doubtful"``. What this cannot tell: sure pairs that are wrong, and collections without sure pairs.
+    Buildings repeat: pictures of two facades with the same windows can agree with a geometry although they show
+    different places. Pairs with many inliers join features to tracks; the two features of an inlier of another pair
+    should be on the same track. Leave out pairs that are ``"doubtful"``. Sure pairs that are wrong, and collections
+    without sure pairs, cannot be judged.
 
     Args:
-        feature_counts: of each image.
-        pairs: of each verified pair the two images, the number of its matches before verification, and its inliers
-            [N, 2]: a feature of the first image, one of the second. Of a pair that was matched again along its geometry,
-            the number of matches is as many as the first pass would have for these inliers: inliers / share.
-        sure_inliers: a pair is sure with as many inliers ...
-        sure_share: ... that are this share of its matches.
-        doubtful_share: a pair whose share of inliers is below is doubtful where its support is too little, or where ten
-            inliers and more, and more than are on one track, are on two. From here to ``sure_share`` it is doubtful where
-            four inliers and more are on tracks, none of them with both features on one.
-        least_support: share of inliers on one track that is enough.
+        feature_counts: number of features of each image.
+        pairs: for each verified pair its two images, the number of its matches before verification, and its inliers [N,
+            2], indices of a feature of the first and of the second image. For a pair that was matched again, guided by
+            its geometry, the number of matches must be the one that gives the share of inliers of the first pass:
+            inliers / share.
+        sure_inliers: minimum number of inliers of a sure pair.
+        sure_share: minimum share of the matches of a sure pair that are inliers.
+        doubtful_share: a pair with a smaller share of inliers is doubtful if its support is below ``least_support``, or
+            if ten or more inliers have their features on different tracks and fewer on the same track. From this share
+            to ``sure_share`` a pair is doubtful if four or more inliers have their features on different tracks and
+            none on the same track.
+        least_support: minimum share of the inliers with both features on the same track, of a pair that is not
+            doubtful.
 
     Returns:
-        One verdict a pair, in their order. They do not depend on it.
+        One verdict for each pair, in the order of the pairs. The verdicts do not depend on the order.
 
     Raises:
-        hartsift.ArgumentError: an image or a feature that is not there, or an option out of its range.
+        hartsift.ArgumentError: an image or a feature that does not exist, or an option out of its range.
 
     >>> features = [hartsift.extract(name) for name in names]
     >>> found = [r for r in hartsift.match_many(features, verify="fundamental") if r.geometry.found]

@@ -1,6 +1,6 @@
 """The shared library for ctypes: its path, the prototypes of its functions. Structures are in _structures.py.
 
-ctypes.CDLL releases the GIL for the time of every call.
+ctypes.CDLL releases the GIL during every call.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ._structures import (
 DESCRIPTOR_LENGTH = 128
 #: Size of the buffer for the reason of a failure, with the terminating zero.
 MESSAGE_BYTES = 1024
-#: The interface that the structures follow, as major * 100 + minor; until 1.0 a minor version may change it.
+#: Version of the interface that the structures follow, as major * 100 + minor; until 1.0 a minor version may change it.
 _INTERFACE = 1
 
 # Values of enumerations that the package itself distinguishes.
@@ -73,7 +73,8 @@ HS_DESCRIPTOR_U8, HS_DESCRIPTOR_F32, HS_DESCRIPTOR_NONE = 0, 1, 2
 _IMAGE, _FEATURES = POINTER(HsImage), POINTER(HsFeatures)
 _ARRAY, _CAMERA = POINTER(HsArray), POINTER(HsCamera)
 
-#: Result and arguments of every function that the package calls. hs_options: c_void_p, because the library describes its fields.
+#: Result and arguments of every function that the package calls. hs_options is a c_void_p, because the library itself
+#: describes its fields.
 _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_options_init_sized": (c_int, [c_void_p, c_size_t, c_int]),
     "hs_expert_options_init_sized": (c_int, [c_void_p, c_size_t, c_int]),
@@ -166,7 +167,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     ),
 }
 
-#: Functions missing in a build without CUDA.
+#: Functions that a build without CUDA lacks.
 _CUDA_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hs_cuda_extract": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, _FEATURES]),
     "hs_cuda_extract_resident": (c_int, [c_void_p, _IMAGE, _IMAGE, c_void_p, POINTER(HsCudaFeatures)]),
@@ -174,7 +175,7 @@ _CUDA_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
 
 
 def library_path() -> pathlib.Path:
-    """The library next to this file, or the one that the environment variable HARTSIFT_LIBRARY names."""
+    """Path of the library next to this file, or of the one that the environment variable HARTSIFT_LIBRARY names."""
     named = os.environ.get("HARTSIFT_LIBRARY")
     if named:
         return pathlib.Path(named)
@@ -183,7 +184,7 @@ def library_path() -> pathlib.Path:
 
 
 def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
-    """Sets the prototypes; returns whether the CUDA functions exist."""
+    """Sets the prototypes. Returns whether the library has the CUDA functions."""
     for name, (result, arguments) in _PROTOTYPES.items():
         try:
             function = getattr(loaded, name)
@@ -199,7 +200,7 @@ def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:
 
 
 def _check_version(path: pathlib.Path, number: int) -> None:
-    """Refuses another interface only: structures of options may differ in length. number: hs_version_number()."""
+    """Refuses a library with another interface. Structures of options may differ in length. number: hs_version_number()."""
     if number // 100 != _INTERFACE:
         raise ImportError(
             f"{path} is hartsift {number // 10000}.{number // 100 % 100}, "
@@ -218,13 +219,13 @@ def _load() -> Tuple[ctypes.CDLL, bool]:
     return loaded, with_cuda
 
 
-#: Whether the library was built with CUDA; a GPU is only searched when an extractor is made.
+#: Whether the library was built with CUDA. A GPU is searched for only when an extractor is created.
 library, HAS_CUDA = _load()
 
 _number = library.hs_version_number()
-#: Of the library, such as ``"0.1.0"``.
+#: Version of the library, such as ``"0.1.0"``.
 VERSION: str = f"{_number // 10000}.{_number // 100 % 100}.{_number % 100}"
-#: Of the arithmetic. Results are comparable byte for byte only within one value.
+#: Version of the arithmetic. Results are comparable byte for byte only within one version.
 METHOD_VERSION: int = library.hs_method_version()
 
 

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
-#: One match: indices into the two lists, the distance, and that to the second nearest (infinity when there is none).
+#: One match: indices into the two lists, the distance, and the distance to the second nearest (infinity if there is
+#: none).
 MATCH_DTYPE = np.dtype(
     [("first", np.uint32), ("second", np.uint32), ("distance", np.float32), ("next_distance", np.float32)]
 )
@@ -48,12 +49,13 @@ Model = Literal["homography", "fundamental", "essential"]
 GUIDES = {"homography": 1, "fundamental": 2}
 MODELS = {"homography": 1, "fundamental": 2, "essential": 3}
 
-#: Focal lengths and principal point: fx, fy, cx, cy, pixels; or the 3 x 3 matrix of a camera without skew.
+#: Focal lengths and principal point fx, fy, cx, cy in pixels; or the 3 x 3 matrix of a camera without skew.
 CameraLike = Union[Sequence[float], "npt.NDArray[Any]"]
 
 
 class Matches:
-    """Pairs of features by ascending index of the first. Slices, masks and index arrays give the matches they select.
+    """Pairs of features, ordered by the index of the first. Slices, masks and index arrays give the matches they
+    select.
 
     Attributes:
         records: structured array [M] of ``MATCH_DTYPE``.
@@ -97,11 +99,11 @@ class Matches:
         return Matches(np.atleast_1d(self.records[selection]))
 
     def __iter__(self) -> "Iterator[Matches]":
-        """One after the other, each a list of one."""
+        """Iterates over the matches, each as a list of one."""
         return (self[index] for index in range(len(self)))
 
     def to_cv2(self) -> "List[cv2.DMatch]":
-        """The matches for OpenCV's drawing functions. Needs the package cv2."""
+        """The matches as cv2.DMatch, for OpenCV's drawing functions. Needs the package cv2."""
         import cv2
 
         return [cv2.DMatch(int(r["first"]), int(r["second"]), float(r["distance"])) for r in self.records]
@@ -119,7 +121,7 @@ class _MatchMemory:
 
 
 def features_of_descriptors(given: "Union[Features, npt.NDArray[Any]]") -> Features:
-    """Features to match: the caller's, or descriptors without positions."""
+    """Features to match: the given ones, or descriptors without positions."""
     if isinstance(given, Features):
         return given
     if isinstance(given, (str, bytes, os.PathLike)):
@@ -184,13 +186,13 @@ def match(
     """Matches features exactly: every descriptor is compared with every other.
 
     Args:
-        first, second: features, or their descriptors alone [N, 128]; both uint8 or both float32.
-        ratio: keep a pair whose distance is below ratio times that to the second nearest; 0: no such test.
-        mutual: both features must be each other's match, with all tests passed both ways.
-        max_distance: keep pairs up to this distance, in the unit of the descriptors; 0: any.
-        guide: ``"homography"`` or ``"fundamental"``: only pairs whose positions agree with ``guide_matrix`` (from points
-            of the first image to the second) within ``guide_tolerance`` pixels are candidates.
-        extractor: whose threads and device do the work; None: one kept for this thread.
+        first, second: features, or only their descriptors [N, 128]; both uint8 or both float32.
+        ratio: keep a pair if its distance is below ratio times the distance to the second nearest; 0: no test.
+        mutual: cross-check: each feature must be the other's match, and all tests must pass in both directions.
+        max_distance: maximum distance of a pair, in the unit of the descriptors; 0: no limit.
+        guide: ``"homography"`` or ``"fundamental"``: a pair is a candidate only if its positions agree with
+            ``guide_matrix`` (from points of the first image to the second) within ``guide_tolerance`` pixels.
+        extractor: its threads and device do the work; None: an extractor that is kept for this thread.
     """
     a, b = features_of_descriptors(first), features_of_descriptors(second)
     if guide is not None and not (isinstance(first, Features) and isinstance(second, Features)):
@@ -216,14 +218,15 @@ class Geometry:
         model: ``"homography"``, ``"fundamental"`` or ``"essential"``.
         found: whether a model with enough inliers was found; if not, the matrix is zero and there are no inliers.
         matrix: float64 [3, 3].
-        inliers: bool [M], for each match.
-        inlier_count: how many of them.
+        inliers: bool [M], True for matches that agree with the matrix.
+        inlier_count: number of inliers.
         rms_error: root mean square of the inliers' errors, pixels.
-        plane_inliers: inliers that one homography explains too; near inlier_count F and E are not determined.
-        iterations: samples drawn in the first search.
-        plane_only: whether matches off a plane are too few to determine a fundamental matrix; the inliers are then the
-            plane's.
-        tolerance: largest error of an inlier, pixels: the option's, or the smaller one that the second search measured.
+        plane_inliers: number of inliers that one homography explains too; if it is near inlier_count, F and E are not
+            determined.
+        iterations: number of samples of the first search.
+        plane_only: True: too few matches are off a plane to determine a fundamental matrix; the inliers are those of
+            the plane.
+        tolerance: maximum error of an inlier, pixels: that of the option, or the smaller one of the second search.
     """
 
     model: Model
@@ -245,8 +248,8 @@ class Pose:
     Attributes:
         rotation: float64 [3, 3].
         translation: float64 [3], of unit length.
-        in_front: matches triangulated in front of both cameras.
-        used: matches used.
+        in_front: number of matches triangulated in front of both cameras.
+        used: number of matches used.
     """
 
     rotation: "npt.NDArray[np.float64]"
@@ -281,7 +284,7 @@ def _matched_points(
     second: "Union[Features, npt.ArrayLike]",
     matches: "Union[Matches, npt.ArrayLike, None]",
 ) -> "Tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]":
-    """The positions of matched features, row by row."""
+    """The positions of matched features, one row per match."""
     columns: Tuple[Optional[Any], Optional[Any]] = (None, None)
     if matches is not None:
         pairs = index_pairs(matches)
@@ -306,15 +309,15 @@ def _camera(given: CameraLike) -> HsCamera:
 class VerifyOptions(TypedDict, total=False):
     """Options of ``verify`` besides the model. Defaults are in ``hartsift_geometry.h``."""
 
-    tolerance: float  #: largest error of an inlier, pixels
-    confidence: float  #: of having drawn a sample without outliers
-    min_iterations: int  #: samples drawn at least
-    max_iterations: int  #: samples drawn at most
-    min_inliers: int  #: fewer, and nothing is found
-    check_plane: bool  #: complete a fundamental matrix whose inliers are mostly of one plane
-    seed: int  #: of the random samples
-    refine: bool  #: a second search at the measured precision, among matches that move as their neighbours do
-    refine_matches: int  #: with fewer inliers there is no second search
+    tolerance: float  #: maximum error of an inlier, pixels
+    confidence: float  #: probability of having drawn a sample without outliers
+    min_iterations: int  #: minimum number of samples
+    max_iterations: int  #: maximum number of samples
+    min_inliers: int  #: minimum number of inliers; with fewer nothing is found
+    check_plane: bool  #: complete a fundamental matrix whose inliers are mostly in one plane
+    seed: int  #: seed of the random samples
+    refine: bool  #: a second search with the measured precision, among matches that move like their neighbours
+    refine_matches: int  #: minimum number of inliers for a second search
 
 
 def _set_verify_options(options: HsVerifyOptions, settings: Mapping[str, Any]) -> None:
@@ -335,11 +338,12 @@ def verify(
     camera_b: Optional[CameraLike] = None,
     **options: "Unpack[VerifyOptions]",
 ) -> Geometry:
-    """Finds the geometry that most matches agree with, and marks these matches. Same bytes for the same seed.
+    """Finds the geometry that most matches agree with, and marks these matches. Equal seeds give equal bytes.
 
     Args:
         first, second: features, or points [N, 2] in pixels.
-        matches: of ``match``, or index pairs [M, 2]; None: the points are matched row by row.
+        matches: result of ``match``, or index pairs [M, 2]; None: row i of the first points matches row i of the
+            second.
         model: ``"homography"``, ``"fundamental"`` or ``"essential"``, which needs both cameras.
         camera_a, camera_b: (fx, fy, cx, cy) in pixels, or 3 x 3.
         options: see ``hartsift.VerifyOptions``.
@@ -386,7 +390,7 @@ def relative_pose(
     matches: "Union[Matches, npt.ArrayLike, None]" = None,
     inliers: "Optional[npt.ArrayLike]" = None,
 ) -> Pose:
-    """Chooses among the four poses of an essential matrix the one with the most matches in front of both cameras.
+    """Chooses from the four poses of an essential matrix the pose with the most matches in front of both cameras.
 
     Args:
         essential: ``Geometry.matrix`` of the model "essential".

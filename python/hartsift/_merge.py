@@ -1,4 +1,4 @@
-"""Merges Parquet files of features to one file, or to COLMAP's database."""
+"""Merges Parquet files of features to one file, or to a COLMAP database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_COLUMNS = ["image", "method", "options"]
 
 
 class _Place(NamedTuple):
-    """Position of an image's row."""
+    """Position of an image's row in the files."""
 
     image: str
     file: int
@@ -35,8 +35,8 @@ class _Place(NamedTuple):
 
 
 def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = None) -> List[Tuple[Any, str]]:
-    """The given Parquet files, or those in given folders, sorted within each folder: file system and path. Names that begin
-    with '.' or '_' are skipped, as in other programs."""
+    """File system and path of the given Parquet files, and of those in given folders, sorted within each folder. Names
+    that begin with '.' or '_' are skipped, as in other programs."""
     given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     found: List[Tuple[Any, str]] = []
     for place in given:
@@ -56,8 +56,8 @@ def find_files(files: Union[PathLike, Sequence[PathLike]], filesystem: Any = Non
 
 
 def files_below(system: Any, folder: str) -> Iterator[str]:
-    """The files of a folder tree, unordered."""
-    if isinstance(system, fs.LocalFileSystem):  # whose names pyarrow gives only where they are UTF-8
+    """The files of a folder and of all folders below it, in no defined order."""
+    if isinstance(system, fs.LocalFileSystem):  # pyarrow gives the names of files only if they are UTF-8
         yield from (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names)
     else:
         inside = system.get_file_info(fs.FileSelector(folder, recursive=True))
@@ -66,7 +66,7 @@ def files_below(system: Any, folder: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Prefixes errors with the file's name, which pyarrow omits."""
+    """Adds the name of the file to errors of pyarrow, which omits it."""
     try:
         yield
     except ArgumentError as error:
@@ -76,11 +76,11 @@ def naming(path: str) -> Iterator[None]:
 
 
 class _Inputs:
-    """The rows of several files, ordered by image name, bytewise."""
+    """The rows of several files, ordered by the bytes of the image name."""
 
     def __init__(self, files: List[Tuple[Any, str]]) -> None:
         self.files = files
-        self._settings: Optional[Tuple[int, str, str]] = None  # of the first row: method, options, file
+        self._settings: Optional[Tuple[int, str, str]] = None  # settings of the first row: method, options, file
         self._group = functools.lru_cache(maxsize=_OPEN_ROW_GROUPS)(self._read_group)
         self.places: List[_Place] = []
         for number in range(len(files)):
@@ -128,12 +128,12 @@ class _Inputs:
             return pq.ParquetFile(opened).read_row_group(group)
 
     def tables(self) -> Iterator[Any]:
-        """A table of one row for each image."""
+        """Yields tables of one row, one for each image."""
         for place in self.places:
             yield self._group(place.file, place.group).slice(place.row, 1)
 
     def batches(self) -> Iterator[Any]:
-        """As ``tables``, many rows at a time."""
+        """As ``tables``, but with many rows per table."""
         some: List[Any] = []
         for table in self.tables():
             some.append(table)
@@ -145,7 +145,7 @@ class _Inputs:
 
 
 def write_whole(system: Any, path: str, tables: Iterator[Any], schema: Any) -> None:
-    """Writes a file under a temporary name and renames it; in object stores a file appears when it is closed."""
+    """Writes a file under a temporary name and renames it. In object stores a file appears when it is closed."""
     temporary = posixpath.join(posixpath.dirname(path), f".{posixpath.basename(path)}.{os.getpid()}")
     try:
         with system.open_output_stream(at(system, temporary)) as stream, pq.ParquetWriter(
@@ -168,7 +168,7 @@ def _table_of(system: Any, path: str) -> Any:
 
 
 def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[Tuple[Any, str]]) -> None:
-    """Adds matches, pair by pair in the order of names."""
+    """Adds the matches, pair by pair in the order of names."""
     rows = pa.concat_tables([_table_of(system, path) for system, path in files])
     names_a, names_b = (map(name_of_text, rows[name].to_pylist()) for name in ("image_a", "image_b"))
     order = sorted(zip(map(os.fsencode, names_a), map(os.fsencode, names_b), range(len(rows))))
@@ -189,7 +189,7 @@ def _add_matches(database: ColmapDatabase, numbers: Dict[str, int], files: List[
 
 
 class _Cameras(NamedTuple):
-    """The choice of cameras in a database; see ``ColmapDatabase``."""
+    """How cameras of a database are chosen; see ``ColmapDatabase``."""
 
     share: Union[bool, str]
     camera: Union[ColmapCamera, int, None]
@@ -208,7 +208,7 @@ def _merge_into_database(
             number = database.add_image(row["image"], features, cameras.camera, exif=exif, focal_length=focal)
             numbers[row["image"]] = number
             place = [row[name] for name in ("latitude", "longitude", "altitude") if row.get(name) is not None]
-            if len(place) == 3 and database.read_position(number) is None:  # COLMAP takes none without a height
+            if len(place) == 3 and database.read_position(number) is None:  # COLMAP accepts no position without altitude
                 database.set_position(number, place)
         if matches:
             _add_matches(database, numbers, matches)
@@ -224,24 +224,25 @@ def merge(
     camera: Union[ColmapCamera, int, None] = None,
     filesystem: Any = None,
 ) -> Tuple[int, int]:
-    """Puts Parquet files of features together, in the order of the images' names: the same result however the images
+    """Merges Parquet files of features in the order of the images' names. The result does not depend on how the images
     were divided among the files.
 
     Args:
-        inputs: files, or folders of them as Ray and Spark write, by path or URI.
-        output: NAME.parquet, or NAME.db for COLMAP's database (local). It appears whole or not at all.
-        matches: of ``hartsift.ray.match_pairs``, for a database: files, or folders of them.
-        exif: take features of photographs turned by their EXIF orientation into a database; see
+        inputs: files, or folders of files as Ray and Spark write them, by path or URI.
+        output: NAME.parquet, or NAME.db for a local COLMAP database. It appears complete or not at all.
+        matches: for a database: files of ``hartsift.ray.match_pairs``, or folders of such files.
+        exif: add features of photographs that were rotated by their EXIF orientation to a database; see
             ``ColmapDatabase.add_image``.
-        share_cameras: of a database; see ``ColmapDatabase``.
-        camera: of all images of a database, or the number of one that it has; see ``ColmapDatabase.add_image``.
-        filesystem: of pyarrow, that inputs and a Parquet file to be made are in.
+        share_cameras: for a database; see ``ColmapDatabase``.
+        camera: for a database: camera of all images, or the number of an existing camera; see
+            ``ColmapDatabase.add_image``.
+        filesystem: pyarrow's file system of the inputs and of a Parquet output.
 
     Returns:
-        how many images there are, and of how many files.
+        Number of images, and number of files.
 
     Raises:
-        hartsift.ArgumentError: images that are there twice, other options or another method version in some file.
+        hartsift.ArgumentError: an image appears twice, or files have different options or method versions.
     """
     found = _Inputs(find_files(inputs, filesystem))
     name = os.fspath(output)

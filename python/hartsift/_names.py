@@ -1,12 +1,12 @@
-"""Converts names of images (bytes in the file system) to UTF-8 texts for Arrow's tables."""
+"""Converts names of images (bytes in the file system) to UTF-8 texts for Arrow tables, and back."""
 
 from __future__ import annotations
 
 import os
 import re
 
-# Bytes that are not UTF-8 become characters of the private use area, 0x80..0xff as U+F780..U+F7FF. If a name contains such
-# characters itself, the bytes of their UTF-8 are converted too, so that names and texts correspond one to one.
+# Bytes that are not UTF-8 become characters of the private use area: 0x80..0xff become U+F780..U+F7FF. If a name itself
+# contains such characters, the bytes of their UTF-8 are converted too, so that names and texts correspond one to one.
 _BASE = 0xF700
 _ESCAPED = re.compile("[\uf780-\uf7ff]+")
 _TO_ESCAPE = re.compile("[\udc80-\udcff\uf780-\uf7ff]+")
@@ -14,7 +14,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def text_of_name(name: str) -> str:
-    """The text for a name from ``os.fsdecode``; nearly all names stay unchanged."""
+    """Converts a name from ``os.fsdecode`` to a text. Nearly all names stay unchanged."""
     if name.isascii():
         return name
     try:
@@ -29,7 +29,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def name_of_text(text: str) -> str:
-    """The name for a text of ``text_of_name``."""
+    """Converts a text from ``text_of_name`` back to the name."""
     if text.isascii() or not _ESCAPED.search(text):
         return text
     parts = (bytes(ord(one) - _BASE for one in part) if _ESCAPED.match(part) else part.encode("utf-8")
@@ -38,5 +38,5 @@ def name_of_text(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A message with names, as UTF-8: other bytes become \\xNN."""
+    """A message that contains names, as UTF-8; other bytes become \\xNN."""
     return _SURROGATE.sub(lambda found: f"\\x{ord(found.group()) & 0xFF:02x}", text)

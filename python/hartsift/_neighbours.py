@@ -1,4 +1,4 @@
-"""The k nearest descriptors, and all within a radius."""
+"""The k nearest descriptors, and all descriptors within a radius."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ._structures import HsFeatures
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: One neighbour: its index in the second list and the distance; NO_FEATURE at infinity where there is none.
+#: One neighbour: its index in the second list, and the distance; NO_FEATURE at infinity if there are fewer.
 NEIGHBOUR_DTYPE = np.dtype([("index", np.uint32), ("distance", np.float32)])
-#: The index of no feature.
+#: The index that stands for no feature.
 NO_FEATURE = 0xFFFFFFFF
-#: The largest k.
+#: Maximum k.
 NEIGHBOURS_MAX = 1024
 
 
 class HsMatchPair(ctypes.Structure):
-    """hs_match_pair, what ``MATCH_DTYPE`` views."""
+    """hs_match_pair, whose arrays have the type ``MATCH_DTYPE``."""
 
     _fields_ = [("first", c_uint32), ("second", c_uint32), ("distance", c_float), ("next_distance", c_float)]
 
@@ -73,11 +73,11 @@ DescriptorsLike = Union[Features, "npt.NDArray[Any]"]
 
 
 class NeighbourLists(Sequence["npt.NDArray[Any]"]):
-    """For each feature of the first list its neighbours, nearest first: ``lists[i]`` is an array of ``NEIGHBOUR_DTYPE``.
+    """Neighbours of each feature of the first list, nearest first: ``lists[i]`` is an array of ``NEIGHBOUR_DTYPE``.
 
     Attributes:
         starts: uint64 [N + 1]; the neighbours of feature i are ``neighbours[starts[i] : starts[i + 1]]``.
-        neighbours: all of them, one list after the other, [M] of ``NEIGHBOUR_DTYPE``.
+        neighbours: the neighbours of all features, one list after the other, [M] of ``NEIGHBOUR_DTYPE``.
     """
 
     __slots__ = ("starts", "neighbours")
@@ -131,16 +131,17 @@ def find_k_nearest(
     guide_tolerance: float = 4.0,
     extractor: Optional[Extractor] = None,
 ) -> "npt.NDArray[Any]":
-    """The k nearest in ``second`` of every feature of ``first``, exactly; of equal distances the lower index first.
+    """Finds exactly the k nearest features in ``second`` for every feature of ``first``; of equal distances the lower
+    index comes first.
 
     Args:
-        first, second: features, or their descriptors alone [N, 128]; both uint8 or both float32.
+        first, second: features, or only their descriptors [N, 128]; both uint8 or both float32.
         k: 1 to 1024.
         guide, guide_matrix, guide_tolerance: as for ``match``.
-        extractor: whose threads and device do the work; None: one kept for this thread.
+        extractor: its threads and device do the work; None: an extractor that is kept for this thread.
 
     Returns:
-        [N, k] of ``NEIGHBOUR_DTYPE``, nearest first; where there are fewer, a row ends with ``NO_FEATURE`` at infinity.
+        [N, k] of ``NEIGHBOUR_DTYPE``, nearest first; if there are fewer, a row ends with ``NO_FEATURE`` at infinity.
     """
     if not 1 <= k <= NEIGHBOURS_MAX:
         raise ArgumentError(f"k is {k}, expected 1 to {NEIGHBOURS_MAX}")
@@ -164,7 +165,8 @@ def find_within(
     guide_tolerance: float = 4.0,
     extractor: Optional[Extractor] = None,
 ) -> NeighbourLists:
-    """All in ``second`` that are at most ``radius`` from a feature of ``first``, nearest first.
+    """Finds for every feature of ``first`` all features in ``second`` at a distance of at most ``radius``, nearest
+    first.
 
     Args:
         radius: in the unit of the descriptors (8-bit ones have a norm of about 512), 0 or more.

@@ -1,4 +1,5 @@
-"""Shared by the classes that replace OpenCV's: cv2.UMat, output arguments, optional numbers, errors that are cv2.error too."""
+"""Functions of the classes that replace OpenCV's: cv2.UMat, output arguments, optional numbers, errors that are also
+cv2.error."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ MISSING: Any = _Missing()
 
 
 def _cv2_error() -> Optional[Type[Exception]]:
-    """cv2.error if the program has imported cv2."""
+    """The class cv2.error, if the program has imported cv2."""
     kind = getattr(sys.modules.get("cv2"), "error", None)
     return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
 
@@ -37,7 +38,7 @@ _JOINED: Dict[Tuple[Type[Error], Type[Exception]], Type[Error]] = {}
 
 
 def _joined_kind(kind: Type[Error], other: Type[Exception]) -> Type[Error]:
-    """A class for ``except`` of both: it prints as the package's own."""
+    """A class that ``except`` finds by either of two classes. It prints like the package's class."""
     if (kind, other) in _JOINED:
         return _JOINED[kind, other]
     text = {"__doc__": kind.__doc__, "__module__": kind.__module__, "__qualname__": kind.__qualname__}
@@ -52,7 +53,7 @@ def as_cv2_error(error: Error, function: str = "") -> Error:
     if other is None or isinstance(error, other):
         return error
     joined = _joined_kind(type(error), other)(error.message, error.status)
-    # The attributes of a cv2.error; -5 is cv2.Error.StsBadArg.
+    # The attributes of a cv2.error; code -5 is cv2.Error.StsBadArg.
     values = {"code": -5, "err": error.message, "msg": error.message, "func": function, "file": "", "line": 0}
     for name, value in values.items():
         setattr(joined, name, value)
@@ -66,7 +67,8 @@ def _own_error(error: Exception) -> Error:
 
 
 def raises_like_cv2(function: F) -> F:
-    """Decorator: errors, also of argument counts and types, are hartsift.Error and, if cv2 is imported, cv2.error."""
+    """Decorator: errors, including those of the number and types of arguments, become hartsift.Error and, if cv2 is
+    imported, cv2.error."""
 
     @functools.wraps(function)
     def called(*arguments: Any, **named: Any) -> Any:
@@ -81,7 +83,7 @@ def raises_like_cv2(function: F) -> F:
         own = as_cv2_error(_own_error(raised), function.__qualname__)
         raise own.with_traceback(raised.__traceback__) from None
 
-    # help() then shows the function's arguments.
+    # help() then shows the arguments of the function.
     called.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return cast(F, called)
 
@@ -90,23 +92,23 @@ def raises_like_cv2(function: F) -> F:
 
 
 def is_umat(value: object) -> bool:
-    """True for a cv2.UMat; does not import cv2."""
+    """True for a cv2.UMat. cv2 is not imported."""
     kind = getattr(sys.modules.get("cv2"), "UMat", None)
     return isinstance(kind, type) and isinstance(value, kind)
 
 
 def array_of(value: Any) -> Any:
-    """The array of a cv2.UMat, None for an empty one; anything else unchanged."""
+    """The array of a cv2.UMat (None for an empty one); other values unchanged."""
     return value.get() if is_umat(value) else value
 
 
 def is_empty(value: Any) -> bool:
-    """True for OpenCV's empty matrices: None, or an array without elements."""
+    """True for a matrix that OpenCV regards as empty: None, or an array without elements."""
     return value is None or (isinstance(value, np.ndarray) and value.size == 0)
 
 
 def output(result: "Optional[np.ndarray[Any, Any]]", given: Any, as_umat: bool) -> Any:
-    """The returned output: the given array if the result fits, or a cv2.UMat if requested."""
+    """The output to return: the given array if the result fits it, or a cv2.UMat if requested."""
     if as_umat or is_umat(given):
         cv2: Any = sys.modules["cv2"]
         if result is None:
@@ -122,7 +124,7 @@ def output(result: "Optional[np.ndarray[Any, Any]]", given: Any, as_umat: bool) 
 
 
 def check_output(given: Any) -> None:
-    """Refuses outputs other than None, an array or a cv2.UMat; OpenCV ignores numbers."""
+    """Refuses outputs other than None, an array or a cv2.UMat. Numbers are ignored, as OpenCV does."""
     if not (given is None or isinstance(given, (np.ndarray, int, float)) or is_umat(given)):
         raise ArrayTypeError(f"descriptors is {type(given).__name__}, expected None, or an array for the result")
 
@@ -131,7 +133,7 @@ def check_output(given: Any) -> None:
 
 
 def whole(value: Any, name: str, default: int) -> int:
-    """A whole number."""
+    """An integer argument; None: the default."""
     if value is None:
         return default
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -140,7 +142,7 @@ def whole(value: Any, name: str, default: int) -> int:
 
 
 def real(value: Any, name: str, default: float) -> float:
-    """A number; a whole one stays so."""
+    """A number argument; an integer stays one; None: the default."""
     if value is None:
         return default
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -149,14 +151,14 @@ def real(value: Any, name: str, default: float) -> float:
 
 
 def flag(value: Any, name: str) -> bool:
-    """A switch; None: off."""
+    """A switch argument; None: off."""
     if value is not None and not isinstance(value, (bool, int, np.bool_, np.integer)):
         raise ArrayTypeError(f"{name} is {value!r}, expected True or False")
     return bool(value)
 
 
 def either(image: Any, images: Any) -> Any:
-    """The first argument, by OpenCV's name for one image or for a list."""
+    """The image argument, which OpenCV names differently for one image and for a list."""
     if (image is MISSING) == (images is MISSING):
         raise ArrayTypeError("image is missing" if image is MISSING else "image and images are given, expected one of them")
     return images if image is MISSING else image
@@ -164,14 +166,14 @@ def either(image: Any, images: Any) -> Any:
 
 #: Types that OpenCV accepts as a list of images.
 def as_list(image: Any) -> "Union[None, Tuple[Any, ...]]":
-    """The images of a list; None: a single image."""
+    """The images of a list as a tuple; None: a single image."""
     if isinstance(image, (list, tuple)) or (isinstance(image, np.ndarray) and image.dtype == object and image.ndim == 1):
         return tuple(image)
     return None
 
 
 def per_image(given: Any, count: int, name: str) -> Tuple[Any, ...]:
-    """One value per image of a list; None for each if not given."""
+    """One value per image of a list; if no values are given, None for each."""
     values = () if given is None else as_list(given)
     if values is None or (len(values) not in (0, count)):
         what = type(given).__name__ if values is None else f"{len(values)} {name}"
@@ -180,6 +182,6 @@ def per_image(given: Any, count: int, name: str) -> Tuple[Any, ...]:
 
 
 def names_as_cv2(error: Error, names: Dict[str, str]) -> Error:
-    """Replaces an option at the start of a library error by OpenCV's name."""
+    """Replaces an option at the beginning of the library's message by OpenCV's name."""
     first, _, rest = error.message.partition(" ")
     return type(error)(f"{names[first]} {rest}", error.status) if first in names else error

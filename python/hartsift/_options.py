@@ -1,4 +1,4 @@
-"""Converts keyword arguments to hs_options: fields and enumerators by name, as listed by hs_option_describe."""
+"""Converts keyword arguments to hs_options. The names of fields and enumerators are those of hs_option_describe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def described_options() -> List[HsOptionInfo]:
 
 
 def is_offered(info: HsOptionInfo) -> bool:
-    """True if the field is a keyword; workload: see Batch."""
+    """True if the field is available as a keyword. workload is not; see Batch."""
     return info.type not in (POINTER, UNUSED) and info.name != b"workload"
 
 
@@ -49,7 +49,7 @@ HsExpertOptions = _structure("hs_expert_options", 1)
 STRUCTURES: Dict[str, Any] = {"hs_options": HsOptions, "hs_expert_options": HsExpertOptions}
 know_fields(STRUCTURES)
 
-#: Fields with an enumeration, and the names of its values.
+#: Fields whose type is an enumeration, and the names of its values.
 ENUMERATIONS: Dict[str, Dict[str, int]] = {
     info.name.decode(): {name: value for value, name in enumerate(info.values.decode().split("|"))}
     for info in _INFOS
@@ -68,12 +68,12 @@ _SHORTHANDS: Dict[str, Tuple[str, ...]] = {
 
 
 def name_of(field: str, value: int) -> str:
-    """The name of an enumeration's value."""
+    """The name of a value of an enumeration."""
     return next(name for name, number in ENUMERATIONS[field].items() if number == value)
 
 
 def enumerator(field: str, names: Mapping[str, int], value: Union[str, int]) -> int:
-    """The number of an enumeration's value, given by name or number."""
+    """The number of a value of an enumeration, which is given by name or number."""
     if isinstance(value, str):
         found = names.get(value.lower().replace("_", "-"))
         if found is None:
@@ -89,7 +89,7 @@ def _fits(kind: Any, value: int) -> bool:
 
 
 def set_field(structure: ctypes.Structure, kind: Any, field: str, value: Any) -> None:
-    """Writes a number to a field, checked: ctypes would truncate it."""
+    """Writes a number to a field. The range is checked, because ctypes would truncate the number."""
     if kind in (ctypes.c_float, ctypes.c_double):
         setattr(structure, field, float(value))
         return
@@ -103,7 +103,7 @@ def set_field(structure: ctypes.Structure, kind: Any, field: str, value: Any) ->
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> TypeError:
-    """The exception for an unknown keyword, with the nearest known one, and the list of all."""
+    """The exception for an unknown keyword. It names the most similar known one, and lists all."""
     near = difflib.get_close_matches(name, list(known), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return TypeError(f"unknown {what} {name!r}{hint} (known: {', '.join(sorted(known))})")
@@ -130,7 +130,7 @@ def _set_device(options: Any, value: Union[str, int]) -> None:
 
 
 class OptionsSet:
-    """hs_options with its hs_expert_options; ``view`` is passed to the library."""
+    """An hs_options with its hs_expert_options; ``view`` is passed to the library."""
 
     def __init__(self, profile: int) -> None:
         self.view, self.expert = HsOptions(), HsExpertOptions()
@@ -142,11 +142,11 @@ class OptionsSet:
         self.view.expert = ctypes.addressof(self.expert)
 
     def part(self, name: str) -> Any:
-        """The structure that has this field."""
+        """The structure that has the field with this name."""
         return self.expert if name in _EXPERT_TYPES else self.view
 
     def key(self) -> Tuple[Any, ...]:
-        """A key, equal for equivalent options."""
+        """A key for caches. Equivalent options have equal keys."""
         return tuple(getattr(self.part(name), name) for name in _TYPES)
 
     def as_dict(self) -> Dict[str, Any]:
@@ -160,12 +160,12 @@ class OptionsSet:
 
 
 def make_options(settings: Mapping[str, Any]) -> OptionsSet:
-    """Options of the profile named in the settings, changed by the others. Ranges are checked by the library."""
+    """Options of the profile in the settings, changed by the other settings. The library checks ranges."""
     spread = _spread_shorthands(dict(settings))
     profile = spread.pop("profile", "lowe")
     options = OptionsSet(enumerator("profile", PROFILES, profile))
     if "max_features" in spread and options.view.selection == ENUMERATIONS["selection"]["levels"]:
-        spread.setdefault("selection", "scale")  # selection by levels cannot give an exact number
+        spread.setdefault("selection", "scale")  # selection by levels cannot give an exact number of features
     for name in ("dsp_sizes", "dsp_smallest", "dsp_largest"):
         if name in spread and "dsp" not in spread:
             raise ArgumentError(f"{name} is for dsp: expected dsp=True too")

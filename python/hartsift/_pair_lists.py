@@ -28,7 +28,7 @@ Pair = Tuple[str, str]
 PairsLike = Union[str, "os.PathLike[str]", Iterable[Pair]]
 _MODELS = ("homography", "fundamental")
 
-#: The columns of matches, see FORMATS.md.
+#: Columns of a table of matches, see FORMATS.md.
 MATCH_SCHEMA = pa.schema(
     [
         pa.field("image_a", pa.string(), nullable=False),
@@ -58,7 +58,7 @@ class MatchSettings:
     Attributes:
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
         ratio, mutual, max_distance: as for ``hartsift.match``.
-        tolerance: largest error of an inlier, pixels.
+        tolerance: maximum error of an inlier, pixels.
     """
 
     model: Optional[Model] = "fundamental"
@@ -73,13 +73,13 @@ class MatchSettings:
             raise ArgumentError(f"model is {self.model!r}, expected {' or '.join(map(repr, _MODELS))} or None")
 
     def text(self) -> str:
-        """Everything that results depend on, as JSON with sorted names."""
+        """All settings on which results depend, as JSON with sorted names."""
         return json.dumps(vars(self), sort_keys=True)
 
 
 def selection_of(pairs: PairsLike) -> Tuple[str, int]:
-    """The rule that selects pairs, ``"all"``, ``"sequential"``, ``"spatial"`` or ``"retrieval"``, and its number; ``""``:
-    given pairs."""
+    """The rule that selects pairs (``"all"``, ``"sequential"``, ``"spatial"``, ``"retrieval"``, or ``""`` for given
+    pairs), and its number."""
     found = re.fullmatch(r"(all)|(sequential|spatial|retrieval):([1-9][0-9]{0,8})", pairs) if isinstance(pairs, str) else None
     if found is None:
         return "", 0
@@ -92,12 +92,12 @@ def select_pairs(
     """Pairs of a collection.
 
     Args:
-        names: of its images.
+        names: names of its images.
         pairs: ``"all"``: all; ``"sequential:K"``: each image and the K after it in the natural order of names;
-            ``"spatial:M"``: those at most M metres apart; ``"retrieval:K"``: each image and the K most like it; a file with two
-            names a line (with a tab between if they have spaces); or the pairs themselves.
-        places: for ``"spatial"``: latitude and longitude of each image, degrees [N, 2]; NaN: unknown.
-        vectors: for ``"retrieval"``: of ``hartsift.Retrieval``, int8 [N, length].
+            ``"spatial:M"``: images at most M metres apart; ``"retrieval:K"``: each image and the K most similar ones; a
+            file with two names per line (separated by a tab if they contain spaces); or the pairs themselves.
+        places: for ``"spatial"``: latitude and longitude of each image in degrees, [N, 2]; NaN: unknown.
+        vectors: for ``"retrieval"``: vectors of ``hartsift.Retrieval``, int8 [N, length].
     """
     rule, number = selection_of(pairs)
     if rule == "all":
@@ -107,7 +107,7 @@ def select_pairs(
             chosen = sequential_pairs(names, number)
         elif rule == "spatial":
             degrees = np.array(places, np.float64).reshape(len(names), 2)
-            # An impossible position leaves its image without neighbours; the others continue.
+            # An image with an impossible position gets no neighbours; the other images are not affected.
             degrees[~(np.abs(degrees) <= [LATITUDE_MAX, LONGITUDE_MAX]).all(1)] = np.nan
             chosen = nearby_pairs(earth_places(degrees[:, 0], degrees[:, 1]), number)
         else:
@@ -126,7 +126,7 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
             if lines and lines[0].startswith(("\udcff\udcfe", "\udcfe\udcff")):
                 raise ArgumentError(f"{path}: is in UTF-16: expected UTF-8, with two names a line")
     except OSError as error:
-        # With a colon it is probably a misspelt rule.
+        # A text with a colon is probably a misspelt rule.
         kind = ArgumentError if ":" in path and isinstance(error, FileNotFoundError) else FileError
         raise kind(
             f"{path}: {error.strerror}: expected 'all', 'sequential:K', 'spatial:M', 'retrieval:K' or a file "
@@ -144,7 +144,7 @@ def _pairs_of_file(path: str) -> Iterator[Pair]:
 def match_named_pairs(
     features: Mapping[str, Features], pairs: Sequence[Pair], settings: MatchSettings, **options: Any
 ) -> pa.Table:
-    """A row for each pair, in order: matches, and their geometry. options: of the computation, as for
+    """A table with a row for each pair, in order: its matches and their geometry. options: as for
     ``hartsift.match_many``."""
     places = {name: place for place, name in enumerate(features)}
     known = [(places[a], places[b]) for a, b in pairs if a in places and b in places]
@@ -165,7 +165,7 @@ def match_named_pairs(
 def _outcomes(
     features: List[Features], pairs: List[Tuple[int, int]], settings: MatchSettings, options: Mapping[str, Any]
 ) -> "Iterator[Union[PairMatches, Error]]":
-    """Results of the pairs; after a failed pair the rest is restarted."""
+    """Yields the results of the pairs. If a pair fails, the run is started again with the pairs after it."""
     done = 0
     while done < len(pairs):
         try:
@@ -181,7 +181,7 @@ def _outcomes(
             ):
                 done += 1
                 yield found
-        except Exception as error:  # a failed pair must not end the others
+        except Exception as error:  # the failure of a pair must not end the others
             done += 1
             yield reason_of(error)
 
@@ -207,7 +207,7 @@ def _row_of(found: PairMatches) -> Dict[str, Any]:
 
 
 def geometry_of_row(row: Mapping[str, Any]) -> Tuple["npt.NDArray[Any]", List[Geometry]]:
-    """Index pairs [M, 2] of a row of matches, and its geometry, if it was verified."""
+    """Index pairs [M, 2] of a row of matches, and its geometry if the matches were verified."""
     pairs = np.stack([np.asarray(row["index_a"], np.uint32), np.asarray(row["index_b"], np.uint32)], 1)
     if row["model"] is None:
         return pairs, []

@@ -166,7 +166,7 @@ class HsColmapMatches(ctypes.Structure):
     ]
 
 
-#: Every structure above by its C name; the test of the layouts goes through these.
+#: All structures above, by their C names; the test of layouts uses them.
 STRUCTURES: Dict[str, Any] = {
     "hs_camera": HsCamera,
     "hs_verify_options": HsVerifyOptions,

@@ -129,11 +129,12 @@ class PairMatches:
         matches: of the two images.
         geometry: the verified geometry; None without ``verify``.
         plane: the homography that at least half of another model's inliers agree with; None: none, or not requested.
-        fundamental: the fundamental matrix, where ``geometry`` is an essential one by ``find_essential``; else None.
-        pose: of the second camera, by an essential matrix; else None.
-        watermark: whether the inliers are a caption, a logo or a frame that both images have in their border.
-        unguided: of a pair that was matched again along its geometry (``guided``), the numbers of matches and inliers
-            of the first pass; None of any other.
+        fundamental: the fundamental matrix, if ``find_essential`` replaced it by the essential matrix in ``geometry``;
+            else None.
+        pose: pose of the second camera, if ``geometry`` is an essential matrix; else None.
+        watermark: True: the inliers are in a caption, a logo or a frame in the border of both images.
+        unguided: numbers of matches and inliers of the first pass, if the pair was matched again, guided by its
+            geometry (``guided``); else None.
     """
 
     first: int
@@ -163,7 +164,7 @@ def _geometry(view: HsGeometry, inliers: "npt.NDArray[np.bool_]") -> Geometry:
 
 
 def _copied(address: Optional[int], count: int, kind: Any) -> "npt.NDArray[Any]":
-    """A copy of the result; the library's memory is only valid until the next pair."""
+    """A copy of the result, because the library's memory is valid only until the next pair."""
     if not count or not address:
         return np.empty(0, kind)
     return np.frombuffer(ctypes.string_at(address, count * np.dtype(kind).itemsize), kind)
@@ -200,7 +201,7 @@ def _pair_list(pairs: "Optional[npt.ArrayLike]", images: int) -> "npt.NDArray[np
 
 
 class _Run:
-    """A run of the library with its inputs; ends with this object."""
+    """A run of the library, with its inputs. It ends when this object is freed."""
 
     def __init__(self, context: Context, collection: HsCollection, pairs: "npt.NDArray[np.uint32]", options: Any) -> None:
         self._kept = (context, collection, pairs, options)
@@ -218,7 +219,7 @@ class _Run:
         self.end.atexit = False
 
     def next(self) -> Optional[PairMatches]:
-        """The next pair's result; None: no more."""
+        """Returns the result of the next pair; None: there are no more."""
         result = POINTER(HsPairResult)()
         status = library.hs_pairs_next(self._handle, -1, ctypes.byref(result))
         check(status, library.hs_pairs_last_error(self._handle))
@@ -231,7 +232,7 @@ class _Run:
 
 
 def _results(run: _Run, *_kept: Any) -> Iterator[PairMatches]:
-    """Yields the run's results; keeps its inputs alive."""
+    """Yields the run's results. Keeps its inputs alive."""
     try:
         found = run.next()
         while found is not None:
@@ -257,28 +258,29 @@ def match_many(
     verify_options: Optional[VerifyOptions] = None,
     **options: "Unpack[Options]",
 ) -> Iterator[PairMatches]:
-    """Matches many pairs of a collection at once, with the bytes of ``match`` and ``verify`` pair by pair.
+    """Matches many pairs of a collection at once. Results have the same bytes as ``match`` and ``verify`` for each
+    pair.
 
-    Threads work on different pairs, or verify a GPU's matches; results come in the order of the pairs while later pairs are
-    processed, without the GIL. Closing the iterator ends the run.
+    Threads work on different pairs, or verify a GPU's matches; results come in the order of the pairs while later pairs
+    are processed, without the GIL. Closing the iterator ends the run.
 
     Args:
-        features: of each image, or its descriptors alone [N, 128] where nothing is verified.
+        features: features of each image, or without verification only its descriptors [N, 128].
         pairs: indices of images [P, 2]; None: all pairs.
         ratio, mutual, max_distance: as for ``match``.
-        verify: ``"homography"``, ``"fundamental"`` or ``"essential"``; None: matches alone. Pairs without both cameras
-            get a fundamental matrix instead of an essential one.
-        guided: where a geometry was found, match again among positions that agree with it, and verify again.
+        verify: ``"homography"``, ``"fundamental"`` or ``"essential"``; None: no verification. Pairs without both
+            cameras get a fundamental matrix instead of an essential one.
+        guided: if a geometry was found, match again among positions that agree with it, and verify again.
         find_plane: if at least half of the inliers are on one plane, estimate its homography too.
-        plane_tolerance: of that homography, pixels; 0: the tolerance of ``verify_options``.
-        find_essential: with ``verify="fundamental"``: where both cameras are known, estimate an essential matrix too, and
-            take it if it has at least .95 of the inliers.
-        cameras: of each image, as for ``verify``; None: not known.
+        plane_tolerance: tolerance of that homography, pixels; 0: the tolerance of ``verify_options``.
+        find_essential: with ``verify="fundamental"``: if both cameras are known, estimate an essential matrix too, and
+            use it if it has at least 0.95 times as many inliers.
+        cameras: camera of each image, as for ``verify``; None: unknown.
         verify_options: see ``hartsift.VerifyOptions``.
-        options: of the run's own context, see ``hartsift.Options``: device, threads, max_memory_bytes.
+        options: options of the run's context, see ``hartsift.Options``: device, threads, max_memory_bytes.
 
     Raises:
-        hartsift.Error: at once for wrong arguments; from the iterator where a pair cannot be matched.
+        hartsift.Error: raised at once for wrong arguments; by the iterator if a pair cannot be matched.
     """
     lists = [features_of_descriptors(given) for given in features]
     if verify is not None and not all(isinstance(given, Features) for given in features):

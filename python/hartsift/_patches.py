@@ -78,7 +78,7 @@ def extract_patches(
     jpeg_scale: int = 1,
     extractor: Optional[Extractor] = None,
 ) -> "Tuple[npt.NDArray[Any], npt.NDArray[np.int32]]":
-    """Square gray patches about keypoints, turned to their orientation and brought to their scale.
+    """Square gray patches around keypoints, turned to their orientations and scaled with their sigma.
 
     >>> features = hartsift.extract(image, descriptor="none")
     >>> patches, _ = hartsift.extract_patches(image, features, dtype=np.float32)
@@ -86,22 +86,23 @@ def extract_patches(
 
     Args:
         image: in host memory, as for ``Extractor.extract``.
-        keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation, of any detector.
-        size: samples a side, 1 to 1024.
-        scale: length of a side, in sigma; 12 is SIFT's, and HardNet's with ``mrSize`` 6.
-        blur: a patch is sampled from the most blurred level of the Gaussian pyramid whose blur is at most so many distances
-            of its samples, or from the image where there is none; 0: always from the image.
-        upright: leave orientations aside; not with frames, which have their own.
-        frames: float [N, 2, 2], instead of sigma and orientation: (u, v), in units of the scale, is at (x, y) +
-            frame @ (u, v).
+        keypoints: features, an array of ``KEYPOINT_DTYPE``, or float [N, 4] = x, y, sigma, orientation, of any
+            detector.
+        size: number of samples along a side, 1 to 1024.
+        scale: length of a side in units of sigma; 12 as in SIFT, and in HardNet with ``mrSize`` 6.
+        blur: maximum blur of the Gaussian level from which a patch is sampled, in distances between samples. The most
+            blurred level within this limit is used; without such a level, the image. 0: always the image.
+        upright: ignore orientations; not with frames, which include an orientation.
+        frames: float [N, 2, 2], instead of sigma and orientation: the point (u, v), in units of the scale, is at (x, y)
+            + frame @ (u, v).
         dtype: uint8, or float32 (black 0, white 1).
-        channels, value_range, exif, jpeg_scale: as for ``hartsift.extract``; colours are RGB unless said otherwise.
-        extractor: whose options give the pyramid and whose threads do the work; None: one kept for this thread.
+        channels, value_range, exif, jpeg_scale: as for ``hartsift.extract``; colours are RGB by default.
+        extractor: its options determine the pyramid, and its threads do the work; None: an extractor that is kept for
+            this thread.
 
     Returns:
-        [N, size, size] patches and int32 [N] statuses: 0, or the status of a keypoint whose numbers give no patch (its
-        patch is 0).
-        Bilinear between samples; beyond the image its edge repeats.
+        Patches [N, size, size], and int32 [N] statuses: 0, or the status of a keypoint without a valid patch (which is
+        0). Interpolation is bilinear; outside the image its edge repeats.
     """
     kind = _DTYPES.get(np.dtype(dtype))
     if kind is None:

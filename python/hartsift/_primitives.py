@@ -1,8 +1,8 @@
 """Reductions, tile statistics, histograms and 1-D convolution over NumPy and CUDA arrays; the same bytes everywhere.
 
-A NumPy array is worked on by the calling thread, or by the threads or the GPU of ``extractor``. An array on a CUDA
-device (PyTorch, CuPy, ...; whatever has ``__cuda_array_interface__`` or DLPack) is worked on there, in the order of its
-stream. Numbers, tiles and histograms are returned as NumPy's.
+A NumPy array is processed by the calling thread, or by the threads or the GPU of ``extractor``. An array on a CUDA
+device (of any package with ``__cuda_array_interface__`` or DLPack, such as PyTorch and CuPy) is processed there, in the
+order of its stream. Numbers, tiles and histograms are returned as NumPy's types.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ALIGNMENT = 256
 
 @dataclass
 class _Array:
-    """An array as the library sees it."""
+    """An array in the library's form."""
 
     view: HsArray
     owner: Any  # keeps the memory alive
@@ -62,7 +62,7 @@ def _element(dtype: Any, what: str, types: Sequence[str]) -> int:
 
 
 def _rows_of(shape: Tuple[int, ...], what: str) -> Tuple[int, int]:
-    """Height and width: two dimensions stay, others become one row."""
+    """Height and width of an array. Two dimensions stay; any other number becomes one row."""
     if 0 in shape:
         raise ArgumentError(f"{what} has no elements: its shape is {shape}")
     return (shape[0], shape[1]) if len(shape) == 2 else (1, int(np.prod(shape, dtype=np.int64)))
@@ -87,7 +87,8 @@ def _device_array(given: DeviceArray, array: Any, what: str, types: Sequence[str
 
 
 def _view(given: Any, what: str = "the array", types: Sequence[str] = _TYPES, rows: bool = False) -> _Array:
-    """A view of an array; a copy of a NumPy array that the library cannot read in place. rows: at most two dimensions."""
+    """An array in the library's form; a NumPy array that the library cannot read in place is copied. rows: at most two
+    dimensions are allowed."""
     if isinstance(given, np.ma.MaskedArray):
         raise ArrayTypeError(f"{what} is a masked array: give its compressed() or filled(value)")
     described = device_array(given)
@@ -111,7 +112,7 @@ def _view(given: Any, what: str = "the array", types: Sequence[str] = _TYPES, ro
 
 
 class _Pinned:
-    """Pinned memory of a context, from which arrays take their parts."""
+    """Pinned memory of a context, of which arrays get parts."""
 
     def __init__(self, address: int) -> None:
         self._next = address
@@ -136,12 +137,13 @@ class _Pinned:
         return view
 
 
-#: Calls one function: (its name, the arrays' views, pointer of the result, the stream for a device or nothing).
+#: Makes a function that calls one primitive, from its name, the arrays in the library's form, the address of the
+#: result, and for a device the stream.
 _Call = Callable[[str, List[HsArray], int, Tuple[Any, ...]], Callable[[Any], int]]
 
 
 def _compute(name: str, arrays: List[_Array], result: "npt.NDArray[Any]", call: _Call, extractor: "Optional[Extractor]") -> None:
-    """Fills a NumPy array by hs_NAME or, where the arrays or the extractor are on a GPU, by hs_cuda_NAME."""
+    """Fills a NumPy array by hs_NAME or, if the arrays or the extractor are on a GPU, by hs_cuda_NAME."""
     on_device = arrays[0].on_device
     if any(array.on_device != on_device for array in arrays):
         raise ArgumentError("one array is on a device, the other is not")
@@ -156,7 +158,7 @@ def _compute(name: str, arrays: List[_Array], result: "npt.NDArray[Any]", call: 
         sizes = [] if on_device else [array.owner.size * array.owner.itemsize for array in arrays]
         address = extractor._context.pinned(_Pinned.bytes_for([*sizes, result.nbytes]))
         if address is None:
-            if on_device:  # the library says why
+            if on_device:  # the library gives the reason
                 return int(call("hs_cuda_" + name, [array.view for array in arrays], 0, (None,))(context))
             return int(call("hs_" + name, [array.view for array in arrays], result.ctypes.data, ())(context))
         pinned = _Pinned(address)
@@ -188,15 +190,15 @@ def _reduce(name: str, given: Any, extractor: "Optional[Extractor]") -> float:
 
 
 def reduce_sum(array: Any, extractor: "Optional[Extractor]" = None) -> float:
-    """The sum of a uint8, uint16, float32 or float64 array: of integers exact, of floats by a fixed tree in double.
+    """The sum of a uint8, uint16, float32 or float64 array: exact for integers, by a fixed tree in double for floats.
 
-    extractor: whose threads or GPU do the work; None: the calling thread, or the device of a CUDA array.
+    extractor: its threads or GPU do the work; None: the calling thread, or the device of a CUDA array.
     """
     return _reduce("reduce_sum", array, extractor)
 
 
 def reduce_mean(array: Any, extractor: "Optional[Extractor]" = None) -> float:
-    """``reduce_sum`` of an array over its number of elements; extractor: as there."""
+    """The mean: ``reduce_sum`` divided by the number of elements; extractor: as for ``reduce_sum``."""
     return _reduce("reduce_mean", array, extractor)
 
 
@@ -213,12 +215,12 @@ def reduce_max(array: Any, extractor: "Optional[Extractor]" = None) -> float:
 def tile_stats(
     array: Any, tile: Tuple[int, int], threshold: float = 0.0, extractor: "Optional[Extractor]" = None
 ) -> "npt.NDArray[Any]":
-    """Sum, mean, min, max and the count of elements above the threshold, for every tile.
+    """Sum, mean, min, max, and number of elements above the threshold, for every tile.
 
     Args:
-        array: two-dimensional; one-dimensional: a single row.
+        array: two-dimensional; a one-dimensional array is a single row.
         tile: (width, height).
-        extractor: whose threads or GPU do the work; None: the calling thread, or the array's device.
+        extractor: its threads or GPU do the work; None: the calling thread, or the array's device.
 
     Returns:
         Structured array (rows of tiles, tiles a row) of ``TILE_DTYPE``.
@@ -242,7 +244,8 @@ def tile_stats(
 
 
 def histogram256(array: Any, mask: Any = None, extractor: "Optional[Extractor]" = None) -> "npt.NDArray[np.uint64]":
-    """How many elements of a uint8 array have each value; uint64 [256]. Where the mask is zero they are left out.
+    """Number of elements of a uint8 array with each value; uint64 [256]. Elements where the mask is zero are not
+    counted.
 
     extractor: as for ``reduce_sum``.
     """
@@ -267,7 +270,7 @@ def histogram256(array: Any, mask: Any = None, extractor: "Optional[Extractor]" 
 
 
 def _like(array: Any, what: str) -> Any:
-    """An uninitialised array on the device, of the package that the given one is from."""
+    """An uninitialised array on the device, of the same package as the given array."""
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and isinstance(array, torch.Tensor):
         return torch.empty(array.shape, dtype=array.dtype, device=array.device)
@@ -277,7 +280,7 @@ def _like(array: Any, what: str) -> Any:
 
 
 def _map(name: str, source: _Array, given: Any, call: _Call, extractor: "Optional[Extractor]") -> Any:
-    """An array of the source's shape and type, where the source is."""
+    """An array with the shape and type of the source, in the same memory space."""
     if not source.on_device:
         result = np.empty((source.view.height, source.view.width), source.dtype)
         _compute(name, [source], result, call, extractor)
@@ -291,9 +294,9 @@ def _map(name: str, source: _Array, given: Any, call: _Call, extractor: "Optiona
 
 
 def equalize(image: Any, extractor: "Optional[Extractor]" = None) -> Any:
-    """An 8-bit image with its levels spread by its own histogram, with the bytes of OpenCV's equalizeHist.
+    """Equalises an 8-bit image by its histogram. The result has the bytes of OpenCV's equalizeHist.
 
-    extractor: as for ``reduce_sum``. The result is of the image's kind: NumPy's, PyTorch's or CuPy's.
+    extractor: as for ``reduce_sum``. The result is an array of the image's package: NumPy, PyTorch or CuPy.
     """
     return _map(
         "equalize",
@@ -311,12 +314,12 @@ def convolve1d(signal: Any, taps: "npt.ArrayLike", ends: Ends = "zero", extracto
 
     Args:
         signal: one- or two-dimensional.
-        taps: 2 r + 1 numbers, in host memory.
-        ends: what a row is continued with: ``"zero"``, ``"replicate"`` or ``"reflect-101"``.
-        extractor: whose threads or GPU do the work; None: the calling thread, or the array's device.
+        taps: 2 r + 1 numbers in host memory.
+        ends: continuation of a row beyond its ends: ``"zero"``, ``"replicate"`` or ``"reflect-101"``.
+        extractor: its threads or GPU do the work; None: the calling thread, or the array's device.
 
     Returns:
-        An array of the signal's shape, type and kind: NumPy's, PyTorch's or CuPy's.
+        An array with the signal's shape and type, of the signal's package: NumPy, PyTorch or CuPy.
     """
     source = _view(signal, "the signal", _TYPES[2:], rows=True)
     numbers = np.ascontiguousarray(taps, np.float64).reshape(-1)

@@ -1,4 +1,4 @@
-"""Shared by the writers for AliceVision and openMVG: a project's views, and their feature files in a folder."""
+"""Functions for AliceVision and openMVG: reads a project's views, and writes their feature files to a folder."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class View(NamedTuple):
     """An image of a project.
 
     Attributes:
-        number: the view's own.
-        stem: name of its files without endings.
+        number: number of the view.
+        stem: name of the view's files without their endings.
         path: the image.
     """
 
@@ -56,12 +56,12 @@ def extract_views(
     JPEG files are read as stored, as both programs read them. Several images are in flight at once.
 
     Args:
-        masks: by a view's number, files of the pictures' size; keypoints where they are black are dropped.
-        again: also for views that have both files.
-        inverted: keypoints where masks are not black are dropped.
+        masks: mask files by the view's number, of the pictures' size; keypoints where a mask is black are dropped.
+        again: write files also for views that have both.
+        inverted: keypoints where a mask is not black are dropped.
 
     Returns:
-        for how many.
+        Number of views for which files were written.
     """
     where = pathlib.Path(folder)
     where.mkdir(parents=True, exist_ok=True)
@@ -79,13 +79,13 @@ def extract_views(
 
 
 def check_place(path: pathlib.Path) -> None:
-    """Refuses to replace anything but a regular file, such as a device."""
+    """Refuses to replace a path that is not a regular file, such as a device."""
     if path.exists() and not path.is_file():
         raise FileError(f"{path}: cannot be written: is no regular file")
 
 
 def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
-    """Writes a file whole or not at all."""
+    """Writes a text file atomically."""
     check_place(path)
     new = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -99,7 +99,7 @@ def write_lines(path: pathlib.Path, lines: Iterable[str]) -> None:
 
 
 def write_json(path: pathlib.Path, content: Mapping[str, Any]) -> None:
-    """Writes a file whole or not at all."""
+    """Writes a JSON file atomically."""
     write_lines(path, [json.dumps(content, indent=4)])
 
 

@@ -10,7 +10,7 @@ from ._arguments import add_extraction_options, run
 
 
 def _work() -> Any:
-    """The subcommands' functions, loaded after the arguments are parsed: --help must not need Ray."""
+    """Loads the functions of the subcommands after the arguments are parsed, because --help must not need Ray."""
     try:
         return importlib.import_module("hartsift._ray_work")
     except ModuleNotFoundError as error:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     from ._hints import Options
 
-# An actor reserves less than half of its CPUs. Ray restarts a lost node's actor only on free CPUs, and its lost results are
-# awaited until then; with this share all actors of half the nodes fit on the other half, which is then slower. It also leaves
-# CPUs for writers. Ray fills nodes up to a half first, so the actors are spread.
+# An actor reserves less than half of its CPUs. If a node is lost, Ray restarts its actors only on free CPUs, and until
+# then it waits for their results. With this share all actors of half the nodes fit on the other half, which is then
+# slower. It also leaves CPUs for writers. Ray fills nodes up to a half first, so the actors are spread.
 _CLAIM = 0.45
-_BLOCKS_MAX = 4096  # of names from a driver: Ray tracks each of them
+_BLOCKS_MAX = 4096  # maximum number of blocks of names from a driver, because Ray tracks each of them
 
 
 class ExtractionActor:
@@ -49,7 +49,7 @@ class ExtractionActor:
         self._text = reading_options(self._extractor, **pictures)
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """Features of the images that a table names by `path` (or holds as `bytes`) and, where it is there, `image`."""
+        """Extracts the features of the images in a table, which has a column `path` (or `bytes`) and possibly `image`."""
         columns = batch.to_pydict()
         paths = [os.fsdecode(one or "") for one in columns.get("path") or columns["image"]]
         names = [os.fsdecode(one or "") for one in columns.get("image") or paths]
@@ -60,7 +60,7 @@ class ExtractionActor:
 
 
 def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict[str, Any]:
-    """Arguments of map_batches: the number of actors (requested, or as many as fit) and their resources."""
+    """Arguments of map_batches: the number of actors (as requested, or as many as fit) and their resources."""
     if concurrency is None:
         have = ray.cluster_resources()
         room = have.get("GPU", 0) / num_gpus if num_gpus else have.get("CPU", 1) / num_cpus
@@ -73,9 +73,9 @@ def actors(concurrency: Optional[int], num_cpus: float, num_gpus: float) -> Dict
 
 
 def dataset_of_images(sources: List[ImageSource], batch_size: int) -> Any:
-    """Names and paths in blocks of a batch each, or of several where there are too many."""
+    """Names and paths of the images in blocks. A block is one batch, or several if there would be too many blocks."""
     size = batch_size * max(1, math.ceil(len(sources) / batch_size / _BLOCKS_MAX))
-    schema = pa.schema([("image", pa.binary()), ("path", pa.binary())])  # bytes, for names that are not UTF-8
+    schema = pa.schema([("image", pa.binary()), ("path", pa.binary())])  # bytes, because names may not be UTF-8
     tables = [
         pa.table([[os.fsencode(one.name) for one in some], [os.fsencode(one.path) for one in some]], schema=schema)
         for some in (sources[first : first + size] for first in range(0, max(len(sources), 1), size))
@@ -99,35 +99,35 @@ def extract(
     ray_remote_args: Optional[Dict[str, Any]] = None,
     **options: "Unpack[Options]",
 ) -> "ray.data.Dataset":
-    """Extracts the features of many images on the cluster, lazily, as all of ``ray.data``.
+    """Extracts the features of many images on the cluster. The result is lazy, as everything in ``ray.data``.
 
-    Each actor has one context, which it keeps, and several images in flight in it; images are read through pyarrow's file
-    systems and decoded in the actor. An image that fails is a row with its error. What is lost with a node or an actor is
-    done again by Ray.
+    Each actor keeps one context, with several images in flight; images are read through pyarrow's file systems and
+    decoded in the actor. An image that fails gives a row with its error. If a node or an actor is lost, Ray repeats its
+    work.
 
     Args:
-        images: a folder or a list in a file, by path or URI (``s3://...``), names of images, or a Dataset with a column
-            `path`, or `bytes` as ``ray.data.read_binary_files(..., include_paths=True)`` gives them; and `image`, the
-            name, where it differs from the path.
-        num_cpus: of an actor, and its threads unless the option ``threads`` says otherwise.
-        num_gpus: of an actor; above 0 it works on its GPU, else on the CPU. Two actors for a GPU (0.5) prepare results of
-            one while it works for the other. With a node its actors' GPUs are lost: give the cluster another one, or
-            leave GPUs free by `concurrency`, else Ray waits.
-        concurrency: actors; None: as many as the cluster has room for.
-        batch_size: images that an actor gets at once, and does again if it is lost.
-        filesystem: of pyarrow, that paths are in; None: each node's local one, or the URI's.
+        images: a folder, or a file with a list, by path or URI (``s3://...``); names of images; or a Dataset with a
+            column `path`, or `bytes` as from ``ray.data.read_binary_files(..., include_paths=True)``, and a column
+            `image` if names differ from paths.
+        num_cpus: CPUs of an actor, and number of its threads unless the option ``threads`` is given.
+        num_gpus: GPUs of an actor; if above 0 it uses its GPU, else the CPU. With two actors for each GPU (0.5), one
+            actor prepares results while the GPU works for the other. If a node is lost, so are the GPUs of its actors:
+            add a node to the cluster, or leave GPUs free with `concurrency`; otherwise Ray waits.
+        concurrency: number of actors; None: as many as fit the cluster.
+        batch_size: number of images that an actor gets at once; they are repeated if it is lost.
+        filesystem: pyarrow's file system of the paths; None: the local one of each node, or that of the URI.
         exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
-        readers: threads of an actor that read and decode ahead; None: one for each of its CPUs.
+        readers: number of threads of an actor that read and decode images in advance; None: one for each of its CPUs.
         ray_remote_args: further arguments of the actors.
         options: see ``hartsift.Options``.
 
     Returns:
-        rows as in Parquet files of features (FORMATS.md, "Parquet"), in no particular order.
+        Rows as in Parquet files of features (FORMATS.md, "Parquet"), in no defined order.
     """
     settings: Dict[str, Any] = dict(options)
     settings.setdefault("device", "cuda" if num_gpus else "cpu")
     settings.setdefault("threads", max(1, int(num_cpus)))
-    make_options(settings)  # wrong options fail here, not in an actor that cannot start
+    make_options(settings)  # wrong options must fail here, not in an actor, which then could not start
     if batch_size < 1 or num_cpus <= 0:
         raise ArgumentError(f"batch_size is {batch_size}, num_cpus {num_cpus}: expected 1 or more, and more than 0")
     if isinstance(images, ray.data.Dataset):

@@ -1,4 +1,5 @@
-"""Matching on a Ray cluster: pairs in blocks, so that each image's descriptors travel few times."""
+"""Matching on a Ray cluster: pairs are grouped by blocks of images, so that each image's descriptors are transferred few
+times."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _FACTS = ["image", "features", "latitude", "longitude"]
 _PLACE = ["latitude", "longitude"]
 _COLUMNS = [*_FACTS, "width", "height", "x", "y", "sigma", "orientation", "descriptors", "method", "options"]
 _BLOCKS_KEPT = 4
-_SAMPLE_BLOCKS = 16  # of 64 images: as many as retrieval learns from
+_SAMPLE_BLOCKS = 16  # number of blocks of 64 images, from which retrieval is trained
 _TASK_SCHEMA = pa.schema(
     [
         ("block_a", pa.int64()),
@@ -52,7 +53,7 @@ class FileBlock:
     groups: Tuple[Tuple[Any, str, int], ...]
 
     def read(self) -> pa.Table:
-        """The rows, without the columns that matching does not need."""
+        """Reads the rows, without columns that matching does not need."""
         tables = []
         for system, path, group in self.groups:
             with system.open_input_file(at(system, path)) as file:
@@ -65,8 +66,8 @@ def _facts_of_block(block: pa.Table) -> pa.Table:
 
 
 def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[FileBlock], List[pa.Table]]:
-    """Combines row groups in file order, so that each block except the last has at least ``least`` images; also returns the
-    names and positions of each block's images."""
+    """Combines row groups in the order of files, so that each block except the last has at least ``least`` images. Also
+    returns names and positions of the images of each block."""
     blocks: List[FileBlock] = []
     facts: List[pa.Table] = []
     groups: List[Tuple[Any, str, int]] = []
@@ -92,14 +93,14 @@ def _blocks_of_files(files: List[Tuple[Any, str]], least: int) -> Tuple[List[Fil
 
 
 class _Blocks:
-    """Blocks of features, in files or in the object store; caches the last ones."""
+    """Blocks of features, from files or the object store; the last ones are cached."""
 
     def __init__(self, blocks: List[Any]) -> None:
         self._blocks = blocks
         self._kept: "OrderedDict[int, Dict[str, Features]]" = OrderedDict()
 
     def features(self, number: int) -> Dict[str, Features]:
-        """The features of a block by the names of their images."""
+        """The features of a block, by the names of its images."""
         if number not in self._kept:
             block = self._blocks[number]
             rows = iterate_features(block.read() if isinstance(block, FileBlock) else ray.get(block))
@@ -119,7 +120,7 @@ class MatchingActor:
         self._options = {"device": device, "threads": threads}
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        """Matches of the pairs of a task, or of several."""
+        """Matches the pairs of one task, or of several."""
         return pa.concat_tables([self._match(task) for task in batch.to_pylist()])
 
     def _match(self, task: Dict[str, Any]) -> pa.Table:
@@ -132,7 +133,8 @@ class MatchingActor:
 
 
 class DescribingActor:
-    """An actor that finds similar images. Each is trained with the same images, which gives the same vectors."""
+    """An actor that computes vectors for finding similar images. All are trained with the same images, so their vectors
+    are equal."""
 
     def __init__(self, blocks: List[Any], sampled: List[int], device: str, threads: int) -> None:
         self._blocks = _Blocks(blocks)
@@ -154,7 +156,7 @@ class DescribingActor:
 def _vectors(
     blocks: List[Any], facts: List[pa.Table], names: List[str], work: Dict[str, Any], pool: Dict[str, Any]
 ) -> Any:
-    """int8 [N, length], zeros for images without features. The driver holds them all: 8 KB an image."""
+    """Vectors int8 [N, length]; zeros for images without features. The driver holds all of them, 8 KB per image."""
     filled = [number for number, some in enumerate(facts) if any(some["features"].to_pylist())]
     if not filled:
         raise ArgumentError("no image has features: there are none that look alike")
@@ -173,7 +175,7 @@ def _vectors(
 
 
 def _tasks(pairs: Iterable[Pair], block_of: Dict[str, int], most: int) -> List[pa.Table]:
-    """Groups pairs of the same two blocks, at most ``most`` in a task; neighbouring tasks share a block."""
+    """Groups the pairs of the same two blocks, at most ``most`` per task. Consecutive tasks share a block."""
     groups: Dict[Tuple[int, int], List[Pair]] = {}
     for a, b in pairs:
         groups.setdefault((block_of.get(a, -1), block_of.get(b, -1)), []).append((a, b))
@@ -209,27 +211,29 @@ def match_pairs(
 ) -> "ray.data.Dataset":
     """Matches pairs of images on the cluster and verifies the matches.
 
-    Features travel in blocks of many images: row groups of the files, or blocks of the Dataset in Ray's object store. A
-    task is the pairs of two blocks, tasks that share one follow each other, and actors keep the blocks they used last; so
-    an image's descriptors are read about once for each block that it has pairs with, not once for each pair.
+    Features are transferred in blocks of many images: row groups of the files, or blocks of the Dataset in Ray's object
+    store. A task consists of the pairs of two blocks; consecutive tasks share a block, and actors cache the last
+    blocks. So an image's descriptors are read about once for each block with which it has pairs, not once for each
+    pair.
 
     Args:
         features: a Dataset of ``extract``, or Parquet files of one.
         pairs: ``"all"``; ``"sequential:K"``: each image and the K after it in the natural order of names;
-            ``"spatial:M"``: at most M metres apart by GPS; ``"retrieval:K"``: each image and the K most like it
-            (``hartsift.Retrieval``); a file with two names a line, or the pairs of names themselves. A pair with an image
-            that has no features is a row with its error; rules choose among the images that did not fail, as
-            ``hartsift match --database`` does, so a broken one is nobody's neighbour.
+            ``"spatial:M"``: images at most M metres apart by GPS; ``"retrieval:K"``: each image and the K most similar
+            ones (``hartsift.Retrieval``); a file with two names per line, or the pairs of names themselves. A pair with
+            an image that has no features gives a row with its error. Rules choose only among images that did not fail,
+            as ``hartsift match --database`` does.
         model: ``"fundamental"`` or ``"homography"``; None: matches are not verified.
         ratio, mutual, max_distance: as for ``hartsift.match``.
-        tolerance: largest error of an inlier, pixels.
-        num_cpus, num_gpus, concurrency, ray_remote_args: of actors, as for ``extract``.
-        images_per_block: images whose features travel together, at least; of a Dataset its own blocks do.
-        pairs_per_task: pairs that an actor gets at once, and does again if it is lost.
-        filesystem: of pyarrow, that files are in.
+        tolerance: maximum error of an inlier, pixels.
+        num_cpus, num_gpus, concurrency, ray_remote_args: for the actors, as for ``extract``.
+        images_per_block: minimum number of images whose features are transferred together; a Dataset keeps its own
+            blocks.
+        pairs_per_task: maximum number of pairs that an actor gets at once; they are repeated if it is lost.
+        filesystem: pyarrow's file system of the files.
 
     Returns:
-        a row for each pair (FORMATS.md, "Parquet"), in no particular order.
+        A row for each pair (FORMATS.md, "Parquet"), in no defined order.
     """
     settings = MatchSettings(model, ratio, mutual, max_distance, tolerance)
     settings.check()
@@ -237,7 +241,7 @@ def match_pairs(
         raise ArgumentError(f"images_per_block is {images_per_block}, pairs_per_task {pairs_per_task}: expected 1 or more")
     rule = selection_of(pairs)[0]
     if not rule:
-        # Wrong pairs are refused before the features of a dataset are computed.
+        # wrong pairs are refused before the features of a dataset are computed
         pairs = list(select_pairs((), pairs))
         if not pairs:
             raise ArgumentError("there are no pairs to match")

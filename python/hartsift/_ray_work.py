@@ -21,7 +21,7 @@ from ._ray_extract import dataset_of_images, extract
 from ._ray_match import match_pairs
 from ._sources import at, find_images, resolve
 
-# A writing task waits for storage, and must fit next to actors that wait for it.
+# A task that writes waits for storage, and must fit next to the actors that wait for it.
 _WRITER_CPUS = 0.05
 
 
@@ -74,7 +74,7 @@ def _write(dataset: Any, output: str) -> None:
 
 
 def _reason_of(error: Optional[BaseException]) -> Optional[BaseException]:
-    """The cause of a Ray task's failure, if it is an error of files or of this package."""
+    """The cause of the failure of a Ray task, if it is an error of files or of this package."""
     while error is not None:
         inner = getattr(error, "cause", None) or error.__cause__
         if inner is None or inner is error:
@@ -88,7 +88,7 @@ def _pool(arguments: argparse.Namespace) -> Dict[str, Any]:
 
 
 def _failures(output: str, column: str) -> int:
-    """Counts rows with errors and prints their number."""
+    """Counts the rows with errors, and prints their number."""
     count = failed = 0
     for system, path in find_files(output):
         statuses = _column(system, path, "status")
@@ -99,7 +99,7 @@ def _failures(output: str, column: str) -> int:
 
 
 def extract_images(arguments: argparse.Namespace) -> int:
-    """Runs ``extract``; exit status 1 if images failed."""
+    """Runs ``extract``. The exit status is 1 if images failed."""
     done = _existing_images(arguments.output, arguments.resume)
     sources = [source for source in find_images(arguments.images) if source.name not in done]
     if sources:
@@ -112,7 +112,7 @@ def extract_images(arguments: argparse.Namespace) -> int:
 
 
 def match_features(arguments: argparse.Namespace) -> int:
-    """Runs ``match``; exit status 1 if pairs failed."""
+    """Runs ``match``. The exit status is 1 if pairs failed."""
     _existing_images(arguments.output, False)
     ray.init(address=arguments.address, ignore_reinit_error=True)
     model = None if arguments.model == "none" else arguments.model

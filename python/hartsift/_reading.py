@@ -1,4 +1,4 @@
-"""Converts a caller's image and mask to the library's input: pixels in memory, or a file that it decodes."""
+"""Converts the caller's image and mask to the library's input: pixels in memory, or a file that the library decodes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Sources = Tuple[Union[Picture, EncodedFile], Optional[Picture]]
 
 
 class Reading(NamedTuple):
-    """How an image is to be read; see ``Extractor.extract``."""
+    """How an image is read; see ``Extractor.extract``."""
 
     channels: Channels = "rgb"
     value_range: Optional[Tuple[float, float]] = None
     exif: bool = True
     jpeg_scale: int = 1
     max_image_size: int = 0
-    keep_encoded: bool = False  # JPEG files are left to the GPU
+    keep_encoded: bool = False  # JPEG files stay encoded for the GPU
     strict: bool = False
 
 
@@ -70,7 +70,7 @@ def sources_of(image: ImageLike, mask: Any, reading: Reading, options: ctypes.St
 
 
 def stream_of(picture: Picture, mask: Optional[Picture]) -> Optional[int]:
-    """The stream in whose order both are complete."""
+    """The stream in whose order both picture and mask are complete."""
     streams = {p.stream for p in (picture, mask) if p is not None and p.stream is not None}
     if len(streams) > 1:
         raise ArgumentError("image and mask come from different streams: synchronise one of them first")

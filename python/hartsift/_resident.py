@@ -1,4 +1,4 @@
-"""Features that stay in the memory of a CUDA device, and their exchange with other packages."""
+"""Features that stay in the memory of a CUDA device, and their use by other packages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class DeviceMemory:
-    """An array that an extractor left on its device: ``torch.as_tensor``, ``torch.from_dlpack``, ``cupy.asarray`` and
-    all others that know ``__cuda_array_interface__`` or DLPack take it without a copy. It may be written to.
+    """An array that an extractor left on its device. ``torch.as_tensor``, ``torch.from_dlpack``, ``cupy.asarray`` and
+    all other functions that support ``__cuda_array_interface__`` or DLPack use it without a copy. It may be written to.
 
-    The memory belongs to the extractor's context and lives as long as anything made of it. While such an array is in
-    use, the extractor's next call is refused, because it would write there; reading the interface after that call is
-    an error.
+    The memory belongs to the extractor's context, and lives as long as any object made from it. While such an object is
+    in use, the extractor's next call is refused, because it would overwrite the memory. To read the interface after
+    that call is an error.
 
     Attributes:
         shape: lengths.
@@ -49,7 +49,7 @@ class DeviceMemory:
         self.strides: Tuple[int, ...] = (steps[0] if row_bytes is None else row_bytes, *steps[1:])
 
     def _borrow(self) -> None:
-        """Marks this memory as in use, as long as this object lives."""
+        """Marks this memory as in use for as long as this object lives."""
         extractor = self._result._extractor
         if extractor._call_number != self._result._call:
             raise ArgumentError("the extractor has been called since: its arrays on the device are no longer these")
@@ -69,7 +69,7 @@ class DeviceMemory:
         }
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        """DLPack's type and number of the device: (2, N), CUDA device N."""
+        """Type and number of the device in DLPack: (2, N) is CUDA device N."""
         return _dlpack.CUDA, self._result.device
 
     def __dlpack__(
@@ -80,8 +80,8 @@ class DeviceMemory:
         dl_device: Optional[Tuple[int, int]] = None,
         copy: Optional[bool] = None,
     ) -> object:
-        """A DLPack capsule, of version 1 where ``max_version`` allows it. The content is complete, so that no stream
-        has to wait. Raises ``BufferError`` where another device or a copy is asked for."""
+        """A DLPack capsule, of version 1 if ``max_version`` allows it. The content is complete, so no stream has to
+        wait. Raises ``BufferError`` if another device or a copy is requested."""
         _dlpack.check_stream(stream)
         if copy:
             raise BufferError("hartsift makes no copies on a device: take the array and copy it there (clone, copy)")
@@ -110,7 +110,7 @@ class DeviceFeatures:
 
     def __init__(self, extractor: "Extractor", view: HsCudaFeatures) -> None:
         self._extractor = extractor
-        self._context = extractor._context  # which frees the memory when nobody refers to it any more
+        self._context = extractor._context  # the context frees the memory when no object refers to it
         self._call = extractor._call_number
         self._view = view
         self.image_size: Tuple[int, int] = (view.image_width, view.image_height)
@@ -118,7 +118,7 @@ class DeviceFeatures:
 
     @property
     def records(self) -> DeviceMemory:
-        """Bytes uint8 [N, 24]; view them as ``KEYPOINT_DTYPE`` once they are on the host."""
+        """Bytes uint8 [N, 24]. On the host, view them as ``KEYPOINT_DTYPE``."""
         return DeviceMemory(self, self._view.keypoints or 0, (len(self), KEYPOINT_DTYPE.itemsize), np.uint8)
 
     @property
@@ -136,7 +136,7 @@ class DeviceFeatures:
 
     @property
     def frames(self) -> Optional[DeviceMemory]:
-        """float32 [N, 2, 2] of features with option affine, as ``Features.frames``; else None."""
+        """Frames float32 [N, 2, 2] for the option affine, as ``Features.frames``; else None."""
         if not self._view.frames:
             return None
         return DeviceMemory(self, self._view.frames, (len(self), 2, 2), np.float32)

@@ -1,4 +1,4 @@
-"""Selection of pairs of a collection's images to match: neighbours by name or position, similar images."""
+"""Selection of the pairs of a collection's images to match: neighbours by name or position, and similar images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._structures import HsFeatures
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_SAMPLE = 262144  # descriptors that suffice for training
+_SAMPLE = 262144  # number of descriptors that suffices for training
 
 
 class HsImagePair(ctypes.Structure):
@@ -78,12 +78,12 @@ library.hs_retrieval_destroy.restype, library.hs_retrieval_destroy.argtypes = No
 library.hs_retrieval_length.restype, library.hs_retrieval_length.argtypes = c_size_t, [c_void_p]
 
 
-#: Degrees, north or south, east or west.
+#: Maximum of the latitude and of the longitude, degrees.
 LATITUDE_MAX, LONGITUDE_MAX = 90, 360
 
 
 def _take(pairs: HsImagePairs) -> "npt.NDArray[np.uint32]":
-    """The pairs as a new array; frees the library's list."""
+    """Copies the pairs to an array, and frees the library's list."""
     taken = np.zeros((pairs.count, 2), np.uint32)
     if pairs.count:
         ctypes.memmove(taken.ctypes.data, pairs.pairs, taken.nbytes)
@@ -98,14 +98,14 @@ def _count(value: int, what: str) -> int:
 
 
 def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = False) -> "npt.NDArray[np.uint32]":
-    """Pairs of each image with the ``neighbors`` that follow it in the natural order of names (img2 before img10).
+    """Pairs each image with the ``neighbors`` images that follow it in the natural order of names (img2 before img10).
 
     Args:
-        names: of the images.
-        quadratic: with those 1, 2, 4, ..., 2^(neighbors - 1) positions later as well.
+        names: names of the images.
+        quadratic: also with the images 1, 2, 4, ..., 2^(neighbors - 1) positions later.
 
     Returns:
-        uint32 [P, 2], indices into ``names``, the smaller first, ascending.
+        Array uint32 [P, 2] of indices into ``names``, in each pair the smaller first, in ascending order.
     """
     if isinstance(names, (str, bytes)):
         raise ArrayTypeError("names is one text, expected a sequence of them")
@@ -116,15 +116,15 @@ def sequential_pairs(names: Sequence[str], neighbors: int, *, quadratic: bool = 
 
 
 def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) -> "npt.NDArray[np.uint32]":
-    """Pairs of images at most ``metres`` apart, exactly.
+    """Finds all pairs of images that are at most ``metres`` apart. The search is exact.
 
     Args:
-        places: [N, 3], metres of any Cartesian frame (``earth_places`` makes them of GPS positions); an image with a
-            number that is not finite has no position and is in no pair.
-        at_most: each image proposes only so many, the nearest; 0: any number.
+        places: [N, 3], positions in metres in any Cartesian frame (``earth_places`` computes them from GPS positions);
+            an image with a number that is not finite has no position and is in no pair.
+        at_most: number of nearest images that each image proposes as partners; 0: no limit.
 
     Returns:
-        uint32 [P, 2], indices into ``places``, the smaller first, ascending.
+        Array uint32 [P, 2] of indices into ``places``, in each pair the smaller first, in ascending order.
     """
     rows = np.ascontiguousarray(places, np.float64)
     if rows.ndim != 2 or rows.shape[1] != 3:
@@ -139,11 +139,13 @@ def nearby_pairs(places: "npt.ArrayLike", metres: float, *, at_most: int = 0) ->
 def earth_places(
     latitude: "npt.ArrayLike", longitude: "npt.ArrayLike", altitude: "npt.ArrayLike" = 0.0
 ) -> "npt.NDArray[np.float64]":
-    """GPS positions in the Cartesian frame of the earth [..., 3], metres. A position that is not finite gives NaN.
+    """Converts GPS positions to the Cartesian frame of the earth [..., 3], metres. A position that is not finite gives
+    NaN.
 
     Args:
         latitude, longitude: degrees, north and east above 0.
-        altitude: metres above the ellipsoid of WGS 84; leave it out where the altitudes of cameras are not to be trusted.
+        altitude: metres above the ellipsoid of WGS 84; leave it out if the altitudes are unreliable, as those of
+            cameras are.
     """
     given = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (latitude, longitude, altitude)))
     rows = np.stack(given, -1).reshape(-1, 3)
@@ -159,7 +161,7 @@ def earth_places(
 
 
 class Retrieval:
-    """Describes each image by one vector, so that ``similar_pairs`` finds those that show the same things (VLAD).
+    """Describes each image by one vector (VLAD), with which ``similar_pairs`` finds images that show the same objects.
 
     >>> retrieval = hartsift.Retrieval().train(features_of_some_images)
     >>> vectors = np.stack([retrieval.describe(features) for features in all_images])
@@ -167,7 +169,7 @@ class Retrieval:
 
     Args:
         centres, components: a vector has centres * components bytes.
-        rounds: of k-means at most.
+        rounds: maximum number of rounds of k-means.
     """
 
     def __init__(self, *, centres: int = 256, components: int = 32, rounds: int = 15) -> None:
@@ -186,7 +188,7 @@ class Retrieval:
 
     @property
     def length(self) -> int:
-        """Bytes of a vector."""
+        """Length of a vector in bytes."""
         return int(library.hs_retrieval_length(self._handle))
 
     def train(
@@ -196,14 +198,14 @@ class Retrieval:
         per_image: Optional[int] = None,
         extractor: Optional[Extractor] = None,
     ) -> "Retrieval":
-        """Learns from descriptors of each of these images, evenly spread over the list of its features.
+        """Trains with descriptors of each of these images, evenly spread over the list of its features.
 
         Args:
-            images: features, or their descriptors alone, uint8 [N, 128]; a thousand images of the whole collection are
+            images: features, or only their descriptors, uint8 [N, 128]; a thousand images from the whole collection are
                 enough.
-            per_image: how many of each; None: 262144 in all where ``images`` has a length, as ``hartsift match --pairs
-                retrieval:K`` takes from up to 2048 images, else 200.
-            extractor: whose threads and device do the work; None: one kept for this thread.
+            per_image: number of descriptors of each image; None: 262144 in total if ``images`` has a length (as
+                ``hartsift match --pairs retrieval:K`` does with up to 2048 images), else 200.
+            extractor: its threads and device do the work; None: an extractor that is kept for this thread.
         """
         if self._trained:
             raise ArgumentError("trained already: make another Retrieval")
@@ -224,11 +226,11 @@ class Retrieval:
     def describe(
         self, features: "Union[Features, npt.NDArray[Any]]", *, extractor: Optional[Extractor] = None
     ) -> "npt.NDArray[np.int8]":
-        """The vector of an image, int8 [length]; zeros for no features.
+        """Computes the vector of an image, int8 [length]; zeros if it has no features.
 
         Args:
-            features: of the image, or its descriptors alone, uint8 [N, 128].
-            extractor: whose threads and device do the work; None: one kept for this thread.
+            features: features of the image, or only its descriptors, uint8 [N, 128].
+            extractor: its threads and device do the work; None: an extractor that is kept for this thread.
         """
         if not self._trained:
             raise ArgumentError("not trained yet: call train first")
@@ -244,7 +246,7 @@ class Retrieval:
 
 
 def _bytes_of(given: "Union[Features, npt.NDArray[Any]]") -> Features:
-    """Features with descriptors of bytes."""
+    """Features whose descriptors are bytes."""
     features = features_of_descriptors(given)
     if len(features) and (features.descriptors is None or features.descriptors.dtype != np.uint8):
         raise ArrayTypeError("images are described by uint8 descriptors: extract with descriptor='u8'")
@@ -263,14 +265,14 @@ def _vector_rows(vectors: "npt.ArrayLike") -> "npt.NDArray[np.int8]":
 def blend_similar(
     vectors: "npt.ArrayLike", neighbors: int = 3, *, extractor: Optional[Extractor] = None
 ) -> "npt.NDArray[np.int8]":
-    """Adds to each image's vector the vectors of the most similar others, by the cosine of the angle: what images of one
-    thing
+    """Adds to each image's vector the vectors of the most similar others, by the cosine of the angle: what images of
+    one thing
     share is strengthened.
 
     Args:
-        vectors: int8 [N, length], of ``Retrieval.describe``.
-        neighbors: how many others.
-        extractor: whose threads do the work; None: one kept for this thread.
+        vectors: int8 [N, length], from ``Retrieval.describe``.
+        neighbors: number of other images.
+        extractor: its threads do the work; None: an extractor that is kept for this thread.
 
     Returns:
         int8 [N, length].
@@ -288,14 +290,15 @@ def blend_similar(
 def similar_pairs(
     vectors: "npt.ArrayLike", neighbors: int, *, extractor: Optional[Extractor] = None
 ) -> "npt.NDArray[np.uint32]":
-    """Pairs of each image with the ``neighbors`` others whose vectors make the smallest angle with its own, exactly.
+    """Pairs each image with the ``neighbors`` other images whose vectors have the smallest angle to its vector. The
+    search is exact.
 
     Args:
-        vectors: int8 [N, length], of ``Retrieval.describe``; an image whose vector is all 0 is in no pair.
-        extractor: whose threads do the work; None: one kept for this thread.
+        vectors: int8 [N, length], from ``Retrieval.describe``; an image whose vector is all 0 is in no pair.
+        extractor: its threads do the work; None: an extractor that is kept for this thread.
 
     Returns:
-        uint32 [P, 2], indices into ``vectors``, the smaller first, ascending.
+        Array uint32 [P, 2] of indices into ``vectors``, in each pair the smaller first, in ascending order.
     """
     rows = _vector_rows(vectors)
     pairs = HsImagePairs()

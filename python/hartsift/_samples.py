@@ -1,4 +1,4 @@
-"""Value ranges of arrays: the numbers for black and white, and the check of samples against them."""
+"""Value ranges of arrays: the sample values of black and white, and checks of samples against them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from ._errors import ArgumentError, ArrayTypeError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-#: The values of black and white.
+#: The sample values of black and white.
 ValueRange = Tuple[float, float]
 
 #: The library's sample types, by NumPy's letter and size.
 SAMPLE_TYPES = {("u", 1): _library.HS_U8, ("u", 2): _library.HS_U16, ("f", 4): _library.HS_F32}
 _WHITE = {("u", 1): 255.0, ("u", 2): 65535.0}
-#: Likely ranges that a message may name.
+#: Common ranges, of which a message may name one.
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0), (0.0, 1023.0), (0.0, 4095.0), (0.0, 16383.0), (0.0, 65535.0))
-#: Filters and resampling overshoot by up to this share of the range; beyond it the range must be wrong.
+#: Filters and resampling overshoot by up to this share of the range; if samples are farther outside, the range must be
+#: wrong.
 _OVERSHOOT = 0.5
-#: A picture whose brightest sample is below this share of the range may have a smaller range.
+#: If the brightest sample is below this share of the range, the range may be too large.
 _DARK = 0.25
-#: So may a 16-bit picture with less contrast than this share, such as temperatures.
+#: If a 16-bit picture has less contrast than this share, the range may be too large (temperatures, for example).
 _FLAT = 0.125
 
 
@@ -56,8 +57,8 @@ def checked_range(value_range: Optional[ValueRange]) -> Optional[ValueRange]:
 def check_extremes(
     kind: str, itemsize: int, low: float, high: float, value_range: Optional[ValueRange], what: str
 ) -> None:
-    """Refuses values outside the range; warns of a picture that is dark in a default range."""
-    # Integers whose type defines no white are treated as bytes.
+    """Refuses values outside the range. Warns if a picture is dark in a default range."""
+    # integers of a type without a defined white are treated as bytes
     black, white = value_range or (0.0, 1.0 if kind in "bf" else _WHITE.get((kind, itemsize), 255.0))
     if not np.isfinite(low) or not np.isfinite(high):
         raise ArgumentError(
@@ -76,7 +77,7 @@ def check_extremes(
     if value_range is None and low < high and (is_flat or high < black + _DARK * (white - black)):
         if (kind, itemsize) == ("u", 2) and high - low < _FLAT * (fits[0][1] - fits[0][0]):
             advice = f"value_range=({low:g}, {high:g})"
-        elif fits and fits[0] == (black, white):  # no smaller common range holds it
+        elif fits and fits[0] == (black, white):  # no smaller common range contains the samples
             advice = "value_range=(black, white)"
         seen = f"no sample above {high:g}" if not is_flat or low == black else f"samples from {low:g} to {high:g} only"
         warn(
@@ -86,7 +87,7 @@ def check_extremes(
 
 
 def warn(text: str) -> None:
-    """Warns at the line that called the package."""
+    """Warns with the line of the program that called the package."""
     package = os.path.dirname(__file__) + os.sep
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -99,8 +100,8 @@ def readable_samples(
 ) -> "Tuple[npt.NDArray[Any], Optional[ValueRange]]":
     """The array with samples for the library, and the range of floats.
 
-    uint8, uint16 and float32 stay as they are. Without a range black is 0, and white is 255 for integers of all types
-    but uint16, 65535 for those, 1 for floats and bool. Integers in another range become float32.
+    uint8, uint16 and float32 stay unchanged. Without a range black is 0; white is 65535 for uint16, 255 for other
+    integers, 1 for floats and bool. With another range integers are converted to float32.
     """
     kind, itemsize = array.dtype.kind, array.dtype.itemsize
     if kind not in "buif":
@@ -108,10 +109,10 @@ def readable_samples(
     if kind == "u" and itemsize == 1 and same_as_default(kind, itemsize, value_range):
         return array, None
     if kind == "b" and value_range is None:
-        # PIL's have bytes other than 0 and 1 in them.
+        # bool arrays of PIL contain bytes other than 0 and 1
         return (array.view(np.uint8) != 0) * np.uint8(255), None
     if kind == "f" and itemsize != 4:
-        with np.errstate(over="ignore"):  # infinite values are refused next
+        with np.errstate(over="ignore"):  # infinite values are refused later
             array = array.astype(np.float32)
         itemsize = 4
     check_extremes(kind, itemsize, float(array.min()), float(array.max()), value_range, what)

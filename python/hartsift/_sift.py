@@ -1,4 +1,4 @@
-"""OpenCV's SIFT class over the library: the same parameters, calls, keypoints and packed octaves."""
+"""OpenCV's class SIFT over the library: same parameters, calls, keypoints and packed octaves."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ _NAMES = {
 
 
 class CvKeypoint(np.record):  # type: ignore[misc, unused-ignore]
-    """One record of ``CV_KEYPOINT_DTYPE``, read like a cv2.KeyPoint: NumPy's own ``size`` of a record is always 1."""
+    """A record of ``CV_KEYPOINT_DTYPE`` with the attributes of a cv2.KeyPoint. ``size`` must be replaced, because for
+    NumPy's records it is always 1."""
 
     @property  # type: ignore[override, unused-ignore]
     def size(self) -> float:
@@ -86,14 +87,14 @@ _FIELDS = np.dtype(
 )
 
 #: One keypoint with the names, units and order of cv2.KeyPoint: position in pixels, size = 2 sigma, angle in degrees,
-#: response, packed octave, class_id. orientation holds the angle's radians to the last bit, so that ``compute`` gives
-#: the descriptors of ``detectAndCompute`` exactly. Of an array, ``keypoints["size"]`` is the column of diameters;
-#: ``keypoints.size`` is NumPy's count of elements.
+#: response, packed octave, class_id. orientation is the exact angle in radians, so that ``compute`` gives the same
+#: descriptors as ``detectAndCompute``. For an array, ``keypoints["size"]`` is the column of diameters, while
+#: ``keypoints.size`` is NumPy's number of elements.
 CV_KEYPOINT_DTYPE = np.dtype((CvKeypoint, _FIELDS))
 
 
 class _CvRecords(np.recarray):  # type: ignore[type-arg, unused-ignore]
-    """A record array whose elements are CvKeypoints; NumPy's own makes them np.record."""
+    """A record array whose elements are CvKeypoints, while NumPy's record arrays have np.record."""
 
     def __array_finalize__(self, made_from: Any) -> None:
         pass
@@ -114,9 +115,9 @@ def _degrees(orientation: "npt.NDArray[Any]") -> "npt.NDArray[np.float32]":
 
 
 def _pack_octaves(records: "npt.NDArray[Any]", scales: int, sigma: float) -> "npt.NDArray[np.int32]":
-    """Packs octave | level << 8 | round((xi + 0.5) 255) << 16; xi, the offset from the level, follows from sigma."""
+    """Packs octave | level << 8 | round((xi + 0.5) 255) << 16. The offset xi from the level is computed from sigma."""
     octave, level = records["octave"].astype(np.int64), records["level"].astype(np.int64)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a given keypoint's size may be 0, less, or no number
+    with np.errstate(divide="ignore", invalid="ignore"):  # the size of a given keypoint may be 0, negative, or not a number
         offset = scales * (np.log2(records["sigma"].astype(np.float64) / sigma) - octave) - level
         known = np.abs(offset) < 1
         part = np.where(known, np.clip(np.floor((offset + 0.5) * 255 + 0.5), 0, 255), 128).astype(np.int64)
@@ -128,8 +129,8 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
     """Features as a record array of ``CV_KEYPOINT_DTYPE``: ``keypoints[i].pt`` works as with cv2.KeyPoint.
 
     Args:
-        features: what to convert.
-        scales, sigma: of the extraction; the packed octave holds the keypoint's offset between two levels.
+        features: features to convert.
+        scales, sigma: options of the extraction; the packed octave contains the keypoint's offset between two levels.
     """
     records = features.records
     result = np.zeros(len(records), CV_KEYPOINT_DTYPE)
@@ -145,7 +146,7 @@ def to_cv_records(features: Features, scales: int = 3, sigma: float = 1.6) -> "n
 
 
 def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoint, ...]":
-    """A tuple of cv2.KeyPoint. Needs the package cv2.
+    """Converts keypoints to a tuple of cv2.KeyPoint. Needs the package cv2.
 
     Args:
         keypoints: Features, or an array of ``CV_KEYPOINT_DTYPE``.
@@ -158,7 +159,7 @@ def to_cv2(keypoints: "Union[Features, npt.NDArray[Any]]") -> "Tuple[cv2.KeyPoin
     records = np.asarray(to_cv_records(keypoints) if isinstance(keypoints, Features) else keypoints)
     place = np.moveaxis(records["pt"], -1, 0)
     rest = (records[name] for name in ("size", "angle", "response", "octave", "class_id"))
-    # Positional arguments by column: the fastest way in cv2, faster than KeyPoint_convert.
+    # Positional arguments, column by column, are the fastest way to make them, faster than KeyPoint_convert.
     return tuple(map(cv2.KeyPoint, *(column.tolist() for column in (*place, *rest))))
 
 
@@ -174,7 +175,7 @@ _NO_KEYPOINTS = "keypoints must be cv2.KeyPoints, Features, or an array of harts
 
 
 def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
-    """Keypoints for ``compute`` as an array of CV_KEYPOINT_DTYPE; orientation NaN if only the angle is known."""
+    """Keypoints for ``compute`` as an array of CV_KEYPOINT_DTYPE. The orientation is NaN if only the angle is known."""
     if isinstance(keypoints, Features):
         return np.asarray(to_cv_records(keypoints))
     if isinstance(keypoints, np.ndarray) and keypoints.dtype != object and keypoints.size > 0:
@@ -191,7 +192,7 @@ def _as_cv_records(keypoints: Any) -> "npt.NDArray[Any]":
 
 
 def _check_octaves(keypoints: "npt.NDArray[Any]", layers: int) -> None:
-    """Refuses, as OpenCV does, keypoints whose packed octave is outside the pyramid."""
+    """Refuses keypoints whose packed octave is outside the pyramid, as OpenCV does."""
     octave = (keypoints["octave"] & 255).astype(np.uint8).view(np.int8)
     layer = (keypoints["octave"] >> 8) & 255
     wrong = np.flatnonzero((octave < -1) | (layer > layers))
@@ -219,7 +220,7 @@ def _unpack(keypoints: "npt.NDArray[Any]") -> "npt.NDArray[Any]":
 
 
 def _image_or_none(image: Any) -> Any:
-    """The image; None if OpenCV treats it as empty (no keypoints)."""
+    """The image; None if OpenCV regards it as empty, so that it has no keypoints."""
     image = array_of(image)
     if image is None:
         warn("the image is None (cv2.imread returns that for a file that it cannot read): it has no keypoints")
@@ -227,7 +228,7 @@ def _image_or_none(image: Any) -> Any:
 
 
 def _of_bytes(image: Any) -> Any:
-    """The image; refuses types that cv2.SIFT refuses, because OpenCV defines no scale for them."""
+    """The image. Refuses types that cv2.SIFT refuses, because OpenCV defines no white for them."""
     image = array_of(image)
     dtype = getattr(image, "dtype", "uint8")
     if str(dtype).rpartition(".")[2] != "uint8":
@@ -267,23 +268,23 @@ class SIFT:
 
     Keypoints come as a record array of ``CV_KEYPOINT_DTYPE`` (``keypoints[i].pt``, ``keypoints["size"]``), descriptors
     as float32 or uint8 [N, 128]; with ``as_cv2=True``, the default of ``SIFT_create`` and ``SIFT.create``, exactly as
-    OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None for the descriptors of no keypoints. All forms of OpenCV's
-    calls are taken (python/OPENCV.md says what differs): keywords and positions, None for a default, ``cv2.UMat`` in and out,
-    output arguments, lists. As in OpenCV, colour is taken as BGR, and arrays of anything but uint8 are refused;
-    ``hartsift.extract`` reads those. The order of keypoints is hartsift's, and ``nfeatures`` is exact. An error is a
-    ``hartsift.Error`` and, where cv2 is imported, a ``cv2.error`` as well.
+    OpenCV returns them: a tuple of ``cv2.KeyPoint``, and None as the descriptors if there are no keypoints. All forms
+    of OpenCV's calls are accepted (python/OPENCV.md lists differences): keywords and positions, None for a default,
+    ``cv2.UMat`` as input and output, output arguments, lists. As in OpenCV, colours are BGR, and arrays that are not
+    uint8 are refused; ``hartsift.extract`` reads them. The order of keypoints is hartsift's, and ``nfeatures`` is
+    exact. An error is a ``hartsift.Error`` and, if cv2 is imported, also a ``cv2.error``.
 
     Args:
-        nfeatures: the strongest so many, of the whole image even with a mask; 0 or less: all.
+        nfeatures: number of strongest features, of the whole image even with a mask; 0 or less: all.
         nOctaveLayers: scales per octave, 1 to 8.
-        contrastThreshold: contrast a keypoint needs, times nOctaveLayers; at most 1.
-        edgeThreshold: largest ratio of principal curvatures, 1 to 1000.
+        contrastThreshold: minimum contrast of a keypoint, times nOctaveLayers; at most 1.
+        edgeThreshold: maximum ratio of principal curvatures, 1 to 1000.
         sigma: blur of an octave's first level, 0.8 to 4.
-        descriptorType: 5 (``cv2.CV_32F``, whole numbers in floats) or 0 (``cv2.CV_8U``).
+        descriptorType: 5 (``cv2.CV_32F``, integer values in floats) or 0 (``cv2.CV_8U``).
         enable_precise_upscale: double the image on a grid that maps x to 2x; OpenCV's own default moves keypoints by a
             quarter of a pixel.
-        as_cv2: return cv2.KeyPoints; each call may say otherwise.
-        options: any of ``hartsift.Options`` besides, such as ``device`` and ``threads``; ``profile`` is "opencv".
+        as_cv2: return cv2.KeyPoints; each call may override this.
+        options: further ``hartsift.Options``, such as ``device`` and ``threads``; ``profile`` is "opencv".
     """
 
     @raises_like_cv2
@@ -300,7 +301,7 @@ class SIFT:
         as_cv2: bool = False,
         **options: "Unpack[OptionsBesideSigma]",
     ) -> None:
-        # OpenCV has a form without descriptorType, where the switch is the sixth argument.
+        # OpenCV has a form without descriptorType, in which the sixth argument is the switch
         if isinstance(descriptorType, bool):
             enable_precise_upscale, descriptorType = bool(descriptorType), CV_32F
         kind = whole(descriptorType, "descriptorType", CV_32F)
@@ -339,13 +340,13 @@ class SIFT:
         as_cv2: bool = True,
         **options: "Unpack[OptionsBesideSigma]",
     ) -> "SIFT":
-        """As ``cv2.SIFT.create``: ``SIFT`` that gives cv2.KeyPoints unless told otherwise. Colours of arrays are BGR.
+        """As ``cv2.SIFT.create``: creates a ``SIFT`` that by default returns cv2.KeyPoints. Colours of arrays are BGR.
 
         Args:
-            nfeatures, nOctaveLayers, contrastThreshold, edgeThreshold, sigma, descriptorType, enable_precise_upscale: as for
-                ``hartsift.SIFT``; None: the default.
-            as_cv2: False: records instead of cv2.KeyPoints, which need no OpenCV.
-            options: further ones of ``hartsift.Options``.
+            nfeatures, nOctaveLayers, contrastThreshold, edgeThreshold, sigma, descriptorType, enable_precise_upscale:
+                as for ``hartsift.SIFT``; None: the default.
+            as_cv2: False: return records instead of cv2.KeyPoints; they need no OpenCV.
+            options: further ``hartsift.Options``.
         """
         return SIFT(
             nfeatures,
@@ -372,13 +373,14 @@ class SIFT:
         """Finds keypoints: ``detect(image, mask)`` or ``detect(images, masks)``.
 
         Args:
-            image: an image, or a list of images; an array without pixels has no keypoints, nor has None (with a warning).
-            mask: uint8 or bool, zero where keypoints are dropped; a list of masks, or None, for a list of images.
+            image: an image, or a list of images; an array without pixels has no keypoints, and neither has None (with a
+                warning).
+            mask: uint8 or bool; keypoints where it is zero are dropped. For a list of images: a list of masks, or None.
             images, masks: OpenCV's names for lists of them.
-            as_cv2: give cv2.KeyPoints; None: as the object was made.
+            as_cv2: return cv2.KeyPoints; None: as set for the object.
 
         Returns:
-            keypoints, or a tuple of them for a list of images.
+            Keypoints; for a list of images a tuple of these.
         """
         image, mask = either(image, images), mask if masks is None else masks
         several = as_list(image)
@@ -399,19 +401,20 @@ class SIFT:
     ) -> Tuple[Any, Any]:
         """Describes the caller's keypoints: ``compute(image, keypoints)`` or ``compute(images, keypoints)``.
 
-        A keypoint's octave and level are read from its packed octave, where it has a level; else (keypoints of other
-        detectors) those nearest to its size are used. As in OpenCV every keypoint is returned in its place: one that cannot
-        be described, because it is outside the image or its size is 0, has a descriptor of zeros.
+        A keypoint's octave and level are those of its packed octave, if this has a level; otherwise (keypoints of other
+        detectors) those nearest to its size. As in OpenCV, every keypoint is returned at its position in the list. A
+        keypoint that cannot be described, because it is outside the image or its size is 0, has a descriptor of zeros.
 
         Args:
             image: an image, or a list of images.
             keypoints: cv2.KeyPoints, or an array of ``CV_KEYPOINT_DTYPE``; a list of these for a list of images.
-            descriptors: an array for the result, which is used if its shape and type fit; a cv2.UMat asks for one.
+            descriptors: an array for the result, which is used if its shape and type fit; with a cv2.UMat the result is
+                one.
             images: OpenCV's name for a list of images.
-            as_cv2: None: cv2.KeyPoints if such were given.
+            as_cv2: return cv2.KeyPoints; None: if the keypoints are cv2.KeyPoints.
 
         Returns:
-            keypoints and descriptors, or a tuple of each for a list of images.
+            Keypoints and descriptors; for a list of images a tuple of each.
         """
         image = either(image, images)
         if keypoints is MISSING:
@@ -440,14 +443,15 @@ class SIFT:
         """Finds keypoints and describes them.
 
         Args:
-            image, mask: as for ``detect``, of one image; one without pixels is refused here, as OpenCV refuses it.
-            descriptors: an array for the result, which is used if its shape and type fit; a cv2.UMat asks for one.
-            useProvidedKeypoints: True: none are detected. OpenCV's Python has no argument for the keypoints that are to be
-                described then, so the result is empty; ``compute`` takes them.
-            as_cv2: give cv2.KeyPoints; None: as the object was made.
+            image, mask: as for ``detect``, for one image; an image without pixels is refused, as in OpenCV.
+            descriptors: an array for the result, which is used if its shape and type fit; with a cv2.UMat the result is
+                one.
+            useProvidedKeypoints: True: no keypoints are detected. OpenCV's Python has no argument for provided
+                keypoints, so the result is empty; use ``compute``.
+            as_cv2: return cv2.KeyPoints; None: as set for the object.
 
         Returns:
-            keypoints and descriptors [N, 128].
+            Keypoints, and descriptors [N, 128].
         """
         check_output(descriptors)
         as_umat = is_umat(image) or is_umat(mask)
@@ -472,7 +476,7 @@ class SIFT:
         return self._keypoints(self._extract(image, mask, describe=False), as_cv2)
 
     def _extract(self, image: Any, mask: Any, describe: bool = True) -> Features:
-        """Features inside the mask, among the strongest ``nfeatures`` of the whole image, as in OpenCV."""
+        """Features inside the mask, out of the strongest ``nfeatures`` of the whole image, as in OpenCV."""
         mask = array_of(mask)
         mask = None if is_empty(mask) else mask
         extract = self._extractor.extract if describe else self._extractor.detect
@@ -509,9 +513,9 @@ class SIFT:
         return kept, output(described, descriptors, as_umat)
 
     def _described(self, image: Any, given: "npt.NDArray[Any]") -> "Tuple[npt.NDArray[Any], Optional[npt.NDArray[Any]]]":
-        """The keypoints with the used levels, and descriptors: zeros for keypoints that cannot be described."""
+        """The keypoints with the levels that were used, and the descriptors; zeros for keypoints that cannot be described."""
         records = _unpack(given)
-        turned = ~np.isnan(records["orientation"])  # the library would compute an orientation for the others
+        turned = ~np.isnan(records["orientation"])  # for the other keypoints the library would compute orientations
         records["orientation"][~turned] = 0
         features, statuses = self._extractor.describe(image, records, channels="bgr")
         done = (statuses == 0) & turned
@@ -543,7 +547,7 @@ class SIFT:
     def _set(
         self, nfeatures: Optional[int] = None, contrastThreshold: Optional[float] = None, **changes: Any
     ) -> None:
-        """Changes settings, all or none. OpenCV takes an nfeatures and a contrastThreshold below 0 for 0."""
+        """Changes parameters, either all or none. An nfeatures or a contrastThreshold below 0 counts as 0, as in OpenCV."""
         nfeatures = self._nfeatures if nfeatures is None else nfeatures
         contrast = self._contrast if contrastThreshold is None else contrastThreshold
         derived = {"max_features": max(nfeatures, 0), "contrast": 0.0 if contrast < 0 else contrast}
@@ -555,25 +559,26 @@ class SIFT:
         self._settings, self._nfeatures, self._contrast = settings, nfeatures, contrast
 
     def clear(self) -> None:
-        """Does nothing, as OpenCV's: the parameters are the only state."""
+        """Does nothing, as OpenCV's, because the parameters are the only state."""
 
     def save(self, filename: "Union[str, os.PathLike[str]]") -> None:
-        """As ``write`` to a file of the name ``filename``; OpenCV's own refuses the name of the class as a key."""
+        """Writes to the file ``filename`` as ``write`` does. OpenCV's own function fails, because it refuses the name of
+        the class as a key."""
         self.write(filename)
 
     @raises_like_cv2
     def write(self, target: Any, name: Optional[str] = None) -> None:
-        """Writes the parameters as ``cv2.SIFT.write`` does, so that either reads what the other wrote. Needs cv2.
+        """Writes the parameters as ``cv2.SIFT.write`` does, so that each can read the files of the other. Needs cv2.
 
         Args:
-            target: a file's name, whose ending (.yml, .yaml, .xml, .json) tells the format; or an open
-                ``cv2.FileStorage``, which gets them as a map called ``name``.
+            target: a file's name, whose ending (.yml, .yaml, .xml, .json) determines the format; or an open
+                ``cv2.FileStorage``, which gets the parameters as a map called ``name``.
         """
         write_parameters(self._parameters(), target, name)
 
     @raises_like_cv2
     def read(self, source: Any) -> None:
-        """Reads parameters that ``write`` or ``cv2.SIFT.write`` wrote; those that are missing stay. Needs cv2.
+        """Reads parameters that ``write`` or ``cv2.SIFT.write`` wrote; missing parameters stay unchanged. Needs cv2.
 
         Args:
             source: a file's name, or a ``cv2.FileNode``.
@@ -602,7 +607,7 @@ class SIFT:
         }
 
     def getNFeatures(self) -> int:
-        """The strongest so many; 0 or less: all."""
+        """Number of strongest features that are returned; 0 or less: all."""
         return self._nfeatures
 
     @raises_like_cv2
@@ -620,7 +625,7 @@ class SIFT:
         self._set(scales=whole(nOctaveLayers, "nOctaveLayers", 3))
 
     def getContrastThreshold(self) -> float:
-        """Contrast a keypoint needs, times nOctaveLayers."""
+        """Minimum contrast of a keypoint, times nOctaveLayers."""
         return float(self._contrast)
 
     @raises_like_cv2
@@ -629,7 +634,7 @@ class SIFT:
         self._set(contrastThreshold=real(contrastThreshold, "contrastThreshold", 0.04))
 
     def getEdgeThreshold(self) -> float:
-        """Largest ratio of principal curvatures."""
+        """Maximum ratio of principal curvatures."""
         return float(self._settings["edge"])
 
     @raises_like_cv2
@@ -647,7 +652,7 @@ class SIFT:
         self._set(**_settings_of_sigma(real(sigma, "sigma", 1.6)))
 
     def descriptorSize(self) -> int:
-        """Entries of a descriptor."""
+        """Number of entries of a descriptor."""
         return DESCRIPTOR_LENGTH
 
     def descriptorType(self) -> int:
@@ -655,7 +660,7 @@ class SIFT:
         return CV_8U if self._settings["descriptor"] == "u8" else CV_32F
 
     def defaultNorm(self) -> int:
-        """4, ``cv2.NORM_L2``: what to give a matcher."""
+        """4, which is ``cv2.NORM_L2``: the norm to use in a matcher."""
         return _NORM_L2
 
     def getDefaultName(self) -> str:
@@ -663,9 +668,9 @@ class SIFT:
         return NAME
 
     def empty(self) -> bool:
-        """True, as OpenCV's: it says so of every detector."""
+        """True, as OpenCV's function returns for every detector."""
         return True
 
 
-#: As ``cv2.SIFT_create``: cv2.KeyPoints unless ``as_cv2=False`` is said; see ``SIFT``.
+#: As ``cv2.SIFT_create``: returns cv2.KeyPoints unless ``as_cv2=False`` is given; see ``SIFT``.
 SIFT_create = SIFT.create

@@ -1,4 +1,4 @@
-"""The parameters of ``hartsift.SIFT`` in files of OpenCV's FileStorage, byte for byte as ``cv2.SIFT`` writes them."""
+"""The parameters of ``hartsift.SIFT`` in OpenCV's FileStorage files, byte for byte as ``cv2.SIFT`` writes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional
 
 from ._errors import ArgumentError, FileError
 
-#: OpenCV's name of the class in files.
+#: Name of OpenCV's class in files.
 NAME = "Feature2D.SIFT"
 
 
@@ -39,19 +39,19 @@ def write_parameters(parameters: Dict[str, Any], target: Any, name: Optional[str
 def _write_map(storage: Any, parameters: Dict[str, Any]) -> None:
     storage.write("name", NAME)
     for name, value in parameters.items():
-        if name != "enable_precise_upscale" or value:  # unknown to OpenCV, which ignores it
+        if name != "enable_precise_upscale" or value:  # OpenCV does not know this parameter, and ignores it
             storage.write(name, value)
 
 
 def read_parameters(parameters: Dict[str, Any], source: Any) -> Dict[str, Any]:
-    """The parameters with the values of a file, by its name, or of a ``cv2.FileNode``."""
+    """The parameters with the values from a file, given by its name, or from a ``cv2.FileNode``."""
     cv2 = _cv2_for_files()
     if not isinstance(source, (str, os.PathLike)):
         return _read_map(parameters, source)
     try:
         storage = cv2.FileStorage(os.fspath(source), cv2.FILE_STORAGE_READ)
         root = storage.root() if storage.isOpened() else None
-    except (cv2.error, SystemError) as error:  # depends on OpenCV's version
+    except (cv2.error, SystemError) as error:  # which one depends on OpenCV's version
         raise FileError(f"{os.fspath(source)}: is no FileStorage: expected YAML, XML or JSON as write makes it") from error
     if root is None:
         raise FileError(f"{os.fspath(source)}: cannot be read")

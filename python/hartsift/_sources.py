@@ -37,9 +37,9 @@ class ImageSource:
     """An image of a collection.
 
     Attributes:
-        name: in results.
-        path: in the file system, or a URI (``s3://...``) without one; ``"@scene..."`` renders a picture.
-        content: the bytes of the file if already read.
+        name: name in results.
+        path: path in the file system; without a file system a URI (``s3://...``); ``"@scene..."`` renders a picture.
+        content: bytes of the file, if it was already read.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ImageSource:
     content: Optional[bytes] = None
 
     def read(self, filesystem: Any) -> Union[bytes, str]:
-        """The bytes of the file, or a scene's name."""
+        """The bytes of the file, or the name of a scene."""
         if self.content is not None:
             return self.content
         if self.path.startswith("@scene") and not os.path.exists(self.path):
@@ -56,18 +56,18 @@ class ImageSource:
             system, path = resolve(self.path, filesystem)
             with system.open_input_stream(at(system, path), compression=None) as stream:
                 content: bytes = stream.read()
-        except (OSError, ValueError, pa.ArrowException) as error:  # such as a URI of an unknown file system
+        except (OSError, ValueError, pa.ArrowException) as error:  # for example a URI of an unknown file system
             raise FileError(f"{self.path}: cannot be read: {error}", _library.HS_ERR_IO) from None
         return content
 
 
 def at(system: Any, path: str) -> Union[str, bytes]:
-    """A path for pyarrow, which takes bytes where a name on this machine is not UTF-8."""
+    """A path for pyarrow, which accepts bytes if a name on this machine is not UTF-8."""
     return os.fsencode(path) if isinstance(system, fs.LocalFileSystem) else path
 
 
 def reason_of(error: Exception) -> Error:
-    """Converts any exception of an image to an Error: a failed image must not end the others."""
+    """Converts any exception of an image to an Error, because the failure of an image must not end the others."""
     if isinstance(error, Error):
         return error
     text = str(error) or type(error).__name__
@@ -82,7 +82,7 @@ def _system_of(root: str) -> Any:
 
 
 def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
-    """The file system and the path in it, for a path or URI."""
+    """The file system of a path or URI, and the path in that system."""
     if filesystem is not None:
         return filesystem, path
     parts = re.match(r"([a-z][a-z0-9+.-]+://[^/?]*)(/[^?]*)?(\?.*)?$", path, re.S)
@@ -91,7 +91,7 @@ def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
     root, rest, query = parts.group(1), parts.group(2) or "", parts.group(3) or ""
     if root.startswith("file:"):
         return _system_of(""), rest
-    # The bucket is part of the path there.
+    # in this file system the bucket is part of the path
     return _system_of(root + "/" + query), root.split("://", 1)[1] + rest
 
 
@@ -110,7 +110,7 @@ def _is_image(path: str) -> bool:
 
 
 def _search(found: List[str], unreadable: List[str]) -> HsImageSearch:
-    """Appends what the library finds, and messages about what it cannot read."""
+    """A search of the library that appends the images it finds, and messages about files that it cannot read."""
 
     def take(_: Any, path: bytes) -> int:
         found.append(os.fsdecode(path))
@@ -129,7 +129,7 @@ def _warn_of_others(place: str, passed_over: bytes) -> None:
 
 
 def _local_images(place: str, folder: str) -> List[Tuple[str, str]]:
-    """Names below the folder, and paths."""
+    """Names of a folder's images below the folder, and their paths."""
     paths: List[str] = []
     unreadable: List[str] = []
     findings, search = HsImageFindings(), _search(paths, unreadable)
@@ -141,7 +141,7 @@ def _local_images(place: str, folder: str) -> List[Tuple[str, str]]:
 
 
 def _remote_images(place: str, system: Any, folder: str) -> List[Tuple[str, str]]:
-    """The same of a file system that only pyarrow reads."""
+    """As ``_local_images``, for a file system that only pyarrow can read."""
     files: List[Tuple[str, str]] = []
     for info in system.get_file_info(fs.FileSelector(folder, recursive=True)):
         name = posixpath.relpath(info.path, folder)
@@ -166,13 +166,13 @@ def _names_of_list(content: bytes, place: str) -> List[str]:
 
 
 def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem: Any = None) -> List[ImageSource]:
-    """The images of a folder, by their names below it and sorted by these, byte by byte; of a list, in its order: a
-    file with one name a line, or the names themselves. As ``hartsift batch`` has them; a warning says how many files of a
-    folder were passed over, by their endings.
+    """The images of a folder, sorted by the bytes of their names below the folder; or the images of a list in its
+    order, which is a file with one name per line, or the names themselves. The rules are those of ``hartsift batch``. A
+    warning counts the files of a folder that were passed over, by their endings.
 
     Args:
         given: folder or file (a path, or a URI such as ``s3://bucket/folder``), or names of images.
-        filesystem: of pyarrow, that paths are in; None: the local one, or the URI's.
+        filesystem: pyarrow's file system of the paths; None: the local one, or that of the URI.
     """
     if not isinstance(given, (str, os.PathLike)):
         return [ImageSource(name, name) for name in given]
@@ -184,7 +184,7 @@ def find_images(given: Union[str, "os.PathLike[str]", Iterable[str]], filesystem
     if kind == fs.FileType.Directory:
         is_local = isinstance(system, fs.LocalFileSystem)
         found = _local_images(place, path) if is_local else _remote_images(place, system, path.rstrip("/"))
-        # Paths found through a URI are opened by URI again, because the workers have no file system object.
+        # Paths that were found through a URI are opened by URI again, because workers have no file system object.
         shown = (lambda its: its) if is_local or filesystem is not None else functools.partial(_uri_of, place)
         return [ImageSource(name, shown(its)) for name, its in sorted(found, key=lambda one: os.fsencode(one[0]))]
     if _is_image(path):
@@ -210,9 +210,9 @@ library.hs_find_shard.argtypes = [ctypes.c_char_p, _VARIABLE, ctypes.c_void_p, *
 
 
 def parse_shard(text: str, environment: Optional[Mapping[str, str]] = None) -> Tuple[int, int]:
-    """I and N of ``--shard``: ``I/N``, ``slurm``, or ``env:INDEX,COUNT`` as ``hartsift batch`` has them."""
+    """I and N of the option ``--shard``: ``I/N``, ``slurm``, or ``env:INDEX,COUNT``, as in ``hartsift batch``."""
     shard, shards, message = ctypes.c_int32(), ctypes.c_int32(), _library.message_buffer()
-    values: List[Any] = []  # live until the call has ended
+    values: List[Any] = []  # keeps the values alive until the call has ended
 
     def variable(_: Any, name: bytes) -> Optional[int]:
         value = (os.environ if environment is None else environment).get(os.fsdecode(name))
@@ -229,7 +229,7 @@ def parse_shard(text: str, environment: Optional[Mapping[str, str]] = None) -> T
 
 
 def path_of_shard(path: str, shard: int, shards: int) -> str:
-    """NAME.parquet itself, or of several shards NAME-I-of-N.parquet."""
+    """NAME.parquet; with several shards NAME-I-of-N.parquet."""
     return path if shards == 1 else f"{path[: -len('.parquet')]}-{shard:0{len(str(shards))}d}-of-{shards}.parquet"
 
 
@@ -237,7 +237,7 @@ def path_of_shard(path: str, shard: int, shards: int) -> str:
 
 
 def work_ahead(work: Callable[[T], U], items: Iterable[T], threads: int, most: int) -> Iterator[U]:
-    """Yields `work` of each item, in order, computed by threads at most `most` items ahead."""
+    """Yields `work` of each item, in order. Threads compute at most `most` items in advance."""
     pending: Deque[Future[U]] = deque()
     with ThreadPoolExecutor(max(threads, 1)) as pool:
         try:
@@ -259,7 +259,7 @@ def _priors_of(picture: Picture) -> Dict[str, float]:
 def reading_options(
     extractor: "Extractor", exif: bool, jpeg_scale: int, strict: bool = False, value_range: Optional[ValueRange] = None
 ) -> str:
-    """The text of options for this extractor's rows; includes strict and value_range if given."""
+    """The text of the options for the rows of this extractor; it contains strict and value_range if given."""
     options = {**extractor.options, "exif": exif, "jpeg_scale": jpeg_scale}
     if strict:
         options["strict"] = True
@@ -279,8 +279,8 @@ def extract_rows(
     value_range: Optional[ValueRange] = None,
     readers: int = 2,
 ) -> Iterator[ImageRow]:
-    """Yields a row for each image, in order: threads prefetch and decode several, and several are in flight. A failed image
-    gives a row with its error."""
+    """Yields a row for each image, in order. Threads read and decode several images in advance, and several are in
+    flight. An image that fails gives a row with its error."""
     options = extractor.options
     limits = int(options["max_pixels"]), int(options["max_memory_bytes"])
     in_flight = int(options["in_flight"]) or _DEFAULT_IN_FLIGHT

@@ -250,7 +250,7 @@ class HsCudaFeatures(ctypes.Structure):
     ]
 
 
-#: Every structure above by its C name; the test of the layouts goes through these.
+#: All structures above, by their C names; the test of layouts uses them.
 STRUCTURES: Dict[str, Any] = {
     "hs_image": HsImage,
     "hs_keypoint": HsKeypoint,

@@ -1,9 +1,10 @@
-"""Features for AliceVision and Meshroom: ``<viewId>.sift.feat`` and ``.desc`` of a project's views, or of a chunk of them.
+"""Features for AliceVision and Meshroom: ``<viewId>.sift.feat`` and ``.desc`` for the views of a project, or for a
+chunk of them.
 
 >>> import hartsift.alicevision
 >>> hartsift.alicevision.extract("cameraInit.sfm", "features", max_features=10000)
 
-On the command line it takes the options of ``aliceVision_featureExtraction``, in whose place it can be run:
+On the command line it has the options of ``aliceVision_featureExtraction``, which it can replace:
 
     python -m hartsift.alicevision --input cameraInit.sfm --output features --rangeStart 0 --rangeSize 40
 """
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["extract"]
 
-#: Most features by AliceVision's presets.
+#: Maximum number of features for AliceVision's presets.
 _PRESETS = {"low": 1000, "medium": 5000, "normal": 10000, "high": 50000, "ultra": 100000}
-#: Cells that a preset's features are spread over.
+#: Grid over which the features of a preset are spread.
 _GRID = (4, 4)
 
 
 def _views(sfm_data: PathLike) -> List[View]:
-    """The views in the order of their numbers, as in AliceVision's ranges."""
+    """The views in the order of their numbers, in which AliceVision's ranges count."""
     base = pathlib.Path(sfm_data).parent
     views = []
     for one in read_project(sfm_data)["views"]:
@@ -47,7 +48,7 @@ def _views(sfm_data: PathLike) -> List[View]:
 
 
 def _masks(views: Sequence[View], folder: Optional[PathLike], ending: str) -> Dict[int, pathlib.Path]:
-    """Masks by a view's number, or else by its image's name, as AliceVision finds them."""
+    """Masks of views, named by the view's number or else by the image's name, as AliceVision finds them."""
     masks: Dict[int, pathlib.Path] = {}
     for view in views if folder is not None else ():
         assert folder is not None
@@ -70,17 +71,18 @@ def extract(
     again: bool = False,
     **options: "Unpack[Options]",
 ) -> int:
-    """Writes the features of a project's views, or of a chunk of them, and returns of how many.
+    """Writes the features of a project's views, or of a chunk of them, and returns the number of views.
 
     Args:
         sfm_data: the project in JSON (``cameraInit.sfm``).
-        folder: where ``<viewId>.sift.feat`` and ``.desc`` go; made if it is not there.
-        range_start, range_size: the chunk, counted in the order of view numbers; range_start -1: all views.
-        masks: a folder of masks named by view number or image; keypoints where they are black are dropped.
-        mask_ending: of their names.
-        mask_inverted: keypoints where masks are not black are dropped.
-        again: also views whose two files are there; a run that was interrupted continues without it.
-        options: see ``hartsift.Options``; without ``norm`` descriptors are RootSIFT, as AliceVision's.
+        folder: folder for ``<viewId>.sift.feat`` and ``.desc``; created if it does not exist.
+        range_start, range_size: first view and number of views of the chunk, in the order of view numbers; range_start
+            -1: all views.
+        masks: a folder of masks named by view number or image; keypoints where a mask is black are dropped.
+        mask_ending: ending of the masks' names.
+        mask_inverted: keypoints where a mask is not black are dropped.
+        again: also process views whose two files exist; without it an interrupted run is continued.
+        options: see ``hartsift.Options``; without ``norm`` descriptors are RootSIFT, as in AliceVision.
     """
     views = _views(sfm_data)
     if range_start != -1:

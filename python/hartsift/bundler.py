@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["Tracks", "build_tracks", "convert", "write"]
 
 PathLike = Union[str, "os.PathLike[str]"]
-#: A pair of images by their numbers, and index pairs [M, 2] of their features.
+#: A pair of images by their numbers, and index pairs [M, 2] of its matched features.
 MatchedPair = Tuple[int, int, "Union[Matches, npt.ArrayLike]"]
 
-#: COLMAP's number of a pair of images is 2147483647 lower + higher.
+#: COLMAP's number of a pair of images is 2147483647 * lower + higher.
 _PAIR_BASE = 2147483647
 
 
@@ -47,8 +47,9 @@ class Tracks(NamedTuple):
 
     Attributes:
         images, features: int64 [K], members of the tracks, track by track, ordered by image within a track.
-        starts: int64 [T + 1], track t is ``starts[t]`` up to ``starts[t + 1]``.
-        dropped: how many were left out because they had two features of one image, so that a match in them is wrong.
+        starts: int64 [T + 1]; the members of track t are ``starts[t]`` up to ``starts[t + 1]``.
+        dropped: number of tracks that were left out because they contain two features of one image, so that one of
+            their matches is wrong.
     """
 
     images: "npt.NDArray[np.int64]"
@@ -61,7 +62,7 @@ class Tracks(NamedTuple):
 
 
 def _first_at_place(features: Features) -> "npt.NDArray[np.int64]":
-    """For each feature the first one at its position: features that differ only in orientation are one point."""
+    """For each feature the first feature at its position: features that differ only in orientation are one point."""
     places = np.ascontiguousarray(features.points).view(np.uint64).reshape(-1)
     _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
     index: npt.NDArray[np.int64] = first[inverse.reshape(-1)]
@@ -73,7 +74,7 @@ def _edges(
     offsets: "npt.NDArray[np.int64]",
     firsts: "Sequence[npt.NDArray[np.int64]]",
 ) -> "npt.NDArray[np.int64]":
-    """Matches [E, 2] as numbers over the features of all images. Of verified pairs the inliers."""
+    """Matches [E, 2] as numbers that count the features of all images. For verified pairs only the inliers."""
     rows = [np.empty((0, 2), np.int64)]
     for one in matched:
         if isinstance(one, PairMatches):
@@ -91,12 +92,12 @@ def _edges(
 
 
 def _roots(count: int, edges: "npt.NDArray[np.int64]") -> "npt.NDArray[np.int64]":
-    """For each node the smallest node of its component."""
+    """For each node the smallest node of its connected component."""
     roots = np.arange(count, dtype=np.int64)
     while True:
         least = np.minimum(roots[edges[:, 0]], roots[edges[:, 1]])
         before = roots.copy()
-        # Both ends and their parents get the smallest label; then every node gets its parent's parent.
+        # both ends and their parents get the smallest label; then every node gets the parent of its parent
         for column in (edges[:, 0], edges[:, 1]):
             np.minimum.at(roots, before[column], least)
             np.minimum.at(roots, column, least)
@@ -111,10 +112,10 @@ def build_tracks(
     """Joins matches to tracks: features connected by matches, or at the same position, are one point.
 
     Args:
-        features: of each image.
-        matched: results of ``match_many``, of which the inliers count where they were verified; or tuples of two image
-            numbers and index pairs.
-        least: tracks of fewer images are left out.
+        features: features of each image.
+        matched: results of ``match_many``, whose inliers are used if they were verified; or tuples of two image numbers
+            and index pairs.
+        least: minimum number of images of a track.
     """
     offsets = np.cumsum([0, *map(len, features)])
     edges = _edges(matched, offsets, [_first_at_place(one) for one in features])
@@ -143,13 +144,13 @@ def write(
 ) -> None:
     """Writes ``path``, a Bundler file of version 0.3, and next to it ``path.list.txt`` with the names of the images.
 
-    Places have their origin in the middle of the image with y upwards, as Bundler has them. Each file is written whole or
-    not at all.
+    Positions have their origin in the middle of the image, with y upwards, as in Bundler. Each file is written
+    atomically.
 
     Args:
-        names: of the images, as the program that imports them knows them.
-        features: of each image, with its ``image_size``.
-        tracks: of ``build_tracks``: for each point the images and features that show it.
+        names: names of the images, as the importing program knows them.
+        features: features of each image, with ``image_size``.
+        tracks: result of ``build_tracks``.
         focal_lengths: pixels; None: 1.2 times the larger side, as COLMAP assumes.
     """
     if not len(names) == len(features) or (focal_lengths is not None and len(focal_lengths) != len(names)):
@@ -181,7 +182,7 @@ def _lines(features: Sequence[Features], tracks: Tracks, focal: Sequence[float])
 
 def _centred(features: Features) -> "npt.NDArray[np.float64]":
     width, height = features.image_size
-    points = features.points.astype(np.float64) + 0.5  # Bundler's corner of the first pixel is at 0, 0
+    points = features.points.astype(np.float64) + 0.5  # Bundler's origin is the corner of the first pixel
     centred: npt.NDArray[np.float64] = np.stack([points[:, 0] - width / 2, height / 2 - points[:, 1]], axis=1)
     return centred
 
@@ -192,10 +193,10 @@ def convert(database: PathLike, path: PathLike, least: int = 2) -> Tracks:
     Args:
         database: the database's file.
         path: the Bundler file; ``path.list.txt`` gets the names.
-        least: tracks of fewer images are left out.
+        least: minimum number of images of a track.
 
     Returns:
-        the tracks, by images in the order of their numbers in the database.
+        The tracks; images are in the order of their numbers in the database.
     """
     with ColmapDatabase(database, read_only=True) as source:
         images = list(source.images())
@@ -209,7 +210,7 @@ def convert(database: PathLike, path: PathLike, least: int = 2) -> Tracks:
 
 def _verified(database: PathLike, places: "dict[int, int]") -> Iterable[MatchedPair]:
     with contextlib.closing(sqlite3.connect(pathlib.Path(database).absolute().as_uri() + "?mode=ro", uri=True)) as sql:
-        # Not COLMAP's degenerate pairs or watermarks.
+        # leaves out COLMAP's degenerate pairs and watermarks
         query = "SELECT pair_id, data FROM two_view_geometries WHERE rows > 0 AND config NOT IN (1, 7) ORDER BY pair_id"
         try:
             rows: List[Any] = sql.execute(query).fetchall()

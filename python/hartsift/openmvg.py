@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["extract"]
 
-#: First number of cereal's types of polymorphic pointers; a new number is followed by the name.
+#: First number of cereal's types of polymorphic pointers; after a new number its name follows.
 _FIRST_TYPE = 0x80000001
 
 
@@ -48,7 +48,7 @@ def _views(project: Mapping[str, Any], name: PathLike) -> List[View]:
 
 
 def _masks(views: Sequence[View]) -> Dict[int, pathlib.Path]:
-    """Masks: NAME_mask.png next to an image, or else mask.png there."""
+    """Masks of views: NAME_mask.png in the folder of the image, or else mask.png there."""
     masks: Dict[int, pathlib.Path] = {}
     for view in views:
         for mask in (view.path.with_name(f"{view.stem}_mask.png"), view.path.with_name("mask.png")):
@@ -67,7 +67,7 @@ def _pointer(number: int, name: str, data: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def _describer(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """openMVG's description of its SIFT, with the values used here where it has them."""
+    """openMVG's description of its SIFT, with the values of these options where openMVG has them."""
     params = {
         "first_octave": options["first_octave"],
         "num_octaves": options["octaves"] or 6,
@@ -84,16 +84,16 @@ def _describer(options: Mapping[str, Any]) -> Dict[str, Any]:
 
 
 def extract(sfm_data: PathLike, folder: PathLike, *, again: bool = False, **options: "Unpack[Options]") -> int:
-    """Writes the features of a project's views and ``image_describer.json``, and returns of how many views.
+    """Writes the features of a project's views and ``image_describer.json``, and returns the number of views.
 
-    Two existing files always belong together: when a pair is replaced, the old ``.feat`` is removed first. Masks are
-    taken from where openMVG looks for them: ``NAME_mask.png`` next to an image, or ``mask.png``.
+    If both files of a view exist, they belong together: when a pair is replaced, the old ``.feat`` is removed first.
+    Masks are found as in openMVG: ``NAME_mask.png`` in the folder of an image, or ``mask.png``.
 
     Args:
         sfm_data: the project in JSON (``sfm_data.json``).
-        folder: where the files go; made if it is not there.
-        again: also views whose two files are there; a run that was interrupted continues without it.
-        options: see ``hartsift.Options``; without ``norm`` descriptors are RootSIFT, as openMVG's.
+        folder: folder for the files; created if it does not exist.
+        again: also process views whose two files exist; without it an interrupted run is continued.
+        options: see ``hartsift.Options``; without ``norm`` descriptors are RootSIFT, as in openMVG.
     """
     views = _views(read_project(sfm_data), sfm_data)
     settings: Dict[str, Any] = {"norm": "root", **options}

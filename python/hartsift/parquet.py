@@ -56,19 +56,20 @@ def batch(
     readers: int = _DEFAULT_READERS,
     **options: "Unpack[Options]",
 ) -> Tuple[int, int]:
-    """Extracts the features of many images into a Parquet file, which appears whole or not at all.
+    """Extracts the features of many images into a Parquet file, which appears complete or not at all.
 
     Args:
-        images: a folder or a list in a file, by path or URI (``s3://...``), or names; as ``hartsift batch`` takes them.
-        output: a name that ends in ``.parquet``; of a shard it becomes NAME-I-of-N.parquet.
-        shard: ``"I/N"``, ``"slurm"`` or ``"env:INDEX,COUNT"``: do images I, I+N, I+2N, ... only.
-        filesystem: of pyarrow, that images and output are in.
+        images: a folder, or a file with a list, by path or URI (``s3://...``); or names of images; as in ``hartsift
+            batch``.
+        output: a name that ends in ``.parquet``; for a shard it becomes NAME-I-of-N.parquet.
+        shard: ``"I/N"``, ``"slurm"`` or ``"env:INDEX,COUNT"``: process only the images I, I+N, I+2N, ...
+        filesystem: pyarrow's file system of images and output.
         exif, jpeg_scale, strict, value_range: as for ``hartsift.extract``.
-        readers: threads that read and decode images ahead.
+        readers: number of threads that read and decode images in advance.
         options: see ``hartsift.Options``.
 
     Returns:
-        how many images there were, and how many of them failed: those have a row with the error. A warning says how many
+        Number of images, and number of images that failed, whose rows have the error. A warning says how many images
         have no features.
     """
     index, count = parse_shard(shard)
@@ -103,12 +104,12 @@ def batch(
 def read(
     files: Union[PathLike, Sequence[PathLike]], columns: Optional[List[str]] = None, *, filesystem: Any = None
 ) -> Iterator[Tuple[Dict[str, Any], Optional[Features]]]:
-    """Yields each image's plain columns by name, and its features, None where it failed.
+    """Yields for each image the columns without lists, by name, and the features; None if it failed.
 
     Args:
         files: a file, a folder of files, or several of either, by path or URI.
-        columns: those to read; None: all. Keypoints need x, y, sigma and orientation.
-        filesystem: of pyarrow, that they are in.
+        columns: columns to read; None: all. Keypoints need x, y, sigma and orientation.
+        filesystem: pyarrow's file system of the files.
     """
     for system, path in find_files(files, filesystem):
         with naming(path), system.open_input_file(at(system, path)) as file:

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["fits_texture", "popsift"]
 
-#: OpenSfM's own search for a threshold ends here too.
+#: OpenSfM's own search for a threshold ends at this value too.
 _LOWEST_THRESHOLD = 0.0001
 
 
 def fits_texture(width: float, height: float, downsampling: float = -1) -> bool:
-    """Whether a GPU can extract the features of pictures up to this size, which is no question of textures here.
+    """True if a GPU can extract the features of pictures up to this size. (hartsift does not use textures.)
 
-    Sizes may be floats, as a caller that scales them has them; they are rounded up. NaN and infinity do not fit.
+    Sizes may be floats, for callers that scale them; they are rounded up. NaN and infinity do not fit.
 
     Args:
         width, height: pixels.
@@ -61,19 +61,20 @@ def popsift(
     use_root: bool = True,
     downsampling: float = -1,
 ) -> "List[npt.NDArray[np.float32]]":
-    """Extracts features with a threshold low enough for the number wanted, as OpenSfM's other detectors do.
+    """Extracts features with a threshold that is low enough for the requested number, as OpenSfM's other detectors do.
 
     Args:
         image: uint8 (height, width) or (height, width, 1).
-        peak_threshold: OpenCV's contrastThreshold to begin with; two thirds of it are tried as long as there are too few.
-        edge_threshold: largest ratio of principal curvatures.
-        target_num_features: at least so many where the picture has them; there may be more.
+        peak_threshold: first threshold to try, as OpenCV's contrastThreshold. While there are too few features, it is
+            multiplied by 2/3.
+        edge_threshold: maximum ratio of principal curvatures.
+        target_num_features: minimum number of features, if the picture has as many; there may be more.
         use_root: RootSIFT.
         downsampling: -1 doubles the picture first, 0 does not, 1 halves it.
 
     Returns:
-        float32 [N, 4] = x, y, sigma, orientation in radians, exact to a fraction of a pixel, and descriptors float32
-        [N, 128] of unit length.
+        Keypoints float32 [N, 4] = x, y, sigma, orientation in radians, with sub-pixel positions; and descriptors
+        float32 [N, 128] of unit length.
     """
     first_octave = _octave_of(downsampling)
     while True:

@@ -5,7 +5,8 @@
 >>> found = sift(images)                           # (B, C, H, W), uint8, or floats from 0 to 1; on the CPU or a GPU
 >>> found["keypoints"], found["descriptors"]       # (B, N, 2), (B, N, 128), on the device of the images
 
-The dictionary has the names and conventions that LightGlue and hloc use. ``LocalFeature`` gives what kornia's modules do.
+The dictionary has the names and conventions of LightGlue and hloc. ``LocalFeature`` has the results of kornia's
+modules.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalFeature", "SIFT"]
 
-#: Columns of an image's floats: x, y, sigma, orientation, response.
+#: Number of floats per keypoint: x, y, sigma, orientation, response.
 _COLUMNS = 5
 
 
 class SIFT(torch.nn.Module):  # type: ignore[misc]
-    """Exact SIFT of a batch, by keyword arguments of ``hartsift.Options``; descriptors are float32 unless said otherwise.
+    """Exact SIFT of a batch, with keyword arguments of ``hartsift.Options``; descriptors are float32 by default.
 
-    Images on a GPU are read there (one of uint8 or float32 with one channel in place, others after a conversion there),
-    and the results never leave it: one copy on the device takes them out of the extractor's memory, which the next image
-    uses again. ``Extractor.extract_resident`` spares that copy too. On the CPU the arithmetic is ``hartsift.extract``'s.
-    The bytes are the same on both.
+    Images on a GPU are read there (uint8 or float32 with one channel in place, others after a conversion on the GPU),
+    and the results never leave it: they are copied on the device from the extractor's memory, which the next image
+    reuses. ``Extractor.extract_resident`` avoids that copy too. Images on the CPU are processed as by
+    ``hartsift.extract``. The bytes are the same on both.
 
-    A module has one extractor for each device it has seen; calls from several threads take their turns. The features
-    carry no gradient.
+    A module has one extractor for each device that it has used; calls from several threads run one after another. The
+    features have no gradient.
 
     Args:
-        options: of ``hartsift.Options``, but ``device``.
+        options: ``hartsift.Options`` except ``device``.
     """
 
     def __init__(self, **options: "Unpack[Options]") -> None:
@@ -52,8 +53,8 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
             raise ArgumentError("device is that of the images: leave it out")
         self._options: Dict[str, Any] = {"descriptor": "f32", **options}
         self._extractors: Dict[str, Extractor] = {}
-        self._copied: Dict[str, Any] = {}  # by device: the event after which an extractor's memory may be overwritten
-        self._extractor(torch.device("cpu"))  # refuses wrong options here
+        self._copied: Dict[str, Any] = {}  # [device]: event after which the extractor's memory may be overwritten
+        self._extractor(torch.device("cpu"))  # refuses wrong options when the module is created
 
     def forward(self, images: Any, masks: Any = None) -> Dict[str, Any]:
         """Extracts the features of every image.
@@ -63,14 +64,13 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
             masks: (B, 1, H, W) or (B, H, W) of any type; keypoints where it is 0 are dropped.
 
         Returns:
-            Tensors on the images' device, float32 where nothing else is said. N is the largest count of the batch, what
-            an image lacks is 0:
-            ``keypoints`` (B, N, 2): x, y in pixels, the centre of the top-left pixel at 0, 0;
-            ``scales`` (B, N): sigma in pixels;
+            Tensors on the images' device, float32 unless another type is given. N is the largest number of features in
+            the batch; missing features of an image are 0: ``keypoints`` (B, N, 2): x, y in pixels, the centre of the
+            top-left pixel at 0, 0; ``scales`` (B, N): sigma in pixels;
             ``oris`` (B, N): radians from 0 to 2 pi, clockwise on the screen;
             ``keypoint_scores`` (B, N): the response;
-            ``descriptors`` (B, N, 128): float32 or uint8, as the options say; absent with ``descriptor="none"``;
-            ``counts`` (B), int64: how many features each image has;
+            ``descriptors`` (B, N, 128): float32 or uint8, depending on the options; absent with ``descriptor="none"``;
+            ``counts`` (B), int64: number of features of each image;
             ``image_size`` (B, 2): width and height.
         """
         if not isinstance(images, torch.Tensor) or images.ndim != 4 or len(images) == 0:
@@ -99,11 +99,11 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
             records = features.records.view(np.uint8).reshape(len(features), KEYPOINT_DTYPE.itemsize)
             rows = None if features.descriptors is None else torch.from_numpy(features.descriptors)
             return _floats(torch.from_numpy(records)), rows
-        with extractor._lock:  # until the copy is enqueued and nothing refers to the extractor's memory
+        with extractor._lock:  # the extractor is locked until the copy is enqueued and no object refers to its memory
             return self._copy(extractor, image, mask, value_range)
 
     def _copy(self, extractor: Extractor, image: Any, mask: Any, value_range: Any) -> Tuple[Any, Any]:
-        """As ``_one`` for an image on a GPU, copied from the extractor's memory."""
+        """As ``_one``, for an image on a GPU; the results are copied from the extractor's memory."""
         stream = torch.cuda.current_stream(image.device)
         if str(image.device) in self._copied:
             stream.wait_event(self._copied[str(image.device)])
@@ -115,7 +115,7 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
 
     def _joined(self, each: List[Tuple[Any, Any]], images: Any) -> Dict[str, Any]:
         floats = _stacked([one for one, _ in each])
-        # Filled element by element on the device: a copy from the host would wait for it.
+        # They are filled element by element on the device, because a copy from the host would wait for it.
         counts, size = images.new_empty(len(each), dtype=torch.int64), images.new_empty((len(each), 2), dtype=torch.float32)
         for i, (one, _) in enumerate(each):
             counts[i] = len(one)
@@ -134,25 +134,25 @@ class SIFT(torch.nn.Module):  # type: ignore[misc]
         return found
 
     def __getstate__(self) -> Dict[str, Any]:
-        # Copies and pickles make their own contexts.
+        # copies and unpickled modules create their own contexts
         return {**self.__dict__, "_extractors": {}, "_copied": {}}
 
 
 def _floats(records: Any) -> Any:
-    """The float fields of records given as bytes [N, 24]."""
+    """The float fields of records, which are given as bytes [N, 24]."""
     return records.view(torch.float32)[:, :_COLUMNS] if len(records) else records.new_zeros((0, _COLUMNS)).float()
 
 
 def _stacked(rows: List[Any]) -> Any:
-    """[N, K] of each image as (B, N, K), padded with zeros; a single image's without a copy."""
+    """Stacks arrays [N, K] of the images to (B, N, K), padded with zeros; for a single image without a copy."""
     return rows[0][None] if len(rows) == 1 else torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
 class LocalFeature(torch.nn.Module):  # type: ignore[misc]
-    """``SIFT`` with the results of kornia's feature modules, as ``kornia.feature.LocalFeatureMatcher`` takes it.
+    """``SIFT`` with the results of kornia's feature modules, for ``kornia.feature.LocalFeatureMatcher``.
 
     Args:
-        mr_size: a frame's scale is so many sigmas, as in kornia.
+        mr_size: scale of a frame in units of sigma, as in kornia.
         options: as for ``SIFT``; without ``norm`` descriptors are RootSIFT.
     """
 
@@ -163,14 +163,15 @@ class LocalFeature(torch.nn.Module):  # type: ignore[misc]
         self.sift = SIFT(**settings)
 
     def forward(self, img: Any, mask: Optional[Any] = None) -> Tuple[Any, Any, Any]:
-        """Features of images (B, C, H, W), all with the same number: use ``max_features``, or batches of one.
+        """Features of images (B, C, H, W). All images must have the same number of features: use ``max_features``, or
+        batches of one.
 
         Args:
             img: as ``images`` of ``SIFT.forward``.
-            mask: as ``masks`` of ``SIFT.forward``; None: the whole images.
+            mask: as ``masks`` of ``SIFT.forward``; None: no mask.
 
         Returns:
-            local affine frames (B, N, 2, 3), responses (B, N), descriptors (B, N, 128).
+            Local affine frames (B, N, 2, 3), responses (B, N), descriptors (B, N, 128).
         """
         found = self.sift(img, mask)
         if int(found["counts"].min()) != found["keypoints"].shape[1]:

@@ -15,7 +15,7 @@ SCENE = "@scene:320x240:5"
 
 
 def pytest_configure(config):
-    """NumPy's warnings are the package's fault, wherever they occur."""
+    """Turns NumPy's warnings into errors, because the package must cause none."""
     config.addinivalue_line("filterwarnings", "error::RuntimeWarning")
 
 
@@ -42,5 +42,5 @@ def command():
 
 @pytest.fixture
 def colour_image(image):
-    """Three different channels."""
+    """A picture with three different channels."""
     return np.dstack([image, 255 - image, np.roll(image, 7, axis=1)])

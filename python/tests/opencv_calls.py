@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 PAGE = pathlib.Path(__file__).parents[1] / "OPENCV.md"
 
-#: Meaning of the names in the calls.
-#: In the forms also: `other` and `flat` are pictures (`flat` of one gray, without keypoints), `kp2` keypoints, `q8` and
-#: `t8` descriptors in uint8, `few` has three rows, `K` is `cv2.KeyPoint`, `nan` `float("nan")`; `parameters` gives the
-#: results of the functions `get...`.
+#: Meaning of the names in the calls. The forms also use: pictures `other` and `flat` (of one gray, without keypoints),
+#: keypoints `kp2`, descriptors `q8` and `t8` in uint8, and `few` with three rows; `K` is `cv2.KeyPoint`, `nan` is
+#: `float("nan")`; `parameters` returns the results of the functions `get...`.
 NAMES = """`lib` is cv2 or hartsift, `sift` is `lib.SIFT_create()`, `matcher` is `lib.BFMatcher(cv2.NORM_L2)`, `cross` is
 `lib.BFMatcher(crossCheck=True)`. `image` is a uint8 picture, `bgr` has three channels, `mask` the size of `image`. `kp` are keypoints of
 cv2.SIFT, `q` and `t` descriptors (float32), `none` has no row, `pairs` is a mask [len(q), len(t)]. `U` is `cv2.UMat`, `file` a name ending in
@@ -19,7 +18,7 @@ cv2.SIFT, `q` and `t` descriptors (float32), `none` has no row, `pairs` is a mas
 
 
 class Form(NamedTuple):
-    """A call and the result of both libraries; `least`: the lowest version of OpenCV."""
+    """A call, and the result that both libraries give; `least`: the lowest version of OpenCV that has the form."""
 
     call: str
     result: str
@@ -27,7 +26,8 @@ class Form(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A call with an intentionally different result in hartsift; `theirs` in capital words is not executed."""
+    """A call whose result in hartsift differs on purpose. If `theirs` is in capital letters, OpenCV's side is not
+    executed."""
 
     call: str
     theirs: str
@@ -548,7 +548,7 @@ On purpose; also tested. {NAMES}
 
 
 def is_told(difference):
-    """Whether OpenCV's side is described in words, because it cannot be executed."""
+    """True if OpenCV's side is described in words, because it cannot be executed."""
     return difference.theirs.isupper() and " " in difference.theirs
 
 

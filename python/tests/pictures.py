@@ -15,8 +15,8 @@ def write_picture(path, image):
 
 
 def write_pictures(folder, count, broken=(), folders=5):
-    """Generated pictures of mixed sizes and formats in several folders; broken ones are truncated or are no image.
-    Returns their names."""
+    """Writes generated pictures of several sizes and formats to several folders; broken ones are truncated or no
+    images. Returns their names."""
     names = []
     for number in range(count):
         ending = (".png", ".jpg", ".pgm")[number % 3]
@@ -31,6 +31,6 @@ def write_pictures(folder, count, broken=(), folders=5):
 
 
 def manifest_digests(path):
-    """The digest of each image in a manifest, None where it failed."""
+    """The digest of each image in a manifest; None if the image failed."""
     lines = path.read_text().split("\n", 2)[2]
     return {row["image"]: row["digest"] or None for row in csv.DictReader(lines.splitlines())}

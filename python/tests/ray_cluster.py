@@ -49,7 +49,7 @@ def _raylet(node):
 
 
 def actors_of(cluster, name="ExtractionActor"):
-    """Process ids of the actors that run this class, by the process id of their node's raylet."""
+    """Process ids of the actors of this class, by the process id of the raylet of their node."""
     raylets = {_raylet(node) for node in cluster.list_all_nodes()}
     found = {}
     for process in pathlib.Path("/proc").iterdir():
@@ -66,7 +66,7 @@ def actors_of(cluster, name="ExtractionActor"):
 
 
 def _wait(condition, seconds=240):
-    """The condition's value once it is true; None after a timeout."""
+    """Waits until a condition is true, and returns its value; None after a timeout."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         value = condition()
@@ -77,7 +77,7 @@ def _wait(condition, seconds=240):
 
 
 def crash_actor(cluster, name="ExtractionActor"):
-    """Kills one active actor."""
+    """Kills an actor that is working."""
     actors = _wait(lambda: actors_of(cluster, name))
     process = next(iter(actors.values()))[0]
     os.kill(process, signal.SIGKILL)
@@ -85,7 +85,7 @@ def crash_actor(cluster, name="ExtractionActor"):
 
 
 def kill_node(cluster, name="ExtractionActor"):
-    """Kills a node, not the head, without warning; one with an actor if there is one soon."""
+    """Kills a node without warning, not the head; one with an actor, if such a node appears soon."""
     def with_actor():
         actors = actors_of(cluster, name)
         return [node for node in cluster.list_all_nodes() if node is not cluster.head_node and _raylet(node) in actors]
@@ -98,8 +98,8 @@ def kill_node(cluster, name="ExtractionActor"):
 
 
 class InTheMiddle:
-    """Calls an action on the cluster once a folder has its first result file, the next action at the second; `done`
-    collects their results."""
+    """Calls the first action on the cluster when a folder has its first result file, the next action at the second
+    file; `done` collects their results."""
 
     def __init__(self, folder, *actions):
         self._folder, self._actions = pathlib.Path(folder), actions
@@ -113,7 +113,7 @@ class InTheMiddle:
                 if not _wait(lambda count=number: len(list(self._folder.glob("*.parquet"))) >= count):
                     raise AssertionError(f"{self._folder} got no results")
                 self.done.append(action())
-        except Exception as error:  # noqa: BLE001, it is raised in the other thread
+        except Exception as error:  # the exception is raised in the other thread
             self._error = error
 
     def __enter__(self):

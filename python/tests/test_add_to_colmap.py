@@ -53,5 +53,5 @@ def test_refuses_another_source(checkout):
     root, folder = checkout
     (folder / "sift.cc").write_text(SIFT.replace("CreateSiftFeatureMatcher", "CreateOther"))
     assert "CreateSiftFeatureMatcher" in run(root, 1)
-    assert "Hartsift" not in (folder / "sift.cc").read_text()  # not partially
+    assert "Hartsift" not in (folder / "sift.cc").read_text()  # nothing was inserted at all
     assert "is this the source" in run(folder, 1)

@@ -58,7 +58,7 @@ def test_histograms(image):
     assert np.array_equal(counts, np.bincount(image.reshape(-1), minlength=256))
     mask = image > 100
     assert np.array_equal(hartsift.histogram256(image, mask), np.bincount(image[mask], minlength=256))
-    # Any non-zero number keeps an element, also one whose low byte is zero.
+    # any number other than zero keeps an element, even if its low byte is zero
     for numbers in (256 * mask.astype(np.int32), 0.25 * mask):
         assert np.array_equal(hartsift.histogram256(image, numbers), np.bincount(image[mask], minlength=256))
     with pytest.raises(hartsift.ArgumentError):

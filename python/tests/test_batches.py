@@ -1,4 +1,4 @@
-"""Batches: every image once, whatever its result, with the bytes of extraction."""
+"""Batches return every image exactly once, whether it succeeds or fails, with the bytes of extraction."""
 
 import os
 import struct
@@ -93,7 +93,7 @@ def test_a_thread_adds(image):
 
 
 def test_threads_take_results(monkeypatch):
-    """One of them waits while another one still copies the only result that may be out."""
+    """One thread waits while another one still copies the only result that may be held."""
     copy = hartsift.Batch._result_of
     found, ended = [], []
 
@@ -116,7 +116,7 @@ def test_threads_take_results(monkeypatch):
         batch.end()
         for thread in threads:
             thread.join()
-    assert len(ended) == len(threads)  # none of them by an exception
+    assert len(ended) == len(threads)  # no thread ended with an exception
     assert sorted(found) == list(range(3 * len(NAMES)))
 
 
@@ -134,12 +134,12 @@ def test_stop_and_close_in_the_middle():
     results = batch.run("@scene:200x150:3" for _ in range(500))
     first = next(results)
     batch.stop()
-    assert len(list(results)) < 499  # those that a device had
+    assert len(list(results)) < 499  # only images that a device already had are returned
     assert first.features == hartsift.extract("@scene:200x150:3")
     batch.close()
     with hartsift.Batch("cpu") as other:
         for name in NAMES:
-            other.add(name)  # and nobody takes a result
+            other.add(name)  # no thread takes a result
 
 
 def test_options_are_checked():

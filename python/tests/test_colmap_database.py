@@ -43,7 +43,7 @@ def rows(path, query):
 
 @pytest.fixture
 def lying():
-    """A photograph of 16 x 24, stored as 24 x 16 with EXIF orientation 6."""
+    """A photograph of 16 x 24 pixels that is stored as 24 x 16, with EXIF orientation 6."""
     return pathlib.Path(__file__).parents[2] / "tests/data/images/jpeg_exif6.jpg"
 
 
@@ -220,7 +220,7 @@ def test_images_are_copied_byte_for_byte(path, tmp_path, image):
     with hartsift.ColmapDatabase(tmp_path / "target.db") as target:
         copies = [target.copy_image(source, one.image_id) for one in reversed(list(source.images()))]
         assert copies == [1, 2]
-        assert target.copy_image(source, 1) == 2  # the same again
+        assert target.copy_image(source, 1) == 2  # copying the same image again changes nothing
         for bad, words in ((7, "no image of the number 7"), (0, "no image of the number 0")):
             with pytest.raises(hartsift.Error, match=words):
                 target.copy_image(source, bad)
@@ -287,7 +287,7 @@ def test_cameras_and_positions(path, tmp_path):
         assert cameras[given].model == 4 and cameras[given].parameters[:2] == (99.0, 99.0)
         database.set_position(named, (1, 2, 3), cartesian=True)
         assert database.read_position(named) == hartsift.ColmapPosition((1.0, 2.0, 3.0), True)
-        for source in (given, named):  # latitude and longitude, and x, y, z
+        for source in (given, named):  # first latitude and longitude, then x, y, z
             database.set_position(bare, database.read_position(source))
             assert database.read_position(bare) == database.read_position(source)
         with pytest.raises(hartsift.ArgumentError, match="cartesian is False, and the position says True"):

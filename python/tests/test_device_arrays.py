@@ -25,7 +25,7 @@ class DlpackOnly:
 
 
 class SaysItIsOnADevice(DlpackOnly):
-    """Host memory that claims to be a CUDA device's: for tests of the protocol that never read pixels."""
+    """Host memory that claims to be on a CUDA device, for tests of the protocol that never read pixels."""
 
     def __dlpack__(self, stream=None):
         assert stream == _device.LEGACY_STREAM
@@ -36,7 +36,7 @@ class SaysItIsOnADevice(DlpackOnly):
 
 
 class CudaArray:
-    """The __cuda_array_interface__ of an array at an address."""
+    """The __cuda_array_interface__ of an array at a given address."""
 
     def __init__(self, pointer, array, **changes):
         self.__cuda_array_interface__ = {
@@ -77,7 +77,7 @@ def test_cuda_array_interface_is_understood():
 
 def test_tensors_are_read_by_their_own_attributes(monkeypatch):
     class Tensor:
-        """The attributes of a CUDA tensor that are read; its DLPack must stay unused, because it is slow."""
+        """The attributes of a CUDA tensor that the package reads. Its DLPack must not be used, because it is slow."""
 
         is_cuda, requires_grad, layout, device = True, False, "strided", "cuda:0"
 
@@ -107,7 +107,7 @@ def test_tensors_are_read_by_their_own_attributes(monkeypatch):
     assert (seen.pointer, seen.shape, seen.strides, seen.kind, seen.itemsize) == (4096, (4, 6), (32, 4), "f", 4)
     assert seen.stream == _device.LEGACY_STREAM
     assert _device.device_array(Tensor("torch.uint8", (4, 6), (6, 1))).stream == 77
-    assert _device.device_array(Tensor("torch.complex64", (4, 6), (6, 1))) is None  # left to the protocols
+    assert _device.device_array(Tensor("torch.complex64", (4, 6), (6, 1))) is None  # described by the protocols instead
     assert _device.device_array(Tensor("torch.float32", (4, 6), (6, 1), negative=True)) is None
 
 
@@ -135,7 +135,7 @@ def test_what_a_device_array_must_be(image):
 
 
 class Driver:
-    """The part of CUDA's driver interface that is needed for an array on device 0."""
+    """The part of CUDA's driver interface that an array on device 0 needs."""
 
     def __init__(self):
         try:

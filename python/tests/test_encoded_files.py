@@ -85,7 +85,7 @@ def test_files_of_more_than_bytes_are_looked_at_here(tmp_path):
     path = tmp_path / "dark.pgm"
     path.write_bytes(b"P5 100 60 65535\n" + dark.tobytes())
     assert encoded_file(path, True, 1, 0, False) is None
-    assert encoded_file(io.BytesIO(b"P5 none"), True, 1, 0, False) == b"P5 none"  # read once
+    assert encoded_file(io.BytesIO(b"P5 none"), True, 1, 0, False) == b"P5 none"  # the open file is read only once
     with pytest.warns(UserWarning):
         hartsift.extract(path)
 

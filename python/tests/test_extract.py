@@ -16,7 +16,7 @@ PROFILES = ("lowe", "opencv", "vlfeat", "colmap")
 
 
 def assert_npz_has(path, features):
-    """Every array of the file holds the features' bytes."""
+    """Every array of the file has the bytes of the features."""
     with np.load(path) as stored:
         assert stored["keypoints"].tobytes() == features.keypoints.tobytes()
         assert stored["responses"].tobytes() == features.responses.tobytes()
@@ -35,7 +35,7 @@ def test_bytes_of_the_command(profile, image, command, tmp_path):
     features = hartsift.extract(image, profile=profile)
     assert len(features) > 100
     assert_npz_has(tmp_path / "command.npz", features)
-    # Whole files: descriptors in the format's order too.
+    # complete files are compared, so that the order of descriptors is the format's too
     features.save(tmp_path / "python.npz")
     assert (tmp_path / "python.npz").read_bytes() == (tmp_path / "command.npz").read_bytes()
     assert hartsift.extract(SCENE, profile=profile) == features

@@ -72,7 +72,7 @@ def test_describe_near_right_border(size):
 
 
 def test_masks(tmp_path, monkeypatch):
-    """Masks that fit no image are an error; a mask with another ending than its image is found."""
+    """Masks that fit no image are an error. A mask with another ending than its image is found."""
     folder = FAULTS / "masks_colmap_rule"
     monkeypatch.chdir(folder / "images")
     names = ["IMG_1.jpg", "sub/IMG_2.jpg"]

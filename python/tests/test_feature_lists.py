@@ -253,7 +253,7 @@ def test_frames_of_affine_features(tmp_path):
 
 
 def test_packed_octaves_are_those_of_the_file(tmp_path):
-    """The library and NumPy compute the written values with different logarithms; no keypoint may differ."""
+    """The library and NumPy compute the written values with different logarithms; still no keypoint may differ."""
     for profile in ("opencv", "lowe"):
         features = hartsift.extract("@scene:500x400:2", profile=profile, descriptor="none", device="cpu")
         features.save(tmp_path / "f.yml")

@@ -1,4 +1,4 @@
-"""help() of the public functions: it names every argument and answers the questions of users of other packages."""
+"""help() of the public functions names every argument, and answers questions of users of other packages."""
 
 import inspect
 import re
@@ -7,7 +7,7 @@ import pytest
 
 import hartsift
 
-#: Names made by the package alone.
+#: Names of objects that only the package itself creates.
 INTERNAL = {"hartsift.DeviceFeatures.__init__", "hartsift.DeviceMemory.__init__"}
 
 

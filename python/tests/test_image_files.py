@@ -1,4 +1,4 @@
-"""Files read as by the command: damage, value ranges, and one exception class for unusable files."""
+"""Files are read as by the command: damage, value ranges, and one exception class for unusable files."""
 import io
 import struct
 import warnings
@@ -24,7 +24,7 @@ def png(pixels, before=b""):
 
 
 def tiff(pixels, extra=()):
-    """A gray TIFF of any sample type; extra: (tag, type, value) of one number each."""
+    """A gray TIFF of any sample type. extra: further tags (tag, type, value), each with one number."""
     height, width = pixels.shape
     formats = {"u": 1, "i": 2, "f": 3}
     entries = [(256, 4, width), (257, 4, height), (258, 3, 8 * pixels.itemsize), (259, 3, 1), (262, 3, 1), (273, 4, 8),
@@ -79,7 +79,7 @@ def test_one_class_for_missing_empty_and_damaged_files(image, tmp_path):
                 call(path)
             with pytest.raises(OSError):
                 call(path)
-    with pytest.raises(hartsift.ArgumentError):  # as before this class existed
+    with pytest.raises(hartsift.ArgumentError):  # programs from before this class existed still catch it
         hartsift.extract(str(tmp_path / "cut.png"))
     with pytest.raises(hartsift.DamagedFileError):
         hartsift.load_image(io.BytesIO(b""))
@@ -117,7 +117,7 @@ def test_low_ranges_warn(image, tmp_path):
     deep = image.astype(np.uint16) * 16
     with pytest.warns(UserWarning, match=r"value_range=\(0, 4095\)"):
         hartsift.extract(tiff(deep))
-    for name in ("a.tif", "b.tif"):  # of many files each is named
+    for name in ("a.tif", "b.tif"):  # with many files, each one is named
         (tmp_path / name).write_bytes(tiff(deep))
     with pytest.warns(UserWarning, match="b.tif has samples from 96 to 4080 only"):
         list(hartsift.extract_many([tmp_path / "a.tif", str(tmp_path / "b.tif")]))

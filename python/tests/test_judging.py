@@ -9,7 +9,7 @@ COUNTS = [400] * 6
 
 
 def pair(first, second, matches, inliers, start=0, shift=0):
-    """Feature k of an image is its view of point k; a pair of look-alikes is shifted."""
+    """A pair in which feature k of each image shows point k. For a pair of look-alikes the features are shifted."""
     features = np.arange(start, start + inliers)
     return first, second, matches, np.stack([features, features + shift], 1)
 
@@ -34,7 +34,7 @@ def test_verdicts():
     found = hartsift.judge_pairs(COUNTS, pairs)
     assert found == [hartsift.PairVerdict("sure", 0, 0)] * 3 + EXPECTED
     assert hartsift.judge_pairs(np.array(COUNTS), iter(pairs[::-1])) == found[::-1]
-    mixed = pair(0, 2, 100, 40, start=190)  # 10 on one track, one of them on two instead, 30 on none
+    mixed = pair(0, 2, 100, 40, start=190)  # 10 inliers have both features on one track, one of them on two tracks instead, 30 on none
     mixed[3][9, 1] = 5
     assert hartsift.judge_pairs(COUNTS, [*pairs, mixed])[-1] == hartsift.PairVerdict("supported", 10, 9)
     assert hartsift.judge_pairs(COUNTS, [*pairs, mixed], least_support=0.3)[-1].verdict == "doubtful"

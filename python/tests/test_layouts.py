@@ -67,7 +67,7 @@ def test_structures_have_the_layout_of_the_headers(tmp_path):
         if name.startswith("HS_") and isinstance(number, int):
             lines.append(f'  printf("{name} %d\\n", (int){name});')
             expected.append(f"{name} {number}")
-    # Except for headers that are not installed: one of them has the name of a C library header.
+    # not the headers that are not installed: one of them has the name of a header of the C library
     for header in HEADERS.glob("hartsift*.h"):
         shutil.copy(header, tmp_path)
     source = tmp_path / "layouts.c"
@@ -101,6 +101,6 @@ def test_a_library_of_another_interface_is_refused():
     path = pathlib.Path("libhartsift.so")
     number = _library.library.hs_version_number()
     _library._check_version(path, number)
-    _library._check_version(path, number + 1)  # a patch version changes no interface
+    _library._check_version(path, number + 1)  # a patch version does not change the interface
     with pytest.raises(ImportError, match=r"hartsift 0\.9, this package is for"):
         _library._check_version(path, 900)

@@ -1,4 +1,4 @@
-"""Arrays that other packages use without a copy: capsules over host memory, consumed and dropped, and a fake GPU."""
+"""Arrays that other packages use without a copy: capsules over host memory, consumed or dropped, and a fake GPU."""
 
 import ctypes
 import gc
@@ -17,7 +17,7 @@ NUMPY = tuple(map(int, np.__version__.split(".")[:2]))
 
 
 class Lender:
-    """Host memory in the capsules made for a device's."""
+    """Host memory in capsules as they are made for a device."""
 
     def __init__(self, array, newest=1):
         self.array, self.newest, self.versioned = array, newest, None
@@ -35,7 +35,7 @@ class Lender:
 
 
 def consumers():
-    """Packages and the functions with which they take a capsule."""
+    """Packages, and the functions by which they take a capsule."""
     found = [("numpy", np.from_dlpack)]
     try:
         import torch
@@ -71,7 +71,7 @@ def test_capsules_are_consumed_and_given_back(array, newest, consumer):
     part = taken[1:]
     del taken
     gc.collect()
-    assert owner() is not None  # a view held by the consumer still reads it
+    assert owner() is not None  # the consumer still holds a view
     del part
     gc.collect()
     assert owner() is None and len(_dlpack._borrowed) == before
@@ -112,7 +112,7 @@ def test_capsules_of_others_are_read():
         _dlpack.tensor_of(_dlpack._new(8, b"used_dltensor", None))
 
 
-# ---- a fake GPU: device memory is host memory, and the CPU answers the library's CUDA calls
+# ---- a fake GPU: device memory is host memory, and the CPU executes the library's CUDA calls
 
 
 class FakeArray:
@@ -159,7 +159,7 @@ class FakeArray:
 
 @pytest.fixture
 def fake_gpu(monkeypatch):
-    """Answers the library's calls for a GPU; each result overwrites the previous one."""
+    """Executes the library's calls for a GPU; each result overwrites the previous one."""
     library = _library.library
     slots = {}
 

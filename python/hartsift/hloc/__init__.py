@@ -1,11 +1,11 @@
-"""hartsift in hloc's pipelines: an extractor with real scores, an exact matcher. Needs hloc and what it needs.
+"""hartsift in hloc's pipelines: an extractor with real scores, and an exact matcher. Needs hloc and its dependencies.
 
 >>> import hartsift.hloc
 >>> from hloc import extract_features, match_features, reconstruction
 >>> features = extract_features.main(hartsift.hloc.EXTRACT, images, outputs)
 >>> matches = match_features.main(hartsift.hloc.MATCH, pairs, hartsift.hloc.EXTRACT["output"], outputs)
 
-Importing this lets hloc find both models by their names, ``hartsift_extractor`` and ``hartsift_matcher``.
+After this module is imported, hloc finds both models by their names, ``hartsift_extractor`` and ``hartsift_matcher``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
 
 __all__ = ["EXTRACT", "MATCH"]
 
-#: A configuration for ``hloc.extract_features.main``; ``model`` takes every keyword of ``hartsift.Options``.
+#: A configuration for ``hloc.extract_features.main``; ``model`` accepts every keyword of ``hartsift.Options``.
 EXTRACT: Dict[str, Any] = {
     "output": "feats-hartsift",
     "model": {"name": "hartsift_extractor", "max_features": 8192},
@@ -30,7 +30,7 @@ EXTRACT: Dict[str, Any] = {
 #: A configuration for ``hloc.match_features.main``.
 MATCH: Dict[str, Any] = {"output": "matches-hartsift", "model": {"name": "hartsift_matcher", "ratio": 0.8}}
 
-# hloc imports hloc.extractors.NAME and takes the model that is defined there.
+# hloc imports hloc.extractors.NAME, and uses the model that is defined in it.
 for _package in (hloc.extractors, hloc.matchers):
     if __path__[0] not in _package.__path__:
         _package.__path__.append(__path__[0])

@@ -1,4 +1,4 @@
-"""hloc's model of an extractor: RootSIFT with the response as score, so that the strongest features are those kept."""
+"""hloc's extractor model: RootSIFT with the response as score, so that the strongest features are kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hartsift.torch import SIFT
 
 
 class HartsiftExtractor(BaseModel):  # type: ignore[misc]
-    """hloc reads photographs as stored, whatever their EXIF orientation, so positions are in the stored picture."""
+    """Positions refer to the picture as stored, because hloc reads photographs without their EXIF orientation."""
 
     default_conf: Dict[str, Any] = {"norm": "root", "max_features": 8192, "selection": "response"}
     required_inputs = ["image"]

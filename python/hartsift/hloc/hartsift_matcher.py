@@ -1,4 +1,4 @@
-"""hloc's model of a matcher: every descriptor with every other, ratio test and mutual check both exact."""
+"""hloc's matcher model: compares every descriptor with every other; ratio test and mutual check are exact."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hartsift import match
 
 
 class HartsiftMatcher(BaseModel):  # type: ignore[misc]
-    """Works on the descriptors of any extractor of 128 floats; a score is 1 minus the ratio of the two distances."""
+    """Works with descriptors of 128 floats from any extractor. A score is 1 minus the ratio of the two distances."""
 
     default_conf: Dict[str, Any] = {"ratio": 0.8, "mutual": True, "max_distance": 0.0}
     required_inputs = ["descriptors0", "descriptors1"]
@@ -26,6 +26,6 @@ class HartsiftMatcher(BaseModel):  # type: ignore[misc]
         matches = np.full(len(first), -1, np.int64)
         scores = np.zeros(len(first), np.float32)
         matches[found["first"]] = found["second"]
-        # A lone candidate has no second distance: infinity, so its score is 1.
+        # The second distance of a lone candidate is infinite, so its score is 1.
         scores[found["first"]] = 1 - found["distance"] / np.maximum(found["next_distance"], np.finfo(np.float32).tiny)
         return {"matches0": torch.from_numpy(matches)[None], "matching_scores0": torch.from_numpy(scores)[None]}
