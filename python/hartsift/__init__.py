@@ -37,6 +37,7 @@ from ._primitives import (
     reduce_sum,
     tile_stats,
 )
+from ._reconstruct import Reconstruction, ReconstructOptions, reconstruct
 from ._resident import DeviceFeatures, DeviceMemory
 from ._pairs import PairMatches, match_many
 from ._retrieval import Retrieval, blend_similar, earth_places, nearby_pairs, sequential_pairs, similar_pairs
@@ -80,6 +81,8 @@ __all__ = [
     "PairMatches",
     "PairVerdict",
     "Pose",
+    "ReconstructOptions",
+    "Reconstruction",
     "Retrieval",
     "SIFT",
     "SIFT_create",
@@ -105,6 +108,7 @@ __all__ = [
     "match_many",
     "nearby_pairs",
     "read_features",
+    "reconstruct",
     "reduce_max",
     "reduce_mean",
     "reduce_min",

@@ -1,10 +1,9 @@
-"""``python -m hartsift``: runs the command; its ``batch`` and ``merge`` for Parquet files are Python and need pyarrow."""
+"""``python -m hartsift``: runs the command; ``reconstruct``, and ``batch`` and ``merge`` for Parquet files, are Python."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from typing import NoReturn, Optional, Sequence
 
@@ -22,9 +21,7 @@ def _is_parquet(command: str, argument: str) -> bool:
 
 def _run_command(arguments: Sequence[str]) -> NoReturn:
     """Replaces this process by the command, which is next to the library or, in a system's packages, on the PATH."""
-    program = str(_library.library_path().with_name("hartsift"))
-    if not os.path.exists(program):
-        program = shutil.which("hartsift") or program
+    program = _library.command_path()
     try:
         os.execv(program, ["hartsift", *arguments])
     except OSError as error:
@@ -85,8 +82,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Runs the command line: subcommands for Parquet in Python, everything else by the command."""
+    """Runs the command line: Parquet and ``reconstruct`` in Python, everything else by the command."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["reconstruct"]:
+        from ._reconstruct import main as reconstruct
+
+        return reconstruct(given[1:])
     if given[:1] not in (["batch"], ["merge"]) or not any(_is_parquet(given[0], value) for value in given[1:]):
         _run_command(given)
     return run(_parser(), given)

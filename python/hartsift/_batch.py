@@ -149,6 +149,8 @@ library.hs_batch_release.restype, library.hs_batch_release.argtypes = c_int, [c_
 library.hs_batch_get_progress.restype, library.hs_batch_get_progress.argtypes = c_int, [c_void_p, POINTER(HsBatchProgress)]
 library.hs_batch_backend_report.restype, library.hs_batch_backend_report.argtypes = c_char_p, [c_void_p, c_int32]
 library.hs_batch_destroy.restype, library.hs_batch_destroy.argtypes = None, [c_void_p]
+library.hs_find_images.restype = c_int
+library.hs_find_images.argtypes = [c_char_p, POINTER(HsImageSearch), POINTER(HsImageFindings)]
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,32 @@ class BatchProgress:
     begun: int
     given: int
     capacity: int
+
+
+def image_search(found: List[str], unreadable: List[str]) -> HsImageSearch:
+    """Appends what the library finds, and messages about what it cannot read."""
+
+    def take(_: Any, path: bytes) -> int:
+        found.append(os.fsdecode(path))
+        return 1
+
+    def warn(_: Any, message: bytes) -> None:
+        unreadable.append(os.fsdecode(message))
+
+    kinds: Dict[str, Any] = dict(HsImageSearch._fields_)  # type: ignore[arg-type]
+    return HsImageSearch(take=kinds["take"](take), warn=kinds["warn"](warn))
+
+
+def find_image_paths(folder: str, left_out: Optional[str] = None) -> Tuple[List[str], List[str], bytes]:
+    """Paths of the images below a folder but for those below `left_out`; messages about folders that cannot be read; a text
+    about passed over files."""
+    paths: List[str] = []
+    unreadable: List[str] = []
+    findings, search = HsImageFindings(), image_search(paths, unreadable)
+    if left_out is not None:
+        search.left_out = os.fsencode(left_out)
+    check(library.hs_find_images(os.fsencode(folder), ctypes.byref(search), ctypes.byref(findings)))
+    return paths, unreadable, findings.passed_over_text
 
 
 def priors_of(exif: HsExif) -> Dict[str, float]:

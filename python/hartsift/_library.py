@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import shutil
 import sys
 from ctypes import (
     POINTER,
@@ -64,6 +65,7 @@ HS_ERR_CANCELLED = 9
 HS_ERR_UNSUPPORTED = 8
 HS_ERR_MEMORY = 32
 HS_ERR_IO = 33
+HS_ERR_NO_DEVICE = 35
 HS_CLASS_ARGUMENT, HS_CLASS_RESOURCE, HS_CLASS_DEVICE = 1, 2, 3
 HS_U8, HS_U16, HS_F32 = 0, 1, 2
 HS_GRAY, HS_GRAY_ALPHA, HS_RGB, HS_BGR, HS_RGBA, HS_BGRA = range(6)
@@ -181,6 +183,12 @@ def library_path() -> pathlib.Path:
         return pathlib.Path(named)
     name = {"darwin": "libhartsift.dylib", "win32": "hartsift.dll"}.get(sys.platform, "libhartsift.so")
     return pathlib.Path(__file__).with_name(name)
+
+
+def command_path() -> str:
+    """The command next to the library or, in a system's packages, on the PATH."""
+    program = str(library_path().with_name("hartsift"))
+    return program if os.path.exists(program) else shutil.which("hartsift") or program
 
 
 def _bind(loaded: ctypes.CDLL, path: pathlib.Path) -> bool:

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from . import _library
 from ._arrow import ImageRow, options_text
-from ._batch import PASSED_OVER_BYTES, HsImageFindings, HsImageSearch, priors_of
+from ._batch import PASSED_OVER_BYTES, HsImageSearch, find_image_paths, image_search, priors_of
 from ._errors import ArgumentError, Error, FileError, OutOfMemoryError, check
 from ._images import Picture, picture_of_file
 from ._library import library
@@ -95,8 +95,6 @@ def resolve(path: str, filesystem: Any = None) -> Tuple[Any, str]:
     return _system_of(root + "/" + query), root.split("://", 1)[1] + rest
 
 
-library.hs_find_images.restype = ctypes.c_int
-library.hs_find_images.argtypes = [ctypes.c_char_p, ctypes.POINTER(HsImageSearch), ctypes.POINTER(HsImageFindings)]
 library.hs_read_image_list.restype = ctypes.c_int
 library.hs_read_image_list.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_int32,
                                        ctypes.POINTER(HsImageSearch), ctypes.c_char_p, ctypes.c_size_t]
@@ -109,20 +107,6 @@ def _is_image(path: str) -> bool:
     return bool(library.hs_is_image_name(os.fsencode(path)))
 
 
-def _search(found: List[str], unreadable: List[str]) -> HsImageSearch:
-    """A search of the library that appends the images it finds, and messages about files that it cannot read."""
-
-    def take(_: Any, path: bytes) -> int:
-        found.append(os.fsdecode(path))
-        return 1
-
-    def warn(_: Any, message: bytes) -> None:
-        unreadable.append(os.fsdecode(message))
-
-    kinds: Dict[str, Any] = dict(HsImageSearch._fields_)  # type: ignore[arg-type]
-    return HsImageSearch(take=kinds["take"](take), warn=kinds["warn"](warn))
-
-
 def _warn_of_others(place: str, passed_over: bytes) -> None:
     if passed_over:
         warnings.warn(f"{place}: {os.fsdecode(passed_over)}", UserWarning, stacklevel=2)
@@ -130,13 +114,10 @@ def _warn_of_others(place: str, passed_over: bytes) -> None:
 
 def _local_images(place: str, folder: str) -> List[Tuple[str, str]]:
     """Names of a folder's images below the folder, and their paths."""
-    paths: List[str] = []
-    unreadable: List[str] = []
-    findings, search = HsImageFindings(), _search(paths, unreadable)
-    check(library.hs_find_images(os.fsencode(folder), ctypes.byref(search), ctypes.byref(findings)))
+    paths, unreadable, passed_over = find_image_paths(folder)
     for message in unreadable:
         warnings.warn(f"{message}: its images are left out", UserWarning, stacklevel=2)
-    _warn_of_others(place, findings.passed_over_text)
+    _warn_of_others(place, passed_over)
     return [(os.path.relpath(path, folder), path) for path in paths]
 
 
@@ -157,7 +138,7 @@ def _remote_images(place: str, system: Any, folder: str) -> List[Tuple[str, str]
 def _names_of_list(content: bytes, place: str) -> List[str]:
     names: List[str] = []
     message = _library.message_buffer()
-    search = _search(names, [])
+    search = image_search(names, [])
     status = library.hs_read_image_list(
         content, len(content), os.fsencode(place), 0, ctypes.byref(search), message, _library.MESSAGE_BYTES
     )

@@ -1,0 +1,511 @@
+"""From photographs or a video to COLMAP's model, transforms.json and a report, in steps that a later run continues."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Literal, Mapping, Optional, Sequence, TextIO, Tuple, TypedDict, Union
+
+from . import _model_files as files
+from . import _reconstruct_steps as steps
+from ._arguments import run
+from ._batch import find_image_paths
+from ._errors import ArgumentError, FileError
+from ._library import VERSION
+from ._names import printable
+from ._project import write_json
+from ._video import VIDEO_ENDINGS, extract_frames
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_STATE = "reconstruct.json"
+_OWN = ("database.db", "frames", "report.html", "sparse", "sparse_pc.ply", "transforms.json", "undistorted")
+# Parts of the whole for the bar, about as on a CPU.
+_PARTS = {"frames": 0.1, "features": 0.3, "pairs": 0.25, "mapper": 0.3, "files": 0.05}
+_BAR = 24
+
+
+class ReconstructOptions(TypedDict, total=False):
+    """Options of ``hartsift.reconstruct``, and of ``python -m hartsift reconstruct``."""
+
+    frames_per_second: float  #: of a video: rate of moments, of each of which the sharpest frame is taken [2]
+    masks: Optional[str]  #: folder of masks, MASKS/NAME.png: no features where they are black [None]
+    #: "single": the images of one size share a camera; "folder": those of one size in one folder; "file": each has its own;
+    #: "auto": one size and one focal length in EXIF, without EXIF one size in one folder ["auto"]
+    camera: Literal["auto", "single", "folder", "file"]
+    camera_model: str  #: COLMAP's ["SIMPLE_RADIAL"]
+    camera_params: Sequence[float]  #: the model's parameters, taken for known; only poses are estimated then [()]
+    affine: bool  #: affine shape adaptation [False]
+    dsp: bool  #: descriptors pooled over sizes [False]
+    max_features: int  #: of an image, the largest; 0: as COLMAP, whole levels until they are 8192 or more [0]
+    #: rules as of ``hartsift match --pairs`` or files of pairs, one after another; (): chosen by the collection [()]
+    pairs: Sequence[str]
+    guided: bool  #: match verified pairs again, along their geometry [False]
+    tracks: int  #: inliers of so many longest tracks of each image go to the mapper; 0: all [2000]
+    #: of pycolmap; "auto": global, and incremental if it leaves out a tenth of the images ["auto"]
+    mapper: Literal["auto", "global", "incremental"]
+    undistorted: bool  #: also write undistorted pictures and their model [False]
+    device: str  #: for features and matches: "auto", "cpu", "cuda", "cuda:N" ["auto"]
+    threads: int  #: on the CPU, 0: all [0]
+
+
+_DEFAULTS: Dict[str, Any] = {
+    "frames_per_second": 2.0, "masks": None, "camera": "auto", "camera_model": "SIMPLE_RADIAL", "camera_params": (),
+    "affine": False, "dsp": False, "max_features": 0, "pairs": (), "guided": False, "tracks": 2000,
+    "mapper": "auto", "undistorted": False, "device": "auto", "threads": 0,
+}
+#: What is done again after a change of an option; the others change no result.
+_REPEATED = {
+    **dict.fromkeys(("frames_per_second", "masks", "camera", "camera_model", "camera_params"), "features"),
+    **dict.fromkeys(("affine", "dsp", "max_features"), "features"),
+    **dict.fromkeys(("pairs", "guided"), "pairs"),
+    **dict.fromkeys(("tracks", "mapper"), "mapper"),
+}
+_CHOICES = {"camera": ("auto", "single", "folder", "file"), "mapper": ("auto", "global", "incremental")}
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """Result of ``hartsift.reconstruct``.
+
+    Attributes:
+        folder: the output.
+        images: photographs or frames.
+        failed: those that could not be read.
+        registered: images with a pose in sparse/0.
+        models: models that share no point; sparse/0 is the largest.
+        points, observations: of sparse/0.
+        track_length: mean number of images that see a point.
+        reprojection_error: mean, pixels.
+        pairs: rules that chose the pairs.
+        mapper: "global" or "incremental".
+        cameras: cameras of the database.
+        seconds: of this run, by step.
+    """
+
+    folder: str
+    images: int
+    failed: int
+    registered: int
+    models: int
+    points: int
+    observations: int
+    track_length: float
+    reprojection_error: float
+    pairs: Tuple[str, ...]
+    mapper: str
+    cameras: int
+    seconds: Dict[str, float] = field(compare=False)
+
+
+class _Progress:
+    """A bar over all steps on a terminal, lines on other streams.
+
+    is_program: the process may end during the mapper, which notices no KeyboardInterrupt.
+    """
+
+    def __init__(self, stream: Optional[TextIO], parts: Mapping[str, float], is_program: bool) -> None:
+        self._stream, self._is_program = stream, is_program
+        self._is_terminal = stream is not None and stream.isatty()
+        self._parts, self._before, self._step = parts, 0.0, ""
+        self._drawn = 0.0
+        self.seconds: Dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """A step of the whole."""
+        start, self._step = time.monotonic(), name
+        self.show(0, 0)
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL) if name == "mapper" and self._is_program else None
+        yield
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+        self.seconds[name] = time.monotonic() - start
+        self._before += self._parts[name]
+
+    def show(self, done: int, total: int) -> None:
+        """Redraws the bar: `done` of `total` of the step; total 0: unknown."""
+        now = time.monotonic()
+        if not self._is_terminal or self._stream is None or (done and now - self._drawn < 0.1):
+            return
+        self._drawn = now
+        part = self._before + self._parts[self._step] * (min(done / total, 1.0) if total else 0.0)
+        bar = "#" * round(part * _BAR)
+        of = f" {done} of {total}" if total else ""
+        self._stream.write(f"\r[{bar:-<{_BAR}}] {100 * part:3.0f} % {self._step}{of}\x1b[K")
+        self._stream.flush()
+
+    def say(self, text: str) -> None:
+        """Prints a line."""
+        if self._stream is not None:
+            self._stream.write(("\r\x1b[K" if self._is_terminal else "") + printable(text) + "\n")
+            self._stream.flush()
+
+    def end(self) -> None:
+        """Removes the bar."""
+        if self._is_terminal and self._stream is not None:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def _settings_of(options: Mapping[str, Any]) -> Dict[str, Any]:
+    """All options, checked, in forms that JSON keeps."""
+    unknown = sorted(set(options) - set(_DEFAULTS))
+    if unknown:
+        raise ArgumentError(f"{unknown[0]}: there is no such option, expected one of {', '.join(_DEFAULTS)}")
+    found = {**_DEFAULTS, **options}
+    for name, choices in _CHOICES.items():
+        if found[name] not in choices:
+            raise ArgumentError(f"{name} is {found[name]!r}, expected one of {', '.join(map(repr, choices))}")
+    if isinstance(found["pairs"], str):
+        found["pairs"] = [found["pairs"]]
+    found["pairs"], found["camera_params"] = list(map(os.fspath, found["pairs"])), list(map(float, found["camera_params"]))
+    found["masks"] = None if found["masks"] is None else os.path.abspath(found["masks"])
+    found["frames_per_second"] = float(found["frames_per_second"])
+    return found
+
+
+class _Work:
+    """A reconstruction in its folder."""
+
+    def __init__(self, photos: str, folder: pathlib.Path, settings: Dict[str, Any], progress: _Progress) -> None:
+        self.photos, self.folder, self.settings, self.progress = photos, folder, settings, progress
+        self.is_video = os.path.isfile(photos)
+        self.images = folder / "frames" if self.is_video else pathlib.Path(photos)
+        self.database = folder / "database.db"
+        self.names: List[str] = []
+        self.failed = self.cameras = 0
+        self.lock = -1
+        self.rules: List[str] = []
+        self.state: Dict[str, Any] = {}
+
+    # ---- the folder and its state
+
+    def make_folder(self) -> None:
+        """Makes the folder, if it is not there."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"{self.folder}: cannot be made: {error.strerror}") from error
+
+    def open(self) -> None:
+        """Checks the folder, and forgets what other options have made."""
+        before = self._read_state()
+        self.state = {name: before[name] for name in ("pairs", "mapped", "mapper", "undistorted") if name in before}
+        old = before.get("settings", self.settings)
+        changed = [name for name in self.settings if name in _REPEATED and old.get(name) != self.settings[name]]
+        for name in changed:
+            self.progress.say(f"{name} was {old.get(name)!r}, is {self.settings[name]!r}: {_REPEATED[name]} are done again"
+                              .replace("mapper are", "the mapper is"))
+        again = {_REPEATED[name] for name in changed}
+        if "features" in again:
+            for path in (self.database, *self.folder.glob("database.db.manifest*"), *self.folder.glob("database.db-*")):
+                path.unlink(missing_ok=True)
+        elif "pairs" in again and self.database.exists():
+            steps.forget_pairs(self.database)
+        self._write_state()
+
+    def _read_state(self) -> Dict[str, Any]:
+        path = self.folder / _STATE
+        try:
+            if not path.exists():
+                self._refuse_foreign()
+                return {}
+            content = json.loads(path.read_text(encoding="utf-8"))
+            known = content["photographs"] if isinstance(content.get("settings"), dict) else None
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            raise FileError(f"{path}: cannot be read: {error}") from error
+        if known != self.photos:
+            raise ArgumentError(f"{self.folder} is the reconstruction of {known}, not of {self.photos}: choose another folder")
+        return dict(content)
+
+    def _refuse_foreign(self) -> None:
+        """The photographs themselves may be there, as other programs want them in DATA/images."""
+        given = [os.path.realpath(path) for path in (self.photos, self.settings["masks"]) if path]
+        for entry in self.folder.iterdir():
+            place = os.path.realpath(entry)
+            if not any(one == place or one.startswith(place + os.sep) for one in given):
+                raise FileError(f"{self.folder}: is not empty and no reconstruction of hartsift (it has {entry.name}): "
+                                "choose another folder")
+
+    def _write_state(self) -> None:
+        write_json(self.folder / _STATE, {"hartsift": VERSION, "photographs": self.photos, "settings": self.settings, **self.state})
+
+    # ---- steps
+
+    def find_images(self) -> None:
+        """Frames of a video, or the names of the photographs."""
+        if self.is_video:
+            with self.progress.step("frames"):
+                rate = self.settings["frames_per_second"]
+                count = extract_frames(self.photos, self.images, rate, lambda done: self.progress.show(done, 0))
+                self.progress.say(f"frames: {count}, the sharpest of each {1 / rate:.3g} s")
+        paths, unreadable, passed_over = find_image_paths(str(self.images), self.settings["masks"])
+        for message in unreadable:
+            self.progress.say(message)
+        self.names = sorted((os.path.relpath(path, self.images) for path in paths), key=os.fsencode)
+        for name in self.names:
+            if not name.isascii() and printable(name) != name:
+                raise FileError(f"{printable(name)}: the name is not UTF-8, which pycolmap needs: rename it")
+        if len(self.names) < 2:
+            other = f"; {os.fsdecode(passed_over)}" if passed_over and not self.names else ""
+            number = "one photograph" if self.names else "no photographs"
+            raise FileError(f"{self.images}: {number} there{other}: a reconstruction needs two or more")
+
+    def _shared_options(self) -> List[str]:
+        return ["--device", self.settings["device"], "--threads", str(self.settings["threads"])]
+
+    def extract(self) -> None:
+        """Features of all images, and their cameras."""
+        given = self.settings
+        arguments = ["batch", str(self.images), "-o", str(self.database), "--profile", "colmap", "--resume", "--replace",
+                     "--camera-model", given["camera_model"]]
+        arguments += ["--max-features", str(given["max_features"])] if given["max_features"] else []
+        arguments += ["--camera-params", ",".join(map(repr, given["camera_params"]))] if given["camera_params"] else []
+        arguments += [f"--{name}" for name in ("affine", "dsp") if given[name]]
+        arguments += ["--masks", given["masks"]] if given["masks"] else []
+        with self.progress.step("features"):
+            total = len(self.names)
+            arguments += self._shared_options()
+            steps.run_command(arguments, self.lock, self.progress.say, lambda done: self.progress.show(done, total))
+            self.cameras = steps.share_cameras(self.database, given["camera"])
+        known = set(steps.names_in(self.database))
+        self.failed = sum(name not in known for name in self.names)
+        gone = len(known - set(self.names))
+        if gone:
+            self.progress.say(f"{gone} images of the database are no longer there and are left out")
+        self.names = [name for name in self.names if name in known]
+        if len(self.names) < 2:
+            raise FileError(f"{self.images}: fewer than two photographs can be read")
+        self.progress.say(f"features: {len(self.names)} images, {self.cameras} camera{'s' * (self.cameras > 1)}{self._took('features')}")
+
+    def match(self) -> None:
+        """Verified matches of the pairs that the collection suggests."""
+        given = self.settings
+        counts = steps.count_rows(self.database)
+        self.rules, reason = given["pairs"], "given"
+        if not self.rules:
+            self.rules, reason = steps.choose_pairs(self.names, counts, self.is_video)
+        if self.state.get("pairs", self.rules) != self.rules:
+            steps.forget_pairs(self.database)
+        self.state["pairs"] = self.rules
+        self._write_state()
+        self.progress.say(f"pairs: {' and '.join(self.rules)} ({reason}; --pairs chooses others)")
+        arguments = ["match", "--database", str(self.database), *(["--guided"] if given["guided"] else [])]
+        with self.progress.step("pairs"):
+            done = 0
+            total = sum(steps.pairs_at_most(rule, len(self.names)) for rule in self.rules)
+            for number, rule in enumerate(self.rules):
+                is_last = number == len(self.rules) - 1
+                tracks = ["--tracks", str(given["tracks"])] if given["tracks"] and is_last else []
+                before = done
+
+                def count(records: int, before: int = before) -> None:
+                    nonlocal done
+                    done = before + records
+                    self.progress.show(done, total)
+
+                steps.run_command([*arguments, "--pairs", rule, *tracks, *self._shared_options()], self.lock, self.progress.say, count)
+        self.progress.say(f"pairs: {steps.count_rows(self.database).pairs} verified{self._took('pairs')}")
+
+    def _took(self, step: str) -> str:
+        return f", {self.progress.seconds[step]:.1f} s"
+
+    def map(self) -> str:
+        """Poses; kept if they were made of the same matches. Returns what they were made of."""
+        given = self.settings
+        made_of = f"{steps.digest_of(self.database)} {given['mapper']} {steps.pycolmap_module().__version__}"
+        with self.progress.step("mapper"):
+            if self.state.get("mapped") != made_of or not (self.folder / "sparse" / "0" / "images.bin").exists():
+                options = steps.MapperOptions(self.names, given["mapper"], given["threads"], bool(given["camera_params"]))
+                used = steps.estimate_poses(self.database, self.images, self.folder / "sparse", options,
+                                            lambda done: self.progress.show(done, len(self.names)))
+                if not used:
+                    raise FileError(self._why_no_model())
+                self.state.update(mapped=made_of, mapper=used)
+                self.state.pop("undistorted", None)
+                self._write_state()
+        self.progress.say(f"mapper: {self.state['mapper']}{self._took('mapper')}")
+        return made_of
+
+    def _why_no_model(self) -> str:
+        pairs = steps.count_rows(self.database).pairs
+        if pairs == 0:
+            return (f"{self.photos}: no model: no two of the {len(self.names)} photographs show the same place with enough overlap. "
+                    "Take photographs that overlap by more than half, or try --affine --dsp")
+        return (f"{self.photos}: no model: {pairs} pairs match, but the mapper found none to begin with. Move between the photographs "
+                "instead of only turning the camera, and try another --mapper, --tracks 0 or --camera-params")
+
+    def write(self, made_of: str) -> Reconstruction:
+        """transforms.json, undistorted pictures and the report."""
+        given, sparse = self.settings, self.folder / "sparse"
+        with self.progress.step("files"):
+            model = files.model_of(steps.pycolmap_module().Reconstruction(str(sparse / "0")))
+            links = ["sparse/0", "transforms.json", "database.db"]
+            try:
+                files.write_transforms(self.folder / "transforms.json", model, self.images,
+                                       lambda name: steps.mask_of(given["masks"], name))
+            except ArgumentError as error:  # a camera model of COLMAP alone
+                (self.folder / "transforms.json").unlink(missing_ok=True)
+                links.remove("transforms.json")
+                self.progress.say(str(error))
+            if given["undistorted"]:
+                if self.state.get("undistorted") != made_of or not (self.folder / "undistorted" / "images").is_dir():
+                    steps.undistort(sparse / "0", self.images, self.folder / "undistorted")
+                    self.state["undistorted"] = made_of
+                    self._write_state()
+                links.append("undistorted")
+        observations = int(model.track_lengths.sum())
+        result = Reconstruction(
+            str(self.folder), len(self.names) + self.failed, self.failed, len(model.photographs),
+            sum(entry.name.isdigit() for entry in sparse.iterdir()), len(model.points), observations,
+            observations / max(len(model.points), 1), model.reprojection_error, tuple(self.rules), self.state["mapper"],
+            self.cameras, self.progress.seconds)
+        missing = sorted(set(self.names) - {one.name for one in model.photographs})
+        title = os.path.basename(self.photos.rstrip("/")) or self.photos
+        files.write_report(self.folder / "report.html", title, model, _table(result), missing, links)
+        return result
+
+
+def _table(result: Reconstruction) -> Dict[str, str]:
+    rows = {
+        "images": str(result.images),
+        "registered": str(result.registered),
+        "cameras": str(result.cameras),
+        "points": str(result.points),
+        "observations": str(result.observations),
+        "mean track length": f"{result.track_length:.2f}",
+        "mean reprojection error": f"{result.reprojection_error:.3f} px",
+        "models": str(result.models),
+        "pairs": " and ".join(result.pairs),
+        "mapper": result.mapper,
+    }
+    rows.update({f"{step}, this run": f"{seconds:.1f} s" for step, seconds in result.seconds.items()})
+    return rows
+
+
+def reconstruct(
+    photos: Union[str, "os.PathLike[str]"],
+    output: Union[str, "os.PathLike[str]"],
+    *,
+    progress: Optional[TextIO] = None,
+    **options: "Unpack[ReconstructOptions]",
+) -> Reconstruction:
+    """Poses of photographs: features, pairs and matches by hartsift, the mapper by pycolmap (``pip install
+    hartsift[reconstruct]``).
+
+    Writes database.db, sparse/0 (COLMAP), transforms.json and sparse_pc.ply (nerfstudio, instant-ngp), report.html and, if wanted,
+    undistorted/ (images and sparse/0, as gaussian-splatting reads them). An interrupted call, called again with the same
+    arguments, continues with the features, pairs or poses that are missing; changed options repeat what depends on them.
+
+    Args:
+        photos: a folder of photographs, or a video.
+        output: a folder, new, empty or of an earlier call.
+        progress: gets a bar if it is a terminal, else lines; such as ``sys.stderr``.
+        options: fields of ``ReconstructOptions``.
+
+    Raises:
+        FileError: no model was found; the message says why and what to try.
+    """
+    return _reconstruct(os.path.abspath(photos), os.path.abspath(output), _settings_of(options), progress, False)
+
+
+def _check_paths(source: str, folder: str) -> None:
+    if not os.path.exists(source):
+        raise FileError(f"{source}: there is no such folder or video")
+    if os.path.isfile(source) and not source.lower().endswith(VIDEO_ENDINGS):
+        raise ArgumentError(f"{source}: expected a folder of photographs, or a video: {', '.join(VIDEO_ENDINGS)}")
+    if os.path.isdir(source) and f"{os.path.realpath(folder)}/".startswith(f"{os.path.realpath(source)}/"):
+        raise ArgumentError(f"{folder}: the output is in the folder of the photographs, and would be read as some: choose another folder")
+
+
+def _reconstruct(source: str, folder: str, settings: Dict[str, Any], stream: Optional[TextIO], is_program: bool) -> Reconstruction:
+    _check_paths(source, folder)
+    steps.pycolmap_module()
+    parts = {name: part for name, part in _PARTS.items() if name != "frames" or os.path.isfile(source)}
+    whole = sum(parts.values())
+    shown = _Progress(stream, {name: part / whole for name, part in parts.items()}, is_program)
+    work = _Work(source, pathlib.Path(folder), settings, shown)
+    work.make_folder()
+    try:
+        with steps.locked(work.folder, shown.say) as work.lock:
+            work.open()
+            work.find_images()
+            work.extract()
+            work.match()
+            return work.write(work.map())
+    finally:
+        shown.end()
+
+
+# ------------------------------------------------------------------ command line
+
+
+def _numbers(text: str) -> List[float]:
+    return [float(part) for part in text.split(",")]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m hartsift reconstruct",
+        description="Poses of photographs, or of the frames of a video: features and matches by hartsift, the mapper by pycolmap. "
+                    "Ctrl-C stops, the same command continues.",
+        epilog="Exit status: 0: done; 1: a photograph cannot be read (the others are used), or no model; 2: wrong usage; "
+               "3: no such device.")
+    parser.add_argument("photos", help="a folder of photographs, or a video")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT",
+                        help="folder for database.db, sparse/0, transforms.json, sparse_pc.ply and report.html")
+    parser.add_argument("--frames-per-second", type=float, metavar="N", help="of a video; the sharpest frame of each moment [2]")
+    parser.add_argument("--masks", metavar="DIR", help="masks DIR/NAME.png: no features where they are black")
+    parser.add_argument("--camera", choices=_CHOICES["camera"],
+                        help="who shares a camera: all images of one size, those of one folder, none; auto: images of one size and one "
+                             "focal length in EXIF, without EXIF of one folder [auto]")
+    parser.add_argument("--camera-model", metavar="MODEL", help="COLMAP's [SIMPLE_RADIAL]")
+    parser.add_argument("--camera-params", type=_numbers, metavar="P1,P2,...", help="known parameters, which stay as they are")
+    parser.add_argument("--affine", action="store_true", default=None, help="features of affine shape")
+    parser.add_argument("--dsp", action="store_true", default=None, help="descriptors pooled over sizes")
+    parser.add_argument("--max-features", type=int, metavar="N",
+                        help="of an image, the largest [as COLMAP: whole levels until they are 8192 or more]")
+    parser.add_argument("--pairs", action="append", metavar="WHICH",
+                        help="all, sequential:N, spatial:METRES,N, retrieval:K or a file; may be repeated "
+                             f"[all of up to {steps.ALL_PAIRS_MAX} photographs, else by sequence, GPS or retrieval]")
+    parser.add_argument("--guided", action="store_true", default=None, help="match verified pairs again, along their geometry")
+    parser.add_argument("--tracks", type=int, metavar="N",
+                        help="inliers of the N longest tracks of each image go to the mapper: equal poses, sooner; 0: all, for more "
+                             "points [2000]")
+    parser.add_argument("--mapper", choices=_CHOICES["mapper"],
+                        help="of pycolmap; auto: global, and incremental if it leaves out a tenth of the images [auto]")
+    parser.add_argument("--undistorted", action="store_true", default=None,
+                        help="also undistorted/: images and sparse/0 of pinhole cameras")
+    parser.add_argument("--device", metavar="auto|cpu|cuda[:N]", help="for features and matches [auto]")
+    parser.add_argument("--threads", type=int, metavar="N", help="on the CPU, 0: all [0]")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only errors")
+    parser.set_defaults(run=_run)
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    given: Any = {name: value for name, value in vars(arguments).items() if name in _DEFAULTS and value is not None}
+    try:
+        found = _reconstruct(os.path.abspath(arguments.photos), os.path.abspath(arguments.output), _settings_of(given),
+                             None if arguments.quiet else sys.stderr, True)
+    except KeyboardInterrupt:
+        print("stopped; the same command continues", file=sys.stderr)
+        return 130
+    if not arguments.quiet:
+        print(f"{found.registered} of {found.images} images, {found.points} points, {found.reprojection_error:.3f} px: "
+              f"{os.path.join(found.folder, 'report.html')}", file=sys.stderr)
+    return 1 if found.failed else 0
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Runs the command line."""
+    return run(_parser(), arguments)

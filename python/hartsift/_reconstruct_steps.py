@@ -1,0 +1,386 @@
+"""Steps of a reconstruction in COLMAP's database: features, cameras, pairs and matches by the command, poses by pycolmap."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import _library
+from ._errors import ArgumentError, DeviceError, FileError
+
+ALL_PAIRS_MAX = 300  #: photographs of which all pairs are matched
+_NEIGHBOURS = 40  # pairs of an image, of a larger collection
+_GPS_SHARE = 0.9  # of the images, from which on positions choose the pairs
+_SEQUENCE_SHARE = 0.95  # of the steps between numbers in names that are equal in frames of a video
+_SEED = 1
+_WAIT_S, _LOOK_S = 60, 0.2  # for the end of another run
+_ENOUGH = 0.9  # share of the images with a pose that needs no second mapper
+_NUMBERED = re.compile(r"(.*?)(\d+)\.[^.]*", re.DOTALL)
+
+
+class Counts(NamedTuple):
+    """What the database has.
+
+    Attributes:
+        images: images with features.
+        pairs: verified pairs.
+        known_focal_lengths, positions: images with a focal length, a GPS position from EXIF.
+    """
+
+    images: int
+    pairs: int
+    known_focal_lengths: int
+    positions: int
+
+
+# ------------------------------------------------------------------ the command
+
+
+def _forward_lines(stream: Any, say: Callable[[str], None], kept: List[str], is_stopped: threading.Event) -> None:
+    for line in stream:
+        text = line.decode("utf-8", "replace").rstrip()
+        kept.append(text)
+        if not is_stopped.is_set():  # its advice how to continue is not for users of this
+            say(text)
+
+
+@contextlib.contextmanager
+def locked(folder: pathlib.Path, say: Callable[[str], None]) -> Iterator[int]:
+    """Keeps other runs out of the folder. Gives a descriptor; a process that inherits it holds the lock as well, so that
+    the next run waits for a command whose parent was killed.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for attempt in itertools.count():
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if attempt == 0:
+                    say(f"{folder}: another run is at work there; waiting up to {_WAIT_S} s for its end")
+                if attempt * _LOOK_S >= _WAIT_S:
+                    raise FileError(f"{folder}: another run is at work there") from None
+                time.sleep(_LOOK_S)
+            except OSError:  # a file system without locks
+                break
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def run_command(arguments: Sequence[str], lock: int, say: Callable[[str], None], count: Callable[[int], None]) -> None:
+    """Runs the command with --json. Images that fail are messages. An interruption stops it in order, so that the next run
+    continues.
+
+    Args:
+        arguments: of the command.
+        lock: descriptor that it inherits.
+        say: gets each line of its messages.
+        count: gets the number of records so far.
+    """
+    program = _library.command_path()
+    # In a process group of its own: a terminal's Ctrl-C then stops it once, by this process.
+    with subprocess.Popen([program, *arguments, "--json", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, start_new_session=True, pass_fds=[lock]) as running:
+        assert running.stdout is not None
+        messages: List[str] = []
+        is_stopped = threading.Event()
+        forwarding = threading.Thread(target=_forward_lines, args=(running.stderr, say, messages, is_stopped), daemon=True)
+        forwarding.start()
+        try:
+            record = b""
+            for number, record in enumerate(running.stdout, 1):
+                count(number)
+            status = running.wait()
+        except BaseException:
+            is_stopped.set()
+            running.send_signal(signal.SIGINT)
+            running.wait()
+            raise
+        forwarding.join()
+    if status == 0 or (status == 1 and record.startswith(b'{"summary"')):  # 1: some images failed
+        return
+    reason = messages[-1] if messages else f"hartsift {arguments[0]} ended with status {status}"
+    if status == 3:
+        raise DeviceError(reason, _library.HS_ERR_NO_DEVICE)
+    raise (ArgumentError if status == 2 else FileError)(reason)
+
+
+# ------------------------------------------------------------------ the database
+
+
+@contextlib.contextmanager
+def _connection(database: pathlib.Path) -> Iterator[sqlite3.Connection]:
+    """One transaction."""
+    try:
+        with contextlib.closing(sqlite3.connect(database, timeout=10)) as connection, connection:
+            connection.text_factory = os.fsdecode
+            yield connection
+    except sqlite3.Error as error:
+        raise FileError(f"{database}: {error}; delete it, and the next run makes it again") from error
+
+
+def count_rows(database: pathlib.Path) -> Counts:
+    """Counts what the mapper and the choice of pairs need."""
+    with _connection(database) as connection:
+        def count(query: str) -> int:
+            return int(connection.execute(query).fetchone()[0])
+
+        return Counts(
+            count("SELECT count(*) FROM keypoints WHERE rows > 0"),
+            count("SELECT count(*) FROM two_view_geometries WHERE rows > 0 AND config > 1"),
+            count("SELECT count(*) FROM images JOIN cameras USING (camera_id) WHERE prior_focal_length"),
+            count("SELECT count(*) FROM pose_priors"),
+        )
+
+
+def names_in(database: pathlib.Path) -> List[str]:
+    """Names of the images."""
+    with _connection(database) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM images ORDER BY image_id")]
+
+
+def digest_of(database: pathlib.Path) -> str:
+    """A digest of all that a mapper reads, whatever the order of rows in the file."""
+    digest = hashlib.sha256()
+    queries = ("SELECT image_id, name, camera_id FROM images ORDER BY image_id",
+               "SELECT camera_id, model, width, height, params, prior_focal_length FROM cameras ORDER BY camera_id",
+               "SELECT image_id, rows, data FROM keypoints ORDER BY image_id",
+               "SELECT pair_id, rows, data, config, F, E, H FROM two_view_geometries ORDER BY pair_id")
+    with _connection(database) as connection:
+        for query in queries:
+            for row in connection.execute(query):
+                for value in row:
+                    data = value if isinstance(value, bytes) else os.fsencode(str(value))
+                    digest.update(b"%d:" % len(data) + data)
+    return digest.hexdigest()
+
+
+def _camera_key(rule: str, row: Tuple[Any, ...]) -> Tuple[Any, ...]:
+    """Images of equal keys share a camera."""
+    image, name, _, model, width, height, parameters, is_known = row
+    if rule == "file":
+        return (image,)
+    folder = os.path.dirname(name)
+    if rule == "auto":
+        return (model, width, height, parameters if is_known else folder)
+    return (model, width, height, folder if rule == "folder" else None)
+
+
+def share_cameras(database: pathlib.Path, rule: str) -> int:
+    """Lets images share cameras, and drops the others.
+
+    Args:
+        database: COLMAP's, in which each new image has its own camera.
+        rule: "single": images of one size; "folder": of one size in one folder; "file": none; "auto": of one size and
+            one focal length in EXIF, without EXIF of one size in one folder.
+
+    Returns:
+        number of cameras.
+    """
+    first: Dict[Tuple[Any, ...], int] = {}
+    with _connection(database) as connection:
+        rows = connection.execute(
+            "SELECT image_id, name, camera_id, model, width, height, params, prior_focal_length "
+            "FROM images JOIN cameras USING (camera_id) ORDER BY image_id").fetchall()
+        for row in rows:
+            camera = first.setdefault(_camera_key(rule, row), row[2])
+            if camera != row[2]:
+                connection.execute("UPDATE images SET camera_id = ? WHERE image_id = ?", [camera, row[0]])
+        connection.execute("DELETE FROM cameras WHERE camera_id NOT IN (SELECT camera_id FROM images)")
+    return len(first)
+
+
+def forget_pairs(database: pathlib.Path) -> None:
+    """Drops all matches."""
+    with _connection(database) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in ("matches", "two_view_geometries", "hartsift_doubtful_pairs", "hartsift_guided"):
+            if table in tables:
+                connection.execute(f"DELETE FROM {table}")
+
+
+# ------------------------------------------------------------------ pairs
+
+
+def are_numbered_frames(names: Sequence[str]) -> bool:
+    """Whether the names differ in a number that nearly always grows by the same step, such as frame_0001.png."""
+    found = [_NUMBERED.fullmatch(name) for name in names]
+    parts = [(one.group(1), int(one.group(2))) for one in found if one is not None]
+    if len(parts) < len(names) or len(parts) < 3 or len({stem for stem, _ in parts}) > 1:
+        return False
+    numbers = sorted(number for _, number in parts)
+    steps = [later - earlier for earlier, later in zip(numbers, numbers[1:])]
+    usual = sorted(steps)[len(steps) // 2]
+    return steps.count(usual) >= _SEQUENCE_SHARE * len(steps)
+
+
+def choose_pairs(names: Sequence[str], counts: Counts, is_video: bool) -> Tuple[List[str], str]:
+    """The rules that choose the pairs, as ``hartsift match --pairs`` takes them, and the reason."""
+    if len(names) <= ALL_PAIRS_MAX:
+        return ["all"], f"{ALL_PAIRS_MAX} photographs or fewer"
+    # A photographer's files are numbered too, but have the lens's focal length.
+    if is_video or (counts.known_focal_lengths == 0 and are_numbered_frames(names)):
+        return ["sequential:10", "retrieval:20"], "frames of a video"
+    if counts.positions >= _GPS_SHARE * len(names):
+        rules = [f"spatial:1000,{_NEIGHBOURS}"]
+        rules += ["retrieval:20"] if counts.positions < len(names) else []
+        return rules, f"{counts.positions} of {len(names)} have a GPS position"
+    return [f"retrieval:{_NEIGHBOURS}"], "no order and no positions"
+
+
+def pairs_at_most(rule: str, images: int) -> int:
+    """The number of pairs that a rule gives at most; of a file its lines."""
+    every = images * (images - 1) // 2
+    found = re.fullmatch(r"(?:sequential|retrieval):(\d+)(,quadratic)?|spatial:[^,]*,(\d+)", rule)
+    if found is not None:
+        return min(every, images * int(found.group(1) or found.group(3)) * (2 if found.group(2) else 1))
+    try:
+        with open(rule, "rb") as lines:
+            return sum(1 for _ in lines)
+    except OSError:
+        return every
+
+
+# ------------------------------------------------------------------ poses
+
+
+class MapperOptions(NamedTuple):
+    """Options of the mapper.
+
+    Attributes:
+        names: images that it may use.
+        mapper: "incremental", "global", or "auto": the global one, and where it leaves out a tenth of the images also the
+            incremental one; the larger model stays.
+        threads: 0: all.
+        are_cameras_known: whether the cameras stay as they are.
+    """
+
+    names: Sequence[str]
+    mapper: str
+    threads: int
+    are_cameras_known: bool
+
+
+def pycolmap_module() -> Any:
+    """pycolmap, quiet."""
+    try:
+        module = importlib.import_module("pycolmap")
+    except ImportError as error:
+        reason = f"the mapper is pycolmap's, which does not load ({error}): pip install pycolmap"
+        raise ModuleNotFoundError(reason, name="pycolmap") from error
+    with contextlib.suppress(AttributeError):
+        module.logging.minloglevel = module.logging.Level.FATAL.value  # failures are exceptions, or no model
+    return module
+
+
+def _run_mapper(
+    module: Any, mapper: str, options: MapperOptions, places: Tuple[str, str, str], registered: Callable[[int], None]
+) -> List[Any]:
+    """Models, the largest first. places: database, images, output."""
+    settings = module.IncrementalPipelineOptions() if mapper == "incremental" else module.GlobalPipelineOptions()
+    settings.num_threads, settings.random_seed, settings.image_names = options.threads or -1, _SEED, list(options.names)
+    if mapper == "global":
+        if options.are_cameras_known:
+            adjustment = settings.mapper.bundle_adjustment
+            adjustment.refine_focal_length = adjustment.refine_extra_params = False
+        found = module.global_mapping(*places, settings)
+    else:
+        if options.are_cameras_known:
+            settings.ba_refine_focal_length = settings.ba_refine_extra_params = False
+        numbers = itertools.count(2)  # the first pair's are not reported
+        found = module.incremental_mapping(*places, settings, next_image_callback=lambda: registered(next(numbers)))
+    models = sorted(found.values(), key=lambda one: (-one.num_reg_images(), -one.num_points3D()))
+    return [one for one in models if one.num_reg_images() > 1]
+
+
+def _mappers(module: Any, wanted: str) -> List[str]:
+    """The mappers to try."""
+    has_global = hasattr(module, "global_mapping")
+    if wanted == "global" and not has_global:
+        raise ModuleNotFoundError(f"pycolmap {module.__version__} has no global mapper: pip install -U pycolmap", name="pycolmap")
+    return [wanted] if wanted != "auto" else [*(["global"] if has_global else []), "incremental"]
+
+
+def estimate_poses(
+    database: pathlib.Path, images: pathlib.Path, folder: pathlib.Path, options: MapperOptions, registered: Callable[[int], None]
+) -> str:
+    """Writes the models into numbered folders, the largest as 0.
+
+    Args:
+        database: COLMAP's; it stays as it is.
+        images: folder of the photographs.
+        folder: for the models; replaced whole.
+        options: of the mapper.
+        registered: called with the number of images that have a pose, by the incremental mapper.
+
+    Returns:
+        the mapper; "" if there is no model.
+    """
+    module = pycolmap_module()
+    work = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(work, ignore_errors=True)
+    models: List[Any] = []
+    used = ""
+    try:
+        for mapper in _mappers(module, options.mapper):
+            (work / mapper).mkdir(parents=True)
+            copy = work / "database.db"
+            shutil.copyfile(database, copy)  # pycolmap adds tables to the database that it opens
+            found = _run_mapper(module, mapper, options, (str(copy), str(images), str(work / mapper)), registered)
+            if found and (not models or found[0].num_reg_images() > models[0].num_reg_images()):
+                models, used = found, mapper
+            if models and models[0].num_reg_images() >= _ENOUGH * len(options.names):
+                break
+        for number, model in enumerate(models):
+            (work / "models" / str(number)).mkdir(parents=True)
+            model.write(str(work / "models" / str(number)))
+        if models:
+            shutil.rmtree(folder, ignore_errors=True)
+            (work / "models").rename(folder)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FileError(f"{folder}: the mapper of pycolmap failed: {error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return used
+
+
+def undistort(model: pathlib.Path, images: pathlib.Path, folder: pathlib.Path) -> None:
+    """Writes undistorted pictures with the model of pinhole cameras: folder/images and folder/sparse/0."""
+    module = pycolmap_module()
+    work = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        work.mkdir(parents=True)
+        module.undistort_images(str(work), str(model), str(images))
+        (work / "sparse").rename(work / "0")
+        (work / "sparse").mkdir()
+        (work / "0").rename(work / "sparse" / "0")
+        shutil.rmtree(folder, ignore_errors=True)
+        work.rename(folder)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise FileError(f"{folder}: undistorting failed: {error}") from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def mask_of(masks: Optional[str], name: str) -> Optional[pathlib.Path]:
+    """The mask of an image by COLMAP's rule: MASKS/NAME.png, else with NAME's ending replaced."""
+    if masks is None:
+        return None
+    path = pathlib.Path(masks, f"{name}.png")
+    path = path if path.exists() else pathlib.Path(masks, name).with_suffix(".png")
+    return path if path.exists() else None

@@ -1,0 +1,379 @@
+"""From photographs to a model: choice of frames, pairs and cameras, transforms.json, resumed runs, errors."""
+
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import hartsift
+from hartsift import _model_files as files
+from hartsift import _reconstruct_steps as steps
+from hartsift import _video as video
+
+TUTORIALS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "tutorials"
+FAKE_MAPPER = """
+__version__ = "0"
+class Options: pass
+IncrementalPipelineOptions = GlobalPipelineOptions = Options
+def incremental_mapping(database, images, output, options, next_image_callback): return {}
+def global_mapping(database, images, output, options): return {}
+"""
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory):
+    """Five photographs of a rendered courtyard."""
+    if not (TUTORIALS / "scenery.py").exists():
+        pytest.skip("the courtyard of the tutorials is not there")
+    sys.path.insert(0, str(TUTORIALS))
+    try:
+        import scenery
+    finally:
+        sys.path.pop(0)
+    folder = tmp_path_factory.mktemp("fotos é 1")
+    yard = scenery.courtyard(24)
+    for i in range(5):
+        view = scenery.camera((-4.5 + 1.1 * i, -5, 1.6), (0.3 * i - 0.5, 3, 1.2), (400, 300))
+        video.write_png(folder / f"bild {i} ü.png", scenery.photograph(yard, view))
+    return folder
+
+
+def content(database):
+    """All rows that are made before the mapper."""
+    with sqlite3.connect(database) as connection:
+        return [connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in
+                ("images", "cameras", "keypoints", "descriptors", "matches", "two_view_geometries")]
+
+
+# ---- frames of a video
+
+
+def moving_picture(width=96, height=64, count=24, sharp=lambda number: number % 6 == 3):
+    """Frames of 12 a second; only some are sharp."""
+    noise = np.random.default_rng(5).integers(0, 256, (height, width + count, 3), np.uint8)
+    blurred = np.repeat(np.repeat(noise[::8, ::8] // 2 + 64, 8, 0), 8, 1)[:height, : width + count]
+    return [np.ascontiguousarray((noise if sharp(number) else blurred)[:, number : number + width]) for number in range(count)]
+
+
+def test_sharpest_frame_of_each_moment():
+    pictures = moving_picture()
+    frames = [video.Frame(number / 12, lambda number=number: pictures[number]) for number in range(24)]
+    chosen = dict(video.sharpest_frames(frames, 2.0))
+    assert [moment for moment in chosen] == [0, 1, 2, 3]
+    for moment, picture in chosen.items():
+        assert np.array_equal(picture, pictures[6 * moment + 3]), moment
+    # A sharp frame at the edge of a moment is not taken: neighbours would be too close.
+    edge = moving_picture(sharp=lambda number: number % 6 == 0)
+    frames = [video.Frame(number / 12, lambda number=number: edge[number]) for number in range(24)]
+    assert all(not np.array_equal(picture, edge[6 * moment]) for moment, picture in video.sharpest_frames(frames, 2.0))
+    # Fewer frames than moments: all are taken.
+    assert len(list(video.sharpest_frames(frames[::6], 2.0))) == 4
+
+
+def test_frames_are_written_once(tmp_path, monkeypatch):
+    pictures = moving_picture()
+    (tmp_path / "clip.mp4").write_bytes(b"a video")
+    read = []
+
+    def frames(path, rate):
+        read.append(path)
+        return iter([video.Frame(number / 12, lambda number=number: pictures[number]) for number in range(24)])
+
+    monkeypatch.setattr(video, "_reader", lambda: frames)
+    clip, out = str(tmp_path / "clip.mp4"), tmp_path / "frames"
+    assert video.extract_frames(clip, out, 2.0, lambda count: None) == 4
+    names = sorted(path.name for path in out.glob("*.png"))
+    assert names == [f"frame_{number:05d}.png" for number in (1, 2, 3, 4)]
+    cv2 = pytest.importorskip("cv2")
+    assert np.array_equal(cv2.imread(str(out / names[1]))[:, :, ::-1], pictures[9])
+    before = (out / names[0]).stat().st_mtime_ns
+    assert video.extract_frames(clip, out, 2.0, lambda count: None) == 4 and len(read) == 1
+    (out / names[2]).unlink()
+    (out / video.DONE).write_text((out / video.DONE).read_text().replace('"frames": 4', '"frames": 0'))  # stopped
+    assert video.extract_frames(clip, out, 2.0, lambda count: None) == 4 and len(read) == 2
+    assert (out / names[2]).exists() and (out / names[0]).stat().st_mtime_ns == before
+    assert video.extract_frames(clip, out, 4.0, lambda count: None) == 8, "another rate makes them anew"
+
+
+def test_video_by_opencv(tmp_path):
+    cv2 = pytest.importorskip("cv2")
+    path = str(tmp_path / "clip.avi")
+    writer = cv2.VideoWriter(path, cv2.VideoWriter_fourcc(*"MJPG"), 12, (96, 64))
+    pictures = moving_picture()
+    for picture in pictures:
+        writer.write(np.ascontiguousarray(picture[:, :, ::-1]))
+    writer.release()
+    for moment, picture in video.sharpest_frames(video._frames_by_opencv(path, 2.0), 2.0):
+        away = [np.abs(picture.astype(int) - one).mean() for one in pictures]
+        assert int(np.argmin(away)) == 6 * moment + 3
+
+
+def test_video_by_the_program(tmp_path, monkeypatch):
+    program = tmp_path / "ffmpeg"
+    program.write_text(f"#!{sys.executable}\nimport sys\nassert sys.argv[sys.argv.index('-i') + 1].startswith('file:/')\n"
+                       "for i in range(12): sys.stdout.buffer.write(b'P6\\n4 3\\n255\\n' + bytes([i]) * 36)\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
+    frames = list(video._reader()("-clip.mp4", 2.0))
+    assert [int(frame.read()[0, 0, 0]) for frame in frames] == list(range(12))
+    assert frames[0].read().shape == (3, 4, 3) and 0 < frames[0].seconds < frames[11].seconds < 1
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ModuleNotFoundError, match="pip install opencv-python-headless"):
+        video._reader()
+
+
+# ---- pairs and cameras
+
+
+@pytest.mark.parametrize("names,known,positions,is_video,rules", [
+    ([f"{i}.jpg" for i in range(300)], 0, 300, True, ["all"]),
+    ([f"frame_{i:05d}.png" for i in range(301)], 0, 0, False, ["sequential:10", "retrieval:20"]),
+    ([f"DSC{i:04d}.JPG" for i in range(301)], 301, 0, False, ["retrieval:40"]),
+    ([f"{i * i}.jpg" for i in range(301)], 0, 0, False, ["retrieval:40"]),
+    ([f"{i * i}.jpg" for i in range(301)], 0, 301, False, ["spatial:1000,40"]),
+    ([f"{i * i}.jpg" for i in range(301)], 0, 290, False, ["spatial:1000,40", "retrieval:20"]),
+    ([f"{i * i}.jpg" for i in range(301)], 0, 100, True, ["sequential:10", "retrieval:20"]),
+])
+def test_pairs_follow_the_collection(names, known, positions, is_video, rules):
+    assert steps.choose_pairs(names, steps.Counts(len(names), 0, known, positions), is_video)[0] == rules
+
+
+def test_number_of_pairs(tmp_path):
+    assert steps.pairs_at_most("all", 10) == 45 and steps.pairs_at_most("sequential:3", 100) == 300
+    assert steps.pairs_at_most("sequential:3,quadratic", 100) == 600 and steps.pairs_at_most("spatial:50,7", 100) == 700
+    (tmp_path / "pairs").write_text("a b\nc d\n")
+    assert steps.pairs_at_most(str(tmp_path / "pairs"), 100) == 2
+
+
+@pytest.mark.parametrize("rule,groups", [
+    ("single", [[1, 2, 3, 4, 5], [6]]), ("folder", [[1, 2], [3, 4, 5], [6]]), ("file", [[1], [2], [3], [4], [5], [6]]),
+    ("auto", [[1], [2, 3], [4, 5], [6]]),
+])
+def test_cameras(tmp_path, image, rule, groups):
+    large, small = hartsift.extract(image, max_features=5), hartsift.extract(image[:100], max_features=5)
+    with hartsift.ColmapDatabase(tmp_path / "a.db") as database:
+        for name, features, focal in (("a/1", large, 300), ("a/2", large, 400), ("b/1", large, 400), ("b/2", large, 0),
+                                      ("b/3", large, 0), ("b/4", small, 0)):
+            database.add_image(f"{name}.jpg", features, focal_length=focal)
+    for _ in range(2):  # the second time nothing is left to do
+        assert steps.share_cameras(tmp_path / "a.db", rule) == len(groups)
+        with sqlite3.connect(tmp_path / "a.db") as connection:
+            rows = connection.execute("SELECT image_id, camera_id FROM images").fetchall()
+            assert connection.execute("SELECT count(*) FROM cameras").fetchone()[0] == len(groups)
+        assert sorted([one for one, camera in rows if camera == number] for number in {camera for _, camera in rows}) == groups
+
+
+# ---- transforms.json
+
+
+def project_colmap(model, photograph, points):
+    """COLMAP's OPENCV camera."""
+    fx, fy, cx, cy, k1, k2, p1, p2 = model.cameras[photograph.camera][3]
+    return distort(points @ photograph.pose[:, :3].T + photograph.pose[:, 3], (fx, fy, cx, cy, k1, k2, p1, p2))
+
+
+def distort(local, parameters):
+    fx, fy, cx, cy, k1, k2, p1, p2 = parameters
+    x, y = (local[:, :2] / local[:, 2:]).T
+    r = x * x + y * y
+    radial = 1 + k1 * r + k2 * r * r
+    u, v = x * radial + 2 * p1 * x * y + p2 * (r + 2 * x * x), y * radial + 2 * p2 * x * y + p1 * (r + 2 * y * y)
+    return np.c_[fx * u + cx, fy * v + cy]
+
+
+def project_transforms(content, frame, points):
+    """As nerfstudio reads it: points in its world, an OpenGL camera, COLMAP's pixels."""
+    applied = np.array(content["applied_transform"])
+    to_camera = np.linalg.inv(np.array(frame["transform_matrix"]))
+    local = (points @ applied[:, :3].T + applied[:, 3]) @ to_camera[:3, :3].T + to_camera[:3, 3]
+    fields = {**content, **frame}
+    return distort(local * [1, -1, -1], [fields[name] for name in ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")])
+
+
+def known_model(cameras):
+    random = np.random.default_rng(1)
+    photographs = []
+    for number in range(4):
+        turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
+        turn *= np.sign(np.linalg.det(turn))
+        photographs.append(files.Photograph(number + 1, f"a b/{number}.jpg", sorted(cameras)[number % len(cameras)],
+                                            np.c_[turn, random.normal(size=3) + [0, 0, 9]]))
+    points = random.normal(size=(30, 3))
+    return files.Model(cameras, photographs, points, random.integers(0, 256, (30, 3), np.uint8), np.full(30, 4), 0.5)
+
+
+ONE = ("OPENCV", 640, 480, (500.0, 510.0, 321.0, 239.0, 0.1, -0.02, 0.003, -0.001))
+TWO = ("SIMPLE_RADIAL", 320, 240, (300.0, 160.0, 120.0, 0.05))
+
+
+@pytest.mark.parametrize("cameras", [{3: ONE}, {3: ONE, 7: TWO}])
+def test_transforms_project_as_colmap(tmp_path, cameras):
+    model = known_model(cameras)
+    (tmp_path / "out").mkdir()
+    files.write_transforms(tmp_path / "out" / "transforms.json", model, tmp_path / "photos")
+    content = json.loads((tmp_path / "out" / "transforms.json").read_text())
+    assert content["camera_model"] == "OPENCV" and content["ply_file_path"] == "sparse_pc.ply"
+    assert len(content["frames"]) == 4 and ("w" in content) == (len(cameras) == 1)
+    full = {number: (*one[:3], one[3] if one[0] == "OPENCV" else (one[3][0], *one[3], 0, 0, 0)) for number, one in cameras.items()}
+    for frame, photograph in zip(content["frames"], model.photographs):
+        assert frame["file_path"] == f"../photos/{photograph.name}" and frame["colmap_im_id"] == photograph.number
+        wanted = project_colmap(files.Model(full, [], None, None, None, 0), photograph, model.points)
+        np.testing.assert_allclose(project_transforms(content, frame, model.points), wanted, atol=1e-8)
+        # instant-ngp: the middle of what the cameras see is the middle of its cube.
+        at = np.array(frame["transform_matrix"])[:3, 3] * content["scale"] + content["offset"]
+        assert np.linalg.norm(at - 0.5) < 3
+    rows = (tmp_path / "out" / "sparse_pc.ply").read_text().splitlines()
+    assert rows[2] == "element vertex 30" and len(rows) == 10 + 30
+    first = model.points[0] @ np.array(content["applied_transform"])[:, :3].T
+    np.testing.assert_allclose(np.array(rows[10].split()[:3], float), first, rtol=1e-6)
+
+
+def test_report_is_one_page(tmp_path):
+    model = known_model({3: ONE})
+    files.write_report(tmp_path / "report.html", "<A & B>", model, {"points": "30"}, ["x<y>.jpg"], ["sparse/0"])
+    page = (tmp_path / "report.html").read_text()
+    assert "&lt;A &amp; B&gt;" in page and "x&lt;y&gt;.jpg" in page and "<td>30</td>" in page and "a b/3.jpg" in page
+    assert "http" not in page and "src=" not in page and "@" not in page
+
+
+# ---- the whole
+
+
+def test_poses_of_a_courtyard(tmp_path, photographs):
+    pycolmap = pytest.importorskip("pycolmap")
+    said = io.StringIO()
+    found = hartsift.reconstruct(photographs, tmp_path / "out ö", progress=said, undistorted=True, device="cpu")
+    assert (found.images, found.registered, found.failed, found.cameras, found.pairs) == (5, 5, 0, 1, ("all",))
+    assert found.points > 100 and found.reprojection_error < 1 and "features: 5 images, 1 camera" in said.getvalue()
+    out = pathlib.Path(found.folder)
+    model = pycolmap.Reconstruction(str(out / "sparse" / "0"))
+    content = json.loads((out / "transforms.json").read_text())
+    points = np.array([one.xyz for one in model.points3D.values()])
+    for frame in content["frames"]:
+        assert (out / frame["file_path"]).exists()
+        image = model.images[frame["colmap_im_id"]]
+        pose = image.cam_from_world().matrix()
+        pixels = model.cameras[image.camera_id].img_from_cam(points @ pose[:, :3].T + pose[:, 3])
+        np.testing.assert_allclose(project_transforms(content, frame, points), pixels, atol=1e-6)
+    assert len(list((out / "undistorted" / "images").iterdir())) == 5 and (out / "undistorted" / "sparse" / "0" / "images.bin").exists()
+    again = hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
+    assert again == found
+    before = (out / "sparse" / "0" / "points3D.bin").stat().st_mtime_ns
+    hartsift.reconstruct(photographs, out, progress=said, tracks=50, mapper="incremental", device="cpu")
+    assert "tracks was 2000, is 50: the mapper is done again" in said.getvalue()
+    assert (out / "sparse" / "0" / "points3D.bin").stat().st_mtime_ns != before
+
+
+@pytest.fixture
+def program(tmp_path, photographs):
+    """Starts the command with a mapper that finds nothing."""
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "pycolmap.py").write_text(FAKE_MAPPER)
+    paths = [str(tmp_path / "fake"), str(pathlib.Path(hartsift.__file__).parents[1])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "hartsift", "reconstruct", *map(str, arguments), "--device", "cpu", "--threads", "1"]
+        return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+def test_killed_and_continued(tmp_path, photographs, program):
+    with program(photographs, "-o", tmp_path / "whole") as whole:
+        text = whole.stderr.read()
+        assert whole.wait() == 1 and "no model: 10 pairs match" in text
+    out = tmp_path / "out"
+    with program(photographs, "-o", out) as first:
+        while not (out / "database.db").exists() and first.poll() is None:
+            time.sleep(0.005)
+        first.kill()
+    with program(photographs, "-o", out) as second:
+        for line in second.stderr:
+            if line.startswith("pairs: all"):
+                second.send_signal(signal.SIGINT)
+                break
+        assert "stopped; the same command continues" in second.stderr.read() and second.wait() == 130
+    with program(photographs, "-o", out) as third:
+        assert "no model: 10 pairs match" in third.stderr.read() and third.wait() == 1
+    assert content(out / "database.db") == content(tmp_path / "whole" / "database.db")
+
+
+def test_changed_options_and_photographs(tmp_path, photographs, program):
+    folder, out = tmp_path / "photos", tmp_path / "out"
+    shutil.copytree(photographs, folder)
+    pictures = sorted(folder.iterdir())
+    video.write_png(folder / "other size.png", np.dstack([hartsift.load_image(pictures[0])[:200]] * 3))
+    (folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nno")
+
+    def run(*arguments):
+        with program(folder, "-o", out, *arguments) as running:
+            return running.stderr.read()
+
+    text = run()
+    assert "broken.png" in text and "6 images, 2 cameras" in text
+    text = run("--pairs", "sequential:1", "--camera", "file")
+    assert "camera was 'auto', is 'file': features are done again" in text and "6 images, 6 cameras" in text
+    assert "pairs: sequential:1 (given" in text
+    with sqlite3.connect(out / "database.db") as connection:
+        assert connection.execute("SELECT count(*) FROM matches").fetchone()[0] == 5
+    pictures[0].unlink()
+    text = run("--pairs", "all", "--camera", "file")
+    assert "1 images of the database are no longer there" in text and "5 images" in text
+
+
+# ---- errors
+
+
+def test_errors_name_the_folder_and_the_way_out(tmp_path, photographs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pycolmap", type(sys)("pycolmap"))
+    one, none, foreign = tmp_path / "one", tmp_path / "none", tmp_path / "foreign"
+    for folder in (one, none, foreign):
+        folder.mkdir()
+    shutil.copy(sorted(photographs.iterdir())[0], one)
+    (none / "notes.txt").write_text("no picture")
+    (foreign / "thesis.tex").write_text("mine")
+    out = tmp_path / "out"
+    for photos, output, options, kind, words in (
+        (none, out, {}, hartsift.FileError, "no photographs there.*1 .txt"),
+        (one, tmp_path / "out1", {}, hartsift.FileError, "one photograph there: a reconstruction needs two"),
+        (photographs, foreign, {}, hartsift.FileError, r"no reconstruction of hartsift \(it has thesis.tex\): choose another"),
+        (photographs, foreign / "thesis.tex" / "x", {}, hartsift.FileError, "Not a directory"),
+        (photographs, photographs / "out", {}, hartsift.ArgumentError, "in the folder of the photographs"),
+        (photographs, out, {}, hartsift.ArgumentError, "is the reconstruction of .*none, not of"),
+        (tmp_path / "nowhere", out, {}, hartsift.FileError, "no such folder or video"),
+        (none / "notes.txt", out, {}, hartsift.ArgumentError, "expected a folder of photographs, or a video"),
+        (photographs, tmp_path / "out2", {"mapper": "best"}, hartsift.ArgumentError, "mapper is 'best', expected one of 'auto'"),
+        (photographs, tmp_path / "out2", {"trakcs": 3}, hartsift.ArgumentError, "trakcs: there is no such option"),
+        (photographs, tmp_path / "out2", {"camera_model": "ROUND"}, hartsift.ArgumentError, "camera-model.*ROUND"),
+    ):
+        with pytest.raises(kind, match=words):
+            hartsift.reconstruct(photos, output, **options)
+
+
+def test_photographs_without_overlap(tmp_path, monkeypatch):
+    fake = type(sys)("pycolmap")
+    exec(FAKE_MAPPER, fake.__dict__)
+    monkeypatch.setitem(sys.modules, "pycolmap", fake)
+    (tmp_path / "photos").mkdir()
+    for seed in (1, 2, 3):
+        video.write_png(tmp_path / "photos" / f"{seed}.png", np.dstack([hartsift.load_image(f"@scene:160x120:{seed}")] * 3))
+    with pytest.raises(hartsift.FileError, match="no two of the 3 photographs show the same place with enough overlap"):
+        hartsift.reconstruct(tmp_path / "photos", tmp_path / "out", device="cpu")
+
+
+def test_missing_pycolmap(tmp_path, photographs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pycolmap", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install pycolmap"):
+        hartsift.reconstruct(photographs, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
