@@ -33,6 +33,10 @@ static bool reserve_standard_descriptors(void) {
 }
 
 static cli_exit fail_unknown_command(const char *name) {
+  if (strcmp(name, "reconstruct") == 0) {
+    cli_error(COMMAND_TOP, "reconstruct is a command of the Python package: python -m hartsift reconstruct");
+    return CLI_USAGE;
+  }
   char suggestion[OPTION_EXPECTED_BYTES];
   suggest_command(name, suggestion, sizeof suggestion);
   cli_error(COMMAND_TOP, "unknown command '%s'%s 'hartsift help' lists all", name,

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sqlite3
@@ -16,6 +17,7 @@ import pytest
 
 import hartsift
 from hartsift import _model_files as files
+from hartsift import _reconstruct as reconstruct_module
 from hartsift import _reconstruct_steps as steps
 from hartsift import _video as video
 
@@ -220,9 +222,11 @@ TWO = ("SIMPLE_RADIAL", 320, 240, (300.0, 160.0, 120.0, 0.05))
 def test_transforms_project_as_colmap(tmp_path, cameras):
     model = known_model(cameras)
     (tmp_path / "out").mkdir()
-    files.write_transforms(tmp_path / "out" / "transforms.json", model, tmp_path / "photos")
+    files.write_transforms(tmp_path / "out" / "transforms.json", model, tmp_path / "photos",
+                           lambda name: tmp_path / "masks" / f"{name}.png" if "2" in name else None)
     content = json.loads((tmp_path / "out" / "transforms.json").read_text())
     assert content["camera_model"] == "OPENCV" and content["ply_file_path"] == "sparse_pc.ply"
+    assert [frame.get("mask_path") for frame in content["frames"]] == [None, None, "../masks/a b/2.jpg.png", None]
     assert len(content["frames"]) == 4 and ("w" in content) == (len(cameras) == 1)
     full = {number: (*one[:3], one[3] if one[0] == "OPENCV" else (one[3][0], *one[3], 0, 0, 0)) for number, one in cameras.items()}
     for frame, photograph in zip(content["frames"], model.photographs):
@@ -249,6 +253,27 @@ def test_report_is_one_page(tmp_path):
 # ---- the whole
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_bar_over_all_steps():
+    shown = {}
+    for stream in (Terminal(), io.StringIO()):
+        progress = reconstruct_module._Progress(stream, {"features": 0.25, "pairs": 0.75}, False)
+        for step in ("features", "pairs"):
+            with progress.step(step):
+                progress._drawn = 0.0
+                progress.show(5, 10)
+            progress.say(f"{step} done")
+        progress.end()
+        shown[stream.isatty()] = stream.getvalue()
+    assert shown[False] == "features done\npairs done\n"
+    assert re.findall(r"(\d+) %", shown[True]) == ["0", "12", "25", "62"] and "pairs 5 of 10" in shown[True]
+    assert shown[True].endswith("\r\x1b[K")
+
+
 def test_poses_of_a_courtyard(tmp_path, photographs):
     pycolmap = pytest.importorskip("pycolmap")
     said = io.StringIO()
@@ -265,7 +290,9 @@ def test_poses_of_a_courtyard(tmp_path, photographs):
         pose = image.cam_from_world().matrix()
         pixels = model.cameras[image.camera_id].img_from_cam(points @ pose[:, :3].T + pose[:, 3])
         np.testing.assert_allclose(project_transforms(content, frame, points), pixels, atol=1e-6)
-    assert len(list((out / "undistorted" / "images").iterdir())) == 5 and (out / "undistorted" / "sparse" / "0" / "images.bin").exists()
+    assert len(list((out / "undistorted" / "images").iterdir())) == 5
+    flat = pycolmap.Reconstruction(str(out / "undistorted" / "sparse" / "0"))  # as gaussian-splatting reads it
+    assert {camera.model.name for camera in flat.cameras.values()} <= {"PINHOLE", "SIMPLE_PINHOLE"} and len(flat.images) == 5
     again = hartsift.reconstruct(photographs, out, progress=said, undistorted=True, device="cpu")
     assert again == found
     before = (out / "sparse" / "0" / "points3D.bin").stat().st_mtime_ns
@@ -365,11 +392,29 @@ def test_photographs_without_overlap(tmp_path, monkeypatch):
     fake = type(sys)("pycolmap")
     exec(FAKE_MAPPER, fake.__dict__)
     monkeypatch.setitem(sys.modules, "pycolmap", fake)
-    (tmp_path / "photos").mkdir()
+    photos = tmp_path / "data" / "images"  # where InstantSfM wants them
+    photos.mkdir(parents=True)
     for seed in (1, 2, 3):
-        video.write_png(tmp_path / "photos" / f"{seed}.png", np.dstack([hartsift.load_image(f"@scene:160x120:{seed}")] * 3))
+        video.write_png(photos / f"{seed}.png", np.dstack([hartsift.load_image(f"@scene:160x120:{seed}")] * 3))
     with pytest.raises(hartsift.FileError, match="no two of the 3 photographs show the same place with enough overlap"):
-        hartsift.reconstruct(tmp_path / "photos", tmp_path / "out", device="cpu")
+        hartsift.reconstruct(photos, tmp_path / "data", device="cpu")
+    assert (tmp_path / "data" / "database.db").exists()
+
+
+def test_command_names_the_package():
+    program = os.environ.get("HARTSIFT_COMMAND") or pytest.skip("HARTSIFT_COMMAND does not name the command")
+    ended = subprocess.run([program, "reconstruct", "photos"], check=False, capture_output=True, text=True)
+    assert ended.returncode == 2 and "python -m hartsift reconstruct" in ended.stderr
+
+
+def test_lines_of_the_page_are_understood():
+    page = TUTORIALS.parent / "guide" / "tools.md"
+    if not page.exists():
+        pytest.skip("the page is not there")
+    lines = re.findall(r"python -m hartsift reconstruct ([^#`\n]*)", page.read_text(encoding="utf-8"))
+    assert len(lines) > 1
+    for line in lines:
+        assert reconstruct_module._parser().parse_args(line.split()).output
 
 
 def test_missing_pycolmap(tmp_path, photographs, monkeypatch):

@@ -62,6 +62,7 @@ cd "$work"
 "$HARTSIFT_COMMAND" extract @scene:640x480 --device cpu --quiet -o command.npz
 "$bin/hartsift" extract @scene:640x480 --device cpu --quiet -o installed.npz
 "$bin/python" -m hartsift extract @scene:640x480 --device cpu --quiet -o module.npz
+"$bin/hartsift" reconstruct --help >/dev/null
 "$bin/python" - <<'END'
 import hartsift
 image = hartsift.load_image("@scene:640x480")
